@@ -1,0 +1,73 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The contract of a kernel control: read, write, restore."""
+
+import abc
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+from nova_fairness.model import allocation
+from nova_fairness.model import resources
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one change.
+
+    :ivar change: what was asked for.
+    :ivar error: empty if it was written; otherwise why not.
+    :ivar gone: the VM vanished meanwhile, which is not an error.
+    """
+
+    change: allocation.Change
+    error: str = ''
+    gone: bool = False
+
+    @property
+    def written(self) -> bool:
+        """Whether the kernel holds the wanted value."""
+        return not self.error and not self.gone
+
+
+class Control(abc.ABC):
+    """One knob of the kernel for all VMs of the node.
+
+    Implementations isolate failures: one VM that cannot be written never
+    keeps another from being written. They do no arithmetic on weights.
+    """
+
+    kind: resources.Control
+
+    @abc.abstractmethod
+    def unit_range(self) -> tuple[int, int]:
+        """Give the smallest and largest value that the kernel accepts."""
+
+    @abc.abstractmethod
+    def read(self, keys: Sequence[str]) -> Mapping[str, int]:
+        """Read what the kernel holds now.
+
+        :param keys: of incarnations; a key says the process, so that no
+            hypervisor is needed to restore a control.
+        :returns: kernel units by key; VMs that vanished or cannot be
+            steered are absent.
+        """
+
+    @abc.abstractmethod
+    def write(
+        self, changes: Sequence[allocation.Change]
+    ) -> tuple[Outcome, ...]:
+        """Write each change, in order, one outcome each.
+
+        Only incarnations seen by the last :meth:`read` can be written.
+        """

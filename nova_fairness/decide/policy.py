@@ -1,0 +1,96 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The contract of a policy: from heaviness to weights."""
+
+import abc
+from collections.abc import Mapping
+import dataclasses
+import enum
+from typing import Any
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import allocation
+from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+
+Memory = Mapping[str, Any]
+"""What a policy remembers: JSON types only, string keys, never changed in
+place. Values per VM belong under the incarnation's key, so that they end
+with it."""
+
+
+class Preset(enum.Enum):
+    """How unit-less weights become kernel units."""
+
+    DEFAULT = 'default'
+    """base x vCPUs x weight, bounded by ``max_weight_ratio``."""
+
+    THESIS = 'thesis'
+    """The original's ranges: a weight in 0..1 is a place in the range
+    (1..100 CPU shares), whatever the number of vCPUs."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Situation:
+    """How heavy the VMs of a node are, and who wants more of what.
+
+    :ivar keys: (n) keys of the incarnations, row order of all arrays.
+    :ivar heaviness: (n,) finite; higher is heavier.
+    :ivar user: (n,) index of each VM's user.
+    :ivar vcpus: (n,) >= 1.
+    :ivar contended: (c,) whether anybody on the node waits for what that
+        control steers; column order of ``resources.CONTROLS``.
+    :ivar wanting: (n, c) whether that VM waits for more of it. A weight
+        works only for a VM that wants more.
+    """
+
+    keys: tuple[str, ...]
+    heaviness: npt.NDArray[np.float64]
+    user: usage_model.Indices
+    vcpus: npt.NDArray[np.int64]
+    contended: resources.Mask
+    wanting: resources.Mask
+
+
+class Policy(abc.ABC):
+    """Base of all policies; subclasses are loaded by stevedore.
+
+    A policy is pure and deterministic. It never touches the kernel, it does
+    not know what a share is, and its result is bounded by the caller.
+    """
+
+    description: ClassVar[str]
+    """One sentence for operators."""
+
+    preset: ClassVar[Preset] = Preset.DEFAULT
+
+    @abc.abstractmethod
+    def __call__(
+        self,
+        situation: Situation,
+        previous: allocation.Weights,
+        memory: Memory,
+        elapsed_s: float,
+    ) -> tuple[allocation.Weights, Memory]:
+        """Decide the weights of one round.
+
+        :param situation: of this round.
+        :param previous: (n, c) what was really applied last, after bounds,
+            steps and failures; the neutral weight for a new VM.
+        :param memory: what this policy returned last, empty at first.
+        :param elapsed_s: since the last decision, seconds, > 0.
+        :returns: (n, c) finite weights > 0, and the new memory.
+        """

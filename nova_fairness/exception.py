@@ -1,0 +1,80 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Every error the package raises: one root per room.
+
+A message names what was wrong and what was expected.
+"""
+
+
+class FairnessError(Exception):
+    """Root of all errors of this package."""
+
+
+class ConfigurationError(FairnessError):
+    """An option has a value that cannot be used."""
+
+
+class PluginError(FairnessError):
+    """A metric or policy cannot be used."""
+
+
+class UnknownPlugin(PluginError):
+    """No plugin of that name is installed; the message lists those that are."""
+
+
+class PluginMisbehaved(PluginError):
+    """A plugin raised, ran too long or returned something unusable."""
+
+
+class CollectError(FairnessError):
+    """The host could not be read."""
+
+
+class HypervisorUnavailable(CollectError):
+    """libvirt does not answer."""
+
+
+class BadDomain(CollectError):
+    """A domain's XML lacks what every VM must have."""
+
+
+class ApplyError(FairnessError):
+    """The host could not be written."""
+
+
+class ControlUnavailable(ApplyError):
+    """This host does not offer a control at all."""
+
+
+class WriteRefused(ApplyError):
+    """The kernel or the operating system refused one write."""
+
+
+class StateError(FairnessError):
+    """Saved state cannot be read or written."""
+
+
+class ExchangeError(FairnessError):
+    """Peers could not be reached or sent something unusable."""
+
+
+class LabError(FairnessError):
+    """A laboratory scenario cannot be run."""
+
+
+class BadScenario(LabError):
+    """A scenario file is wrong; the message says file, line and expectation."""
+
+
+class LabEnvironmentError(LabError):
+    """Something the laboratory needs is missing on this machine."""

@@ -1,0 +1,41 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The contract of the exchange of reports between nodes."""
+
+import abc
+
+from nova_fairness.model import report
+
+
+class Exchange(abc.ABC):
+    """Sends a node's report and keeps the newest one of each peer.
+
+    There is no barrier: neither method waits for a peer.
+    """
+
+    @abc.abstractmethod
+    def publish(self, node_report: report.NodeReport) -> None:
+        """Hand a report over for sending; returns at once.
+
+        :raises ExchangeError: if the report can never be sent.
+        """
+
+    @abc.abstractmethod
+    def view(self, now_s: float) -> report.View:
+        """Give the newest usable report of every node.
+
+        :param now_s: monotonic clock, seconds.
+        """
+
+    def stop(self) -> None:
+        """Release sockets and threads; may be called twice."""

@@ -1,0 +1,135 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The contract of a fairness metric.
+
+A metric answers one question in two stages: how heavy is this VM, and how
+heavy is its user. *Heaviness* is a scalar, higher is heavier, in norm units:
+a user's whole quota is 1.
+"""
+
+import abc
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+
+Heaviness = npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Demands:
+    """What the instance stage sees: the VMs of one or more nodes.
+
+    :ivar usage: (n, r) finite, >= 0: what each VM used in the interval.
+    :ivar endowment: (n, r) finite, >= 0: its part of its node.
+    :ivar supply: (r,) of all known nodes in the same interval, with
+        overcommit where configured; zero where nobody has the resource.
+    :ivar node: (n,) index of the VM's node; credit for what is left unused
+        is given within a node.
+    :ivar user_count: number of users of the cloud, >= 1.
+    """
+
+    usage: resources.Vector
+    endowment: resources.Vector
+    supply: resources.Vector
+    node: usage_model.Indices
+    user_count: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Totals:
+    """What the user stage sees: sums over all nodes, one row per user.
+
+    :ivar instance_heaviness: (u,) sum over the user's VMs.
+    :ivar usage: (u, r) sum over the user's VMs.
+    :ivar endowment: (u, r) sum over the user's VMs.
+    :ivar quota: (u, r) the part of the supply each user is entitled to.
+    :ivar supply: (r,) as in :class:`Demands`.
+    """
+
+    instance_heaviness: Heaviness
+    usage: resources.Vector
+    endowment: resources.Vector
+    quota: resources.Vector
+    supply: resources.Vector
+
+    @property
+    def user_count(self) -> int:
+        """Number of users, >= 1."""
+        return len(self.instance_heaviness)
+
+
+def norm(supply: resources.Vector, user_count: int) -> resources.Vector:
+    """Give the factors that make amounts of all resources comparable.
+
+    ``user_count / (R * supply_r)``: with them an equal quota of every
+    resource adds up to 1 (reference metric of the paper, section 5.2).
+
+    :param supply: (r,) >= 0.
+    :param user_count: >= 1.
+    :returns: (r,) finite; zero where the supply is zero, because a resource
+        that nobody has can make nobody heavy.
+    """
+    usable = supply > 0
+    safe = np.where(usable, supply, 1.0)
+    return np.where(usable, user_count / (len(supply) * safe), 0.0)
+
+
+class Metric(abc.ABC):
+    """Base of all metrics; subclasses are loaded by stevedore.
+
+    Only :meth:`instances` must be written. Implementations are pure: they
+    return new arrays, never change their arguments and keep no state. A
+    metric that raises, returns the wrong shape or something not finite, or
+    exceeds its deadline is quarantined; the weights stay as they are.
+    """
+
+    description: ClassVar[str]
+    """One sentence for operators."""
+
+    @abc.abstractmethod
+    def instances(self, demands: Demands) -> Heaviness:
+        """Weigh each VM.
+
+        :returns: (n,) finite heaviness in the row order of ``demands``.
+        """
+
+    def users(self, totals: Totals) -> Heaviness:
+        """Weigh each user from the totals over all nodes.
+
+        The default is the sum of the heaviness of the user's VMs, plus what
+        the VMs are endowed with, minus the quota (paper, section 4.3).
+
+        :returns: (u,) finite heaviness in the row order of ``totals``.
+        """
+        factors = norm(totals.supply, totals.user_count)
+        surplus = (totals.endowment - totals.quota) @ factors
+        return np.asarray(totals.instance_heaviness + surplus)
+
+    def combine(
+        self, user_heaviness: Heaviness, instance_heaviness: Heaviness
+    ) -> Heaviness:
+        """Give the heaviness by which each VM is treated.
+
+        The default adds the VM's own heaviness to its user's, so that the
+        VM that makes a user heavy feels it most (paper, section 5.3.4).
+
+        :param user_heaviness: (n,) of each VM's user.
+        :param instance_heaviness: (n,) from :meth:`instances`.
+        :returns: (n,) finite.
+        """
+        return user_heaviness + instance_heaviness

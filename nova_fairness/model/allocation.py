@@ -1,0 +1,58 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Weights, and the values that the kernel gets for them."""
+
+from collections.abc import Mapping
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import resources
+
+Weights = npt.NDArray[np.float64]
+"""(n, c) finite, > 0; columns in the order of ``resources.CONTROLS``.
+
+Higher means more service. 1 is neutral: what a VM of the same size gets
+without the agent.
+"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Knob:
+    """One control of one incarnation of a VM.
+
+    :ivar incarnation: :attr:`nova_fairness.model.instance.Incarnation.key`.
+    :ivar control: which control.
+    """
+
+    incarnation: str
+    control: resources.Control
+
+
+Allocation = Mapping[Knob, int]
+"""Kernel units by knob: CPU shares (cgroup v1), cpu.weight (v2), bytes ..."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Change:
+    """A write that makes the present state the wanted one.
+
+    :ivar knob: what to write.
+    :ivar before: present value, kernel units; ``None`` if unknown.
+    :ivar after: wanted value, kernel units.
+    """
+
+    knob: Knob
+    before: int | None
+    after: int

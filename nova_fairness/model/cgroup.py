@@ -1,0 +1,116 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Where the kernel keeps a process's control groups: pure parsing.
+
+Paths are never guessed: ``/proc/PID/cgroup`` says which group a process is
+in, ``/proc/self/mountinfo`` says where its hierarchy is mounted.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import pathlib
+import re
+
+UNIFIED = ''
+"""Name under which the v2 hierarchy stands among the v1 controllers."""
+
+# libvirt puts the threads of a VM into children of the VM's own group;
+# under systemd there is a "libvirt" level between the scope and these.
+_INNER = re.compile(r'(/libvirt)?/(emulator|vcpu\d+|iothread\d+)$')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mount:
+    """Where one hierarchy is mounted.
+
+    :ivar path: the mount point.
+    :ivar root: the group that the mount point shows, ``/`` unless bound.
+    """
+
+    path: pathlib.PurePosixPath
+    root: str
+
+
+def groups_of_process(proc_cgroup: str) -> Mapping[str, str]:
+    """Parse ``/proc/PID/cgroup``.
+
+    :returns: path of the process's group by controller name;
+        :data:`UNIFIED` stands for the v2 hierarchy.
+    """
+    groups: dict[str, str] = {}
+    for line in proc_cgroup.splitlines():
+        number, _, rest = line.partition(':')
+        controllers, _, path = rest.partition(':')
+        if number == '0':
+            groups[UNIFIED] = path
+            continue
+        for controller in controllers.split(','):
+            groups[controller] = path
+    return groups
+
+
+def group_of_vm(process_group: str) -> str:
+    """Give the group that holds a whole VM, from that of its main thread.
+
+    >>> group_of_vm('/machine/qemu-1-a.libvirt-qemu/emulator')
+    '/machine/qemu-1-a.libvirt-qemu'
+    """
+    return _INNER.sub('', process_group) or '/'
+
+
+def is_private(vm_group: str) -> bool:
+    """Tell whether a group can belong to one VM alone.
+
+    Where libvirt does not manage a controller, its VMs sit in the root or in
+    the group of the daemon, and a value read or written there is not theirs.
+    libvirt names a VM's group after its driver.
+    """
+    leaf = vm_group.rsplit('/', 1)[-1]
+    return 'qemu' in leaf or 'lxc' in leaf or leaf.endswith('.scope')
+
+
+def mounts(mountinfo: str) -> Mapping[str, Mount]:
+    """Parse ``/proc/self/mountinfo``.
+
+    :returns: mount by controller name, :data:`UNIFIED` for v2; where one
+        hierarchy is mounted more than once, the last one wins, because it
+        covers the others.
+    """
+    found: dict[str, Mount] = {}
+    for line in mountinfo.splitlines():
+        before, _, after = line.partition(' - ')
+        fields, tail = before.split(), after.split()
+        if len(fields) < 5 or len(tail) < 3:
+            continue
+        mount = Mount(pathlib.PurePosixPath(fields[4]), fields[3])
+        if tail[0] == 'cgroup2':
+            found[UNIFIED] = mount
+        elif tail[0] == 'cgroup':
+            for option in tail[2].split(','):
+                found[option] = mount
+    return found
+
+
+def directory(mount: Mount, group: str) -> pathlib.PurePosixPath:
+    """Give the directory of a group below the mount of its hierarchy.
+
+    ``/proc/PID/cgroup`` is relative to the reader's cgroup namespace, as is
+    the root in mountinfo; a group outside the mount's root starts with
+    ``/..`` and has no directory here.
+
+    :raises ValueError: if the mount does not show the group.
+    """
+    root = '' if mount.root == '/' else mount.root
+    if group.startswith('/..') or not (group + '/').startswith(root + '/'):
+        raise ValueError(f'{mount.path} shows {mount.root}, not {group}')
+    return mount.path / group[len(root) :].lstrip('/')

@@ -1,0 +1,123 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a VM is, independent of what it does."""
+
+from collections.abc import Mapping
+import dataclasses
+import types
+
+UNOWNED = 'unowned'
+"""Owner of a VM whose domain carries no Nova metadata and no mapping."""
+
+_EMPTY: Mapping[str, str] = types.MappingProxyType({})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Disk:
+    """A disk of a VM.
+
+    :ivar target: device name inside the domain, such as ``vda``.
+    :ivar source: path, or ``protocol:name`` of a network disk.
+    :ivar cache: libvirt's cache mode; ``default`` if the domain names none.
+    :ivar network: whether the host's block layer never sees its traffic.
+    """
+
+    target: str
+    source: str = ''
+    cache: str = 'default'
+    network: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Nic:
+    """A network interface of a VM.
+
+    :ivar mac: lower-case MAC address.
+    :ivar kind: libvirt's interface type (``bridge``, ``ethernet``,
+        ``hostdev``, ``vhostuser`` ...).
+    :ivar tap: name of the host's end; empty if the host has none.
+    """
+
+    mac: str
+    kind: str
+    tap: str = ''
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Instance:
+    """A VM as its domain XML describes it; parsed once per incarnation.
+
+    :ivar uuid: of the domain, which is the instance's in Nova.
+    :ivar domain_name: libvirt's name, such as ``instance-00000001``.
+    :ivar display_name: the name its owner gave it; may be empty.
+    :ivar user_id: who started it, :data:`UNOWNED` if unknown.
+    :ivar project_id: to whom it is charged, :data:`UNOWNED` if unknown.
+    :ivar user_name: for people; the id if the domain names none.
+    :ivar project_name: for people; the id if the domain names none.
+    :ivar flavor: the flavor's name; may be empty.
+    :ivar extra_specs: the flavor's extra specs.
+    :ivar vcpus: number of virtual CPUs, >= 1.
+    :ivar memory_bytes: memory of the flavor, > 0.
+    :ivar dedicated_cpus: its vCPUs are pinned one to one or realtime; CPU
+        weights are never written for it.
+    """
+
+    uuid: str
+    domain_name: str
+    vcpus: int
+    memory_bytes: int
+    user_id: str = UNOWNED
+    project_id: str = UNOWNED
+    user_name: str = ''
+    project_name: str = ''
+    display_name: str = ''
+    flavor: str = ''
+    extra_specs: Mapping[str, str] = _EMPTY
+    disks: tuple[Disk, ...] = ()
+    nics: tuple[Nic, ...] = ()
+    dedicated_cpus: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Incarnation:
+    """One run of a VM's process on this host.
+
+    A reboot from outside, a migration or a crash starts a new one. Counters
+    and controls belong to an incarnation, never to a name or a path, because
+    those are used again.
+
+    :ivar instance: the VM.
+    :ivar pid: process id of its QEMU.
+    :ivar start_ticks: start time of that process, clock ticks since boot.
+    :ivar paused: its vCPUs do not run.
+    """
+
+    instance: Instance
+    pid: int
+    start_ticks: int
+    paused: bool = False
+
+    @property
+    def key(self) -> str:
+        """Identity of this run: differs after every start of the VM."""
+        return f'{self.instance.uuid}/{self.pid}/{self.start_ticks}'
+
+
+def parse_key(key: str) -> tuple[str, int, int]:
+    """Take an incarnation's key apart.
+
+    :returns: UUID, process id, start time in clock ticks since boot.
+    :raises ValueError: if it is no such key.
+    """
+    uuid, pid, start_ticks = key.split('/')
+    return uuid, int(pid), int(start_ticks)

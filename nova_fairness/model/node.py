@@ -1,0 +1,39 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a node has."""
+
+import dataclasses
+
+from nova_fairness.model import resources
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class NodeResources:
+    """Node resource information (NRI, paper section 5.1.3).
+
+    :ivar host: the name under which the node is known to its peers.
+    :ivar cpus: numbers of the CPUs that VMs may use, ascending, not empty.
+    :ivar speed_factor: weighted seconds per second of one CPU, > 0
+        (BogoMIPS unless configured).
+    :ivar capacity: (r,) finite, >= 0; per second where time-shared.
+        ``cpu_time`` is number of CPUs x ``speed_factor``.
+    """
+
+    host: str
+    cpus: tuple[int, ...]
+    speed_factor: float
+    capacity: resources.Vector
+
+    def supply(self, interval_s: float) -> resources.Vector:
+        """Give what the node can provide in an interval, shape (r,)."""
+        return resources.RESOURCES.over(self.capacity, interval_s)

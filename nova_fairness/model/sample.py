@@ -1,0 +1,46 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""One reading of a node's counters."""
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import instance
+from nova_fairness.model import resources
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sample:
+    """Cumulative counters of every VM of a node at one moment.
+
+    :ivar time_s: monotonic clock when the reading began, seconds.
+    :ivar incarnations: the VMs, row order of all arrays, sorted by UUID.
+    :ivar totals: (n, r) float64. Time-shared entries are cumulative and raw
+        (``cpu_time`` in seconds of CPU, not yet weighted); space-shared
+        entries are present values. NaN where a counter could not be read.
+    :ivar cpu_stall_s: (n,) cumulative seconds in which some thread of the VM
+        wanted a CPU and had none; NaN where the kernel does not tell.
+    :ivar read_at_s: (n,) monotonic seconds, the
+        moment at which each VM was read.
+    """
+
+    time_s: float
+    incarnations: tuple[instance.Incarnation, ...]
+    totals: resources.Vector
+    cpu_stall_s: npt.NDArray[np.float64]
+    read_at_s: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.incarnations)

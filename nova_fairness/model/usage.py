@@ -1,0 +1,60 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What VMs used in one interval, and who they belong to."""
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import instance
+from nova_fairness.model import resources
+
+Indices = npt.NDArray[np.intp]
+Scalars = npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Usage:
+    """Runtime utilisation information (RUI) of the VMs of one interval.
+
+    :ivar interval_s: length of the interval, seconds, > 0.
+    :ivar incarnations: the VMs, row order of all arrays.
+    :ivar amounts: (n, r) finite, >= 0: weighted seconds, bytes.
+    :ivar known: (n,) whether the VM was seen at both ends of an interval;
+        rows that were not hold zeros (or the decayed past).
+    :ivar cpu_stall: (n,) part of the interval, 0..1, in which the VM waited
+        for a CPU; NaN where the kernel does not tell.
+    """
+
+    interval_s: float
+    incarnations: tuple[instance.Incarnation, ...]
+    amounts: resources.Vector
+    known: resources.Mask
+    cpu_stall: Scalars
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ownership:
+    """Who owns which row, and where it runs.
+
+    The agent knows one node, the simulator thousands: both use this.
+
+    :ivar users: ids of the compared entities (users or projects), sorted.
+    :ivar user_index: (n,) position in ``users`` of each VM's owner.
+    :ivar node_index: (n,) position of each VM's node, 0 in an agent.
+    """
+
+    users: tuple[str, ...]
+    user_index: Indices
+    node_index: Indices
