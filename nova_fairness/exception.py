@@ -29,7 +29,7 @@ class PluginError(FairnessError):
 
 
 class UnknownPlugin(PluginError):
-    """No plugin of that name is installed; the message lists those that are."""
+    """No such plugin is installed; the message lists those that are."""
 
 
 class PluginMisbehaved(PluginError):
@@ -73,7 +73,7 @@ class LabError(FairnessError):
 
 
 class BadScenario(LabError):
-    """A scenario file is wrong; the message says file, line and expectation."""
+    """A scenario is wrong; the message says file, line, expectation."""
 
 
 class LabEnvironmentError(LabError):
