@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+# Runs one scenario on real guests twice, without and with the agent, and
+# compares the two. See --help.
+
+set -euo pipefail
+# shellcheck source=tools/environment.sh
+. "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
+
+usage() {
+    cat <<'TEXT'
+Usage: tools/lab.sh [SCENARIO] [OPTION...]
+
+Installs what it needs (apt, pip into .venv), runs the scenario (default:
+one-node-cpu) without and with the agent, and compares the two runs. Options
+such as --metric, --policy, --interval and --duration go to both runs; see
+nova-fairness-lab run --help. Needs root.
+
+Results: results/SCENARIO/{without,with}/ and the comparison in
+results/SCENARIO/. nova-fairness-lab list names the scenarios.
+TEXT
+}
+
+# run_scenario SCENARIO DIRECTORY OPTION...
+run_scenario() {
+    local scenario=$1 directory=$2
+    shift 2
+    rm -rf "$directory"
+    nova-fairness-lab run "$scenario" --out "$directory" "$@" ||
+        die "nova-fairness-lab run $scenario failed (exit code $?)"
+}
+
+show_results() {
+    local found
+    printf '\nResults:\n'
+    find "$1" -type f \( -name '*.txt' -o -name '*.json' -o -name '*.csv' \
+        -o -name '*.png' \) | sort | while read -r found; do
+        printf '  %s\n' "$found"
+    done
+}
+
+main() {
+    local scenario=one-node-cpu results
+    case ${1:-} in
+        --help | -h) usage && exit 0 ;;
+        -* | '') ;;
+        *) scenario=$1 && shift ;;
+    esac
+    ((EUID == 0)) || die 'real guests need root: sudo tools/lab.sh'
+    trap 'die interrupted' INT TERM
+    cd "$TOP"
+    environment compile lab
+    results=results/$scenario
+    printf '\n== %s without the agent\n' "$scenario"
+    run_scenario "$scenario" "$results/without" --no-agents "$@"
+    printf '\n== %s with the agent\n' "$scenario"
+    run_scenario "$scenario" "$results/with" "$@"
+    printf '\n== %s compared\n' "$scenario"
+    nova-fairness-lab compare "$results/without" "$results/with" \
+        --out "$results" || die "nova-fairness-lab compare failed"
+    show_results "$results"
+}
+
+main "$@"

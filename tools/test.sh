@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+# All tests of the project by one command. See --help.
+
+set -euo pipefail
+# shellcheck source=tools/environment.sh
+. "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
+
+usage() {
+    cat <<'TEXT'
+Usage: tools/test.sh [--unit | --functional | --full] [--help]
+
+Installs what it needs (apt, pip into .venv), then runs:
+
+  (no option)    everything below except the long scenarios; needs root
+  --unit         style, types, shell, docs, release notes, samples, and the
+                 unit tests; needs no root once the system packages are there
+  --functional   only the tests on real guests, short scenarios; needs root
+  --full         everything, also the long scenarios; needs root
+
+Each step prints how long it took. A step that fails prints the end of its
+output and ends the run with exit code 1; all output is in build/logs/.
+TEXT
+}
+
+parse_options() {
+    UNIT=1 FUNCTIONAL=1 SELECTION='not slow'
+    (($# <= 1)) || die "one option at most, not: $*"
+    case ${1:-} in
+        '') ;;
+        --unit) FUNCTIONAL=0 ;;
+        --functional) UNIT=0 ;;
+        --full) SELECTION='' ;;
+        --help | -h) usage && exit 0 ;;
+        *) die "unknown option: $1 (see --help)" ;;
+    esac
+    ((EUID == 0 || !FUNCTIONAL)) ||
+        die 'real guests need root; tools/test.sh --unit does not'
+}
+
+scripts() {
+    grep -lE '^#!.*(bash|sh)$|shell=bash' .ci/run tools/*
+}
+
+shell_check() {
+    if ! command -v shellcheck; then
+        echo 'shellcheck is not installed: only the syntax is checked'
+        scripts | while read -r script; do bash -n "$script"; done
+        return
+    fi
+    # shellcheck disable=SC2046 # names of scripts hold no blanks
+    shellcheck -x $(scripts)
+}
+
+samples() {
+    mkdir -p build/etc
+    oslo-config-generator \
+        --config-file etc/nova-fairness/nova-fairness-config-generator.conf \
+        --output-file build/etc/nova-fairness.conf.sample
+    grep -q '^\[fairness\]' build/etc/nova-fairness.conf.sample
+}
+
+documents() {
+    rm -rf doc/build/html
+    sphinx-build -W --keep-going -q -b html doc/source doc/build/html
+}
+
+unit_checks() {
+    step 'style: ruff check' ruff check .
+    step 'style: ruff format' ruff format --check .
+    step 'types: mypy strict' mypy
+    step 'shell scripts' shell_check
+    step 'configuration sample' samples
+    step 'release notes' reno lint
+    step 'documentation' documents
+}
+
+# The pure rooms are named in pyproject.toml; so is the floor.
+unit_tests() {
+    python -m pytest -q tests/unit --cov --cov-report=term:skip-covered
+}
+
+functional_tests() {
+    python -m pytest -q -m "$SELECTION" tests/functional
+}
+
+# summary NAME: the closing line of a pytest run.
+summary() {
+    printf '%-12s %s\n' "$1" "$(grep -E ' (passed|failed)' \
+        "$LOGS/$1-tests.log" | tail -n 1)"
+}
+
+main() {
+    local began=$EPOCHREALTIME
+    parse_options "$@"
+    cd "$TOP"
+    if ((FUNCTIONAL)); then
+        environment compile test lab
+    else
+        environment compile
+    fi
+    ((!UNIT)) || unit_checks
+    ((!UNIT)) || step 'unit tests' unit_tests
+    ((!FUNCTIONAL)) || step 'functional tests' functional_tests
+    printf '\nEverything holds, after %s s.\n' "$(elapsed "$began")"
+    ((!UNIT)) || summary unit
+    ((!FUNCTIONAL)) || summary functional
+}
+
+main "$@"
