@@ -1,0 +1,37 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Options of what the agent tells: ``[fairness_observe]``."""
+
+from oslo_config import cfg
+
+GROUP = cfg.OptGroup(
+    'fairness_observe',
+    title='What the agent tells',
+    help='Prometheus endpoint and status of the agent.',
+)
+
+OPTS = [
+    cfg.HostAddressOpt(
+        'prometheus_host',
+        default='127.0.0.1',
+        help="""
+Address on which ``/metrics`` and ``/status`` are served over HTTP, without
+authentication: they name users and VMs, so keep it on a management network.
+""",
+    ),
+    cfg.PortOpt(
+        'prometheus_port',
+        default=9583,
+        help='TCP port of the endpoint. 0: no endpoint.',
+    ),
+]

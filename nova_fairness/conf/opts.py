@@ -1,0 +1,37 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Registers and lists all options; there is no global configuration."""
+
+from collections.abc import Sequence
+import copy
+from typing import Any
+
+from oslo_config import cfg
+
+from nova_fairness.conf import fairness
+from nova_fairness.conf import node
+from nova_fairness.conf import observe
+
+_GROUPS = (fairness, node, observe)
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register every option of this package on a configuration."""
+    for module in _GROUPS:
+        conf.register_group(module.GROUP)
+        conf.register_opts(module.OPTS, group=module.GROUP)
+
+
+def list_opts() -> Sequence[tuple[cfg.OptGroup, Sequence[Any]]]:
+    """List every option for the generator of the sample file."""
+    return [(module.GROUP, copy.deepcopy(module.OPTS)) for module in _GROUPS]
