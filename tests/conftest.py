@@ -1,0 +1,33 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What holds for every test."""
+
+import os
+
+import hypothesis
+import pytest
+
+hypothesis.settings.register_profile(
+    'repeatable', derandomize=True, deadline=None
+)
+hypothesis.settings.load_profile('repeatable')
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Say at once what tests on real guests need, instead of skipping."""
+    real = [item for item in items if item.get_closest_marker('real')]
+    if real and os.geteuid() != 0:
+        raise pytest.UsageError(
+            f'{len(real)} tests need root (real guests), for example'
+            f' {real[0].nodeid}; leave them out with -m "not real"'
+        )

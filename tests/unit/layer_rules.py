@@ -1,0 +1,305 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The rules of the architecture as tables, and a reader that checks them.
+
+Every function takes source text or a syntax tree and gives back sentences,
+one per broken rule; :mod:`tests.unit.test_layers` applies them to the
+package.
+"""
+
+import ast
+from collections.abc import Iterator
+from collections.abc import Mapping
+import re
+
+PACKAGE = 'nova_fairness'
+
+_VOCABULARY = frozenset({'model', 'exception'})
+_MATHEMATICS = _VOCABULARY | {'shares'}
+_ROOMS = _MATHEMATICS | {
+    'collect',
+    'measure',
+    'exchange',
+    'decide',
+    'apply',
+    'messaging',
+    'nova_service',
+    'observe',
+    'planners',
+}
+_ASSEMBLY = _ROOMS | {'conf', 'plugins'}
+
+ARROWS: Mapping[str, frozenset[str]] = {
+    'exception': frozenset(),
+    'model': _VOCABULARY,
+    'plugins': _VOCABULARY,
+    'conf': _VOCABULARY,
+    'shares': _VOCABULARY,
+    'collect': _VOCABULARY,
+    'measure': _MATHEMATICS,
+    'exchange': _VOCABULARY,
+    'decide': _MATHEMATICS,
+    'apply': _VOCABULARY,
+    # Usable by any program: it does not even know the vocabulary.
+    'messaging': frozenset({'exception'}),
+    'rpc': _VOCABULARY,
+    'nova_service': _VOCABULARY,
+    'observe': _VOCABULARY,
+    'planners': _MATHEMATICS,
+    'client': _VOCABULARY | {'rpc'},
+    # Contract suites run the contracts that live in these two rooms.
+    'testing': _MATHEMATICS | {'measure', 'decide'},
+    'agent': _ASSEMBLY,
+    'cluster': _ASSEMBLY | {'rpc'},
+    'sim': _ASSEMBLY,
+    'lab': _ASSEMBLY | {'rpc'},
+    'api_ext': _VOCABULARY | {'rpc', 'conf', 'plugins'},
+    'cmd': _ASSEMBLY
+    | {'agent', 'cluster', 'sim', 'lab', 'client', 'rpc', 'testing'},
+}
+"""What each room may import besides itself."""
+
+OUTSIDERS: Mapping[str, tuple[str, ...]] = {
+    'libvirt': ('collect', 'lab', 'cmd'),
+    'libvirt_qemu': (),
+    'nova': ('nova_service', 'api_ext'),
+    'nova.monkey_patch': ('nova_service', 'api_ext', 'cmd'),
+    'stevedore': ('plugins',),
+    'oslo_privsep': ('apply.privileged',),
+    'matplotlib': ('lab',),
+    'prometheus_client': ('observe',),
+}
+"""Which modules alone may import a package that is not ours."""
+
+PURE = (
+    'model',
+    'measure',
+    'decide',
+    'shares',
+    'planners',
+    'collect.parse',
+    'exchange.codec',
+    'exchange.ledger',
+    'sim.engine',
+)
+
+PURE_MAY_IMPORT = frozenset(
+    {
+        'abc',
+        'base64',
+        'bisect',
+        'collections',
+        'dataclasses',
+        'datetime',
+        'decimal',
+        'enum',
+        'fractions',
+        'functools',
+        'hashlib',
+        'heapq',
+        'ipaddress',
+        'itertools',
+        'json',
+        'math',
+        'msgpack',
+        'numpy',
+        'operator',
+        're',
+        'statistics',
+        'string',
+        'struct',
+        'textwrap',
+        'types',
+        'typing',
+        'uuid',
+        'xml',
+        'zlib',
+    }
+)
+"""Everything else may reach a clock, a file, a socket, a process, chance,
+the configuration or a log."""
+
+PURE_MAY_IMPORT_IN = {'model.cgroup': frozenset({'pathlib'})}
+"""Paths as values: only the classes that never touch a file."""
+
+PURE_MAY_NOT_CALL = re.compile(
+    r'^(open|exec|eval|input|print|breakpoint|__import__'
+    r'|(.*\.)?(now|utcnow|today|uuid1|uuid4)'
+    r'|(np|numpy)\.(random(\..*)?|load|loadtxt|genfromtxt|fromfile|memmap)'
+    r'|(np|numpy)\.(save|savez|savetxt)|.*\.tofile'
+    r'|pathlib\.(Path|PosixPath)(\..*)?)$'
+)
+
+FORBIDDEN_WORDS = frozenset({'utils', 'helper', 'data', 'info', 'handle'})
+
+Imports = Iterator[tuple[int, str]]
+
+
+def room_of(module: str) -> str:
+    """Give the room of a dotted name below the package."""
+    return module.split('.')[0]
+
+
+def within(module: str, places: tuple[str, ...]) -> bool:
+    """Tell whether a module is one of the places or inside one."""
+    return any(f'{module}.'.startswith(f'{place}.') for place in places)
+
+
+def dotted(node: ast.AST) -> str:
+    """Write a chain of names as source does; empty if it is no chain."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        before = dotted(node.value)
+        return f'{before}.{node.attr}' if before else f'?.{node.attr}'
+    return ''
+
+
+def imports(tree: ast.AST, module: str, is_package: bool) -> Imports:
+    """Find every import, wherever it stands and however it is written.
+
+    :param module: full dotted name, to resolve relative imports.
+    :returns: line and full dotted name of what is imported; a computed name
+        is given as ``?``.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, name.name) for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _base(node, module, is_package)
+            for name in node.names:
+                yield node.lineno, f'{base}.{name.name}'
+        elif isinstance(node, ast.Call):
+            yield from _dynamic(node)
+
+
+def _base(node: ast.ImportFrom, module: str, is_package: bool) -> str:
+    if not node.level:
+        return node.module or ''
+    above = node.level - is_package
+    parent = module.split('.')[: -above or None]
+    return '.'.join([*parent, *filter(None, [node.module])])
+
+
+def _dynamic(node: ast.Call) -> Imports:
+    name = dotted(node.func).rsplit('.', 1)[-1]
+    if name not in ('import_module', '__import__'):
+        return
+    argument = node.args[0] if node.args else None
+    if isinstance(argument, ast.Constant):
+        yield node.lineno, str(argument.value)
+    else:
+        yield node.lineno, '?'
+
+
+def arrow_faults(source: str, module: str, is_package: bool) -> list[str]:
+    """Check imports of our own rooms and of guarded packages.
+
+    :param module: dotted name, such as ``nova_fairness.measure.metric`` or
+        ``api_ext.handlers.metric``.
+    """
+    place = module.removeprefix(f'{PACKAGE}.')
+    faults = []
+    for line, target in imports(ast.parse(source), module, is_package):
+        why = _arrow_fault(place, target)
+        if why:
+            faults.append(f'{module}:{line} {why}')
+    return faults
+
+
+def _arrow_fault(place: str, target: str) -> str:
+    room = room_of(place)
+    if target == '?':
+        return '' if room == 'plugins' else 'imports a computed name'
+    if target == PACKAGE:
+        return 'imports the whole package'
+    if not target.startswith((f'{PACKAGE}.', 'api_ext.')):
+        return _outsider_fault(place, target)
+    wanted = room_of(target.removeprefix(f'{PACKAGE}.'))
+    if wanted == room or wanted in ARROWS.get(room, frozenset()):
+        return ''
+    if room not in ARROWS:
+        return f'is in a room without arrows: {room}'
+    return f'{room} may not import {wanted} ({target})'
+
+
+def _outsider_fault(place: str, target: str) -> str:
+    known = [name for name in OUTSIDERS if within(target, (name,))]
+    if not known or within(place, OUTSIDERS[max(known, key=len)]):
+        return ''
+    allowed = ', '.join(OUTSIDERS[max(known, key=len)]) or 'nobody'
+    return f'imports {target}, which only {allowed} may'
+
+
+def purity_faults(source: str, module: str, is_package: bool) -> list[str]:
+    """Check that a pure module cannot reach the world.
+
+    :returns: nothing for a module outside :data:`PURE`.
+    """
+    place = module.removeprefix(f'{PACKAGE}.')
+    if not within(place, PURE):
+        return []
+    tree = ast.parse(source)
+    allowed = PURE_MAY_IMPORT | PURE_MAY_IMPORT_IN.get(place, frozenset())
+    faults = [
+        f'{module}:{line} is pure and may not import {target}'
+        for line, target in imports(tree, module, is_package)
+        if target.split('.')[0] not in allowed | {PACKAGE}
+        or PURE_MAY_NOT_CALL.match(target)
+    ]
+    for node in ast.walk(tree):
+        name = dotted(node.func) if isinstance(node, ast.Call) else ''
+        if PURE_MAY_NOT_CALL.match(name):
+            faults.append(f'{module}:{node.lineno} is pure, calls {name}()')
+    return faults
+
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def name_faults(source: str, module: str) -> list[str]:
+    """Check that names of modules, functions and classes say something."""
+    faults = [
+        f'{module}: the name says nothing: {part}'
+        for part in module.split('.')
+        if _words(part) & FORBIDDEN_WORDS
+    ]
+    for node in ast.walk(ast.parse(source)):
+        name = node.name if isinstance(node, _DEFINITIONS) else ''
+        if _words(name) & FORBIDDEN_WORDS:
+            faults.append(f'{module}: the name says nothing: {name}')
+    return faults
+
+
+def _words(name: str) -> set[str]:
+    spaced = re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name)
+    return set(spaced.lower().split('_'))
+
+
+def length_faults(
+    source: str, module: str, function_lines: int, module_lines: int
+) -> list[str]:
+    """Check that functions and the module fit on a page or a few."""
+    count = len(source.splitlines())
+    faults = []
+    if count > module_lines:
+        faults.append(f'{module} has {count} lines, more than {module_lines}')
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            size = (node.end_lineno or node.lineno) - node.lineno + 1
+            if size > function_lines:
+                faults.append(
+                    f'{module}:{node.lineno} {node.name} has {size} lines,'
+                    f' more than {function_lines}'
+                )
+    return faults

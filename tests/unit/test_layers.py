@@ -1,0 +1,304 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The architecture of the package is a test, not a wish."""
+
+import ast
+from collections.abc import Iterator
+import pathlib
+import re
+import subprocess
+import textwrap
+
+import pytest
+
+from tests.unit import layer_rules
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+ROOTS = ('nova_fairness', 'api_ext')
+
+LONG_MODULES: dict[str, tuple[int, str]] = {}
+"""Modules above 300 lines: how many they may have (500 at most), and why
+they are not split."""
+
+
+def modules() -> Iterator[tuple[str, pathlib.Path]]:
+    for root in ROOTS:
+        for path in sorted((TOP / root).rglob('*.py')):
+            name = path.relative_to(TOP).with_suffix('')
+            parts = [part for part in name.parts if part != '__init__']
+            yield '.'.join(parts), path
+
+
+MODULES = [pytest.param(*pair, id=pair[0]) for pair in modules()]
+
+
+def is_package(path: pathlib.Path) -> bool:
+    return path.name == '__init__.py'
+
+
+def tracked_texts() -> Iterator[tuple[str, str]]:
+    listed = subprocess.run(
+        ['git', '-c', f'safe.directory={TOP}', 'ls-files', '-z'],
+        cwd=TOP,
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    for name in filter(None, listed.stdout.split('\0')):
+        path = TOP / name
+        if path.is_file() and path.suffix not in ('.png', '.gz'):
+            yield name, path.read_text(encoding='utf-8', errors='replace')
+
+
+@pytest.mark.parametrize(('module', 'path'), MODULES)
+def test_every_import_follows_an_arrow(module, path):
+    source = path.read_text(encoding='utf-8')
+    assert layer_rules.arrow_faults(source, module, is_package(path)) == []
+
+
+@pytest.mark.parametrize(('module', 'path'), MODULES)
+def test_pure_modules_cannot_reach_the_world(module, path):
+    source = path.read_text(encoding='utf-8')
+    assert layer_rules.purity_faults(source, module, is_package(path)) == []
+
+
+@pytest.mark.parametrize(('module', 'path'), MODULES)
+def test_names_say_something(module, path):
+    source = path.read_text(encoding='utf-8')
+    assert layer_rules.name_faults(source, module) == []
+
+
+@pytest.mark.parametrize(('module', 'path'), MODULES)
+def test_functions_and_modules_are_short(module, path):
+    source = path.read_text(encoding='utf-8')
+    limit = LONG_MODULES.get(module, (300, ''))[0]
+    assert layer_rules.length_faults(source, module, 50, limit) == []
+
+
+@pytest.mark.parametrize(('module', 'path'), MODULES)
+def test_first_party_imports_name_modules_not_their_contents(module, path):
+    tree = ast.parse(path.read_text(encoding='utf-8'))
+    for _, target in layer_rules.imports(tree, module, is_package(path)):
+        if target.startswith(tuple(f'{root}.' for root in ROOTS)):
+            place = TOP.joinpath(*target.split('.'))
+            found = place.is_dir() or place.with_suffix('.py').is_file()
+            assert found, f'{module} imports {target}, which is no module'
+
+
+def test_every_long_module_is_long_and_has_a_reason():
+    lines = {
+        module: len(path.read_text(encoding='utf-8').splitlines())
+        for module, path in modules()
+    }
+    for module, (limit, reason) in LONG_MODULES.items():
+        assert 300 < lines[module] <= limit <= 500, module
+        assert len(reason.split()) >= 4, module
+
+
+def test_the_tables_name_every_room_that_exists():
+    rooms = {
+        path.stem
+        for path in (TOP / 'nova_fairness').iterdir()
+        if path.is_dir() and any(path.glob('*.py'))
+    }
+    assert rooms <= set(layer_rules.ARROWS)
+
+
+def test_nothing_but_cmd_imports_what_stands_above_the_rooms():
+    for room, targets in layer_rules.ARROWS.items():
+        if room != 'cmd':
+            assert not targets & {'agent', 'cluster', 'lab', 'cmd'}, room
+
+
+def test_no_text_names_a_place_where_somebody_worked():
+    place = re.compile(r'(?<![\w.<{}*$"])/(?:home|Users|work)/\w')
+    assert [n for n, text in tracked_texts() if place.search(text)] == []
+
+
+SNIPPETS = {
+    'a plain import': (
+        'nova_fairness.measure.metric',
+        'import nova_fairness.decide.policy',
+        'measure may not import decide',
+    ),
+    'a from import of a room': (
+        'nova_fairness.apply.cpu',
+        'from nova_fairness import conf',
+        'apply may not import conf',
+    ),
+    'a relative import': (
+        'nova_fairness.collect.host',
+        'from ..apply import cpu',
+        'collect may not import apply',
+    ),
+    'an import inside a function': (
+        'nova_fairness.decide.policy',
+        'def decide():\n    from nova_fairness import plugins\n',
+        'decide may not import plugins',
+    ),
+    'an import in a string': (
+        'nova_fairness.observe.recorder',
+        'import importlib\nimportlib.import_module("nova_fairness.agent.x")',
+        'observe may not import agent',
+    ),
+    'a computed import': (
+        'nova_fairness.observe.recorder',
+        'import importlib\nimportlib.import_module(name)',
+        'computed name',
+    ),
+    'libvirt outside the room that reads the host': (
+        'nova_fairness.apply.cpu',
+        'import libvirt',
+        'only collect, lab, cmd may',
+    ),
+    'nova in the agent': (
+        'nova_fairness.agent.service',
+        'from nova import context',
+        'only nova_service, api_ext may',
+    ),
+    'stevedore outside plugins': (
+        'nova_fairness.cmd.agent',
+        'from stevedore import driver',
+        'only plugins may',
+    ),
+    'privsep away from the door to root': (
+        'nova_fairness.apply.cpu',
+        'from oslo_privsep import priv_context',
+        'only apply.privileged may',
+    ),
+    'the agent in the laboratory': (
+        'nova_fairness.lab.runner',
+        'from nova_fairness.agent import cycle',
+        'lab may not import agent',
+    ),
+    'the HTTP extension reading the host': (
+        'api_ext.handlers.metric',
+        'from nova_fairness.collect import host',
+        'api_ext may not import collect',
+    ),
+    'a room nobody planned': (
+        'nova_fairness.attic.box',
+        'from nova_fairness.model import node',
+        'room without arrows: attic',
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ('module', 'source', 'expected'), SNIPPETS.values(), ids=SNIPPETS
+)
+def test_a_forbidden_arrow_is_found(module, source, expected):
+    faults = layer_rules.arrow_faults(source, module, is_package=False)
+    assert len(faults) == 1
+    assert expected in faults[0]
+
+
+ALLOWED = {
+    'the vocabulary': (
+        'nova_fairness.apply.cpu',
+        'from nova_fairness import exception, model',
+    ),
+    'the own room, relatively': (
+        'nova_fairness.apply.cpu',
+        'from . import control\nfrom .control import Control',
+    ),
+    'rooms in the agent': (
+        'nova_fairness.agent.cycle',
+        'from nova_fairness import collect, decide, plugins',
+    ),
+    'everything in cmd': (
+        'nova_fairness.cmd.agent',
+        'from nova_fairness.agent import service\nimport nova.monkey_patch',
+    ),
+    'the standard library': (
+        'nova_fairness.collect.host',
+        'import os, time\nimport numpy as np',
+    ),
+}
+
+
+@pytest.mark.parametrize(('module', 'source'), ALLOWED.values(), ids=ALLOWED)
+def test_an_allowed_arrow_is_left_alone(module, source):
+    assert layer_rules.arrow_faults(source, module, is_package=False) == []
+
+
+def test_a_package_resolves_relative_imports_from_itself():
+    faults = layer_rules.arrow_faults(
+        'from .. import conf', 'nova_fairness.measure', is_package=True
+    )
+    assert len(faults) == 1
+    assert 'measure may not import conf' in faults[0]
+
+
+@pytest.mark.parametrize(
+    ('module', 'source'),
+    [
+        ('measure.metric', 'import time'),
+        ('measure.metric', 'import logging'),
+        ('measure.metric', 'from oslo_log import log'),
+        ('measure.metrics.asset', 'import random'),
+        ('measure.metrics.asset', 'import numpy as np\nnp.random.rand()'),
+        ('measure.metrics.asset', 'from numpy import random'),
+        ('decide.policy', 'import datetime\ndatetime.datetime.now()'),
+        ('decide.policy', 'open("/proc/stat")'),
+        ('model.node', 'import pathlib'),
+        ('model.cgroup', 'import pathlib\npathlib.Path("/").exists()'),
+        ('model.cgroup', 'from pathlib import Path'),
+        ('shares.decay', 'import threading'),
+        ('collect.parse', 'import subprocess'),
+        ('exchange.codec', 'import socket'),
+        ('sim.engine', 'def f():\n    import os'),
+    ],
+)
+def test_an_effect_in_a_pure_module_is_found(module, source):
+    name = f'nova_fairness.{module}'
+    assert len(layer_rules.purity_faults(source, name, False)) == 1
+
+
+@pytest.mark.parametrize(
+    ('module', 'source'),
+    [
+        ('measure.metric', 'import abc\nimport numpy.typing as npt'),
+        ('model.cgroup', 'import pathlib\npathlib.PurePosixPath("/")'),
+        ('collect.parse', 'import xml.etree.ElementTree as tree'),
+        ('collect.host', 'import time\nopen("/proc/stat")'),
+    ],
+)
+def test_harmless_code_is_called_pure(module, source):
+    name = f'nova_fairness.{module}'
+    assert layer_rules.purity_faults(source, name, False) == []
+
+
+@pytest.mark.parametrize(
+    ('module', 'source', 'count'),
+    [
+        ('model.utils', '', 1),
+        ('model.node', 'class NodeInfo:\n    pass', 1),
+        ('model.node', 'def read_data():\n    pass', 1),
+        ('model.node', 'class DataHelper:\n    def handle(self): ...', 2),
+        ('model.node', 'def metadata():\n    pass', 0),
+        ('model.node', 'def handler_of_metadata():\n    pass', 0),
+    ],
+)
+def test_an_empty_name_is_found(module, source, count):
+    faults = layer_rules.name_faults(source, f'nova_fairness.{module}')
+    assert len(faults) == count
+
+
+def test_a_long_function_and_a_long_module_are_found():
+    body = textwrap.indent('x = 1\n' * 50, '    ')
+    faults = layer_rules.length_faults(f'def f():\n{body}', 'm', 50, 50)
+    assert faults == [
+        'm has 51 lines, more than 50',
+        'm:1 f has 51 lines, more than 50',
+    ]
