@@ -131,7 +131,7 @@ pip_install() {
     local attempt
     for attempt in 1 2 3; do
         "$VENV/bin/python" -m pip install --disable-pip-version-check \
-            -e "$TOP[lab]" -r "$TOP/test-requirements.txt" \
+            -e "${TOP}[lab]" -r "$TOP/test-requirements.txt" \
             -r "$TOP/doc/requirements.txt" && return
         echo "attempt $attempt failed"
         sleep $((attempt * 5))
