@@ -82,7 +82,9 @@ class Instance:
     project_name: str = ''
     display_name: str = ''
     flavor: str = ''
-    extra_specs: Mapping[str, str] = _EMPTY
+    extra_specs: Mapping[str, str] = dataclasses.field(
+        default_factory=lambda: _EMPTY
+    )
     disks: tuple[Disk, ...] = ()
     nics: tuple[Nic, ...] = ()
     dedicated_cpus: bool = False

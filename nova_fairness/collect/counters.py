@@ -1,0 +1,144 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What every VM of this host has used so far.
+
+Only the kernel is asked, never a guest's monitor: a VM that hangs or is
+starved of CPU answers as fast as any other. Descriptors are kept between
+rounds, which makes reading about six times cheaper.
+"""
+
+from collections.abc import Callable
+import pathlib
+import time
+
+import numpy as np
+
+from nova_fairness.collect import files
+from nova_fairness.collect import kernel_text
+from nova_fairness.collect import network
+from nova_fairness.collect import vm_files
+from nova_fairness.model import cgroup
+from nova_fairness.model import instance
+from nova_fairness.model import resources
+from nova_fairness.model import sample
+
+_CPU = resources.RESOURCES.index('cpu_time')
+_READ = resources.RESOURCES.index('disk_read')
+_WRITTEN = resources.RESOURCES.index('disk_written')
+_RECEIVED = resources.RESOURCES.index('net_received')
+_SENT = resources.RESOURCES.index('net_sent')
+_MEMORY = resources.RESOURCES.index('memory')
+
+MOST_DESCRIPTORS = 8192
+
+
+class CounterReader:
+    """Reads the counters of all VMs of this host.
+
+    Not for use by several threads at once.
+
+    :param proc: where the process file system is mounted.
+    :param mountinfo: file that tells where control groups are mounted.
+    :param net_dev: file with the counters of the interfaces; it belongs to
+        the network namespace of whoever opens it.
+    :param clock: monotonic seconds.
+    :param most_descriptors: how many files are kept open at most, four per
+        VM; further ones are opened for each reading.
+    """
+
+    def __init__(
+        self,
+        proc: str = '/proc',
+        mountinfo: str | None = None,
+        net_dev: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        most_descriptors: int = MOST_DESCRIPTORS,
+    ) -> None:
+        self._proc = pathlib.Path(proc)
+        self._mountinfo = pathlib.Path(mountinfo or f'{proc}/self/mountinfo')
+        self._net_dev = pathlib.Path(net_dev or f'{proc}/net/dev')
+        self._clock = clock
+        self._descriptors = files.Descriptors(most_descriptors)
+        self._files: dict[str, vm_files.VmFiles] = {}
+        self._network: dict[str, network.NetworkTotals] = {}
+
+    def read(
+        self, incarnations: tuple[instance.Incarnation, ...]
+    ) -> sample.Sample:
+        """Read the counters of the given VMs.
+
+        :param incarnations: sorted by UUID; what belongs to VMs that are no
+            longer among them is given up.
+        :returns: a row per VM. A row is NaN if the VM has ended.
+        """
+        began = self._clock()
+        self._forget({vm.key for vm in incarnations})
+        interfaces = self._interfaces()
+        size = len(incarnations)
+        totals = np.full((size, len(resources.RESOURCES)), np.nan)
+        stall, read_at = np.full(size, np.nan), np.full(size, began)
+        for row, vm in enumerate(incarnations):
+            read_at[row] = self._clock()
+            try:
+                stall[row] = self._read_row(vm, totals[row])
+            except OSError:
+                self._give_up(vm.key)
+                continue
+            traffic = self._network.setdefault(
+                vm.key, network.NetworkTotals()
+            ).advance(vm.instance.nics, interfaces)
+            totals[row, _RECEIVED], totals[row, _SENT] = traffic
+        return sample.Sample(began, incarnations, totals, stall, read_at)
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        self._forget(frozenset())
+
+    @property
+    def descriptors(self) -> int:
+        """How many descriptors are open now."""
+        return self._descriptors.used
+
+    def _read_row(
+        self, vm: instance.Incarnation, row: resources.Vector
+    ) -> float:
+        sources = self._files.get(vm.key)
+        if sources is None:
+            sources = self._files[vm.key] = self._find(vm)
+        cpu_s, stall_s, memory, (disk_read, written) = sources.read()
+        row[_CPU] = cpu_s
+        row[_MEMORY] = min(memory, vm.instance.memory_bytes)
+        row[_READ], row[_WRITTEN] = disk_read, written
+        return stall_s
+
+    def _find(self, vm: instance.Incarnation) -> vm_files.VmFiles:
+        """Find a VM's files; mounts are read anew, since they may change."""
+        mounts = cgroup.mounts(self._mountinfo.read_text())
+        return vm_files.VmFiles(vm, self._proc, mounts, self._descriptors)
+
+    def _interfaces(self) -> network.Interfaces:
+        try:
+            return kernel_text.interface_bytes(self._net_dev.read_bytes())
+        except OSError:
+            return {}
+
+    def _forget(self, present: frozenset[str] | set[str]) -> None:
+        for key in self._files.keys() - present:
+            self._give_up(key)
+        for key in self._network.keys() - present:
+            del self._network[key]
+
+    def _give_up(self, key: str) -> None:
+        found = self._files.pop(key, None)
+        if found is not None:
+            found.close()

@@ -1,0 +1,215 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the kernel's text files say: pure parsing.
+
+Everything that is read every round takes bytes, because decoding would cost
+as much as reading.
+"""
+
+from collections.abc import Mapping
+
+_START_TICKS = 22  # fields as numbered by proc_pid_stat(5)
+_USER_TICKS = 14
+_SYSTEM_TICKS = 15
+
+
+def _after_name(stat: bytes) -> list[bytes]:
+    """Give the fields of ``/proc/PID/stat`` from the third on.
+
+    The second is a program's name and may hold spaces and brackets.
+    """
+    return stat[stat.rindex(b')') + 1 :].split()
+
+
+def start_ticks(stat: bytes) -> int:
+    """Give the start of a process from ``/proc/PID/stat``.
+
+    :returns: clock ticks since boot.
+    :raises ValueError: if it is no such text.
+    :raises IndexError: if it is cut.
+    """
+    return int(_after_name(stat)[_START_TICKS - 3])
+
+
+def cpu_ticks(stat: bytes) -> int:
+    """Give the CPU time of a process from ``/proc/PID/stat``.
+
+    :returns: clock ticks in user and system mode, all threads.
+    :raises ValueError: if it is no such text.
+    :raises IndexError: if it is cut.
+    """
+    fields = _after_name(stat)
+    return int(fields[_USER_TICKS - 3]) + int(fields[_SYSTEM_TICKS - 3])
+
+
+def resident_pages(statm: bytes) -> int:
+    """Give the resident pages from ``/proc/PID/statm``.
+
+    :returns: pages; 0 for a process that has ended and was not yet reaped.
+    :raises ValueError: if it is no such text.
+    :raises IndexError: if it is cut.
+    """
+    return int(statm.split(None, 2)[1])
+
+
+def resident_bytes(status: bytes) -> int:
+    """Give resident and huge pages together from ``/proc/PID/status``.
+
+    :returns: bytes; 0 for a process that has ended.
+    """
+    return _status_bytes(status, b'VmRSS') + huge_page_bytes(status)
+
+
+def huge_page_bytes(status: bytes) -> int:
+    """Give the huge pages of a process, which its RSS leaves out.
+
+    :param status: text of ``/proc/PID/status``.
+    :returns: bytes.
+    """
+    return _status_bytes(status, b'HugetlbPages')
+
+
+def _status_bytes(status: bytes, name: bytes) -> int:
+    _, found, rest = status.partition(b'\n' + name + b':')
+    return int(rest.split(None, 1)[0]) * 1024 if found else 0
+
+
+def storage_bytes(io: bytes) -> tuple[int, int]:
+    """Give a process's traffic with storage from ``/proc/PID/io``.
+
+    :returns: bytes read from and written to storage.
+    :raises ValueError: if it is no such text.
+    """
+    fields = io.split()
+    if fields[8:11:2] != [b'read_bytes:', b'write_bytes:']:
+        raise ValueError(f'not the text of /proc/PID/io: {io[:40]!r}')
+    return int(fields[9]), int(fields[11])
+
+
+def usage_seconds(cpu_stat: bytes) -> float:
+    """Give the CPU time of a v2 group from its ``cpu.stat``.
+
+    :returns: seconds.
+    :raises ValueError: if there is no ``usage_usec``.
+    """
+    fields = cpu_stat.split(None, 2)
+    if fields[:1] != [b'usage_usec']:
+        raise ValueError(f'no usage_usec in cpu.stat: {cpu_stat[:40]!r}')
+    return int(fields[1]) / 1e6
+
+
+def stall_seconds(pressure: bytes) -> float:
+    """Give the time in which some task waited, from ``cpu.pressure``.
+
+    :returns: seconds.
+    :raises ValueError: if it is no such text.
+    """
+    some, _, _ = pressure.partition(b'\n')
+    _, _, total = some.partition(b'total=')
+    return int(total) / 1e6
+
+
+def device_bytes(text: bytes) -> tuple[int, int]:
+    """Sum the traffic of a group over all devices.
+
+    Reads v1's ``blkio.throttle.io_service_bytes`` ("8:0 Read 4096") as well
+    as v2's ``io.stat`` ("8:0 rbytes=4096 wbytes=0 ...").
+
+    :returns: bytes read and written.
+    """
+    read = written = 0
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) == 3 and fields[1] == b'Read':
+            read += int(fields[2])
+        elif len(fields) == 3 and fields[1] == b'Write':
+            written += int(fields[2])
+        for field in fields[1:]:
+            if field.startswith(b'rbytes='):
+                read += int(field[7:])
+            elif field.startswith(b'wbytes='):
+                written += int(field[7:])
+    return read, written
+
+
+def interface_bytes(net_dev: bytes) -> Mapping[str, tuple[int, int]]:
+    """Parse ``/proc/net/dev``.
+
+    :returns: bytes received and sent by the host, by interface.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for line in net_dev.splitlines()[2:]:
+        name, _, rest = line.partition(b':')
+        fields = rest.split()
+        if len(fields) > 8:
+            place = name.strip().decode('utf-8', 'surrogateescape')
+            found[place] = int(fields[0]), int(fields[8])
+    return found
+
+
+def cpu_list(text: str) -> tuple[int, ...]:
+    """Parse a list of CPUs as cpusets write it, such as ``0-1,3``.
+
+    :returns: numbers, ascending, without repetition; empty for ''.
+    :raises ValueError: if it is no such list.
+    """
+    found: set[int] = set()
+    for part in text.strip().split(',') if text.strip() else ():
+        first, dash, last = part.partition('-')
+        low, high = int(first), int(last if dash else first)
+        if not 0 <= low <= high:
+            raise ValueError(f'{part!r} is no range of CPUs')
+        found.update(range(low, high + 1))
+    return tuple(sorted(found))
+
+
+def mean_bogomips(cpuinfo: str) -> float | None:
+    """Give the mean BogoMIPS of all CPUs from ``/proc/cpuinfo``.
+
+    Architectures spell the line differently (``bogomips``, ``BogoMIPS``,
+    ``bogomips per cpu``).
+
+    :returns: ``None`` if no CPU tells.
+    """
+    found = []
+    for line in cpuinfo.splitlines():
+        name, _, value = line.partition(':')
+        if name.strip().lower() in {'bogomips', 'bogomips per cpu'}:
+            found.append(float(value))
+    mean = sum(found) / len(found) if found else 0.0
+    return mean if mean > 0 else None
+
+
+def total_memory_bytes(meminfo: str) -> int:
+    """Give ``MemTotal`` from ``/proc/meminfo``.
+
+    :raises ValueError: if the text has none.
+    """
+    for line in meminfo.splitlines():
+        name, _, value = line.partition(':')
+        if name == 'MemTotal':
+            return int(value.split()[0]) * 1024
+    raise ValueError('no MemTotal in /proc/meminfo')
+
+
+def default_route_interface(route: str) -> str | None:
+    """Find the interface of the default route in ``/proc/net/route``.
+
+    :returns: that with the lowest metric; ``None`` if there is no such route.
+    """
+    found = []
+    for line in route.splitlines()[1:]:
+        fields = line.split()
+        if len(fields) > 7 and fields[1] == fields[7] == '00000000':
+            found.append((int(fields[6]), fields[0]))
+    return min(found)[1] if found else None

@@ -1,0 +1,262 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Domain XML to an instance: pure parsing.
+
+Names inside the XML are chosen by users of the cloud, so the text is
+treated as hostile: a document type is refused, because it could declare
+entities that grow without bound, and names are cut and made printable.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import types
+from xml.etree import ElementTree as ET
+
+from nova_fairness import exception
+from nova_fairness.collect import devices
+from nova_fairness.collect import kernel_text
+from nova_fairness.model import instance
+
+_NOVA = '{http://openstack.org/xmlns/libvirt/nova/'
+_LONGEST = 255  # what Nova's database takes
+_REALTIME = frozenset(('fifo', 'rr'))
+_PINNED_POLICIES = frozenset(('dedicated', 'mixed'))
+
+_UNITS: Mapping[str, int] = types.MappingProxyType(
+    {
+        'b': 1,
+        'bytes': 1,
+        'KB': 10**3,
+        'k': 2**10,
+        'KiB': 2**10,
+        'MB': 10**6,
+        'M': 2**20,
+        'MiB': 2**20,
+        'GB': 10**9,
+        'G': 2**30,
+        'GiB': 2**30,
+        'TB': 10**12,
+        'T': 2**40,
+        'TiB': 2**40,
+    }
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Party:
+    """A user or project: its id, empty if unknown, and its name."""
+
+    identity: str = ''
+    name: str = ''
+
+
+def parse_domain(xml: str) -> instance.Instance:
+    """Build an instance from the XML of a running domain.
+
+    :param xml: as libvirt's ``virDomainGetXMLDesc`` gives it.
+    :returns: the instance; owned by :data:`instance.UNOWNED` if the XML
+        carries no metadata of Nova.
+    :raises exception.BadDomain: if it is no domain, or has no UUID, name,
+        vCPUs or memory.
+    """
+    root = _root(xml)
+    name = _required(root, 'name')
+    nova = _nova_instance(root)
+    flavor = _nova_child(nova, 'flavor')
+    specs = _extra_specs(flavor)
+    user, project = _owner(nova)
+    vcpus = _vcpus(root, name)
+    return instance.Instance(
+        uuid=_required(root, 'uuid').lower(),
+        domain_name=name,
+        vcpus=vcpus,
+        memory_bytes=_memory_bytes(root, flavor, name),
+        user_id=user.identity or instance.UNOWNED,
+        project_id=project.identity or instance.UNOWNED,
+        user_name=user.name or user.identity or instance.UNOWNED,
+        project_name=project.name or project.identity or instance.UNOWNED,
+        display_name=_clean(_text(_nova_child(nova, 'name'))),
+        flavor='' if flavor is None else _clean(flavor.get('name', '')),
+        extra_specs=specs,
+        disks=tuple(devices.disks(root)),
+        nics=tuple(devices.nics(root)),
+        dedicated_cpus=_has_dedicated_cpus(root, vcpus, specs),
+    )
+
+
+def with_owner(
+    vm: instance.Instance, owners: Mapping[str, tuple[str, str]]
+) -> instance.Instance:
+    """Give a VM without Nova metadata the owner an operator wrote down.
+
+    :param owners: (user, project) by UUID or, failing that, domain name.
+    :returns: ``vm`` itself if it has an owner or nobody claims it.
+    """
+    if vm.user_id != instance.UNOWNED:
+        return vm
+    owner = owners.get(vm.uuid) or owners.get(vm.domain_name)
+    if owner is None:
+        return vm
+    user, project = owner
+    return dataclasses.replace(
+        vm,
+        user_id=user,
+        project_id=project,
+        user_name=user,
+        project_name=project,
+    )
+
+
+def _root(xml: str) -> ET.Element:
+    if '<!DOCTYPE' in xml:
+        raise exception.BadDomain(
+            'domain XML has a DOCTYPE, which libvirt never writes'
+        )
+    try:
+        root = ET.fromstring(xml)  # noqa: S314 - no DOCTYPE
+    except ET.ParseError as error:
+        raise exception.BadDomain(
+            f'domain XML is not well-formed: {error}'
+        ) from error
+    if root.tag != 'domain':
+        raise exception.BadDomain(
+            f'expected a <domain> element, got <{_clean(root.tag)}>'
+        )
+    return root
+
+
+def _text(element: ET.Element | None) -> str:
+    return '' if element is None else (element.text or '').strip()
+
+
+def _clean(text: str) -> str:
+    """Make a name safe for one line of a log and for a terminal."""
+    joined = ' '.join(text[: 4 * _LONGEST].split())[:_LONGEST]
+    return ''.join(sign if sign.isprintable() else '?' for sign in joined)
+
+
+def _required(root: ET.Element, tag: str) -> str:
+    value = _text(root.find(tag))
+    if not value:
+        raise exception.BadDomain(
+            f'domain {_clean(_text(root.find("name"))) or "without name"}'
+            f' has no <{tag}>'
+        )
+    return value
+
+
+def _nova_instance(root: ET.Element) -> ET.Element | None:
+    metadata = root.find('metadata')
+    return _nova_child(metadata, 'instance')
+
+
+def _nova_child(parent: ET.Element | None, name: str) -> ET.Element | None:
+    """Find a child in Nova's namespace, whatever its version."""
+    for child in () if parent is None else parent:
+        space, _, tag = child.tag.rpartition('}')
+        if tag == name and space.startswith(_NOVA):
+            return child
+    return None
+
+
+def _extra_specs(
+    flavor: ET.Element | None,
+) -> Mapping[str, str]:
+    specs = _nova_child(flavor, 'extraSpecs')
+    return types.MappingProxyType(
+        {
+            _clean(child.get('name', '')): _clean(_text(child))
+            for child in (() if specs is None else specs)
+        }
+    )
+
+
+def _owner(nova: ET.Element | None) -> tuple[_Party, _Party]:
+    owner = _nova_child(nova, 'owner')
+    return _party(owner, 'user'), _party(owner, 'project')
+
+
+def _party(owner: ET.Element | None, role: str) -> _Party:
+    element = _nova_child(owner, role)
+    if element is None:
+        return _Party()
+    identity = element.get('uuid', '').strip()
+    if len(identity) > _LONGEST:
+        raise exception.BadDomain(
+            f'{role} id of {len(identity)} characters, expected at most'
+            f' {_LONGEST}'
+        )
+    return _Party(identity, _clean(_text(element)))
+
+
+def _number(text: str, what: str, domain: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise exception.BadDomain(
+            f'domain {_clean(domain)}: {what} is {_clean(text)!r},'
+            ' expected a whole number >= 1'
+        )
+    return value
+
+
+def _vcpus(root: ET.Element, domain: str) -> int:
+    element = root.find('vcpu')
+    if element is None:
+        raise exception.BadDomain(f'domain {_clean(domain)} has no <vcpu>')
+    present = element.get('current') or _text(element)
+    return _number(present, '<vcpu>', domain)
+
+
+def _memory_bytes(
+    root: ET.Element,
+    flavor: ET.Element | None,
+    domain: str,
+) -> int:
+    of_flavor = _text(_nova_child(flavor, 'memory'))
+    if of_flavor:
+        return _number(of_flavor, 'memory of the flavor', domain) * 2**20
+    element = root.find('memory')
+    amount = _number(_text(element), '<memory>', domain)
+    unit = 'KiB' if element is None else element.get('unit', 'KiB')
+    if unit not in _UNITS:
+        raise exception.BadDomain(
+            f'domain {_clean(domain)}: unknown unit {_clean(unit)!r} of'
+            f' <memory>, expected one of {", ".join(_UNITS)}'
+        )
+    return amount * _UNITS[unit]
+
+
+def _has_dedicated_cpus(
+    root: ET.Element, vcpus: int, specs: Mapping[str, str]
+) -> bool:
+    if specs.get('hw:cpu_policy') in _PINNED_POLICIES:
+        return True
+    for element in root.iterfind('cputune/vcpusched'):
+        if element.get('scheduler') in _REALTIME:
+            return True
+    alone = {
+        element.get('vcpu')
+        for element in root.iterfind('cputune/vcpupin')
+        if _is_one_cpu(element.get('cpuset', ''))
+    }
+    return all(str(number) in alone for number in range(vcpus))
+
+
+def _is_one_cpu(cpuset: str) -> bool:
+    try:
+        return len(kernel_text.cpu_list(cpuset)) == 1
+    except ValueError:
+        return False  # libvirt's "0-3,^2" is more than one CPU
