@@ -53,6 +53,14 @@ class Control(abc.ABC):
     def unit_range(self) -> tuple[int, int]:
         """Give the smallest and largest value that the kernel accepts."""
 
+    def default(self) -> int | None:
+        """Give what a VM has that nobody ever set; ``None`` if unknown."""
+        return None
+
+    def problems(self) -> tuple[str, ...]:
+        """Name VMs that cannot be steered, each once while it is seen."""
+        return ()
+
     @abc.abstractmethod
     def read(self, keys: Sequence[str]) -> Mapping[str, int]:
         """Read what the kernel holds now.

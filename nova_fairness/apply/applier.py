@@ -1,0 +1,246 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""Writes allocations to the kernel, and takes them back."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
+import functools
+import types
+
+from nova_fairness import exception
+from nova_fairness.apply import control
+from nova_fairness.apply import found as found_values
+from nova_fairness.apply import groups
+from nova_fairness.model import allocation
+from nova_fairness.model import resources
+
+_is_running = functools.partial(groups.is_running, '/proc')
+_NO_DEFAULTS: allocation.Allocation = types.MappingProxyType({})
+
+
+class Applier:
+    """All controls of a node, with the record of what they held before.
+
+    :param controls: one per kind that this node can steer.
+    :param found: the record, loaded; see :meth:`FoundValues.load`.
+    :param is_running: whether an incarnation's process still is the same;
+        may raise ``OSError`` if that cannot be known.
+    """
+
+    def __init__(
+        self,
+        controls: Iterable[control.Control],
+        found: found_values.FoundValues,
+        is_running: Callable[[str], bool] = _is_running,
+    ) -> None:
+        self._controls = {item.kind: item for item in controls}
+        self._found = found
+        self._is_running = is_running
+
+    def present(self, keys: Sequence[str]) -> allocation.Allocation:
+        """Read every control of the given VMs.
+
+        :param keys: of incarnations.
+        :returns: kernel units by knob; VMs that vanished and those that
+            cannot be steered are absent.
+        """
+        return {
+            allocation.Knob(key, kind): value
+            for kind, item in self._controls.items()
+            for key, value in item.read(keys).items()
+        }
+
+    def problems(self) -> tuple[str, ...]:
+        """Name VMs that cannot be steered, each once while it is seen."""
+        return tuple(
+            text
+            for item in self._controls.values()
+            for text in item.problems()
+        )
+
+    def apply(
+        self,
+        changes: Sequence[allocation.Change],
+        defaults: allocation.Allocation = _NO_DEFAULTS,
+    ) -> tuple[control.Outcome, ...]:
+        """Write changes; what new ones replace is on the disk before.
+
+        :param changes: one VM's failure is no other's.
+        :param defaults: what libvirt's XML says of a knob, kernel units.
+            Used only where the record was lost, so that what a VM holds now
+            may be our own; then it is this, or else the kernel's default.
+        :returns: one outcome per change, in order.
+        """
+        refused = self._record([change.knob for change in changes], defaults)
+        outcomes = iter(
+            self._write([item for item in changes if item.knob not in refused])
+        )
+        return tuple(
+            self._refuse(change, refused[change.knob])
+            if change.knob in refused
+            else next(outcomes)
+            for change in changes
+        )
+
+    def restore(
+        self, keys: Iterable[str] | None = None
+    ) -> tuple[control.Outcome, ...]:
+        """Give controls the values they had, and clear those records.
+
+        What cannot be written stays recorded; what vanished does not.
+
+        :param keys: of incarnations; all that are recorded if ``None``.
+        :returns: one outcome per recorded knob, sorted by incarnation.
+        :raises StateError: if the record cannot be written; the controls
+            have their values nevertheless.
+        """
+        chosen = None if keys is None else set(keys)
+        knobs = sorted(
+            (
+                knob
+                for knob in self._found.values
+                if chosen is None or knob.incarnation in chosen
+            ),
+            key=lambda knob: (knob.incarnation, knob.control.value),
+        )
+        present = self._read(knobs)
+        found = self._found.values
+        outcomes = self._write(
+            [
+                allocation.Change(knob, present.get(knob), found[knob])
+                for knob in knobs
+            ]
+        )
+        self._found.forget(
+            item.change.knob for item in outcomes if item.written
+        )
+        self._found.flush()
+        return outcomes
+
+    def _record(
+        self,
+        knobs: Iterable[allocation.Knob],
+        defaults: allocation.Allocation,
+    ) -> dict[allocation.Knob, str]:
+        """Record what knobs hold that are not recorded yet.
+
+        :returns: why, by knob that must not be written.
+        """
+        new = [knob for knob in knobs if knob not in self._found.values]
+        if not new:
+            return {}
+        present = self._read(new)
+        values: dict[allocation.Knob, int] = {}
+        refused: dict[allocation.Knob, str] = {}
+        for knob in new:
+            value = self._found_value(knob, present, defaults)
+            if value is None:
+                refused[knob] = 'cannot be read, so it could not be restored'
+            else:
+                values[knob] = value
+        self._found.forget(
+            knob for knob in self._found.values if self._has_ended(knob)
+        )
+        try:
+            self._found.remember(values)
+        except exception.StateError as error:
+            refused |= dict.fromkeys(values, str(error))
+        return refused
+
+    def _found_value(
+        self,
+        knob: allocation.Knob,
+        present: allocation.Allocation,
+        defaults: allocation.Allocation,
+    ) -> int | None:
+        """Give the value that a knob is to be restored to, if known."""
+        if knob not in present or not self._found.is_unknown(knob.incarnation):
+            return present.get(knob)
+        return defaults.get(knob, self._controls[knob.control].default())
+
+    def _refuse(
+        self, change: allocation.Change, error: str
+    ) -> control.Outcome:
+        if self._has_ended(change.knob):
+            return control.Outcome(change, gone=True)
+        knob = change.knob
+        return control.Outcome(
+            change, f'{knob.control.value} of {knob.incarnation}: {error}'
+        )
+
+    def _has_ended(self, knob: allocation.Knob) -> bool:
+        try:
+            return not self._is_running(knob.incarnation)
+        except OSError:
+            return False
+
+    def _read(self, knobs: Sequence[allocation.Knob]) -> allocation.Allocation:
+        """Read just these knobs."""
+        values: dict[allocation.Knob, int] = {}
+        for kind, item in self._controls.items():
+            keys = [knob.incarnation for knob in knobs if knob.control is kind]
+            for key, value in (item.read(keys) if keys else {}).items():
+                values[allocation.Knob(key, kind)] = value
+        return values
+
+    def _write(
+        self, changes: Sequence[allocation.Change]
+    ) -> tuple[control.Outcome, ...]:
+        """Hand changes to their controls; forget what vanished."""
+        outcomes: dict[int, control.Outcome] = {}
+        for kind in resources.CONTROLS:
+            places = [
+                place
+                for place, change in enumerate(changes)
+                if change.knob.control is kind
+            ]
+            batch = [changes[place] for place in places]
+            written = self._write_kind(kind, batch)
+            outcomes.update(zip(places, written, strict=True))
+        self._found.forget(
+            item.change.knob for item in outcomes.values() if item.gone
+        )
+        return tuple(outcomes[place] for place in range(len(changes)))
+
+    def _write_kind(
+        self, kind: resources.Control, changes: Sequence[allocation.Change]
+    ) -> tuple[control.Outcome, ...]:
+        item = self._controls.get(kind)
+        if item is not None:
+            return item.write(changes) if changes else ()
+        return tuple(
+            control.Outcome(
+                change,
+                f'{kind.value} of {change.knob.incarnation}: this node has '
+                f'no such control',
+            )
+            for change in changes
+        )
+
+
+def drift(
+    expected: allocation.Allocation, present: allocation.Allocation
+) -> allocation.Allocation:
+    """Find what other hands changed since we wrote it.
+
+    :param expected: what was written last, kernel units by knob.
+    :param present: what is there now; knobs that it lacks vanished.
+    :returns: the present value of each knob that differs.
+    """
+    return {
+        knob: present[knob]
+        for knob, value in expected.items()
+        if present.get(knob, value) != value
+    }

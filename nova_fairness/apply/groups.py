@@ -1,0 +1,118 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Which file of which control group steers a VM's process."""
+
+from collections.abc import Mapping
+import dataclasses
+import errno
+import pathlib
+import types
+
+from nova_fairness import exception
+from nova_fairness.model import cgroup
+from nova_fairness.model import instance
+
+CPU_CONTROLLER = 'cpu'
+
+_GONE = (errno.ENOENT, errno.ESRCH)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ControlFile:
+    """A file of the kernel that the agent may write.
+
+    :ivar controller: whose hierarchy it is in, as
+        :func:`nova_fairness.model.cgroup.groups_of_process` names it.
+    :ivar lowest: smallest value that the kernel accepts.
+    :ivar highest: largest value that the kernel accepts.
+    :ivar default: what a new group has.
+    """
+
+    controller: str
+    lowest: int
+    highest: int
+    default: int
+
+
+CPU_SHARES = 'cpu.shares'
+CPU_WEIGHT = 'cpu.weight'
+
+FILES: Mapping[str, ControlFile] = types.MappingProxyType(
+    {
+        CPU_SHARES: ControlFile(CPU_CONTROLLER, 2, 262144, 1024),
+        CPU_WEIGHT: ControlFile(cgroup.UNIFIED, 1, 10000, 100),
+    }
+)
+"""Every file that is ever written, by name: nothing else can be."""
+
+
+def start_ticks(proc: str, pid: int) -> int | None:
+    """Read when a process started.
+
+    :param proc: where procfs is mounted.
+    :returns: clock ticks since boot; ``None`` if it is gone or a zombie,
+        whose groups are not its own any more.
+    :raises OSError: if that cannot be known, for want of descriptors say.
+    """
+    try:
+        text = pathlib.Path(f'{proc}/{pid}/stat').read_text('utf-8', 'replace')
+    except OSError as error:
+        if error.errno in _GONE:
+            return None
+        raise
+    # The name in parentheses may itself hold blanks and parentheses.
+    fields = text.rpartition(')')[2].split()
+    return None if fields[0] in ('Z', 'X') else int(fields[19])
+
+
+def is_running(proc: str, key: str) -> bool:
+    """Tell whether an incarnation's process still is the one it was.
+
+    :param key: of the incarnation.
+    :raises OSError: if that cannot be known.
+    """
+    _, pid, ticks = instance.parse_key(key)
+    return start_ticks(proc, pid) == ticks
+
+
+def control_path(
+    proc: str, mounts: Mapping[str, cgroup.Mount], pid: int, name: str
+) -> str:
+    """Give the path of a control of the VM that a process is.
+
+    :param name: one of :data:`FILES`.
+    :returns: path of the file, which may not exist.
+    :raises OSError: if the process is gone.
+    :raises WriteRefused: if its group is not the VM's alone, or not visible
+        from here.
+    """
+    controller = FILES[name].controller
+    text = pathlib.Path(f'{proc}/{pid}/cgroup').read_text('utf-8', 'replace')
+    own = cgroup.groups_of_process(text).get(controller)
+    mount = mounts.get(controller)
+    if own is None or mount is None:
+        raise exception.WriteRefused(
+            f'process {pid} is in no control group that has {name}'
+        )
+    group = cgroup.group_of_vm(own)
+    if not cgroup.is_private(group):
+        raise exception.WriteRefused(
+            f'process {pid} is in control group {group}, which is not that '
+            f'of one VM; expected the group that libvirt makes for it'
+        )
+    try:
+        return str(cgroup.directory(mount, group) / name)
+    except ValueError as error:
+        raise exception.WriteRefused(
+            f'control group of process {pid} is not visible here: {error}'
+        ) from error

@@ -1,0 +1,133 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Controls of VMs that are kept open, so that a reading is one system call."""
+
+from collections.abc import Mapping
+import dataclasses
+import os
+
+from nova_fairness import exception
+from nova_fairness.apply import groups
+from nova_fairness.model import cgroup
+from nova_fairness.model import instance
+
+_IDLE_ROUNDS = 8
+
+
+@dataclasses.dataclass(slots=True)
+class _Open:
+    """One open control.
+
+    :ivar descriptor: of the file; it stays that of its group for ever.
+    :ivar last_round: number of the last round that read it.
+    """
+
+    descriptor: int
+    last_round: int
+
+
+class OpenControls:
+    """The values of one control file of many VMs.
+
+    :param proc: where procfs is mounted.
+    :param mounts: by controller, as :func:`cgroup.mounts` gives them.
+    :param name: the file, one of :data:`groups.FILES`.
+    :param max_open: at most so many descriptors are kept.
+    """
+
+    def __init__(
+        self,
+        proc: str,
+        mounts: Mapping[str, cgroup.Mount],
+        name: str,
+        max_open: int,
+    ) -> None:
+        self._proc = proc
+        self._mounts = mounts
+        self._name = name
+        self._max_open = max_open
+        self._open: dict[str, _Open] = {}
+        self._round = 0
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def read(self, key: str) -> int | None:
+        """Read what the kernel holds for a VM.
+
+        :param key: of the incarnation.
+        :returns: kernel units; ``None`` if the VM is gone.
+        :raises WriteRefused: if the VM has no such control of its own.
+        """
+        try:
+            opened = self._open.get(key) or self._opened(key)
+            opened.last_round = self._round
+            raw = os.pread(opened.descriptor, 32, 0)
+            if len(self._open) > self._max_open:
+                self.forget(key)
+            # A control is one line; what a shorter value leaves behind it
+            # is no part of it.
+            return int(raw.partition(b'\n')[0])
+        except (OSError, ValueError, exception.WriteRefused) as error:
+            self.forget(key)
+            if self.is_gone(key):
+                return None
+            raise exception.WriteRefused(
+                f'{self._name} cannot be read: {error}'
+            ) from error
+
+    def is_gone(self, key: str) -> bool:
+        """Tell whether a VM's process ended; not if that is unknown."""
+        try:
+            return not groups.is_running(self._proc, key)
+        except OSError:
+            return False
+
+    def forget(self, key: str) -> None:
+        """Close one control; it is looked up again when next read."""
+        opened = self._open.pop(key, None)
+        if opened is not None:
+            os.close(opened.descriptor)
+
+    def next_round(self, expected: int) -> None:
+        """Begin a round; close what nobody read for several rounds.
+
+        :param expected: number of VMs that the round will read.
+        """
+        self._round += 1
+        if len(self._open) <= expected:
+            return
+        for key, opened in list(self._open.items()):
+            if opened.last_round + _IDLE_ROUNDS < self._round:
+                self.forget(key)
+
+    def close(self) -> None:
+        """Close everything."""
+        for key in list(self._open):
+            self.forget(key)
+
+    def _opened(self, key: str) -> _Open:
+        """Open the control of a VM.
+
+        :raises OSError: if the VM is gone or has no such control.
+        :raises WriteRefused: if its group is not its own.
+        """
+        _, pid, _ = instance.parse_key(key)
+        path = groups.control_path(self._proc, self._mounts, pid, self._name)
+        opened = _Open(os.open(path, os.O_RDONLY | os.O_CLOEXEC), self._round)
+        self._open[key] = opened
+        # Asked after opening: had the process ended before that, another
+        # one with its number would show another start.
+        if not groups.is_running(self._proc, key):
+            raise ProcessLookupError(f'process {pid} is another one now')
+        return opened
