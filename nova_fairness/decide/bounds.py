@@ -1,0 +1,55 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The last word on weights: how far apart, and how fast."""
+
+import numpy as np
+
+from nova_fairness.model import allocation
+
+
+def bounded(
+    weights: allocation.Weights,
+    previous: allocation.Weights,
+    max_weight_ratio: float,
+    largest_step: float,
+) -> allocation.Weights:
+    """Bound the weights of a node, each control for itself.
+
+    First a weight moves from its previous value by a factor of at most
+    ``largest_step``. Then it is cut to ``1 / sqrt(ratio) .. sqrt(ratio)``.
+    All weights of a node lie in that one interval, those a policy holds
+    included, so no two can be further apart than the ratio, whoever moved
+    and whatever the step allowed. It lies around 1 because a VM that nobody
+    judged yet has 1.
+
+    The bound holds for weights; kernel units also carry the number of vCPUs
+    and the flavor's base. Not meant for :attr:`.policy.Preset.THESIS`, whose
+    weights are places in a range.
+
+    :param weights: (n, c) finite, > 0.
+    :param previous: (n, c) finite, > 0: what was really applied last.
+    :param max_weight_ratio: largest / smallest weight of a control, >= 1.
+    :param largest_step: factor per round, >= 1.
+    :returns: (n, c), new.
+    :raises ValueError: if a limit is below 1.
+    """
+    if max_weight_ratio < 1 or largest_step < 1:
+        raise ValueError(
+            'max_weight_ratio and largest_step must be at least 1, got'
+            f' {max_weight_ratio} and {largest_step}'
+        )
+    stepped = np.clip(
+        weights, previous / largest_step, previous * largest_step
+    )
+    reach = float(np.sqrt(max_weight_ratio))
+    return np.clip(stepped, 1 / reach, reach)

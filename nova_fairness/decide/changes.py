@@ -1,0 +1,71 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What must be written so that the present state becomes the wanted one."""
+
+from collections.abc import Mapping
+import types
+
+from nova_fairness.model import allocation
+from nova_fairness.model import resources
+
+_ANY: Mapping[resources.Control, tuple[int, int]] = types.MappingProxyType({})
+
+
+def changes(
+    wanted: allocation.Allocation,
+    present: allocation.Allocation,
+    tolerance: float,
+    allowed: Mapping[resources.Control, tuple[int, int]] = _ANY,
+) -> tuple[allocation.Change, ...]:
+    """Compare the wanted state with the present one.
+
+    :param wanted: knobs that are steered; others are left as they are.
+    :param present: what the kernel holds; a missing knob is unknown and is
+        written.
+    :param tolerance: relative to the present value, >= 0; a smaller
+        difference is not worth a write.
+    :param allowed: smallest and largest value by control; a present value
+        outside is put right however close it is.
+    :returns: sorted by incarnation, then in the order of the controls.
+    """
+    found = [
+        allocation.Change(knob, present.get(knob), value)
+        for knob, value in wanted.items()
+        if _differs(value, present.get(knob), tolerance)
+        or _outside(knob, value, present, allowed)
+    ]
+    return tuple(sorted(found, key=_order))
+
+
+def _differs(wanted: int, present: int | None, tolerance: float) -> bool:
+    if present is None:
+        return True
+    return abs(wanted - present) > tolerance * abs(present)
+
+
+def _outside(
+    knob: allocation.Knob,
+    wanted: int,
+    present: allocation.Allocation,
+    allowed: Mapping[resources.Control, tuple[int, int]],
+) -> bool:
+    value = present.get(knob)
+    if value is None or value == wanted or knob.control not in allowed:
+        return False
+    smallest, largest = allowed[knob.control]
+    return not smallest <= value <= largest
+
+
+def _order(change: allocation.Change) -> tuple[str, int]:
+    knob = change.knob
+    return knob.incarnation, resources.CONTROLS.index(knob.control)

@@ -1,0 +1,74 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The policy of the original: one priority from one round's heaviness."""
+
+import numpy as np
+
+from nova_fairness.decide import places
+from nova_fairness.decide import policy
+from nova_fairness.model import allocation
+
+BEST = -50
+WORST = 50
+
+
+def priority(heaviness: float) -> int:
+    """Map heaviness to a priority, -50 (best) .. 50 (worst).
+
+    ``min(50, 50 h)`` for a user above his quota, ``max(-50, 125 h)`` below,
+    fractions cut towards zero (paper, section 5.3.4).
+
+    :param heaviness: finite, norm units.
+    """
+    if heaviness >= 0:
+        return int(min(float(WORST), 50 * heaviness))
+    return int(max(float(BEST), 125 * heaviness))
+
+
+def conv(rank: int, smallest: int, largest: int) -> int:
+    """Give the kernel units of a priority in a range.
+
+    :param rank: a priority, -50..50; -50 gives the largest value.
+    """
+    return places.units(WORST - rank, smallest, largest)
+
+
+class ThesisPolicy(policy.Policy):
+    """Maps heaviness straight to a place in each control's range.
+
+    It knows neither contention nor the past: the smoothing of the original
+    was never reached by its code, so there is none here.
+    """
+
+    description = (
+        "The original's mapping: heaviness -0.4 or less gets the top of"
+        " each range, 1 or more the bottom, at once."
+    )
+    preset = policy.Preset.THESIS
+
+    def __call__(
+        self,
+        situation: policy.Situation,
+        previous: allocation.Weights,
+        memory: policy.Memory,
+        elapsed_s: float,
+    ) -> tuple[allocation.Weights, policy.Memory]:
+        """Decide from the heaviness alone; nothing is remembered."""
+        column = np.array(
+            [
+                places.weight_of(WORST - priority(float(heaviness)))
+                for heaviness in situation.heaviness
+            ],
+            dtype=np.float64,
+        )
+        return np.repeat(column[:, np.newaxis], previous.shape[1], 1), {}
