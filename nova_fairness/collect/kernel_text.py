@@ -119,6 +119,16 @@ def stall_seconds(pressure: bytes) -> float:
     return int(total) / 1e6
 
 
+def waited_seconds(schedstat: bytes) -> float:
+    """Give the time a thread was ready but not run, from ``schedstat``.
+
+    :returns: seconds.
+    :raises ValueError: if it is no such text.
+    :raises IndexError: if it is cut.
+    """
+    return int(schedstat.split()[1]) / 1e9
+
+
 def device_bytes(text: bytes) -> tuple[int, int]:
     """Sum the traffic of a group over all devices.
 

@@ -28,6 +28,7 @@ from typing import TypeVar
 from nova_fairness.collect import files
 from nova_fairness.collect import kernel_text
 from nova_fairness.collect import processes
+from nova_fairness.collect import vcpus
 from nova_fairness.model import cgroup
 from nova_fairness.model import instance
 
@@ -90,6 +91,10 @@ class _Source(Generic[_T]):
         return True
 
     @property
+    def found(self) -> bool:
+        return self._file is not None
+
+    @property
     def kept(self) -> bool:
         return self._file is None or self._file.kept
 
@@ -145,7 +150,7 @@ class VmFiles:
         groups = private_groups(own, mounts)
         nan = math.nan
         self._cpu = _Source(_cpu_files(own, groups), nan, descriptors)
-        self._stall = _Source(_stall_files(groups), nan, descriptors)
+        self._stall = _stall_source(own, groups, descriptors)
         self._memory = _Source(_memory_files(own), nan, descriptors)
         self._disk = _Source(_disk_files(own, groups), (nan, nan), descriptors)
 
@@ -221,12 +226,17 @@ def _cpu_files(
     yield own / 'stat', _ticks_in_seconds
 
 
-def _stall_files(
-    groups: _Groups,
-) -> Iterator[tuple[pathlib.PurePath, _Parser[float]]]:
+def _stall_source(
+    own: pathlib.Path, groups: _Groups, descriptors: files.Descriptors
+) -> _Source[float] | vcpus.VcpuStall:
+    """Prefer pressure of the VM's own group, which only v2 has."""
     if cgroup.UNIFIED in groups:
         path = groups[cgroup.UNIFIED] / 'cpu.pressure'
-        yield path, kernel_text.stall_seconds
+        found = iter([(path, kernel_text.stall_seconds)])
+        pressure = _Source(found, math.nan, descriptors)
+        if pressure.found:
+            return pressure
+    return vcpus.VcpuStall(own, descriptors)
 
 
 def _memory_files(

@@ -1,0 +1,142 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How fast disks and network are, as far as the kernel tells.
+
+======================== ============== ==============
+class of disk            read MB/s      write MB/s
+======================== ============== ==============
+rotational               120            120
+NVMe                     1500           1000
+other without rotation   400            300
+virtual (virtio, Xen)    200            200
+none found               100            100
+======================== ============== ==============
+
+The values are at the lower end of what devices of a class sustain: an
+operator who knows better configures the bandwidth.
+"""
+
+from collections.abc import Iterator
+import dataclasses
+import logging
+import pathlib
+
+from nova_fairness.collect import kernel_text
+
+LOG = logging.getLogger(__name__)
+
+_MB = 1e6
+_ROTATIONAL = (120 * _MB, 120 * _MB)
+_NVME = (1500 * _MB, 1000 * _MB)
+_SOLID = (400 * _MB, 300 * _MB)
+_VIRTUAL = (200 * _MB, 200 * _MB)
+_NONE = (100 * _MB, 100 * _MB)
+
+_BYTES_PER_MEGABIT = 125_000
+_DEFAULT_MEGABIT = 1000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DiskBandwidth:
+    """Assumed bandwidth of all disks together.
+
+    :ivar read: bytes per second, > 0.
+    :ivar write: bytes per second, > 0.
+    :ivar reason: what was assumed of which disk, for the log.
+    """
+
+    read: float
+    write: float
+    reason: str
+
+
+def of_disks(sys: pathlib.Path) -> DiskBandwidth:
+    """Assume the bandwidth of this host's disks from their classes.
+
+    :param sys: where the system file system is mounted.
+    :returns: the sum over all disks that have a device behind them; loop,
+        RAM and mapped devices are made of those and not counted again.
+    """
+    found = {path.name: _disk_class(path) for path in _whole_disks(sys)}
+    if not found:
+        return DiskBandwidth(*_NONE, 'no disk found')
+    return DiskBandwidth(
+        read=sum(speed[0] for _, speed in found.values()),
+        write=sum(speed[1] for _, speed in found.values()),
+        reason=', '.join(
+            f'{name} is {said}' for name, (said, _) in found.items()
+        ),
+    )
+
+
+def _whole_disks(sys: pathlib.Path) -> Iterator[pathlib.Path]:
+    for path in sorted((sys / 'block').glob('*')):
+        real = (path / 'device').exists()
+        if real and _text(path / 'removable') != '1' and _has_size(path):
+            yield path
+
+
+def _has_size(path: pathlib.Path) -> bool:
+    return _text(path / 'size') not in {'', '0'}
+
+
+def _disk_class(path: pathlib.Path) -> tuple[str, tuple[float, float]]:
+    if path.name.startswith(('vd', 'xvd')):
+        return 'virtual', _VIRTUAL
+    if path.name.startswith('nvme'):
+        return 'NVMe', _NVME
+    if _text(path / 'queue' / 'rotational') == '1':
+        return 'rotational', _ROTATIONAL
+    return 'solid', _SOLID
+
+
+def of_network(
+    proc: pathlib.Path, sys: pathlib.Path, interface: str | None
+) -> float:
+    """Give the link speed of an interface.
+
+    :param proc: where the process file system is mounted.
+    :param sys: where the system file system is mounted.
+    :param interface: ``None`` for that of the default route.
+    :returns: bytes per second in one direction; of 1 Gbit/s if the kernel
+        does not tell, as for virtual interfaces and links that are down.
+    """
+    name = interface or kernel_text.default_route_interface(
+        _text(proc / 'net' / 'route')
+    )
+    megabit = 0
+    if name:
+        megabit = _whole(_text(sys / 'class' / 'net' / name / 'speed'))
+    if megabit > 0:
+        return float(megabit * _BYTES_PER_MEGABIT)
+    LOG.info(
+        'speed of the network is unknown (interface %s): %d Mbit/s assumed',
+        name or 'of the default route not found',
+        _DEFAULT_MEGABIT,
+    )
+    return float(_DEFAULT_MEGABIT * _BYTES_PER_MEGABIT)
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        return 0
+
+
+def _text(path: pathlib.Path) -> str:
+    """Give a file's text; empty if the kernel refuses it."""
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ''

@@ -1,0 +1,119 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What this host has for VMs, found out without disturbing any.
+
+Nothing is measured by doing it: a benchmark would take what the VMs need.
+Where the kernel cannot say how fast a device is, a cautious value of its
+class is assumed, and the log says so.
+"""
+
+import logging
+import os
+import pathlib
+
+from nova_fairness.collect import bandwidth
+from nova_fairness.collect import kernel_text
+from nova_fairness.collect import partition
+from nova_fairness.model import node
+from nova_fairness.model import resources
+
+LOG = logging.getLogger(__name__)
+
+_NO_BOGOMIPS = 1.0
+
+
+def read_node_resources(
+    *,
+    host: str,
+    cpus: tuple[int, ...] | None = None,
+    speed_factor: float | None = None,
+    disk_read_bandwidth: float | None = None,
+    disk_write_bandwidth: float | None = None,
+    network_bandwidth: float | None = None,
+    network_interface: str | None = None,
+    reserved_memory_bytes: int = 0,
+    proc: str = '/proc',
+    sys: str = '/sys',
+) -> node.NodeResources:
+    """Read or assume what this host has.
+
+    :param host: name under which peers know this host.
+    :param cpus: numbers of the CPUs that VMs may use; ``None`` for those
+        that the cpuset of the machine partition allows.
+    :param speed_factor: weighted seconds per second of one CPU; ``None`` for
+        the mean BogoMIPS.
+    :param disk_read_bandwidth: bytes per second of all disks; ``None`` for
+        an assumption from the class of each.
+    :param disk_write_bandwidth: likewise.
+    :param network_bandwidth: bytes per second in each direction; ``None``
+        for the link speed of ``network_interface``.
+    :param network_interface: ``None`` for that of the default route.
+    :param reserved_memory_bytes: what the host keeps for itself.
+    :param proc: where the process file system is mounted.
+    :param sys: where the system file system is mounted.
+    :returns: the resources, per second where time-shared.
+    """
+    proc_root, sys_root = pathlib.Path(proc), pathlib.Path(sys)
+    allowed = cpus or _cpus(proc_root)
+    factor = speed_factor or _speed_factor(proc_root)
+    disks = bandwidth.of_disks(sys_root)
+    network = network_bandwidth or bandwidth.of_network(
+        proc_root, sys_root, network_interface
+    )
+    read = disk_read_bandwidth or disks.read
+    written = disk_write_bandwidth or disks.write
+    if not (disk_read_bandwidth and disk_write_bandwidth):
+        LOG.info('disk bandwidth assumed: %s', disks.reason)
+    capacity = resources.RESOURCES.vector(
+        cpu_time=len(allowed) * factor,
+        disk_read=read,
+        disk_written=written,
+        net_received=network,
+        net_sent=network,
+        memory=_memory_bytes(proc_root, reserved_memory_bytes),
+    )
+    found = node.NodeResources(host, allowed, factor, capacity)
+    LOG.info('resources of %s: CPUs %s, %s', host, allowed, _said(found))
+    return found
+
+
+def _said(found: node.NodeResources) -> str:
+    pairs = zip(resources.RESOURCES.names, found.capacity, strict=True)
+    return ', '.join(f'{name} {amount:.6g}' for name, amount in pairs)
+
+
+def _cpus(proc: pathlib.Path) -> tuple[int, ...]:
+    allowed = partition.cpus(proc)
+    if allowed:
+        return allowed
+    LOG.info('no cpuset tells the CPUs of VMs: those of this process taken')
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
+def _speed_factor(proc: pathlib.Path) -> float:
+    try:
+        mean = kernel_text.mean_bogomips((proc / 'cpuinfo').read_text())
+    except (OSError, ValueError):
+        mean = None
+    if mean is None:
+        LOG.info('no BogoMIPS in cpuinfo: speed factor 1 assumed')
+        return _NO_BOGOMIPS
+    return mean
+
+
+def _memory_bytes(proc: pathlib.Path, reserved: int) -> float:
+    """Give what is left for VMs; never below zero."""
+    total = kernel_text.total_memory_bytes((proc / 'meminfo').read_text())
+    limit = partition.memory_limit_bytes(proc)
+    usable = total - reserved
+    return float(max(0, usable if limit is None else min(usable, limit)))
