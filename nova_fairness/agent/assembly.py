@@ -1,0 +1,155 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Builds the rooms of a node's agent from its configuration."""
+
+import dataclasses
+import logging
+import pathlib
+import time
+import uuid
+
+from oslo_config import cfg
+
+from nova_fairness import exception
+from nova_fairness import plugins
+from nova_fairness.agent import cycle
+from nova_fairness.agent import decision
+from nova_fairness.agent import guard as guard_module
+from nova_fairness.agent import measurement
+from nova_fairness.agent import settings as settings_module
+from nova_fairness.agent import state
+from nova_fairness.apply import applier as applier_module
+from nova_fairness.apply import cpu
+from nova_fairness.apply import found as found_module
+from nova_fairness.collect import counters
+from nova_fairness.collect import inventory
+from nova_fairness.collect import node as node_collect
+from nova_fairness.decide import kernel_units
+from nova_fairness.exchange import loopback
+from nova_fairness.model import node as node_model
+
+LOG = logging.getLogger(__name__)
+
+_VERSIONS = {
+    1: kernel_units.CgroupVersion.V1,
+    2: kernel_units.CgroupVersion.V2,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """What an agent runs and must release.
+
+    :ivar memory: where the policies' memory is saved.
+    """
+
+    node_cycle: cycle.Cycle
+    rooms: cycle.Rooms
+    memory: state.PolicyMemory
+    found: found_module.FoundValues
+    control: cpu.CpuShares
+
+
+def node_resources(conf: cfg.ConfigOpts) -> node_model.NodeResources:
+    """Read what the node has.
+
+    :raises ConfigurationError: if an option cannot be used.
+    :raises CollectError: if the node cannot be read.
+    """
+    group = conf.fairness_node
+    return node_collect.read_node_resources(
+        host=conf.fairness.host,
+        cpus=settings_module.cpus(group.cpus),
+        speed_factor=group.cpu_speed_factor,
+        disk_read_bandwidth=group.disk_read_bandwidth,
+        disk_write_bandwidth=group.disk_write_bandwidth,
+        network_bandwidth=group.network_bandwidth,
+        network_interface=group.network_interface or None,
+        reserved_memory_bytes=group.reserved_memory,
+    )
+
+
+def load_plugins(settings: settings_module.Settings) -> cycle.Plugins:
+    """Load what is configured.
+
+    :raises PluginError: if a name is unknown or cannot be loaded.
+    """
+    return cycle.Plugins(
+        metric=plugins.load_metric(settings.metric),
+        policy=plugins.load_policy(settings.policy),
+    )
+
+
+def state_directory(conf: cfg.ConfigOpts) -> pathlib.Path:
+    """Make sure that the state can be kept.
+
+    :raises StateError: if the directory cannot be made.
+    """
+    path = pathlib.Path(conf.fairness.state_path)
+    try:
+        path.mkdir(mode=0o750, parents=True, exist_ok=True)
+    except OSError as error:
+        raise exception.StateError(
+            f'[fairness] state_path = {path}: {error.strerror}; '
+            'expected a directory that can be written'
+        ) from error
+    return path
+
+
+def open_record(conf: cfg.ConfigOpts) -> found_module.FoundValues:
+    """Open the record of the values that controls were found with.
+
+    :raises StateError: if another agent has it, or it cannot be opened.
+    """
+    found = found_module.FoundValues(state_directory(conf) / 'found.json')
+    if problem := found.load():
+        LOG.error('%s', problem)
+    return found
+
+
+def build(conf: cfg.ConfigOpts) -> Parts:
+    """Build everything; nothing is started.
+
+    :raises FairnessError: if an option, a plugin or the host cannot be used.
+    """
+    settings = settings_module.from_conf(conf)
+    loaded = load_plugins(settings)
+    node = node_resources(conf)
+    control = cpu.CpuShares()
+    memory = state.PolicyMemory(state_directory(conf) / 'policies.json')
+    found = open_record(conf)
+    guard = guard_module.Guard(settings.metric_deadline_s)
+    rooms = cycle.Rooms(
+        inventory=inventory.Inventory(
+            conf.fairness.connection_uri,
+            conf.fairness.reconcile_interval,
+            owners=settings_module.owners(conf.fairness.owners_file),
+        ),
+        counters=counters.CounterReader(),
+        measurement=measurement.Measurement(
+            node,
+            loopback.LoopbackExchange(),
+            guard,
+            str(uuid.uuid4()),
+            time.monotonic,
+        ),
+        decision=decision.Decision(
+            node, guard, _VERSIONS[control.version], memory.load()
+        ),
+        applier=applier_module.Applier([control], found),
+        guard=guard,
+        node=node,
+    )
+    return Parts(
+        cycle.Cycle(rooms, settings, loaded), rooms, memory, found, control
+    )

@@ -1,0 +1,193 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""From a sample to heaviness: the measure and exchange rooms in order."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+
+import numpy as np
+
+from nova_fairness.agent import guard as guard_module
+from nova_fairness.agent import settings as settings_module
+from nova_fairness.exchange import base as exchange_base
+from nova_fairness.measure import endowment
+from nova_fairness.measure import metric as metric_base
+from nova_fairness.measure import ownership
+from nova_fairness.measure import quota
+from nova_fairness.measure import stages
+from nova_fairness.measure import totals
+from nova_fairness.measure import usage as usage_measure
+from nova_fairness.model import node as node_model
+from nova_fairness.model import report
+from nova_fairness.model import round as round_model
+from nova_fairness.model import sample as sample_model
+from nova_fairness.model import usage as usage_model
+
+
+class Measurement:
+    """Remembers the last sample and usage, and weighs the newest.
+
+    :param node: what the node has.
+    :param exchange: where reports go to and come from.
+    :param guard: runs the metric.
+    :param boot_id: identity of this run of the agent.
+    :param clock: monotonic, seconds.
+    """
+
+    def __init__(
+        self,
+        node: node_model.NodeResources,
+        exchange: exchange_base.Exchange,
+        guard: guard_module.Guard,
+        boot_id: str,
+        clock: Callable[[], float],
+    ) -> None:
+        self._node = node
+        self._exchange = exchange
+        self._guard = guard
+        self._boot_id = boot_id
+        self._clock = clock
+        self._before: sample_model.Sample | None = None
+        self._past: usage_model.Usage | None = None
+
+    def usage(
+        self, sample: sample_model.Sample, decay_factor: float
+    ) -> usage_model.Usage | None:
+        """Give what was used since the last sample.
+
+        :returns: ``None`` for the first sample.
+        """
+        before, self._before = self._before, sample
+        if before is None or sample.time_s <= before.time_s:
+            return None
+        self._past = usage_measure.between(
+            before,
+            sample,
+            self._node.speed_factor,
+            self._past,
+            decay_factor,
+        )
+        return self._past
+
+    def weigh(
+        self,
+        used: usage_model.Usage,
+        metric: metric_base.Metric,
+        settings: settings_module.Settings,
+        number: int,
+    ) -> round_model.Measured:
+        """Say how heavy the VMs of this node are, cloud-wide.
+
+        :param number: of the round, the sequence number of the report.
+        :raises PluginMisbehaved: if the metric fails in any stage.
+        """
+        owners = ownership.of_node(used.incarnations, settings.entity)
+        demands = self._demands(used, owners, settings)
+        own = self._guard.call(
+            settings.metric, lambda: stages.instance_stage(metric, demands)
+        )
+        self._publish(
+            number,
+            settings.metric,
+            used.interval_s,
+            totals.by_user(owners, own, demands.endowment, demands.usage),
+        )
+        view = self._exchange.view(self._clock())
+        combined = totals.combined(
+            view,
+            used.interval_s,
+            settings.metric,
+            settings.quota_weights,
+            settings.overcommit,
+        )
+        of_users = self._guard.call(
+            settings.metric,
+            lambda: stages.user_stage(metric, combined.totals),
+        )
+        owners = ownership.extended(owners, combined.users)
+        treated = self._guard.call(
+            settings.metric,
+            lambda: stages.combine_stage(
+                metric, of_users[owners.user_index], own
+            ),
+        )
+        return round_model.Measured(
+            usage=used,
+            ownership=owners,
+            endowment=demands.endowment,
+            instance_heaviness=own,
+            heaviness=treated,
+            user_heaviness=of_users,
+            quota=combined.totals.quota,
+            supply=combined.supply,
+            view=view,
+        )
+
+    def _demands(
+        self,
+        used: usage_model.Usage,
+        owners: usage_model.Ownership,
+        settings: settings_module.Settings,
+    ) -> metric_base.Demands:
+        vms = [item.instance for item in used.incarnations]
+        own_supply = self._node.supply(used.interval_s)
+        view = self._others()
+        users = {
+            *owners.users,
+            *totals.known_users(view, settings.metric),
+        }
+        return metric_base.Demands(
+            usage=used.amounts,
+            endowment=endowment.endowments(
+                np.array([vm.vcpus for vm in vms], dtype=np.float64),
+                np.array([vm.memory_bytes for vm in vms], dtype=np.float64),
+                owners.node_index,
+                own_supply[np.newaxis, :],
+            ),
+            supply=quota.overcommitted(
+                own_supply
+                + totals.supply_of(view, used.interval_s, settings.metric),
+                settings.overcommit,
+            ),
+            node=owners.node_index,
+            user_count=max(1, len(users)),
+        )
+
+    def _others(self) -> report.View:
+        """Give what is known of the other nodes before this round."""
+        view = self._exchange.view(self._clock())
+        peers = {
+            host: item
+            for host, item in view.reports.items()
+            if host != self._node.host
+        }
+        return report.View(peers, view.age_s, view.left_out)
+
+    def _publish(
+        self,
+        number: int,
+        metric: str,
+        interval_s: float,
+        users: Mapping[str, report.UserTotals],
+    ) -> None:
+        self._exchange.publish(
+            report.NodeReport(
+                host=self._node.host,
+                boot_id=self._boot_id,
+                sequence=number,
+                interval_s=interval_s,
+                metric=metric,
+                resources=self._node,
+                users=users,
+            )
+        )

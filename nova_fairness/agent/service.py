@@ -1,0 +1,243 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The agent as a service: starts, runs rounds on time, stops cleanly."""
+
+import logging
+import math
+import pathlib
+import signal
+import threading
+import time
+
+from oslo_config import cfg
+from oslo_service import service
+
+from nova_fairness import exception
+from nova_fairness.agent import assembly
+from nova_fairness.agent import settings as settings_module
+from nova_fairness.model import resources
+from nova_fairness.model import round as round_model
+from nova_fairness.observe import endpoint
+from nova_fairness.observe import metrics
+from nova_fairness.observe import record
+
+LOG = logging.getLogger(__name__)
+
+_READY_S = 10.0
+"""How long the first round waits for libvirt; later ones never do."""
+
+_SAVE_S = 30.0
+"""The memory of policies is saved at most this often, and at the end."""
+
+
+class Pace:
+    """Says when rounds begin; a late one never makes others pile up.
+
+    :param interval_s: from one round to the next, > 0.
+    :param now_s: the first round begins now, monotonic seconds.
+    """
+
+    def __init__(self, interval_s: float, now_s: float) -> None:
+        self._interval_s = interval_s
+        self.next_s = now_s
+
+    def advance(self, now_s: float) -> int:
+        """Set the time of the next round.
+
+        :returns: how many rounds are left out because their time is over.
+        """
+        self.next_s += self._interval_s
+        late_s = now_s - self.next_s
+        if late_s <= 0:
+            return 0
+        missed = math.ceil(late_s / self._interval_s)
+        self.next_s += missed * self._interval_s
+        return missed
+
+
+class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
+    """Runs the node cycle on a thread of its own.
+
+    :param conf: with the options of this package and parsed.
+    :param parts: what to run, built from the same configuration.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts, parts: assembly.Parts) -> None:
+        super().__init__()
+        self._conf = conf
+        self._parts = parts
+        self._stopping = threading.Event()
+        self._stopped = threading.Event()
+        self._reload = threading.Event()
+        self._collector = metrics.RoundCollector()
+        self._endpoint = _endpoint(conf, self._collector)
+        self._recorder = _recorder(conf)
+        self._saved_s = 0.0
+        self._thread = threading.Thread(
+            target=self._run, name='rounds', daemon=True
+        )
+
+    def start(self) -> None:
+        """Start the rooms and the rounds."""
+        self._take_signals()
+        self._parts.rooms.inventory.start()
+        if self._endpoint is not None:
+            self._endpoint.start()
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Wait for the end of the service."""
+        self._stopped.wait()
+
+    def stop(self, graceful: bool = True) -> None:
+        """End the rounds, restore what was found, release everything."""
+        if self._stopping.is_set():
+            return
+        self._stopping.set()
+        self._thread.join()
+        self._finish()
+        self._stopped.set()
+
+    def reset(self) -> None:
+        """Take over the mutable options before the next round."""
+        self._reload.set()
+
+    def _take_signals(self) -> None:
+        # oslo.service ends a service that does not fork at SIGHUP, and at
+        # SIGINT without restoring anything.
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGHUP, lambda *_: self.reset())
+            signal.signal(signal.SIGINT, signal.getsignal(signal.SIGTERM))
+
+    def _run(self) -> None:
+        self._parts.rooms.inventory.wait_ready(_READY_S)
+        pace = Pace(self._conf.fairness.interval, time.monotonic())
+        missed = 0
+        while not self._stopping.wait(
+            max(0.0, pace.next_s - time.monotonic())
+        ):
+            if self._reload.is_set():
+                self._reload.clear()
+                self._mutate()
+            self._round(missed)
+            missed = pace.advance(time.monotonic())
+
+    def _round(self, missed: int) -> None:
+        try:
+            done = self._parts.node_cycle.round(missed)
+        except Exception:
+            # Whatever it was, the next round begins from a new snapshot.
+            LOG.exception('A round failed; all weights stay as they are')
+            return
+        self._collector.add(done)
+        _log(done)
+        try:
+            if self._recorder is not None:
+                self._recorder.add(done)
+            self._save()
+        except exception.StateError as error:
+            LOG.error('%s', error)
+
+    def _save(self, *, at_once: bool = False) -> None:
+        now_s = time.monotonic()
+        if at_once or now_s - self._saved_s >= _SAVE_S:
+            self._saved_s = now_s
+            self._parts.memory.save(self._parts.rooms.decision.memory)
+
+    def _mutate(self) -> None:
+        try:
+            self._conf.mutate_config_files()
+            settings = settings_module.from_conf(self._conf)
+            loaded = assembly.load_plugins(settings)
+        except (exception.FairnessError, cfg.Error, ValueError) as error:
+            LOG.error('The new configuration is not taken over: %s', error)
+            return
+        self._parts.node_cycle.reconfigure(settings, loaded)
+        LOG.info(
+            'Configuration taken over: metric %s, policy %s, enforce %s',
+            settings.metric,
+            settings.policy,
+            settings.enforce,
+        )
+
+    def _finish(self) -> None:
+        parts = self._parts
+        try:
+            restored = parts.node_cycle.restore()
+            LOG.info(
+                'Stopped; %d controls have the values they were found with',
+                sum(item.written for item in restored),
+            )
+            self._save(at_once=True)
+        except exception.FairnessError as error:
+            LOG.error('While stopping: %s', error)
+        if self._endpoint is not None:
+            self._endpoint.stop()
+        if self._recorder is not None:
+            self._recorder.close()
+        parts.rooms.inventory.stop()
+        parts.rooms.counters.close()
+        parts.rooms.guard.stop()
+        parts.control.close()
+        parts.found.close()
+
+
+def _endpoint(
+    conf: cfg.ConfigOpts, collector: metrics.RoundCollector
+) -> endpoint.Endpoint | None:
+    group = conf.fairness_observe
+    if not group.prometheus_port:
+        return None
+    return endpoint.Endpoint(
+        group.prometheus_host, group.prometheus_port, collector
+    )
+
+
+def _recorder(conf: cfg.ConfigOpts) -> record.Recorder | None:
+    path = conf.fairness.record_path
+    return record.Recorder(pathlib.Path(path)) if path else None
+
+
+def _log(done: round_model.Round) -> None:
+    """Write the one line that every round has."""
+    users = (
+        len(done.measured.ownership.users) if done.measured is not None else 0
+    )
+    contended = (
+        [
+            control.value
+            for control, is_contended in zip(
+                resources.CONTROLS,
+                done.decided.contended,
+                strict=True,
+            )
+            if is_contended
+        ]
+        if done.decided is not None
+        else []
+    )
+    LOG.info(
+        'Round %d: %d VMs, %d users, contended: %s; %d changed, %d drifted, '
+        '%d failed, %d restored; %.1f ms%s%s',
+        done.number,
+        len(done.incarnations),
+        users,
+        ', '.join(contended) or 'nothing',
+        done.tally.changed,
+        done.tally.drifted,
+        done.tally.failed,
+        done.tally.restored,
+        done.duration_s * 1000,
+        f'; {done.tally.missed} missed' if done.tally.missed else '',
+        f'; errors: {"; ".join(done.errors)}' if done.errors else '',
+    )

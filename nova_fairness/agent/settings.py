@@ -1,0 +1,137 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The configuration as frozen values, so that no logic reads options."""
+
+from collections.abc import Mapping
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+from oslo_config import cfg
+
+from nova_fairness import exception
+from nova_fairness.collect import kernel_text
+from nova_fairness.model import instance
+from nova_fairness.model import resources
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What a round depends on; units as in the options' help.
+
+    :ivar overcommit: (r,) factors on the supply, > 0.
+    """
+
+    host: str
+    metric: str
+    policy: str
+    interval_s: float
+    enforce: bool
+    entity: str
+    decay_factor: float
+    max_weight_ratio: float
+    weight_tolerance: float
+    largest_step: float
+    metric_deadline_s: float
+    exempt_users: frozenset[str]
+    exempt_projects: frozenset[str]
+    exempt_instances: frozenset[str]
+    quota_weights: Mapping[str, float]
+    overcommit: resources.Vector
+
+    def is_exempt(self, vm: instance.Instance) -> bool:
+        """Tell whether an operator exempted a VM."""
+        return (
+            vm.uuid in self.exempt_instances
+            or vm.user_id in self.exempt_users
+            or vm.project_id in self.exempt_projects
+        )
+
+
+def _overcommit(group: Any) -> resources.Vector:
+    factors: dict[resources.Control | None, float] = {
+        resources.Control.CPU: group.cpu_overcommit,
+        resources.Control.BLKIO: group.disk_overcommit,
+        resources.Control.MEMORY: group.memory_overcommit,
+    }
+    return resources.RESOURCES.vector(
+        **{
+            item.name: factors.get(item.control, 1.0)
+            for item in resources.RESOURCES
+        }
+    )
+
+
+def from_conf(conf: cfg.ConfigOpts) -> Settings:
+    """Freeze what the rounds need."""
+    group = conf.fairness
+    return Settings(
+        host=group.host,
+        metric=group.metric,
+        policy=group.policy,
+        interval_s=group.interval,
+        enforce=group.enforce,
+        entity=group.entity,
+        decay_factor=group.decay_factor,
+        max_weight_ratio=group.max_weight_ratio,
+        weight_tolerance=group.weight_tolerance,
+        largest_step=group.largest_step,
+        metric_deadline_s=group.metric_deadline,
+        exempt_users=frozenset(group.exempt_users),
+        exempt_projects=frozenset(group.exempt_projects),
+        exempt_instances=frozenset(group.exempt_instances),
+        quota_weights=dict(group.quota_weights),
+        overcommit=_overcommit(conf.fairness_node),
+    )
+
+
+def cpus(text: str) -> tuple[int, ...] | None:
+    """Parse ``[fairness_node] cpus``.
+
+    :returns: CPU numbers, or ``None`` if it is empty.
+    :raises ConfigurationError: if it is no list of CPUs.
+    """
+    if not text.strip():
+        return None
+    try:
+        return kernel_text.cpu_list(text)
+    except ValueError as error:
+        raise exception.ConfigurationError(
+            f'[fairness_node] cpus = {text!r}: expected CPU numbers and '
+            f'ranges such as 0-3,6'
+        ) from error
+
+
+def owners(path: str) -> Mapping[str, tuple[str, str]]:
+    """Read ``[fairness] owners_file``.
+
+    :returns: user and project by UUID or libvirt name.
+    :raises ConfigurationError: if it cannot be read or is no such mapping.
+    """
+    if not path:
+        return {}
+    try:
+        entries = json.loads(pathlib.Path(path).read_text('utf-8'))
+        return {
+            name: (
+                str(entry.get('user', instance.UNOWNED)),
+                str(entry.get('project', instance.UNOWNED)),
+            )
+            for name, entry in entries.items()
+        }
+    except (OSError, ValueError, AttributeError) as error:
+        raise exception.ConfigurationError(
+            f'[fairness] owners_file = {path}: {error}; expected a JSON '
+            'object {"UUID or name": {"user": "...", "project": "..."}}'
+        ) from error

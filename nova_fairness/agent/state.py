@@ -1,0 +1,93 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What policies remember, saved so that a restart does not forget it."""
+
+from collections.abc import Mapping
+import json
+import logging
+import os
+import pathlib
+import tempfile
+from typing import Any
+
+from nova_fairness import exception
+
+LOG = logging.getLogger(__name__)
+
+VERSION = 1
+
+
+class PolicyMemory:
+    """A JSON file that is replaced as a whole.
+
+    Losing it costs some rounds of convergence, nothing else; so it is not
+    forced to the disk, and a file that cannot be read is started anew.
+
+    :param path: of the file.
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self._path = path
+        self._saved: str = ''
+
+    def load(self) -> Mapping[str, Any]:
+        """Give the memory by policy name, empty if there is none."""
+        try:
+            content = json.loads(self._path.read_text('utf-8'))
+            if content['version'] != VERSION:
+                return {}
+            return {
+                str(name): dict(memory)
+                for name, memory in content['policies'].items()
+            }
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            LOG.warning(
+                '%s cannot be read; policies start without memory', self._path
+            )
+            return {}
+
+    def save(self, memory: Mapping[str, Any]) -> None:
+        """Replace the file, if anything changed.
+
+        :raises StateError: if it cannot be written; the old one stays.
+        """
+        try:
+            content = json.dumps({'version': VERSION, 'policies': memory})
+        except (TypeError, ValueError) as error:
+            raise exception.StateError(
+                f'the memory of a policy is not JSON: {error}'
+            ) from error
+        if content == self._saved:
+            return
+        try:
+            self._replace(content)
+        except OSError as error:
+            raise exception.StateError(
+                f'cannot write {self._path}: {error.strerror}'
+            ) from error
+        self._saved = content
+
+    def _replace(self, content: str) -> None:
+        descriptor, name = tempfile.mkstemp(
+            dir=self._path.parent, prefix=self._path.name
+        )
+        temporary = pathlib.Path(name)
+        try:
+            with os.fdopen(descriptor, 'w', encoding='utf-8') as file:
+                file.write(content)
+            temporary.replace(self._path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise

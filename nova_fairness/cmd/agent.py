@@ -1,0 +1,117 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``nova-fairness``: the agent of one node, and ``restore`` without it."""
+
+# The backend must be chosen before anything else of oslo is imported.
+from oslo_service import backend
+
+backend.init_backend(backend.BackendType.THREADING)
+
+import resource  # noqa: E402
+import sys  # noqa: E402
+
+from oslo_config import cfg  # noqa: E402
+from oslo_log import log  # noqa: E402
+from oslo_service import service  # noqa: E402
+
+from nova_fairness import exception  # noqa: E402
+from nova_fairness import version  # noqa: E402
+from nova_fairness.agent import assembly  # noqa: E402
+from nova_fairness.agent import service as fairness_service  # noqa: E402
+from nova_fairness.apply import applier  # noqa: E402
+from nova_fairness.apply import cpu  # noqa: E402
+from nova_fairness.apply import privileged  # noqa: E402
+from nova_fairness.conf import opts  # noqa: E402
+
+LOG = log.getLogger(__name__)
+
+PROJECT = 'nova-fairness'
+
+
+def _configuration(arguments: list[str]) -> cfg.ConfigOpts:
+    conf = cfg.ConfigOpts()
+    opts.register_opts(conf)
+    conf.register_cli_opt(
+        cfg.StrOpt(
+            'command',
+            positional=True,
+            required=False,
+            default='run',
+            choices=[
+                ('run', 'share this node until stopped'),
+                ('restore', 'give every control the value it was found with'),
+            ],
+            help='What to do.',
+        )
+    )
+    log.register_options(conf)
+    log.set_defaults(default_log_levels=log.get_default_log_levels())
+    conf(
+        arguments,
+        project=PROJECT,
+        version=version.release(),
+        description='Fair sharing of an OpenStack compute node.',
+    )
+    log.setup(conf, PROJECT)
+    privileged.prepare(conf.config_file or ())
+    return conf
+
+
+def _raise_descriptor_limit() -> None:
+    """Allow a descriptor per counter; the usual soft limit is 1024."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _run(conf: cfg.ConfigOpts) -> int:
+    _raise_descriptor_limit()
+    parts = assembly.build(conf)
+    agent = fairness_service.FairnessService(conf, parts)
+    launcher = service.launch(conf, agent, workers=1, no_fork=True)
+    launcher.wait()
+    return 0
+
+
+def _restore(conf: cfg.ConfigOpts) -> int:
+    """Restore all controls of which a record exists.
+
+    :returns: 0 if all could be restored, else 1.
+    """
+    found = assembly.open_record(conf)
+    outcomes = applier.Applier([cpu.CpuShares()], found).restore()
+    failed = [item.error for item in outcomes if item.error]
+    for error in failed:
+        sys.stderr.write(f'{error}\n')
+    restored = sum(item.written for item in outcomes)
+    sys.stdout.write(f'{restored} controls restored, {len(failed)} failed\n')
+    found.close()
+    return 1 if failed else 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line.
+
+    :returns: 0 on success, 1 if the agent cannot start or restore, 2 on
+        wrong usage or configuration.
+    """
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        conf = _configuration(given)
+        command = {'run': _run, 'restore': _restore}[conf.command]
+        return command(conf)
+    except (cfg.Error, exception.ConfigurationError, ValueError) as error:
+        sys.stderr.write(f'nova-fairness: {error}\n')
+        return 2
+    except exception.FairnessError as error:
+        sys.stderr.write(f'nova-fairness: {error}\n')
+        return 1

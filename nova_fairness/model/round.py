@@ -1,0 +1,127 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What happened in one round of the node cycle."""
+
+from collections.abc import Mapping
+import dataclasses
+
+from nova_fairness.model import allocation
+from nova_fairness.model import instance
+from nova_fairness.model import node
+from nova_fairness.model import report
+from nova_fairness.model import resources
+from nova_fairness.model import sample
+from nova_fairness.model import usage as usage_model
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Measured:
+    """What the measure and exchange rooms made of a sample.
+
+    :ivar usage: of this node's VMs; its rows are the rows of all arrays.
+    :ivar ownership: users of the whole cloud, owners of this node's VMs.
+    :ivar endowment: (n, r) amounts of the interval.
+    :ivar instance_heaviness: (n,) of the instance stage.
+    :ivar heaviness: (n,) by which each VM is treated.
+    :ivar user_heaviness: (u,) in the order of ``ownership.users``.
+    :ivar quota: (u, r) amounts of the interval.
+    :ivar supply: (r,) of all known nodes in the interval.
+    :ivar view: what was known of the nodes.
+    """
+
+    usage: usage_model.Usage
+    ownership: usage_model.Ownership
+    endowment: resources.Vector
+    instance_heaviness: usage_model.Scalars
+    heaviness: usage_model.Scalars
+    user_heaviness: usage_model.Scalars
+    quota: resources.Vector
+    supply: resources.Vector
+    view: report.View
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Decided:
+    """What the decide room made of it; rows as in :class:`Measured`.
+
+    :ivar contended: (c,) whether the node's VMs compete.
+    :ivar wanting: (n, c) whether each VM waits for more.
+    :ivar weights: (n, c) after bounds.
+    :ivar wanted: kernel units; nothing for VMs that are not steered.
+    """
+
+    contended: resources.Mask
+    wanting: resources.Mask
+    weights: allocation.Weights
+    wanted: allocation.Allocation
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tally:
+    """Counts of one round.
+
+    :ivar changed: writes that the kernel took.
+    :ivar failed: writes that it refused.
+    :ivar drifted: values that other hands had changed.
+    :ivar restored: controls that got back what they were found with.
+    :ivar missed: rounds left out because the one before ran late.
+    """
+
+    changed: int = 0
+    failed: int = 0
+    drifted: int = 0
+    restored: int = 0
+    missed: int = 0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Round:
+    """One round, whole or as far as it came.
+
+    :ivar number: 1 for the first of this run of the agent.
+    :ivar started_s: monotonic clock, seconds.
+    :ivar wall_s: seconds since the epoch.
+    :ivar duration_s: seconds that the round took.
+    :ivar metric: name of the metric in force.
+    :ivar policy: name of the policy in force.
+    :ivar enforced: whether the kernel was written.
+    :ivar node: what the node has.
+    :ivar sample: what was read.
+    :ivar measured: ``None`` in a first round and when a metric misbehaved.
+    :ivar decided: ``None`` as above and when a policy misbehaved.
+    :ivar applied: what the kernel holds after the round.
+    :ivar tally: counts of this round.
+    :ivar quarantined: why a plugin is not run, by its name.
+    :ivar errors: what went wrong, for people.
+    """
+
+    number: int
+    started_s: float
+    wall_s: float
+    duration_s: float
+    metric: str
+    policy: str
+    enforced: bool
+    node: node.NodeResources
+    sample: sample.Sample
+    measured: Measured | None
+    decided: Decided | None
+    applied: allocation.Allocation
+    tally: Tally
+    quarantined: Mapping[str, str]
+    errors: tuple[str, ...]
+
+    @property
+    def incarnations(self) -> tuple[instance.Incarnation, ...]:
+        """The VMs, row order of all arrays."""
+        return self.sample.incarnations

@@ -1,0 +1,110 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Serves ``/metrics`` and ``/status`` over HTTP."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+import json
+import logging
+import threading
+from typing import Any
+import wsgiref.simple_server
+
+import prometheus_client
+from prometheus_client import exposition
+from prometheus_client import registry
+
+from nova_fairness import exception
+from nova_fairness.observe import metrics
+from nova_fairness.observe import record
+
+LOG = logging.getLogger(__name__)
+
+Answer = Iterable[bytes]
+
+
+class _QuietHandler(wsgiref.simple_server.WSGIRequestHandler):
+    """Logs requests for those who debug, not on standard error."""
+
+    timeout = 10
+    """Seconds after which a client that says nothing is left."""
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the base's
+        LOG.debug(format, *args)
+
+
+class Endpoint:
+    """An HTTP server on a thread of its own.
+
+    :param host: address to listen on.
+    :param port: TCP port; 0 takes any free one, see :attr:`port`.
+    :param collector: what to tell.
+    :raises ConfigurationError: if it cannot listen there.
+    """
+
+    def __init__(
+        self, host: str, port: int, collector: metrics.RoundCollector
+    ) -> None:
+        self._collector = collector
+        numbers = registry.CollectorRegistry()
+        numbers.register(collector)
+        prometheus_client.ProcessCollector(
+            namespace='nova_fairness', registry=numbers
+        )
+        self._metrics = exposition.make_wsgi_app(numbers)
+        try:
+            self._server = exposition.ThreadingWSGIServer(
+                (host, port), _QuietHandler
+            )
+        except OSError as error:
+            raise exception.ConfigurationError(
+                f'[fairness_observe] cannot listen on {host}:{port}: '
+                f'{error.strerror}; expected a local address and a free port'
+            ) from error
+        self._server.set_app(self._answer)
+        self.port: int = self._server.server_port
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name='endpoint', daemon=True
+        )
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop answering and free the port."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+        self._server.server_close()
+
+    def _answer(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Answer:
+        path = environ.get('PATH_INFO', '')
+        if path == '/metrics':
+            answer: Answer = self._metrics(environ, start_response)
+            return answer
+        if path == '/status':
+            return self._status(start_response)
+        start_response('404 Not Found', [('Content-Type', 'text/plain')])
+        return [b'expected /metrics or /status\n']
+
+    def _status(self, start_response: Callable[..., Any]) -> Answer:
+        newest = self._collector.newest
+        if newest is None:
+            start_response(
+                '503 Service Unavailable', [('Content-Type', 'text/plain')]
+            )
+            return [b'no round has been finished yet\n']
+        start_response('200 OK', [('Content-Type', 'application/json')])
+        return [json.dumps(record.as_json(newest)).encode()]

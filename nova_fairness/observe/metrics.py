@@ -1,0 +1,276 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The newest round as Prometheus metrics; every name carries its unit."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+import numpy as np
+from prometheus_client import core
+from prometheus_client import registry
+
+from nova_fairness.model import allocation
+from nova_fairness.model import resources
+from nova_fairness.model import round as round_model
+
+PREFIX = 'nova_fairness_'
+
+Metrics = Iterator[core.Metric]
+Labels = tuple[str, ...]
+
+
+def _gauge(
+    name: str,
+    text: str,
+    labels: Labels,
+    samples: Iterable[tuple[Labels, float]],
+) -> core.Metric:
+    family = core.GaugeMetricFamily(PREFIX + name, text, labels=labels)
+    for values, number in samples:
+        family.add_metric(values, float(number))
+    return family
+
+
+def _counter(
+    name: str, text: str, samples: Iterable[tuple[Labels, float]]
+) -> core.Metric:
+    family = core.CounterMetricFamily(PREFIX + name, text, labels=())
+    for values, number in samples:
+        family.add_metric(values, float(number))
+    return family
+
+
+class RoundCollector(registry.Collector):
+    """Keeps the newest round and sums what must never be lost.
+
+    Keeping a round costs the cycle one assignment; the numbers are made when
+    somebody asks.
+    """
+
+    def __init__(self) -> None:
+        self._newest: round_model.Round | None = None
+        self._sums: dict[str, float] = dict.fromkeys(
+            (
+                'rounds',
+                'rounds_missed',
+                'round_duration_seconds',
+                'controls_changed',
+                'controls_failed',
+                'controls_drifted',
+                'controls_restored',
+                'round_errors',
+            ),
+            0.0,
+        )
+
+    def add(self, done: round_model.Round) -> None:
+        """Take over a round."""
+        tally = done.tally
+        for name, amount in (
+            ('rounds', 1.0),
+            ('rounds_missed', tally.missed),
+            ('round_duration_seconds', done.duration_s),
+            ('controls_changed', tally.changed),
+            ('controls_failed', tally.failed),
+            ('controls_drifted', tally.drifted),
+            ('controls_restored', tally.restored),
+            ('round_errors', len(done.errors)),
+        ):
+            self._sums[name] += amount
+        self._newest = done
+
+    @property
+    def newest(self) -> round_model.Round | None:
+        """The newest round, if there was one."""
+        return self._newest
+
+    def collect(self) -> Metrics:
+        """Give all metrics; called by the Prometheus library."""
+        for name, total in self._sums.items():
+            yield _counter(name, _SUMS[name], [((), total)])
+        done = self._newest
+        if done is None:
+            return
+        yield from _state(done)
+        yield from _applied(done)
+        if done.measured is not None:
+            yield from _heaviness(done, done.measured)
+            yield from _peers(done.measured)
+        if done.decided is not None:
+            yield from _weights(done, done.decided)
+
+
+_SUMS = {
+    'rounds': 'Rounds since the agent started.',
+    'rounds_missed': 'Rounds left out because the one before ran late.',
+    'round_duration_seconds': 'Time spent in rounds.',
+    'controls_changed': 'Kernel controls that were written.',
+    'controls_failed': 'Writes of kernel controls that were refused.',
+    'controls_drifted': 'Controls found changed by other hands.',
+    'controls_restored': 'Controls given back the value they had.',
+    'round_errors': 'Errors in rounds.',
+}
+
+
+def _state(done: round_model.Round) -> Metrics:
+    yield _gauge(
+        'round_timestamp_seconds',
+        'When the newest round began, seconds since the epoch.',
+        (),
+        [((), done.wall_s)],
+    )
+    yield _gauge(
+        'enforced_bool',
+        'Whether the kernel is written (1) or only watched (0).',
+        (),
+        [((), done.enforced)],
+    )
+    yield _gauge(
+        'metric_in_force_bool',
+        'The metric and policy in force.',
+        ('metric', 'policy'),
+        [((done.metric, done.policy), 1)],
+    )
+    yield _gauge(
+        'plugin_quarantined_bool',
+        'A plugin that misbehaved and is not run until it is set again.',
+        ('plugin',),
+        [((name,), 1) for name in sorted(done.quarantined)],
+    )
+    yield _gauge(
+        'instances_count',
+        'VMs on this node.',
+        (),
+        [((), len(done.incarnations))],
+    )
+
+
+def _vm(done: round_model.Round, row: int) -> Labels:
+    vm = done.incarnations[row].instance
+    return (vm.uuid, vm.user_id, vm.project_id)
+
+
+_VM_LABELS = ('instance', 'user', 'project')
+
+
+def _applied(done: round_model.Round) -> Metrics:
+    cpu = resources.Control.CPU
+    rows = (
+        (_vm(done, row), allocation.Knob(item.key, cpu))
+        for row, item in enumerate(done.incarnations)
+    )
+    yield _gauge(
+        'instance_cpu_shares',
+        'CPU shares (cgroup v1) or cpu.weight (v2) that the kernel holds.',
+        _VM_LABELS,
+        [
+            (labels, done.applied[knob])
+            for labels, knob in rows
+            if knob in done.applied
+        ],
+    )
+
+
+def _heaviness(
+    done: round_model.Round, measured: round_model.Measured
+) -> Metrics:
+    yield _gauge(
+        'user_heaviness_quotas',
+        'Heaviness of a user; 1 is a whole quota.',
+        ('user',),
+        [
+            ((user,), heaviness)
+            for user, heaviness in zip(
+                measured.ownership.users,
+                measured.user_heaviness,
+                strict=True,
+            )
+        ],
+    )
+    rows = range(len(done.incarnations))
+    yield _gauge(
+        'instance_heaviness_quotas',
+        'Heaviness by which a VM is treated; 1 is a whole quota.',
+        _VM_LABELS,
+        [(_vm(done, row), measured.heaviness[row]) for row in rows],
+    )
+    yield _gauge(
+        'instance_cpu_stall_ratio',
+        'Part of the interval in which a VM waited for a CPU.',
+        _VM_LABELS,
+        [
+            (_vm(done, row), measured.usage.cpu_stall[row])
+            for row in rows
+            if np.isfinite(measured.usage.cpu_stall[row])
+        ],
+    )
+    yield _usage(done, measured)
+
+
+def _usage(
+    done: round_model.Round, measured: round_model.Measured
+) -> core.Metric:
+    supply = done.node.supply(measured.usage.interval_s)
+    parts = np.divide(
+        measured.usage.amounts,
+        supply,
+        out=np.zeros_like(measured.usage.amounts),
+        where=supply > 0,
+    )
+    return _gauge(
+        'instance_usage_ratio',
+        'Part of what the node has that a VM used, by resource.',
+        (*_VM_LABELS, 'resource'),
+        [
+            ((*_vm(done, row), name), parts[row, place])
+            for row in range(len(done.incarnations))
+            for place, name in enumerate(resources.RESOURCES.names)
+        ],
+    )
+
+
+def _peers(measured: round_model.Measured) -> Metrics:
+    yield _gauge(
+        'report_age_seconds',
+        'Age of the newest report of a node.',
+        ('host',),
+        [((host,), age) for host, age in measured.view.age_s.items()],
+    )
+    yield _gauge(
+        'node_left_out_bool',
+        'A known node whose report is not used.',
+        ('host', 'reason'),
+        [((host, why), 1) for host, why in measured.view.left_out.items()],
+    )
+
+
+def _weights(done: round_model.Round, decided: round_model.Decided) -> Metrics:
+    yield _gauge(
+        'contended_bool',
+        'Whether VMs of this node compete for what a control steers.',
+        ('control',),
+        [
+            ((control.value,), decided.contended[place])
+            for place, control in enumerate(resources.CONTROLS)
+        ],
+    )
+    yield _gauge(
+        'instance_weight_ratio',
+        'Weight of a VM; 1 is neutral, more is more service.',
+        (*_VM_LABELS, 'control'),
+        [
+            ((*_vm(done, row), control.value), decided.weights[row, place])
+            for row in range(len(done.incarnations))
+            for place, control in enumerate(resources.CONTROLS)
+        ],
+    )

@@ -1,0 +1,199 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Writes down what was measured: one JSON object per round."""
+
+from collections.abc import Mapping
+import json
+import math
+import pathlib
+from typing import Any
+from typing import TextIO
+
+import numpy as np
+
+from nova_fairness import exception
+from nova_fairness.model import allocation
+from nova_fairness.model import instance
+from nova_fairness.model import resources
+from nova_fairness.model import round as round_model
+
+VERSION = 1
+"""Version of the record's format."""
+
+
+def _number(value: float) -> float | None:
+    """JSON knows no NaN: what could not be read is null."""
+    return float(value) if math.isfinite(value) else None
+
+
+def _by_resource(vector: resources.Vector) -> dict[str, float | None]:
+    return {
+        name: _number(value)
+        for name, value in zip(resources.RESOURCES.names, vector, strict=True)
+    }
+
+
+def _by_control(values: Any) -> dict[str, Any]:
+    """Name the entries of a (c,) array by their control."""
+    return {
+        control.value: value.item()
+        for control, value in zip(resources.CONTROLS, values, strict=True)
+    }
+
+
+def _units(source: allocation.Allocation, key: str) -> dict[str, int]:
+    """Give one VM's kernel units by control."""
+    knobs = (
+        (control, allocation.Knob(key, control))
+        for control in resources.CONTROLS
+    )
+    return {
+        control.value: source[knob]
+        for control, knob in knobs
+        if knob in source
+    }
+
+
+def _identity(vm: instance.Instance) -> dict[str, Any]:
+    return {
+        'uuid': vm.uuid,
+        'domain': vm.domain_name,
+        'name': vm.display_name or vm.domain_name,
+        'user': vm.user_id,
+        'project': vm.project_id,
+        'vcpus': vm.vcpus,
+        'memory_bytes': vm.memory_bytes,
+    }
+
+
+def _measured(measured: round_model.Measured, row: int) -> dict[str, Any]:
+    return {
+        'usage': _by_resource(measured.usage.amounts[row]),
+        'endowment': _by_resource(measured.endowment[row]),
+        'known': bool(measured.usage.known[row]),
+        'instance_heaviness': _number(measured.instance_heaviness[row]),
+        'heaviness': _number(measured.heaviness[row]),
+        'stall': _number(measured.usage.cpu_stall[row]),
+    }
+
+
+def _decided(
+    decided: round_model.Decided, row: int, key: str
+) -> dict[str, Any]:
+    return {
+        'wanting': _by_control(decided.wanting[row]),
+        'weights': _by_control(decided.weights[row]),
+        'wanted': _units(decided.wanted, key),
+    }
+
+
+def _instance(done: round_model.Round, row: int) -> dict[str, Any]:
+    incarnation = done.incarnations[row]
+    entry = _identity(incarnation.instance)
+    entry['incarnation'] = incarnation.key
+    entry['read_at_s'] = _number(done.sample.read_at_s[row])
+    entry['counters'] = _by_resource(done.sample.totals[row])
+    if done.measured is not None:
+        entry |= _measured(done.measured, row)
+    if done.decided is not None:
+        entry |= _decided(done.decided, row, incarnation.key)
+    entry['applied'] = _units(done.applied, incarnation.key)
+    return entry
+
+
+def _users(measured: round_model.Measured) -> dict[str, Any]:
+    ownership = measured.ownership
+    count = np.bincount(ownership.user_index, minlength=len(ownership.users))
+    return {
+        user: {
+            'heaviness': _number(measured.user_heaviness[place]),
+            'instances': int(count[place]),
+        }
+        for place, user in enumerate(ownership.users)
+    }
+
+
+def _cloud(done: round_model.Round) -> dict[str, Any]:
+    """Give what belongs to all VMs together."""
+    entry: dict[str, Any] = {}
+    if done.measured is not None:
+        entry['interval_s'] = done.measured.usage.interval_s
+        entry['supply'] = _by_resource(done.measured.supply)
+        entry['user_count'] = len(done.measured.ownership.users)
+        entry['users'] = _users(done.measured)
+    if done.decided is not None:
+        entry['contended'] = _by_control(done.decided.contended)
+    return entry
+
+
+def as_json(done: round_model.Round) -> Mapping[str, Any]:
+    """Turn a round into JSON types; the format is documented and versioned."""
+    return {
+        'version': VERSION,
+        'round': done.number,
+        'time_s': done.started_s,
+        'wall_s': done.wall_s,
+        'duration_s': done.duration_s,
+        'host': done.node.host,
+        'metric': done.metric,
+        'policy': done.policy,
+        'enforced': done.enforced,
+        'node': {
+            'cpus': list(done.node.cpus),
+            'speed_factor': done.node.speed_factor,
+            'capacity': _by_resource(done.node.capacity),
+        },
+        **_cloud(done),
+        'instances': [
+            _instance(done, row) for row in range(len(done.incarnations))
+        ],
+        'changes': done.tally.changed,
+        'drifted': done.tally.drifted,
+        'missed': done.tally.missed,
+        'quarantined': dict(done.quarantined),
+        'errors': list(done.errors),
+    }
+
+
+class Recorder:
+    """Appends each round to a file.
+
+    :param path: created if absent; earlier records are kept.
+    :raises StateError: if it cannot be opened for appending.
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        try:
+            self._file: TextIO = path.open('a', encoding='utf-8')
+        except OSError as error:
+            raise exception.StateError(
+                f'cannot append to [fairness] record_path {path}: '
+                f'{error.strerror}'
+            ) from error
+
+    def add(self, done: round_model.Round) -> None:
+        """Write one round and hand it to the operating system.
+
+        :raises StateError: if the file cannot be written.
+        """
+        try:
+            self._file.write(json.dumps(as_json(done)) + '\n')
+            self._file.flush()
+        except OSError as error:
+            raise exception.StateError(
+                f'cannot write the record {self._file.name}: {error.strerror}'
+            ) from error
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        self._file.close()
