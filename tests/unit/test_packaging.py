@@ -1,0 +1,201 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The package, its lists and its scripts fit together."""
+
+import ast
+import configparser
+import importlib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+SCRIPTS = ('tools/test.sh', 'tools/lab.sh', '.ci/run')
+LICENCE = 'Licensed under the Apache License, Version 2.0'
+
+DISTRIBUTION = {
+    'libvirt': 'libvirt-python',
+    'libvirt_qemu': 'libvirt-python',
+    'prometheus_client': 'prometheus-client',
+    'yaml': 'pyyaml',
+    'zmq': 'pyzmq',
+}
+"""Distribution by import name, where it is not the same."""
+
+
+def section(name: str) -> dict[str, str]:
+    parser = configparser.ConfigParser()
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read(TOP / 'setup.cfg', encoding='utf-8')
+    return dict(parser[name])
+
+
+def entry_points() -> list[tuple[str, str, str]]:
+    return [
+        (group, *(part.strip() for part in line.split('=', 1)))
+        for group, lines in section('entry_points').items()
+        for line in lines.split('\n')
+        if line
+    ]
+
+
+def requirements(lines: list[str]) -> set[str]:
+    names = [re.match(r'[\w.-]+', line) for line in lines]
+    return {name[0].lower() for name in names if name}
+
+
+def declared() -> set[str]:
+    text = (TOP / 'requirements.txt').read_text(encoding='utf-8')
+    extras = '\n'.join(section('extras').values())
+    return requirements([*text.splitlines(), *extras.splitlines()])
+
+
+def third_party_imports() -> set[str]:
+    found: set[str] = set()
+    for path in (TOP / 'nova_fairness').rglob('*.py'):
+        for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+            if isinstance(node, ast.Import):
+                found.update(name.name.split('.')[0] for name in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add((node.module or '').split('.')[0])
+    ours = {'nova_fairness', 'nova'}
+    return found - set(sys.stdlib_module_names) - ours
+
+
+@pytest.mark.parametrize(('group', 'name', 'target'), entry_points())
+def test_every_entry_point_leads_somewhere(group, name, target):
+    module, _, attribute = target.partition(':')
+    assert callable(getattr(importlib.import_module(module), attribute))
+
+
+def test_plugins_are_named_after_their_class():
+    pairs = [
+        (name, target.partition(':')[2])
+        for group, name, target in entry_points()
+        if group == 'nova_fairness.metrics'
+    ]
+    assert pairs
+    assert [pair for pair in pairs if pair[0] != pair[1]] == []
+
+
+def test_every_import_is_a_declared_requirement():
+    names = {
+        DISTRIBUTION.get(name, name.replace('_', '.').lower())
+        for name in third_party_imports()
+    }
+    assert names - declared() == set()
+
+
+def test_every_source_file_carries_the_licence():
+    paths = [
+        path
+        for folder in ('nova_fairness', 'tests', 'tools', 'benchmarks')
+        for path in (TOP / folder).rglob('*')
+        if path.suffix in ('.py', '.sh') and path.stat().st_size
+    ]
+    assert paths
+    bare = [path for path in paths if LICENCE not in path.read_text()[:400]]
+    assert bare == []
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=TOP, capture_output=True, check=False, text=True
+    )
+
+
+@pytest.mark.parametrize('script', SCRIPTS)
+def test_scripts_can_be_run_and_are_strict(script):
+    assert os.access(TOP / script, os.X_OK)
+    assert 'set -euo pipefail' in (TOP / script).read_text(encoding='utf-8')
+    assert run('bash', '-n', script).stderr == ''
+
+
+@pytest.mark.parametrize('script', SCRIPTS)
+def test_scripts_explain_themselves_without_installing_anything(script):
+    answer = run(script, '--help')
+    assert answer.returncode == 0
+    assert answer.stdout.startswith('Usage: tools/')
+
+
+def test_an_unknown_option_is_named():
+    answer = run('tools/test.sh', '--no-such-thing')
+    assert answer.returncode == 1
+    assert 'unknown option: --no-such-thing' in answer.stderr
+
+
+def sourced(commands: str) -> subprocess.CompletedProcess[str]:
+    return run(
+        'bash', '-c', f'set -euo pipefail; . tools/environment.sh; {commands}'
+    )
+
+
+def test_a_failed_step_is_named_and_ends_the_run(tmp_path):
+    answer = sourced(
+        f'LOGS={tmp_path}; broken() {{ echo because; false; echo on; }};'
+        ' step "first one" true; step "second one" broken; echo never'
+    )
+    assert answer.returncode == 1
+    assert 'step "second one" failed' in answer.stderr
+    assert 'because' in answer.stdout
+    assert 'never' not in answer.stdout
+    assert 'on\n' not in (tmp_path / 'second-one.log').read_text()
+
+
+def bindep_list(folder: pathlib.Path, profile: str) -> list[str]:
+    (folder / 'bindep.txt').write_text(
+        '# a comment\n'
+        'always\n'
+        'debian [platform:dpkg]\n'
+        'fedora [platform:rpm]\n'
+        'guests [platform:dpkg lab]\n'
+        'either [platform:dpkg lab test]\n'
+        'fedora-guests [platform:rpm lab]\n',
+        encoding='utf-8',
+    )
+    answer = sourced(f'TOP={folder}; packages_of {profile}')
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ('profile', 'expected'),
+    [
+        ('', ['always', 'debian']),
+        ('lab', ['always', 'debian', 'guests', 'either']),
+        ('test', ['always', 'debian', 'either']),
+        ('other', ['always', 'debian']),
+    ],
+)
+def test_system_packages_are_chosen_by_profile(tmp_path, profile, expected):
+    assert bindep_list(tmp_path, profile) == expected
+
+
+def test_the_same_python_is_asked_for_everywhere():
+    project = tomllib.loads((TOP / 'pyproject.toml').read_text())
+    assert section('metadata')['python_requires'] == '>=3.11'
+    assert project['tool']['ruff']['target-version'] == 'py311'
+    assert project['tool']['mypy']['python_version'] == '3.11'
+
+
+def test_every_check_is_a_tox_environment():
+    parser = configparser.ConfigParser()
+    parser.read(TOP / 'tox.ini', encoding='utf-8')
+    named = {name.partition(':')[2] for name in parser.sections()}
+    checks = 'functional pep8 mypy cover docs genconfig releasenotes'
+    assert set(checks.split()) <= named
