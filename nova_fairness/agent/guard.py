@@ -42,7 +42,7 @@ class _Worker:
             function, answers = call
             try:
                 answers.put((function(), None))
-            except Exception as error:  # noqa: BLE001 - plugins raise anything
+            except BaseException as error:  # noqa: BLE001 - exit ends no agent
                 answers.put((None, error))
 
     def run(self, function: Callable[[], T], deadline_s: float) -> T:
@@ -94,11 +94,11 @@ class Guard:
         try:
             return self._run(function)
         except queue.Empty:
-            self._worker = None
+            self.stop()  # the thread ends when the call returns, if ever
             why = f'took longer than its deadline of {self.deadline_s:g} s'
         except exception.PluginMisbehaved as error:
             why = str(error)
-        except Exception as error:  # noqa: BLE001 - plugins raise anything
+        except BaseException as error:  # noqa: BLE001 - plugins raise anything
             why = f'raised {type(error).__name__}: {error}'
         self._quarantined[name] = why
         LOG.error(

@@ -13,7 +13,6 @@
 """The agent as a service: starts, runs rounds on time, stops cleanly."""
 
 import logging
-import math
 import pathlib
 import signal
 import threading
@@ -24,6 +23,7 @@ from oslo_service import service
 
 from nova_fairness import exception
 from nova_fairness.agent import assembly
+from nova_fairness.agent import pace as pace_module
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
@@ -38,31 +38,6 @@ _READY_S = 10.0
 
 _SAVE_S = 30.0
 """The memory of policies is saved at most this often, and at the end."""
-
-
-class Pace:
-    """Says when rounds begin; a late one never makes others pile up.
-
-    :param interval_s: from one round to the next, > 0.
-    :param now_s: the first round begins now, monotonic seconds.
-    """
-
-    def __init__(self, interval_s: float, now_s: float) -> None:
-        self._interval_s = interval_s
-        self.next_s = now_s
-
-    def advance(self, now_s: float) -> int:
-        """Set the time of the next round.
-
-        :returns: how many rounds are left out because their time is over.
-        """
-        self.next_s += self._interval_s
-        late_s = now_s - self.next_s
-        if late_s <= 0:
-            return 0
-        missed = math.ceil(late_s / self._interval_s)
-        self.next_s += missed * self._interval_s
-        return missed
 
 
 class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
@@ -121,7 +96,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
 
     def _run(self) -> None:
         self._parts.rooms.inventory.wait_ready(_READY_S)
-        pace = Pace(self._conf.fairness.interval, time.monotonic())
+        pace = pace_module.Pace(self._conf.fairness.interval, time.monotonic())
         missed = 0
         while not self._stopping.wait(
             max(0.0, pace.next_s - time.monotonic())

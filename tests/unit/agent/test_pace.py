@@ -1,0 +1,42 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""When rounds begin."""
+
+import pytest
+
+from nova_fairness.agent import pace as pace_module
+
+
+@pytest.mark.parametrize(
+    ('finished_s', 'missed', 'next_s'),
+    [
+        (100.5, 0, 110.0),
+        (109.99, 0, 110.0),
+        (110.0, 0, 110.0),
+        (110.5, 1, 120.0),
+        (120.0, 1, 120.0),
+        (155.0, 5, 160.0),
+    ],
+    ids=[
+        'a short round waits for the next time',
+        'a round may take almost the interval',
+        'a round may take the interval',
+        'a round a little late leaves one out',
+        'a round that ends on time is not late',
+        'a very late round leaves out all whose time is over',
+    ],
+)
+def test_late_rounds_never_pile_up(finished_s, missed, next_s):
+    pace = pace_module.Pace(10.0, 100.0)
+    assert pace.advance(finished_s) == missed
+    assert pace.next_s == next_s

@@ -1,0 +1,149 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Options become frozen values, and wrong ones clear errors."""
+
+import json
+
+from oslo_config import cfg
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.agent import settings
+from nova_fairness.conf import opts
+from nova_fairness.model import instance
+from nova_fairness.model import resources
+
+
+def configured(tmp_path, text=''):
+    path = tmp_path / 'agent.conf'
+    path.write_text(text)
+    conf = cfg.ConfigOpts()
+    opts.register_opts(conf)
+    conf(['--config-file', str(path)], project='test')
+    return conf
+
+
+def vm(**given):
+    return instance.Instance(
+        uuid='u', domain_name='d', vcpus=1, memory_bytes=1, **given
+    )
+
+
+def test_defaults_are_those_of_the_paper(tmp_path):
+    made = settings.from_conf(configured(tmp_path))
+    assert made.metric == 'GreedinessMetric'
+    assert made.policy == 'feedback'
+    assert made.interval_s == 10.0
+    assert made.decay_factor == 0.5
+    assert made.max_weight_ratio == 20.0
+    assert made.overcommit.tolist() == [1.0] * len(resources.RESOURCES)
+
+
+def test_overcommit_reaches_the_resources_that_it_names(tmp_path):
+    made = settings.from_conf(
+        configured(
+            tmp_path,
+            '[fairness_node]\ncpu_overcommit = 16\nmemory_overcommit = 1.5\n',
+        )
+    )
+    place = resources.RESOURCES.index
+    assert made.overcommit[place('cpu_time')] == 16.0
+    assert made.overcommit[place('memory')] == 1.5
+    assert made.overcommit[place('disk_read')] == 1.0
+    assert made.overcommit[place('net_sent')] == 1.0
+
+
+def test_weights_of_users_are_read_as_numbers(tmp_path):
+    made = settings.from_conf(
+        configured(tmp_path, '[fairness]\nquota_weights = a:2,b:0.5\n')
+    )
+    assert made.quota_weights == {'a': 2.0, 'b': 0.5}
+
+
+@pytest.mark.parametrize(
+    ('option', 'value', 'expected'),
+    [
+        ('interval', '0', '0.2'),
+        ('interval', 'often', 'often'),
+        ('decay_factor', '1.5', ' 1'),
+        ('max_weight_ratio', '0.5', ' 1'),
+        ('entity', 'domain', 'domain'),
+        ('quota_weights', 'a:-1', '0.001'),
+        ('metric_deadline', '-1', '0.01'),
+    ],
+)
+def test_a_value_out_of_range_is_refused_by_name(
+    tmp_path, option, value, expected
+):
+    with pytest.raises(ValueError, match=option) as caught:
+        settings.from_conf(
+            configured(tmp_path, f'[fairness]\n{option} = {value}\n')
+        )
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ('option', 'exempt', 'other'),
+    [
+        ('exempt_users', {'user_id': 'x'}, {'user_id': 'y'}),
+        ('exempt_projects', {'project_id': 'x'}, {'project_id': 'y'}),
+    ],
+)
+def test_exemption_is_by_whole_id(tmp_path, option, exempt, other):
+    made = settings.from_conf(
+        configured(tmp_path, f'[fairness]\n{option} = x,zz\n')
+    )
+    assert made.is_exempt(vm(**exempt))
+    assert not made.is_exempt(vm(**other))
+
+
+def test_a_vm_is_exempt_by_its_uuid(tmp_path):
+    made = settings.from_conf(
+        configured(tmp_path, '[fairness]\nexempt_instances = u\n')
+    )
+    assert made.is_exempt(vm())
+
+
+@pytest.mark.parametrize(
+    ('text', 'cpus'),
+    [('', None), ('0', (0,)), ('0-2,5', (0, 1, 2, 5)), (' 3 ', (3,))],
+)
+def test_cpus_are_numbers_and_ranges(text, cpus):
+    assert settings.cpus(text) == cpus
+
+
+@pytest.mark.parametrize('text', ['a', '3-1', '-1', '0,,b'])
+def test_wrong_cpus_are_named_with_what_was_expected(text):
+    with pytest.raises(exception.ConfigurationError, match='0-3,6'):
+        settings.cpus(text)
+
+
+def test_owners_are_read_by_name(tmp_path):
+    path = tmp_path / 'owners.json'
+    path.write_text(
+        json.dumps({'vm-1': {'user': 'ann', 'project': 'p'}, 'vm-2': {}})
+    )
+    assert settings.owners(str(path)) == {
+        'vm-1': ('ann', 'p'),
+        'vm-2': (instance.UNOWNED, instance.UNOWNED),
+    }
+
+
+@pytest.mark.parametrize('text', ['', '[]', '{"a": 3}', '{'])
+def test_a_wrong_owners_file_is_named_with_what_was_expected(tmp_path, text):
+    path = tmp_path / 'owners.json'
+    path.write_text(text)
+    with pytest.raises(
+        exception.ConfigurationError, match=r'owners_file.*expected'
+    ):
+        settings.owners(str(path))
