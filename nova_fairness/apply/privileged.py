@@ -69,7 +69,7 @@ def prepare(config_files: Sequence[str] = ()) -> None:
     :param config_files: handed to the helper, which reads its section there.
     """
     if os.geteuid() == 0:
-        command = [_helper_path()]
+        command = [_privsep_executable()]
         for config_file in config_files:
             command += ['--config-file', str(config_file)]
         cfg.CONF.set_default(
@@ -77,7 +77,7 @@ def prepare(config_files: Sequence[str] = ()) -> None:
         )
 
 
-def _helper_path() -> str:
+def _privsep_executable() -> str:
     """Find the helper beside this interpreter, else in PATH."""
     beside = pathlib.Path(sys.executable).with_name('privsep-helper')
     if beside.exists():

@@ -1,0 +1,258 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""Changes reach the kernel only when they can be taken back."""
+
+import functools
+
+import pytest
+
+from nova_fairness.apply import applier as appliers
+from nova_fairness.apply import found as found_values
+from nova_fairness.apply import groups
+from nova_fairness.model import allocation
+from nova_fairness.model import resources
+from tests.unit.apply import fake_host
+
+BOOT = 'boot-1'
+KEY = 'uuid-a/1/500'
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / 'state' / 'found.json'
+
+
+def started(host, path):
+    """An applier as an agent makes it when it starts."""
+    found = found_values.FoundValues(path, BOOT)
+    found.load()
+    running = functools.partial(groups.is_running, str(host.proc))
+    return appliers.Applier([host.control()], found, running), found
+
+
+def test_present_values_are_those_of_every_control(host, path):
+    applier, _ = started(host, path)
+    key, gone = host.start(7), host.start(8)
+    host.end(gone)
+    assert applier.present([key, gone]) == {fake_host.knob(key): 1024}
+
+
+def test_problems_are_those_of_every_control(host, path):
+    applier, _ = started(host, path)
+    key = host.start(7, group='/')
+    applier.present([key])
+    assert key in applier.problems()[0]
+
+
+def test_the_value_before_the_first_write_is_what_is_restored(host, path):
+    applier, found = started(host, path)
+    key = host.start(7, value=2000)
+    for value in (500, 600, 700):
+        (outcome,) = applier.apply([fake_host.change(key, value)])
+        assert outcome.written
+        assert host.value(key) == value
+    assert found.values == {fake_host.knob(key): 2000}
+    (outcome,) = applier.restore()
+    assert outcome.written
+    assert outcome.change == fake_host.change(key, 2000, before=700)
+    assert host.value(key) == 2000
+    assert found.values == {}
+    assert applier.restore() == ()
+
+
+def test_the_value_is_on_the_disk_before_the_write(host, path, monkeypatch):
+    seen = []
+    key = host.start(7)
+
+    def writer(requests):
+        seen.append(path.read_text())
+        return [0]
+
+    found = found_values.FoundValues(path, BOOT)
+    found.load()
+    running = functools.partial(groups.is_running, str(host.proc))
+    applier = appliers.Applier([host.control(writer=writer)], found, running)
+    applier.apply([fake_host.change(key, 1024)])
+    assert '"cpu": 1024' in seen[0]
+
+
+def test_the_claim_of_the_caller_is_not_what_is_recorded(host, path):
+    applier, found = started(host, path)
+    key = host.start(7, value=2000)
+    applier.apply([fake_host.change(key, 500, before=3)])
+    assert found.values == {fake_host.knob(key): 2000}
+
+
+def test_what_cannot_be_recorded_is_not_written(host, path):
+    applier, found = started(host, path)
+    known, new = host.start(7), host.start(8)
+    applier.apply([fake_host.change(known, 500)])
+    path.with_name('found.json.new').mkdir()
+    outcomes = applier.apply(
+        [fake_host.change(new, 600), fake_host.change(known, 700)]
+    )
+    assert 'cannot write the record' in outcomes[0].error
+    assert outcomes[1].written
+    assert (host.value(new), host.value(known)) == (1024, 700)
+
+
+def test_a_vm_that_cannot_be_read_is_not_written(host, path):
+    applier, found = started(host, path)
+    key = host.start(7, value=0)
+    (outcome,) = applier.apply([fake_host.change(key, 500)])
+    assert 'could not be restored' in outcome.error
+    assert host.value(key) == 0
+    assert found.values == {}
+
+
+def test_a_vm_that_vanished_is_gone_and_not_an_error(host, path):
+    applier, found = started(host, path)
+    new, known = host.start(7), host.start(8)
+    applier.apply([fake_host.change(known, 500)])
+    host.end(new)
+    host.end(known)
+    outcomes = applier.apply(
+        [fake_host.change(new, 600), fake_host.change(known, 600)]
+    )
+    assert [outcome.gone for outcome in outcomes] == [True, True]
+    assert [outcome.error for outcome in outcomes] == ['', '']
+    assert found.values == {}
+
+
+def test_a_vm_seen_for_the_first_time_drops_the_vanished_ones(host, path):
+    applier, found = started(host, path)
+    old, new = host.start(7), host.start(8)
+    applier.apply([fake_host.change(old, 500)])
+    host.end(old)
+    applier.apply([fake_host.change(new, 500)])
+    assert found.values == {fake_host.knob(new): 1024}
+    assert old not in path.read_text()
+
+
+def test_a_control_that_the_node_lacks_is_an_error_in_its_place(host, path):
+    applier, _ = started(host, path)
+    key = host.start(7)
+    memory = allocation.Knob(key, resources.Control.MEMORY)
+    changes = [
+        allocation.Change(memory, None, 5),
+        fake_host.change(key, 500),
+        allocation.Change(memory, None, 6),
+    ]
+    outcomes = applier.apply(changes)
+    assert [item.change for item in outcomes] == changes
+    assert [item.written for item in outcomes] == [False, True, False]
+    assert 'memory' in outcomes[0].error
+
+
+def test_only_the_named_vms_are_restored(host, path):
+    applier, found = started(host, path)
+    exempt, other = host.start(7), host.start(8)
+    applier.apply([fake_host.change(key, 500) for key in (exempt, other)])
+    (outcome,) = applier.restore([exempt, 'uuid-z/99/1'])
+    assert outcome.change.knob == fake_host.knob(exempt)
+    assert (host.value(exempt), host.value(other)) == (1024, 500)
+    assert found.values == {fake_host.knob(other): 1024}
+
+
+def test_a_restart_does_not_take_our_own_value_for_found(host, path):
+    applier, found = started(host, path)
+    key = host.start(7)
+    applier.apply([fake_host.change(key, 500)])
+    found.close()
+    applier, found = started(host, path)
+    applier.apply([fake_host.change(key, 600)])
+    applier.restore()
+    assert host.value(key) == 1024
+
+
+def test_a_reused_process_id_is_not_restored(host, path):
+    applier, found = started(host, path)
+    key = host.start(7)
+    applier.apply([fake_host.change(key, 500)])
+    host.end(key)
+    host.start(7, ticks=501, value=3333)
+    (outcome,) = applier.restore()
+    assert outcome.gone
+    assert host.value(key) == 3333
+    assert found.values == {}
+
+
+def test_what_could_not_be_restored_stays_recorded(host, path):
+    applier, found = started(host, path)
+    stuck, fine = host.start(7), host.start(8)
+    applier.apply([fake_host.change(key, 500) for key in (stuck, fine)])
+    file = host.file_of(stuck)
+    file.unlink()
+    file.mkdir()
+    outcomes = applier.restore()
+    assert [bool(outcome.error) for outcome in outcomes] == [True, False]
+    assert found.values == {fake_host.knob(stuck): 1024}
+    found.close()
+    file.rmdir()
+    file.write_text('500\n')
+    applier, _ = started(host, path)
+    assert applier.restore()[0].written
+    assert host.value(stuck) == 1024
+
+
+def test_a_value_that_is_there_already_is_cleared_from_the_record(host, path):
+    applier, found = started(host, path)
+    key = host.start(7)
+    applier.apply([fake_host.change(key, 500)])
+    host.file_of(key).write_text('1024\n')
+    (outcome,) = applier.restore()
+    assert outcome.written
+    assert found.values == {}
+
+
+@pytest.mark.parametrize(
+    ('defaults', 'expected'), [({}, 1024), ({'given': 2048}, 2048)]
+)
+def test_after_a_loss_what_libvirt_says_is_restored(
+    host, path, defaults, expected
+):
+    path.parent.mkdir()
+    path.write_text('{"version": 1, "fou')
+    key = host.start(7, value=500)
+    applier, found = started(host, path)
+    by_knob = {fake_host.knob(key): value for value in defaults.values()}
+    applier.apply([fake_host.change(key, 600)], by_knob)
+    applier.restore()
+    assert host.value(key) == expected
+
+
+def test_without_a_loss_the_present_value_counts(host, path):
+    key = host.start(7, value=500)
+    applier, _ = started(host, path)
+    applier.apply([fake_host.change(key, 600)], {fake_host.knob(key): 9})
+    applier.restore()
+    assert host.value(key) == 500
+
+
+@pytest.mark.parametrize(
+    ('expected', 'present', 'drifted'),
+    [
+        ({}, {}, {}),
+        ({KEY: 5}, {KEY: 5}, {}),
+        ({KEY: 5}, {KEY: 6}, {KEY: 6}),
+        ({KEY: 5}, {}, {}),
+        ({}, {KEY: 6}, {}),
+    ],
+)
+def test_drift_is_what_others_changed(expected, present, drifted):
+    def by_knob(values):
+        return {fake_host.knob(key): value for key, value in values.items()}
+
+    result = appliers.drift(by_knob(expected), by_knob(present))
+    assert result == by_knob(drifted)

@@ -1,0 +1,109 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""Which group a process is in, and whether it is the one that was meant."""
+
+import pytest
+
+from nova_fairness.apply import groups
+from nova_fairness import exception
+from nova_fairness.model import cgroup
+from tests.unit.apply import fake_host
+
+MOUNTS = cgroup.mounts(
+    '32 31 0:29 / /cg/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n'
+    '41 31 0:38 / /cg/unified rw - cgroup2 cgroup2 rw\n'
+)
+SCOPE = '/machine.slice/machine-qemu\\x2d1\\x2da.scope'
+
+
+def test_start_is_found_behind_a_name_with_blanks_and_parentheses(host):
+    host.start(7, ticks=123)
+    assert groups.start_ticks(str(host.proc), 7) == 123
+
+
+def test_a_process_that_is_gone_or_a_zombie_has_no_start(host):
+    host.start(7, state='Z')
+    assert groups.start_ticks(str(host.proc), 7) is None
+    assert groups.start_ticks(str(host.proc), 8) is None
+
+
+def test_what_cannot_be_known_is_not_taken_for_gone(host):
+    host.start(7)
+    (host.proc / '7' / 'stat').unlink()
+    (host.proc / '7' / 'stat').mkdir()
+    with pytest.raises(IsADirectoryError):
+        groups.is_running(str(host.proc), 'u/7/500')
+
+
+@pytest.mark.parametrize(
+    ('ticks', 'expected'), [(500, True), (499, False), (501, False)]
+)
+def test_a_reused_process_id_is_another_process(host, ticks, expected):
+    host.start(7, ticks=500)
+    assert groups.is_running(str(host.proc), f'u/7/{ticks}') is expected
+
+
+@pytest.mark.parametrize(
+    ('lines', 'name', 'expected'),
+    [
+        (
+            '3:cpu,cpuacct:/machine/qemu-1-a.libvirt-qemu/emulator',
+            'cpu.shares',
+            '/cg/cpu,cpuacct/machine/qemu-1-a.libvirt-qemu/cpu.shares',
+        ),
+        (
+            f'3:cpu,cpuacct:{SCOPE}/emulator\n0::/user',
+            'cpu.shares',
+            f'/cg/cpu,cpuacct{SCOPE}/cpu.shares',
+        ),
+        (
+            f'0::{SCOPE}/libvirt/emulator',
+            'cpu.weight',
+            f'/cg/unified{SCOPE}/cpu.weight',
+        ),
+    ],
+)
+def test_the_control_is_in_the_group_of_the_whole_vm(
+    host, lines, name, expected
+):
+    host.start(7)
+    (host.proc / '7' / 'cgroup').write_text(lines + '\n')
+    path = groups.control_path(str(host.proc), MOUNTS, 7, name)
+    assert path == expected
+
+
+@pytest.mark.parametrize(
+    ('lines', 'message'),
+    [
+        ('3:cpu:/', 'not that of one VM'),
+        ('3:cpu:/system.slice/libvirtd.service', 'not that of one VM'),
+        ('3:memory:/machine/qemu-1-a', 'in no control group'),
+        ('3:cpu:/../qemu-1-a', 'not visible here'),
+    ],
+)
+def test_a_group_that_is_not_the_vms_own_is_refused(host, lines, message):
+    host.start(7)
+    (host.proc / '7' / 'cgroup').write_text(lines + '\n')
+    with pytest.raises(exception.WriteRefused, match=message):
+        groups.control_path(str(host.proc), MOUNTS, 7, 'cpu.shares')
+
+
+def test_a_controller_that_is_not_mounted_is_refused(host):
+    host.start(7)
+    with pytest.raises(exception.WriteRefused, match='no control group'):
+        groups.control_path(str(host.proc), {}, 7, 'cpu.shares')
+
+
+def test_awkward_names_are_what_the_fake_shows():
+    assert fake_host.stat_line(1, 2).count(')') == 2

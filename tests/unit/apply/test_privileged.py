@@ -1,0 +1,168 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""The helper trusts nothing that it is told."""
+
+import errno
+import os
+import pathlib
+import sys
+
+from oslo_config import cfg
+import pytest
+
+from nova_fairness.apply import groups
+from nova_fairness.apply import privileged
+from nova_fairness import exception
+from nova_fairness.model import cgroup
+
+
+@pytest.fixture
+def restored_default():
+    yield
+    cfg.CONF.clear_default('helper_command', group=privileged.SECTION)
+
+
+@pytest.mark.parametrize(
+    ('name', 'text', 'ticks', 'expected'),
+    [
+        ('cpu.shares', '500', 500, 0),
+        ('cpu.shares', '500', 499, errno.ESRCH),
+        ('cgroup.procs', '500', 500, errno.EINVAL),
+        ('cpu.cfs_quota_us', '500', 500, errno.EINVAL),
+        ('../cpu.shares', '500', 500, errno.EINVAL),
+        ('/etc/passwd', '500', 500, errno.EINVAL),
+        ('', '500', 500, errno.EINVAL),
+        ('cpu.shares', '-1', 500, errno.EINVAL),
+        ('cpu.shares', '500\n1', 500, errno.EINVAL),
+        ('cpu.shares', '500\n', 500, errno.EINVAL),
+        ('cpu.shares', '', 500, errno.EINVAL),
+        ('cpu.shares', '٣', 500, errno.EINVAL),
+        ('cpu.shares', '1' * 20, 500, errno.EINVAL),
+    ],
+)
+def test_only_known_files_and_whole_numbers_are_written(
+    host, name, text, ticks, expected
+):
+    key = host.start(7)
+    assert privileged.write_controls([(name, text, 7, ticks)]) == [expected]
+    assert host.value(key) == (1024 if expected else 500)
+
+
+@pytest.mark.parametrize(
+    'lines',
+    [
+        '3:cpu:/',
+        '3:cpu:/system.slice/nova-compute.service',
+        '3:cpu:/../qemu-outside',
+        '3:memory:/machine/qemu-1-a',
+    ],
+)
+def test_a_group_that_is_no_vms_own_is_never_written(host, lines):
+    host.start(7)
+    (host.proc / '7' / 'cgroup').write_text(lines + '\n')
+    request = ('cpu.shares', '500', 7, 500)
+    assert privileged.write_controls([request]) == [errno.EPERM]
+
+
+def test_files_are_never_created(host):
+    key = host.start(7)
+    host.file_of(key).unlink()
+    request = ('cpu.shares', '500', 7, 500)
+    assert privileged.write_controls([request]) == [errno.ENOENT]
+    assert not host.file_of(key).exists()
+
+
+def test_links_are_not_followed(host, tmp_path):
+    key = host.start(7)
+    victim = tmp_path / 'victim'
+    victim.write_text('untouched')
+    host.file_of(key).unlink()
+    host.file_of(key).symlink_to(victim)
+    request = ('cpu.shares', '500', 7, 500)
+    assert privileged.write_controls([request]) == [errno.ELOOP]
+    assert victim.read_text() == 'untouched'
+
+
+def test_one_that_is_refused_keeps_no_other_from_being_written(host):
+    first, last = host.start(7), host.start(9)
+    requests = [
+        ('cpu.shares', '500', 7, 500),
+        ('cpu.shares', '501', 8, 500),
+        ('cpu.shares', '502', 9, 500),
+    ]
+    assert privileged.write_controls(requests) == [0, errno.ENOENT, 0]
+    assert (host.value(first), host.value(last)) == (500, 502)
+
+
+def test_every_writable_file_is_a_weight_within_bounds():
+    assert set(groups.FILES) == {'cpu.shares', 'cpu.weight'}
+    for item in groups.FILES.values():
+        assert 0 < item.lowest < item.default < item.highest
+        assert item.controller in ('cpu', cgroup.UNIFIED)
+
+
+def test_a_helper_that_cannot_start_says_which_option_to_set(monkeypatch):
+    monkeypatch.setattr(privileged.context, 'client_mode', True)
+    cfg.CONF.set_override(
+        'helper_command', '/nonexistent/helper', group=privileged.SECTION
+    )
+    try:
+        with pytest.raises(
+            exception.ControlUnavailable, match='helper_command'
+        ):
+            privileged.write_controls([('cpu.shares', '500', 7, 500)])
+    finally:
+        cfg.CONF.clear_override('helper_command', group=privileged.SECTION)
+
+
+def test_root_starts_the_helper_beside_its_interpreter(
+    monkeypatch, restored_default
+):
+    monkeypatch.setattr(os, 'geteuid', lambda: 0)
+    privileged.prepare(['/etc/nova fairness/a.conf'])
+    command = privileged.context.helper_command('/tmp/s')
+    helper = pathlib.Path(sys.executable).with_name('privsep-helper')
+    assert command == [
+        str(helper),
+        '--config-file',
+        '/etc/nova fairness/a.conf',
+        '--privsep_context',
+        'nova_fairness.apply.privileged.context',
+        '--privsep_sock_path',
+        '/tmp/s',
+    ]
+
+
+def test_others_ask_sudo(monkeypatch, restored_default):
+    monkeypatch.setattr(os, 'geteuid', lambda: 1000)
+    privileged.prepare(['/etc/a.conf'])
+    command = privileged.context.helper_command('/tmp/s')
+    assert command[:2] == ['sudo', 'privsep-helper']
+
+
+def test_the_operators_command_wins(monkeypatch, restored_default):
+    monkeypatch.setattr(os, 'geteuid', lambda: 0)
+    cfg.CONF.set_override(
+        'helper_command', 'doas helper', group=privileged.SECTION
+    )
+    try:
+        privileged.prepare()
+        command = privileged.context.helper_command('/tmp/s')
+    finally:
+        cfg.CONF.clear_override('helper_command', group=privileged.SECTION)
+    assert command[:2] == ['doas', 'helper']
+
+
+def test_the_helper_keeps_no_capability():
+    assert list(cfg.CONF[privileged.SECTION].capabilities) == []
