@@ -59,9 +59,16 @@ LARGEST_STEP = float(np.log(2.0))
 CUT = 0.05
 """A wanted step up or down of which this much was not applied was cut."""
 
-SIBLING_PULL = 0.25
+SIBLING_PULL = 0.5
 """Part of their distance by which VMs that the metric treats as one
-approach each other in a round."""
+approach each other in a round ..."""
+
+SIBLING_SNAP = 0.05
+"""... and the distance that they close at once, because steps that become
+ever smaller would end at what is too small to be written."""
+
+OFF_CENTRE = 0.1
+"""How far the middle of the contenders' weights may be from neutral."""
 
 _FARTHEST = 1e12
 _WIDEST = 20.0
@@ -153,11 +160,12 @@ def _decide(rows: _Round) -> tuple[Scalars, feedback_memory.ControlMemory]:
     coming = _error(rows, rows.coming)
     damping = _damping(rows, coming)
     settled = _is_settled(rows, error, coming)
-    steps = -GAIN * damping * coming
+    steps = -GAIN * damping * _smaller(error, coming)
     # Beside the contenders only a heavier VM that has all it wants moves:
     # down, until it waits too. Raising one that does not wait moves nothing.
     rivals = ~playing & (np.minimum(error, coming) > UNSETTLED)
-    moving = rivals | (playing & (rows.cut | (not settled)))
+    apart = np.abs(coming) > SETTLED
+    moving = rivals | (playing & (rows.cut | (apart & (not settled))))
     steps = np.where(moving, steps, 0.0)
     steps += _centring(rows, settled) + _pull(rows)
     wanted = rows.log + steps.clip(-LARGEST_STEP, LARGEST_STEP)
@@ -182,6 +190,17 @@ def _error(rows: _Round, heaviness: Scalars) -> Scalars:
     return np.asarray((heaviness - means.mean()) / scale)
 
 
+def _smaller(one: Scalars, other: Scalars) -> Scalars:
+    """Give the smaller of two errors; 0 where they disagree on the side.
+
+    On the way to the goal the coming error is smaller, and noise, which is
+    smaller in the present one, is answered with care.
+    """
+    agree = one * other > 0
+    size = np.minimum(np.abs(one), np.abs(other))
+    return np.asarray(np.where(agree, np.sign(one) * size, 0.0))
+
+
 def _damping(rows: _Round, error: Scalars) -> Scalars:
     """Halve the steps of a VM whose error changes sides, else recover.
 
@@ -199,9 +218,17 @@ def _is_settled(rows: _Round, error: Scalars, coming: Scalars) -> bool:
     free = rows.playing & ~rows.cut
     now = float(np.abs(error[free]).max(initial=0.0))
     if rows.past.settled:
-        return now <= UNSETTLED
+        return not (_lasting(rows, error) & free).any()
     next_round = float(np.abs(coming[free]).max(initial=0.0))
     return max(now, next_round) <= SETTLED
+
+
+def _lasting(rows: _Round, error: Scalars) -> resources.Mask:
+    """Tell errors from noise: large, or of the same side as the last."""
+    past = rows.past.error * np.sign(error)
+    size = np.abs(error)
+    twice = (size > UNSETTLED) & (past > UNSETTLED)
+    return np.asarray(twice | (size > 2 * UNSETTLED))
 
 
 def _centring(rows: _Round, settled: bool) -> Scalars:
@@ -214,6 +241,8 @@ def _centring(rows: _Round, settled: bool) -> Scalars:
     if len(log) < 2 or (settled and not rows.cut.any()):
         return np.zeros(len(rows.log))
     middle = (float(log.max()) + float(log.min())) / 2
+    if abs(middle) <= OFF_CENTRE and not rows.cut.any():
+        middle = 0.0
     return np.where(rows.playing, -middle, 0.0)
 
 
@@ -225,12 +254,17 @@ def _pull(rows: _Round) -> Scalars:
     heaviness of all VMs of the node says that it weighs nothing.
     """
     if len(rows.log) > 1 and np.ptp(rows.heaviness) == 0.0:
-        return np.where(rows.playing, -SIBLING_PULL * rows.log, 0.0)
+        return np.where(rows.playing, _part_of(-rows.log), 0.0)
     pull = np.zeros(len(rows.log))
     same = np.stack([rows.user.astype(np.float64), rows.heaviness])
     playing = np.flatnonzero(rows.playing)
     _, place = np.unique(same[:, playing], axis=1, return_inverse=True)
     group = place.reshape(-1)
     means = np.bincount(group, rows.log[playing]) / np.bincount(group)
-    pull[playing] = SIBLING_PULL * (means[group] - rows.log[playing])
+    pull[playing] = _part_of(means[group] - rows.log[playing])
     return pull
+
+
+def _part_of(distance: Scalars) -> Scalars:
+    near = np.abs(distance) <= SIBLING_SNAP
+    return np.asarray(np.where(near, distance, SIBLING_PULL * distance))
