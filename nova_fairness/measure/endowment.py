@@ -1,0 +1,115 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The part of its node that a VM is entitled to.
+
+Which part depends on the resource: a table by the resource's name, with an
+equal split for every resource that no flavor speaks of.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import dataclasses
+import types
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.measure import grouping
+from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+
+Column = npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Placement:
+    """What the rules see: the sizes of the VMs and where they run.
+
+    :ivar vcpus: (n,) >= 1.
+    :ivar memory_bytes: (n,) > 0, of the flavor.
+    :ivar node: (n,) index of the VM's node.
+    :ivar nodes: number of nodes m.
+    """
+
+    vcpus: Column
+    memory_bytes: Column
+    node: usage_model.Indices
+    nodes: int
+
+    def total(self, sizes: Column) -> Column:
+        """Give for each VM the sum of a size over its node, shape (n,)."""
+        sums = grouping.sum_by(self.node, sizes, self.nodes)
+        return np.asarray(sums[self.node])
+
+
+Rule = Callable[[Placement, Column], Column]
+"""(placement, supply of one resource by node (m,)) -> endowment (n,)."""
+
+
+def by_vcpus(placement: Placement, supply: Column) -> Column:
+    """Divide in proportion to the vCPUs (paper, section 4.1)."""
+    part = placement.vcpus / placement.total(placement.vcpus)
+    return supply[placement.node] * part
+
+
+def by_memory(placement: Placement, supply: Column) -> Column:
+    """Give the flavor's memory, in proportion if it is overcommitted.
+
+    Paper, section 5.2.1.
+    """
+    wanted = placement.total(placement.memory_bytes)
+    fitting = np.minimum(1.0, supply[placement.node] / wanted)
+    return placement.memory_bytes * fitting
+
+
+def equally(placement: Placement, supply: Column) -> Column:
+    """Divide by the number of VMs (paper, section 5.2.1)."""
+    instances = placement.total(np.ones(len(placement.node)))
+    return supply[placement.node] / instances
+
+
+RULES: Mapping[str, Rule] = types.MappingProxyType(
+    {'cpu_time': by_vcpus, 'memory': by_memory}
+)
+"""Rule by the name of the resource; :func:`equally` for all others."""
+
+
+def endowments(
+    vcpus: npt.NDArray[np.int64] | Column,
+    memory_bytes: npt.NDArray[np.int64] | Column,
+    node_index: usage_model.Indices,
+    supplies: resources.Vector,
+    registry: resources.ResourceRegistry = resources.RESOURCES,
+) -> resources.Vector:
+    """Divide each node among its VMs.
+
+    The endowments on a node never add up to more than its supply.
+
+    :param vcpus: (n,) >= 1.
+    :param memory_bytes: (n,) > 0, of the flavor.
+    :param node_index: (n,) index of each VM's node, < m.
+    :param supplies: (m, r) of each node in the interval, >= 0.
+    :param registry: the resources behind the r columns.
+    :returns: (n, r) finite, >= 0.
+    """
+    placement = Placement(
+        vcpus=np.asarray(vcpus, dtype=np.float64),
+        memory_bytes=np.asarray(memory_bytes, dtype=np.float64),
+        node=node_index,
+        nodes=len(supplies),
+    )
+    result = np.empty((len(node_index), len(registry)))
+    for column, name in enumerate(registry.names):
+        rule = RULES.get(name, equally)
+        result[:, column] = rule(placement, supplies[:, column])
+    return result

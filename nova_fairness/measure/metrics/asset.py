@@ -1,0 +1,50 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Asset fairness: all resources count, each by its part of the supply."""
+
+import numpy as np
+
+from nova_fairness.measure import metric
+
+
+class AssetFairnessMetric(metric.Metric):
+    """Heaviness is the mean, over the resources, of the part used.
+
+    Users are weighed by their own quota, which need not be equal. All VMs of
+    a user are treated alike, so that users are equal and not VMs.
+    """
+
+    description = (
+        'Compares users by the sum of the parts of all resources that they '
+        'use (asset fairness).'
+    )
+
+    def instances(self, demands: metric.Demands) -> metric.Heaviness:
+        """Give ``sum_r usage_r * norm_r``."""
+        factors = metric.norm(demands.supply, demands.user_count)
+        return np.asarray(demands.usage @ factors)
+
+    def users(self, totals: metric.Totals) -> metric.Heaviness:
+        """Give ``sum_r usage_r / (R * quota_r)`` of the summed usage."""
+        entitled = totals.quota > 0
+        quota = np.where(entitled, totals.quota, 1.0)
+        share = np.where(entitled, totals.usage / quota, 0.0)
+        return np.asarray(share.mean(axis=1))
+
+    def combine(
+        self,
+        user_heaviness: metric.Heaviness,
+        instance_heaviness: metric.Heaviness,
+    ) -> metric.Heaviness:
+        """Treat all VMs of a user alike: by their user's heaviness."""
+        return user_heaviness.copy()

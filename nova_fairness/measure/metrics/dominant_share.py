@@ -1,0 +1,53 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Dominant resource fairness: the resource of which one uses most counts."""
+
+import numpy as np
+
+from nova_fairness.measure import metric
+
+
+class DominantShareMetric(metric.Metric):
+    """Heaviness is the largest part of a quota that is used.
+
+    The largest share of a sum is not the sum of the largest shares: users
+    are weighed by their summed usage, not by their VMs' heaviness. All VMs
+    of a user are treated alike, so that users are equal and not VMs.
+    """
+
+    description = (
+        'Compares users by the resource of which they use the largest part '
+        'of their quota (dominant resource fairness).'
+    )
+
+    def instances(self, demands: metric.Demands) -> metric.Heaviness:
+        """Give ``max_r usage_r * user_count / supply_r``."""
+        supply = demands.supply
+        scale = np.where(supply > 0, demands.user_count, 0.0)
+        share = demands.usage * (scale / np.where(supply > 0, supply, 1.0))
+        return np.asarray(share.max(axis=1))
+
+    def users(self, totals: metric.Totals) -> metric.Heaviness:
+        """Give ``max_r usage_r / quota_r`` of the summed usage."""
+        entitled = totals.quota > 0
+        quota = np.where(entitled, totals.quota, 1.0)
+        share = np.where(entitled, totals.usage / quota, 0.0)
+        return np.asarray(share.max(axis=1))
+
+    def combine(
+        self,
+        user_heaviness: metric.Heaviness,
+        instance_heaviness: metric.Heaviness,
+    ) -> metric.Heaviness:
+        """Treat all VMs of a user alike: by their user's heaviness."""
+        return user_heaviness.copy()

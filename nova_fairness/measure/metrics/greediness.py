@@ -1,0 +1,91 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Greediness: taking more than one's endowment, net of what one leaves."""
+
+from typing import Self
+
+import numpy as np
+
+from nova_fairness.measure import grouping
+from nova_fairness.measure import metric
+from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+
+
+class GreedinessMetric(metric.Metric):
+    """The metric of the paper's framework (section 5.2).
+
+    A VM pays for what it uses beyond its endowment. What it leaves unused
+    earns it credit, but only to the extent that others on its node took it:
+    generosity that nobody needs is none. Users follow by the default stage.
+    """
+
+    description = (
+        'Charges a VM for what it uses beyond its endowment and credits what '
+        'it leaves to the others on its node.'
+    )
+
+    discount: float = 1.0
+    """Credit per unit left to others, relative to the charge of 1."""
+
+    penalty: float = 1.0
+    """Charge per unit taken beyond the endowment."""
+
+    @classmethod
+    def from_dcf(cls, dcf: float) -> Self:
+        """Build the generalised form of later work on the framework.
+
+        ``discount = 2 / (dcf + 2)``, ``penalty = 4 / (dcf + 2)``: taking one
+        unit costs twice what leaving one earns.
+
+        :param dcf: discount factor, 0..1.
+        :raises ValueError: if it is out of range.
+        """
+        if not 0 <= dcf <= 1:
+            raise ValueError(f'dcf must be in 0..1, got {dcf}')
+        result = cls()
+        result.discount = 2 / (dcf + 2)
+        result.penalty = 4 / (dcf + 2)
+        return result
+
+    def instances(self, demands: metric.Demands) -> metric.Heaviness:
+        """Charge what is taken beyond, credit what others took.
+
+        ``sum_r (penalty * beyond_r - discount * unused_r * ratio_r) *
+        norm_r`` with ``unused_r <= 0`` and the node's :func:`taken_ratio`.
+        """
+        excess = demands.usage - demands.endowment
+        beyond = np.maximum(excess, 0.0)
+        unused = np.minimum(excess, 0.0)
+        ratio = taken_ratio(beyond, unused, demands.node)[demands.node]
+        charge = self.penalty * beyond - self.discount * unused * ratio
+        factors = metric.norm(demands.supply, demands.user_count)
+        return np.asarray(charge @ factors)
+
+
+def taken_ratio(
+    beyond: resources.Vector,
+    unused: resources.Vector,
+    node: usage_model.Indices,
+) -> resources.Vector:
+    """Say how much of what VMs left unused others on their node took.
+
+    :param beyond: (n, r) >= 0, usage beyond the endowment.
+    :param unused: (n, r) <= 0, usage minus endowment where that is less.
+    :param node: (n,) index of the VM's node.
+    :returns: (nodes, r) in -1..0; -1 when all was taken.
+    """
+    nodes = int(node.max()) + 1 if len(node) else 0
+    taken = grouping.sum_by(node, beyond, nodes)
+    left = grouping.sum_by(node, unused, nodes)
+    return np.maximum(-1.0, taken / np.where(left < 0, left, -1.0))

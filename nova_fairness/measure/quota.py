@@ -1,0 +1,57 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The part of the supply that each user is entitled to."""
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import resources
+
+
+def quotas(
+    supply: resources.Vector, weights: npt.NDArray[np.float64]
+) -> resources.Vector:
+    """Divide the supply among the users (paper, section 4.2).
+
+    :param supply: (r,) of all known nodes, without overcommit, >= 0.
+    :param weights: (u,) finite, > 0; only their proportions count.
+    :returns: (u, r); each column adds up to the supply.
+    :raises ValueError: if a weight is not > 0; names the user's index.
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights > 0)))
+    if bad.size:
+        raise ValueError(
+            f'quota weight of user {bad[0]} must be finite and > 0, '
+            f'got {weights[bad[0]]}'
+        )
+    return np.outer(weights / weights.sum(), supply)
+
+
+def overcommitted(
+    supply: resources.Vector, factors: resources.Vector
+) -> resources.Vector:
+    """Give the supply by which metrics normalise.
+
+    :param supply: (..., r) >= 0.
+    :param factors: (r,) finite, > 0; 1 is no overcommit.
+    :returns: (..., r).
+    :raises ValueError: if a factor is not > 0; names the resource's index.
+    """
+    bad = np.flatnonzero(~(np.isfinite(factors) & (factors > 0)))
+    if bad.size:
+        raise ValueError(
+            f'overcommit factor of resource {bad[0]} must be finite and '
+            f'> 0, got {factors[bad[0]]}'
+        )
+    return supply * factors

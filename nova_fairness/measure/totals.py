@@ -1,0 +1,202 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Sums per user: of one node for its report, and over all reports."""
+
+from collections.abc import Mapping
+import types
+from typing import NamedTuple
+
+import numpy as np
+
+from nova_fairness.measure import grouping
+from nova_fairness.measure import metric as metric_base
+from nova_fairness.measure import quota
+from nova_fairness.model import report
+from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+
+_NO_WEIGHTS: Mapping[str, float] = types.MappingProxyType({})
+
+
+class Combined(NamedTuple):
+    """What all nodes together say.
+
+    :ivar users: ids, sorted; row order of ``totals``.
+    :ivar totals: of the users; its supply includes overcommit.
+    :ivar supply: (r,) of the nodes summed, without overcommit.
+    """
+
+    users: tuple[str, ...]
+    totals: metric_base.Totals
+    supply: resources.Vector
+
+
+def by_user(
+    owners: usage_model.Ownership,
+    instance_heaviness: metric_base.Heaviness,
+    endowment: resources.Vector,
+    usage: resources.Vector,
+) -> Mapping[str, report.UserTotals]:
+    """Sum the VMs of each user for a node's report.
+
+    :param owners: of the n VMs; users without a VM are left out.
+    :param instance_heaviness: (n,) of the instance stage.
+    :param endowment: (n, r).
+    :param usage: (n, r).
+    :returns: totals by user id, sorted by id.
+    """
+    index, count = owners.user_index, len(owners.users)
+    heavy = grouping.sum_by(index, instance_heaviness, count)
+    endowed = grouping.sum_by(index, endowment, count)
+    used = grouping.sum_by(index, usage, count)
+    instances = np.bincount(index, minlength=count)
+    return types.MappingProxyType(
+        {
+            user: report.UserTotals(
+                instance_heaviness=float(heavy[row]),
+                endowment=endowed[row],
+                usage=used[row],
+                instances=int(instances[row]),
+            )
+            for row, user in enumerate(owners.users)
+            if instances[row]
+        }
+    )
+
+
+def of_rows(
+    owners: usage_model.Ownership,
+    instance_heaviness: metric_base.Heaviness,
+    endowment: resources.Vector,
+    usage: resources.Vector,
+    quotas: resources.Vector,
+    supply: resources.Vector,
+) -> metric_base.Totals:
+    """Sum rows of many nodes at once, without reports (simulator).
+
+    :param owners: of the n VMs.
+    :param instance_heaviness: (n,) of the instance stage.
+    :param endowment: (n, r).
+    :param usage: (n, r).
+    :param quotas: (u, r) of :func:`quota.quotas`, row order of the users.
+    :param supply: (r,) with overcommit.
+    """
+    index, count = owners.user_index, len(owners.users)
+    return metric_base.Totals(
+        instance_heaviness=grouping.sum_by(index, instance_heaviness, count),
+        usage=grouping.sum_by(index, usage, count),
+        endowment=grouping.sum_by(index, endowment, count),
+        quota=quotas,
+        supply=supply,
+    )
+
+
+def usable(view: report.View, metric: str) -> tuple[report.NodeReport, ...]:
+    """Give the reports that may be added up: those of the same metric.
+
+    The numbers of different metrics do not compare, so a node with another
+    one counts neither with its users nor with its supply.
+    """
+    reports = view.reports.values()
+    return tuple(item for item in reports if item.metric == metric)
+
+
+def known_users(view: report.View, metric: str) -> tuple[str, ...]:
+    """Give the ids of all users of a view's usable reports, sorted."""
+    everyone: set[str] = set()
+    return tuple(
+        sorted(everyone.union(*(item.users for item in usable(view, metric))))
+    )
+
+
+def supply_of(
+    view: report.View, interval_s: float, metric: str
+) -> resources.Vector:
+    """Give what the nodes of a view provide in an interval.
+
+    :returns: (r,) without overcommit; zeros if no report is usable.
+    """
+    total = resources.RESOURCES.vector()
+    for item in usable(view, metric):
+        total = total + item.resources.supply(interval_s)
+    return total
+
+
+def combined(
+    view: report.View,
+    interval_s: float,
+    metric: str,
+    quota_weights: Mapping[str, float] = _NO_WEIGHTS,
+    overcommit: resources.Vector | None = None,
+) -> Combined:
+    """Add up the reports of a view.
+
+    Nodes may measure at different intervals: time-shared amounts are brought
+    to ``interval_s`` as rates. Heaviness is in norm units, which do not
+    depend on the interval.
+
+    :param view: the newest report of each node.
+    :param interval_s: interval of the result, seconds, > 0.
+    :param metric: name of the metric whose reports are added up.
+    :param quota_weights: by user id, > 0; 1 where none is given.
+    :param overcommit: (r,) factors > 0; ``None`` is 1 for all.
+    :raises ValueError: if a weight or factor is out of range.
+    """
+    users = known_users(view, metric)
+    supply = supply_of(view, interval_s, metric)
+    weights = np.array([quota_weights.get(user, 1.0) for user in users])
+    factors = np.ones(len(supply)) if overcommit is None else overcommit
+    heavy, endowed, used = _summed(view, interval_s, metric, users)
+    totals = metric_base.Totals(
+        instance_heaviness=heavy,
+        usage=used,
+        endowment=endowed,
+        quota=quota.quotas(supply, weights),
+        supply=quota.overcommitted(supply, factors),
+    )
+    return Combined(users, totals, supply)
+
+
+def _summed(
+    view: report.View,
+    interval_s: float,
+    metric: str,
+    users: tuple[str, ...],
+) -> tuple[metric_base.Heaviness, resources.Vector, resources.Vector]:
+    place = {user: row for row, user in enumerate(users)}
+    rows: list[int] = []
+    entries: list[report.UserTotals] = []
+    scales: list[float] = []
+    for item in usable(view, metric):
+        rows.extend(place[user] for user in item.users)
+        entries.extend(item.users.values())
+        scales.extend([interval_s / item.interval_s] * len(item.users))
+    index = np.array(rows, dtype=np.intp)
+    heavy = np.array([entry.instance_heaviness for entry in entries])
+    endowed = _at([entry.endowment for entry in entries], scales)
+    used = _at([entry.usage for entry in entries], scales)
+    return (
+        grouping.sum_by(index, heavy, len(users)),
+        grouping.sum_by(index, endowed, len(users)),
+        grouping.sum_by(index, used, len(users)),
+    )
+
+
+def _at(
+    amounts: list[resources.Vector], scales: list[float]
+) -> resources.Vector:
+    """Stack amounts of different intervals and bring them to one: (k, r)."""
+    registry = resources.RESOURCES
+    stacked = np.array(amounts).reshape(len(amounts), len(registry))
+    scale = np.array(scales)[:, np.newaxis]
+    return np.where(registry.time_shared, stacked * scale, stacked)

@@ -1,0 +1,204 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""From two readings of counters to what each VM used in between.
+
+Nothing here can give negative or huge usage: a counter that went backwards
+or could not be read leaves the decayed past of that entry.
+"""
+
+from collections.abc import Sequence
+import operator
+
+import numpy as np
+
+from nova_fairness.model import instance
+from nova_fairness.model import resources
+from nova_fairness.model import sample
+from nova_fairness.model import usage as usage_model
+
+PLAUSIBLE_CPU = 1.25
+"""Largest CPU time of a VM, as a multiple of what its vCPUs can use.
+
+A VM's group holds QEMU's emulator and I/O threads beside the vCPUs, and what
+they do for the guest is the guest's: some excess is real. More than a quarter
+is taken for a fault of the counter, because one absurd reading would stay in
+the smoothed usage for many rounds.
+"""
+
+_NOWHERE = -1
+
+
+def between(
+    before: sample.Sample,
+    after: sample.Sample,
+    speed_factor: float,
+    past: usage_model.Usage | None,
+    decay_factor: float,
+) -> usage_model.Usage:
+    """Give the usage of the interval between two readings.
+
+    The interval is that between the beginnings of the readings; a VM that
+    was read a little later or earlier is scaled to it. Time-shared entries
+    are smoothed, ``old x (1 - d) + new x d`` (paper, section 5.1.2), as
+    rates, so that rounds of different length weigh alike; the first known
+    interval of a VM is taken whole. Space-shared entries are the present
+    values, or the last one known.
+
+    :param before: the earlier reading.
+    :param after: the later one; its rows are the rows of the result.
+    :param speed_factor: weighted seconds per second of one CPU, > 0.
+    :param past: what this function returned last; ``None`` at first.
+    :param decay_factor: weight d of the new interval, 0 < d <= 1.
+    :returns: usage of the interval; not known are VMs that are not in both
+        readings or of which no counter could be read.
+    :raises ValueError: if ``after`` is not later than ``before`` or a factor
+        is out of range.
+    """
+    interval_s = after.time_s - before.time_s
+    _check(interval_s, speed_factor, decay_factor)
+    rows = _places(after.incarnations, before.incarnations)
+    elapsed_s = after.read_at_s - _picked(before.read_at_s, rows)
+    elapsed_s = np.where(elapsed_s > 0, elapsed_s, np.nan)
+    difference = after.totals - _picked(before.totals, rows)
+    new = _amounts(after, difference, interval_s / elapsed_s, speed_factor)
+    new = _plausible(new, after.incarnations, interval_s * speed_factor)
+    known = _known(difference, elapsed_s)
+    amounts = _smoothed(new, known, after, interval_s, past, decay_factor)
+    return usage_model.Usage(
+        interval_s=interval_s,
+        incarnations=after.incarnations,
+        amounts=amounts,
+        known=known,
+        cpu_stall=_stall(before, after, rows, elapsed_s),
+    )
+
+
+def _check(
+    interval_s: float, speed_factor: float, decay_factor: float
+) -> None:
+    if not interval_s > 0:
+        raise ValueError(
+            f'the later reading must be after the earlier one, '
+            f'but the interval is {interval_s} s'
+        )
+    if not (np.isfinite(speed_factor) and speed_factor > 0):
+        raise ValueError(f'speed_factor must be > 0, got {speed_factor}')
+    if not 0 < decay_factor <= 1:
+        raise ValueError(
+            f'decay_factor must be > 0 and <= 1, got {decay_factor}'
+        )
+
+
+def _places(
+    wanted: Sequence[instance.Incarnation],
+    present: Sequence[instance.Incarnation],
+) -> usage_model.Indices:
+    """Give the row of each wanted incarnation, _NOWHERE if absent: (n,)."""
+    if len(wanted) == len(present) and all(map(operator.is_, wanted, present)):
+        return np.arange(len(wanted), dtype=np.intp)
+    place = {item.key: row for row, item in enumerate(present)}
+    return np.array(
+        [place.get(item.key, _NOWHERE) for item in wanted], dtype=np.intp
+    )
+
+
+def _picked(
+    values: usage_model.Scalars, rows: usage_model.Indices
+) -> usage_model.Scalars:
+    """Reorder rows; NaN where there is none."""
+    found = rows != _NOWHERE
+    result = np.full((len(rows), *values.shape[1:]), np.nan)
+    result[found] = values[rows[found]]
+    return result
+
+
+def _amounts(
+    after: sample.Sample,
+    difference: resources.Vector,
+    scale: usage_model.Scalars,
+    speed_factor: float,
+) -> resources.Vector:
+    """Give the amounts of the interval, NaN where nothing is known."""
+    registry = resources.RESOURCES
+    spent = difference * scale[:, np.newaxis]
+    spent[:, registry.index('cpu_time')] *= speed_factor
+    new = np.where(registry.time_shared, spent, after.totals)
+    return np.where(np.isfinite(new) & (new >= 0), new, np.nan)
+
+
+def _plausible(
+    new: resources.Vector,
+    incarnations: Sequence[instance.Incarnation],
+    one_cpu: float,
+) -> resources.Vector:
+    cpu = resources.RESOURCES.index('cpu_time')
+    vcpus = np.array([item.instance.vcpus for item in incarnations])
+    new[:, cpu] = np.minimum(new[:, cpu], PLAUSIBLE_CPU * one_cpu * vcpus)
+    return new
+
+
+def _known(
+    difference: resources.Vector, elapsed_s: usage_model.Scalars
+) -> resources.Mask:
+    counted = difference[:, resources.RESOURCES.time_shared]
+    seen = np.isfinite(counted).any(axis=1)
+    return np.asarray(seen & np.isfinite(elapsed_s))
+
+
+def _smoothed(
+    new: resources.Vector,
+    known: resources.Mask,
+    after: sample.Sample,
+    interval_s: float,
+    past: usage_model.Usage | None,
+    decay_factor: float,
+) -> resources.Vector:
+    registry = resources.RESOURCES
+    old = _remembered(after, interval_s, past)
+    base = np.nan_to_num(old, nan=0.0)
+    fresh = np.isfinite(new) & known[:, np.newaxis]
+    spent = np.where(fresh, new, 0.0)
+    mixed = base * (1 - decay_factor) + spent * decay_factor
+    time_shared = np.where(fresh & np.isnan(old), spent, mixed)
+    space_shared = np.where(fresh, new, base)
+    return np.where(registry.time_shared, time_shared, space_shared)
+
+
+def _remembered(
+    after: sample.Sample, interval_s: float, past: usage_model.Usage | None
+) -> resources.Vector:
+    """Give the past at the present interval; NaN for VMs without one."""
+    if past is None:
+        return np.full(after.totals.shape, np.nan)
+    # A row that is not known but not zero is the decayed past of a VM that
+    # could not be read for a while: smoothing goes on from there.
+    lasting = past.known | (past.amounts > 0).any(axis=1)
+    rates = np.where(
+        resources.RESOURCES.time_shared,
+        past.amounts * (interval_s / past.interval_s),
+        past.amounts,
+    )
+    rows = _places(after.incarnations, past.incarnations)
+    return _picked(np.where(lasting[:, np.newaxis], rates, np.nan), rows)
+
+
+def _stall(
+    before: sample.Sample,
+    after: sample.Sample,
+    rows: usage_model.Indices,
+    elapsed_s: usage_model.Scalars,
+) -> usage_model.Scalars:
+    stalled = after.cpu_stall_s - _picked(before.cpu_stall_s, rows)
+    # A counter that went backwards tells nothing about the interval.
+    part = np.where(stalled >= 0, stalled, np.nan) / elapsed_s
+    return np.clip(part, 0.0, 1.0)

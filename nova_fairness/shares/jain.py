@@ -1,0 +1,41 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Jain's fairness index."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+
+def jain_index(values: Sequence[float] | npt.NDArray[np.float64]) -> float:
+    """Say how equal values are: ``(sum x)^2 / (n * sum x^2)``.
+
+    :param values: finite, >= 0, at least one.
+    :returns: 1 if all are equal (all zero included), 1/n if one has all.
+    :raises ValueError: if there is no value or one is out of range.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or not array.size:
+        raise ValueError(
+            f'one list of at least one value is needed, got {values!r}'
+        )
+    bad = array[~(np.isfinite(array) & (array >= 0))]
+    if bad.size:
+        raise ValueError(f'values must be finite and >= 0, got {bad[0]}')
+    largest = array.max()
+    if largest == 0:
+        return 1.0
+    # Relative to the largest, because squares of bytes would lose digits.
+    part = array / largest
+    return float(part.sum() ** 2 / (array.size * (part @ part)))
