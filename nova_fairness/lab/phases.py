@@ -1,0 +1,146 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The stretches of a run that a criterion looks at."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import statistics
+from typing import Any
+
+from nova_fairness.lab import abtest
+from nova_fairness.lab import timeline
+
+SHORTEST_WINDOW_S = 4.0
+"""A window between two events that is shorter says nothing."""
+
+AGENTS_STARTED = 'agents_started'
+"""Event: from now on the agents run."""
+
+AGENTS_STOPPED = 'agents_stopped'
+"""Event: from now on they do not."""
+
+Json = dict[str, Any]
+
+
+def vm_rounds(
+    line: timeline.Timeline, vm: str
+) -> Iterator[tuple[float, Mapping[str, Any]]]:
+    """Yield the time in seconds and the record of a VM in each round."""
+    start_s = float(line.recording.meta['monotonic_start_s'])
+    rounds = line.recording.rounds.get(line.places[vm].node, ())
+    for entry in rounds:
+        for row in entry['instances']:
+            if vm in {row.get('name'), row.get('domain'), row.get('uuid')}:
+                yield entry['time_s'] - start_s, row
+
+
+def windows(line: timeline.Timeline) -> Iterator[Json]:
+    """Yield what each VM got between events and changes of the load.
+
+    The second half of each window counts, after the weights have settled.
+    """
+    for from_s, to_s in line.pieces(0.0, line.duration_s):
+        if to_s - from_s < SHORTEST_WINDOW_S:
+            continue
+        middle = (from_s + to_s) / 2
+        got = line.node_parts(line.got(middle, to_s))
+        fair = line.node_parts(line.fair(middle, to_s))
+        demand = line.demand(middle)
+        yield {
+            'from_s': from_s,
+            'to_s': to_s,
+            'settled_from_s': middle,
+            'instances': {
+                vm: {
+                    'demand': demand[vm],
+                    'cpu_share': got[vm],
+                    'max_min_share': fair[vm],
+                    'distance': abs(got[vm] - fair[vm]),
+                }
+                for vm in line.places
+                if line.runs(vm, middle)
+            },
+        }
+
+
+def lone(line: timeline.Timeline) -> Iterator[Json]:
+    """Yield the stretches in which one VM alone wants its whole node."""
+    for from_s, to_s in line.pieces(0.0, line.duration_s):
+        if to_s - from_s < SHORTEST_WINDOW_S:
+            continue
+        demand = line.demand((from_s + to_s) / 2)
+        for node, cpus in line.capacity.items():
+            busy = [vm for vm in line.vms_on(node) if demand[vm] > 0]
+            if len(busy) == 1 and demand[busy[0]] >= cpus:
+                yield _lone_entry(line, busy[0], cpus, from_s, to_s)
+
+
+def _lone_entry(
+    line: timeline.Timeline, vm: str, cpus: float, from_s: float, to_s: float
+) -> Json:
+    start_s = from_s + (to_s - from_s) / 4
+    weights = [
+        row['weights']['cpu']
+        for t_s, row in vm_rounds(line, vm)
+        if start_s <= t_s <= to_s and 'cpu' in row.get('weights', {})
+    ]
+    return {
+        'vm': vm,
+        'from_s': from_s,
+        'to_s': to_s,
+        'settled_from_s': start_s,
+        'cpu_part': line.cpu_s(vm, start_s, to_s) / cpus / (to_s - start_s),
+        'lowest_weight': min(weights, default=None),
+        'highest_weight': max(weights, default=None),
+    }
+
+
+def uncontended(line: timeline.Timeline) -> Json | None:
+    """Compare the work of neighbouring phases without and with agents.
+
+    :returns: ``None`` if the run has no such phases.
+    """
+    phases: dict[bool, list[float]] = {False: [], True: []}
+    marks = [
+        (event.t_s, event.event == AGENTS_STARTED)
+        for event in line.recording.events
+        if event.event in {AGENTS_STARTED, AGENTS_STOPPED}
+    ]
+    edges = [*(t_s for t_s, _ in marks[1:]), line.duration_s]
+    for (from_s, agents), to_s in zip(marks, edges, strict=False):
+        start_s = from_s + (to_s - from_s) / 10
+        work = sum(line.work(vm, start_s, to_s) for vm in line.places)
+        phases[agents].append(work / (to_s - start_s))
+    pairs = [
+        abtest.Pair(without, with_agent)
+        for without, with_agent in zip(
+            phases[False], phases[True], strict=False
+        )
+        if without > 0
+    ]
+    if not pairs:
+        return None
+    differences = [pair.difference for pair in pairs]
+    interval = abtest.confidence(differences)
+    return {
+        'pairs': [
+            {
+                'work_per_s_without': pair.without,
+                'work_per_s_with': pair.with_agent,
+                'difference': pair.difference,
+            }
+            for pair in pairs
+        ],
+        'mean_difference': statistics.fmean(differences),
+        'confidence_95': list(interval) if interval else None,
+    }

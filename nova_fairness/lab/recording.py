@@ -1,0 +1,263 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a run of a scenario leaves behind, as the results half reads it.
+
+A recording is a directory::
+
+    meta.json                   what was run, where, when
+    instances.csv               the lab's own readings, about one a second
+    events.csv                  what happened to whom
+    offered.csv                 how much CPU each guest wanted from when on
+    agents/<node>/rounds.jsonl  the agent's record, one line a round
+
+Times ``t_s`` are seconds since the load began. A last line that was cut off
+is no error, since a run may be ended at any moment; anything else that cannot
+be understood is, and the message names file and line.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import csv
+import dataclasses
+import json
+import math
+import pathlib
+from typing import Any
+
+from nova_fairness import exception
+from nova_fairness.lab import tables
+
+META = 'meta.json'
+INSTANCES = 'instances.csv'
+EVENTS = 'events.csv'
+OFFERED = 'offered.csv'
+AGENTS = 'agents'
+ROUNDS = 'rounds.jsonl'
+
+INSTANCE_COLUMNS = (
+    't_s',
+    'node',
+    'vm',
+    'user',
+    'cpu_s',
+    'cpu_shares',
+    'work',
+    'state',
+)
+EVENT_COLUMNS = ('t_s', 'event', 'subject')
+OFFER_COLUMNS = ('t_s', 'vm', 'cpu')
+
+RUNNING = 'running'
+"""State of a VM whose vCPUs can run; any other word means they cannot."""
+
+MAXIMUM = 'max'
+"""Demand for all vCPUs that the VM has."""
+
+RECORD_VERSION = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reading:
+    """One row of ``instances.csv``.
+
+    :ivar t_s: when, seconds since the load began.
+    :ivar node: where the VM ran.
+    :ivar vm: its name in the scenario.
+    :ivar user: its owner.
+    :ivar cpu_s: cumulative CPU seconds of its cgroup; ``None`` if not read.
+    :ivar cpu_shares: what the kernel held, kernel units, or ``None``.
+    :ivar work: cumulative units of work that the guest did, or ``None``.
+    :ivar state: :data:`RUNNING`, or a word for why it does not run.
+    """
+
+    t_s: float
+    node: str
+    vm: str
+    user: str
+    cpu_s: float | None
+    cpu_shares: int | None = None
+    work: float | None = None
+    state: str = RUNNING
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Event:
+    """One row of ``events.csv``: what happened to whom, when."""
+
+    t_s: float
+    event: str
+    subject: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Offer:
+    """One row of ``offered.csv``.
+
+    :ivar cpu: demand from ``t_s`` on, CPUs; infinite stands for all vCPUs.
+    """
+
+    t_s: float
+    vm: str
+    cpu: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Recording:
+    """Everything that one run left behind.
+
+    :ivar meta: content of ``meta.json``.
+    :ivar readings: of the lab, in the order of time.
+    :ivar events: in the order of time.
+    :ivar offers: in the order of time.
+    :ivar rounds: the agent's rounds by node, in the order of time.
+    """
+
+    meta: Mapping[str, Any]
+    readings: tuple[Reading, ...]
+    events: tuple[Event, ...] = ()
+    offers: tuple[Offer, ...] = ()
+    rounds: Mapping[str, tuple[Mapping[str, Any], ...]] = dataclasses.field(
+        default_factory=dict
+    )
+
+
+def read(directory: pathlib.Path) -> Recording:
+    """Read a recording.
+
+    :raises LabError: if a file is missing or cannot be understood; the
+        message names file and line.
+    """
+    if not (directory / META).is_file():
+        raise exception.LabError(
+            f'{directory} is no recording of nova-fairness-lab: '
+            f'it has no {META}'
+        )
+    return Recording(
+        meta=_meta(directory / META),
+        readings=_sorted(_readings(directory / INSTANCES)),
+        events=_sorted(_events(directory / EVENTS)),
+        offers=_sorted(_offers(directory / OFFERED)),
+        rounds=_rounds_by_node(directory / AGENTS),
+    )
+
+
+def write(recording: Recording, directory: pathlib.Path) -> None:
+    """Write a recording into a directory, which is made if need be."""
+    directory.mkdir(parents=True, exist_ok=True)
+    meta = json.dumps(recording.meta, indent=2, sort_keys=True)
+    (directory / META).write_text(meta + '\n')
+    _write_csv(
+        directory / INSTANCES,
+        INSTANCE_COLUMNS,
+        [dataclasses.astuple(row) for row in recording.readings],
+    )
+    _write_csv(
+        directory / EVENTS,
+        EVENT_COLUMNS,
+        [dataclasses.astuple(row) for row in recording.events],
+    )
+    offers = [
+        (row.t_s, row.vm, MAXIMUM if math.isinf(row.cpu) else row.cpu)
+        for row in recording.offers
+    ]
+    _write_csv(directory / OFFERED, OFFER_COLUMNS, offers)
+    for node, rounds in recording.rounds.items():
+        folder = directory / AGENTS / node
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = ''.join(json.dumps(item) + '\n' for item in rounds)
+        (folder / ROUNDS).write_text(lines)
+
+
+def _write_csv(
+    path: pathlib.Path, columns: tuple[str, ...], rows: list[tuple[Any, ...]]
+) -> None:
+    with path.open('w', newline='') as stream:
+        writer = csv.writer(stream, lineterminator='\n')
+        writer.writerow(columns)
+        writer.writerows(rows)
+
+
+def _sorted(rows: Iterator[Any]) -> tuple[Any, ...]:
+    return tuple(sorted(rows, key=lambda row: row.t_s))
+
+
+def _meta(path: pathlib.Path) -> Mapping[str, Any]:
+    try:
+        meta = json.loads(tables.text(path))
+    except json.JSONDecodeError as error:
+        raise tables.wrong(
+            path, error.lineno, f'no JSON: {error.msg}'
+        ) from None
+    if not isinstance(meta, dict):
+        raise tables.wrong(path, 1, 'expected a JSON object')
+    return meta
+
+
+def _readings(path: pathlib.Path) -> Iterator[Reading]:
+    for line, row in tables.rows(path, INSTANCE_COLUMNS):
+        shares = tables.maybe(path, line, row, 'cpu_shares')
+        yield Reading(
+            t_s=tables.number(path, line, row, 't_s'),
+            node=row['node'],
+            vm=row['vm'],
+            user=row['user'],
+            cpu_s=tables.maybe(path, line, row, 'cpu_s'),
+            cpu_shares=None if shares is None else int(shares),
+            work=tables.maybe(path, line, row, 'work'),
+            state=row['state'],
+        )
+
+
+def _events(path: pathlib.Path) -> Iterator[Event]:
+    for line, row in tables.rows(path, EVENT_COLUMNS):
+        t_s = tables.number(path, line, row, 't_s')
+        yield Event(t_s, row['event'], row['subject'])
+
+
+def _offers(path: pathlib.Path) -> Iterator[Offer]:
+    for line, row in tables.rows(path, OFFER_COLUMNS):
+        if row['cpu'] == MAXIMUM:
+            cpu = math.inf
+        else:
+            cpu = tables.number(path, line, row, 'cpu')
+        yield Offer(tables.number(path, line, row, 't_s'), row['vm'], cpu)
+
+
+def _rounds_by_node(
+    folder: pathlib.Path,
+) -> Mapping[str, tuple[Mapping[str, Any], ...]]:
+    return {
+        path.parent.name: tuple(_rounds(path))
+        for path in sorted(folder.glob(f'*/{ROUNDS}'))
+    }
+
+
+def _rounds(path: pathlib.Path) -> Iterator[Mapping[str, Any]]:
+    whole, _, _cut_off = tables.text(path).rpartition('\n')
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            entry = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise tables.wrong(path, number, f'no JSON: {error.msg}') from None
+        if not isinstance(entry, dict) or 'instances' not in entry:
+            raise tables.wrong(
+                path, number, 'expected a round with its instances'
+            )
+        if entry.get('version') != RECORD_VERSION:
+            raise tables.wrong(
+                path,
+                number,
+                f'expected version {RECORD_VERSION} of the record, '
+                f'got {entry.get("version")!r}',
+            )
+        yield entry

@@ -1,0 +1,26 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The JSON schema of ``result.json``."""
+
+import importlib.resources
+import json
+from typing import Any
+
+FILE_NAME = 'result_schema.json'
+
+
+def schema() -> dict[str, Any]:
+    """Give the schema (draft 2020-12)."""
+    text = importlib.resources.files(__package__).joinpath(FILE_NAME)
+    content: dict[str, Any] = json.loads(text.read_text())
+    return content

@@ -1,0 +1,273 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a recording says about any stretch of time (no effects).
+
+CPU and work are read off cumulative counters, demand off the offered load;
+from the demand follows what would have been fair.
+"""
+
+import bisect
+from collections.abc import Iterable
+from collections.abc import Mapping
+import functools
+import itertools
+import math
+
+from nova_fairness import exception
+from nova_fairness.lab import layout
+from nova_fairness.lab import maxmin
+from nova_fairness.lab import recording as recording_module
+
+LONGEST_GAP_S = 5.0
+"""A VM that was not read for longer than this does not run."""
+
+FREEZING = frozenset({'freeze', 'destroy', 'stop'})
+"""Events after which the guest that they name can do nothing."""
+
+THAWING = frozenset({'thaw', 'start'})
+"""Events after which it can again."""
+
+
+class Counter:
+    """A cumulative counter that was read now and then.
+
+    Between two readings it grows evenly; where it falls, the VM was started
+    anew and counts on from zero.
+
+    :param points: time in seconds and value, in the order of time.
+    """
+
+    def __init__(self, points: Iterable[tuple[float, float]]) -> None:
+        self._times: list[float] = []
+        self._totals: list[float] = []
+        total, last = 0.0, 0.0
+        for t_s, value in points:
+            if self._times and value >= last:
+                total += value - last
+            elif self._times:
+                total += value
+            last = value
+            self._times.append(t_s)
+            self._totals.append(total)
+
+    def at(self, t_s: float) -> float:
+        """Give the growth since the first reading."""
+        if not self._times:
+            return 0.0
+        place = bisect.bisect_right(self._times, t_s)
+        if place == 0:
+            return 0.0
+        if place == len(self._times):
+            return self._totals[-1]
+        before, after = self._times[place - 1], self._times[place]
+        part = (t_s - before) / (after - before)
+        first, second = self._totals[place - 1], self._totals[place]
+        return first + part * (second - first)
+
+    def over(self, from_s: float, to_s: float) -> float:
+        """Give the growth between two moments."""
+        return self.at(to_s) - self.at(from_s)
+
+
+class Timeline:
+    """Answers questions about one recording.
+
+    :param recording: to ask about.
+    :raises LabError: if the recorded scenario lacks a VM or a node that the
+        readings name.
+    """
+
+    def __init__(self, recording: recording_module.Recording) -> None:
+        self.recording = recording
+        scenario = layout.layout(recording.meta)
+        self.duration_s = float(recording.meta['options']['duration_s'])
+        self.capacity = scenario.capacity
+        self.user_weight = scenario.user_weight
+        self.places = scenario.places
+        self._rows: dict[str, list[recording_module.Reading]] = {}
+        for row in recording.readings:
+            self._rows.setdefault(row.vm, []).append(row)
+        unknown = sorted(set(self._rows) - set(self.places))
+        if unknown:
+            raise exception.LabError(
+                f'the scenario has no VM {", ".join(unknown)}, '
+                'but the readings have'
+            )
+        self._cpu = self._counters('cpu_s')
+        self._work = self._counters('work')
+
+    def _counters(self, column: str) -> dict[str, Counter]:
+        result = {}
+        for vm, rows in self._rows.items():
+            points = [(row.t_s, getattr(row, column)) for row in rows]
+            result[vm] = Counter(
+                (t_s, value) for t_s, value in points if value is not None
+            )
+        return result
+
+    @functools.cached_property
+    def users(self) -> tuple[str, ...]:
+        """Names of the users, sorted."""
+        return tuple(sorted({place.user for place in self.places.values()}))
+
+    def cpu_s(self, vm: str, from_s: float, to_s: float) -> float:
+        """Give the CPU seconds that a VM got."""
+        counter = self._cpu.get(vm)
+        return counter.over(from_s, to_s) if counter else 0.0
+
+    def work(self, vm: str, from_s: float, to_s: float) -> float:
+        """Give the units of work that a guest did."""
+        counter = self._work.get(vm)
+        return counter.over(from_s, to_s) if counter else 0.0
+
+    def runs(self, vm: str, t_s: float) -> bool:
+        """Whether a VM could use a CPU at a moment."""
+        rows = self._rows.get(vm, [])
+        place = bisect.bisect_right(rows, t_s, key=lambda row: row.t_s)
+        if place == 0 or self._frozen_at(vm, t_s):
+            return False
+        last = rows[place - 1]
+        return (
+            last.state == recording_module.RUNNING
+            and t_s - last.t_s <= LONGEST_GAP_S
+        )
+
+    def _frozen_at(self, vm: str, t_s: float) -> bool:
+        frozen = False
+        for event in self.recording.events:
+            if event.t_s > t_s or event.subject != vm:
+                continue
+            if event.event in FREEZING:
+                frozen = True
+            elif event.event in THAWING:
+                frozen = False
+        return frozen
+
+    def offered(self, vm: str, t_s: float) -> float:
+        """Give what a guest was told to use at a moment, CPUs."""
+        cpu = 0.0
+        for offer in self.recording.offers:
+            if offer.vm == vm and offer.t_s <= t_s:
+                cpu = offer.cpu
+        return min(cpu, float(self.places[vm].vcpus))
+
+    def demand(self, t_s: float) -> dict[str, float]:
+        """Give what each VM wanted at a moment, CPUs; 0 if it cannot run."""
+        return {
+            vm: self.offered(vm, t_s) if self.runs(vm, t_s) else 0.0
+            for vm in self.places
+        }
+
+    @functools.cached_property
+    def changes(self) -> tuple[float, ...]:
+        """Moments at which the demand may have changed, ascending."""
+        moments = {0.0, self.duration_s}
+        moments.update(offer.t_s for offer in self.recording.offers)
+        moments.update(event.t_s for event in self.recording.events)
+        for rows in self._rows.values():
+            moments.update((rows[0].t_s, rows[-1].t_s + LONGEST_GAP_S))
+            for before, after in itertools.pairwise(rows):
+                if before.state != after.state:
+                    moments.add(after.t_s)
+                if after.t_s - before.t_s > LONGEST_GAP_S:
+                    moments.update((before.t_s + LONGEST_GAP_S, after.t_s))
+        return tuple(sorted(t for t in moments if 0 <= t <= self.duration_s))
+
+    def pieces(
+        self, from_s: float, to_s: float
+    ) -> tuple[tuple[float, float], ...]:
+        """Cut a stretch of time into pieces of constant demand."""
+        inner = [t for t in self.changes if from_s < t < to_s]
+        edges = [from_s, *inner, to_s]
+        return tuple(itertools.pairwise(edges))
+
+    def got(self, from_s: float, to_s: float) -> dict[str, float]:
+        """Give the CPU seconds that each VM got."""
+        return {vm: self.cpu_s(vm, from_s, to_s) for vm in self.places}
+
+    def fair(self, from_s: float, to_s: float) -> dict[str, float]:
+        """Give the CPU seconds of each VM under max-min fairness."""
+        total = dict.fromkeys(self.places, 0.0)
+        for start_s, end_s in self.pieces(from_s, to_s):
+            demand = self.demand((start_s + end_s) / 2)
+            for vm, cpus in self._fair_now(demand).items():
+                total[vm] += cpus * (end_s - start_s)
+        return total
+
+    def _fair_now(self, demand: Mapping[str, float]) -> dict[str, float]:
+        result: dict[str, float] = {}
+        for node, cpus in self.capacity.items():
+            here = self.vms_on(node)
+            result.update(
+                maxmin.allocate(
+                    cpus,
+                    {vm: demand[vm] for vm in here},
+                    {vm: self.places[vm].user for vm in here},
+                    self.user_weight,
+                )
+            )
+        return result
+
+    def bounded(
+        self, from_s: float, to_s: float, ratio: float
+    ) -> dict[str, float]:
+        """Give the most CPU seconds of each user under bounded weights."""
+        total = dict.fromkeys(self.users, 0.0)
+        for start_s, end_s in self.pieces(from_s, to_s):
+            demand = self.demand((start_s + end_s) / 2)
+            for node, cpus in self.capacity.items():
+                here = self.vms_on(node)
+                parts = maxmin.bounded(
+                    cpus,
+                    {vm: demand[vm] for vm in here},
+                    {vm: self.places[vm].user for vm in here},
+                    self.user_weight,
+                    {vm: self.places[vm].vcpus for vm in here},
+                    ratio,
+                )
+                for user, part in parts.items():
+                    total[user] += part * (end_s - start_s)
+        return total
+
+    def vms_on(self, node: str) -> tuple[str, ...]:
+        """Give the names of the VMs of a node."""
+        return tuple(
+            vm for vm, place in self.places.items() if place.node == node
+        )
+
+    def by_user(self, amounts: Mapping[str, float]) -> dict[str, float]:
+        """Add up amounts of VMs by user."""
+        return {
+            user: math.fsum(
+                amount
+                for vm, amount in amounts.items()
+                if self.places[vm].user == user
+            )
+            for user in self.users
+        }
+
+    def node_parts(self, amounts: Mapping[str, float]) -> dict[str, float]:
+        """Give each VM's part of what all VMs of its node have, 0..1."""
+        result: dict[str, float] = {}
+        for node in self.capacity:
+            here = self.vms_on(node)
+            result.update(parts({vm: amounts[vm] for vm in here}))
+        return {vm: result[vm] for vm in self.places}
+
+
+def parts(amounts: Mapping[str, float]) -> dict[str, float]:
+    """Divide amounts by their sum; all are 0 where the sum is."""
+    whole = math.fsum(amounts.values())
+    if whole <= 0:
+        return dict.fromkeys(amounts, 0.0)
+    return {name: amount / whole for name, amount in amounts.items()}
