@@ -1,0 +1,180 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Loading metrics and policies by name: the only user of stevedore.
+
+A plugin is a class behind an entry point of the group
+``nova_fairness.metrics`` or ``nova_fairness.policies``; the entry point has
+the name by which configuration and HTTP calls speak of it.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import inspect
+from typing import Any
+from typing import Generic
+from typing import TypeVar
+
+from stevedore import extension
+from stevedore import named
+
+from nova_fairness import exception
+from nova_fairness.decide import policy
+from nova_fairness.measure import metric
+
+METRICS = 'nova_fairness.metrics'
+POLICIES = 'nova_fairness.policies'
+
+_Base = TypeVar('_Base', metric.Metric, policy.Policy)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Kind(Generic[_Base]):
+    """A kind of plugin: how messages call it, where it is, what it must be."""
+
+    noun: str
+    namespace: str
+    base: type[_Base]
+
+
+# mypy takes an abstract class for one that somebody is about to create.
+_METRIC = _Kind('metric', METRICS, metric.Metric)  # type: ignore[type-abstract]
+_POLICY = _Kind('policy', POLICIES, policy.Policy)  # type: ignore[type-abstract]
+
+
+def metric_names() -> tuple[str, ...]:
+    """Give the names of all installed metrics, sorted; loads none."""
+    return _names(METRICS)
+
+
+def policy_names() -> tuple[str, ...]:
+    """Give the names of all installed policies, sorted; loads none."""
+    return _names(POLICIES)
+
+
+def load_metric(name: str) -> metric.Metric:
+    """Load a metric.
+
+    :param name: of its class, such as ``GreedinessMetric``.
+    :raises UnknownPlugin: if there is none; lists those that exist.
+    :raises PluginError: if it cannot be imported or is no metric.
+    """
+    return _loaded(_METRIC, name)
+
+
+def load_policy(name: str) -> policy.Policy:
+    """Load a policy.
+
+    :param name: such as ``feedback``.
+    :raises UnknownPlugin: if there is none; lists those that exist.
+    :raises PluginError: if it cannot be imported or is no policy.
+    """
+    return _loaded(_POLICY, name)
+
+
+def describe_metrics() -> Mapping[str, str]:
+    """Say what each installed metric does.
+
+    :returns: description by name, sorted; for a metric that cannot be used,
+        ``unusable: `` and the reason.
+    """
+    return _described(_METRIC)
+
+
+def describe_policies() -> Mapping[str, str]:
+    """Say what each installed policy does; see :func:`describe_metrics`."""
+    return _described(_POLICY)
+
+
+def _names(namespace: str) -> tuple[str, ...]:
+    manager = _manager(namespace, '')
+    return tuple(sorted(set(manager.entry_points_names())))
+
+
+def _described(kind: _Kind[_Base]) -> dict[str, str]:
+    result: dict[str, str] = {}
+    for name in _names(kind.namespace):
+        try:
+            result[name] = _loaded(kind, name).description
+        except exception.PluginError as error:
+            result[name] = f'unusable: {error}'
+    return result
+
+
+def _loaded(kind: _Kind[_Base], name: str) -> _Base:
+    if name not in _names(kind.namespace):
+        raise exception.UnknownPlugin(_unknown(kind, name))
+    extensions = _imported(kind, name)
+    if len(extensions) > 1:
+        places = ', '.join(item.entry_point_target for item in extensions)
+        raise exception.PluginError(
+            f'{kind.noun} {name} is installed more than once: {places}'
+        )
+    plugin = _checked(kind, name, extensions[0].plugin)
+    try:
+        return plugin()
+    except Exception as error:
+        raise exception.PluginError(
+            f'{kind.noun} {name} cannot be created without arguments: {error}'
+        ) from error
+
+
+def _imported(kind: _Kind[_Base], name: str) -> list[extension.Extension[Any]]:
+    reasons: list[BaseException] = []
+    manager = _manager(kind.namespace, name, reasons)
+    if reasons:
+        what = f'{type(reasons[0]).__name__}: {reasons[0]}'
+        raise exception.PluginError(
+            f'{kind.noun} {name} cannot be imported: {what}'
+        ) from reasons[0]
+    return list(manager)
+
+
+def _checked(kind: _Kind[_Base], name: str, found: object) -> type[_Base]:
+    title = kind.base.__name__
+    if not (isinstance(found, type) and issubclass(found, kind.base)):
+        raise exception.PluginError(
+            f'{kind.noun} {name} is {found!r}, expected a subclass of {title}'
+        )
+    if inspect.isabstract(found):
+        missing = ', '.join(sorted(found.__abstractmethods__))
+        raise exception.PluginError(
+            f'{kind.noun} {name} lacks the methods: {missing}'
+        )
+    if not getattr(found, 'description', ''):
+        raise exception.PluginError(
+            f'{kind.noun} {name} lacks a description, one sentence'
+        )
+    return found
+
+
+def _manager(
+    namespace: str, name: str, reasons: list[BaseException] | None = None
+) -> named.NamedExtensionManager[Any]:
+    """Import what has one name; the empty name imports nothing."""
+    return named.NamedExtensionManager(
+        namespace,
+        names=[name],
+        on_load_failure_callback=lambda _manager, _entry, error: (
+            None if reasons is None else reasons.append(error)
+        ),
+        on_missing_entrypoints_callback=None,
+    )
+
+
+def _unknown(kind: _Kind[_Base], name: str) -> str:
+    installed = _names(kind.namespace)
+    text = f'no {kind.noun} {name!r}; installed: {", ".join(installed)}'
+    leaf = name.rsplit('.', 1)[-1]
+    if leaf != name and leaf in installed:
+        text += f'. Give the name of the class alone: {leaf}'
+    return text

@@ -1,0 +1,291 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What every metric must keep, as tests that its author can run.
+
+A test module of a plugin needs no more than this::
+
+    class TestMyMetric(metric_contract.MetricContract):
+        metric = MyMetric()
+"""
+
+from collections.abc import Iterator
+import copy
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.measure import metric as metric_base
+from nova_fairness.measure import quota
+from nova_fairness.measure import stages
+from nova_fairness.measure import totals as totals_module
+from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+
+_RELATIVE = 1e-9
+_ABSOLUTE = 1e-12
+
+_Array = npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Case:
+    """A cloud small enough to read, at one moment.
+
+    :ivar name: what is special about it.
+    :ivar demands: of all its VMs.
+    :ivar owners: of the same rows.
+    """
+
+    name: str
+    demands: metric_base.Demands
+    owners: usage_model.Ownership
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Outcome:
+    """What the three stages say: (n,), (u,), (n,)."""
+
+    instances: _Array
+    users: _Array
+    combined: _Array
+
+
+def make_case(
+    name: str, instances: int = 12, users: int = 3, nodes: int = 2
+) -> Case:
+    """Build a cloud in which some use more than their endowment.
+
+    :param instances: number of VMs, spread over users and nodes in turn.
+    :param users: >= 1.
+    :param nodes: >= 1.
+    """
+    source = np.random.default_rng(seed=7)
+    width = len(resources.RESOURCES)
+    supply = source.uniform(1e2, 1e9, width)
+    row = np.arange(instances)
+    fair = np.tile(supply / max(instances, 1), (instances, 1))
+    demands = metric_base.Demands(
+        usage=fair * source.uniform(0.0, 2.0, (instances, width)),
+        endowment=fair,
+        supply=supply,
+        node=row % nodes,
+        user_count=users,
+    )
+    owners = usage_model.Ownership(
+        users=tuple(f'user-{number}' for number in range(users)),
+        user_index=row // nodes % users,
+        node_index=demands.node,
+    )
+    return Case(name, demands, owners)
+
+
+def cases() -> Iterator[Case]:
+    """Give the clouds on which every metric must have an answer."""
+    usual = make_case('three users on two nodes')
+    yield usual
+    yield make_case('one user', users=1)
+    yield make_case('one VM', instances=1, users=1, nodes=1)
+    yield make_case('no VM', instances=0)
+    yield make_case('users without a VM', instances=2, users=5)
+    idle = np.zeros_like(usual.demands.usage)
+    yield _with(usual, 'nobody uses anything', usage=idle)
+    full = usual.demands.endowment.copy()
+    yield _with(usual, 'all use their endowment', usage=full)
+    for column, name in enumerate(resources.RESOURCES.names):
+        yield without(usual, column, f'nobody has {name}')
+    yield _with(
+        usual,
+        'nobody has anything',
+        usage=idle,
+        endowment=idle.copy(),
+        supply=np.zeros_like(usual.demands.supply),
+    )
+
+
+def without(case: Case, column: int, name: str) -> Case:
+    """Take a resource away from a whole cloud, though VMs use it."""
+    supply = case.demands.supply.copy()
+    endowment = case.demands.endowment.copy()
+    supply[column] = 0.0
+    endowment[:, column] = 0.0
+    return _with(case, name, supply=supply, endowment=endowment)
+
+
+def totals_of(case: Case, heaviness: _Array) -> metric_base.Totals:
+    """Sum a cloud up per user, with equal quotas."""
+    demands = case.demands
+    weights = np.ones(len(case.owners.users))
+    return totals_module.of_rows(
+        case.owners,
+        heaviness,
+        demands.endowment,
+        demands.usage,
+        quota.quotas(demands.supply, weights),
+        demands.supply,
+    )
+
+
+def run(metric: metric_base.Metric, case: Case) -> Outcome:
+    """Run the three stages as the product does, with all its checks.
+
+    :raises PluginMisbehaved: if the metric raises, changes its arguments or
+        returns something unusable.
+    """
+    own = stages.instance_stage(metric, case.demands)
+    users = stages.user_stage(metric, totals_of(case, own))
+    treated = stages.combine_stage(metric, users[case.owners.user_index], own)
+    return Outcome(own, users, treated)
+
+
+class MetricContract:
+    """Tests of one metric; subclasses set :attr:`metric`.
+
+    A name that starts with ``Test`` makes pytest collect the subclass.
+    """
+
+    metric: metric_base.Metric
+
+    def test_description_is_one_line(self) -> None:
+        """Operators read it in a list."""
+        text = self.metric.description
+        if not text.strip() or '\n' in text:
+            raise AssertionError(f'not one line: {text!r}')
+
+    def test_every_cloud_gets_finite_numbers_of_the_right_shape(self) -> None:
+        """Among them: zero supply, zero usage, one user, no VM."""
+        for case in cases():
+            try:
+                run(self.metric, case)
+            except Exception as error:
+                raise AssertionError(f'{case.name}: {error}') from error
+
+    def test_arguments_are_not_changed(self) -> None:
+        """Others read the same arrays afterwards."""
+        case = make_case('usual')
+        demands = copy.deepcopy(case.demands)
+        own = self.metric.instances(demands)
+        totals = totals_of(case, np.array(own, dtype=np.float64))
+        given = copy.deepcopy(totals)
+        users = self.metric.users(given)
+        spread = np.array(users, dtype=np.float64)[case.owners.user_index]
+        arguments = spread.copy(), np.array(own, dtype=np.float64)
+        before = copy.deepcopy(arguments)
+        self.metric.combine(*arguments)
+        _assert_unchanged(demands, case.demands)
+        _assert_unchanged(given, totals)
+        np.testing.assert_array_equal(arguments, before)
+
+    def test_same_cloud_gets_the_same_numbers(self) -> None:
+        """No randomness, and no state from an earlier call."""
+        case = make_case('usual')
+        first = run(self.metric, case)
+        for other in cases():
+            run(self.metric, other)
+        _assert_same(run(self.metric, case), first)
+
+    def test_order_of_vms_does_not_matter(self) -> None:
+        """Rows are in order of the UUIDs, which mean nothing."""
+        case = make_case('usual')
+        order = np.random.default_rng(seed=3).permutation(
+            len(case.demands.usage)
+        )
+        plain = run(self.metric, case)
+        moved = run(self.metric, _reordered(case, order))
+        _assert_same(
+            moved,
+            Outcome(
+                plain.instances[order], plain.users, plain.combined[order]
+            ),
+        )
+
+    def test_numbering_of_nodes_does_not_matter(self) -> None:
+        """A node's index is its place in a list, no more."""
+        case = make_case('usual')
+        renamed = _with(case, 'other numbers', node=5 - case.demands.node)
+        _assert_same(run(self.metric, renamed), run(self.metric, case))
+
+    def test_order_of_users_does_not_matter(self) -> None:
+        """A user's index is its place in a sorted list, no more."""
+        case = make_case('usual')
+        last = len(case.owners.users) - 1
+        owners = dataclasses.replace(
+            case.owners, user_index=last - case.owners.user_index
+        )
+        plain = run(self.metric, case)
+        turned = run(self.metric, dataclasses.replace(case, owners=owners))
+        _assert_same(
+            turned,
+            Outcome(plain.instances, plain.users[::-1], plain.combined),
+        )
+
+    def test_unit_of_a_resource_does_not_matter(self) -> None:
+        """Bytes or mebibytes, seconds or BogoMIPS: the same heaviness."""
+        case = make_case('usual')
+        plain = run(self.metric, case)
+        for column in range(len(resources.RESOURCES)):
+            factor = np.ones(len(resources.RESOURCES))
+            factor[column] = 2.0**20
+            scaled = _with(
+                case,
+                'another unit',
+                usage=case.demands.usage * factor,
+                endowment=case.demands.endowment * factor,
+                supply=case.demands.supply * factor,
+            )
+            _assert_same(run(self.metric, scaled), plain)
+
+
+def _with(case: Case, name: str, **arrays: Any) -> Case:
+    demands = dataclasses.replace(case.demands, **arrays)
+    return dataclasses.replace(case, name=name, demands=demands)
+
+
+def _reordered(case: Case, order: usage_model.Indices) -> Case:
+    owners = dataclasses.replace(
+        case.owners,
+        user_index=case.owners.user_index[order],
+        node_index=case.owners.node_index[order],
+    )
+    moved = _with(
+        case,
+        'another order',
+        usage=case.demands.usage[order],
+        endowment=case.demands.endowment[order],
+        node=case.demands.node[order],
+    )
+    return dataclasses.replace(moved, owners=owners)
+
+
+def _assert_same(got: Outcome, expected: Outcome) -> None:
+    for field in dataclasses.fields(Outcome):
+        np.testing.assert_allclose(
+            getattr(got, field.name),
+            getattr(expected, field.name),
+            rtol=_RELATIVE,
+            atol=_ABSOLUTE,
+            err_msg=f'stage: {field.name}',
+        )
+
+
+def _assert_unchanged(
+    got: metric_base.Demands | metric_base.Totals,
+    expected: metric_base.Demands | metric_base.Totals,
+) -> None:
+    for field in dataclasses.fields(got):
+        np.testing.assert_array_equal(
+            getattr(got, field.name),
+            getattr(expected, field.name),
+            err_msg=f'{type(got).__name__}.{field.name} was changed',
+        )
