@@ -37,10 +37,11 @@ _ROOMS = _MATHEMATICS | {
     'observe',
     'planners',
 }
-_ASSEMBLY = _ROOMS | {'conf', 'plugins'}
+_ASSEMBLY = _ROOMS | {'conf', 'plugins', 'version'}
 
 ARROWS: Mapping[str, frozenset[str]] = {
     'exception': frozenset(),
+    'version': frozenset(),
     'model': _VOCABULARY,
     'plugins': _VOCABULARY,
     'conf': _VOCABULARY,
