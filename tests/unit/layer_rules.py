@@ -43,7 +43,8 @@ ARROWS: Mapping[str, frozenset[str]] = {
     'exception': frozenset(),
     'version': frozenset(),
     'model': _VOCABULARY,
-    'plugins': _VOCABULARY,
+    # Checks what it loads against the contracts in these two rooms.
+    'plugins': _VOCABULARY | {'measure', 'decide'},
     'conf': _VOCABULARY,
     'shares': _VOCABULARY,
     'collect': _VOCABULARY,
