@@ -18,6 +18,8 @@ rounds, which makes reading about six times cheaper.
 """
 
 from collections.abc import Callable
+from collections.abc import Mapping
+import math
 import pathlib
 import time
 
@@ -70,6 +72,7 @@ class CounterReader:
         self._clock = clock
         self._descriptors = files.Descriptors(most_descriptors)
         self._files: dict[str, vm_files.VmFiles] = {}
+        self._mounts: Mapping[str, cgroup.Mount] | None = None
         self._network: dict[str, network.NetworkTotals] = {}
 
     def read(
@@ -82,22 +85,19 @@ class CounterReader:
         :returns: a row per VM. A row is NaN if the VM has ended.
         """
         began = self._clock()
-        self._forget({vm.key for vm in incarnations})
+        keys = [vm.key for vm in incarnations]
+        self._forget(frozenset(keys))
+        self._mounts = None
         interfaces = self._interfaces()
         size = len(incarnations)
         totals = np.full((size, len(resources.RESOURCES)), np.nan)
         stall, read_at = np.full(size, np.nan), np.full(size, began)
-        for row, vm in enumerate(incarnations):
+        for row, (key, vm) in enumerate(zip(keys, incarnations, strict=True)):
             read_at[row] = self._clock()
             try:
-                stall[row] = self._read_row(vm, totals[row])
+                totals[row], stall[row] = self._read_row(key, vm, interfaces)
             except OSError:
-                self._give_up(vm.key)
-                continue
-            traffic = self._network.setdefault(
-                vm.key, network.NetworkTotals()
-            ).advance(vm.instance.nics, interfaces)
-            totals[row, _RECEIVED], totals[row, _SENT] = traffic
+                self._give_up(key)
         return sample.Sample(began, incarnations, totals, stall, read_at)
 
     def close(self) -> None:
@@ -110,21 +110,36 @@ class CounterReader:
         return self._descriptors.used
 
     def _read_row(
-        self, vm: instance.Incarnation, row: resources.Vector
-    ) -> float:
-        sources = self._files.get(vm.key)
+        self,
+        key: str,
+        vm: instance.Incarnation,
+        interfaces: network.Interfaces,
+    ) -> tuple[list[float], float]:
+        """Read one VM.
+
+        :returns: a row in the order of the registry, and the stall.
+        :raises OSError: if the VM has ended.
+        """
+        sources = self._files.get(key)
         if sources is None:
-            sources = self._files[vm.key] = self._find(vm)
-        cpu_s, stall_s, memory, (disk_read, written) = sources.read()
+            sources = self._files[key] = self._find(vm)
+            self._network.setdefault(key, network.NetworkTotals())
+        cpu_s, stall_s, memory, disk = sources.read()
+        traffic = self._network[key].advance(vm.instance.nics, interfaces)
+        row = [math.nan] * len(resources.RESOURCES)
         row[_CPU] = cpu_s
         row[_MEMORY] = min(memory, vm.instance.memory_bytes)
-        row[_READ], row[_WRITTEN] = disk_read, written
-        return stall_s
+        row[_READ], row[_WRITTEN] = disk
+        row[_RECEIVED], row[_SENT] = traffic
+        return row, stall_s
 
     def _find(self, vm: instance.Incarnation) -> vm_files.VmFiles:
         """Find a VM's files; mounts are read anew, since they may change."""
-        mounts = cgroup.mounts(self._mountinfo.read_text())
-        return vm_files.VmFiles(vm, self._proc, mounts, self._descriptors)
+        if self._mounts is None:
+            self._mounts = cgroup.mounts(self._mountinfo.read_text())
+        return vm_files.VmFiles(
+            vm, self._proc, self._mounts, self._descriptors
+        )
 
     def _interfaces(self) -> network.Interfaces:
         try:
@@ -132,7 +147,7 @@ class CounterReader:
         except OSError:
             return {}
 
-    def _forget(self, present: frozenset[str] | set[str]) -> None:
+    def _forget(self, present: frozenset[str]) -> None:
         for key in self._files.keys() - present:
             self._give_up(key)
         for key in self._network.keys() - present:

@@ -34,15 +34,11 @@ class _Counted:
 
     def advance(self, present: tuple[int, int]) -> None:
         if present[0] < self.last[0] or present[1] < self.last[1]:
-            self.past = _sum(self.past, self.last)
+            self.past = (
+                self.past[0] + self.last[0],
+                self.past[1] + self.last[1],
+            )
         self.last = present
-
-    def total(self) -> tuple[int, int]:
-        return _sum(self.past, self.last)
-
-
-def _sum(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    return one[0] + other[0], one[1] + other[1]
 
 
 class NetworkTotals:
@@ -73,9 +69,12 @@ class NetworkTotals:
                 continue
             if nic.kind not in _SAME_DIRECTION:
                 seen = seen[1], seen[0]
-            self._nics.setdefault(nic.mac, _Counted()).advance(seen)
+            counted = self._nics.get(nic.mac)
+            if counted is None:
+                counted = self._nics[nic.mac] = _Counted()
+            counted.advance(seen)
         received = sent = 0
         for counted in self._nics.values():
-            total = counted.total()
-            received, sent = received + total[0], sent + total[1]
+            received += counted.past[0] + counted.last[0]
+            sent += counted.past[1] + counted.last[1]
         return float(received), float(sent)
