@@ -19,6 +19,7 @@ import pathlib
 from typing import Any
 
 from nova_fairness import exception
+from nova_fairness.lab import panel
 from nova_fairness.lab import plot
 from nova_fairness.lab import report
 from nova_fairness.lab import series
@@ -52,7 +53,7 @@ def compare(
             )
     content = build(first, second)
     sides = tuple(
-        plot.Side(title, result, _points(directory))
+        panel.Side(title, result, _points(directory))
         for title, result, directory in (
             (content['first']['title'], first, first_dir),
             (content['second']['title'], second, second_dir),

@@ -22,6 +22,7 @@ from typing import Any
 
 from nova_fairness import exception
 from nova_fairness.lab import checks
+from nova_fairness.lab import panel
 from nova_fairness.lab import plot
 from nova_fairness.lab import recording
 from nova_fairness.lab import result as result_module
@@ -49,7 +50,9 @@ def write(recording_dir: pathlib.Path, out_dir: pathlib.Path) -> pathlib.Path:
     result = result_module.build(recorded)
     result['checks'] = [item.to_json() for item in checks.evaluate(result)]
     line = timeline.Timeline(recorded)
-    picture = plot.run(result, tuple(series.points(line)))
+    picture = plot.run(
+        panel.Side(headline(result), result, tuple(series.points(line)))
+    )
     path = out_dir / RESULT
     write_whole(out_dir / SERIES, series.to_csv(line).encode())
     write_whole(out_dir / PICTURE, picture)
@@ -123,15 +126,21 @@ def table(result: Result) -> str:
     return '\n'.join(_lines(result)) + '\n'
 
 
+def headline(result: Result) -> str:
+    """Say in one line what was run."""
+    if not result['agents']:
+        how = 'without agents'
+    else:
+        how = (
+            f'with agents: {result["metric"]}, {result["policy"]}, '
+            f'{result["rounds"]} rounds of {result["interval_s"]:g} s'
+        )
+    return f'{result["scenario"]} ({result["backend"]}) {how}'
+
+
 def _lines(result: Result) -> Iterator[str]:
-    agents = (
-        f'{result["metric"]}, {result["policy"]}, '
-        f'every {result["interval_s"]:g} s, {result["rounds"]} rounds'
-        if result['agents']
-        else 'no agents'
-    )
     window = result['window']
-    yield f'{result["scenario"]}  ({result["backend"]}; {agents})'
+    yield headline(result)
     yield (
         f'CPU from {window["from_s"]:g} to {window["to_s"]:g} s, '
         'parts of what all VMs got'

@@ -159,9 +159,7 @@ class _Machine:
                 self.weight[vm] *= (1 / len(users) / part) ** 0.5
         least = min(self.weight.values())
         for vm in self.weight:
-            self.weight[vm] = min(
-                self.run.ratio, self.weight[vm] / least
-            )
+            self.weight[vm] = min(self.run.ratio, self.weight[vm] / least)
 
     def _entry(self, t_s):
         rows = [
@@ -175,6 +173,9 @@ class _Machine:
                 'counters': {
                     'cpu_time': self.cpu[vm],
                     'disk_read': 0.0,
+                    'disk_written': None,
+                    'net_received': 0.0,
+                    'net_sent': 0.0,
                     'memory': MEMORY / 2,
                 },
             }
@@ -190,8 +191,11 @@ class _Machine:
                 'speed_factor': SPEED,
                 'capacity': {
                     'cpu_time': SPEED,
-                    'disk_read': 0.0,
-                    'memory': 2.0**31,
+                    'disk_read': 1e8,
+                    'disk_written': 1e8,
+                    'net_received': 1e8,
+                    'net_sent': 1e8,
+                    'memory': 2.0**30,
                 },
             },
             'instances': rows,

@@ -140,9 +140,7 @@ def test_memory_is_the_present_value_and_smoothed():
     use = rounds((0.0, 0.0), (5.0, 5.0), (10.0, 10.0), users=('x', 'y'))
     for entry, memory in zip(use, (0.0, 100.0, 60.0), strict=True):
         entry['node']['capacity']['memory'] = 128.0
-        for vm, value in zip(
-            entry['instances'], (memory, 28.0), strict=True
-        ):
+        for vm, value in zip(entry['instances'], (memory, 28.0), strict=True):
             vm['counters']['memory'] = value
     # norm 2/2/128; beyond the endowment of 64: 36, then 16
     # credit is given only as far as it was taken: the same for the other
