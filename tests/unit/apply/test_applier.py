@@ -95,7 +95,7 @@ def test_the_claim_of_the_caller_is_not_what_is_recorded(host, path):
 
 
 def test_what_cannot_be_recorded_is_not_written(host, path):
-    applier, found = started(host, path)
+    applier, _found = started(host, path)
     known, new = host.start(7), host.start(8)
     applier.apply([fake_host.change(known, 500)])
     path.with_name('found.json.new').mkdir()
@@ -225,7 +225,7 @@ def test_after_a_loss_what_libvirt_says_is_restored(
     path.parent.mkdir()
     path.write_text('{"version": 1, "fou')
     key = host.start(7, value=500)
-    applier, found = started(host, path)
+    applier, _found = started(host, path)
     by_knob = {fake_host.knob(key): value for value in defaults.values()}
     applier.apply([fake_host.change(key, 600)], by_knob)
     applier.restore()

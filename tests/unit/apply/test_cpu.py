@@ -14,17 +14,18 @@
 """CPU shares are read and written per VM, and failures stay apart."""
 
 import os
+import pathlib
 import shutil
 
 import pytest
 
-from nova_fairness.apply import cpu
 from nova_fairness import exception
+from nova_fairness.apply import cpu
 from tests.unit.apply import fake_host
 
 
 def descriptors() -> int:
-    return len(os.listdir('/proc/self/fd'))
+    return sum(1 for _ in pathlib.Path('/proc/self/fd').iterdir())
 
 
 @pytest.mark.parametrize(

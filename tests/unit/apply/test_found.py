@@ -18,8 +18,8 @@ import stat
 
 import pytest
 
-from nova_fairness.apply import found as found_values
 from nova_fairness import exception
+from nova_fairness.apply import found as found_values
 from tests.unit.apply import fake_host
 
 BOOT = 'boot-1'

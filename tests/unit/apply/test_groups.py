@@ -15,8 +15,8 @@
 
 import pytest
 
-from nova_fairness.apply import groups
 from nova_fairness import exception
+from nova_fairness.apply import groups
 from nova_fairness.model import cgroup
 from tests.unit.apply import fake_host
 

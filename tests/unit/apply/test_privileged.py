@@ -21,9 +21,9 @@ import sys
 from oslo_config import cfg
 import pytest
 
+from nova_fairness import exception
 from nova_fairness.apply import groups
 from nova_fairness.apply import privileged
-from nova_fairness import exception
 from nova_fairness.model import cgroup
 
 

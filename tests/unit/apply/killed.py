@@ -1,0 +1,112 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""An agent that is killed at a chosen system call.
+
+A child process runs a life of the applier with every system call counted
+that changes a file. At the chosen one it sends itself SIGKILL: nothing is
+flushed, closed or cleaned up by Python, and locks are those of the kernel.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import fcntl
+import os
+import signal
+
+_CALLS = (
+    (os, 'open'),
+    (os, 'write'),
+    (os, 'fsync'),
+    (os, 'replace'),
+    (os, 'link'),
+    (os, 'mkdir'),
+    (os, 'close'),
+    (fcntl, 'flock'),
+)
+
+
+class _Deadline:
+    """Counts system calls and ends the process at one of them.
+
+    A write counts twice: before it, and after half of its bytes.
+    """
+
+    def __init__(self, at: int) -> None:
+        self._left = at
+
+    def install(self) -> None:
+        for module, name in _CALLS:
+            setattr(module, name, self._wrap(getattr(module, name)))
+
+    def _wrap(self, call: Callable) -> Callable:
+        def counted(*args, **options):
+            self._tick()
+            if call.__name__ == 'write':
+                self._tick(lambda: call(args[0], _half(args[1])))
+            return call(*args, **options)
+
+        return counted
+
+    def _tick(self, last_act: Callable[[], object] = lambda: None) -> None:
+        self._left -= 1
+        if self._left == 0:
+            last_act()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _half(content) -> bytes:
+    # A control takes a value at once or not at all.
+    whole = bytes(content)
+    return whole[: len(whole) // 2] if len(whole) > 20 else whole
+
+
+def run(life: Callable[[], None], at: int = 0) -> bool:
+    """Run a life in a child process, killed at system call ``at``.
+
+    :param at: counted from 1; 0 lets it live.
+    :returns: whether it lived to its end.
+    """
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            if at:
+                _Deadline(at).install()
+            life()
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        assert os.WTERMSIG(status) == signal.SIGKILL
+        return False
+    assert os.WEXITSTATUS(status) == 0, 'the life failed'
+    return True
+
+
+def moments(
+    life: Callable[[], None], prepare: Callable[[], None]
+) -> Iterator[int]:
+    """Run a life killed at each of its system calls in turn.
+
+    :param prepare: makes the beginning of each life the same.
+    :returns: the number of the call at which it was killed.
+    """
+    at = 0
+    while True:
+        at += 1
+        prepare()
+        if run(life, at):
+            return
+        yield at

@@ -1,0 +1,110 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""The rootwrap filter starts our helper, and nothing else."""
+
+import pathlib
+import sys
+
+from oslo_config import cfg
+from oslo_rootwrap import wrapper
+import pytest
+
+from nova_fairness.apply import privileged
+
+FILTERS = pathlib.Path(__file__).parents[3] / 'rootwrap.d'
+BIN = str(pathlib.Path(sys.executable).parent)
+CONF = '/etc/nova-fairness/nova-fairness.conf'
+CONTEXT = 'nova_fairness.apply.privileged.context'
+SOCKET = '/tmp/tmpa1_b2c3d/privsep.sock'
+
+
+def command(
+    program='privsep-helper', conf=CONF, context=CONTEXT, socket=SOCKET
+):
+    return [
+        program,
+        '--config-file',
+        conf,
+        '--privsep_context',
+        context,
+        '--privsep_sock_path',
+        socket,
+    ]
+
+
+def matched(args):
+    """Give the filter of our file that permits a command.
+
+    oslo.rootwrap appends one that permits privsep-helper with any arguments;
+    what our own file asserts is what counts here.
+    """
+    *ours, added = wrapper.load_filters([str(FILTERS)])
+    assert added.name == 'privsep-helper'
+    return wrapper.match_filter(ours, args, [BIN])
+
+
+def test_the_command_of_the_documentation_is_allowed(tmp_path):
+    cfg.CONF.set_override(
+        'helper_command',
+        f'privsep-helper --config-file {CONF}',
+        group=privileged.SECTION,
+    )
+    try:
+        args = privileged.context.helper_command(SOCKET)
+    finally:
+        cfg.CONF.clear_override('helper_command', group=privileged.SECTION)
+    allowed = matched(args)
+    assert allowed.run_as == 'root'
+    assert allowed.get_command(args, [BIN])[-len(args) + 1 :] == args[1:]
+
+
+@pytest.mark.parametrize(
+    'args',
+    [
+        command(),
+        command(conf='/etc/nova-fairness/node_1.conf'),
+        command(socket='/var/tmp/tmpabcdefgh/privsep.sock'),
+    ],
+)
+def test_our_helper_is_allowed(args):
+    assert matched(args).run_as == 'root'
+
+
+@pytest.mark.parametrize(
+    'args',
+    [
+        ['privsep-helper'],
+        command(program='sh'),
+        command(program='/tmp/privsep-helper'),
+        command(conf='/tmp/nova-fairness.conf'),
+        command(conf='/etc/nova-fairness/../../tmp/x.conf'),
+        command(conf='/etc/nova-fairness/sub/x.conf'),
+        command(conf='/etc/nova-fairness/x_conf'),
+        command(conf='/etc/nova/nova.conf'),
+        command(context='nova.privsep.sys_admin_pctxt'),
+        command(context='nova_fairness_apply.privileged.context'),
+        command(context=f'{CONTEXT}.start'),
+        command(context=f'x.{CONTEXT}'),
+        command(socket='/etc/privsep.sock'),
+        command(socket='/tmp/../etc/privsep.sock'),
+        command(socket='/tmp/a/b/privsep.sock'),
+        command(socket='/tmp/a/privsep.sock.evil'),
+        [*command(), '--log-config-append', '/tmp/x'],
+        [*command()[:1], '--config-dir', '/tmp', *command()[1:]],
+        command()[:3],
+    ],
+)
+def test_anything_else_is_refused(args):
+    with pytest.raises(wrapper.NoFilterMatched):
+        matched(args)
