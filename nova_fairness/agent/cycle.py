@@ -176,7 +176,8 @@ class Cycle:
         decided = self._rooms.decision.decide(
             measured,
             self._plugins.policy,
-            present,
+            # Other hands' values are repaired, not built upon.
+            {**present, **self._held(present)},
             self._settings,
             self._exempt(vms),
             elapsed_s,
@@ -237,7 +238,7 @@ class Cycle:
         )
 
     def _held(self, present: allocation.Allocation) -> allocation.Allocation:
-        """Give what is kept in a round without a decision."""
+        """Give what the agent applied last, of VMs that still are there."""
         return {
             knob: value
             for knob, value in self._expected.items()

@@ -73,7 +73,7 @@ class Decision:
     ) -> round_model.Decided:
         """Decide the weights of one round.
 
-        :param present: what the kernel holds.
+        :param present: what was applied last, or is held since before.
         :param exempt: keys of incarnations that are not steered.
         :param elapsed_s: since the last decision, seconds, > 0.
         :raises PluginMisbehaved: if the policy fails.
@@ -131,9 +131,9 @@ class Decision:
     ) -> allocation.Weights:
         """Give the weights in force.
 
-        The kernel holds whole units. Where it holds what the last weights
-        came to, those are more exact; where it does not, because a write
-        failed or was bounded, the kernel is right.
+        The kernel has whole units. Where it got what the last weights came
+        to, those are more exact; where it did not, because a write failed
+        or was too small a change, what the kernel has is right.
         """
         in_kernel = kernel_units.weights_from(
             present, vms, preset, self._version

@@ -12,8 +12,13 @@
 
 """``nova-fairness``: the agent of one node, and ``restore`` without it."""
 
+import warnings
+
+# Libraries import eventlet where it is installed; this program never runs it.
+warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
+
 # The backend must be chosen before anything else of oslo is imported.
-from oslo_service import backend
+from oslo_service import backend  # noqa: E402
 
 backend.init_backend(backend.BackendType.THREADING)
 

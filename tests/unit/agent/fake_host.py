@@ -1,0 +1,263 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A host of one CPU that exists in memory only."""
+
+import dataclasses
+
+import numpy as np
+
+from nova_fairness import plugins
+from nova_fairness.agent import cycle
+from nova_fairness.agent import decision
+from nova_fairness.agent import guard
+from nova_fairness.agent import measurement
+from nova_fairness.agent import settings
+from nova_fairness.apply import applier
+from nova_fairness.apply import control
+from nova_fairness.apply import found
+from nova_fairness.decide import kernel_units
+from nova_fairness.exchange import loopback
+from nova_fairness.model import instance
+from nova_fairness.model import node
+from nova_fairness.model import resources
+from nova_fairness.model import sample
+
+CPU = resources.RESOURCES.index('cpu_time')
+MEMORY = resources.RESOURCES.index('memory')
+INTERVAL_S = 10.0
+
+
+def vm(name, user, **given):
+    """Make an incarnation; its process id is its name's hash-free number."""
+    return instance.Incarnation(
+        instance.Instance(
+            uuid=name,
+            domain_name=f'domain-{name}',
+            user_id=user,
+            project_id=f'project-{user}',
+            vcpus=1,
+            memory_bytes=2**27,
+            **given,
+        ),
+        pid=int(name.rsplit('-', 1)[1]),
+        start_ticks=100,
+    )
+
+
+class FakeInventory:
+    """Knows what the test says."""
+
+    def __init__(self, *vms):
+        self.vms = vms
+        self.problem = ''
+
+    def incarnations(self):
+        return tuple(sorted(self.vms, key=lambda item: item.instance.uuid))
+
+
+class FakeControl(control.Control):
+    """CPU shares in a dictionary."""
+
+    kind = resources.Control.CPU
+
+    def __init__(self):
+        self.held = {}
+        self.refuses = set()
+        self.writes = 0
+
+    def unit_range(self):
+        return 2, 262144
+
+    def default(self):
+        return 1024
+
+    def read(self, keys):
+        return {key: self.held.setdefault(key, 1024) for key in keys}
+
+    def write(self, changes):
+        return tuple(self._write(item) for item in changes)
+
+    def _write(self, change):
+        key = change.knob.incarnation
+        if key in self.refuses:
+            return control.Outcome(change, f'{key}: refused by the test')
+        self.held[key] = change.after
+        self.writes += 1
+        return control.Outcome(change)
+
+
+class FakeCpu:
+    """One CPU, shared by weight among the VMs that want it.
+
+    Also the counters: a reading gives what was used since the last one.
+    """
+
+    def __init__(self, shares):
+        self.shares = shares
+        self.clock_s = 1000.0
+        self.wants = {}
+        self._used = {}
+        self._stalled = {}
+
+    def run(self, vms, seconds):
+        """Let the VMs compete for a while."""
+        self.clock_s += seconds
+        want = {
+            item.key: seconds * self.wants.get(item.instance.uuid, 1.0)
+            for item in vms
+        }
+        weight = {key: self.shares.held.get(key, 1024) for key in want}
+        for key, got in _share(want, weight, seconds).items():
+            self._used[key] = self._used.get(key, 0.0) + got
+            short = min(seconds, max(0.0, want[key] - got))
+            self._stalled[key] = self._stalled.get(key, 0.0) + short
+
+    def read(self, vms):
+        totals = np.zeros((len(vms), len(resources.RESOURCES)))
+        totals[:, CPU] = [self._used.get(item.key, 0.0) for item in vms]
+        totals[:, MEMORY] = [item.instance.memory_bytes for item in vms]
+        return sample.Sample(
+            time_s=self.clock_s,
+            incarnations=tuple(vms),
+            totals=totals,
+            cpu_stall_s=np.array(
+                [self._stalled.get(item.key, 0.0) for item in vms]
+            ),
+            read_at_s=np.full(len(vms), self.clock_s),
+        )
+
+    def close(self):
+        """Nothing is open."""
+
+
+def _share(want, weight, supply):
+    """Share by weight; what one does not want the others get."""
+    got = dict.fromkeys(want, 0.0)
+    hungry = {key for key, amount in want.items() if amount > 0}
+    while hungry and supply > 1e-9:
+        total = sum(weight[key] for key in hungry)
+        part = {key: supply * weight[key] / total for key in hungry}
+        for key in sorted(hungry):
+            taken = min(part[key], want[key] - got[key])
+            got[key] += taken
+            supply -= taken
+        hungry = {key for key in hungry if want[key] - got[key] > 1e-9}
+    return got
+
+
+class FakeHost:
+    """A node with everything real between the two fake ends."""
+
+    def __init__(self, tmp_path, *vms, **options):
+        self.control = FakeControl()
+        self.cpu = FakeCpu(self.control)
+        self.inventory = FakeInventory(*vms)
+        self.gone = set()
+        self.found = found.FoundValues(tmp_path / 'found.json')
+        self.found.load()
+        self.settings = _settings(**options)
+        self.node = node.NodeResources(
+            host='fake',
+            cpus=(0,),
+            speed_factor=1.0,
+            capacity=resources.RESOURCES.vector(
+                cpu_time=1.0,
+                disk_read=1e8,
+                disk_written=1e8,
+                net_received=1e8,
+                net_sent=1e8,
+                memory=2**32,
+            ),
+        )
+        self.cycle = self._cycle()
+
+    def plugins(self):
+        return cycle.Plugins(
+            plugins.load_metric(self.settings.metric),
+            plugins.load_policy(self.settings.policy),
+        )
+
+    def _cycle(self):
+        a_guard = guard.Guard(self.settings.metric_deadline_s)
+
+        def clock():
+            return self.cpu.clock_s
+
+        rooms = cycle.Rooms(
+            inventory=self.inventory,
+            counters=self.cpu,
+            measurement=measurement.Measurement(
+                self.node,
+                loopback.LoopbackExchange(),
+                a_guard,
+                'boot',
+                clock,
+            ),
+            decision=decision.Decision(
+                self.node, a_guard, kernel_units.CgroupVersion.V1
+            ),
+            applier=applier.Applier(
+                [self.control],
+                self.found,
+                is_running=lambda key: key not in self.gone,
+            ),
+            guard=a_guard,
+            node=self.node,
+        )
+        return cycle.Cycle(
+            rooms, self.settings, self.plugins(), clock, lambda: 0.0
+        )
+
+    def change(self, **options):
+        """Set options, as SIGHUP does."""
+        self.settings = dataclasses.replace(self.settings, **options)
+        self.cycle.reconfigure(self.settings, self.plugins())
+
+    def rounds(self, count, *, seconds=INTERVAL_S):
+        """Let VMs and agent run; give the last round."""
+        done = None
+        for _ in range(count):
+            self.cpu.run(self.inventory.incarnations(), seconds)
+            done = self.cycle.round()
+        return done
+
+    def shares(self, *names):
+        by_uuid = {
+            key.split('/')[0]: value
+            for key, value in self.control.held.items()
+        }
+        return [by_uuid[name] for name in names]
+
+
+def _settings(**options):
+    return settings.Settings(
+        **{
+            'host': 'fake',
+            'metric': 'DominantShareMetric',
+            'policy': 'feedback',
+            'interval_s': INTERVAL_S,
+            'enforce': True,
+            'entity': 'user',
+            'decay_factor': 0.5,
+            'max_weight_ratio': 20.0,
+            'weight_tolerance': 0.01,
+            'largest_step': 4.0,
+            'metric_deadline_s': 5.0,
+            'exempt_users': frozenset(),
+            'exempt_projects': frozenset(),
+            'exempt_instances': frozenset(),
+            'quota_weights': {},
+            'overcommit': np.ones(len(resources.RESOURCES)),
+        }
+        | options
+    )
