@@ -206,9 +206,11 @@ def _damping(rows: _Round, error: Scalars) -> Scalars:
 
     It makes the loop stable also where weights act stronger than foreseen.
     """
-    turned = (rows.past.error * error < 0) & (
-        np.minimum(np.abs(rows.past.error), np.abs(error)) > SETTLED
-    )
+    past, present = np.abs(rows.past.error), np.abs(error)
+    turned = (rows.past.error * error < 0) & (present > SETTLED)
+    # An oscillation hardly grows from one round to the next; something
+    # larger came from outside and deserves the whole answer.
+    turned &= (past > SETTLED) & (present < 2 * past)
     slower = np.maximum(rows.past.damping / 2, 1 / 16)
     faster = np.minimum(rows.past.damping * 1.25, 1.0)
     return np.asarray(np.where(turned, slower, faster))

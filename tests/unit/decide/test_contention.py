@@ -1,0 +1,128 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import numpy as np
+import pytest
+
+from nova_fairness.decide import contention
+from nova_fairness.model import resources
+from nova_fairness.model import usage
+from tests.unit.decide import plant
+
+UNTOLD = float('nan')
+
+
+def judged(used, stall, *, cpus=1, vcpus=1, paused=frozenset(), known=True):
+    """Give (contended, wanting) for parts of a CPU used, and stalls."""
+    count = len(used)
+    amounts = np.zeros((count, len(resources.RESOURCES)))
+    amounts[:, plant.CPU_TIME] = np.array(used, dtype=float) * 10
+    situation = contention.situation(
+        usage.Usage(
+            10.0,
+            plant.guests(count, paused, vcpus),
+            amounts,
+            np.full(count, known),
+            np.array(stall, dtype=float),
+        ),
+        np.zeros(count),
+        np.arange(count),
+        plant.machine(cpus),
+    )
+    others = np.arange(len(resources.CONTROLS)) != plant.CPU
+    assert not situation.contended[others].any()
+    assert not situation.wanting[:, others].any()
+    return (
+        bool(situation.contended[plant.CPU]),
+        situation.wanting[:, plant.CPU].tolist(),
+    )
+
+
+CASES = {
+    'nobody runs': ([], [], False, []),
+    'a lone busy vm': ([0.97], [0.03], False, [False]),
+    'three share a cpu': (
+        [0.33, 0.33, 0.32],
+        [0.67, 0.67, 0.67],
+        True,
+        [True, True, True],
+    ),
+    'one has nearly all': ([0.95, 0.04], [0.05, 0.95], True, [False, True]),
+    'a light one has all it wants': (
+        [0.1, 0.85],
+        [0.01, 0.12],
+        True,
+        [False, True],
+    ),
+    'somebody waits on a half idle node': ([0.3, 0.2], [0.4, 0], False, None),
+    'no stalls told, full node': (
+        [0.5, 0.45],
+        [UNTOLD, UNTOLD],
+        True,
+        [True, True],
+    ),
+    'no stalls told, almost full node': (
+        [0.45, 0.42],
+        [UNTOLD] * 2,
+        False,
+        None,
+    ),
+    'no stalls told, one alone': ([0.99], [UNTOLD], False, [False]),
+    'no stalls told, an idle one': (
+        [0.48, 0.48, 0.005],
+        [UNTOLD] * 3,
+        True,
+        [True, True, False],
+    ),
+    'stalls of one told': ([0.5, 0.48], [UNTOLD, 0.5], True, [True, True]),
+}
+
+
+@pytest.mark.parametrize(
+    ('used', 'stall', 'contended', 'wanting'), CASES.values(), ids=CASES
+)
+def test_who_waits_for_the_cpu(used, stall, contended, wanting):
+    found = judged(used, stall)
+    assert found[0] is contended
+    if wanting is not None:
+        assert found[1] == wanting
+
+
+def test_a_paused_vm_wants_nothing():
+    found = judged([0.5, 0.45], [0.5, 0.5], paused={0})
+    assert found == (True, [False, True])
+
+
+def test_a_vm_that_was_not_seen_wants_nothing():
+    assert judged([0.5, 0.5], [0.5, 0.5], known=False) == (
+        False,
+        [False, False],
+    )
+
+
+def test_a_vm_cannot_use_more_cpus_than_the_node_has():
+    assert judged([1.98], [UNTOLD], cpus=2, vcpus=4) == (False, [False])
+
+
+def test_keys_sizes_and_owners_are_passed_on():
+    vms = plant.guests(2, vcpus=3)
+    zeros = np.zeros((2, len(resources.RESOURCES)))
+    found = contention.situation(
+        usage.Usage(1.0, vms, zeros, np.ones(2, bool), np.zeros(2)),
+        np.array([0.5, -1.0]),
+        np.array([1, 0]),
+        plant.machine(),
+    )
+    assert found.keys == tuple(item.key for item in vms)
+    assert found.vcpus.tolist() == [3, 3]
+    assert found.heaviness.tolist() == [0.5, -1.0]
+    assert found.user.tolist() == [1, 0]
