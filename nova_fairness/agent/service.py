@@ -92,7 +92,9 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         # SIGINT without restoring anything.
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGHUP, lambda *_: self.reset())
-            signal.signal(signal.SIGINT, signal.getsignal(signal.SIGTERM))
+            signal.signal(
+                signal.SIGINT, lambda *_: signal.raise_signal(signal.SIGTERM)
+            )
 
     def _run(self) -> None:
         self._parts.rooms.inventory.wait_ready(_READY_S)

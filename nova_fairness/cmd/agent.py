@@ -22,6 +22,7 @@ from oslo_service import backend  # noqa: E402
 
 backend.init_backend(backend.BackendType.THREADING)
 
+from collections.abc import Callable  # noqa: E402
 import resource  # noqa: E402
 import sys  # noqa: E402
 
@@ -52,15 +53,18 @@ def _configuration(arguments: list[str]) -> cfg.ConfigOpts:
             positional=True,
             required=False,
             default='run',
-            choices=[
-                ('run', 'share this node until stopped'),
-                ('restore', 'give every control the value it was found with'),
-            ],
-            help='What to do.',
+            help='run: share this node until stopped. restore: give every '
+            'control the value it was found with.',
         )
     )
     log.register_options(conf)
-    log.set_defaults(default_log_levels=log.get_default_log_levels())
+    log.set_defaults(
+        default_log_levels=[
+            *log.get_default_log_levels(),
+            # It warns that the service does not fork, which is as intended.
+            'oslo_service.backend._threading=ERROR',
+        ]
+    )
     conf(
         arguments,
         project=PROJECT,
@@ -103,6 +107,16 @@ def _restore(conf: cfg.ConfigOpts) -> int:
     return 1 if failed else 0
 
 
+def _command(conf: cfg.ConfigOpts) -> Callable[[cfg.ConfigOpts], int]:
+    commands = {'run': _run, 'restore': _restore}
+    if conf.command not in commands:
+        raise exception.ConfigurationError(
+            f'unknown command {conf.command!r}; '
+            f'expected {" or ".join(commands)}'
+        )
+    return commands[conf.command]
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line.
 
@@ -112,9 +126,13 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     try:
         conf = _configuration(given)
-        command = {'run': _run, 'restore': _restore}[conf.command]
-        return command(conf)
-    except (cfg.Error, exception.ConfigurationError, ValueError) as error:
+        return _command(conf)(conf)
+    except (
+        cfg.Error,
+        exception.ConfigurationError,
+        exception.PluginError,
+        ValueError,
+    ) as error:
         sys.stderr.write(f'nova-fairness: {error}\n')
         return 2
     except exception.FairnessError as error:
