@@ -85,7 +85,9 @@ missing_packages() {
 apt_install() {
     export DEBIAN_FRONTEND=noninteractive
     apt-get update || echo 'apt-get update failed; trying with what is known'
-    apt-get install -y --no-install-recommends "$@"
+    apt-get install -y --no-install-recommends "$@" && return
+    echo "apt could not install $*: is the Debian mirror reachable?"
+    return 1
 }
 
 # system_packages PROFILE...: install what is missing, if anything is.
@@ -158,9 +160,18 @@ virtual_environment() {
     echo "$hash" >"$VENV/.made-from"
 }
 
+# The laboratory takes its guests' kernel from the package archive, which some
+# images of Debian come without.
+package_archive() {
+    command -v apt-cache >/dev/null || return 0
+    apt-cache show linux-image-cloud-amd64 >/dev/null 2>&1 ||
+        step 'package lists' apt-get update
+}
+
 # environment PROFILE...: everything a command of this project needs.
 environment() {
     system_packages "$@"
+    [[ " $* " != *' lab '* ]] || package_archive
     virtual_environment
     export PATH=$VENV/bin:$PATH
 }
