@@ -141,7 +141,7 @@ def _checked(name: str, returned: object, rows: int) -> metric_base.Heaviness:
 def _numbers(name: str, returned: object, rows: int) -> metric_base.Heaviness:
     try:
         given = np.asarray(returned)
-        if given.dtype.kind in _NUMBERS:
+        if returned is not None and given.dtype.kind in _NUMBERS:
             return np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         given = None

@@ -1,0 +1,58 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import pytest
+
+from nova_fairness.measure import ownership
+from tests.unit.measure import build
+
+VMS = (
+    build.vm('a', user='zoe', project='red'),
+    build.vm('b', user='anna', project='red'),
+    build.vm('c', user='zoe', project='blue'),
+)
+
+
+@pytest.mark.parametrize(
+    ('entity', 'users', 'index'),
+    [
+        ('user', ('anna', 'zoe'), [1, 0, 1]),
+        ('project', ('blue', 'red'), [1, 1, 0]),
+    ],
+)
+def test_rows_point_to_their_owner_in_a_sorted_list(entity, users, index):
+    got = ownership.of_node(VMS, entity)
+    assert got.users == users
+    assert got.user_index.tolist() == index
+    assert got.node_index.tolist() == [0, 0, 0]
+
+
+def test_unknown_entity_is_named_with_the_known_ones():
+    with pytest.raises(ValueError, match="user or project, got 'domain'"):
+        ownership.of_node(VMS, 'domain')
+
+
+def test_users_of_other_nodes_move_the_indices():
+    own = ownership.of_node(VMS, 'user')
+    got = ownership.extended(own, ('bob', 'anna', 'aaron'))
+    assert got.users == ('aaron', 'anna', 'bob', 'zoe')
+    assert [got.users[index] for index in got.user_index] == [
+        'zoe',
+        'anna',
+        'zoe',
+    ]
+
+
+def test_node_without_vms_knows_the_users_of_others():
+    got = ownership.extended(ownership.of_node((), 'user'), ('bob',))
+    assert got.users == ('bob',)
+    assert len(got.user_index) == 0

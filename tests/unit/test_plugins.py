@@ -1,0 +1,177 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import sys
+
+import pytest
+from stevedore import _cache
+from stevedore import extension
+
+from nova_fairness import exception
+from nova_fairness import plugins
+from nova_fairness.measure.metrics import greediness
+
+OURS = (
+    'AssetFairnessMetric',
+    'DominantShareMetric',
+    'GreedinessMetric',
+    'UniformMetric',
+)
+
+MODULE = """
+from nova_fairness.measure.metrics import uniform
+
+class Good(uniform.UniformMetric):
+    description = 'A guest.'
+
+class Demanding(uniform.UniformMetric):
+    def __init__(self, argument):
+        pass
+
+class Silent(uniform.UniformMetric):
+    description = ''
+
+from nova_fairness.measure.metric import Metric as Unfinished
+
+def function():
+    pass
+"""
+
+ENTRY_POINTS = """
+[nova_fairness.metrics]
+Good = guest_metrics:Good
+Demanding = guest_metrics:Demanding
+Silent = guest_metrics:Silent
+Unfinished = guest_metrics:Unfinished
+function = guest_metrics:function
+Missing = guest_metrics:Missing
+Broken = guest_broken:Broken
+
+[nova_fairness.policies]
+Good = guest_metrics:Good
+"""
+
+
+def install(folder, name, entry_points):
+    distribution = folder / f'{name}-1.0.dist-info'
+    distribution.mkdir()
+    (distribution / 'METADATA').write_text(
+        f'Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n'
+    )
+    (distribution / 'entry_points.txt').write_text(entry_points)
+
+
+@pytest.fixture
+def guests(tmp_path, monkeypatch):
+    """A real installed distribution with good and bad plugins."""
+    (tmp_path / 'guest_metrics.py').write_text(MODULE)
+    (tmp_path / 'guest_broken.py').write_text('import no_such_module\n')
+    install(tmp_path, 'guests', ENTRY_POINTS)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(_cache._c, '_disable_caching', True)
+    monkeypatch.setattr(extension.ExtensionManager, 'ENTRY_POINT_CACHE', {})
+    yield tmp_path
+    sys.modules.pop('guest_metrics', None)
+
+
+def test_every_metric_of_the_package_can_be_loaded():
+    assert plugins.metric_names() == OURS
+    for name in OURS:
+        assert type(plugins.load_metric(name)).__name__ == name
+
+
+def test_every_policy_of_the_package_can_be_loaded():
+    assert plugins.policy_names() == ('feedback', 'thesis')
+    for name in plugins.policy_names():
+        assert plugins.load_policy(name).description
+
+
+def test_descriptions_are_those_of_the_classes():
+    got = plugins.describe_metrics()
+    assert tuple(got) == OURS
+    expected = greediness.GreedinessMetric.description
+    assert got['GreedinessMetric'] == expected
+    assert tuple(plugins.describe_policies()) == plugins.policy_names()
+
+
+def test_unknown_metric_is_named_with_those_that_exist():
+    with pytest.raises(exception.UnknownPlugin) as caught:
+        plugins.load_metric('Nonsense')
+    assert str(caught.value) == (
+        "no metric 'Nonsense'; installed: AssetFairnessMetric, "
+        'DominantShareMetric, GreedinessMetric, UniformMetric'
+    )
+
+
+def test_unknown_policy_is_named_with_those_that_exist():
+    with pytest.raises(
+        exception.UnknownPlugin,
+        match="no policy 'thesys'; installed: feedback, thesis",
+    ):
+        plugins.load_policy('thesys')
+
+
+def test_class_path_of_the_original_is_answered_with_the_name_to_use():
+    path = 'nova.fairness.metrics.greediness.GreedinessMetric'
+    with pytest.raises(
+        exception.UnknownPlugin, match=r'class alone: GreedinessMetric$'
+    ):
+        plugins.load_metric(path)
+
+
+def test_metric_of_another_distribution_can_be_loaded(guests):
+    assert 'Good' in plugins.metric_names()
+    assert plugins.load_metric('Good').description == 'A guest.'
+
+
+@pytest.mark.parametrize(
+    ('name', 'message'),
+    [
+        (
+            'Broken',
+            r'metric Broken .* ModuleNotFoundError: .*no_such_module',
+        ),
+        ('Missing', 'metric Missing cannot be imported: AttributeError'),
+        ('Unfinished', 'metric Unfinished lacks the methods: instances'),
+        ('Silent', 'metric Silent lacks a description'),
+        ('Demanding', 'metric Demanding cannot be created without arguments'),
+        ('function', 'metric function is <function .* subclass of Metric'),
+    ],
+)
+def test_unusable_metric_is_named_with_the_reason(guests, name, message):
+    with pytest.raises(exception.PluginError, match=message) as caught:
+        plugins.load_metric(name)
+    assert type(caught.value) is exception.PluginError
+
+
+def test_metric_that_calls_itself_a_policy_is_refused(guests):
+    with pytest.raises(exception.PluginError, match='subclass of Policy'):
+        plugins.load_policy('Good')
+
+
+def test_unusable_metrics_hide_no_others(guests):
+    got = plugins.describe_metrics()
+    assert set(OURS) < set(got)
+    assert got['Good'] == 'A guest.'
+    assert got['Broken'].startswith('unusable: metric Broken cannot be')
+
+
+def test_name_that_two_distributions_claim_is_refused(guests):
+    install(
+        guests,
+        'other',
+        '[nova_fairness.metrics]\nGood = guest_metrics:Silent\n',
+    )
+    with pytest.raises(
+        exception.PluginError, match='Good is installed more than once'
+    ):
+        plugins.load_metric('Good')
