@@ -51,7 +51,8 @@ parse_options() {
 }
 
 scripts() {
-    grep -lE '^#!.*(bash|sh)$|shell=bash' .ci/run tools/*
+    grep -rlE '^(#!.*[/ ](ba)?sh|# shellcheck shell=.*)$' \
+        --include='*.sh' --include=run .ci tools nova_fairness
 }
 
 shell_check() {
