@@ -205,7 +205,7 @@ class FoundValues:
         return (
             f'the record of found values {self._path} cannot be used '
             f'({error}); it was moved to {aside}, and VMs that run now will '
-            f'be restored to what libvirt has for them'
+            f'be restored to default values'
         )
 
     def _save(self, record: _Record) -> None:

@@ -15,7 +15,7 @@
 from collections.abc import Mapping
 import dataclasses
 import errno
-import pathlib
+import os
 import types
 
 from nova_fairness import exception
@@ -65,7 +65,7 @@ def start_ticks(proc: str, pid: int) -> int | None:
     :raises OSError: if that cannot be known, for want of descriptors say.
     """
     try:
-        text = pathlib.Path(f'{proc}/{pid}/stat').read_text('utf-8', 'replace')
+        text = _text(f'{proc}/{pid}/stat')
     except OSError as error:
         if error.errno in _GONE:
             return None
@@ -97,7 +97,7 @@ def control_path(
         from here.
     """
     controller = FILES[name].controller
-    text = pathlib.Path(f'{proc}/{pid}/cgroup').read_text('utf-8', 'replace')
+    text = _text(f'{proc}/{pid}/cgroup')
     own = cgroup.groups_of_process(text).get(controller)
     mount = mounts.get(controller)
     if own is None or mount is None:
@@ -116,3 +116,15 @@ def control_path(
         raise exception.WriteRefused(
             f'control group of process {pid} is not visible here: {error}'
         ) from error
+
+
+def _text(path: str) -> str:
+    """Read a file of procfs, with a third of the calls that open() makes."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = [os.read(descriptor, 4096)]
+        while parts[-1]:
+            parts.append(os.read(descriptor, 4096))
+    finally:
+        os.close(descriptor)
+    return b''.join(parts).decode('utf-8', 'replace')

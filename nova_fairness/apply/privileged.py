@@ -66,8 +66,15 @@ def prepare(config_files: Sequence[str] = ()) -> None:
     starts ``privsep-helper`` itself, so that no sudo is needed, and any other
     agent does as oslo.privsep does: ``sudo privsep-helper``.
 
-    :param config_files: handed to the helper, which reads its section there.
+    :param config_files: where the section is; handed to the helper too.
     """
+    if config_files and 'config_file' not in cfg.CONF:
+        # oslo.privsep looks only into this process's global configuration.
+        cfg.CONF(
+            [],
+            default_config_files=list(config_files),
+            default_config_dirs=[],
+        )
     if os.geteuid() == 0:
         command = [_privsep_executable()]
         for config_file in config_files:

@@ -30,7 +30,15 @@ from nova_fairness.model import cgroup
 @pytest.fixture
 def restored_default():
     yield
+    cfg.CONF.reset()
     cfg.CONF.clear_default('helper_command', group=privileged.SECTION)
+
+
+@pytest.fixture
+def config_file(tmp_path):
+    path = tmp_path / 'a file.conf'
+    path.write_text('[fairness]\ninterval = 10\n')
+    return path
 
 
 @pytest.mark.parametrize(
@@ -127,16 +135,16 @@ def test_a_helper_that_cannot_start_says_which_option_to_set(monkeypatch):
 
 
 def test_root_starts_the_helper_beside_its_interpreter(
-    monkeypatch, restored_default
+    monkeypatch, restored_default, config_file
 ):
     monkeypatch.setattr(os, 'geteuid', lambda: 0)
-    privileged.prepare(['/etc/nova fairness/a.conf'])
+    privileged.prepare([str(config_file)])
     command = privileged.context.helper_command('/tmp/s')
     helper = pathlib.Path(sys.executable).with_name('privsep-helper')
     assert command == [
         str(helper),
         '--config-file',
-        '/etc/nova fairness/a.conf',
+        str(config_file),
         '--privsep_context',
         'nova_fairness.apply.privileged.context',
         '--privsep_sock_path',
@@ -144,24 +152,35 @@ def test_root_starts_the_helper_beside_its_interpreter(
     ]
 
 
-def test_others_ask_sudo(monkeypatch, restored_default):
+def test_others_ask_sudo(monkeypatch, restored_default, config_file):
     monkeypatch.setattr(os, 'geteuid', lambda: 1000)
-    privileged.prepare(['/etc/a.conf'])
+    privileged.prepare([str(config_file)])
     command = privileged.context.helper_command('/tmp/s')
-    assert command[:2] == ['sudo', 'privsep-helper']
+    assert command[:4] == [
+        'sudo',
+        'privsep-helper',
+        '--config-file',
+        str(config_file),
+    ]
 
 
-def test_the_operators_command_wins(monkeypatch, restored_default):
-    monkeypatch.setattr(os, 'geteuid', lambda: 0)
-    cfg.CONF.set_override(
-        'helper_command', 'doas helper', group=privileged.SECTION
+@pytest.mark.parametrize('user', [0, 1000])
+def test_the_operators_command_wins(
+    monkeypatch, restored_default, config_file, user
+):
+    config_file.write_text(
+        f'[{privileged.SECTION}]\nhelper_command = doas helper --config-file x'
     )
-    try:
-        privileged.prepare()
-        command = privileged.context.helper_command('/tmp/s')
-    finally:
-        cfg.CONF.clear_override('helper_command', group=privileged.SECTION)
-    assert command[:2] == ['doas', 'helper']
+    monkeypatch.setattr(os, 'geteuid', lambda: user)
+    privileged.prepare([str(config_file)])
+    command = privileged.context.helper_command('/tmp/s')
+    assert command[:5] == [
+        'doas',
+        'helper',
+        '--config-file',
+        'x',
+        '--privsep_context',
+    ]
 
 
 def test_the_helper_keeps_no_capability():
