@@ -37,13 +37,19 @@ Round = Mapping[str, Any]
 """One line of the agent's record."""
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class _Vm:
-    """What is remembered of a VM from one round to the next."""
+    """What is remembered of a VM from one round to the next.
 
-    time_s: float
+    :ivar read_at_s: when its counters were read.
+    :ivar counters: as they were read.
+    :ivar rates: smoothed usage, per second but for memory; ``None`` until
+        the end of its first interval.
+    """
+
+    read_at_s: float
     counters: Mapping[str, float | None]
-    usage: Amounts | None = None
+    rates: Amounts | None = None
 
 
 def cpu_shares(
@@ -51,84 +57,67 @@ def cpu_shares(
 ) -> list[dict[str, int]]:
     """Evaluate each round of one node that is a whole cloud.
 
-    :param rounds: consecutive rounds of one agent.
+    :param rounds: consecutive rounds of one node's agent.
     :param decay: part of the newest interval in the smoothed usage, 0..1;
         the first interval of a VM counts whole.
     :returns: CPU shares by UUID for each round; a VM is missing while it has
         not been seen at both ends of an interval.
     """
     known: dict[str, _Vm] = {}
+    last_number = 0
     result = []
     for entry in rounds:
-        interval_s = _measure(known, entry, decay)
-        result.append(_shares(known, entry, interval_s))
+        # A number that does not grow is that of an agent started anew,
+        # which remembers no usage.
+        if entry['round'] <= last_number:
+            known = {}
+        last_number = entry['round']
+        known = {
+            _key(vm): _measured(known.get(_key(vm)), vm, entry, decay)
+            for vm in entry['instances']
+        }
+        result.append(_shares(known, entry))
     return result
 
 
-def _measure(known: dict[str, _Vm], entry: Round, decay: float) -> float:
-    """Bring the usage of the VMs up to date; give the interval's length."""
-    now_s = float(entry['time_s'])
-    interval_s = float(entry['interval_s'])
-    present = {vm['uuid']: vm for vm in entry['instances']}
-    for uuid in set(known) - set(present):
-        del known[uuid]
-    for uuid, vm in present.items():
-        before = known.get(uuid)
-        if before is None or _was_reset(before.counters, vm['counters']):
-            known[uuid] = _Vm(now_s, vm['counters'])
+def _key(vm: Mapping[str, Any]) -> str:
+    """Name one run of a VM: the next one counts from zero."""
+    return str(vm.get('incarnation', vm['uuid']))
+
+
+def _measured(
+    before: _Vm | None, vm: Mapping[str, Any], entry: Round, decay: float
+) -> _Vm:
+    """Bring the usage of a VM up to date (paper, section 5.1.2)."""
+    counters = vm['counters']
+    read_at_s = vm.get('read_at_s') or entry['time_s']
+    if before is None:
+        return _Vm(read_at_s, counters)
+    elapsed_s = read_at_s - before.read_at_s
+    rates = {}
+    for name in entry['node']['capacity']:
+        value, last = counters.get(name), before.counters.get(name)
+        if name == MEMORY:
+            rates[name] = value or 0.0
             continue
-        interval_s = now_s - before.time_s
-        new = _consumed(before.counters, vm['counters'], entry['node'])
-        if before.usage is None:
-            usage = new
-        else:
-            usage = {
-                name: before.usage[name] * (1 - decay) + new[name] * decay
-                for name in new
-            }
-        known[uuid] = _Vm(now_s, vm['counters'], usage)
-    return interval_s
+        # What was not read, or ran backwards, counts as nothing.
+        spent = max(0.0, value - last) if None not in (value, last) else 0.0
+        rates[name] = spent / elapsed_s
+        if name == CPU_TIME:
+            rates[name] *= entry['node']['speed_factor']
+        if before.rates is not None:
+            rates[name] *= decay
+            rates[name] += before.rates[name] * (1 - decay)
+    return _Vm(read_at_s, counters, rates)
 
 
-def _was_reset(
-    before: Mapping[str, float | None], now: Mapping[str, float | None]
-) -> bool:
-    for name, value in now.items():
-        last = before.get(name)
-        if name == MEMORY or value is None or last is None:
-            continue
-        if value < last:
-            return True
-    return False
-
-
-def _consumed(
-    before: Mapping[str, float | None],
-    now: Mapping[str, float | None],
-    node: Mapping[str, Any],
-) -> Amounts:
-    amounts: Amounts = {}
-    for name in node['capacity']:
-        value, last = now.get(name), before.get(name)
-        if value is None:
-            amounts[name] = 0.0
-        elif name == MEMORY:
-            amounts[name] = value
-        else:
-            amounts[name] = 0.0 if last is None else value - last
-    amounts[CPU_TIME] *= node['speed_factor']
-    return amounts
-
-
-def _shares(
-    known: Mapping[str, _Vm], entry: Round, interval_s: float
-) -> dict[str, int]:
+def _shares(known: Mapping[str, _Vm], entry: Round) -> dict[str, int]:
     vms = entry['instances']
-    heaviness = _heaviness(known, vms, entry['node'], interval_s)
+    heaviness = _heaviness(known, vms, entry['node'])
     return {
-        uuid: shares(value)
-        for uuid, value in heaviness.items()
-        if known[uuid].usage is not None
+        vm['uuid']: shares(heaviness[_key(vm)])
+        for vm in vms
+        if known[_key(vm)].rates is not None
     }
 
 
@@ -136,43 +125,44 @@ def _heaviness(
     known: Mapping[str, _Vm],
     vms: Sequence[Mapping[str, Any]],
     node: Mapping[str, Any],
-    interval_s: float,
 ) -> Amounts:
-    """Give the heaviness by which each VM is treated, by UUID."""
-    names = list(node['capacity'])
-    supply = {
-        name: node['capacity'][name] * (1.0 if name == MEMORY else interval_s)
-        for name in names
-    }
+    """Give the heaviness by which each VM is treated.
+
+    Heaviness is relative to the supply, so one second of it does as well as
+    the whole interval.
+    """
+    supply = node['capacity']
     users = sorted({vm['user'] for vm in vms})
     norm = {
-        name: len(users) / len(names) / supply[name] if supply[name] else 0.0
-        for name in names
+        name: len(users) / len(supply) / amount if amount else 0.0
+        for name, amount in supply.items()
     }
-    endowment = {vm['uuid']: _endowment(vm, vms, supply) for vm in vms}
-    nothing = dict.fromkeys(names, 0.0)
-    usage = {vm['uuid']: known[vm['uuid']].usage or nothing for vm in vms}
+    endowment = {_key(vm): _endowment(vm, vms, supply) for vm in vms}
+    nothing = dict.fromkeys(supply, 0.0)
+    usage = {key: vm.rates or nothing for key, vm in known.items()}
     greed = _greediness(usage, endowment, norm)
     surplus = {}
     for user in users:
-        mine = [vm['uuid'] for vm in vms if vm['user'] == user]
-        quota = sum(supply[name] / len(users) * norm[name] for name in names)
+        mine = [_key(vm) for vm in vms if vm['user'] == user]
+        quota = sum(supply[name] / len(users) * norm[name] for name in norm)
         owned = sum(
-            endowment[uuid][name] * norm[name]
-            for uuid in mine
-            for name in names
+            endowment[key][name] * norm[name] for key in mine for name in norm
         )
-        surplus[user] = sum(greed[uuid] for uuid in mine) - (quota - owned)
-    return {vm['uuid']: surplus[vm['user']] + greed[vm['uuid']] for vm in vms}
+        surplus[user] = sum(greed[key] for key in mine) - (quota - owned)
+    return {_key(vm): surplus[vm['user']] + greed[_key(vm)] for vm in vms}
 
 
 def _endowment(
     vm: Mapping[str, Any], vms: Sequence[Mapping[str, Any]], supply: Amounts
 ) -> Amounts:
+    """Give what a VM is entitled to per second (paper, section 5.2.1)."""
     result = {name: amount / len(vms) for name, amount in supply.items()}
     vcpus = sum(other['vcpus'] for other in vms)
     result[CPU_TIME] = supply[CPU_TIME] / vcpus * vm['vcpus']
-    result[MEMORY] = float(vm['memory_bytes'])
+    memory = sum(other['memory_bytes'] for other in vms)
+    if MEMORY in supply:
+        fitting = min(1.0, supply[MEMORY] / memory)
+        result[MEMORY] = vm['memory_bytes'] * fitting
     return result
 
 

@@ -168,11 +168,13 @@ def _instances(
 def _by_control(
     rows: Sequence[Mapping[str, Any]], field: str
 ) -> dict[str, list[float]]:
+    """Collect values of the controls that are steered."""
     values: dict[str, list[float]] = {}
     for row in rows:
-        for control, value in (row.get(field) or {}).items():
-            if value is not None:
-                values.setdefault(control, []).append(value)
+        found = row.get(field) or {}
+        for control in row.get('wanted') or {}:
+            if found.get(control) is not None:
+                values.setdefault(control, []).append(found[control])
     return values
 
 

@@ -60,8 +60,8 @@ def rounds(*counters, users=('x', 'x', 'y')):
     """One VM per user; rounds 10 s apart; one CPU and nothing else."""
     return [
         {
+            'round': number + 1,
             'time_s': 10.0 * number,
-            'interval_s': 10.0,
             'node': {'speed_factor': 2.0, 'capacity': {'cpu_time': 2.0}},
             'instances': [
                 {
@@ -104,18 +104,41 @@ def test_taking_beyond_the_endowment_costs_and_leaving_is_credited():
 
 
 def test_the_first_interval_counts_whole_and_later_ones_by_half():
-    use = rounds((0.0, 0.0), (5.5, 4.5), (10.5, 9.5), users=('x', 'y'))
+    use = rounds((0.0, 0.0), (5.51, 4.49), (10.51, 9.49), users=('x', 'y'))
     first, second = reference.cpu_shares(use)[1:]
-    assert first == in_full(0.2, -0.2)
-    # smoothed: 5.25 and 4.75
-    assert second == in_full(0.1, -0.1)
+    assert first == in_full(0.204, -0.204)
+    # smoothed: 5.255 and 4.745
+    assert second == in_full(0.102, -0.102)
 
 
-def test_a_counter_that_fell_starts_anew():
+def test_a_vm_that_was_started_again_counts_anew():
     use = rounds((9.0, 9.0), (2.0, 14.0), (7.0, 19.0), users=('x', 'y'))
+    for number, entry in enumerate(use):
+        entry['instances'][0]['incarnation'] = f'0/{number > 0}'
     second, third = reference.cpu_shares(use)[1:]
     assert set(second) == {'1'}
-    assert set(third) == {'0', '1'}
+    assert third == in_full(0.0, 0.0)
+
+
+def test_a_counter_that_fell_counts_as_nothing():
+    use = rounds((9.0, 9.0), (2.0, 14.0), users=('x', 'y'))
+    # 5 s of endowment each, x leaves all of it and y none: no credit
+    assert reference.cpu_shares(use)[-1] == in_full(0.0, 0.0)
+
+
+def test_an_agent_that_was_started_again_remembers_nothing():
+    use = rounds((0.0, 0.0), (8.0, 2.0), (13.0, 7.0), users=('x', 'y'))
+    use += rounds((13.0, 7.0), (18.0, 12.0), users=('x', 'y'))
+    found = reference.cpu_shares(use)
+    assert found[3] == {}
+    assert found[4] == in_full(0.0, 0.0)
+
+
+def test_a_vm_that_was_read_late_is_scaled_to_the_interval():
+    use = rounds((0.0, 0.0), (8.0, 5.0), users=('x', 'y'))
+    for entry, late in zip(use, (0.0, 6.0), strict=True):
+        entry['instances'][0]['read_at_s'] = entry['time_s'] + late
+    assert reference.cpu_shares(use)[-1] == in_full(0.0, 0.0)
 
 
 def test_a_vm_that_went_and_came_is_a_new_one():
@@ -136,17 +159,29 @@ def test_a_counter_that_could_not_be_read_counts_as_nothing():
     assert reference.cpu_shares(use)[-1] == in_full(0.0, 0.0)
 
 
-def test_memory_is_the_present_value_and_smoothed():
+def test_memory_is_the_present_value():
     use = rounds((0.0, 0.0), (5.0, 5.0), (10.0, 10.0), users=('x', 'y'))
     for entry, memory in zip(use, (0.0, 100.0, 60.0), strict=True):
         entry['node']['capacity']['memory'] = 128.0
         for vm, value in zip(entry['instances'], (memory, 28.0), strict=True):
             vm['counters']['memory'] = value
-    # norm 2/2/128; beyond the endowment of 64: 36, then 16
+    # norm 2/2/128; beyond the endowment of 64: 36, then nothing;
     # credit is given only as far as it was taken: the same for the other
-    whole, smoothed = reference.cpu_shares(use)[1:]
-    assert whole == in_full(2 * 36 / 128, -2 * 36 / 128)
-    assert smoothed == in_full(2 * 16 / 128, -2 * 16 / 128)
+    first, second = reference.cpu_shares(use)[1:]
+    assert first == in_full(2 * 36 / 128, -2 * 36 / 128)
+    assert second == in_full(0.0, 0.0)
+
+
+def test_memory_beyond_what_the_node_has_is_divided():
+    use = rounds((0.0, 0.0), (5.0, 5.0), users=('x', 'y'))
+    for entry in use:
+        entry['node']['capacity']['memory'] = 100.0
+        for vm, size in zip(entry['instances'], (150, 50), strict=True):
+            vm['memory_bytes'] = size
+            vm['counters']['memory'] = 0.0
+    # of 100 x is entitled to 75 and y to 25; nobody takes, nobody is
+    # credited; norm 2/2/100
+    assert reference.cpu_shares(use)[-1] == in_full(0.25, -0.25)
 
 
 @pytest.mark.parametrize(('size', 'expected'), [(1, 0.0), (3, 0.5)])
