@@ -93,6 +93,7 @@ class Cycle:
         self._number = 0
         self._decided_s: float | None = None
         self._expected: allocation.Allocation = {}
+        self._known: tuple[instance.Incarnation, ...] = ()
 
     def reconfigure(
         self, settings: settings_module.Settings, plugins: Plugins
@@ -116,6 +117,7 @@ class Cycle:
         vms = self._rooms.inventory.incarnations()
         if problem := self._rooms.inventory.problem:
             errors.append(problem)
+        self._name_unusable_specs(vms)
         sample = self._rooms.counters.read(vms)
         present = self._rooms.applier.present([item.key for item in vms])
         errors.extend(self._rooms.applier.problems())
@@ -177,7 +179,7 @@ class Cycle:
             measured,
             self._plugins.policy,
             # Other hands' values are repaired, not built upon.
-            {**present, **self._held(present)},
+            {**self._inherited(present), **self._held(present)},
             self._settings,
             self._exempt(vms),
             elapsed_s,
@@ -196,11 +198,7 @@ class Cycle:
         present: allocation.Allocation,
         decided: round_model.Decided | None,
     ) -> tuple[allocation.Allocation, round_model.Tally, tuple[str, ...]]:
-        drifted = sum(
-            1
-            for knob, value in self._expected.items()
-            if present.get(knob, value) != value
-        )
+        drifted = len(applier_module.drift(self._expected, present))
         let_go = self._let_go(vms)
         outcomes = self._write(present, decided)
         return (
@@ -243,6 +241,15 @@ class Cycle:
             knob: value
             for knob, value in self._expected.items()
             if knob in present
+        }
+
+    def _inherited(
+        self, present: allocation.Allocation
+    ) -> allocation.Allocation:
+        """Give what an agent before this one applied and did not restore."""
+        recorded = self._rooms.applier.recorded
+        return {
+            knob: value for knob, value in present.items() if knob in recorded
         }
 
     def _applied(

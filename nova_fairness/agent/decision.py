@@ -58,6 +58,17 @@ class Decision:
         self._preset = policy_base.Preset.DEFAULT
 
     @property
+    def allowed(self) -> Mapping[resources.Control, tuple[int, int]]:
+        """Range of kernel units by control."""
+        return kernel_units.allowed(self._version)
+
+    def unusable_specs(
+        self, vms: Sequence[instance.Incarnation]
+    ) -> tuple[str, ...]:
+        """Name the flavors' extra specs that cannot be followed."""
+        return kernel_units.unusable_specs(vms, self._version)
+
+    @property
     def memory(self) -> Mapping[str, policy_base.Memory]:
         """What the policies remember, by policy name."""
         return dict(self._memory)
@@ -66,14 +77,15 @@ class Decision:
         self,
         measured: round_model.Measured,
         policy: policy_base.Policy,
-        present: allocation.Allocation,
+        held: allocation.Allocation,
         settings: settings_module.Settings,
         exempt: frozenset[str],
         elapsed_s: float,
     ) -> round_model.Decided:
         """Decide the weights of one round.
 
-        :param present: what was applied last, or is held since before.
+        :param held: what this agent, or one before it, applied last; VMs
+            that were never steered are absent and begin neutral.
         :param exempt: keys of incarnations that are not steered.
         :param elapsed_s: since the last decision, seconds, > 0.
         :raises PluginMisbehaved: if the policy fails.
@@ -85,7 +97,7 @@ class Decision:
             measured.ownership.user_index,
             self._node,
         )
-        previous = self._previous(vms, present, policy.preset)
+        previous = self._previous(vms, held, policy.preset)
         remembered = self._memory.get(settings.policy, _NOTHING)
         wished, memory = self._guard.call(
             settings.policy,
@@ -126,7 +138,7 @@ class Decision:
     def _previous(
         self,
         vms: Sequence[instance.Incarnation],
-        present: allocation.Allocation,
+        held: allocation.Allocation,
         preset: policy_base.Preset,
     ) -> allocation.Weights:
         """Give the weights in force.
@@ -135,9 +147,7 @@ class Decision:
         to, those are more exact; where it did not, because a write failed
         or was too small a change, what the kernel has is right.
         """
-        in_kernel = kernel_units.weights_from(
-            present, vms, preset, self._version
-        )
+        in_kernel = kernel_units.weights_from(held, vms, preset, self._version)
         if preset is not self._preset:
             return in_kernel
         exact = np.array(
@@ -147,13 +157,13 @@ class Decision:
             ]
         ).reshape(in_kernel.shape)
         units = kernel_units.allocate(exact, vms, preset, self._version)
-        held = in_kernel.copy()
+        previous = in_kernel.copy()
         for row, item in enumerate(vms):
             for column, control in enumerate(resources.CONTROLS):
                 knob = allocation.Knob(item.key, control)
-                if knob not in units or units[knob] == present.get(knob):
-                    held[row, column] = exact[row, column]
-        return held
+                if knob not in units or units[knob] == held.get(knob):
+                    previous[row, column] = exact[row, column]
+        return previous
 
 
 def checked(

@@ -110,16 +110,9 @@ class Measurement:
             settings.quota_weights,
             settings.overcommit,
         )
-        of_users = self._guard.call(
-            settings.metric,
-            lambda: stages.user_stage(metric, combined.totals),
-        )
         owners = ownership.extended(owners, combined.users)
-        treated = self._guard.call(
-            settings.metric,
-            lambda: stages.combine_stage(
-                metric, of_users[owners.user_index], own
-            ),
+        of_users, treated = self._guard.call(
+            settings.metric, lambda: _treated(metric, combined, owners, own)
         )
         return round_model.Measured(
             usage=used,
@@ -191,3 +184,15 @@ class Measurement:
                 users=users,
             )
         )
+
+
+def _treated(
+    metric: metric_base.Metric,
+    combined: totals.Combined,
+    owners: usage_model.Ownership,
+    own: usage_model.Scalars,
+) -> tuple[usage_model.Scalars, usage_model.Scalars]:
+    """Run the user stage, and combine it with the instance stage."""
+    of_users = stages.user_stage(metric, combined.totals)
+    treated = stages.combine_stage(metric, of_users[owners.user_index], own)
+    return of_users, treated

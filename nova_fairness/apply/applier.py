@@ -62,6 +62,11 @@ class Applier:
             for key, value in item.read(keys).items()
         }
 
+    @property
+    def recorded(self) -> allocation.Allocation:
+        """What was found, by knob that was ever written since."""
+        return self._found.values
+
     def problems(self) -> tuple[str, ...]:
         """Name VMs that cannot be steered, each once while it is seen."""
         return tuple(
