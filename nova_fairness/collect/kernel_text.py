@@ -129,26 +129,18 @@ def waited_seconds(schedstat: bytes) -> float:
     return int(schedstat.split()[1]) / 1e9
 
 
-def device_bytes(text: bytes) -> tuple[int, int]:
-    """Sum the traffic of a group over all devices.
-
-    Reads v1's ``blkio.throttle.io_service_bytes`` ("8:0 Read 4096") as well
-    as v2's ``io.stat`` ("8:0 rbytes=4096 wbytes=0 ...").
+def device_bytes(io_stat: bytes) -> tuple[int, int]:
+    """Sum the traffic of a v2 group over all devices, from ``io.stat``.
 
     :returns: bytes read and written.
+    :raises ValueError: if an amount is no number.
     """
     read = written = 0
-    for line in text.splitlines():
-        fields = line.split()
-        if len(fields) == 3 and fields[1] == b'Read':
-            read += int(fields[2])
-        elif len(fields) == 3 and fields[1] == b'Write':
-            written += int(fields[2])
-        for field in fields[1:]:
-            if field.startswith(b'rbytes='):
-                read += int(field[7:])
-            elif field.startswith(b'wbytes='):
-                written += int(field[7:])
+    for field in io_stat.split():
+        if field.startswith(b'rbytes='):
+            read += int(field[7:])
+        elif field.startswith(b'wbytes='):
+            written += int(field[7:])
     return read, written
 
 

@@ -262,6 +262,3 @@ def _disk_files(
     if cgroup.UNIFIED in groups:
         path = groups[cgroup.UNIFIED] / 'io.stat'
         yield path, kernel_text.device_bytes
-    if 'blkio' in groups:
-        path = groups['blkio'] / 'blkio.throttle.io_service_bytes'
-        yield path, kernel_text.device_bytes

@@ -73,13 +73,6 @@ def test_a_thread_waited_what_the_second_field_says():
         (b'', (0, 0)),
         (
             (
-                b'254:0 Read 4096\n254:0 Write 512\n254:0 Sync 1\n'
-                b'254:0 Total 4608\n8:0 Read 4\nTotal 4612\n'
-            ),
-            (4100, 512),
-        ),
-        (
-            (
                 b'254:0 rbytes=4096 wbytes=512 rios=1 wios=1 dbytes=0 dios=0\n'
                 b'8:0 rbytes=1 wbytes=2 rios=1 wios=1 dbytes=5 dios=0\n'
                 b'7:0\n'
