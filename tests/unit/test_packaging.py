@@ -65,16 +65,20 @@ def declared() -> set[str]:
     return requirements([*text.splitlines(), *extras.splitlines()])
 
 
-def third_party_imports() -> set[str]:
+def third_party_imports(folder: str) -> set[str]:
+    """Give the distributions that the sources in a folder import."""
     found: set[str] = set()
-    for path in (TOP / 'nova_fairness').rglob('*.py'):
+    for path in (TOP / folder).rglob('*.py'):
         for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
             if isinstance(node, ast.Import):
                 found.update(name.name.split('.')[0] for name in node.names)
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 found.add((node.module or '').split('.')[0])
-    ours = {'nova_fairness', 'nova'}
-    return found - set(sys.stdlib_module_names) - ours
+    ours = {'nova_fairness', 'nova', 'tests', 'benchmarks'}
+    return {
+        DISTRIBUTION.get(name, name.replace('_', '.').lower())
+        for name in found - set(sys.stdlib_module_names) - ours
+    }
 
 
 @pytest.mark.parametrize(('group', 'name', 'target'), entry_points())
@@ -93,12 +97,15 @@ def test_plugins_are_named_after_their_class():
     assert [pair for pair in pairs if pair[0] != pair[1]] == []
 
 
-def test_every_import_is_a_declared_requirement():
-    names = {
-        DISTRIBUTION.get(name, name.replace('_', '.').lower())
-        for name in third_party_imports()
-    }
-    assert names - declared() == set()
+def test_every_import_of_the_package_is_a_declared_requirement():
+    assert third_party_imports('nova_fairness') - declared() == set()
+
+
+@pytest.mark.parametrize('folder', ['tests', 'benchmarks'])
+def test_every_import_of_a_test_is_a_declared_requirement(folder):
+    text = (TOP / 'test-requirements.txt').read_text(encoding='utf-8')
+    known = declared() | requirements(text.splitlines())
+    assert third_party_imports(folder) - known == set()
 
 
 def test_every_source_file_carries_the_licence():
