@@ -158,6 +158,16 @@ class Cycle:
         self._expected = {}
         return self._rooms.applier.restore()
 
+    def _name_unusable_specs(
+        self, vms: tuple[instance.Incarnation, ...]
+    ) -> None:
+        if vms == self._known:
+            return
+        new = [item for item in vms if item not in self._known]
+        self._known = vms
+        for text in self._rooms.decision.unusable_specs(new):
+            LOG.warning('%s', text)
+
     def _weigh(self, used: usage_model.Usage) -> round_model.Measured:
         return self._rooms.measurement.weigh(
             used, self._plugins.metric, self._settings, self._number
