@@ -81,6 +81,28 @@ def draw_before_after(
     _finish(axes, names if text else _ends(first[kind], names))
 
 
+def draw_pairs(axes: panel.Axes, found: Mapping[str, Any]) -> None:
+    """Draw how the work changed in each pair of phases, and the mean.
+
+    :param found: ``uncontended`` of a result.
+    """
+    panel.title(axes, 'Change of the work')
+    changes = [100 * pair['difference'] for pair in found['pairs']]
+    numbers = range(1, len(changes) + 1)
+    if found['confidence_95']:
+        low, high = (100 * end for end in found['confidence_95'])
+        axes.axhspan(low, high, color=panel.PALETTE[0], alpha=0.25, lw=0)
+        panel.note(axes, 'band: 95 % confidence')
+    axes.axhline(0, color=panel.FAIR, lw=1)
+    axes.plot(numbers, changes, 'o', color=panel.PALETTE[0])
+    reach = max(2.0, *(1.2 * abs(change) for change in changes))
+    axes.set_ylim(-reach, reach)
+    axes.set_xticks(numbers)
+    axes.set_xlabel('pair of phases')
+    axes.set_ylabel('with the agent against without [%]')
+    panel.tidy(axes)
+
+
 def _ends(
     vms: Mapping[str, Mapping[str, Any]], names: Sequence[str]
 ) -> list[str]:

@@ -31,7 +31,10 @@ def run(side: panel.Side) -> bytes:
     panel.draw_shares(shares, side)
     panel.title(shares, 'Part of the CPU that each user (thick) and VM got')
     panel.draw_weights(figure.add_subplot(left), side)
-    bars.draw_settled(figure.add_subplot(right), side.result)
+    if side.result['uncontended']:
+        bars.draw_pairs(figure.add_subplot(right), side.result['uncontended'])
+    else:
+        bars.draw_settled(figure.add_subplot(right), side.result)
     _headline(figure, side.title)
     return _png(figure)
 

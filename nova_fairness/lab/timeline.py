@@ -103,6 +103,10 @@ class Timeline:
                 f'the scenario has no VM {", ".join(unknown)}, '
                 'but the readings have'
             )
+        self._offers: dict[str, list[recording_module.Offer]] = {}
+        for offer in recording.offers:
+            self._offers.setdefault(offer.vm, []).append(offer)
+        self._fair: dict[float, dict[str, float]] = {}
         self._cpu = self._counters('cpu_s')
         self._work = self._counters('work')
 
@@ -155,10 +159,9 @@ class Timeline:
 
     def offered(self, vm: str, t_s: float) -> float:
         """Give what a guest was told to use at a moment, CPUs."""
-        cpu = 0.0
-        for offer in self.recording.offers:
-            if offer.vm == vm and offer.t_s <= t_s:
-                cpu = offer.cpu
+        offers = self._offers.get(vm, [])
+        place = bisect.bisect_right(offers, t_s, key=lambda item: item.t_s)
+        cpu = offers[place - 1].cpu if place else 0.0
         return min(cpu, float(self.places[vm].vcpus))
 
     def demand(self, t_s: float) -> dict[str, float]:
@@ -187,8 +190,9 @@ class Timeline:
         self, from_s: float, to_s: float
     ) -> tuple[tuple[float, float], ...]:
         """Cut a stretch of time into pieces of constant demand."""
-        inner = [t for t in self.changes if from_s < t < to_s]
-        edges = [from_s, *inner, to_s]
+        first = bisect.bisect_right(self.changes, from_s)
+        last = bisect.bisect_left(self.changes, to_s)
+        edges = [from_s, *self.changes[first:last], to_s]
         return tuple(itertools.pairwise(edges))
 
     def got(self, from_s: float, to_s: float) -> dict[str, float]:
@@ -199,12 +203,19 @@ class Timeline:
         """Give the CPU seconds of each VM under max-min fairness."""
         total = dict.fromkeys(self.places, 0.0)
         for start_s, end_s in self.pieces(from_s, to_s):
-            demand = self.demand((start_s + end_s) / 2)
-            for vm, cpus in self._fair_now(demand).items():
+            for vm, cpus in self._fair_at((start_s + end_s) / 2).items():
                 total[vm] += cpus * (end_s - start_s)
         return total
 
-    def _fair_now(self, demand: Mapping[str, float]) -> dict[str, float]:
+    def _fair_at(self, t_s: float) -> dict[str, float]:
+        """Give the CPUs of each VM; constant between two changes."""
+        place = bisect.bisect_right(self.changes, t_s)
+        since = self.changes[place - 1] if place else -1.0
+        if since not in self._fair:
+            self._fair[since] = self._divided(self.demand(t_s))
+        return self._fair[since]
+
+    def _divided(self, demand: Mapping[str, float]) -> dict[str, float]:
         result: dict[str, float] = {}
         for node, cpus in self.capacity.items():
             here = self.vms_on(node)

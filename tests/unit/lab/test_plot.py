@@ -45,6 +45,12 @@ def side(**changes):
             'demand': [(0.0, f'v{n}', 0.5) for n in range(12)],
         },
         {'demand': []},
+        {
+            'events': [
+                (3.0 * n, ('agents_stopped', 'agents_started')[n % 2], '')
+                for n in range(12)
+            ]
+        },
     ],
 )
 def test_a_run_is_drawn(changes):

@@ -12,6 +12,7 @@
 
 import csv
 import json
+import pathlib
 import subprocess
 import sys
 
@@ -24,6 +25,7 @@ from nova_fairness.lab import report
 from nova_fairness.lab import result_schema
 from tests.unit.lab import fake_run
 
+SAVED = pathlib.Path(__file__).parents[2] / 'data/recordings/one-node-cpu'
 PNG = b'\x89PNG\r\n\x1a\n'
 
 
@@ -45,6 +47,29 @@ def test_a_recording_becomes_result_series_and_picture(folder):
         'run.png',
         'series.csv',
     ]
+
+
+def test_a_saved_recording_of_a_run_that_was_cut_off_can_be_used(tmp_path):
+    path = report.write(SAVED, tmp_path)
+    content = json.loads(path.read_text())
+    assert content['rounds'] == 12
+    assert content['window'] == {'from_s': 12.0, 'to_s': 24.0}
+    # a2 is frozen for the second half of the window
+    fair = {name: vm['max_min_share'] for name, vm in vms_of(content)}
+    assert fair == pytest.approx({'a1': 0.375, 'a2': 0.125, 'b1': 0.5})
+    with (SAVED / 'instances.csv').open(newline='') as stream:
+        total = {
+            (row['vm'], float(row['t_s'])): float(row['cpu_s'])
+            for row in list(csv.DictReader(stream))[:-1]
+        }
+    used = {vm: total[vm, 24.0] - total[vm, 12.0] for vm in fair}
+    for name, vm in vms_of(content):
+        assert vm['cpu_s'] == pytest.approx(used[name])
+        assert vm['cpu_share'] == pytest.approx(used[name] / 12.0)
+
+
+def vms_of(content):
+    return content['instances'].items()
 
 
 def test_the_series_holds_parts_and_weights(folder):
