@@ -89,19 +89,24 @@ def _lone_entry(
     line: timeline.Timeline, vm: str, cpus: float, from_s: float, to_s: float
 ) -> Json:
     start_s = from_s + (to_s - from_s) / 4
-    weights = [
-        row['weights']['cpu']
-        for t_s, row in vm_rounds(line, vm)
-        if start_s <= t_s <= to_s and 'cpu' in row.get('weights', {})
-    ]
+    weights = {
+        name: [
+            row['weights']['cpu']
+            for t_s, row in vm_rounds(line, name)
+            if start_s <= t_s <= to_s and 'cpu' in row.get('weights', {})
+        ]
+        for name in line.vms_on(line.places[vm].node)
+    }
+    everybody = [value for values in weights.values() for value in values]
     return {
         'vm': vm,
         'from_s': from_s,
         'to_s': to_s,
         'settled_from_s': start_s,
         'cpu_part': line.cpu_s(vm, start_s, to_s) / cpus / (to_s - start_s),
-        'lowest_weight': min(weights, default=None),
-        'highest_weight': max(weights, default=None),
+        'lowest_weight': min(weights[vm], default=None),
+        'highest_weight': max(weights[vm], default=None),
+        'node_lowest_weight': min(everybody, default=None),
     }
 
 

@@ -44,6 +44,20 @@ OFFERED = 'offered.csv'
 AGENTS = 'agents'
 ROUNDS = 'rounds.jsonl'
 
+META_FIELDS = (
+    'name',
+    'scenario',
+    'backend',
+    'options',
+    'monotonic_start_s',
+)
+"""What ``meta.json`` must have: the scenario's name and its content, what the
+guests were, the options, and the monotonic clock when the load began. It may
+have ``wall_start`` (seconds since the epoch), ``version`` and ``machine``."""
+
+OPTION_FIELDS = ('metric', 'policy', 'interval_s', 'duration_s', 'agents')
+"""What its ``options`` must have; they may have ``max_weight_ratio``."""
+
 INSTANCE_COLUMNS = (
     't_s',
     'node',
@@ -200,6 +214,12 @@ def _meta(path: pathlib.Path) -> Mapping[str, Any]:
         ) from None
     if not isinstance(meta, dict):
         raise tables.wrong(path, 1, 'expected a JSON object')
+    missing = [name for name in META_FIELDS if name not in meta]
+    options = meta.get('options')
+    given = options if isinstance(options, dict) else {}
+    missing += [f'options.{n}' for n in OPTION_FIELDS if n not in given]
+    if missing:
+        raise exception.LabError(f'{path}: {", ".join(missing)} is missing')
     return meta
 
 

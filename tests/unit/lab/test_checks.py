@@ -95,10 +95,17 @@ def test_a_lone_vm_gets_all():
     assert found['weight-does-not-wind-up'].passed
 
 
+def test_a_lone_vm_is_judged_only_at_the_lowest_weight():
+    run = spike()
+    for entry in run.rounds['node1']:
+        entry['instances'][0]['weights'] = {'cpu': 3.0}
+    assert evaluated(run)['lone-vm-gets-all'].measured is None
+
+
 def test_a_weight_that_winds_up_is_noticed():
     run = spike()
     for number, entry in enumerate(run.rounds['node1']):
-        entry['instances'][0]['weights'] = {'cpu': 1 + number / 10}
+        entry['instances'][0]['weights'] = {'cpu': 0.1 + number / 100}
     assert not evaluated(run)['weight-does-not-wind-up'].passed
 
 

@@ -100,3 +100,26 @@ def test_rows_come_in_the_order_of_time(folder):
     with (folder / 'events.csv').open('a') as stream:
         stream.write('9,freeze,a1\n2,thaw,a2\n')
     assert [event.t_s for event in recording.read(folder).events] == [2, 9]
+
+
+@pytest.mark.parametrize(
+    ('drop', 'named'),
+    [
+        (lambda meta: meta.pop('backend'), 'backend'),
+        (lambda meta: meta['options'].pop('agents'), r'options\.agents'),
+        (lambda meta: meta.update(options=None), r'options\.interval_s'),
+    ],
+)
+def test_what_the_meta_file_lacks_is_named(folder, drop, named):
+    meta = json.loads((folder / 'meta.json').read_text())
+    drop(meta)
+    (folder / 'meta.json').write_text(json.dumps(meta))
+    with pytest.raises(exception.LabError, match=named):
+        recording.read(folder)
+
+
+@pytest.mark.parametrize('text', ['{', '[]'])
+def test_a_meta_file_that_is_no_object_is_named(folder, text):
+    (folder / 'meta.json').write_text(text)
+    with pytest.raises(exception.LabError, match=r'meta\.json, line 1'):
+        recording.read(folder)
