@@ -17,13 +17,13 @@ from the demand follows what would have been fair.
 """
 
 import bisect
-from collections.abc import Iterable
 from collections.abc import Mapping
 import functools
 import itertools
 import math
 
 from nova_fairness import exception
+from nova_fairness.lab import counter
 from nova_fairness.lab import layout
 from nova_fairness.lab import maxmin
 from nova_fairness.lab import recording as recording_module
@@ -38,59 +38,18 @@ THAWING = frozenset({'thaw', 'start'})
 """Events after which it can again."""
 
 
-class Counter:
-    """A cumulative counter that was read now and then.
-
-    Between two readings it grows evenly; where it falls, the VM was started
-    anew and counts on from zero.
-
-    :param points: time in seconds and value, in the order of time.
-    """
-
-    def __init__(self, points: Iterable[tuple[float, float]]) -> None:
-        self._times: list[float] = []
-        self._totals: list[float] = []
-        total, last = 0.0, 0.0
-        for t_s, value in points:
-            if self._times and value >= last:
-                total += value - last
-            elif self._times:
-                total += value
-            last = value
-            self._times.append(t_s)
-            self._totals.append(total)
-
-    def at(self, t_s: float) -> float:
-        """Give the growth since the first reading."""
-        if not self._times:
-            return 0.0
-        place = bisect.bisect_right(self._times, t_s)
-        if place == 0:
-            return 0.0
-        if place == len(self._times):
-            return self._totals[-1]
-        before, after = self._times[place - 1], self._times[place]
-        part = (t_s - before) / (after - before)
-        first, second = self._totals[place - 1], self._totals[place]
-        return first + part * (second - first)
-
-    def over(self, from_s: float, to_s: float) -> float:
-        """Give the growth between two moments."""
-        return self.at(to_s) - self.at(from_s)
-
-
 class Timeline:
     """Answers questions about one recording.
 
     :param recording: to ask about.
-    :raises LabError: if the recorded scenario lacks a VM or a node that the
-        readings name.
+    :raises LabError: if there are no readings, or if the recorded scenario
+        lacks a VM that they name.
     """
 
     def __init__(self, recording: recording_module.Recording) -> None:
         self.recording = recording
         scenario = layout.layout(recording.meta)
-        self.duration_s = float(recording.meta['options']['duration_s'])
+        self.duration_s = _duration_s(recording)
         self.capacity = scenario.capacity
         self.user_weight = scenario.user_weight
         self.places = scenario.places
@@ -110,11 +69,11 @@ class Timeline:
         self._cpu = self._counters('cpu_s')
         self._work = self._counters('work')
 
-    def _counters(self, column: str) -> dict[str, Counter]:
+    def _counters(self, column: str) -> dict[str, counter.Counter]:
         result = {}
         for vm, rows in self._rows.items():
             points = [(row.t_s, getattr(row, column)) for row in rows]
-            result[vm] = Counter(
+            result[vm] = counter.Counter(
                 (t_s, value) for t_s, value in points if value is not None
             )
         return result
@@ -126,13 +85,13 @@ class Timeline:
 
     def cpu_s(self, vm: str, from_s: float, to_s: float) -> float:
         """Give the CPU seconds that a VM got."""
-        counter = self._cpu.get(vm)
-        return counter.over(from_s, to_s) if counter else 0.0
+        found = self._cpu.get(vm)
+        return found.over(from_s, to_s) if found else 0.0
 
     def work(self, vm: str, from_s: float, to_s: float) -> float:
         """Give the units of work that a guest did."""
-        counter = self._work.get(vm)
-        return counter.over(from_s, to_s) if counter else 0.0
+        found = self._work.get(vm)
+        return found.over(from_s, to_s) if found else 0.0
 
     def runs(self, vm: str, t_s: float) -> bool:
         """Whether a VM could use a CPU at a moment."""
@@ -274,6 +233,21 @@ class Timeline:
             here = self.vms_on(node)
             result.update(parts({vm: amounts[vm] for vm in here}))
         return {vm: result[vm] for vm in self.places}
+
+
+def _duration_s(recording: recording_module.Recording) -> float:
+    """Give how long the load lasted: less than meant if the run was ended.
+
+    :raises LabError: if there are no readings at all.
+    """
+    if not recording.readings:
+        raise exception.LabError(
+            f'{recording_module.INSTANCES} has no readings: '
+            'the run ended before the load began'
+        )
+    meant_s = float(recording.meta['options']['duration_s'])
+    read_s = recording.readings[-1].t_s
+    return meant_s if meant_s - read_s <= LONGEST_GAP_S else read_s
 
 
 def parts(amounts: Mapping[str, float]) -> dict[str, float]:

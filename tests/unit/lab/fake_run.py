@@ -140,10 +140,11 @@ class _Machine:
                 self.weight[vm] = expected.get(f'id-{vm}', 50)
         else:
             self._steer(used)
-        for row in entry['instances']:
+        for row in entry['instances'] if self.rounds else ():
             weight = self.weight[row['name']]
             kernel = weight if self.run.policy == 'thesis' else 1024 * weight
-            row['weights'] = {'cpu': weight}
+            # The record names every control, steered or not.
+            row['weights'] = {'cpu': weight, 'memory': 1.0}
             row['wanted'] = row['applied'] = {'cpu': round(kernel)}
         self.rounds.append(entry)
 
@@ -165,6 +166,8 @@ class _Machine:
         rows = [
             {
                 'uuid': f'id-{vm}',
+                'incarnation': f'id-{vm}/17/4711',
+                'read_at_s': START_S + t_s,
                 'domain': f'instance-{vm}',
                 'name': vm,
                 'user': user,
@@ -185,7 +188,6 @@ class _Machine:
             'version': 1,
             'round': len(self.rounds) + 1,
             'time_s': START_S + t_s,
-            'interval_s': self.run.interval_s,
             'node': {
                 'cpus': [0],
                 'speed_factor': SPEED,

@@ -11,6 +11,7 @@
 # under the License.
 
 import json
+import pathlib
 
 import pytest
 
@@ -19,6 +20,12 @@ from nova_fairness.lab import compare
 from nova_fairness.lab import recording
 from nova_fairness.lab import report
 from tests.unit.lab import fake_run
+
+PAGE = (
+    pathlib.Path(__file__)
+    .parents[3]
+    .joinpath('doc/source/reference/result-json.rst')
+)
 
 
 @pytest.fixture
@@ -46,6 +53,19 @@ def test_two_runs_are_put_side_by_side(result_of, tmp_path):
     assert 'A: without agents' in table
     picture = (tmp_path / 'out' / 'comparison.png').read_bytes()
     assert picture.startswith(b'\x89PNG')
+
+
+def test_every_field_is_described(result_of, tmp_path):
+    runs = [report.load(result_of(name)) for name in 'ab']
+    content = compare.build(*runs)
+    fields = {
+        *content,
+        *content['first'],
+        *content['users']['bob'],
+        *content['instances']['b1'],
+    }
+    described = PAGE.read_text().partition('\ncomparison.json\n')[2]
+    assert [name for name in fields if f'``{name}``' not in described] == []
 
 
 def test_runs_that_look_the_same_get_numbers(result_of, tmp_path):

@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
 import math
 import pathlib
 
@@ -17,6 +18,7 @@ import jsonschema
 import pytest
 
 from nova_fairness import exception
+from nova_fairness.lab import counter
 from nova_fairness.lab import recording
 from nova_fairness.lab import result
 from nova_fairness.lab import result_schema
@@ -224,7 +226,20 @@ def test_jain(values, expected):
     ],
 )
 def test_growth_of_a_counter(points, from_s, to_s, expected):
-    assert timeline.Counter(points).over(from_s, to_s) == expected
+    assert counter.Counter(points).over(from_s, to_s) == expected
+
+
+def test_a_run_that_was_ended_early_lasted_as_long_as_it_was_read():
+    run = fake_run.one_node_cpu()
+    early = tuple(row for row in run.readings if row.t_s <= 80)
+    ended = dataclasses.replace(run, readings=early)
+    assert result.build(ended)['window'] == {'from_s': 40.0, 'to_s': 80.0}
+
+
+def test_a_run_without_load_is_no_result():
+    run = dataclasses.replace(fake_run.one_node_cpu(), readings=())
+    with pytest.raises(exception.LabError, match='no readings'):
+        result.build(run)
 
 
 def test_a_vm_that_the_scenario_lacks_is_named():
