@@ -22,16 +22,19 @@ the process still is the one that was meant.
 
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import errno
 import os
 import pathlib
 import re
 import shlex
 import shutil
+import socket
 import sys
 import threading
 
 from oslo_config import cfg
+from oslo_privsep import comm
 from oslo_privsep import priv_context
 
 from nova_fairness import exception
@@ -50,12 +53,17 @@ Request = tuple[str, str, int, int]
 _VALUE = re.compile('[0-9]{1,19}')
 _LOCK = threading.Lock()
 
+# A helper that is killed while a request is under way resets its socket.
+# oslo.privsep's reader ends with that error and tells nobody, so that only
+# the timeout shows it.
+_LOST = (OSError, comm.PrivsepTimeout)
+
 context = priv_context.PrivContext(
     __name__,
     cfg_section=SECTION,
     pypath=f'{__name__}.context',
     capabilities=[],
-    timeout=10.0,
+    timeout=3.0,
 )
 
 
@@ -112,7 +120,7 @@ def write_controls(requests: Sequence[Request]) -> list[int]:
 
 
 def _call(requests: list[Request]) -> list[int]:
-    """Ask the helper, once more if it died.
+    """Ask the helper, once more of a new one if it died.
 
     A signal to the whole service ends the helper before the agent has
     restored its controls. Writing a value twice does no harm.
@@ -120,11 +128,23 @@ def _call(requests: list[Request]) -> list[int]:
     with _LOCK:
         try:
             return list(write_as_root(requests))
-        except OSError:
+        except _LOST:
             if not context.client_mode:
                 raise
-            context.stop()
+            _abandon()
             return list(write_as_root(requests))
+
+
+def _abandon() -> None:
+    """Let go of a helper that does not answer, without waiting for it.
+
+    ``context.stop()`` waits until the helper closes its end, which a stopped
+    one never does.
+    """
+    channel, context.channel = context.channel, None
+    if channel is not None:
+        with contextlib.suppress(OSError):
+            channel.writer.writesock.shutdown(socket.SHUT_RDWR)
 
 
 @context.entrypoint

@@ -16,9 +16,11 @@
 import functools
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
@@ -172,10 +174,43 @@ def test_a_helper_that_was_killed_is_started_again(
     control = cpu.CpuShares()
     assert control.write([change(keys[0], 500)])[0].written
     first = helper_pid()
-    os.kill(first, 9)
+    os.kill(first, signal.SIGKILL)
     assert control.write([change(keys[0], 600)])[0].written
     assert helper_pid() != first
     assert vms.values()[0] == 600
+
+
+def test_a_helper_killed_with_a_request_under_way_is_replaced(
+    vms, keys, helper, monkeypatch
+):
+    monkeypatch.setenv('FAIRNESS_TEST', str(os.getpid()))
+    control = cpu.CpuShares()
+    assert control.write([change(keys[0], 500)])[0].written
+    first = helper_pid()
+    os.kill(first, signal.SIGSTOP)
+    # The request waits in the socket of the stopped helper when it dies,
+    # which resets the connection.
+    timer = threading.Timer(1, os.kill, (first, signal.SIGKILL))
+    timer.start()
+    assert control.write([change(keys[0], 600)])[0].written
+    timer.join()
+    assert helper_pid() != first
+    assert vms.values()[0] == 600
+
+
+def test_a_helper_that_does_not_answer_holds_nothing_up(
+    vms, keys, helper, monkeypatch
+):
+    monkeypatch.setenv('FAIRNESS_TEST', str(os.getpid()))
+    control = cpu.CpuShares()
+    assert control.write([change(keys[0], 500)])[0].written
+    first = helper_pid()
+    os.kill(first, signal.SIGSTOP)
+    try:
+        assert control.write([change(keys[0], 600)])[0].written
+        assert vms.values()[0] == 600
+    finally:
+        os.kill(first, signal.SIGKILL)
 
 
 @pytest.mark.parametrize('value', [-1, 0, 1, 262145, 10**18])
