@@ -134,7 +134,7 @@ def _draw_vms(axes: Axes, side: Side) -> list[labels.Label]:
             continue
         x, y = side.percent('instance', name, 'cpu_share')
         shade = shades[vm['user']]
-        axes.plot(x, y, color=shade, lw=0.9, alpha=0.6)
+        axes.plot(x, y, color=shade, lw=0.9, alpha=0.8, zorder=2.5)
         if len(owners) <= FEW:
             names.append(labels.Label.at_end(y, name, shade, SMALL))
     return names
