@@ -1,0 +1,74 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may
+ * not use this file except in compliance with the License. You may obtain
+ * a copy of the License at
+ *
+ *      http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software
+ * distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+ * WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+ * License for the specific language governing permissions and limitations
+ * under the License.
+ */
+
+#ifndef GUEST_H
+#define GUEST_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define MAX_CPUS 64
+#define SINK_PORT 9
+
+/* Counters since the guest started; all only grow. */
+struct counters {
+    atomic_ullong work;     /* units of CPU work */
+    atomic_ullong read;     /* bytes read from disks */
+    atomic_ullong written;  /* bytes written to disks */
+    atomic_ullong sent;     /* payload bytes handed to UDP sockets */
+    atomic_ullong received; /* payload bytes taken from the UDP sink */
+};
+
+extern struct counters done;
+
+/* setup.c */
+void mount_filesystems(void);
+void load_modules(void);
+void configure_network(void);
+
+/* cpu.c */
+void start_cpu_load(void);
+void set_cpu_load(double cpus);
+double unit_seconds(void);
+void do_cpu_work(uint64_t units);
+void burn_cpu(double seconds);
+
+/* memory.c */
+void start_memory_load(void);
+void set_memory_load(uint64_t bytes);
+uint64_t memory_load(void);
+
+/* io.c; rates in bytes per second, < 0 = as fast as possible */
+void start_io_load(void);
+void set_disk_load(double read_rate, double write_rate, unsigned block);
+int set_net_load(const char *host, int port, double rate);
+int64_t disk_transfer(const char *device, uint64_t bytes, int writing);
+int64_t net_send(const char *host, int port, uint64_t bytes);
+
+/* clock.c */
+uint64_t now_ns(void);
+void sleep_until_ns(uint64_t when);
+
+/* A rate turned into permission to act: what was earned and not used is
+ * kept for half a second at most. */
+struct bucket {
+    double rate;
+    double level;
+    uint64_t last;
+};
+
+void bucket_set(struct bucket *bucket, double rate);
+void bucket_fill(struct bucket *bucket);
+
+#endif

@@ -1,0 +1,188 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The laboratory's guest: a kernel and an initial RAM disk, built once.
+
+The kernel is Debian's for clouds, taken out of its package without being
+installed. The RAM disk holds one static program, which is compiled here and
+is the guest's init and load, and the few drivers that it needs.
+"""
+
+import dataclasses
+import fcntl
+import gzip
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+
+from nova_fairness import exception
+from nova_fairness.lab import archive
+from nova_fairness.lab import processes
+
+KERNEL_PACKAGE = 'linux-image-cloud-amd64'
+
+MODULES = ('virtio_pci', 'virtio_blk', 'virtio_net', 'virtio_balloon')
+"""Drivers that the guest needs and the kernel does not have built in."""
+
+_SOURCES = pathlib.Path(__file__).parent / 'guest_init'
+_COMPILE = ('gcc', '-static', '-O2', '-Wall', '-pthread', '-s', '-o')
+_FORMAT = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Image:
+    """What QEMU boots a guest from.
+
+    :ivar directory: in which both files are.
+    """
+
+    directory: pathlib.Path
+
+    @property
+    def kernel(self) -> pathlib.Path:
+        """The kernel."""
+        return self.directory / 'vmlinuz'
+
+    @property
+    def initrd(self) -> pathlib.Path:
+        """The initial RAM disk."""
+        return self.directory / 'initrd.gz'
+
+    @property
+    def complete(self) -> bool:
+        """Whether both files are there."""
+        return self.kernel.is_file() and self.initrd.is_file()
+
+
+def default_cache() -> pathlib.Path:
+    """Give the directory in which images are kept between runs."""
+    base = os.environ.get('XDG_CACHE_HOME') or '/var/cache'
+    return pathlib.Path(base) / 'nova-fairness-lab'
+
+
+def ensure(cache: pathlib.Path) -> Image:
+    """Give the image, and build it if there is none of these inputs.
+
+    :param cache: directory that is kept between runs.
+    :raises LabEnvironmentError: if something needed is not installed or
+        the kernel's package cannot be had.
+    """
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with (cache / 'lock').open('w') as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return _ensure_locked(cache)
+    except OSError as error:
+        raise exception.LabEnvironmentError(
+            f'{cache} cannot hold the image of the guests: {error}'
+        ) from None
+
+
+def _ensure_locked(cache: pathlib.Path) -> Image:
+    known = cache / 'kernel-package'
+    package = known.read_text() if known.is_file() else kernel_package()
+    image = Image(cache / f'image-{_key(package)}')
+    if image.complete:
+        return image
+    package = kernel_package()
+    image = Image(cache / f'image-{_key(package)}')
+    with tempfile.TemporaryDirectory(dir=cache, prefix='new-') as work:
+        new = pathlib.Path(work)
+        _build(package, new)
+        shutil.rmtree(image.directory, ignore_errors=True)
+        (new / 'image').rename(image.directory)
+    known.write_text(package)
+    return image
+
+
+def kernel_package() -> str:
+    """Give the name of the present kernel package for clouds.
+
+    :raises LabEnvironmentError: if the package archive is not known here.
+    """
+    text = processes.run(['apt-cache', 'depends', KERNEL_PACKAGE])
+    found = re.search(r'Depends: (linux-image-\S+)', text)
+    if not found:
+        raise exception.LabEnvironmentError(
+            f'apt knows no package {KERNEL_PACKAGE}, from which the guests '
+            'take their kernel; run apt-get update on a Debian amd64 machine'
+        )
+    return found[1]
+
+
+def _key(package: str) -> str:
+    digest = hashlib.sha256(f'{_FORMAT} {package} {MODULES}'.encode())
+    for source in sorted(_SOURCES.glob('*.[ch]')):
+        digest.update(source.name.encode() + source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _build(package: str, work: pathlib.Path) -> None:
+    image = Image(work / 'image')
+    image.directory.mkdir()
+    tree = work / 'tree'
+    _unpack(package, work, tree)
+    kernels = list(tree.glob('boot/vmlinuz-*'))
+    if not kernels:
+        raise exception.LabEnvironmentError(f'{package} holds no kernel')
+    shutil.move(kernels[0], image.kernel)
+    program = work / 'init'
+    sources = sorted(map(str, _SOURCES.glob('*.c')))
+    processes.run([*_COMPILE, str(program), *sources])
+    modules = {path.stem: path for path in tree.rglob('*.ko')}
+    entries = [archive.Entry('init', program.read_bytes(), executable=True)]
+    entries += _module_entries(modules)
+    with gzip.open(image.initrd, 'wb', compresslevel=1) as stream:
+        stream.write(archive.cpio(entries))
+
+
+def _unpack(package: str, work: pathlib.Path, tree: pathlib.Path) -> None:
+    tree.mkdir()
+    try:
+        processes.run(['apt-get', '-qq', 'download', package], cwd=work)
+    except exception.LabError as error:
+        raise exception.LabEnvironmentError(
+            f'the kernel of the guests cannot be had: {error}'
+        ) from None
+    for deb in work.glob('*.deb'):
+        processes.run(['dpkg-deb', '--extract', str(deb), str(tree)])
+
+
+def _module_entries(
+    modules: dict[str, pathlib.Path],
+) -> list[archive.Entry]:
+    order: list[str] = []
+    for name in MODULES:
+        _add_with_needs(name, modules, order)
+    text = ''.join(f'{name}.ko\n' for name in order)
+    return [
+        archive.Entry('modules/order', text.encode()),
+        *(
+            archive.Entry(f'modules/{name}.ko', modules[name].read_bytes())
+            for name in order
+        ),
+    ]
+
+
+def _add_with_needs(
+    name: str, modules: dict[str, pathlib.Path], order: list[str]
+) -> None:
+    if name in order or name not in modules:
+        return
+    found = re.search(rb'\0depends=([^\0]*)\0', modules[name].read_bytes())
+    needs = found[1].decode() if found else ''
+    for need in filter(None, needs.split(',')):
+        _add_with_needs(need, modules, order)
+    order.append(name)

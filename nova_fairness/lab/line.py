@@ -1,0 +1,155 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The line to a guest: commands go in, answers and reports come out."""
+
+from collections.abc import Mapping
+import contextlib
+import pathlib
+import socket
+import threading
+import time
+
+from nova_fairness import exception
+
+READY = 'ready'
+WORK = 'work'
+
+
+class GuestLine:
+    """The connection to the second serial port of a guest.
+
+    A thread reads what the guest says, so that it never has to wait.
+
+    :param name: of the guest, for messages.
+    :param path: of the socket.
+    :raises LabError: if nobody listens there.
+    """
+
+    def __init__(self, name: str, path: pathlib.Path) -> None:
+        self._name = name
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._socket.connect(str(path))
+        except OSError as error:
+            self._socket.close()
+            raise exception.LabError(
+                f'guest {name} has no serial port: {error}'
+            ) from None
+        self._news = threading.Condition()
+        self._answers: list[str] = []
+        self._report: Mapping[str, int] = {}
+        self._ready = False
+        self._ended = False
+        self._sending = threading.Lock()
+        self._reader = threading.Thread(
+            target=self._read, name=f'line-{name}', daemon=True
+        )
+        self._reader.start()
+
+    @property
+    def report(self) -> Mapping[str, int]:
+        """The newest report: counters by name, empty before the first."""
+        with self._news:
+            return self._report
+
+    def await_ready(self, patience_s: float) -> bool:
+        """Wait until the guest takes commands.
+
+        :returns: whether it did, within ``patience_s`` seconds.
+        """
+        with self._news:
+            self._news.wait_for(lambda: self._ready or self._ended, patience_s)
+            return self._ready
+
+    def tell(self, command: str) -> None:
+        """Send a command and wait for no answer.
+
+        :raises LabError: if the guest takes none.
+        """
+        try:
+            self._socket.sendall(command.encode() + b'\n')
+        except OSError as error:
+            raise exception.LabError(
+                f'guest {self._name} takes no commands: {error}'
+            ) from None
+
+    def ask(self, command: str, patience_s: float) -> list[str]:
+        """Send a command and wait until it is done.
+
+        :param patience_s: seconds that it may take.
+        :returns: the words that follow the command's name in the answer.
+        :raises LabError: if the guest refuses, ends or takes too long.
+        """
+        verb = command.split()[0]
+        with self._sending:
+            with self._news:
+                self._answers.clear()
+            self.tell(command)
+            answer = self._await_answer(verb, command, patience_s)
+        return answer.split()[2:]
+
+    def close(self) -> None:
+        """Hang up."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._reader.join(5.0)
+        self._socket.close()
+
+    def _await_answer(self, verb: str, command: str, patience_s: float) -> str:
+        deadline = time.monotonic() + patience_s
+        with self._news:
+            while True:
+                for answer in self._answers:
+                    if answer.split()[:2] == ['done', verb]:
+                        return answer
+                    if answer.split()[:2] == ['error', verb]:
+                        raise exception.LabError(
+                            f'guest {self._name} does not know {command!r}'
+                        )
+                left = deadline - time.monotonic()
+                if self._ended or left <= 0:
+                    how = 'ended' if self._ended else 'did not answer'
+                    raise exception.LabError(
+                        f'guest {self._name} {how}: {command!r}'
+                    )
+                self._news.wait(left)
+
+    def _read(self) -> None:
+        with self._socket.makefile('r', errors='replace') as lines:
+            try:
+                for line in lines:
+                    self._take(line.strip())
+            except OSError:
+                pass
+        with self._news:
+            self._ended = True
+            self._news.notify_all()
+
+    def _take(self, line: str) -> None:
+        words = line.split()
+        with self._news:
+            if words == [READY]:
+                self._ready = True
+            elif words and words[0] == WORK:
+                self._report = _counters(words) or self._report
+            elif words:
+                self._answers.append(line)
+            self._news.notify_all()
+
+
+def _counters(words: list[str]) -> Mapping[str, int]:
+    try:
+        pairs = zip(words[::2], words[1::2], strict=True)
+        return {name: int(value) for name, value in pairs}
+    except ValueError:
+        return {}

@@ -1,0 +1,71 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the kernel says about a VM, read without the agent's code.
+
+The laboratory judges the agent, so it reads CPU time and shares itself.
+"""
+
+import pathlib
+
+from nova_fairness.model import cgroup
+
+_SHARES = {'cpu': 'cpu.shares', cgroup.UNIFIED: 'cpu.weight'}
+
+
+def cpu_seconds(pid: int | None) -> float | None:
+    """Give the CPU time that a VM's control group has used.
+
+    :param pid: the VM's QEMU process.
+    :returns: seconds; ``None`` if the VM is gone.
+    """
+    try:
+        unified = _directory(pid, cgroup.UNIFIED)
+        if unified is not None:
+            lines = (unified / 'cpu.stat').read_text().splitlines()
+            values = dict(line.split() for line in lines)
+            return int(values['usage_usec']) / 1e6
+        accounting = _directory(pid, 'cpuacct')
+        if accounting is not None:
+            return int((accounting / 'cpuacct.usage').read_text()) / 1e9
+    except OSError:
+        return None
+    return None
+
+
+def cpu_shares(pid: int | None) -> int | None:
+    """Give the CPU shares (v1) or the CPU weight (v2) of a VM.
+
+    :param pid: the VM's QEMU process.
+    :returns: kernel units; ``None`` if the VM is gone.
+    """
+    for controller, name in _SHARES.items():
+        directory = _directory(pid, controller)
+        if directory is not None and (directory / name).is_file():
+            try:
+                return int((directory / name).read_text())
+            except OSError:
+                return None
+    return None
+
+
+def _directory(pid: int | None, controller: str) -> pathlib.Path | None:
+    try:
+        text = pathlib.Path(f'/proc/{pid}/cgroup').read_text()
+        mountinfo = pathlib.Path('/proc/self/mountinfo').read_text()
+        process_group = cgroup.groups_of_process(text)[controller]
+        group = cgroup.group_of_vm(process_group)
+        mount = cgroup.mounts(mountinfo)[controller]
+        directory = cgroup.directory(mount, group)
+    except (OSError, KeyError, ValueError):
+        return None
+    return pathlib.Path(directory) if cgroup.is_private(group) else None
