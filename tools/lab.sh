@@ -26,7 +26,7 @@ Usage: tools/lab.sh [SCENARIO] [OPTION...]
 Installs what it needs (apt, pip into .venv), runs the scenario (default:
 one-node-cpu) without and with the agent, and compares the two runs. Options
 such as --metric, --policy, --interval and --duration go to both runs; see
-nova-fairness-lab run --help. Needs root.
+nova-fairness-lab run --help. SCENARIO may be a YAML file. Needs root.
 
 Results: results/SCENARIO/{without,with}/ and the comparison in
 results/SCENARIO/. nova-fairness-lab list names the scenarios.
@@ -62,7 +62,7 @@ main() {
     trap 'die interrupted' INT TERM
     cd "$TOP"
     environment compile lab
-    results=results/$scenario
+    results=results/$(basename "${scenario%.yaml}")
     printf '\n== %s without the agent\n' "$scenario"
     run_scenario "$scenario" "$results/without" --no-agents "$@"
     printf '\n== %s with the agent\n' "$scenario"
