@@ -31,6 +31,7 @@ from nova_fairness.agent import state
 from nova_fairness.apply import applier as applier_module
 from nova_fairness.apply import cpu
 from nova_fairness.apply import found as found_module
+from nova_fairness.apply import privileged
 from nova_fairness.collect import counters
 from nova_fairness.collect import inventory
 from nova_fairness.collect import node as node_collect
@@ -58,6 +59,13 @@ class Parts:
     memory: state.PolicyMemory
     found: found_module.FoundValues
     control: cpu.CpuShares
+
+    def warm_up(self) -> None:
+        """Start the privileged helper, so that no round has to."""
+        try:
+            privileged.write_controls([])
+        except exception.ApplyError as error:
+            LOG.error('%s', error)
 
 
 def node_resources(conf: cfg.ConfigOpts) -> node_model.NodeResources:

@@ -65,6 +65,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
     def start(self) -> None:
         """Start the rooms and the rounds."""
         self._take_signals()
+        self._parts.warm_up()
         self._parts.rooms.inventory.start()
         if self._endpoint is not None:
             self._endpoint.start()
