@@ -41,6 +41,18 @@ def start_ticks(stat: bytes) -> int:
     return int(_after_name(stat)[_START_TICKS - 3])
 
 
+def has_ended(stat: bytes) -> bool:
+    """Tell from ``/proc/PID/stat`` whether a process is only a memory.
+
+    One that has ended stays in the process file system until its parent
+    asks for its fate.
+
+    :raises ValueError: if it is no such text.
+    :raises IndexError: if it is cut.
+    """
+    return _after_name(stat)[0] in {b'Z', b'X', b'x'}
+
+
 def cpu_ticks(stat: bytes) -> int:
     """Give the CPU time of a process from ``/proc/PID/stat``.
 

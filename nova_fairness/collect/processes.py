@@ -21,10 +21,12 @@ from nova_fairness.collect import kernel_text
 def start_ticks(proc: pathlib.Path, pid: int) -> int | None:
     """Give the start time of a process, clock ticks since boot.
 
-    :returns: ``None`` if there is no such process.
+    :returns: ``None`` if there is no such process or it has ended.
     """
     try:
         stat = (proc / str(pid) / 'stat').read_bytes()
+        if kernel_text.has_ended(stat):
+            return None
         return kernel_text.start_ticks(stat)
     except (OSError, ValueError, IndexError):
         return None

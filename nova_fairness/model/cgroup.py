@@ -26,6 +26,7 @@ UNIFIED = ''
 
 # libvirt puts the threads of a VM into children of the VM's own group;
 # under systemd there is a "libvirt" level between the scope and these.
+_OF_LIBVIRT = re.compile(r'(^|-)(qemu|lxc)(-|\\x2d)\d+(-|\\x2d)')
 _INNER = re.compile(r'(/libvirt)?/(emulator|vcpu\d+|iothread\d+)$')
 
 
@@ -69,14 +70,19 @@ def group_of_vm(process_group: str) -> str:
 
 
 def is_private(vm_group: str) -> bool:
-    """Tell whether a group can belong to one VM alone.
+    r"""Tell whether a group can belong to one VM alone.
 
     Where libvirt does not manage a controller, its VMs sit in the root or in
     the group of the daemon, and a value read or written there is not theirs.
-    libvirt names a VM's group after its driver.
+    libvirt names a VM's group after its driver, the domain's number and its
+    name, also where systemd makes it.
+
+    >>> is_private(r'/machine.slice/machine-qemu\x2d1\x2da.scope')
+    True
+    >>> is_private('/user.slice/session-3.scope')
+    False
     """
-    leaf = vm_group.rsplit('/', 1)[-1]
-    return 'qemu' in leaf or 'lxc' in leaf or leaf.endswith('.scope')
+    return _OF_LIBVIRT.search(vm_group.rsplit('/', 1)[-1]) is not None
 
 
 def mounts(mountinfo: str) -> Mapping[str, Mount]:

@@ -77,6 +77,13 @@ class FakeKernel:
         self.write(own / 'cgroup', f'0::{group or "/"}\n')
         return own
 
+    def end_process(self, pid):
+        """Leave what the kernel leaves until the parent has noticed."""
+        stat = self.proc / str(pid) / 'stat'
+        stat.write_text(stat.read_text().replace(') S ', ') Z '))
+        (stat.parent / 'statm').write_text('0 0 0 0 0 0 0\n')
+        (stat.parent / 'cmdline').write_text('')
+
     def add_vm(self, number, start=1000, **fields):
         pid = 1000 + number
         group = f'/machine/qemu-{number}-vm'

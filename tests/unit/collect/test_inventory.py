@@ -125,6 +125,7 @@ def test_a_restart_is_another_incarnation(driver, kernel, follow):
     domain = begin(driver, kernel, 'a', ONE, 11)
     found = follow()
     assert found.wait_ready(30)
+    kernel.end_process(11)
     domain.destroy()
     begin(driver, kernel, 'a', ONE, 12, start=2000)
     assert eventually(

@@ -38,6 +38,14 @@ def test_a_program_name_with_brackets_hides_no_field():
     assert kernel_text.start_ticks(STAT) == 987654
 
 
+@pytest.mark.parametrize(
+    ('state', 'ended'), [(b'S', False), (b'T', False), (b'Z', True)]
+)
+def test_a_process_that_was_not_reaped_has_ended(state, ended):
+    text = STAT.replace(b') S ', b') ' + state + b' ')
+    assert kernel_text.has_ended(text) is ended
+
+
 def test_cpu_ticks_are_user_and_system():
     assert kernel_text.cpu_ticks(STAT) == 375
 

@@ -1,0 +1,131 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Where the kernel keeps a process's control groups."""
+
+import pathlib
+
+import pytest
+
+from nova_fairness.model import cgroup
+
+HYBRID_PROCESS = """\
+9:name=systemd:/
+4:memory:/machine/qemu-2-a.libvirt-qemu
+3:cpuset:/machine/qemu-2-a.libvirt-qemu/emulator
+1:cpu,cpuacct:/machine/qemu-2-a.libvirt-qemu/emulator
+0::/machine/qemu-2-a.libvirt-qemu/emulator
+"""
+HYBRID_MOUNTS = """\
+31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
+32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu,cpuacct
+33 31 0:30 / /sys/fs/cgroup/memory rw shared:7 - cgroup cgroup rw,memory
+41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+"""
+
+
+def test_a_process_has_a_group_per_controller():
+    groups = cgroup.groups_of_process(HYBRID_PROCESS)
+    assert groups['memory'] == '/machine/qemu-2-a.libvirt-qemu'
+    assert groups['cpu'] == groups['cpuacct']
+    assert groups[cgroup.UNIFIED] == groups['cpu']
+    assert groups['name=systemd'] == '/'
+
+
+def test_a_group_with_a_colon_in_its_name_is_kept_whole():
+    groups = cgroup.groups_of_process('0::/machine/qemu-2-a:b.libvirt-qemu')
+    assert groups[cgroup.UNIFIED] == '/machine/qemu-2-a:b.libvirt-qemu'
+
+
+@pytest.mark.parametrize(
+    ('process', 'vm'),
+    [
+        (
+            '/machine/qemu-2-a.libvirt-qemu/emulator',
+            '/machine/qemu-2-a.libvirt-qemu',
+        ),
+        (
+            '/machine/qemu-2-a.libvirt-qemu/vcpu11',
+            '/machine/qemu-2-a.libvirt-qemu',
+        ),
+        ('/machine/qemu-2-a.libvirt-qemu', '/machine/qemu-2-a.libvirt-qemu'),
+        (
+            '/machine.slice/machine-qemu\\x2d1\\x2da.scope/libvirt/emulator',
+            '/machine.slice/machine-qemu\\x2d1\\x2da.scope',
+        ),
+        ('/emulator', '/'),
+        ('/', '/'),
+    ],
+)
+def test_the_group_of_a_vm_is_above_those_of_its_threads(process, vm):
+    assert cgroup.group_of_vm(process) == vm
+
+
+@pytest.mark.parametrize(
+    ('group', 'private'),
+    [
+        ('/machine/qemu-2-a.libvirt-qemu', True),
+        ('/node/machine/qemu-12-instance-0000002a.libvirt-qemu', True),
+        ('/machine.slice/machine-qemu\\x2d1\\x2da.scope', True),
+        ('/machine/lxc-7-box.libvirt-lxc', True),
+        ('/', False),
+        ('/machine', False),
+        ('/machine.slice', False),
+        ('/system.slice/libvirtd.service', False),
+        ('/user.slice/user-0.slice/session-3.scope', False),
+        ('/qemu-hosts', False),
+    ],
+)
+def test_only_a_group_that_libvirt_made_is_private(group, private):
+    assert cgroup.is_private(group) is private
+
+
+def test_mounts_are_found_by_controller():
+    mounts = cgroup.mounts(HYBRID_MOUNTS)
+    assert mounts['cpuacct'] == mounts['cpu']
+    assert str(mounts['memory'].path) == '/sys/fs/cgroup/memory'
+    assert str(mounts[cgroup.UNIFIED].path) == '/sys/fs/cgroup/unified'
+
+
+def test_the_last_mount_of_a_hierarchy_covers_the_others():
+    again = '50 31 0:38 / /elsewhere rw,relatime - cgroup2 cgroup2 rw\n'
+    mounts = cgroup.mounts(HYBRID_MOUNTS + again)
+    assert str(mounts[cgroup.UNIFIED].path) == '/elsewhere'
+
+
+@pytest.mark.parametrize('text', ['', 'nonsense\n', '1 2 - \n'])
+def test_a_line_that_is_no_mount_is_passed_over(text):
+    assert cgroup.mounts(text) == {}
+
+
+@pytest.mark.parametrize(
+    ('root', 'group', 'expected'),
+    [
+        ('/', '/a/b', '/m/a/b'),
+        ('/', '/', '/m'),
+        ('/node', '/node/a', '/m/a'),
+        ('/node', '/node', '/m'),
+    ],
+)
+def test_a_group_has_a_directory_below_the_mount(root, group, expected):
+    mount = cgroup.Mount(pathlib.PurePosixPath('/m'), root)
+    assert str(cgroup.directory(mount, group)) == expected
+
+
+@pytest.mark.parametrize(
+    ('root', 'group'),
+    [('/node', '/nodes/a'), ('/node', '/'), ('/', '/../outside')],
+)
+def test_a_group_outside_the_mount_has_no_directory(root, group):
+    mount = cgroup.Mount(pathlib.PurePosixPath('/m'), root)
+    with pytest.raises(ValueError, match='/m shows'):
+        cgroup.directory(mount, group)
