@@ -66,14 +66,12 @@ def read_node_resources(
     proc_root, sys_root = pathlib.Path(proc), pathlib.Path(sys)
     allowed = cpus or _cpus(proc_root)
     factor = speed_factor or _speed_factor(proc_root)
-    disks = bandwidth.of_disks(sys_root)
+    read, written = _disk_bandwidth(
+        sys_root, disk_read_bandwidth, disk_write_bandwidth
+    )
     network = network_bandwidth or bandwidth.of_network(
         proc_root, sys_root, network_interface
     )
-    read = disk_read_bandwidth or disks.read
-    written = disk_write_bandwidth or disks.write
-    if not (disk_read_bandwidth and disk_write_bandwidth):
-        LOG.info('disk bandwidth assumed: %s', disks.reason)
     capacity = resources.RESOURCES.vector(
         cpu_time=len(allowed) * factor,
         disk_read=read,
@@ -82,14 +80,24 @@ def read_node_resources(
         net_sent=network,
         memory=_memory_bytes(proc_root, reserved_memory_bytes),
     )
-    found = node.NodeResources(host, allowed, factor, capacity)
-    LOG.info('resources of %s: CPUs %s, %s', host, allowed, _said(found))
-    return found
+    return _said(node.NodeResources(host, allowed, factor, capacity))
 
 
-def _said(found: node.NodeResources) -> str:
+def _disk_bandwidth(
+    sys: pathlib.Path, read: float | None, written: float | None
+) -> tuple[float, float]:
+    if read and written:
+        return read, written
+    assumed = bandwidth.of_disks(sys)
+    LOG.info('disk bandwidth assumed: %s', assumed.reason)
+    return read or assumed.read, written or assumed.write
+
+
+def _said(found: node.NodeResources) -> node.NodeResources:
     pairs = zip(resources.RESOURCES.names, found.capacity, strict=True)
-    return ', '.join(f'{name} {amount:.6g}' for name, amount in pairs)
+    amounts = ', '.join(f'{name} {amount:.6g}' for name, amount in pairs)
+    LOG.info('resources of %s: CPUs %s, %s', found.host, found.cpus, amounts)
+    return found
 
 
 def _cpus(proc: pathlib.Path) -> tuple[int, ...]:

@@ -112,6 +112,11 @@ class Roster:
         except exception.CollectError as error:
             self._complain(domain.uuid, str(error))
             return
+        except Exception as error:
+            # One odd domain must not hide those that come after it.
+            LOG.debug('domain %s', domain.uuid, exc_info=True)
+            self._complain(domain.uuid, f'unexpected error: {error!r}')
+            return
         self._complaints.pop(domain.uuid, None)
         self._known[domain.uuid] = vm
 

@@ -316,15 +316,31 @@ def test_xml_is_read_once_per_incarnation_and_when_a_device_changed(
     assert eventually(lambda: readings == [0, 1])
 
 
-def test_an_error_nobody_expected_does_not_end_the_inventory(
-    fake_libvirt, kernel, follow
+def test_an_error_nobody_expected_costs_the_others_nothing(
+    fake_libvirt, kernel, follow, caplog
 ):
     def explode():
         raise RuntimeError('boom')
 
     kernel.add_process(11, uuid=ONE)
-    fake_libvirt.domains = (active('a', ONE, explode),)
+    kernel.add_process(22, uuid=TWO)
+    fake_libvirt.domains = (active('a', ONE, explode), active('b', TWO))
+    with caplog.at_level(logging.WARNING):
+        found = follow(interval_s=0.01)
+        assert found.wait_ready(30)
+        assert eventually(lambda: 'boom' in caplog.text)
+    assert names(found) == ['b']
+    fake_libvirt.domains = (active('a', ONE), active('b', TWO))
+    assert eventually(lambda: names(found) == ['a', 'b'])
+
+
+def test_the_inventory_outlives_an_error_nobody_expected(
+    fake_libvirt, kernel, follow
+):
+    kernel.add_process(11, uuid=ONE)
+    fake_libvirt.domains = (None,)
     found = follow()
-    assert eventually(lambda: 'boom' in found.problem)
+    assert eventually(lambda: 'unexpected error' in found.problem)
     fake_libvirt.domains = (active('a', ONE),)
     assert eventually(lambda: names(found) == ['a'])
+    assert found.problem == ''
