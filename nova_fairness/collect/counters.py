@@ -20,10 +20,12 @@ rounds, which makes reading about six times cheaper.
 from collections.abc import Callable
 from collections.abc import Mapping
 import math
+import os
 import pathlib
 import time
 
 import numpy as np
+import numpy.typing as npt
 
 from nova_fairness.collect import files
 from nova_fairness.collect import kernel_text
@@ -40,6 +42,8 @@ _WRITTEN = resources.RESOURCES.index('disk_written')
 _RECEIVED = resources.RESOURCES.index('net_received')
 _SENT = resources.RESOURCES.index('net_sent')
 _MEMORY = resources.RESOURCES.index('memory')
+
+_TICKS_PER_S = os.sysconf('SC_CLK_TCK')
 
 MOST_DESCRIPTORS = 8192
 
@@ -98,7 +102,9 @@ class CounterReader:
                 totals[row], stall[row] = self._read_row(key, vm, interfaces)
             except OSError:
                 self._give_up(key)
-        return sample.Sample(began, incarnations, totals, stall, read_at)
+        return sample.Sample(
+            began, incarnations, totals, stall, read_at, self._busy()
+        )
 
     def close(self) -> None:
         """Give all descriptors back."""
@@ -108,6 +114,16 @@ class CounterReader:
     def descriptors(self) -> int:
         """How many descriptors are open now."""
         return self._descriptors.used
+
+    def _busy(self) -> npt.NDArray[np.float64]:
+        """Give the busy seconds of each CPU, nothing if they are not told."""
+        try:
+            ticks = kernel_text.busy_ticks((self._proc / 'stat').read_bytes())
+        except (OSError, ValueError, IndexError):
+            return np.zeros(0)
+        busy = np.full(max(ticks, default=-1) + 1, np.nan)
+        busy[list(ticks)] = list(ticks.values())
+        return busy / _TICKS_PER_S
 
     def _read_row(
         self,

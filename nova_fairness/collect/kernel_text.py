@@ -53,6 +53,30 @@ def has_ended(stat: bytes) -> bool:
     return _after_name(stat)[0] in {b'Z', b'X', b'x'}
 
 
+def busy_ticks(stat: bytes) -> dict[int, int]:
+    """Give what each CPU did from ``/proc/stat``.
+
+    Idle is what the kernel calls idle and iowait; what a hypervisor below
+    took away (steal) is not to be had and counts as busy. Guest time is part
+    of user time.
+
+    :returns: clock ticks since boot by number of the CPU.
+    :raises ValueError: if it is no such text.
+    :raises IndexError: if it is cut.
+    """
+    busy: dict[int, int] = {}
+    for line in stat.splitlines():
+        if not line.startswith(b'cpu'):
+            break
+        name, *numbers = line.split()
+        if name != b'cpu':
+            user, nice, system, _, _, irq, softirq, steal = map(
+                int, numbers[:8]
+            )
+            busy[int(name[3:])] = user + nice + system + irq + softirq + steal
+    return busy
+
+
 def cpu_ticks(stat: bytes) -> int:
     """Give the CPU time of a process from ``/proc/PID/stat``.
 

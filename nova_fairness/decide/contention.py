@@ -34,9 +34,9 @@ with a third of a saturated CPU 67 %, one that leaves 5 % to another 5 %.
 BUSY_WITH_STALL = 0.85
 """Part of the node's CPU time from which stalls mean contention.
 
-Below that the VMs wait for something else than each other: the host's own
-work or a few CPUs to which they are pinned. The rest of a saturated node is
-what the host itself uses.
+Below that the VMs wait for something else than each other: a quota, or a
+few CPUs to which they are pinned. What the host itself does counts, because
+VMs that compete with it for the rest compete with each other.
 """
 
 BUSY_WITHOUT_STALL = 0.9
@@ -105,9 +105,17 @@ def _cpu_contended(
     wanting: resources.Mask,
     node: node_model.NodeResources,
 ) -> bool:
-    place = resources.RESOURCES.index('cpu_time')
-    used = float(usage.amounts[:, place].sum())
-    supply = float(node.supply(usage.interval_s)[place])
     told = bool((wanting & np.isfinite(usage.cpu_stall)).any())
     busy = BUSY_WITH_STALL if told else BUSY_WITHOUT_STALL
-    return bool(wanting.any()) and used >= busy * supply
+    return bool(wanting.any()) and _busy(usage, node) >= busy
+
+
+def _busy(usage: usage_model.Usage, node: node_model.NodeResources) -> float:
+    """Give the part of the node's CPU time that was used."""
+    cpus = [number for number in node.cpus if number < len(usage.cpu_busy)]
+    told = len(cpus) == len(node.cpus)
+    if told and np.isfinite(usage.cpu_busy[cpus]).all():
+        return float(usage.cpu_busy[cpus].mean())
+    place = resources.RESOURCES.index('cpu_time')
+    supply = float(node.supply(usage.interval_s)[place])
+    return float(usage.amounts[:, place].sum()) / supply

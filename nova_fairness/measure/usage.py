@@ -80,7 +80,17 @@ def between(
         amounts=amounts,
         known=known,
         cpu_stall=_stall(before, after, rows, elapsed_s),
+        cpu_busy=_busy(before, after, interval_s),
     )
+
+
+def _busy(
+    before: sample.Sample, after: sample.Sample, interval_s: float
+) -> usage_model.Scalars:
+    """Give the busy part of each CPU; CPUs come and go with hotplug."""
+    known = min(len(before.cpu_busy_s), len(after.cpu_busy_s))
+    busy_s = after.cpu_busy_s[:known] - before.cpu_busy_s[:known]
+    return np.asarray(np.clip(busy_s / interval_s, 0.0, 1.0))
 
 
 def _check(

@@ -34,6 +34,9 @@ class Sample:
         wanted a CPU and had none; NaN where the kernel does not tell.
     :ivar read_at_s: (n,) monotonic seconds, the
         moment at which each VM was read.
+    :ivar cpu_busy_s: cumulative seconds in which a CPU did anything, by
+        number of the CPU; NaN for numbers that no CPU has, empty where the
+        kernel does not tell.
     """
 
     time_s: float
@@ -41,6 +44,9 @@ class Sample:
     totals: resources.Vector
     cpu_stall_s: npt.NDArray[np.float64]
     read_at_s: npt.NDArray[np.float64]
+    cpu_busy_s: npt.NDArray[np.float64] = dataclasses.field(
+        default_factory=lambda: np.zeros(0)
+    )
 
     def __len__(self) -> int:
         return len(self.incarnations)

@@ -35,6 +35,9 @@ class Usage:
         rows that were not hold zeros (or the decayed past).
     :ivar cpu_stall: (n,) part of the interval, 0..1, in which the VM waited
         for a CPU; NaN where the kernel does not tell.
+    :ivar cpu_busy: part of the interval, 0..1, in which a CPU did anything,
+        for VMs or for the host, by number of the CPU; NaN for numbers that
+        no CPU has, empty where the kernel does not tell.
     """
 
     interval_s: float
@@ -42,6 +45,7 @@ class Usage:
     amounts: resources.Vector
     known: resources.Mask
     cpu_stall: Scalars
+    cpu_busy: Scalars = dataclasses.field(default_factory=lambda: np.zeros(0))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

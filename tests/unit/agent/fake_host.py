@@ -134,6 +134,7 @@ class FakeCpu:
                 [self._stalled.get(item.key, 0.0) for item in vms]
             ),
             read_at_s=np.full(len(vms), self.clock_s),
+            cpu_busy_s=np.array([sum(self._used.values())]),
         )
 
     def close(self):

@@ -50,6 +50,16 @@ def test_cpu_ticks_are_user_and_system():
     assert kernel_text.cpu_ticks(STAT) == 375
 
 
+def test_busy_is_all_but_idle_and_waiting_for_disks_per_cpu():
+    text = (
+        b'cpu  9 9 9 9 9 9 9 9 9 9\n'
+        b'cpu0 1 2 3 1000 500 4 5 6 70 80\n'
+        b'cpu3 10 0 0 9 9 0 0 0 0 0\n'
+        b'intr 1 2 3\n'
+    )
+    assert kernel_text.busy_ticks(text) == {0: 21, 3: 10}
+
+
 def test_resident_pages_are_the_second_field():
     assert kernel_text.resident_pages(b'1000 250 30 1 0 500 0\n') == 250
 
@@ -141,6 +151,7 @@ def test_bogomips_are_averaged(text, expected):
         (kernel_text.start_ticks, b''),
         (kernel_text.cpu_ticks, b'1 (x) S 1'),
         (kernel_text.resident_pages, b''),
+        (kernel_text.busy_ticks, b'cpu0 1 2 3\n'),
         (kernel_text.storage_bytes, b'rchar: 1\n'),
         (kernel_text.usage_seconds, b'nr_periods 0\n'),
         (kernel_text.stall_seconds, b''),

@@ -21,7 +21,16 @@ from tests.unit.decide import plant
 UNTOLD = float('nan')
 
 
-def judged(used, stall, *, cpus=1, vcpus=1, paused=frozenset(), known=True):
+def judged(
+    used,
+    stall,
+    *,
+    cpus=1,
+    vcpus=1,
+    paused=frozenset(),
+    known=True,
+    busy=(),
+):
     """Give (contended, wanting) for parts of a CPU used, and stalls."""
     count = len(used)
     amounts = np.zeros((count, len(resources.RESOURCES)))
@@ -33,6 +42,7 @@ def judged(used, stall, *, cpus=1, vcpus=1, paused=frozenset(), known=True):
             amounts,
             np.full(count, known),
             np.array(stall, dtype=float),
+            np.array(busy, dtype=float),
         ),
         np.zeros(count),
         np.arange(count),
@@ -95,6 +105,27 @@ def test_who_waits_for_the_cpu(used, stall, contended, wanting):
     assert found[0] is contended
     if wanting is not None:
         assert found[1] == wanting
+
+
+@pytest.mark.parametrize(
+    ('busy', 'contended'),
+    [((1.0,), True), ((0.5,), False), ((float('nan'),), False), ((), False)],
+    ids=[
+        'VMs that compete with the host compete with each other',
+        'a quota makes a VM wait on an idle node',
+        'a CPU that is not told counts by what the VMs used',
+        'as does a kernel that tells of no CPU',
+    ],
+)
+def test_what_the_host_does_counts_as_busy(busy, contended):
+    told, wanting = judged([0.3, 0.3], [0.6, 0.6], busy=busy)
+    assert told is contended
+    assert wanting == [True, True]
+
+
+def test_only_the_cpus_of_the_node_count():
+    told, _ = judged([0.3, 0.3], [0.6, 0.6], busy=(0.99, 0.0, 0.0))
+    assert told
 
 
 def test_a_paused_vm_wants_nothing():

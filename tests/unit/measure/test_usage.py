@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
 import itertools
 
 import hypothesis
@@ -260,3 +261,12 @@ def test_no_history_of_a_counter_gives_negative_or_huge_usage(totals):
     ceiling = max(finite, default=0.0)
     for amount in used('net_received', *totals):
         assert 0 <= amount <= ceiling
+
+
+def test_busy_parts_are_of_the_cpus_known_at_both_ends():
+    before, after = (
+        dataclasses.replace(build.reading(at, []), cpu_busy_s=np.array(busy))
+        for at, busy in ((10.0, [5.0, 7.0]), (20.0, [10.0, 18.0, 3.0]))
+    )
+    told = usage.between(before, after, 1.0, None, 0.5).cpu_busy
+    assert told.tolist() == [0.5, 1.0]
