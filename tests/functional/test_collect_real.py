@@ -172,7 +172,7 @@ def test_a_qemu_that_is_killed_leaves_the_list(connection, found, reader):
     assert eventually(lambda: names(found) == ['b'])
 
 
-def test_a_hotplugged_nic_is_counted(connection, found, reader):
+def test_a_hotplugged_nic_is_known(connection, found):
     domain = connection.createXML(xml('a'), 0)
     assert eventually(lambda: names(found) == ['a'])
     domain.attachDevice(NIC)
