@@ -47,6 +47,9 @@ _VERSIONS = {
 }
 
 
+_NEWEST = max(_VERSIONS)
+
+
 @dataclasses.dataclass(frozen=True)
 class Parts:
     """What an agent runs and must release.
@@ -58,7 +61,7 @@ class Parts:
     rooms: cycle.Rooms
     memory: state.PolicyMemory
     found: found_module.FoundValues
-    control: cpu.CpuShares
+    controls: tuple[cpu.CpuShares, ...]
 
     def warm_up(self) -> None:
         """Start the privileged helper, so that no round has to."""
@@ -114,6 +117,15 @@ def state_directory(conf: cfg.ConfigOpts) -> pathlib.Path:
     return path
 
 
+def cpu_controls() -> tuple[cpu.CpuShares, ...]:
+    """Give the control of CPU time, none where the kernel has none."""
+    try:
+        return (cpu.CpuShares(),)
+    except exception.ControlUnavailable as error:
+        LOG.error('CPU time is measured and not steered: %s', error)
+        return ()
+
+
 def open_record(conf: cfg.ConfigOpts) -> found_module.FoundValues:
     """Open the record of the values that controls were found with.
 
@@ -133,7 +145,8 @@ def build(conf: cfg.ConfigOpts) -> Parts:
     settings = settings_module.from_conf(conf)
     loaded = load_plugins(settings)
     node = node_resources(conf)
-    control = cpu.CpuShares()
+    controls = cpu_controls()
+    version = controls[0].version if controls else _NEWEST
     memory = state.PolicyMemory(state_directory(conf) / 'policies.json')
     found = open_record(conf)
     guard = guard_module.Guard(settings.metric_deadline_s)
@@ -152,12 +165,12 @@ def build(conf: cfg.ConfigOpts) -> Parts:
             time.monotonic,
         ),
         decision=decision.Decision(
-            node, guard, _VERSIONS[control.version], memory.load()
+            node, guard, _VERSIONS[version], memory.load()
         ),
-        applier=applier_module.Applier([control], found),
+        applier=applier_module.Applier(controls, found),
         guard=guard,
         node=node,
     )
     return Parts(
-        cycle.Cycle(rooms, settings, loaded), rooms, memory, found, control
+        cycle.Cycle(rooms, settings, loaded), rooms, memory, found, controls
     )

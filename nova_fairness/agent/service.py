@@ -166,7 +166,8 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         parts.rooms.inventory.stop()
         parts.rooms.counters.close()
         parts.rooms.guard.stop()
-        parts.control.close()
+        for control in parts.controls:
+            control.close()
         parts.found.close()
 
 

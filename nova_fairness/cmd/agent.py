@@ -35,7 +35,6 @@ from nova_fairness import version  # noqa: E402
 from nova_fairness.agent import assembly  # noqa: E402
 from nova_fairness.agent import service as fairness_service  # noqa: E402
 from nova_fairness.apply import applier  # noqa: E402
-from nova_fairness.apply import cpu  # noqa: E402
 from nova_fairness.apply import privileged  # noqa: E402
 from nova_fairness.conf import opts  # noqa: E402
 
@@ -97,7 +96,7 @@ def _restore(conf: cfg.ConfigOpts) -> int:
     :returns: 0 if all could be restored, else 1.
     """
     found = assembly.open_record(conf)
-    outcomes = applier.Applier([cpu.CpuShares()], found).restore()
+    outcomes = applier.Applier(assembly.cpu_controls(), found).restore()
     failed = [item.error for item in outcomes if item.error]
     for error in failed:
         sys.stderr.write(f'{error}\n')
