@@ -1,0 +1,221 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a scenario says: frozen values, no effects."""
+
+from collections.abc import Mapping
+import dataclasses
+import enum
+import math
+from typing import Any
+
+from nova_fairness.lab import domain
+
+MAXIMUM = math.inf
+"""Demand for as much as there is."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """A compute node.
+
+    :ivar name: host name.
+    :ivar cpus: numbers of the machine's CPUs that it has, not empty.
+    :ivar memory_mib: memory that its VMs may use, MiB.
+    :ivar disk_mib_s: rate of its disk, each direction, MiB/s.
+    :ivar network_mbit_s: rate of its network, each direction, Mbit/s.
+    """
+
+    name: str
+    cpus: tuple[int, ...] = (0,)
+    memory_mib: int = 4096
+    disk_mib_s: float = 200.0
+    network_mbit_s: float = 1000.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class User:
+    """Somebody who has VMs.
+
+    :ivar name: of the user, and of the project.
+    :ivar weight: part of the supply that the user is entitled to, relative
+        to the others, > 0.
+    """
+
+    name: str
+    weight: float = 1.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Vm:
+    """A virtual machine.
+
+    :ivar guest: what it is and whose.
+    :ivar node: on which node it runs.
+    :ivar group: name that it shares with its copies.
+    """
+
+    guest: domain.GuestSpec
+    node: str
+    group: str
+
+    @property
+    def name(self) -> str:
+        """Its own name."""
+        return self.guest.name
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """What a VM wants from a moment on; ``None`` leaves a thing as it was.
+
+    :ivar at_s: seconds since the load began.
+    :ivar cpu: CPUs, or :data:`MAXIMUM`.
+    :ivar memory_mib: memory kept in use, MiB.
+    :ivar disk_read_mib_s: MiB/s, or :data:`MAXIMUM`.
+    :ivar disk_write_mib_s: MiB/s, or :data:`MAXIMUM`.
+    :ivar net_send_mbit_s: Mbit/s, or :data:`MAXIMUM`.
+    """
+
+    at_s: float
+    cpu: float | None = None
+    memory_mib: float | None = None
+    disk_read_mib_s: float | None = None
+    disk_write_mib_s: float | None = None
+    net_send_mbit_s: float | None = None
+
+
+class Action(enum.Enum):
+    """What can happen during a run."""
+
+    START = 'start'
+    DESTROY = 'destroy'
+    FREEZE = 'freeze'
+    THAW = 'thaw'
+    KILL_AGENT = 'kill-agent'
+    START_AGENT = 'start-agent'
+
+    @property
+    def concerns_node(self) -> bool:
+        """Whether it happens to a node; else to a VM."""
+        return self in {Action.KILL_AGENT, Action.START_AGENT}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happens.
+
+    :ivar at_s: seconds since the load began.
+    :ivar action: what.
+    :ivar subject: name of the VM or of the node.
+    """
+
+    at_s: float
+    action: Action
+    subject: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    """One experiment.
+
+    :ivar name: its identifier.
+    :ivar description: what it shows, for people.
+    :ivar duration_s: how long the load lasts, seconds.
+    :ivar interval_s: of the agents' rounds, seconds.
+    :ivar settle_s: seconds of rest between boot and load.
+    :ivar metric: of the agents.
+    :ivar policy: of the agents.
+    :ivar max_weight_ratio: of the agents; ``None`` for their default.
+    :ivar pairs: when > 0, the run is cut into so many pairs of windows, the
+        first of each without and the second with agents.
+    :ivar nodes: by name.
+    :ivar users: by name.
+    :ivar vms: by name.
+    :ivar load: steps by name of the VM, in the order of time.
+    :ivar events: in the order of time.
+    :ivar agent: more options of the agents: section, option, value.
+    """
+
+    name: str
+    description: str
+    duration_s: float
+    interval_s: float
+    settle_s: float
+    metric: str
+    policy: str
+    max_weight_ratio: float | None
+    pairs: int
+    nodes: Mapping[str, NodeSpec]
+    users: Mapping[str, User]
+    vms: Mapping[str, Vm]
+    load: Mapping[str, tuple[Step, ...]]
+    events: tuple[Event, ...]
+    agent: Mapping[str, Mapping[str, str]]
+
+    def starts_late(self, vm: str) -> bool:
+        """Whether the first thing that happens to a VM is its start."""
+        first = next((e for e in self.events if e.subject == vm), None)
+        return first is not None and first.action is Action.START
+
+    def stretched(self, duration_s: float) -> 'Scenario':
+        """Give the same scenario over another time.
+
+        :param duration_s: seconds; load and events move in proportion.
+        """
+        factor = duration_s / self.duration_s
+        load = {
+            vm: tuple(
+                dataclasses.replace(step, at_s=step.at_s * factor)
+                for step in steps
+            )
+            for vm, steps in self.load.items()
+        }
+        events = tuple(
+            dataclasses.replace(event, at_s=event.at_s * factor)
+            for event in self.events
+        )
+        return dataclasses.replace(
+            self, duration_s=duration_s, load=load, events=events
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Give what ``meta.json`` keeps of the scenario."""
+        return {
+            'name': self.name,
+            'description': self.description,
+            'nodes': {
+                node.name: {
+                    'cpus': list(node.cpus),
+                    'memory_mib': node.memory_mib,
+                    'disk_mib_s': node.disk_mib_s,
+                    'network_mbit_s': node.network_mbit_s,
+                }
+                for node in self.nodes.values()
+            },
+            'users': {
+                user.name: {'weight': user.weight}
+                for user in self.users.values()
+            },
+            'vms': {vm.name: _vm_json(vm) for vm in self.vms.values()},
+        }
+
+
+def _vm_json(vm: Vm) -> dict[str, Any]:
+    return {
+        'user': vm.guest.user,
+        'node': vm.node,
+        'vcpus': vm.guest.vcpus,
+        'memory_mib': vm.guest.memory_mib,
+        'disks': len(vm.guest.disks),
+        'nics': vm.guest.nics,
+    }

@@ -1,0 +1,149 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The part of a scenario file that says what happens when."""
+
+import functools
+import math
+
+from nova_fairness.lab import scenario
+from nova_fairness.lab import yaml_section
+
+
+def load(
+    value: yaml_section.Value,
+    vms: dict[str, scenario.Vm],
+    duration_s: float,
+) -> dict[str, tuple[scenario.Step, ...]]:
+    """Read what each VM wants over time.
+
+    :raises BadScenario: with file, line and what was expected.
+    """
+    found: dict[str, tuple[scenario.Step, ...]] = {}
+    for name, entry in value.entries().items():
+        members = [vm for vm in vms.values() if name in {vm.name, vm.group}]
+        if not members:
+            known = sorted({vm.group for vm in vms.values()})
+            raise entry.wrong(f'a VM or group out of {", ".join(known)}')
+        for vm in members:
+            if vm.name in found:
+                raise entry.wrong(f'one load of {vm.name}')
+            found[vm.name] = _steps(entry, vm, duration_s)
+    return found
+
+
+def _steps(
+    value: yaml_section.Value, vm: scenario.Vm, duration_s: float
+) -> tuple[scenario.Step, ...]:
+    steps = []
+    last_s = -math.inf
+    for item in value.items():
+        step = _step(item, vm)
+        if not last_s < step.at_s < duration_s:
+            raise item.wrong(
+                f'times that rise and stay below {duration_s:g} s'
+            )
+        last_s = step.at_s
+        steps.append(step)
+    return tuple(steps)
+
+
+def _step(value: yaml_section.Value, vm: scenario.Vm) -> scenario.Step:
+    section = value.section()
+    guest = vm.guest
+    most = guest.memory_mib - 64
+    step = scenario.Step(
+        at_s=section.need('at', yaml_section.Value.number),
+        cpu=section.take('cpu', lambda v: _cpu(v, guest.vcpus), None),
+        memory_mib=section.take(
+            'memory_mib', lambda v: float(v.integer(0, most)), None
+        ),
+        disk_read_mib_s=section.take('disk_read_mib_s', _rate, None),
+        disk_write_mib_s=section.take('disk_write_mib_s', _rate, None),
+        net_send_mbit_s=section.take('net_send_mbit_s', _rate, None),
+    )
+    section.finish()
+    if not guest.disks and (step.disk_read_mib_s or step.disk_write_mib_s):
+        raise value.wrong(f'no disk load, since {vm.name} has no disk')
+    if not guest.nics and step.net_send_mbit_s:
+        raise value.wrong(f'no network load, since {vm.name} has no NIC')
+    return step
+
+
+def _rate(value: yaml_section.Value) -> float | None:
+    if value.node.value == 'max':
+        return scenario.MAXIMUM
+    return value.number()
+
+
+def _cpu(value: yaml_section.Value, vcpus: int) -> float | None:
+    if value.node.value == 'max':
+        return scenario.MAXIMUM
+    cpu = value.number()
+    if cpu > vcpus:
+        raise value.wrong(f'CPUs from 0 to {vcpus}, or max')
+    return cpu
+
+
+def events(
+    value: yaml_section.Value,
+    vms: dict[str, scenario.Vm],
+    nodes: dict[str, scenario.NodeSpec],
+    duration_s: float,
+) -> tuple[scenario.Event, ...]:
+    """Read what happens, in the order of time.
+
+    :raises BadScenario: with file, line and what was expected.
+    """
+    found = [_event(item, vms, nodes, duration_s) for item in value.items()]
+    return tuple(sorted(found, key=lambda event: event.at_s))
+
+
+def _event(
+    value: yaml_section.Value,
+    vms: dict[str, scenario.Vm],
+    nodes: dict[str, scenario.NodeSpec],
+    duration_s: float,
+) -> scenario.Event:
+    section = value.section()
+    at_s = section.need('at', yaml_section.Value.number)
+    found: list[tuple[scenario.Action, str]] = []
+    for action in scenario.Action:
+        known = tuple(nodes if action.concerns_node else vms)
+        subject = section.take(
+            action.value,
+            functools.partial(yaml_section.Value.one_of, choices=known),
+            '',
+        )
+        if subject:
+            found.append((action, subject))
+    section.finish()
+    if len(found) != 1:
+        words = ', '.join(action.value for action in scenario.Action)
+        raise value.wrong(f'exactly one of {words}')
+    if at_s >= duration_s:
+        raise value.wrong(f'a time below {duration_s:g} s')
+    return scenario.Event(at_s, *found[0])
+
+
+def agent(value: yaml_section.Value) -> dict[str, dict[str, str]]:
+    """Read options of the agent: section, option, value.
+
+    :raises BadScenario: with file, line and what was expected.
+    """
+    return {
+        group: {
+            option: setting.text()
+            for option, setting in section.entries().items()
+        }
+        for group, section in value.entries().items()
+    }

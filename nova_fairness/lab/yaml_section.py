@@ -1,0 +1,221 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""YAML that knows its lines: typed reading with errors people can use."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import difflib
+import math
+import pathlib
+from typing import TypeVar
+
+import yaml
+
+from nova_fairness import exception
+
+_T = TypeVar('_T')
+
+Convert = Callable[['Value'], _T]
+
+
+class Value:
+    """A value in a file.
+
+    :param path: of the file.
+    :param node: as PyYAML composed it.
+    :param what: how to call it in messages.
+    """
+
+    def __init__(self, path: pathlib.Path, node: yaml.Node, what: str) -> None:
+        self.path = path
+        self.node = node
+        self.what = what
+
+    def wrong(self, expected: str) -> exception.BadScenario:
+        """Give the error that says where and what was expected."""
+        return exception.BadScenario(
+            f'{self.path}, line {self.node.start_mark.line + 1}: '
+            f'{self.what}: expected {expected}, got {self._shown()}'
+        )
+
+    def _shown(self) -> str:
+        if isinstance(self.node, yaml.ScalarNode):
+            return repr(self.node.value)
+        return 'a list' if self._is_list() else 'a section'
+
+    def _is_list(self) -> bool:
+        return isinstance(self.node, yaml.SequenceNode)
+
+    def text(self) -> str:
+        """Read a text that is not empty."""
+        if isinstance(self.node, yaml.ScalarNode) and self.node.value.strip():
+            return str(self.node.value).strip()
+        raise self.wrong('a text')
+
+    def number(self, lowest: float = 0.0) -> float:
+        """Read a number."""
+        try:
+            number = float(self.text())
+        except (ValueError, exception.BadScenario):
+            number = math.nan
+        if math.isfinite(number) and number >= lowest:
+            return number
+        raise self.wrong(f'a number, at least {lowest:g}')
+
+    def positive(self) -> float:
+        """Read a number above 0."""
+        try:
+            number = float(self.text())
+        except (ValueError, exception.BadScenario):
+            number = math.nan
+        if math.isfinite(number) and number > 0:
+            return number
+        raise self.wrong('a number above 0')
+
+    def integer(self, lowest: int = 0, highest: int | None = None) -> int:
+        """Read a whole number."""
+        bound = f'at least {lowest}'
+        if highest is not None:
+            bound += f' and at most {highest}'
+        try:
+            number = int(self.text())
+        except (ValueError, exception.BadScenario):
+            raise self.wrong(f'a whole number, {bound}') from None
+        if number < lowest or (highest is not None and number > highest):
+            raise self.wrong(f'a whole number, {bound}')
+        return number
+
+    def one_of(self, choices: tuple[str, ...]) -> str:
+        """Read one of some words."""
+        word = self.node.value if self._is_scalar() else None
+        if word not in choices:
+            near = difflib.get_close_matches(str(word), choices, 1)
+            hint = f' (did you mean {near[0]}?)' if near else ''
+            raise self.wrong(f'one of {", ".join(choices)}{hint}')
+        return str(word)
+
+    def _is_scalar(self) -> bool:
+        return isinstance(self.node, yaml.ScalarNode)
+
+    def items(self) -> list['Value']:
+        """Read a list."""
+        if not isinstance(self.node, yaml.SequenceNode):
+            raise self.wrong('a list')
+        return [
+            Value(self.path, item, f'{self.what}[{place}]')
+            for place, item in enumerate(self.node.value)
+        ]
+
+    def entries(self) -> dict[str, 'Value']:
+        """Read a section whose keys are names of one's own choice."""
+        if self._is_scalar() and not self.node.value:
+            return {}
+        if not isinstance(self.node, yaml.MappingNode):
+            raise self.wrong('a section of names with values')
+        found: dict[str, Value] = {}
+        for key, value in self.node.value:
+            name = Value(self.path, key, f'name in {self.what}').text()
+            if name in found:
+                where = Value(self.path, key, f'{self.what}')
+                raise where.wrong('every name once')
+            found[name] = Value(self.path, value, f'{self.what}.{name}')
+        return found
+
+    def section(self) -> 'Section':
+        """Read a section whose keys are known."""
+        return Section(self)
+
+
+class Section:
+    """A section with known keys; leave it through :meth:`finish`.
+
+    :param value: that should be one.
+    """
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+        self._keys = {
+            key.value: key for key, _ in _pairs(value) if hasattr(key, 'value')
+        }
+        self._entries = value.entries()
+        self._known: list[str] = []
+
+    def take(self, key: str, convert: Convert[_T], default: _T) -> _T:
+        """Read a value that may be absent."""
+        self._known.append(key)
+        found = self._entries.get(key)
+        return default if found is None else convert(found)
+
+    def need(self, key: str, convert: Convert[_T]) -> _T:
+        """Read a value that must be there.
+
+        :raises BadScenario: if it is not.
+        """
+        self._known.append(key)
+        if key not in self._entries:
+            raise exception.BadScenario(
+                f'{self.value.path}, line '
+                f'{self.value.node.start_mark.line + 1}: {self.value.what}: '
+                f'expected the key {key}, which is missing'
+            )
+        return convert(self._entries[key])
+
+    def finish(self) -> None:
+        """Refuse keys that nobody asked for.
+
+        :raises BadScenario: naming the first of them and a near one.
+        """
+        for name in self._entries:
+            if name in self._known:
+                continue
+            near = difflib.get_close_matches(name, self._known, 1)
+            hint = f' (did you mean {near[0]}?)' if near else ''
+            line = self._keys[name].start_mark.line + 1
+            raise exception.BadScenario(
+                f'{self.value.path}, line {line}: {self.value.what}: '
+                f'unknown key {name}{hint}, expected one of '
+                f'{", ".join(self._known)}'
+            )
+
+
+def _pairs(value: Value) -> Iterator[tuple[yaml.Node, yaml.Node]]:
+    if isinstance(value.node, yaml.MappingNode):
+        yield from value.node.value
+
+
+def load(path: pathlib.Path) -> Value:
+    """Read a YAML file.
+
+    :raises BadScenario: if it cannot be read or is no YAML.
+    """
+    try:
+        node = yaml.compose(path.read_text(), Loader=yaml.SafeLoader)
+    except (OSError, UnicodeDecodeError) as error:
+        raise exception.BadScenario(
+            f'{path} cannot be read: {error}'
+        ) from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        raise exception.BadScenario(
+            f'{path}, line {line}: expected YAML: {error.problem}'
+        ) from None
+    except yaml.YAMLError as error:
+        raise exception.BadScenario(
+            f'{path}, line 1: expected YAML: {error}'
+        ) from None
+    if node is None:
+        raise exception.BadScenario(
+            f'{path}, line 1: expected a scenario, got an empty file'
+        )
+    return Value(path, node, 'scenario')
