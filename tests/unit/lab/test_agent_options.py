@@ -1,0 +1,62 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+
+from oslo_config import cfg
+import pytest
+
+from nova_fairness.conf import opts
+from nova_fairness.lab import agent
+from nova_fairness.lab import domain
+from nova_fairness.lab import scenario
+from nova_fairness.lab import scenario_file
+
+
+def options_of(tmp_path, **changes):
+    found = dataclasses.replace(scenario_file.find('one-node-cpu'), **changes)
+    return agent.configuration(found, 'node1', tmp_path)
+
+
+def test_the_agent_accepts_what_the_laboratory_writes(tmp_path):
+    settings = options_of(
+        tmp_path, users={'user1': scenario.User('user1', 2.5)}
+    )
+    conf = cfg.ConfigOpts()
+    opts.register_opts(conf)
+    text = ''.join(
+        f'[{section}]\n'
+        + ''.join(f'{name} = {value}\n' for name, value in options.items())
+        for section, options in settings.items()
+    )
+    path = tmp_path / 'agent.conf'
+    path.write_text(text)
+    conf(['--config-file', str(path)], project='test')
+    assert conf.fairness.interval == 2
+    assert conf.fairness.record_path == str(tmp_path / 'rounds.jsonl')
+    assert conf.fairness.quota_weights == {domain.owner_id('user user1'): 2.5}
+    assert conf.fairness_node.disk_read_bandwidth == 200 * 2**20
+    assert conf.fairness_node.network_bandwidth == 125e6
+    assert conf.fairness_observe.prometheus_port == 0
+
+
+def test_what_a_scenario_says_of_the_agent_wins(tmp_path):
+    more = {'fairness': {'interval': '7'}, 'DEFAULT': {'debug': 'true'}}
+    settings = options_of(tmp_path, agent=more)
+    assert settings['fairness']['interval'] == '7'
+    assert settings['DEFAULT'] == {'debug': 'true'}
+
+
+@pytest.mark.parametrize(('ratio', 'expected'), [(None, None), (8.0, '8')])
+def test_the_ratio_is_left_to_the_agent_unless_said(tmp_path, ratio, expected):
+    settings = options_of(tmp_path, max_weight_ratio=ratio)
+    assert settings['fairness'].get('max_weight_ratio') == expected
