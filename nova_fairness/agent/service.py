@@ -36,6 +36,9 @@ LOG = logging.getLogger(__name__)
 _READY_S = 10.0
 """How long the first round waits for libvirt; later ones never do."""
 
+_LOOK_S = 0.1
+"""How often it is seen whether that is in vain or the agent is stopped."""
+
 _SAVE_S = 30.0
 """The memory of policies is saved at most this often, and at the end."""
 
@@ -65,7 +68,6 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
     def start(self) -> None:
         """Start the rooms and the rounds."""
         self._take_signals()
-        self._parts.warm_up()
         self._parts.rooms.inventory.start()
         if self._endpoint is not None:
             self._endpoint.start()
@@ -80,9 +82,12 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         if self._stopping.is_set():
             return
         self._stopping.set()
-        self._thread.join()
-        self._finish()
-        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        try:
+            self._finish()
+        finally:
+            self._stopped.set()
 
     def reset(self) -> None:
         """Take over the mutable options before the next round."""
@@ -98,7 +103,10 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
             )
 
     def _run(self) -> None:
-        self._parts.rooms.inventory.wait_ready(_READY_S)
+        # Not on the main thread: a signal's handler runs there, and would
+        # wait for the helper in the middle of a call to it.
+        self._parts.warm_up()
+        self._await_inventory()
         pace = pace_module.Pace(self._conf.fairness.interval, time.monotonic())
         missed = 0
         while not self._stopping.wait(
@@ -109,6 +117,14 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
                 self._mutate()
             self._round(missed)
             missed = pace.advance(time.monotonic())
+
+    def _await_inventory(self) -> None:
+        inventory = self._parts.rooms.inventory
+        for _ in range(int(_READY_S / _LOOK_S)):
+            if self._stopping.is_set() or inventory.problem:
+                return
+            if inventory.wait_ready(_LOOK_S):
+                return
 
     def _round(self, missed: int) -> None:
         try:

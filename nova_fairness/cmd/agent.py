@@ -70,6 +70,9 @@ def _configuration(arguments: list[str]) -> cfg.ConfigOpts:
         version=version.release(),
         description='Fair sharing of an OpenStack compute node.',
     )
+    if not (conf.log_file or conf.log_dir or conf.use_journal):
+        # Standard output is for what a command answers.
+        conf.set_default('use_stderr', True)
     log.setup(conf, PROJECT)
     privileged.prepare(conf.config_file or ())
     return conf

@@ -1,0 +1,585 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A real agent that steers real guests on a real node.
+
+One node, one CPU for its guests, two of which are ann's and one is bob's. The
+agent runs inside the node as an operator starts it, at short intervals.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import textwrap
+import time
+
+import libvirt
+import pytest
+
+from nova_fairness.lab import cleanup
+from nova_fairness.lab import domain
+from nova_fairness.lab import guest as lab_guest
+from nova_fairness.lab import image
+from nova_fairness.lab import node as lab_node
+from nova_fairness.lab import processes
+from tests.functional import agent_process
+
+pytestmark = pytest.mark.real
+
+PORT = 9583
+BOOT_S = 120.0
+FOUND = {'ann-1': 2000, 'ann-2': 1024, 'bob-1': 1024}
+"""What the guests have before any agent comes."""
+
+
+class Site:
+    """The node with its guests, by name."""
+
+    def __init__(self, node, boot):
+        self.node = node
+        self.guests = {}
+        self._boot = boot
+
+    @contextlib.contextmanager
+    def libvirt(self):
+        connection = libvirt.open(self.node.libvirt_uri)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def start(self, name, **options):
+        spec = domain.GuestSpec(name, name.split('-')[0], **options)
+        made = lab_guest.Guest(self.node, spec, self._boot)
+        with self.libvirt() as connection:
+            made.start(connection)
+        return made
+
+    def destroy(self, guest):
+        with self.libvirt() as connection:
+            guest.destroy(connection)
+
+    @contextlib.contextmanager
+    def domain(self, name):
+        with self.libvirt() as connection:
+            yield connection.lookupByUUIDString(self.guests[name].uuid)
+
+    def shares(self):
+        return {
+            name: guest.cpu_shares() for name, guest in self.guests.items()
+        }
+
+    def crowd(self):
+        """Leave the guests one CPU, and the agents all that there are."""
+        for directory in self.node.groups.directories():
+            below = [
+                directory / 'machine',
+                *(directory / 'machine').rglob('*'),
+            ]
+            for path in sorted(below, reverse=True):
+                cpus = path / 'cpuset.cpus'
+                if path.is_dir() and cpus.exists():
+                    cpus.write_text(str(self.node.cpus[0]))
+
+
+@pytest.fixture(scope='module')
+def site():
+    run = cleanup.begin(os.getpid())
+    cpu = min(os.sched_getaffinity(0))
+    node = lab_node.Node('agent-a', run, image.default_cache(), [cpu])
+    try:
+        node.start()
+        made = Site(node, image.ensure(image.default_cache()))
+        for name, shares in FOUND.items():
+            tune = {'shares': str(shares)}
+            made.guests[name] = made.start(name, cputune=tune)
+        for guest in made.guests.values():
+            guest.await_ready(BOOT_S)
+        made.crowd()
+        for guest in made.guests.values():
+            guest.command('cpu 1')
+        yield made
+        for guest in made.guests.values():
+            guest.hang_up()
+        node.stop()
+    finally:
+        cleanup.finish(run)
+
+
+@pytest.fixture
+def agent(site, tmp_path):
+    """An agent of the test's own, not yet started."""
+    made = agent_process.Agent(site.node, tmp_path)
+    yield made
+    made.close()
+    assert site.shares() == FOUND
+
+
+@pytest.fixture(scope='class')
+def serving(site, tmp_path_factory):
+    """An agent with an endpoint that tests of one class share."""
+    made = agent_process.Agent(
+        site.node, tmp_path_factory.mktemp('serving'), PORT
+    )
+    made.start()
+    made.await_round(is_steered)
+    yield made
+    made.close()
+    assert site.shares() == FOUND
+
+
+def applied(done):
+    return {
+        item['name']: item['applied']['cpu']
+        for item in done['instances']
+        if 'cpu' in item['applied']
+    }
+
+
+def is_steered(done):
+    """Tell whether the agent found a competition and moved every weight."""
+    held = applied(done)
+    return (
+        done['enforced']
+        and held.keys() == FOUND.keys()
+        and all(abs(held[name] / FOUND[name] - 1) > 0.05 for name in held)
+        and held['bob-1'] / held['ann-2'] > 1.4
+    )
+
+
+def named(done, text):
+    return any(text in error for error in done['errors'])
+
+
+def is_measured(done, *names):
+    used = {
+        item['name']: item['usage']['cpu_time']
+        for item in done['instances']
+        if item.get('known')
+    }
+    return all(used.get(name, 0) > 0 for name in names)
+
+
+# A life of the agent -------------------------------------------------------
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_agent_restores_what_it_moved(site, agent, number):
+    agent.start()
+    steered = agent.await_round(is_steered)
+    assert applied(steered).keys() == FOUND.keys()
+    assert site.shares() != FOUND
+    assert agent.stop(number) == 0
+    assert site.shares() == FOUND
+    assert '3 controls have the values they were found with' in agent.log
+    assert processes.wait_until(lambda: not agent.helpers(), BOOT_S)
+
+
+def test_an_agent_goes_on_where_a_killed_one_ended(site, agent):
+    agent.start()
+    agent.await_round(is_steered)
+    agent.kill()
+    held = site.shares()
+    assert held != FOUND
+    assert all(guest.is_running() for guest in site.guests.values())
+
+    agent.start()
+    first = agent.await_round(lambda done: 'weights' in done['instances'][0])
+    for name, shares in applied(first).items():
+        # Less than one step; neutral would be several.
+        assert shares == pytest.approx(held[name], rel=0.3), name
+    assert agent.stop() == 0
+    assert site.shares() == FOUND
+
+
+def test_restore_undoes_what_a_killed_agent_left(site, agent):
+    agent.start()
+    agent.await_round(is_steered)
+    agent.kill()
+    assert site.shares() != FOUND
+    first = agent.run('restore')
+    assert (first.returncode, first.stdout) == (
+        0,
+        '3 controls restored, 0 failed\n',
+    )
+    assert site.shares() == FOUND
+    again = agent.run('restore')
+    assert (again.returncode, again.stdout) == (
+        0,
+        '0 controls restored, 0 failed\n',
+    )
+
+
+def test_an_agent_that_only_observes_changes_nothing(site, agent):
+    agent.configure(enforce=False)
+    agent.start()
+    done = agent.await_round(
+        lambda done: not done['enforced'] and wanted_ratio(done) > 1.4
+    )
+    assert applied(done) == FOUND
+    assert site.shares() == FOUND
+    assert agent.stop() == 0
+    assert all(item['changes'] == 0 for item in agent.rounds())
+    assert not any(site.shares()[name] != FOUND[name] for name in FOUND)
+
+
+def wanted_ratio(done):
+    """Say how much more bob would get than one VM of ann's."""
+    wanted = {
+        item['name']: item['wanted']['cpu']
+        for item in done['instances']
+        if 'wanted' in item
+    }
+    if wanted.keys() != FOUND.keys():
+        return 0
+    return wanted['bob-1'] / wanted['ann-2']
+
+
+def test_a_changed_configuration_is_taken_over_at_sighup(site, agent):
+    agent.start()
+    agent.await_round(is_steered)
+
+    agent.configure(metric='GreedinessMetric', policy='thesis')
+    agent.send(signal.SIGHUP)
+    agent.await_round(
+        lambda done: (
+            (done['metric'], done['policy']) == ('GreedinessMetric', 'thesis')
+            and max(applied(done).values()) <= 100
+        )
+    )
+
+    agent.configure(metric='NoSuchMetric')
+    agent.send(signal.SIGHUP)
+    agent.await_log("no metric 'NoSuchMetric'; installed: AssetFairness")
+    done = agent.await_round(lambda done: 'weights' in done['instances'][0])
+    assert done['metric'] == 'GreedinessMetric'
+
+    agent.configure(metric='DominantShareMetric', enforce='perhaps')
+    agent.send(signal.SIGHUP)
+    agent.await_log('The new configuration is not taken over', 2)
+    done = agent.await_round(lambda done: 'weights' in done['instances'][0])
+    assert done['metric'] == 'GreedinessMetric'
+
+    agent.configure(policy='feedback', enforce=False)
+    agent.send(signal.SIGHUP)
+    done = agent.await_round(lambda done: not done['enforced'])
+    assert applied(done) == FOUND
+    assert site.shares() == FOUND
+
+    bob = domain.owner_id('user bob')
+    agent.configure(enforce=True, exempt_users=bob)
+    agent.send(signal.SIGHUP)
+    agent.await_round(
+        lambda done: done['enforced'] and changed(done) == {'ann-1', 'ann-2'}
+    )
+    agent.configure(exempt_users='')
+    agent.send(signal.SIGHUP)
+    agent.await_round(lambda done: 'bob-1' in changed(done))
+    agent.configure(exempt_users=bob)
+    agent.send(signal.SIGHUP)
+    done = agent.await_round(lambda done: 'bob-1' not in changed(done))
+    assert changed(done) == {'ann-1', 'ann-2'}
+    assert agent.stop() == 0
+
+
+def changed(done):
+    held = applied(done)
+    return {name for name in held if held[name] != FOUND[name]}
+
+
+# Plugins of others ---------------------------------------------------------
+
+BROKEN = textwrap.dedent("""
+    import time
+    import numpy as np
+    from nova_fairness.measure import metric
+
+    class Raises(metric.Metric):
+        description = 'Raises.'
+        def instances(self, demands):
+            raise RuntimeError('broken on purpose')
+
+    class Gives(metric.Metric):
+        description = 'Gives no numbers.'
+        def instances(self, demands):
+            return np.full(len(demands.usage), np.nan)
+
+    class Grows(metric.Metric):
+        description = 'Gives too many.'
+        def instances(self, demands):
+            return np.zeros(len(demands.usage) + 1)
+
+    class Sleeps(metric.Metric):
+        description = 'Comes too late.'
+        def instances(self, demands):
+            time.sleep(3)
+            return np.zeros(len(demands.usage))
+
+    class Spins(metric.Metric):
+        description = 'Computes too long.'
+        def instances(self, demands):
+            end = time.monotonic() + 3
+            while time.monotonic() < end:
+                pass
+            return np.zeros(len(demands.usage))
+""")
+
+MISBEHAVIOURS = {
+    'Raises': 'raised RuntimeError: broken on purpose',
+    'Gives': 'finite',
+    'Grows': 'shape',
+    'Sleeps': 'took longer than its deadline of 0.3 s',
+    'Spins': 'took longer than its deadline of 0.3 s',
+}
+
+
+@pytest.fixture(scope='class')
+def with_plugins(site, tmp_path_factory):
+    """An agent beside which another distribution brings bad metrics."""
+    made = agent_process.Agent(
+        site.node,
+        tmp_path_factory.mktemp('plugins'),
+        PORT + 1,
+        metric_deadline=0.3,
+    )
+    agent_process.write_distribution(made.plugins, BROKEN, list(MISBEHAVIOURS))
+    made.start()
+    made.await_round(is_steered)
+    yield made
+    made.close()
+    assert site.shares() == FOUND
+
+
+class TestMetricsOfOthers:
+    @pytest.mark.parametrize(('metric', 'why'), MISBEHAVIOURS.items())
+    def test_a_metric_that_misbehaves_moves_no_weight_until_set_again(
+        self, site, with_plugins, metric, why
+    ):
+        agent = with_plugins
+        agent.configure(metric=metric)
+        agent.send(signal.SIGHUP)
+        first = agent.await_round(lambda done: metric in done['quarantined'])
+        assert why in first['quarantined'][metric]
+        kept = site.shares()
+        third = agent.await_round(lambda done: named(done, metric), 3)
+        assert applied(third) == kept
+        assert third['round'] - first['round'] < 10
+        assert metric in json.loads(agent.get('/status'))['quarantined']
+        told = f'plugin_quarantined_bool{{plugin="{metric}"}} 1.0'
+        assert told in agent.get('/metrics')
+        assert agent.log.count(f'{metric} is put into quarantine') == 1
+
+        agent.send(signal.SIGHUP)  # sets it again: it runs, and is caught
+        agent.await_log(f'{metric} is put into quarantine', 2)
+
+        agent.configure(metric='DominantShareMetric')
+        agent.send(signal.SIGHUP)
+        agent.await_round(
+            lambda done: (
+                done['metric'] == 'DominantShareMetric'
+                and 'weights' in done['instances'][0]
+                and not done['errors']
+            )
+        )
+
+
+# What happens around a running agent ---------------------------------------
+
+
+def by_name(done):
+    return {item['name']: item for item in done['instances']}
+
+
+class TestAroundARunningAgent:
+    def test_the_endpoint_tells_the_newest_round(self, serving):
+        known = serving.await_round(is_steered)
+        told = json.loads(serving.get('/status'))
+        assert told['round'] >= known['round']
+        assert {item['name'] for item in told['instances']} == set(FOUND)
+        text = serving.get('/metrics')
+        assert 'nova_fairness_instances_count 3.0' in text
+        assert 'nova_fairness_enforced_bool 1.0' in text
+
+    def test_a_frozen_qemu_costs_nobody_else_a_round(self, site, serving):
+        site.guests['ann-1'].freeze()
+        try:
+            first = serving.await_round(
+                lambda done: is_measured(done, 'ann-2', 'bob-1')
+            )
+            last = serving.await_round(
+                lambda done: is_measured(done, 'ann-2', 'bob-1'), 4
+            )
+            assert len(last['instances']) == 3
+            assert last['duration_s'] < 1
+            assert last['round'] - first['round'] < 10
+        finally:
+            site.guests['ann-1'].thaw()
+        serving.await_round(is_steered)
+
+    def test_a_paused_guest_is_still_there_and_uses_nothing(
+        self, site, serving
+    ):
+        with site.domain('bob-1') as bob:
+            bob.suspend()
+            try:
+                serving.await_round(
+                    lambda done: (
+                        len(done['instances']) == 3
+                        and not by_name(done)['bob-1']['wanting']['cpu']
+                    )
+                )
+            finally:
+                bob.resume()
+        serving.await_round(is_steered)
+
+    def test_guests_come_and_go_while_others_are_steered(self, site, serving):
+        cid = site.start('cid-1')
+        try:
+            serving.await_round(
+                lambda done: (
+                    'cid-1' in by_name(done)
+                    and by_name(done)['cid-1'].get('wanted')
+                    and is_measured(done, 'cid-1', *FOUND)
+                )
+            )
+        finally:
+            site.destroy(cid)
+        done = serving.await_round(lambda done: 'cid-1' not in by_name(done))
+        assert is_measured(done, *FOUND)
+        assert done['errors'] == []
+        assert done['user_count'] == 2
+
+    def test_a_restart_of_libvirt_costs_no_round(self, site, serving):
+        site.node.stop_libvirt()
+        try:
+            first = serving.await_round(lambda done: named(done, 'libvirt'))
+            last = serving.await_round(
+                lambda done: (
+                    named(done, 'libvirt') and is_measured(done, *FOUND)
+                ),
+                3,
+            )
+            assert last['round'] - first['round'] < 10
+        finally:
+            site.node.start_libvirt()
+        serving.await_round(
+            lambda done: is_steered(done) and not done['errors']
+        )
+
+    def test_an_agent_that_was_stopped_makes_up_for_no_round(self, serving):
+        before = serving.await_round(is_steered)
+        serving.send(signal.SIGSTOP)
+        try:
+            time.sleep(3.4 * agent_process.INTERVAL_S)
+        finally:
+            serving.send(signal.SIGCONT)
+        late = serving.await_round(lambda done: done['missed'] > 0)
+        after = serving.await_round(lambda done: done['missed'] == 0, 2)
+        assert late['missed'] >= 2
+        assert late['round'] - before['round'] < 10
+        assert after['time_s'] > late['time_s']
+        cpus = len(after['node']['cpus'])
+        for done in (late, after):
+            capacity = (
+                done['node']['capacity']['cpu_time'] * done['interval_s']
+            )
+            used = [item['usage']['cpu_time'] for item in done['instances']]
+            assert min(used) >= 0
+            assert sum(used) <= capacity * 1.2, cpus
+
+    def test_a_second_agent_is_refused_and_touches_nothing(
+        self, serving, site
+    ):
+        before = serving.await_round(is_steered)
+        second = serving.run()
+        assert second.returncode == 1
+        assert str(serving.state) in second.stderr
+        assert 'Traceback' not in second.stderr
+        restoring = serving.run('restore')
+        assert restoring.returncode == 1
+        after = serving.await_round(is_steered)
+        assert after['drifted'] == before['drifted'] == 0
+        assert site.shares() != FOUND
+
+    def test_a_port_that_is_taken_is_named(self, serving, site, tmp_path):
+        agent = agent_process.Agent(site.node, tmp_path, PORT)
+        refused = agent.run()
+        assert refused.returncode == 2
+        assert f'127.0.0.1:{PORT}' in refused.stderr
+        assert 'Traceback' not in refused.stderr
+
+
+# Bad input -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('options', 'code', 'said'),
+    [
+        ({'interval': 'soon'}, 2, 'interval'),
+        ({'metric': 'NoSuch'}, 2, 'installed: AssetFairnessMetric'),
+        ({'policy': 'NoSuch'}, 2, 'installed: feedback, thesis'),
+        ({'state_path': '/dev/null/state'}, 1, 'state_path = /dev/null'),
+    ],
+)
+def test_what_cannot_be_used_is_named(agent, options, code, said):
+    agent.configure(**options)
+    refused = agent.run()
+    assert refused.returncode == code, refused.stderr
+    assert said in refused.stderr
+    assert 'Traceback' not in refused.stderr
+
+
+def test_without_libvirt_rounds_go_on(agent):
+    nowhere = agent.directory / 'no-such-socket'
+    agent.configure(connection_uri=f'qemu+unix:///system?socket={nowhere}')
+    agent.start()
+    done = agent.await_round(lambda done: named(done, str(nowhere)), 2)
+    assert done['instances'] == []
+    assert agent.stop() == 0
+
+
+READ_ONLY = """
+path=$1; shift
+mount --bind "$path" "$path" && mount -o remount,ro,bind "$path" && exec "$@"
+"""
+
+
+def test_control_groups_that_cannot_be_written_leave_all_as_found(site, agent):
+    # Of a v1 hierarchy if there is one, as the agent chooses.
+    path = max(
+        site.node.groups.hierarchies,
+        key=lambda item: ('cpu' in item.controllers, not item.controllers),
+    ).path
+    agent.start(['unshare', '-m', 'sh', '-c', READ_ONLY, 'sh', str(path)])
+    done = agent.await_round(lambda done: len(done['errors']) == 3, 2)
+    for guest in site.guests.values():
+        assert named(done, guest.uuid)
+    assert all('Read-only file system' in text for text in done['errors'])
+    assert site.shares() == FOUND
+    assert agent.stop() == 0
+
+
+def test_state_that_cannot_be_read_is_begun_anew(site, agent):
+    agent.state.mkdir()
+    for name in ('found.json', 'policies.json'):
+        (agent.state / name).write_text('{"version": 1, "fou')
+    agent.start()
+    agent.await_round(is_steered)
+    assert 'found.json' in agent.log
+    assert 'policies start without memory' in agent.log
+    assert (agent.state / 'found.json.corrupt-1').exists()
+    assert agent.stop() == 0
+    # What was found is lost with the record: the kernel's default it is.
+    assert set(site.shares().values()) == {1024}
+    with site.domain('ann-1') as ann:
+        ann.setSchedulerParameters({'cpu_shares': FOUND['ann-1']})

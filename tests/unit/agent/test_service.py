@@ -1,0 +1,149 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The agent as a service: when it begins, and that it always ends cleanly."""
+
+import threading
+import types
+
+from oslo_config import cfg
+import pytest
+
+from nova_fairness.agent import service
+from nova_fairness.agent import state
+from nova_fairness.conf import opts
+from tests.unit.agent import fake_host
+
+ENOUGH_S = 60  # for broken code only
+
+
+class FakeInventory(fake_host.FakeInventory):
+    """Whether libvirt answers is what the test says."""
+
+    def __init__(self, *vms):
+        super().__init__(*vms)
+        self.ready = True
+        self.asked = threading.Event()
+
+    def start(self):
+        """Nothing to start."""
+
+    def stop(self):
+        """Nothing to stop."""
+
+    def wait_ready(self, timeout_s):
+        self.asked.set()
+        return self.ready
+
+
+class FakeParts:
+    """What an agent is made of, on a host that exists in memory only."""
+
+    def __init__(self, tmp_path):
+        host = fake_host.FakeHost(tmp_path, fake_host.vm('a-1', 'ann'))
+        self.restored = 0
+        self.warm = threading.Event()
+        self.warm.set()
+        self.warming = threading.Event()
+        self.inventory = FakeInventory(*host.inventory.vms)
+        self.began = threading.Event()
+        nothing = types.SimpleNamespace(close=lambda: None)
+        self.node_cycle = types.SimpleNamespace(
+            round=self._round, restore=self._restore
+        )
+        self.rooms = types.SimpleNamespace(
+            inventory=self.inventory,
+            counters=host.cpu,
+            decision=types.SimpleNamespace(memory={}),
+            guard=types.SimpleNamespace(stop=lambda: None),
+        )
+        self.memory = state.PolicyMemory(tmp_path / 'policies.json')
+        self.found = host.found
+        self.controls = (nothing,)
+        self._host = host
+
+    def warm_up(self):
+        self.warming.set()
+        assert self.warm.wait(ENOUGH_S)
+
+    def _round(self, missed):
+        done = self._host.rounds(1)
+        self.began.set()
+        return done
+
+    def _restore(self):
+        self.restored += 1
+        return self._host.cycle.restore()
+
+
+@pytest.fixture
+def parts(tmp_path):
+    return FakeParts(tmp_path)
+
+
+@pytest.fixture
+def agent(parts):
+    conf = cfg.ConfigOpts()
+    opts.register_opts(conf)
+    conf([], default_config_files=[], default_config_dirs=[])
+    conf.set_override('prometheus_port', 0, group='fairness_observe')
+    made = service.FairnessService(conf, parts)
+    # Only the main thread of a program takes signals.
+    made._take_signals = lambda: None
+    yield made
+    parts.warm.set()
+    made.stop()
+
+
+def test_a_stop_before_the_start_restores_and_ends(agent, parts):
+    agent.stop()
+    agent.wait()
+    assert parts.restored == 1
+
+
+def test_a_stop_waits_for_the_helper_that_is_being_started(agent, parts):
+    parts.warm.clear()
+    agent.start()
+    assert parts.warming.wait(ENOUGH_S)
+    stopping = threading.Thread(target=agent.stop)
+    stopping.start()
+    assert parts.restored == 0
+    parts.warm.set()
+    stopping.join(ENOUGH_S)
+    agent.wait()
+    assert parts.restored == 1
+    assert not parts.began.is_set()
+
+
+def test_a_libvirt_that_is_not_there_holds_no_round_up(agent, parts):
+    parts.inventory.ready = False
+    parts.inventory.problem = 'libvirt does not answer'
+    agent.start()
+    assert parts.began.wait(ENOUGH_S)
+    assert not parts.inventory.asked.is_set()
+
+
+def test_a_stop_does_not_wait_for_libvirt(agent, parts):
+    parts.inventory.ready = False
+    parts.inventory.wait_ready = lambda timeout_s: agent._stopping.wait()
+    agent.start()
+    agent.stop()
+    assert parts.restored == 1
+    assert not parts.began.is_set()
+
+
+def test_a_second_stop_restores_nothing_again(agent, parts):
+    agent.start()
+    assert parts.began.wait(ENOUGH_S)
+    agent.stop()
+    agent.stop()
+    assert parts.restored == 1
