@@ -131,6 +131,7 @@ def _cloud(done: round_model.Round) -> dict[str, Any]:
         entry['supply'] = _by_resource(done.measured.supply)
         entry['user_count'] = len(done.measured.ownership.users)
         entry['users'] = _users(done.measured)
+        entry['left_out'] = dict(done.measured.view.left_out)
     if done.decided is not None:
         entry['contended'] = _by_control(done.decided.contended)
     return entry
@@ -158,6 +159,8 @@ def as_json(done: round_model.Round) -> Mapping[str, Any]:
             _instance(done, row) for row in range(len(done.incarnations))
         ],
         'changes': done.tally.changed,
+        'failed': done.tally.failed,
+        'restored': done.tally.restored,
         'drifted': done.tally.drifted,
         'missed': done.tally.missed,
         'quarantined': dict(done.quarantined),

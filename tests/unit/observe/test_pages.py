@@ -1,0 +1,164 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The reference pages name every metric and every key that there is."""
+
+import dataclasses
+import pathlib
+import re
+
+from prometheus_client import parser
+import pytest
+
+from nova_fairness.model import report
+from nova_fairness.model import resources
+from nova_fairness.observe import endpoint
+from nova_fairness.observe import metrics
+from nova_fairness.observe import record
+from tests.unit.agent import fake_host
+
+PAGES = pathlib.Path(__file__).parents[3] / 'doc/source/reference'
+ENTRY = re.compile(r'^``([\w.<>\[\]]+)`` \((.+)\)$', re.MULTILINE)
+
+TYPES = {
+    'integer': int,
+    'number': (int, float),
+    'string': str,
+    'boolean': bool,
+    'object': dict,
+    'array': list,
+}
+
+RESOURCE_MAPS = ('capacity', 'supply', 'counters', 'usage', 'endowment')
+CONTROL_MAPS = ('contended', 'wanting', 'weights', 'wanted', 'applied')
+KEYS_OF_MAPS = {
+    **dict.fromkeys(RESOURCE_MAPS, '<resource>'),
+    **dict.fromkeys(CONTROL_MAPS, '<control>'),
+    'users': '<user>',
+    'left_out': '<host>',
+    'quarantined': '<plugin>',
+}
+
+
+def entries(name):
+    return ENTRY.findall((PAGES / name).read_text())
+
+
+@pytest.fixture
+def done(tmp_path):
+    """A round in which there is something to say of everything."""
+    host = fake_host.FakeHost(
+        tmp_path, fake_host.vm('a-1', 'ann'), fake_host.vm('b-2', 'bob')
+    )
+    made = host.rounds(3)
+    view = made.measured.view
+    left_out = report.View(view.reports, view.age_s, {'n2': 'too old'})
+    return dataclasses.replace(
+        made,
+        quarantined={'Wild': 'raised'},
+        measured=dataclasses.replace(made.measured, view=left_out),
+    )
+
+
+def exported(done):
+    """Give type and labels of each metric of the endpoint, by name."""
+    collector = metrics.RoundCollector()
+    collector.add(done)
+    made = endpoint.Endpoint('127.0.0.1', 0, collector)
+    try:
+        body = b''.join(
+            made._answer(
+                {'PATH_INFO': '/metrics', 'REQUEST_METHOD': 'GET'},
+                lambda status, headers: None,
+            )
+        )
+    finally:
+        made.stop()
+    return {
+        sample.name: (family.type, frozenset(sample.labels))
+        for family in parser.text_string_to_metric_families(body.decode())
+        for sample in family.samples
+    }
+
+
+def test_the_page_of_metrics_names_each_with_its_type_and_labels(done):
+    documented = {}
+    for name, text in entries('metrics.rst'):
+        kind, _, labels = text.partition('; ')
+        documented[name] = (kind, frozenset(filter(None, labels.split(', '))))
+    assert documented == exported(done)
+
+
+def test_the_page_of_metrics_names_no_metric_twice():
+    names = [name for name, _ in entries('metrics.rst')]
+    assert len(names) == len(set(names))
+
+
+def fields(value, path='', key=''):
+    """Give the path of each field with the values that occur there."""
+    if path:
+        yield path.removesuffix('[]'), value
+    if isinstance(value, dict):
+        named = KEYS_OF_MAPS.get(key)
+        for inner, item in value.items():
+            below = f'{path}.{named or inner}'.removeprefix('.')
+            yield from fields(item, below, '' if named else inner)
+    elif isinstance(value, list):
+        for item in value:
+            if isinstance(item, dict):
+                for inner, part in item.items():
+                    yield from fields(part, f'{path}[].{inner}', inner)
+
+
+def is_of(value, text):
+    if value is None:
+        return 'null' in text
+    kinds = text.removesuffix(' or null')
+    if isinstance(value, bool):
+        return kinds == 'boolean'
+    return isinstance(value, TYPES[kinds])
+
+
+def test_the_page_of_the_record_names_every_field_with_its_type(done):
+    documented = dict(entries('record.rst'))
+    found = dict(fields(record.as_json(done)))
+    assert found.keys() == documented.keys()
+    for path, value in fields(record.as_json(done)):
+        assert is_of(value, documented[path]), path
+
+
+def test_what_is_not_always_there_is_marked(tmp_path):
+    host = fake_host.FakeHost(tmp_path, fake_host.vm('a-1', 'ann'))
+    page = (PAGES / 'record.rst').read_text()
+    first = dict(fields(record.as_json(host.rounds(1))))
+    second = dict(fields(record.as_json(host.rounds(1))))
+    for path, _ in entries('record.rst'):
+        text = page.split(f'``{path}`` (')[1].split('\n', 1)[1]
+        marked = text.strip().startswith(('If measured', 'If decided'))
+        within = '<' in path.rpartition('.')[2] or path.startswith('users.')
+        if path in second and not within:
+            assert marked == (path not in first), path
+
+
+def test_both_pages_name_every_resource_and_control():
+    names = [
+        *resources.RESOURCES.names,
+        *(control.value for control in resources.CONTROLS),
+    ]
+    for page in ('metrics.rst', 'record.rst'):
+        text = (PAGES / page).read_text()
+        assert [name for name in names if f'``{name}``' not in text] == []
+
+
+def test_the_page_tells_the_version_of_the_record():
+    text = (PAGES / 'record.rst').read_text()
+    assert f'``version`` is {record.VERSION}' in text
