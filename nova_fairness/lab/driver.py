@@ -34,6 +34,8 @@ from nova_fairness.lab import scenario as scenario_module
 
 SAMPLE_S = 1.0
 
+_ABSENT = backend_module.VmState(None, None, None, 'absent')
+
 READY = 'ready'
 """Event: a VM that was started late takes commands."""
 
@@ -210,9 +212,7 @@ class Driver:
     def _sample(self) -> None:
         used: dict[str, float] = {}
         for vm in self._scenario.vms.values():
-            state = self._backend.state(vm.name)
-            if state is None:
-                continue
+            state = self._backend.state(vm.name) or _ABSENT
             user = vm.guest.user
             self._recorder.reading(
                 recording.Reading(

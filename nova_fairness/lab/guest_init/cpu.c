@@ -29,7 +29,7 @@
 #include "guest.h"
 
 #define ITERATIONS 200000
-#define PERIOD_NS 20000000u
+#define PERIOD_NS 50000000u
 #define WINDOW 128
 
 struct worker {
@@ -82,12 +82,17 @@ static void learn(struct worker *self, uint64_t duration)
     self->measured = 0;
 }
 
-static void one_unit(struct worker *self)
+static void measured_unit(struct worker *self)
 {
     uint64_t before = now_ns();
 
     spin(&self->state);
     learn(self, now_ns() - before);
+}
+
+static void one_unit(struct worker *self)
+{
+    measured_unit(self);
     atomic_fetch_add(&done.work, 1);
 }
 
@@ -102,7 +107,7 @@ static void run_period(struct worker *self, double share)
     }
     bucket_fill(&self->wanted);
     while (self->wanted.level >= self->unit_s &&
-           now_ns() - start < 10 * PERIOD_NS) {
+           now_ns() - start < 4 * PERIOD_NS) {
         one_unit(self);
         self->wanted.level -= self->unit_s;
     }
@@ -114,8 +119,6 @@ static void *work(void *argument)
     struct worker *self = argument;
     unsigned seen = 0;
 
-    for (int i = 0; i < WINDOW; i++)
-        one_unit(self);
     for (;;) {
         pthread_mutex_lock(&wake_lock);
         while (demand <= 0)
@@ -138,8 +141,10 @@ void start_cpu_load(void)
     for (int i = 0; i < worker_count; i++) {
         cpu_set_t only;
 
-        workers[i].unit_s = 1e-3;
         workers[i].state = (uint64_t)i + 1;
+        for (int unit = 0; unit < WINDOW && !i; unit++)
+            measured_unit(&workers[i]);
+        workers[i].unit_s = workers[0].unit_s;
         pthread_create(&workers[i].thread, 0, work, &workers[i]);
         CPU_ZERO(&only);
         CPU_SET(i, &only);

@@ -1,0 +1,197 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Whole runs of the laboratory on real guests, and how they end."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from nova_fairness.lab import cleanup
+from nova_fairness.lab import domain
+from nova_fairness.lab import groups
+from nova_fairness.lab import network
+from nova_fairness.lab import processes
+
+pytestmark = pytest.mark.real
+pytest_plugins = ('tests.fixtures.lab',)
+
+PATIENCE_S = 240
+
+SCENARIO = """\
+description: three VMs of two users
+duration: 60
+interval: 1
+settle: 0
+nodes:
+  node1: {{cpus: [{cpu}]}}
+vms:
+  a: {{user: alice, count: 2, disks: [{{size_mib: 16}}], nics: 1}}
+  b: {{user: bob}}
+load:
+  a: [{{at: 0, cpu: max, disk_write_mib_s: 1, net_send_mbit_s: 1}}]
+  b: [{{at: 0, cpu: max}}]
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start a run of the scenario; it is killed if the test leaves it."""
+    started = []
+
+    def begin(*options, text=SCENARIO):
+        path = tmp_path / 'small.yaml'
+        cpu = min(os.sched_getaffinity(0))
+        path.write_text(text.format(cpu=cpu))
+        command = [
+            *(sys.executable, '-m', 'nova_fairness.cmd.lab', 'run'),
+            *(str(path), '--out', str(tmp_path / 'out'), *options),
+        ]
+        child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        started.append(child)
+        return child
+
+    yield begin
+    for child in started:
+        child.kill()
+        child.wait()
+        child.stderr.close()
+    cleanup.remove_dead_runs()
+
+
+def run_of(child):
+    """Give the directory of a process's run; ``None`` if it has none."""
+    for path in cleanup.STATE.glob('r*/owner.json'):
+        if json.loads(path.read_text())['pid'] == child.pid:
+            return path.parent
+    return None
+
+
+def await_load(child, tmp_path):
+    """Wait until guests are loaded; give the run and its processes."""
+    rows = tmp_path / 'out' / 'instances.csv'
+    loaded = processes.wait_until(
+        lambda: (
+            child.poll() is not None
+            or (rows.is_file() and rows.read_text().count('\n') > 6)
+        ),
+        PATIENCE_S,
+    )
+    assert loaded
+    assert child.poll() is None, child.stderr.read()
+    run = run_of(child)
+    pids = groups.NodeGroups(run.name, 'node1').pids()
+    return run, [processes.identify(pid) for pid in pids]
+
+
+def remains(run, identities):
+    """Give everything of a run that is still there."""
+    return [
+        *(item for item in identities if processes.is_alive(item)),
+        *(name for name in groups.runs() if name == run.name),
+        *(path for path in [run] if path.exists()),
+    ]
+
+
+def interfaces_here():
+    """Give the interfaces of the machine itself."""
+    return set(pathlib.Path('/sys/class/net').iterdir())
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_nothing(start, tmp_path, number):
+    interfaces = interfaces_here()
+    child = start()
+    run, identities = await_load(child, tmp_path)
+    assert len(identities) >= 5, 'holder, libvirtd and three guests'
+    child.send_signal(number)
+    assert child.wait(PATIENCE_S) == 130
+    assert remains(run, identities) == []
+    assert interfaces_here() <= interfaces
+
+
+def test_what_a_killed_run_leaves_is_removed_at_the_next_start(
+    start, tmp_path
+):
+    child = start('--no-agents')
+    run, identities = await_load(child, tmp_path)
+    child.kill()
+    child.wait(PATIENCE_S)
+    assert remains(run, identities), 'a killed run cannot clean up'
+    assert run.name in cleanup.remove_dead_runs()
+    assert remains(run, identities) == []
+
+
+def test_a_run_that_is_alive_is_left_alone(start, tmp_path):
+    child = start('--no-agents')
+    run, identities = await_load(child, tmp_path)
+    assert run.name not in cleanup.remove_dead_runs()
+    assert all(processes.is_alive(item) for item in identities)
+
+
+def test_an_agent_that_does_not_start_fails_the_run(start, tmp_path):
+    text = SCENARIO + 'agent: {{fairness: {{interval: never}}}}\n'
+    child = start(text=text)
+    _, said = child.communicate(timeout=PATIENCE_S)
+    assert child.returncode == 1
+    assert 'the agent of node node1 ended' in said
+    assert 'never' in said
+    assert run_of(child) is None
+
+
+def test_without_agents_every_vm_gets_the_same(tmp_path):
+    out = tmp_path / 'out'
+    command = [
+        *(sys.executable, '-m', 'nova_fairness.cmd.lab', 'run'),
+        *('one-node-cpu', '--no-agents', '--duration', '20'),
+        *('--out', str(out)),
+    ]
+    done = subprocess.run(command, check=False, timeout=PATIENCE_S)
+    assert done.returncode == 0
+    result = json.loads((out / 'result.json').read_text())
+    assert result['backend'] in {'qemu-tcg', 'qemu-kvm'}
+    parts = {n: v['cpu_share'] for n, v in result['instances'].items()}
+    assert parts == pytest.approx(dict.fromkeys(parts, 1 / 3), abs=0.04)
+
+
+def test_a_guest_does_exactly_what_it_is_told(lab_guest):
+    guest = lab_guest('web', 'alice', disks=(domain.Disk(16),), nics=1)
+    guest.command('report')
+    before = guest.line.report
+    guest.command('disk-write 1048576')
+    guest.command('disk-read 2097152')
+    guest.command(f'net-send 14000 10.78.0.1 {network.SINK_PORT}')
+    guest.command('cpu-work 200')
+    guest.command('report')
+    after = guest.line.report
+    changes = {name: after[name] - before[name] for name in before}
+    assert changes['written'] == 1048576
+    assert changes['read'] == 2097152
+    assert changes['sent'] == 14000
+    assert changes['work'] == 200
+    assert guest.cpu_seconds() > 0
+
+
+def test_a_frozen_guest_stands_still_until_it_is_thawed(lab_guest):
+    guest = lab_guest('web', 'alice')
+    guest.freeze()
+    state = pathlib.Path(f'/proc/{guest.pid}/stat')
+    assert processes.wait_until(
+        lambda: state.read_text().rpartition(')')[2].split()[0] == 'T', 10
+    )
+    guest.thaw()
+    assert guest.command('cpu-work 1')[0] == '1'
