@@ -202,6 +202,18 @@ def test_an_agent_goes_on_where_a_killed_one_ended(site, agent):
     assert site.shares() == FOUND
 
 
+def test_an_agent_that_is_stopped_while_it_starts_restores_all_the_same(
+    site, agent
+):
+    agent.start()
+    agent.await_round(is_steered)
+    agent.kill()
+    agent.start()
+    agent.await_log('Running privsep helper', 2)
+    assert agent.stop() == 0
+    assert site.shares() == FOUND
+
+
 def test_restore_undoes_what_a_killed_agent_left(site, agent):
     agent.start()
     agent.await_round(is_steered)
