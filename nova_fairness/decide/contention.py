@@ -24,12 +24,17 @@ from nova_fairness.model import node as node_model
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
-STALL_THRESHOLD = 0.05
+STALL_THRESHOLD = 0.1
 """Part of an interval from which a waiting VM counts as wanting more.
 
-A lone busy VM waits 1-3 % for its own emulator thread and for the host, a VM
-with a third of a saturated CPU 67 %, one that leaves 5 % to another 5 %.
+A lone busy VM waits 1-3 % for its own emulator thread and for the host, an
+idle one up to 8 % where the host is busy, a VM with a third of a saturated
+CPU 67 %, one that leaves 10 % to others 10 %.
 """
+
+RIVAL = 0.05
+"""Part of the node's CPU time from which a VM that does not wait is a rival
+of those that do: below it, there is nothing to be had from it."""
 
 BUSY_WITH_STALL = 0.85
 """Part of the node's CPU time from which stalls mean contention.
@@ -107,7 +112,19 @@ def _cpu_contended(
 ) -> bool:
     told = bool((wanting & np.isfinite(usage.cpu_stall)).any())
     busy = BUSY_WITH_STALL if told else BUSY_WITHOUT_STALL
-    return bool(wanting.any()) and _busy(usage, node) >= busy
+    return _compete(usage, wanting, node) and _busy(usage, node) >= busy
+
+
+def _compete(
+    usage: usage_model.Usage,
+    wanting: resources.Mask,
+    node: node_model.NodeResources,
+) -> bool:
+    """Tell whether somebody waits, and somebody else has what he wants."""
+    place = resources.RESOURCES.index('cpu_time')
+    supply = float(node.supply(usage.interval_s)[place])
+    having = usage.amounts[:, place] > RIVAL * supply
+    return bool(wanting.any()) and int((wanting | having).sum()) > 1
 
 
 def _busy(usage: usage_model.Usage, node: node_model.NodeResources) -> float:

@@ -145,8 +145,10 @@ def run(
             heavy = heavy + np.array(elsewhere(step), dtype=float)
         amounts = np.zeros((len(users), len(resources.RESOURCES)))
         amounts[:, CPU_TIME] = smoothed * 10
-        # A runnable VM waits whenever it does not run; 2 % are the host's.
-        stall = np.where(wish > 0, (wish - shares).clip(min=0) + 0.02, 0.0)
+        # Work that was not done is still there: who gets less than he wants
+        # waits whenever he does not run. 2 % are the host's.
+        short = wish - shares > 1e-3
+        stall = np.where(short, 1 - shares, 0.02 * (wish > 0))
         situation = contention.situation(
             usage.Usage(
                 10.0, vms, amounts, np.ones(len(users), dtype=bool), stall

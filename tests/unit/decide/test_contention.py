@@ -73,6 +73,18 @@ CASES = {
         True,
         [False, True],
     ),
+    'a lone vm that waits for the host has no rival': (
+        [0.9, 0.01, 0.02],
+        [0.5, 0.02, 0.08],
+        False,
+        [True, False, False],
+    ),
+    'starved ones are rivals however little they get': (
+        [0.01] * 90,
+        [0.99] * 90,
+        True,
+        [True] * 90,
+    ),
     'somebody waits on a half idle node': ([0.3, 0.2], [0.4, 0], False, None),
     'no stalls told, full node': (
         [0.5, 0.45],
