@@ -12,6 +12,8 @@
 
 """The agent as a service: starts, runs rounds on time, stops cleanly."""
 
+from collections.abc import Callable
+import functools
 import logging
 import pathlib
 import signal
@@ -135,12 +137,9 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
             return
         self._collector.add(done)
         _log(done)
-        try:
-            if self._recorder is not None:
-                self._recorder.add(done)
-            self._save()
-        except exception.StateError as error:
-            LOG.error('%s', error)
+        if self._recorder is not None:
+            _keep(functools.partial(self._recorder.add, done))
+        _keep(self._save)
 
     def _save(self, *, at_once: bool = False) -> None:
         now_s = time.monotonic()
@@ -201,6 +200,14 @@ def _endpoint(
 def _recorder(conf: cfg.ConfigOpts) -> record.Recorder | None:
     path = conf.fairness.record_path
     return record.Recorder(pathlib.Path(path)) if path else None
+
+
+def _keep(write: Callable[[], None]) -> None:
+    """Write what a round can do without."""
+    try:
+        write()
+    except exception.StateError as error:
+        LOG.error('%s', error)
 
 
 def _log(done: round_model.Round) -> None:

@@ -15,9 +15,9 @@
 from collections.abc import Mapping
 import json
 import math
+import os
 import pathlib
 from typing import Any
-from typing import TextIO
 
 import numpy as np
 
@@ -176,8 +176,12 @@ class Recorder:
     """
 
     def __init__(self, path: pathlib.Path) -> None:
+        self._path = path
         try:
-            self._file: TextIO = path.open('a', encoding='utf-8')
+            self._ends_whole = _ends_whole(path)
+            # Without a buffer: what a full disk refuses must not come back
+            # with the next round or at the end.
+            self._file = path.open('ab', buffering=0)
         except OSError as error:
             raise exception.StateError(
                 f'cannot append to [fairness] record_path {path}: '
@@ -187,16 +191,30 @@ class Recorder:
     def add(self, done: round_model.Round) -> None:
         """Write one round and hand it to the operating system.
 
-        :raises StateError: if the file cannot be written.
+        :raises StateError: if the file cannot be written; the next round
+            begins on a line of its own.
         """
+        line = json.dumps(as_json(done)).encode() + b'\n'
+        rest = memoryview(line if self._ends_whole else b'\n' + line)
+        self._ends_whole = False
         try:
-            self._file.write(json.dumps(as_json(done)) + '\n')
-            self._file.flush()
+            while rest:
+                rest = rest[self._file.write(rest) or 0 :]
         except OSError as error:
             raise exception.StateError(
-                f'cannot write the record {self._file.name}: {error.strerror}'
+                f'cannot write the record {self._path}: {error.strerror}'
             ) from error
+        self._ends_whole = True
 
     def close(self) -> None:
         """Close the file; may be called twice."""
         self._file.close()
+
+
+def _ends_whole(path: pathlib.Path) -> bool:
+    """Tell whether what is appended begins a line; a killed agent cuts one."""
+    if not path.is_file() or path.stat().st_size == 0:
+        return True
+    with path.open('rb') as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read() == b'\n'

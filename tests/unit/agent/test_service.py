@@ -12,6 +12,8 @@
 
 """The agent as a service: when it begins, and that it always ends cleanly."""
 
+import math
+import pathlib
 import threading
 import types
 
@@ -21,6 +23,7 @@ import pytest
 from nova_fairness.agent import service
 from nova_fairness.agent import state
 from nova_fairness.conf import opts
+from nova_fairness.observe import record
 from tests.unit.agent import fake_host
 
 ENOUGH_S = 60  # for broken code only
@@ -91,11 +94,16 @@ def parts(tmp_path):
 
 
 @pytest.fixture
-def agent(parts):
-    conf = cfg.ConfigOpts()
-    opts.register_opts(conf)
-    conf([], default_config_files=[], default_config_dirs=[])
-    conf.set_override('prometheus_port', 0, group='fairness_observe')
+def conf():
+    made = cfg.ConfigOpts()
+    opts.register_opts(made)
+    made([], default_config_files=[], default_config_dirs=[])
+    made.set_override('prometheus_port', 0, group='fairness_observe')
+    return made
+
+
+@pytest.fixture
+def agent(conf, parts):
     made = service.FairnessService(conf, parts)
     # Only the main thread of a program takes signals.
     made._take_signals = lambda: None
@@ -147,3 +155,17 @@ def test_a_second_stop_restores_nothing_again(agent, parts):
     agent.stop()
     agent.stop()
     assert parts.restored == 1
+
+
+def test_a_record_that_cannot_be_written_keeps_no_memory_from_being_saved(
+    agent, parts, tmp_path
+):
+    agent._recorder = record.Recorder(pathlib.Path('/dev/full'))
+    agent._saved_s = -math.inf
+    parts.rooms.decision.memory['feedback'] = {'settled': True}
+    agent.start()
+    assert parts.began.wait(ENOUGH_S)
+    agent._stopping.set()
+    agent._thread.join(ENOUGH_S)
+    assert 'settled' in (tmp_path / 'policies.json').read_text()
+    agent._stopping.clear()

@@ -13,6 +13,7 @@
 """The record of a round, and what the endpoint tells of it."""
 
 import json
+import pathlib
 import re
 import urllib.error
 import urllib.request
@@ -72,6 +73,25 @@ def test_each_round_is_one_line_and_a_second_run_appends(host, tmp_path):
 def test_a_record_that_cannot_be_opened_is_named(tmp_path):
     with pytest.raises(exception.StateError, match='record_path'):
         record.Recorder(tmp_path / 'none' / 'rounds.jsonl')
+
+
+def test_a_line_that_was_cut_off_swallows_no_other(host, tmp_path):
+    path = tmp_path / 'rounds.jsonl'
+    path.write_text('{"version": 1, "rou')
+    recorder = record.Recorder(path)
+    recorder.add(host.rounds(1))
+    recorder.add(host.rounds(1))
+    recorder.close()
+    _, *whole = path.read_text().splitlines()
+    assert [json.loads(line)['round'] for line in whole] == [1, 2]
+
+
+def test_a_full_disk_is_named_and_keeps_no_recorder_from_closing(host):
+    recorder = record.Recorder(pathlib.Path('/dev/full'))
+    with pytest.raises(exception.StateError, match='/dev/full: No space'):
+        recorder.add(host.rounds(1))
+    recorder.close()
+    recorder.close()
 
 
 def families(collector):
