@@ -12,10 +12,13 @@
 
 """``nova-fairness``: the agent of one node, and ``restore`` without it."""
 
+import os
 import warnings
 
 # Libraries import eventlet where it is installed; this program never runs it.
 warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
+# The privileged helper is a process of its own, whose warnings are logged.
+os.environ.setdefault('PYTHONWARNINGS', 'ignore:::oslo_privsep.daemon')
 
 # The backend must be chosen before anything else of oslo is imported.
 from oslo_service import backend  # noqa: E402
