@@ -126,15 +126,20 @@ def cpu_controls() -> tuple[cpu.CpuShares, ...]:
         return ()
 
 
-def open_record(conf: cfg.ConfigOpts) -> found_module.FoundValues:
+def open_record(
+    conf: cfg.ConfigOpts,
+) -> tuple[found_module.FoundValues, bool]:
     """Open the record of the values that controls were found with.
 
+    :returns: the record, and whether it is whole: one that could not be
+        understood was moved aside, which the log says.
     :raises StateError: if another agent has it, or it cannot be opened.
     """
     found = found_module.FoundValues(state_directory(conf) / 'found.json')
     if problem := found.load():
         LOG.error('%s', problem)
-    return found
+        return found, False
+    return found, True
 
 
 def build(conf: cfg.ConfigOpts) -> Parts:
@@ -148,7 +153,7 @@ def build(conf: cfg.ConfigOpts) -> Parts:
     controls = cpu_controls()
     version = controls[0].version if controls else _NEWEST
     memory = state.PolicyMemory(state_directory(conf) / 'policies.json')
-    found = open_record(conf)
+    found, _ = open_record(conf)
     guard = guard_module.Guard(settings.metric_deadline_s)
     rooms = cycle.Rooms(
         inventory=inventory.Inventory(

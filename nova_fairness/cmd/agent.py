@@ -99,9 +99,10 @@ def _run(conf: cfg.ConfigOpts) -> int:
 def _restore(conf: cfg.ConfigOpts) -> int:
     """Restore all controls of which a record exists.
 
-    :returns: 0 if all could be restored, else 1.
+    :returns: 0 if all could be restored, else 1; also if nobody knows what
+        all is, because the record cannot be understood.
     """
-    found = assembly.open_record(conf)
+    found, is_whole = assembly.open_record(conf)
     outcomes = applier.Applier(assembly.cpu_controls(), found).restore()
     failed = [item.error for item in outcomes if item.error]
     for error in failed:
@@ -109,7 +110,7 @@ def _restore(conf: cfg.ConfigOpts) -> int:
     restored = sum(item.written for item in outcomes)
     sys.stdout.write(f'{restored} controls restored, {len(failed)} failed\n')
     found.close()
-    return 1 if failed else 0
+    return 0 if is_whole and not failed else 1
 
 
 def _command(conf: cfg.ConfigOpts) -> Callable[[cfg.ConfigOpts], int]:

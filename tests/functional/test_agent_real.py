@@ -561,6 +561,15 @@ def test_without_libvirt_rounds_go_on(agent):
     assert agent.stop() == 0
 
 
+def test_a_restore_without_a_record_that_can_be_read_says_so(agent):
+    agent.state.mkdir()
+    (agent.state / 'found.json').write_text('[')
+    done = agent.run('restore')
+    assert done.returncode == 1
+    assert 'found.json.corrupt-1' in done.stderr
+    assert done.stdout == '0 controls restored, 0 failed\n'
+
+
 READ_ONLY = """
 path=$1; shift
 mount --bind "$path" "$path" && mount -o remount,ro,bind "$path" && exec "$@"

@@ -12,9 +12,13 @@
 
 """Building an agent where something is missing."""
 
+from oslo_config import cfg
+import pytest
+
+from nova_fairness import exception
 from nova_fairness.agent import assembly
 from nova_fairness.apply import cpu
-from nova_fairness import exception
+from nova_fairness.conf import opts
 
 
 def test_a_kernel_without_the_control_is_measured_only(monkeypatch, caplog):
@@ -24,3 +28,19 @@ def test_a_kernel_without_the_control_is_measured_only(monkeypatch, caplog):
     monkeypatch.setattr(cpu, 'CpuShares', missing)
     assert assembly.cpu_controls() == ()
     assert 'not steered: no cpu controller is mounted' in caplog.text
+
+
+@pytest.mark.parametrize(('content', 'is_whole'), [(None, True), ('[', False)])
+def test_a_record_that_was_lost_is_told_from_one_that_is_empty(
+    tmp_path, caplog, content, is_whole
+):
+    conf = cfg.ConfigOpts()
+    opts.register_opts(conf)
+    conf([], default_config_files=[], default_config_dirs=[])
+    conf.set_override('state_path', str(tmp_path), group='fairness')
+    if content is not None:
+        (tmp_path / 'found.json').write_text(content)
+    found, told = assembly.open_record(conf)
+    found.close()
+    assert told == is_whole
+    assert ('corrupt-1' in caplog.text) == (not is_whole)
