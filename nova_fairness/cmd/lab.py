@@ -41,8 +41,7 @@ exit codes:
   130  interrupted
 """
 
-_BACKENDS = {'qemu': None, 'qemu-tcg': 'tcg', 'qemu-kvm': 'kvm'}
-_FAKE = 'fake'
+_BACKENDS = ('qemu', 'qemu-tcg', 'qemu-kvm', 'fake')
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -128,7 +127,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         '--backend',
-        choices=(*_BACKENDS, _FAKE),
+        choices=_BACKENDS,
         default='qemu',
         help='qemu: KVM if a guest boots with it, else emulation (default); '
         'fake: simulated guests, for trying out a scenario without root',

@@ -19,70 +19,25 @@ which libvirt makes; a v2 group with children cannot hold processes itself.
 
 from collections.abc import Iterator
 from collections.abc import Sequence
-import dataclasses
+import contextlib
 import pathlib
 import time
 
 from nova_fairness import exception
+from nova_fairness.lab import hierarchy
 from nova_fairness.lab import processes
 from nova_fairness.model import cgroup
 
 TOP = 'nova-fairness-lab'
 SYSTEM = 'system'
 
-_CONTROLLERS = (
-    'cpu',
-    'cpuacct',
-    'cpuset',
-    'memory',
-    'devices',
-    'freezer',
-    'blkio',
-    'pids',
-    cgroup.UNIFIED,
-)
+_PRECEDENCE = {'cpu.shares': '102400', 'cpu.weight': '10000'}
+"""CPU precedence of the laboratory over everything else on the machine.
+
+What else runs there would make a node smaller than the scenario says.
+"""
+
 _V2_CONTROLLERS = '+cpu +cpuset +memory +io +pids'
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Hierarchy:
-    """One mounted hierarchy.
-
-    :ivar path: where it is mounted.
-    :ivar controllers: of v1; empty for v2.
-    """
-
-    path: pathlib.Path
-    controllers: tuple[str, ...]
-
-    @property
-    def steers_cpus(self) -> bool:
-        """Whether CPU sets are kept here."""
-        if self.controllers:
-            return 'cpuset' in self.controllers
-        controllers = (self.path / 'cgroup.controllers').read_text()
-        return 'cpuset' in controllers.split()
-
-
-def hierarchies() -> tuple[Hierarchy, ...]:
-    """Give the hierarchies of this machine that a node needs.
-
-    :raises LabEnvironmentError: if control groups are not mounted.
-    """
-    mounts = cgroup.mounts(pathlib.Path('/proc/self/mountinfo').read_text())
-    by_path: dict[pathlib.Path, list[str]] = {}
-    for name in _CONTROLLERS:
-        if name in mounts:
-            path = pathlib.Path(mounts[name].path)
-            by_path.setdefault(path, []).append(name)
-    if not by_path:
-        raise exception.LabEnvironmentError(
-            'no control groups are mounted below /sys/fs/cgroup'
-        )
-    return tuple(
-        Hierarchy(path, tuple(name for name in names if name))
-        for path, names in by_path.items()
-    )
 
 
 class NodeGroups:
@@ -93,7 +48,7 @@ class NodeGroups:
     """
 
     def __init__(self, run: str, node: str) -> None:
-        self.hierarchies = hierarchies()
+        self.hierarchies = hierarchy.mounted()
         self.relative = pathlib.PurePosixPath(TOP, run, node)
 
     def directories(self) -> list[pathlib.Path]:
@@ -107,7 +62,13 @@ class NodeGroups:
         """
         try:
             for item in self.hierarchies:
-                _make_path(item, self.relative / SYSTEM)
+                try:
+                    _make_path(item, self.relative / SYSTEM)
+                except FileNotFoundError:
+                    # the last other run has just ended and removed the top
+                    _make_path(item, self.relative / SYSTEM)
+                for name, value in _PRECEDENCE.items():
+                    _write(item.path / TOP / name, value)
         except OSError as error:
             raise exception.LabEnvironmentError(
                 f'control groups cannot be made (root is needed): {error}'
@@ -171,7 +132,7 @@ def runs() -> set[str]:
     """Give the runs that have control groups."""
     return {
         path.name
-        for item in hierarchies()
+        for item in hierarchy.mounted()
         if (item.path / TOP).is_dir()
         for path in (item.path / TOP).iterdir()
         if path.is_dir()
@@ -184,12 +145,17 @@ def clear(relative: pathlib.PurePosixPath) -> None:
     :param relative: below every hierarchy's mount point.
     :raises LabError: if something does not go away.
     """
-    tops = [item.path / relative for item in hierarchies()]
+    found = hierarchy.mounted()
+    tops = [item.path / relative for item in found]
     processes.end_all(
         lambda: members(tops), lambda pid: belongs(pid, relative)
     )
     for top in tops:
         _remove(top)
+    for item in found:
+        # other runs may be in it
+        with contextlib.suppress(OSError):
+            (item.path / TOP).rmdir()
 
 
 def members(tops: Sequence[pathlib.Path]) -> list[int]:
@@ -214,7 +180,9 @@ def belongs(pid: int, relative: pathlib.PurePosixPath) -> bool:
     return any((group + '/').startswith(prefix) for group in groups)
 
 
-def _make_path(item: Hierarchy, relative: pathlib.PurePosixPath) -> None:
+def _make_path(
+    item: hierarchy.Hierarchy, relative: pathlib.PurePosixPath
+) -> None:
     path = item.path
     for part in relative.parts:
         if not item.controllers and part != SYSTEM:
@@ -273,8 +241,10 @@ def _text(path: pathlib.Path) -> str:
 
 
 def _write(path: pathlib.Path, value: str) -> None:
+    """Write a value, unless the group or the file is not there."""
     try:
-        path.write_text(value)
+        with path.open('r+') as stream:
+            stream.write(value)
     except FileNotFoundError:
         return
     except OSError as error:

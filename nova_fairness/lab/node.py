@@ -23,11 +23,11 @@ import io
 import pathlib
 import socket
 import subprocess
-import uuid
 
 from nova_fairness import exception
 from nova_fairness.lab import groups
 from nova_fairness.lab import network
+from nova_fairness.lab import node_files
 from nova_fairness.lab import processes
 
 _SETUP = pathlib.Path(__file__).with_name('node_setup.sh')
@@ -37,35 +37,6 @@ while [ "$1" != -- ]; do echo $$ >"$1" || exit 126; shift; done
 shift
 exec "$@"
 """
-
-_LIBVIRTD_CONF = """\
-auth_unix_ro = "none"
-auth_unix_rw = "none"
-unix_sock_group = "root"
-unix_sock_rw_perms = "0770"
-max_clients = 200
-max_client_requests = 50
-log_outputs = "2:file:/var/log/libvirt/libvirtd.log"
-host_uuid = "{uuid}"
-"""
-
-# remember_owner needs extended attributes, which not every file system has.
-_QEMU_CONF = """\
-user = "root"
-group = "root"
-dynamic_ownership = 1
-remember_owner = 0
-security_driver = "none"
-namespaces = []
-stdio_handler = "file"
-"""
-
-_DIRECTORIES = (
-    'etc/libvirt',
-    'var/lib/libvirt/images',
-    'var/lib/nova-fairness',
-    'var/log/libvirt/qemu',
-)
 
 
 class Node:
@@ -129,7 +100,10 @@ class Node:
         :raises LabError: if it does not come up; nothing of it is left.
         """
         try:
-            self._write_files()
+            self._cache.mkdir(parents=True, exist_ok=True)
+            node_files.write(
+                self.directory, self.name, self.groups.hierarchies
+            )
             self.groups.make()
             self._hold_namespaces(patience_s)
             self.groups.delegate()
@@ -236,25 +210,6 @@ class Node:
         """Open a UDP socket inside the node's network."""
         return network.open_socket(self.pid, family, socket.SOCK_DGRAM)
 
-    def _write_files(self) -> None:
-        try:
-            for name in _DIRECTORIES:
-                (self.directory / name).mkdir(parents=True, exist_ok=True)
-            self._cache.mkdir(parents=True, exist_ok=True)
-            libvirt = self.directory / 'etc/libvirt'
-            identifier = uuid.uuid5(uuid.NAMESPACE_DNS, str(self.directory))
-            text = _LIBVIRTD_CONF.format(uuid=identifier)
-            (libvirt / 'libvirtd.conf').write_text(text)
-            (libvirt / 'qemu.conf').write_text(_QEMU_CONF)
-            lines = [_mount_line(item) for item in self.groups.hierarchies]
-            (self.directory / 'hierarchies').write_text(''.join(lines))
-            hosts = f'127.0.0.1 localhost {self.name}\n::1 localhost\n'
-            (self.directory / 'etc/hosts').write_text(hosts)
-        except OSError as error:
-            raise exception.LabEnvironmentError(
-                f'the files of node {self.name} cannot be written: {error}'
-            ) from None
-
     def _hold_namespaces(self, patience_s: float) -> None:
         files = [f'{path}/cgroup.procs' for path in self.groups.directories()]
         unshare = [
@@ -310,8 +265,3 @@ class Node:
 
     def _log(self, name: str) -> io.BufferedWriter:
         return (self.directory / 'var/log' / name).open('ab')
-
-
-def _mount_line(hierarchy: groups.Hierarchy) -> str:
-    controllers = ','.join(hierarchy.controllers) or 'v2'
-    return f'{hierarchy.path} {controllers}\n'

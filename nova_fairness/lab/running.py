@@ -18,12 +18,17 @@ import sys
 from nova_fairness import exception
 from nova_fairness.lab import backend as backend_module
 from nova_fairness.lab import driver
+from nova_fairness.lab import fake_backend
 from nova_fairness.lab import progress as progress_module
+from nova_fairness.lab import qemu_backend
 from nova_fairness.lab import report
 from nova_fairness.lab import scenario as scenario_module
 
 ACCELERATORS = {'qemu': None, 'qemu-tcg': 'tcg', 'qemu-kvm': 'kvm'}
 """Accelerator by name of the backend; ``None`` lets the machine choose."""
+
+FAKE = 'fake'
+"""Name of the backend whose guests are simulated."""
 
 
 def run(
@@ -38,7 +43,8 @@ def run(
 
     :param out: new directory for recording and results.
     :param cache: directory kept between runs.
-    :param backend_name: one of :data:`ACCELERATORS`.
+    :param backend_name: one of :data:`ACCELERATORS`, or
+        :data:`FAKE`.
     :param agents: whether agents run.
     :returns: whether all checks of the scenario passed.
     :raises LabError: if the run fails.
@@ -61,6 +67,8 @@ def _backend(
     out: pathlib.Path,
     cache: pathlib.Path,
 ) -> backend_module.Backend:
+    if name == FAKE:
+        return fake_backend.FakeBackend(scenario, out)
     if name not in ACCELERATORS:
         raise exception.LabError(f'there is no backend {name}')
-    return backend_module.QemuBackend(scenario, out, cache, ACCELERATORS[name])
+    return qemu_backend.QemuBackend(scenario, out, cache, ACCELERATORS[name])

@@ -12,6 +12,7 @@
 
 """The part of a scenario file that says what happens when."""
 
+import dataclasses
 import functools
 import math
 
@@ -44,7 +45,7 @@ def load(
 def _steps(
     value: yaml_section.Value, vm: scenario.Vm, duration_s: float
 ) -> tuple[scenario.Step, ...]:
-    steps = []
+    steps: list[scenario.Step] = []
     last_s = -math.inf
     for item in value.items():
         step = _step(item, vm)
@@ -53,8 +54,28 @@ def _steps(
                 f'times that rise and stay below {duration_s:g} s'
             )
         last_s = step.at_s
-        steps.append(step)
+        steps.append(_with_both_rates(step, steps))
     return tuple(steps)
+
+
+def _with_both_rates(
+    step: scenario.Step, before: list[scenario.Step]
+) -> scenario.Step:
+    """Repeat the disk rate that stays: a guest is told both at once."""
+    read, write = step.disk_read_mib_s, step.disk_write_mib_s
+    if read is None and write is None:
+        return step
+    last = [item for item in before if item.disk_read_mib_s is not None]
+    kept = (
+        (last[-1].disk_read_mib_s, last[-1].disk_write_mib_s)
+        if last
+        else (0.0, 0.0)
+    )
+    return dataclasses.replace(
+        step,
+        disk_read_mib_s=kept[0] if read is None else read,
+        disk_write_mib_s=kept[1] if write is None else write,
+    )
 
 
 def _step(value: yaml_section.Value, vm: scenario.Vm) -> scenario.Step:

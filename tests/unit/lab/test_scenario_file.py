@@ -114,9 +114,15 @@ agent:
     assert found.vms['a-2'].guest.disks[0].cache == 'writeback'
     assert found.load['a-1'] == found.load['a-2']
     assert found.load['a-1'][0] == scenario.Step(
-        0, 1.5, memory_mib=100, disk_read_mib_s=math.inf
+        0,
+        1.5,
+        memory_mib=100,
+        disk_read_mib_s=math.inf,
+        disk_write_mib_s=0,
     )
     assert found.load['a-1'][1].cpu == math.inf
+    assert found.load['a-1'][1].disk_read_mib_s == math.inf
+    assert found.load['a-1'][1].disk_write_mib_s == 3
     assert [event.at_s for event in found.events] == [5, 7, 30]
     assert found.events[1].action is scenario.Action.KILL_AGENT
     assert found.starts_late('b')

@@ -1,0 +1,174 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Simulated nodes, VMs and agents behind the contract of a backend.
+
+Only on explicit request: what it shows is arithmetic, not a machine.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+import pathlib
+from typing import Any
+
+from nova_fairness.lab import agent
+from nova_fairness.lab import backend as backend_module
+from nova_fairness.lab import fake_agent
+from nova_fairness.lab import fake_node
+from nova_fairness.lab import recording
+from nova_fairness.lab import scenario as scenario_module
+from nova_fairness.model import resources
+
+_BOOT_S = 3.0
+_WORK_PER_S = 1000.0
+
+
+class FakeBackend:
+    """A simulated cloud with a clock of its own.
+
+    :param scenario: what to run.
+    :param out: directory of the recording.
+    """
+
+    def __init__(
+        self, scenario: scenario_module.Scenario, out: pathlib.Path
+    ) -> None:
+        self._scenario = scenario
+        self._out = out
+        self._now_s = 0.0
+        self._nodes = {
+            spec.name: fake_node.FakeNode(spec)
+            for spec in scenario.nodes.values()
+        }
+        self._agents: dict[str, fake_agent.FakeAgent] = {}
+        self._reports: fake_agent.Reports = {}
+        self._booting: list[tuple[float, str, Callable[[], None]]] = []
+
+    @property
+    def name(self) -> str:
+        """Name of the backend in the result."""
+        return 'fake'
+
+    def open(self, say: Callable[[str], None]) -> None:
+        """Bring up nodes and those VMs that do not start late."""
+        say('simulating: these are no real guests')
+        for vm in self._scenario.vms.values():
+            if not self._scenario.starts_late(vm.name):
+                self._nodes[vm.node].add(vm)
+
+    def close(self) -> None:
+        """End everything."""
+        self.stop_agents(list(self._agents), kill=False)
+
+    def now(self) -> float:
+        """Seconds of the simulated clock."""
+        return self._now_s
+
+    def sleep_until(self, when: float) -> None:
+        """Let simulated time pass, with what is due in it."""
+        while (due_s := self._next_due_s()) <= when:
+            self._advance(due_s)
+            self._do_due()
+        self._advance(when)
+
+    def load(self, vm: str, step: scenario_module.Step) -> None:
+        """Tell a VM what it wants from now on; it may be gone."""
+        node = self._node_of(vm)
+        if vm in node.vms:
+            node.load(vm, step)
+
+    def start_vm(self, vm: str, ready: Callable[[], None]) -> None:
+        """Start a VM; ``ready`` is called when it takes commands."""
+        node = self._node_of(vm)
+        node.add(self._scenario.vms[vm])
+        node.load(vm, scenario_module.Step(0, scenario_module.MAXIMUM))
+        self._booting.append((self._now_s + _BOOT_S, vm, ready))
+
+    def destroy_vm(self, vm: str) -> None:
+        """End a VM."""
+        self._node_of(vm).vms.pop(vm, None)
+
+    def freeze_vm(self, vm: str) -> None:
+        """Let a VM stand still."""
+        self._node_of(vm).vms[vm].frozen = True
+
+    def thaw_vm(self, vm: str) -> None:
+        """Let a VM go on."""
+        self._node_of(vm).vms[vm].frozen = False
+
+    def start_agents(self, nodes: Iterable[str], *, wait: bool) -> None:
+        """Start agents; with ``wait``, until each has made a round."""
+        for name in nodes:
+            if name in self._agents:
+                continue
+            directory = self._out / recording.AGENTS / name
+            self._agents[name] = fake_agent.FakeAgent(
+                self._nodes[name],
+                agent.configuration(self._scenario, name, directory),
+                self._reports,
+                directory / recording.ROUNDS,
+            )
+        if wait:
+            self.sleep_until(self._now_s)
+
+    def stop_agents(self, nodes: Iterable[str], *, kill: bool) -> None:
+        """End agents, cleanly or as a crash would."""
+        for name in nodes:
+            ending = self._agents.pop(name, None)
+            if ending is None:
+                continue
+            if kill:
+                ending.kill()
+            else:
+                ending.stop()
+
+    def state(self, vm: str) -> backend_module.VmState | None:
+        """Read a VM; ``None`` if it does not exist."""
+        made = self._node_of(vm).vms.get(vm)
+        if made is None:
+            return None
+        cpu_s = float(made.counters[resources.RESOURCES.index('cpu_time')])
+        return backend_module.VmState(
+            cpu_s,
+            made.shares,
+            cpu_s * _WORK_PER_S,
+            'frozen' if made.frozen else recording.RUNNING,
+        )
+
+    def machine(self) -> dict[str, Any]:
+        """Say on what it runs."""
+        return {'simulated': True}
+
+    def _node_of(self, vm: str) -> fake_node.FakeNode:
+        return self._nodes[self._scenario.vms[vm].node]
+
+    def _next_due_s(self) -> float:
+        times = [ready_s for ready_s, _, _ in self._booting]
+        times += [made.next_s for made in self._agents.values()]
+        return min(times, default=float('inf'))
+
+    def _do_due(self) -> None:
+        for entry in list(self._booting):
+            ready_s, vm, ready = entry
+            if ready_s <= self._now_s:
+                self._booting.remove(entry)
+                if vm in self._node_of(vm).vms:
+                    self.load(vm, scenario_module.Step(0, 0.0))
+                    ready()
+        for made in self._agents.values():
+            if made.next_s <= self._now_s:
+                made.round()
+
+    def _advance(self, to_s: float) -> None:
+        for node in self._nodes.values():
+            node.advance(to_s)
+        self._now_s = max(self._now_s, to_s)

@@ -1,0 +1,43 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a guest is told when its load changes: pure."""
+
+from nova_fairness.lab import network
+from nova_fairness.lab import scenario as scenario_module
+
+_MIB = 1 << 20
+
+
+def commands(index: int, step: scenario_module.Step) -> list[str]:
+    """Give the guest's commands for what a step changes.
+
+    :param index: number of the guest's node in its run.
+    """
+    found = []
+    if step.cpu is not None:
+        found.append(f'cpu {_amount(step.cpu)}')
+    if step.memory_mib is not None:
+        found.append(f'memory {int(step.memory_mib * _MIB)}')
+    if step.disk_read_mib_s is not None or step.disk_write_mib_s is not None:
+        read = _amount((step.disk_read_mib_s or 0) * _MIB)
+        write = _amount((step.disk_write_mib_s or 0) * _MIB)
+        found.append(f'disk {read} {write}')
+    if step.net_send_mbit_s is not None:
+        host = network.addresses(index, 0, 0)[0].split('/')[0]
+        rate = _amount(step.net_send_mbit_s * 1e6 / 8)
+        found.append(f'net {host} {network.SINK_PORT} {rate}')
+    return found
+
+
+def _amount(value: float) -> str:
+    return 'max' if value == scenario_module.MAXIMUM else f'{value:.6f}'

@@ -1,0 +1,98 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+import json
+
+import pytest
+
+from nova_fairness.lab import fake_node
+from nova_fairness.lab import running
+from nova_fairness.lab import scenario
+from nova_fairness.lab import scenario_file
+
+
+def result_of(tmp_path, name, agents=True, **changes):
+    """Run a scenario on simulated guests and give its result."""
+    out = tmp_path / 'out'
+    found = dataclasses.replace(scenario_file.find(name), **changes)
+    passed = running.run(
+        found,
+        out,
+        cache=tmp_path,
+        backend_name=running.FAKE,
+        agents=agents,
+    )
+    return passed, json.loads((out / 'result.json').read_text())
+
+
+@pytest.mark.parametrize('name', scenario_file.names())
+def test_the_arithmetic_of_every_scenario_works_out(tmp_path, name):
+    passed, result = result_of(tmp_path, name)
+    assert [
+        item['name'] for item in result['checks'] if not item['passed']
+    ] == []
+    assert passed
+    assert result['backend'] == 'fake'
+
+
+def test_the_original_policy_works_out(tmp_path):
+    passed, result = result_of(
+        tmp_path, 'one-node-cpu', metric='GreedinessMetric', policy='thesis'
+    )
+    assert passed, result['checks']
+
+
+def test_without_agents_nobody_steers(tmp_path):
+    passed, result = result_of(tmp_path, 'one-node-cpu', agents=False)
+    assert passed
+    assert result['rounds'] == 0
+    assert result['instances']['light']['cpu_share'] == pytest.approx(1 / 3)
+
+
+def node_with(**vms):
+    node = fake_node.FakeNode(scenario.NodeSpec('n', (0,)))
+    base = next(iter(scenario_file.find('spike').vms.values()))
+    for name, demand in vms.items():
+        spec = dataclasses.replace(base.guest, name=name)
+        node.add(dataclasses.replace(base, guest=spec))
+        node.load(name, scenario.Step(0, demand))
+    return node
+
+
+@pytest.mark.parametrize(
+    ('demand', 'shares', 'expected'),
+    [
+        ({'a': 1.0, 'b': 1.0}, {}, {'a': 5.0, 'b': 5.0}),
+        ({'a': 1.0, 'b': 1.0}, {'a': 3072}, {'a': 7.5, 'b': 2.5}),
+        ({'a': 0.2, 'b': 1.0}, {}, {'a': 2.0, 'b': 8.0}),
+        ({'a': 0.2, 'b': 0.3}, {}, {'a': 2.0, 'b': 3.0}),
+    ],
+)
+def test_a_simulated_cpu_is_shared_by_weight(demand, shares, expected):
+    node = node_with(**demand)
+    for name, value in shares.items():
+        node.vms[name].shares = value
+    node.advance(10.0)
+    got = {name: vm.counters[0] for name, vm in node.vms.items()}
+    assert got == pytest.approx(expected)
+    for name, vm in node.vms.items():
+        waited = 10.0 * (1 - expected[name] / (10 * demand[name]))
+        assert vm.stall_s == pytest.approx(waited, abs=1e-6)
+
+
+def test_a_frozen_vm_gets_nothing():
+    node = node_with(a=1.0, b=1.0)
+    node.vms['a'].frozen = True
+    node.advance(1.0)
+    assert node.vms['a'].counters[0] == 0
+    assert node.vms['b'].counters[0] == pytest.approx(1.0)

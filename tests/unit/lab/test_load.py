@@ -1,0 +1,44 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import math
+
+import pytest
+
+from nova_fairness.lab import load
+from nova_fairness.lab import scenario
+
+
+@pytest.mark.parametrize(
+    ('step', 'expected'),
+    [
+        (scenario.Step(0), []),
+        (scenario.Step(0, 0.4), ['cpu 0.400000']),
+        (scenario.Step(0, math.inf), ['cpu max']),
+        (scenario.Step(0, 0.0), ['cpu 0.000000']),
+        (scenario.Step(0, memory_mib=2), ['memory 2097152']),
+        (
+            scenario.Step(0, disk_read_mib_s=math.inf, disk_write_mib_s=1),
+            ['disk max 1048576.000000'],
+        ),
+        (
+            scenario.Step(0, net_send_mbit_s=8),
+            ['net 10.78.8.1 9 1000000.000000'],
+        ),
+        (
+            scenario.Step(0, 1.0, memory_mib=0),
+            ['cpu 1.000000', 'memory 0'],
+        ),
+    ],
+)
+def test_a_guest_is_told_only_what_changes(step, expected):
+    assert load.commands(1, step) == expected
