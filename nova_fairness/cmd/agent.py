@@ -27,6 +27,7 @@ backend.init_backend(backend.BackendType.THREADING)
 
 from collections.abc import Callable  # noqa: E402
 import resource  # noqa: E402
+import signal  # noqa: E402
 import sys  # noqa: E402
 
 from oslo_config import cfg  # noqa: E402
@@ -130,6 +131,8 @@ def main(arguments: list[str] | None = None) -> int:
         wrong usage or configuration.
     """
     given = sys.argv[1:] if arguments is None else arguments
+    # Until the service takes it over, a reload finds nothing to be reloaded.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         conf = _configuration(given)
         return _command(conf)(conf)

@@ -160,7 +160,8 @@ def _vm(done: round_model.Round, row: int) -> Labels:
     return (vm.uuid, vm.user_id, vm.project_id)
 
 
-_VM_LABELS = ('instance', 'user', 'project')
+# Prometheus keeps the label "instance" for itself.
+_VM_LABELS = ('instance_uuid', 'user', 'project')
 
 
 def _applied(done: round_model.Round) -> Metrics:
