@@ -1,0 +1,96 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Runs the scenarios as the acceptance table has them; keeps the results.
+
+Run as root, on a machine that does nothing else::
+
+    python benchmarks/scenarios.py --out benchmarks/results/scenarios
+
+Takes about an hour. One directory per run: ``result.json`` (documented in
+``doc/source/reference/result-json.rst``) and the picture. ``index.json`` says
+which command made each, and whether its checks passed.
+"""
+
+import argparse
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+THESIS = ['--metric=GreedinessMetric', '--policy=thesis']
+
+RUNS = {
+    'one-node-cpu-without': ['one-node-cpu', '--no-agents'],
+    'one-node-cpu-feedback': ['one-node-cpu', '--duration=180'],
+    'one-node-cpu-feedback-10s': [
+        'one-node-cpu',
+        '--interval=10',
+        '--duration=360',
+    ],
+    'one-node-cpu-thesis': ['one-node-cpu', *THESIS],
+    'spike': ['spike'],
+    'many-against-one': ['many-against-one'],
+    'uncontended-10s': ['uncontended'],
+    'uncontended-1s': ['uncontended', '--interval=1'],
+    'churn': ['churn'],
+    'frozen-guest': ['frozen-guest'],
+}
+
+KEPT = ('result.json', 'run.png')
+
+
+def run(name: str, arguments: list[str], out: pathlib.Path) -> dict:
+    """Run one scenario and keep its result and picture."""
+    with tempfile.TemporaryDirectory() as directory:
+        whole = pathlib.Path(directory) / 'run'
+        command = ['nova-fairness-lab', 'run', *arguments]
+        program = pathlib.Path(sys.executable).with_name(command[0])
+        done = subprocess.run(
+            [str(program), *command[1:], f'--out={whole}'], check=False
+        )
+        target = out / name
+        target.mkdir(parents=True, exist_ok=True)
+        for file in KEPT:
+            if (whole / file).exists():
+                shutil.copy(whole / file, target / file)
+    return {
+        'command': ' '.join(command),
+        'exit_code': done.returncode,
+        'passed': done.returncode == 0,
+    }
+
+
+def main() -> int:
+    """Run all scenarios, or those that are named."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--out', type=pathlib.Path, required=True)
+    parser.add_argument('names', nargs='*', metavar='NAME', default=[*RUNS])
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in RUNS]
+    if unknown:
+        parser.error(f'no run {unknown[0]!r}; expected {", ".join(RUNS)}')
+    path = options.out / 'index.json'
+    index = json.loads(path.read_text()) if path.exists() else {}
+    for name in options.names:
+        index[name] = run(name, RUNS[name], options.out)
+        path.write_text(json.dumps(index, indent=2, sort_keys=True) + '\n')
+    failed = [name for name in options.names if not index[name]['passed']]
+    for name in failed:
+        print(f'failed: {name}')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

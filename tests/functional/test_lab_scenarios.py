@@ -1,0 +1,106 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The scenarios on real guests, with the checks that they must pass.
+
+The fast set runs at short intervals; the whole set, marked ``slow``, as the
+scenarios say. ``nova-fairness-lab run`` fails if a check does not pass.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(1800)]
+
+THESIS = ('--metric', 'GreedinessMetric', '--policy', 'thesis')
+
+FAST = {
+    'every VM gets the same without an agent': (
+        'one-node-cpu',
+        '--no-agents',
+        '--duration=20',
+    ),
+    'two users get the same with the default policy': (
+        'one-node-cpu',
+        '--interval=1',
+        '--duration=60',
+    ),
+    'the light user gets about twice as much with the original': (
+        'one-node-cpu',
+        '--interval=1',
+        '--duration=40',
+        *THESIS,
+    ),
+    'a lone VM gets everything': ('spike', '--interval=1', '--duration=60'),
+    'a frozen guest disturbs nobody': (
+        'frozen-guest',
+        '--interval=1',
+        '--duration=75',
+    ),
+    'VMs and agents come and go': ('churn', '--interval=1', '--duration=120'),
+}
+
+WHOLE = {
+    'one node, without an agent': ('one-node-cpu', '--no-agents'),
+    'one node, default policy': ('one-node-cpu', '--duration=180'),
+    'one node, default policy, default interval': (
+        'one-node-cpu',
+        '--interval=10',
+        '--duration=360',
+    ),
+    'one node, original': ('one-node-cpu', *THESIS),
+    'spike': ('spike',),
+    'many against one': ('many-against-one',),
+    'uncontended, 10 s': ('uncontended',),
+    'uncontended, 1 s': ('uncontended', '--interval=1'),
+    'churn': ('churn',),
+    'frozen guest': ('frozen-guest',),
+}
+
+
+def run(out, *arguments):
+    """Run a scenario; give its result, or fail with what it printed."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            '-m',
+            'nova_fairness.cmd.lab',
+            'run',
+            *arguments,
+            f'--out={out}',
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, f'{done.stdout}\n{done.stderr}'
+    return json.loads((out / 'result.json').read_text())
+
+
+def assert_judged(result):
+    assert result['checks']
+    assert result['backend'].startswith('qemu-')
+    assert (result['rounds'] > 0) is result['agents']
+
+
+@pytest.mark.parametrize('arguments', FAST.values(), ids=FAST)
+def test_a_short_scenario_passes_its_checks(tmp_path, arguments):
+    assert_judged(run(tmp_path / 'out', *arguments))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('arguments', WHOLE.values(), ids=WHOLE)
+def test_a_whole_scenario_passes_its_checks(tmp_path, arguments):
+    assert_judged(run(tmp_path / 'out', *arguments))
