@@ -16,8 +16,10 @@
  * CPU load. The demand is CPU time per wall time: 0.4 means that the guest
  * wants 0.4 s of CPU in every second, however little it gets. A guest under
  * emulation cannot see what it is denied, so CPU time is counted in units of
- * work whose cost was measured: the lower quartile of the last durations,
- * because a unit during which the guest did not run lasts longer.
+ * work whose cost was measured: the mean duration of those units that took
+ * no more than three times the lower quartile. A unit during which the guest
+ * did not run lasts longer; one during which it served a timer does not, and
+ * serving timers is CPU time, too.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -68,6 +70,16 @@ static void spin(volatile uint64_t *state)
     *state = x;
 }
 
+static double mean_below(const uint32_t *sorted, uint64_t limit)
+{
+    double sum = 0;
+    int count = 0;
+
+    while (count < WINDOW && sorted[count] <= limit)
+        sum += sorted[count++];
+    return sum / count;
+}
+
 static void learn(struct worker *self, uint64_t duration)
 {
     uint32_t sorted[WINDOW];
@@ -78,7 +90,7 @@ static void learn(struct worker *self, uint64_t duration)
         return;
     memcpy(sorted, self->durations, sizeof(sorted));
     qsort(sorted, WINDOW, sizeof(sorted[0]), compare);
-    self->unit_s = sorted[WINDOW / 4] / 1e9;
+    self->unit_s = mean_below(sorted, 3 * (uint64_t)sorted[WINDOW / 4]) / 1e9;
     self->measured = 0;
 }
 
