@@ -15,7 +15,11 @@
 import os
 
 import hypothesis
+from oslo_service import backend
 import pytest
+
+# As the programs do, before anything else of oslo chooses another one.
+backend.init_backend(backend.BackendType.THREADING)
 
 hypothesis.settings.register_profile(
     'repeatable', derandomize=True, deadline=None
