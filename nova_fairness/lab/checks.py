@@ -71,7 +71,8 @@ def _one_node_cpu(result: Result) -> Iterator[Check]:
     elif chosen == ('GreedinessMetric', 'thesis'):
         yield from _thesis(result)
     else:
-        yield from _fair_users(result)
+        if result['metric'] == 'DominantShareMetric':
+            yield from _fair_users(result)
         yield from _steady(result)
 
 

@@ -15,9 +15,10 @@
 import numpy as np
 
 from nova_fairness.measure import metric
+from nova_fairness.measure.metrics import quota_parts
 
 
-class AssetFairnessMetric(metric.Metric):
+class AssetFairnessMetric(quota_parts.QuotaMetric):
     """Heaviness is the mean, over the resources, of the part used.
 
     Users are weighed by their own quota, which need not be equal. All VMs of
@@ -36,15 +37,5 @@ class AssetFairnessMetric(metric.Metric):
 
     def users(self, totals: metric.Totals) -> metric.Heaviness:
         """Give ``sum_r usage_r / (R * quota_r)`` of the summed usage."""
-        entitled = totals.quota > 0
-        quota = np.where(entitled, totals.quota, 1.0)
-        share = np.where(entitled, totals.usage / quota, 0.0)
-        return np.asarray(share.mean(axis=1))
-
-    def combine(
-        self,
-        user_heaviness: metric.Heaviness,
-        instance_heaviness: metric.Heaviness,
-    ) -> metric.Heaviness:
-        """Treat all VMs of a user alike: by their user's heaviness."""
-        return user_heaviness.copy()
+        parts = quota_parts.parts_of_quota(totals)
+        return np.asarray(parts.mean(axis=1))

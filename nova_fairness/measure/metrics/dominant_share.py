@@ -15,9 +15,10 @@
 import numpy as np
 
 from nova_fairness.measure import metric
+from nova_fairness.measure.metrics import quota_parts
 
 
-class DominantShareMetric(metric.Metric):
+class DominantShareMetric(quota_parts.QuotaMetric):
     """Heaviness is the largest part of a quota that is used.
 
     The largest share of a sum is not the sum of the largest shares: users
@@ -39,15 +40,5 @@ class DominantShareMetric(metric.Metric):
 
     def users(self, totals: metric.Totals) -> metric.Heaviness:
         """Give ``max_r usage_r / quota_r`` of the summed usage."""
-        entitled = totals.quota > 0
-        quota = np.where(entitled, totals.quota, 1.0)
-        share = np.where(entitled, totals.usage / quota, 0.0)
-        return np.asarray(share.max(axis=1))
-
-    def combine(
-        self,
-        user_heaviness: metric.Heaviness,
-        instance_heaviness: metric.Heaviness,
-    ) -> metric.Heaviness:
-        """Treat all VMs of a user alike: by their user's heaviness."""
-        return user_heaviness.copy()
+        parts = quota_parts.parts_of_quota(totals)
+        return np.asarray(parts.max(axis=1))

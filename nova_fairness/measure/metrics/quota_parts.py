@@ -1,0 +1,43 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What metrics have in common that weigh users by their parts of a quota."""
+
+import abc
+
+import numpy as np
+
+from nova_fairness.measure import metric
+from nova_fairness.model import resources
+
+
+class QuotaMetric(metric.Metric, abc.ABC):
+    """Base of metrics that make users equal, and not VMs."""
+
+    def combine(
+        self,
+        user_heaviness: metric.Heaviness,
+        instance_heaviness: metric.Heaviness,
+    ) -> metric.Heaviness:
+        """Treat all VMs of a user alike: by their user's heaviness."""
+        return user_heaviness.copy()
+
+
+def parts_of_quota(totals: metric.Totals) -> resources.Vector:
+    """Give ``usage_r / quota_r`` of each user's summed usage.
+
+    :returns: (u, r) finite; zero where the quota is zero, because a resource
+        to which nobody is entitled can make nobody heavy.
+    """
+    entitled = totals.quota > 0
+    quota = np.where(entitled, totals.quota, 1.0)
+    return np.where(entitled, totals.usage / quota, 0.0)
