@@ -42,7 +42,7 @@ RUNS = {
     'one-node-cpu-thesis': ['one-node-cpu', *THESIS],
     'spike': ['spike'],
     'many-against-one': ['many-against-one'],
-    'uncontended-10s': ['uncontended'],
+    'uncontended-10s': ['uncontended', '--duration=1920'],
     'uncontended-1s': ['uncontended', '--interval=1'],
     'churn': ['churn'],
     'frozen-guest': ['frozen-guest'],

@@ -178,8 +178,19 @@ class NodeAgent:
                 f'{said or "it said nothing"}'
             )
 
+    def hold(self) -> None:
+        """Stop its process where it is; it keeps what it has."""
+        if self._process is not None and self.running:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def release(self) -> None:
+        """Let a held process go on."""
+        if self._process is not None and self.running:
+            self._process.send_signal(signal.SIGCONT)
+
     def stop(self) -> None:
         """Have it end cleanly."""
+        self.release()
         if self._process is not None:
             processes.end(self._process, _PATIENCE_S)
 

@@ -78,6 +78,12 @@ class Backend(Protocol):
     def stop_agents(self, nodes: Iterable[str], *, kill: bool) -> None:
         """End agents, cleanly or as a crash would."""
 
+    def hold_agents(self, nodes: Iterable[str]) -> None:
+        """Stop the agents' processes where they are."""
+
+    def release_agents(self, nodes: Iterable[str]) -> None:
+        """Let held agents go on."""
+
     def state(self, vm: str) -> VmState | None:
         """Read a VM; ``None`` if it does not exist."""
 

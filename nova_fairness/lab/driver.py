@@ -95,7 +95,7 @@ class Driver:
 
     def _run_load(self) -> None:
         scenario = self._scenario
-        if self._agents and not scenario.pairs:
+        if self._agents:
             self._progress.say(
                 f'starting agents: {scenario.metric}, {scenario.policy}, '
                 f'every {scenario.interval_s:g} s'
@@ -129,21 +129,27 @@ class Driver:
             yield _Act(scenario.duration_s, 3, self._sample)
 
     def _phases(self) -> Iterator[_Act]:
-        """Alternate: every pair is a window without and one with agents."""
+        """Make pairs of a window without and one with agents.
+
+        Every other pair is turned round, so that a machine that gets slower
+        or faster meanwhile does so for both. The agents are held and not
+        ended: what a program needs to start is not what it needs to run.
+        """
         length_s = self._scenario.duration_s / (2 * self._scenario.pairs)
         for number in range(2 * self._scenario.pairs):
+            on = number % 4 in {1, 2}
             yield _Act(
                 number * length_s,
                 2,
-                functools.partial(self._switch_agents, on=number % 2 == 1),
+                functools.partial(self._switch_agents, on=on),
             )
 
     def _switch_agents(self, *, on: bool) -> None:
         if on:
-            self._backend.start_agents(self._scenario.nodes, wait=False)
+            self._backend.release_agents(self._scenario.nodes)
             self._record_event(phases.AGENTS_STARTED, '')
         else:
-            self._backend.stop_agents(self._scenario.nodes, kill=False)
+            self._backend.hold_agents(self._scenario.nodes)
             self._record_event(phases.AGENTS_STOPPED, '')
 
     def _happen(self, event: scenario_module.Event) -> None:

@@ -50,6 +50,7 @@ class FakeBackend:
             for spec in scenario.nodes.values()
         }
         self._agents: dict[str, fake_agent.FakeAgent] = {}
+        self._held: set[str] = set()
         self._reports: fake_agent.Reports = {}
         self._booting: list[tuple[float, str, Callable[[], None]]] = []
 
@@ -131,6 +132,17 @@ class FakeBackend:
             else:
                 ending.stop()
 
+    def hold_agents(self, nodes: Iterable[str]) -> None:
+        """Stop the agents where they are."""
+        self._held.update(nodes)
+
+    def release_agents(self, nodes: Iterable[str]) -> None:
+        """Let held agents go on, with the round that is due now."""
+        for name in nodes:
+            self._held.discard(name)
+            agent_of_node = self._agents[name]
+            agent_of_node.next_s = max(agent_of_node.next_s, self._now_s)
+
     def state(self, vm: str) -> backend_module.VmState | None:
         """Read a VM; ``None`` if it does not exist."""
         made = self._node_of(vm).vms.get(vm)
@@ -151,9 +163,16 @@ class FakeBackend:
     def _node_of(self, vm: str) -> fake_node.FakeNode:
         return self._nodes[self._scenario.vms[vm].node]
 
+    def _awake(self) -> list[fake_agent.FakeAgent]:
+        return [
+            made
+            for name, made in self._agents.items()
+            if name not in self._held
+        ]
+
     def _next_due_s(self) -> float:
         times = [ready_s for ready_s, _, _ in self._booting]
-        times += [made.next_s for made in self._agents.values()]
+        times += [made.next_s for made in self._awake()]
         return min(times, default=float('inf'))
 
     def _do_due(self) -> None:
@@ -164,7 +183,7 @@ class FakeBackend:
                 if vm in self._node_of(vm).vms:
                     self.load(vm, scenario_module.Step(0, 0.0))
                     ready()
-        for made in self._agents.values():
+        for made in self._awake():
             if made.next_s <= self._now_s:
                 made.round()
 

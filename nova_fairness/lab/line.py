@@ -21,6 +21,9 @@ import time
 
 from nova_fairness import exception
 
+FARTHEST_S = 5.0
+"""A counter is carried on at most this far beyond its newest report."""
+
 READY = 'ready'
 WORK = 'work'
 
@@ -48,6 +51,8 @@ class GuestLine:
         self._news = threading.Condition()
         self._answers: list[str] = []
         self._report: Mapping[str, int] = {}
+        self._reported_s = 0.0
+        self._before: tuple[float, Mapping[str, int]] = (0.0, {})
         self._ready = False
         self._ended = False
         self._sending = threading.Lock()
@@ -61,6 +66,26 @@ class GuestLine:
         """The newest report: counters by name, empty before the first."""
         with self._news:
             return self._report
+
+    def now(self, counter: str) -> int | None:
+        """Give what a counter has come to by now.
+
+        Reports come once a second; between them a counter goes on as fast as
+        between the last two. Taken as it was reported, it would be up to a
+        second old, which is much in a window of ten.
+
+        :returns: ``None`` if it was never reported.
+        """
+        with self._news:
+            newest, reported_s = self._report, self._reported_s
+            before_s, before = self._before
+        if counter not in newest:
+            return None
+        if counter not in before or reported_s <= before_s:
+            return newest[counter]
+        rate = (newest[counter] - before[counter]) / (reported_s - before_s)
+        ahead_s = min(time.monotonic() - reported_s, FARTHEST_S)
+        return newest[counter] + max(0, round(rate * ahead_s))
 
     def await_ready(self, patience_s: float) -> bool:
         """Wait until the guest takes commands.
@@ -141,10 +166,16 @@ class GuestLine:
             if words == [READY]:
                 self._ready = True
             elif words and words[0] == WORK:
-                self._report = _counters(words) or self._report
+                self._take_report(_counters(words))
             elif words:
                 self._answers.append(line)
             self._news.notify_all()
+
+    def _take_report(self, counters: Mapping[str, int]) -> None:
+        if counters:
+            self._before = (self._reported_s, self._report)
+            self._report = counters
+            self._reported_s = time.monotonic()
 
 
 def _counters(words: list[str]) -> Mapping[str, int]:

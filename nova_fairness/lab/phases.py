@@ -123,9 +123,8 @@ def uncontended(line: timeline.Timeline) -> Json | None:
     ]
     edges = [*(t_s for t_s, _ in marks[1:]), line.duration_s]
     for (from_s, agents), to_s in zip(marks, edges, strict=False):
-        start_s = from_s + (to_s - from_s) / 10
-        work = sum(line.work(vm, start_s, to_s) for vm in line.places)
-        phases[agents].append(work / (to_s - start_s))
+        work = sum(line.work(vm, from_s, to_s) for vm in line.places)
+        phases[agents].append(work / (to_s - from_s))
     pairs = [
         abtest.Pair(without, with_agent)
         for without, with_agent in zip(

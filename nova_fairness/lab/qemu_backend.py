@@ -176,6 +176,16 @@ class QemuBackend:
             else:
                 self._agents[name].stop()
 
+    def hold_agents(self, nodes: Iterable[str]) -> None:
+        """Stop the agents' processes where they are."""
+        for name in nodes:
+            self._agents[name].hold()
+
+    def release_agents(self, nodes: Iterable[str]) -> None:
+        """Let held agents go on."""
+        for name in nodes:
+            self._agents[name].release()
+
     def state(self, vm: str) -> backend.VmState | None:
         """Read a VM; ``None`` if it does not exist."""
         made = self._guests.get(vm)
@@ -184,7 +194,7 @@ class QemuBackend:
         return backend.VmState(
             made.cpu_seconds(),
             made.cpu_shares(),
-            made.line.report.get('work'),
+            made.line.now('work'),
             'frozen' if vm in self._frozen else recording.RUNNING,
         )
 

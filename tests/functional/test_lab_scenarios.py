@@ -22,7 +22,7 @@ import sys
 
 import pytest
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(2700)]
 
 THESIS = ('--metric', 'GreedinessMetric', '--policy', 'thesis')
 
@@ -63,7 +63,7 @@ WHOLE = {
     'one node, original': ('one-node-cpu', *THESIS),
     'spike': ('spike',),
     'many against one': ('many-against-one',),
-    'uncontended, 10 s': ('uncontended',),
+    'uncontended, 10 s': ('uncontended', '--duration=1920'),
     'uncontended, 1 s': ('uncontended', '--interval=1'),
     'churn': ('churn',),
     'frozen guest': ('frozen-guest',),

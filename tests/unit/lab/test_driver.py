@@ -103,6 +103,12 @@ class FakeBackend:
     def stop_agents(self, nodes, *, kill):
         self.note('no agents', list(nodes), kill)
 
+    def hold_agents(self, nodes):
+        self.note('hold', list(nodes))
+
+    def release_agents(self, nodes):
+        self.note('release', list(nodes))
+
     def state(self, vm):
         if vm not in self.running:
             return None
@@ -214,22 +220,22 @@ def test_the_results_half_can_use_it(tmp_path):
     assert set(result['instances']) == {'a', 'late'}
 
 
-def test_pairs_alternate_windows_without_and_with_agents(tmp_path):
+def test_pairs_hold_and_release_agents_in_turns_that_alternate(tmp_path):
     text = TEXT.partition('events')[0] + 'pairs: 2\n'
     fake, out, made = run(tmp_path, text)
     made.run()
-    assert [what for what in fake.told if 'agents' in what[1]] == [
-        (0, 'no agents', ['n1'], False),
-        (5, 'agents', ['n1'], False),
-        (10, 'no agents', ['n1'], False),
-        (15, 'agents', ['n1'], False),
+    assert [what for what in fake.told if what[1] in {'hold', 'release'}] == [
+        (0, 'hold', ['n1']),
+        (5, 'release', ['n1']),
+        (10, 'release', ['n1']),
+        (15, 'hold', ['n1']),
     ]
     events = [(e.t_s, e.event) for e in recording.read(out).events]
     assert events == [
         (0, 'agents_stopped'),
         (5, 'agents_started'),
-        (10, 'agents_stopped'),
-        (15, 'agents_started'),
+        (10, 'agents_started'),
+        (15, 'agents_stopped'),
     ]
 
 

@@ -81,6 +81,24 @@ def test_half_a_report_does_not_replace_a_whole_one(talk):
     assert made.report == {'work': 7, 'read': 8}
 
 
+def test_a_counter_goes_on_between_reports_as_fast_as_before(
+    talk, monkeypatch
+):
+    _, made = talk(one='work 100\ndone one\n', two='work 300\ndone two\n')
+    assert made.now('work') is None
+    clock = [10.0]
+    monkeypatch.setattr(line.time, 'monotonic', lambda: clock[0])
+    made.ask('one', 10)
+    assert made.now('work') == 100
+    clock[0] = 12.0
+    made.ask('two', 10)
+    clock[0] = 12.5
+    assert made.now('work') == 350
+    clock[0] = 1000.0
+    assert made.now('work') == 300 + 100 * line.FARTHEST_S
+    assert made.now('flights') is None
+
+
 def test_what_the_guest_does_not_know_is_an_error(talk):
     _, made = talk(fly='error fly\n')
     with pytest.raises(exception.LabError, match=r"does not know 'fly'"):
