@@ -40,16 +40,16 @@ FAST = {
     'the light user gets about twice as much with the original': (
         'one-node-cpu',
         '--interval=1',
-        '--duration=40',
+        '--duration=30',
         *THESIS,
     ),
-    'a lone VM gets everything': ('spike', '--interval=1', '--duration=60'),
+    'a lone VM gets everything': ('spike', '--interval=1', '--duration=48'),
     'a frozen guest disturbs nobody': (
         'frozen-guest',
         '--interval=1',
-        '--duration=75',
+        '--duration=60',
     ),
-    'VMs and agents come and go': ('churn', '--interval=1', '--duration=120'),
+    'VMs and agents come and go': ('churn', '--interval=1', '--duration=100'),
 }
 
 WHOLE = {
