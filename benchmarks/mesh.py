@@ -1,0 +1,284 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What it costs nodes to tell each other their reports.
+
+Real sockets on the loopback interface and a real Redis; many nodes share a
+process, as one machine has too few descriptors for 200 processes' worth of
+everything else. For each number of nodes three ways run one after the other
+(see ``mesh_nodes.py``), so that ratios are from one run. Needs no root::
+
+    python benchmarks/mesh.py --out benchmarks/results/mesh.json
+"""
+
+import argparse
+import contextlib
+import json
+import pathlib
+import platform
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import msgpack
+import numpy as np
+
+from nova_fairness.exchange import codec
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import mesh_nodes  # noqa: E402
+
+LIMITS = {'driver': 1.5, 'exchange': 4.0}
+"""Largest ratio to plain PUB/SUB, by way."""
+
+MODEL_NODES = 1000
+NODES_PER_PROCESS = 40
+USERS = (20, 200)
+ROUND_S = {10: 1.0, 50: 2.0, 100: 5.0, 200: 10.0}
+
+
+@contextlib.contextmanager
+def redis_server():
+    """Run a Redis of our own; give its transport URL."""
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        port = probe.getsockname()[1]
+    with tempfile.TemporaryDirectory() as directory:
+        server = subprocess.Popen(
+            ['redis-server', '--port', str(port), '--bind', '127.0.0.1',
+             '--save', '', '--dir', directory, '--maxclients', '10000'],
+            stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            time.sleep(0.5)
+            yield f'zmq+redis://127.0.0.1:{port}/?insecure=true'
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def loopback_bytes() -> int:
+    """Give how much the loopback interface has carried, headers included."""
+    for line in pathlib.Path('/proc/net/dev').read_text().splitlines():
+        name, _, counters = line.partition(':')
+        if name.strip() == 'lo':
+            return int(counters.split()[0])
+    raise LookupError('no loopback interface')
+
+
+class Worker:
+    """A process with some of the nodes."""
+
+    def __init__(self, spec: dict) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(HERE / 'mesh_worker.py'), json.dumps(spec)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def tell(self, **order: object) -> None:
+        """Say what to do next."""
+        self._process.stdin.write(json.dumps(order) + '\n')
+        self._process.stdin.flush()
+
+    def answer(self) -> dict:
+        """Wait for what came of it."""
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError('a worker ended; see above')
+        return json.loads(line)
+
+    def end(self) -> None:
+        """Wait for its end, at most a minute."""
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def run(kind: str, total: int, users: int, rounds: int, url: str) -> dict:
+    """Measure one way with so many nodes."""
+    workers = [
+        Worker(
+            {
+                'kind': kind,
+                'first': first,
+                'count': min(NODES_PER_PROCESS, total - first),
+                'total': total,
+                'users': users,
+                'vms_per_user': 3,
+                'url': url,
+            }
+        )
+        for first in range(0, total, NODES_PER_PROCESS)
+    ]
+    try:
+        return _conducted(workers, kind, total, users, rounds)
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+def _conducted(
+    workers: list[Worker], kind: str, total: int, users: int, rounds: int
+) -> dict:
+    addresses = [
+        item for worker in workers for item in worker.answer()['addresses']
+    ]
+    for worker in workers:
+        worker.tell(addresses=addresses)
+    settled = [worker.answer()['settled'] for worker in workers]
+    if not all(settled):
+        raise RuntimeError(f'{kind}, {total} nodes: not everybody was heard')
+    period_s = ROUND_S.get(total, max(1.0, total / 20))
+    start_s = time.monotonic() + 1.0
+    time.sleep(0.9)
+    before = loopback_bytes()
+    for worker in workers:
+        worker.tell(start_s=start_s, rounds=rounds, period_s=period_s)
+    results = [worker.answer() for worker in workers]
+    carried = loopback_bytes() - before
+    for worker in workers:
+        worker.tell()
+    for worker in workers:
+        worker.answer()
+    delays = [n for item in results for n in item['rounds_until_used']]
+    return {
+        'kind': kind,
+        'nodes': total,
+        'users': users,
+        'rounds': rounds,
+        'period_s': period_s,
+        'cpu_ms_per_node_round': 1e3
+        * sum(item['cpu_s'] for item in results)
+        / total
+        / rounds,
+        'bytes_per_node_round': carried / total / rounds,
+        'descriptors_per_node': sum(item['descriptors'] for item in results)
+        / total,
+        'pss_kib_per_node': sum(item['pss_kib'] for item in results) / total,
+        'heard_by_fewest': min(
+            n for item in results for n in item['received']
+        ),
+        'rounds_until_used_mean': statistics.fmean(delays),
+        'rounds_until_used_max': max(delays),
+    }
+
+
+def message_bytes(users: int, vms_per_user: int) -> int:
+    """Give the size of the report of a node."""
+    made = mesh_nodes.node_report(1, 1, users, vms_per_user, 'x' * 36)
+    return len(msgpack.packb(codec.encode(made)))
+
+
+def model(rows: list[dict]) -> list[dict]:
+    """Extrapolate to :data:`MODEL_NODES` by a straight line; not measured."""
+    fitted = []
+    for kind in mesh_nodes.KINDS:
+        for users in USERS:
+            part = [
+                row
+                for row in rows
+                if row['kind'] == kind and row['users'] == users
+            ]
+            if len(part) < 2:
+                continue
+            entry = {'kind': kind, 'users': users, 'nodes': MODEL_NODES,
+                     'model': 'straight line, not measured'}  # fmt: skip
+            for quantity in (
+                'cpu_ms_per_node_round',
+                'bytes_per_node_round',
+                'descriptors_per_node',
+                'pss_kib_per_node',
+            ):
+                slope, offset = np.polyfit(
+                    [row['nodes'] for row in part],
+                    [row[quantity] for row in part],
+                    1,
+                )
+                entry[quantity] = float(slope * MODEL_NODES + offset)
+            fitted.append(entry)
+    return fitted
+
+
+def ratios(rows: list[dict]) -> list[dict]:
+    """Compare each way with plain PUB/SUB of the same run."""
+    reference = {
+        (row['nodes'], row['users']): row['cpu_ms_per_node_round']
+        for row in rows
+        if row['kind'] == 'pubsub'
+    }
+    return [
+        {
+            'kind': row['kind'],
+            'nodes': row['nodes'],
+            'users': row['users'],
+            'cpu_ratio': row['cpu_ms_per_node_round']
+            / reference[row['nodes'], row['users']],
+            'limit': LIMITS[row['kind']],
+        }
+        for row in rows
+        if row['kind'] in LIMITS
+    ]
+
+
+def main() -> int:
+    """Measure, print and keep."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--nodes', type=int, nargs='+', default=[*ROUND_S])
+    parser.add_argument('--users', type=int, nargs='+', default=[*USERS])
+    parser.add_argument('--rounds', type=int, default=5)
+    parser.add_argument('--out', type=pathlib.Path)
+    options = parser.parse_args()
+    rows = []
+    with redis_server() as url:
+        for total in options.nodes:
+            for users in options.users:
+                for kind in mesh_nodes.KINDS:
+                    rows.append(run(kind, total, users, options.rounds, url))
+                    print(json.dumps(rows[-1]))
+    result = {
+        'version': 1,
+        'command': ' '.join(['python', 'benchmarks/mesh.py', *sys.argv[1:]]),
+        'machine': {
+            'kernel': platform.release(),
+            'python': platform.python_version(),
+        },
+        'message_bytes': [
+            {
+                'users': users,
+                'vms_per_user': vms,
+                'bytes': message_bytes(users, vms),
+            }
+            for users in (20, 200, 1000)
+            for vms in (1, 10)
+        ],
+        'rows': rows,
+        'ratios': ratios(rows),
+        'model': model(rows),
+    }
+    for item in result['ratios']:
+        print(json.dumps(item))
+    if options.out:
+        options.out.write_text(json.dumps(result, indent=2) + '\n')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,222 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Nodes that tell each other their reports, in three ways.
+
+``pubsub`` is the reference method: plain pyzmq PUB/SUB with msgpack.
+``driver`` is this package's oslo.messaging driver alone, without a server.
+``exchange`` is the whole path: the exchange room over oslo.messaging.
+All three send the same report.
+"""
+
+import threading
+import time
+
+import msgpack
+import numpy as np
+from oslo_config import cfg
+import oslo_messaging
+import zmq
+
+from nova_fairness.exchange import codec
+from nova_fairness.exchange import mesh
+from nova_fairness.model import node
+from nova_fairness.model import report
+from nova_fairness.model import resources
+
+METRIC = 'GreedinessMetric'
+TOPIC = 'mesh'
+
+
+def host_name(number: int) -> str:
+    """Give the name of a node."""
+    return f'node-{number:04d}'
+
+
+def node_report(
+    number: int, sequence: int, users: int, vms_per_user: int, boot_id: str
+) -> report.NodeReport:
+    """Make the report of a node with so many users."""
+    generator = np.random.default_rng(number)
+    count = len(resources.RESOURCES)
+    return report.NodeReport(
+        host=host_name(number),
+        boot_id=boot_id,
+        sequence=sequence,
+        interval_s=10.0,
+        metric=METRIC,
+        resources=node.NodeResources(
+            host=host_name(number),
+            cpus=tuple(range(32)),
+            speed_factor=4000.0,
+            capacity=generator.random(count) * 1e9,
+        ),
+        users={
+            f'{user:032x}': report.UserTotals(
+                instance_heaviness=float(generator.random()),
+                endowment=generator.random(count) * 1e9,
+                usage=generator.random(count) * 1e9,
+                instances=vms_per_user,
+            )
+            for user in range(users)
+        },
+    )
+
+
+class Heard:
+    """Newest sequence number and its time of arrival, by host."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.newest: dict[str, tuple[int, float]] = {}
+
+    def add(self, host: str, sequence: int) -> None:
+        """Note a report; called by one thread only."""
+        self.count += 1
+        self.newest[host] = (sequence, time.monotonic())
+
+
+class PubSubNode:
+    """Plain pyzmq: one PUB, one SUB that is connected to everybody."""
+
+    def __init__(self, number: int, context: zmq.Context, url: str) -> None:
+        del url
+        self.number = number
+        self.heard = Heard()
+        self._context = context
+        self._publisher = context.socket(zmq.PUB)
+        port = self._publisher.bind_to_random_port('tcp://127.0.0.1')
+        self.address = f'tcp://127.0.0.1:{port}'
+        self._ending = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def connect(self, addresses: list[str]) -> None:
+        """Subscribe to everybody."""
+        self._thread = threading.Thread(
+            target=self._receive, args=(addresses,), daemon=True
+        )
+        self._thread.start()
+
+    def publish(self, node_report: report.NodeReport) -> None:
+        """Send to everybody."""
+        self._publisher.send(msgpack.packb(codec.encode(node_report)))
+
+    def _receive(self, addresses: list[str]) -> None:
+        subscriber = self._context.socket(zmq.SUB)
+        subscriber.setsockopt(zmq.SUBSCRIBE, b'')
+        subscriber.setsockopt(zmq.RCVTIMEO, 200)
+        for address in addresses:
+            subscriber.connect(address)
+        while not self._ending.is_set():
+            try:
+                message = msgpack.unpackb(subscriber.recv())
+            except zmq.Again:
+                continue
+            self.heard.add(message['host'], message['sequence'])
+        subscriber.close(0)
+
+    def stop(self) -> None:
+        """Close the sockets."""
+        self._ending.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._publisher.close(0)
+
+
+class DriverNode:
+    """The driver's own send and receive."""
+
+    address = ''
+
+    def __init__(self, number: int, context: zmq.Context, url: str) -> None:
+        del context
+        self.number = number
+        self.heard = Heard()
+        self._transport = transport(url)
+        self._driver = self._transport._driver  # noqa: SLF001
+        self._everybody = oslo_messaging.Target(topic=TOPIC, fanout=True)
+        self._listener = self._driver.listen(
+            oslo_messaging.Target(topic=TOPIC, server=host_name(number)),
+            1,
+            None,
+        )
+
+    def connect(self, addresses: list[str]) -> None:
+        """Listen; the driver finds everybody by itself."""
+        del addresses
+        self._listener.start(self._on_incoming)
+
+    def publish(self, node_report: report.NodeReport) -> None:
+        """Send to everybody."""
+        self._driver.send(
+            self._everybody,
+            {},
+            {'method': 'report', 'args': codec.encode(node_report)},
+        )
+
+    def _on_incoming(self, incoming: list) -> None:
+        for item in incoming:
+            arguments = item.message['args']
+            self.heard.add(arguments['host'], arguments['sequence'])
+
+    def stop(self) -> None:
+        """Release everything."""
+        self._listener.stop()
+        self._listener.cleanup()
+        self._transport.cleanup()
+
+
+class ExchangeNode:
+    """The exchange room over oslo.messaging, as an agent has it."""
+
+    address = ''
+
+    def __init__(self, number: int, context: zmq.Context, url: str) -> None:
+        del context
+        self.number = number
+        self._transport = transport(url)
+        self._exchange = mesh.MeshExchange(
+            self._transport, host=host_name(number)
+        )
+
+    def connect(self, addresses: list[str]) -> None:
+        """Join the others."""
+        del addresses
+        self._exchange.start()
+
+    def publish(self, node_report: report.NodeReport) -> None:
+        """Send to everybody."""
+        self._exchange.publish(node_report)
+
+    def newest(self) -> dict[str, int]:
+        """Give the newest sequence number of each host, as a round does."""
+        view = self._exchange.view(time.monotonic())
+        return {host: item.sequence for host, item in view.reports.items()}
+
+    def stop(self) -> None:
+        """Release everything."""
+        self._exchange.stop()
+        self._transport.cleanup()
+
+
+def transport(url: str) -> oslo_messaging.RPCTransport:
+    """Open a transport of its own, as each agent has one."""
+    conf = cfg.ConfigOpts()
+    conf([])
+    return oslo_messaging.get_rpc_transport(conf, url=url)
+
+
+KINDS = {
+    'pubsub': PubSubNode,
+    'driver': DriverNode,
+    'exchange': ExchangeNode,
+}
