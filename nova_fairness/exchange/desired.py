@@ -1,0 +1,44 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Which metric and policy a whole domain shall use: a value with an epoch.
+
+The newest epoch wins; two that were made at once are ordered by origin, so
+that every node takes the same one.
+"""
+
+import dataclasses
+
+LARGEST_EPOCH = 2**53 - 1
+"""Every number up to it is exact in JSON."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Desired:
+    """What was set, once for all nodes.
+
+    :ivar epoch: 1..LARGEST_EPOCH, one more with every change.
+    :ivar metric: name of the metric.
+    :ivar policy: name of the policy.
+    :ivar origin: host on which it was set; orders equal epochs.
+    """
+
+    epoch: int
+    metric: str
+    policy: str
+    origin: str
+
+    def is_newer_than(self, other: 'Desired | None') -> bool:
+        """Tell which of two wins; everything wins over nothing."""
+        if other is None:
+            return True
+        return (self.epoch, self.origin) > (other.epoch, other.origin)
