@@ -119,11 +119,10 @@ class Echo:
         return value
 
 
-def transport(url: str) -> oslo_messaging.RPCTransport:
+def transport(url: str) -> oslo_messaging.Transport:
     """Open a transport."""
-    conf = cfg.ConfigOpts()
-    conf([])
-    return oslo_messaging.get_rpc_transport(conf, url=url)
+    cfg.CONF([])
+    return oslo_messaging.get_rpc_transport(cfg.CONF, url=url)
 
 
 def serve(url: str) -> None:

@@ -208,11 +208,10 @@ class ExchangeNode:
         self._transport.cleanup()
 
 
-def transport(url: str) -> oslo_messaging.RPCTransport:
+def transport(url: str) -> oslo_messaging.Transport:
     """Open a transport of its own, as each agent has one."""
-    conf = cfg.ConfigOpts()
-    conf([])
-    return oslo_messaging.get_rpc_transport(conf, url=url)
+    cfg.CONF([])
+    return oslo_messaging.get_rpc_transport(cfg.CONF, url=url)
 
 
 KINDS = {
