@@ -68,6 +68,26 @@ class ExchangeError(FairnessError):
     """Peers could not be reached or sent something unusable."""
 
 
+class RpcError(FairnessError):
+    """A call to an agent did not come to what was asked for."""
+
+
+class HostNotReached(RpcError):
+    """An agent did not answer in time; it may still have done it."""
+
+
+class BadArgument(RpcError):
+    """An argument of a call cannot be used."""
+
+
+class NotAllowed(RpcError):
+    """The caller's role does not allow this call."""
+
+
+class Superseded(RpcError):
+    """A newer epoch of the desired state is known already."""
+
+
 class LabError(FairnessError):
     """A laboratory scenario cannot be run."""
 
