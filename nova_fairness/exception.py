@@ -68,6 +68,18 @@ class ExchangeError(FairnessError):
     """Peers could not be reached or sent something unusable."""
 
 
+class ReportRefused(ExchangeError):
+    """What a peer sent is not used.
+
+    :param reason: one word out of a few, by which refusals are counted.
+    :param message: what was wrong and what was expected.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class RpcError(FairnessError):
     """A call to an agent did not come to what was asked for."""
 

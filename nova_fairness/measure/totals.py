@@ -13,6 +13,8 @@
 """Sums per user: of one node for its report, and over all reports."""
 
 from collections.abc import Mapping
+import functools
+import itertools
 import types
 from typing import NamedTuple
 
@@ -46,7 +48,7 @@ def by_user(
     instance_heaviness: metric_base.Heaviness,
     endowment: resources.Vector,
     usage: resources.Vector,
-) -> Mapping[str, report.UserTotals]:
+) -> report.UserTable:
     """Sum the VMs of each user for a node's report.
 
     :param owners: of the n VMs; users without a VM are left out.
@@ -60,17 +62,13 @@ def by_user(
     endowed = grouping.sum_by(index, endowment, count)
     used = grouping.sum_by(index, usage, count)
     instances = np.bincount(index, minlength=count)
-    return types.MappingProxyType(
-        {
-            user: report.UserTotals(
-                instance_heaviness=float(heavy[row]),
-                endowment=endowed[row],
-                usage=used[row],
-                instances=int(instances[row]),
-            )
-            for row, user in enumerate(owners.users)
-            if instances[row]
-        }
+    present = np.flatnonzero(instances)
+    return report.UserTable(
+        ids=tuple(owners.users[row] for row in present),
+        instance_heaviness=heavy[present],
+        endowment=endowed[present],
+        usage=used[present],
+        instances=instances[present],
     )
 
 
@@ -113,10 +111,7 @@ def usable(view: report.View, metric: str) -> tuple[report.NodeReport, ...]:
 
 def known_users(view: report.View, metric: str) -> tuple[str, ...]:
     """Give the ids of all users of a view's usable reports, sorted."""
-    everyone: set[str] = set()
-    return tuple(
-        sorted(everyone.union(*(item.users for item in usable(view, metric))))
-    )
+    return _layout(tuple(_ids(item.users) for item in usable(view, metric)))[0]
 
 
 def supply_of(
@@ -126,10 +121,11 @@ def supply_of(
 
     :returns: (r,) without overcommit; zeros if no report is usable.
     """
-    total = resources.RESOURCES.vector()
-    for item in usable(view, metric):
-        total = total + item.resources.supply(interval_s)
-    return total
+    rates = [item.resources.capacity for item in usable(view, metric)]
+    if not rates:
+        return resources.RESOURCES.vector()
+    total: resources.Vector = np.array(rates).sum(axis=0)
+    return resources.RESOURCES.over(total, interval_s)
 
 
 def combined(
@@ -152,11 +148,10 @@ def combined(
     :param overcommit: (r,) factors > 0; ``None`` is 1 for all.
     :raises ValueError: if a weight or factor is out of range.
     """
-    users = known_users(view, metric)
     supply = supply_of(view, interval_s, metric)
+    users, heavy, endowed, used = _summed(view, interval_s, metric)
     weights = np.array([quota_weights.get(user, 1.0) for user in users])
     factors = np.ones(len(supply)) if overcommit is None else overcommit
-    heavy, endowed, used = _summed(view, interval_s, metric, users)
     totals = metric_base.Totals(
         instance_heaviness=heavy,
         usage=used,
@@ -167,36 +162,64 @@ def combined(
     return Combined(users, totals, supply)
 
 
-def _summed(
-    view: report.View,
-    interval_s: float,
-    metric: str,
-    users: tuple[str, ...],
-) -> tuple[metric_base.Heaviness, resources.Vector, resources.Vector]:
-    place = {user: row for row, user in enumerate(users)}
-    rows: list[int] = []
-    entries: list[report.UserTotals] = []
-    scales: list[float] = []
-    for item in usable(view, metric):
-        rows.extend(place[user] for user in item.users)
-        entries.extend(item.users.values())
-        scales.extend([interval_s / item.interval_s] * len(item.users))
-    index = np.array(rows, dtype=np.intp)
-    heavy = np.array([entry.instance_heaviness for entry in entries])
-    endowed = _at([entry.endowment for entry in entries], scales)
-    used = _at([entry.usage for entry in entries], scales)
-    return (
-        grouping.sum_by(index, heavy, len(users)),
-        grouping.sum_by(index, endowed, len(users)),
-        grouping.sum_by(index, used, len(users)),
+Ids = tuple[str, ...]
+
+
+class _Sums(NamedTuple):
+    users: Ids
+    heaviness: metric_base.Heaviness
+    endowment: resources.Vector
+    usage: resources.Vector
+
+
+def _summed(view: report.View, interval_s: float, metric: str) -> _Sums:
+    reports = usable(view, metric)
+    tables = [report.UserTable.of(item.users) for item in reports]
+    users, index = _layout(tuple(table.ids for table in tables))
+    scales = [interval_s / item.interval_s for item in reports]
+    scale = np.repeat(np.array(scales), [len(table) for table in tables])
+    count = len(users)
+    return _Sums(
+        users,
+        grouping.sum_by(
+            index, _rows([item.instance_heaviness for item in tables]), count
+        ),
+        _at([item.endowment for item in tables], scale, index, count),
+        _at([item.usage for item in tables], scale, index, count),
     )
 
 
+def _ids(users: Mapping[str, report.UserTotals]) -> Ids:
+    return users.ids if isinstance(users, report.UserTable) else tuple(users)
+
+
+# Users come and go far less often than rounds: the newest layouts are kept,
+# with the own node and without it.
+@functools.lru_cache(maxsize=4)
+def _layout(ids: tuple[Ids, ...]) -> tuple[Ids, usage_model.Indices]:
+    """Say where in the sorted list of all users each row belongs."""
+    users = tuple(sorted(set().union(*ids)))
+    place = {user: row for row, user in enumerate(users)}
+    places = map(place.__getitem__, itertools.chain.from_iterable(ids))
+    index = np.fromiter(places, dtype=np.intp)
+    index.setflags(write=False)
+    return users, index
+
+
+def _rows(parts: list[resources.Vector]) -> resources.Vector:
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
 def _at(
-    amounts: list[resources.Vector], scales: list[float]
+    parts: list[resources.Vector],
+    scale: resources.Vector,
+    index: usage_model.Indices,
+    count: int,
 ) -> resources.Vector:
-    """Stack amounts of different intervals and bring them to one: (k, r)."""
+    """Bring amounts of different intervals to one and add them up: (u, r)."""
     registry = resources.RESOURCES
-    stacked = np.array(amounts).reshape(len(amounts), len(registry))
-    scale = np.array(scales)[:, np.newaxis]
-    return np.where(registry.time_shared, stacked * scale, stacked)
+    stacked = _rows(parts).reshape(len(index), len(registry))
+    scaled = np.where(
+        registry.time_shared, stacked * scale[:, np.newaxis], stacked
+    )
+    return grouping.sum_by(index, scaled, count)

@@ -12,8 +12,12 @@
 
 """What nodes tell each other: totals per user, never per VM."""
 
+import bisect
+from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
+import numpy as np
+import numpy.typing as npt
 
 from nova_fairness.model import node
 from nova_fairness.model import resources
@@ -34,6 +38,87 @@ class UserTotals:
     endowment: resources.Vector
     usage: resources.Vector
     instances: int
+
+
+class UserTable(Mapping[str, UserTotals]):
+    """Totals of all users of a node: arrays that read like a mapping.
+
+    :param ids: of the users, ascending, each once.
+    :param instance_heaviness: (u,) sums.
+    :param endowment: (u, r) sums.
+    :param usage: (u, r) sums.
+    :param instances: (u,) numbers of VMs, >= 1.
+    """
+
+    __slots__ = (
+        'endowment',
+        'ids',
+        'instance_heaviness',
+        'instances',
+        'usage',
+    )
+
+    def __init__(
+        self,
+        ids: tuple[str, ...],
+        instance_heaviness: npt.NDArray[np.float64],
+        endowment: resources.Vector,
+        usage: resources.Vector,
+        instances: npt.NDArray[np.int64],
+    ) -> None:
+        self.ids = ids
+        self.instance_heaviness = instance_heaviness
+        self.endowment = endowment
+        self.usage = usage
+        self.instances = instances
+
+    @classmethod
+    def of(cls, users: Mapping[str, UserTotals]) -> 'UserTable':
+        """Bring any mapping, sorted by id, into this form."""
+        if isinstance(users, UserTable):
+            return users
+        shape = (len(users), len(resources.RESOURCES))
+        entries = list(users.values())
+        return UserTable(
+            tuple(users),
+            np.array([entry.instance_heaviness for entry in entries], float),
+            np.array([entry.endowment for entry in entries]).reshape(shape),
+            np.array([entry.usage for entry in entries]).reshape(shape),
+            np.array([entry.instances for entry in entries], np.int64),
+        )
+
+    def sharing_ids(self, other: 'UserTable') -> 'UserTable':
+        """Take over the ids of another table if they are the same.
+
+        A node's users rarely change: so they are kept once, and comparing
+        them later costs nothing.
+        """
+        if self.ids != other.ids:
+            return self
+        return UserTable(
+            other.ids,
+            self.instance_heaviness,
+            self.endowment,
+            self.usage,
+            self.instances,
+        )
+
+    def __getitem__(self, user: str) -> UserTotals:
+        row = bisect.bisect_left(self.ids, user)
+        if row == len(self.ids) or self.ids[row] != user:
+            raise KeyError(user)
+        return UserTotals(
+            instance_heaviness=float(self.instance_heaviness[row]),
+            endowment=self.endowment[row],
+            usage=self.usage[row],
+            instances=int(self.instances[row]),
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -90,7 +90,10 @@ PURE = (
     'shares',
     'planners',
     'collect.parse',
+    'exchange.bounds',
     'exchange.codec',
+    'exchange.desired',
+    'exchange.fields',
     'exchange.ledger',
     'sim.engine',
 )
