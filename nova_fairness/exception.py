@@ -110,3 +110,15 @@ class BadScenario(LabError):
 
 class LabEnvironmentError(LabError):
     """Something the laboratory needs is missing on this machine."""
+
+
+class MessagingError(FairnessError):
+    """The messaging driver cannot do its work."""
+
+
+class KeysError(MessagingError):
+    """Keys or the allow-list are missing, unsafe or not as expected."""
+
+
+class KeyRefused(KeysError):
+    """A peer's key is not on the allow-list, or revoked."""
