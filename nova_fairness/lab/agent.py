@@ -24,9 +24,11 @@ import sysconfig
 
 from nova_fairness import exception
 from nova_fairness.lab import domain
+from nova_fairness.lab import hub
 from nova_fairness.lab import node as node_module
 from nova_fairness.lab import processes
 from nova_fairness.lab import recording
+from nova_fairness.lab import redis_server
 from nova_fairness.lab import scenario as scenario_module
 
 COMMAND = 'nova-fairness'
@@ -77,9 +79,26 @@ def configuration(
         },
         'fairness_observe': {'prometheus_port': '0'},
     }
+    if scenario.redis:
+        result.update(_transport(scenario, node))
     for section, options in scenario.agent.items():
         result.setdefault(section, {}).update(options)
     return result
+
+
+def _transport(
+    scenario: scenario_module.Scenario, node: str
+) -> dict[str, dict[str, str]]:
+    """Let the agents find each other and talk over the hub."""
+    address = hub.node_address(list(scenario.nodes).index(node))
+    return {
+        'DEFAULT': {'transport_url': redis_server.url()},
+        'oslo_messaging_zmq': {
+            'bind_address': address,
+            'host': address,
+            'insecure': 'true',
+        },
+    }
 
 
 def _reserved(memory_mib: int) -> int:

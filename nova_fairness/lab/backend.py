@@ -38,6 +38,25 @@ class VmState:
     state: str = recording.RUNNING
 
 
+class Redis(Protocol):
+    """Through which the agents find each other."""
+
+    def start(self) -> None:
+        """Start it, empty."""
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+
+    def freeze(self) -> None:
+        """Let it answer nothing more."""
+
+    def thaw(self) -> None:
+        """Let it go on."""
+
+    def flush(self) -> None:
+        """Have it forget everything."""
+
+
 class Backend(Protocol):
     """Runs nodes, VMs and agents, and has a clock."""
 
@@ -66,6 +85,9 @@ class Backend(Protocol):
     def destroy_vm(self, vm: str) -> None:
         """End a VM."""
 
+    def move_vm(self, vm: str, node: str, ready: Callable[[], None]) -> None:
+        """End a VM and start it on another node; ``ready`` as above."""
+
     def freeze_vm(self, vm: str) -> None:
         """Stop a VM's process."""
 
@@ -78,11 +100,23 @@ class Backend(Protocol):
     def stop_agents(self, nodes: Iterable[str], *, kill: bool) -> None:
         """End agents, cleanly or as a crash would."""
 
+    def restart_agent(self, node: str) -> None:
+        """End an agent cleanly, then start it; returns at once."""
+
     def hold_agents(self, nodes: Iterable[str]) -> None:
         """Stop the agents' processes where they are."""
 
     def release_agents(self, nodes: Iterable[str]) -> None:
         """Let held agents go on."""
+
+    def cut(self, node: str) -> None:
+        """Cut a node off from all others and from Redis."""
+
+    def heal(self, node: str) -> None:
+        """Undo that."""
+
+    def redis(self) -> Redis:
+        """Give the Redis of the run."""
 
     def state(self, vm: str) -> VmState | None:
         """Read a VM; ``None`` if it does not exist."""

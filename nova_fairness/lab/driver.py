@@ -26,6 +26,7 @@ from typing import Any
 from nova_fairness import version
 from nova_fairness.lab import backend as backend_module
 from nova_fairness.lab import domain
+from nova_fairness.lab import happenings
 from nova_fairness.lab import phases
 from nova_fairness.lab import progress as progress_module
 from nova_fairness.lab import recorder as recorder_module
@@ -38,6 +39,11 @@ _ABSENT = backend_module.VmState(None, None, None, 'absent')
 
 READY = 'ready'
 """Event: a VM that was started late takes commands."""
+
+_OF_AGENTS = frozenset(
+    {scenario_module.Subject.AGENT, scenario_module.Subject.REDIS}
+)
+"""What does not happen in a run without agents."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,6 +83,7 @@ class Driver:
         self._last: dict[str, float] = {}
         self._steps: dict[str, list[scenario_module.Step]] = {}
         self._booting: set[str] = set()
+        self._where = {vm.name: vm.node for vm in scenario.vms.values()}
 
     def run(self) -> None:
         """Run it to its end, and clean up however it ends.
@@ -100,7 +107,8 @@ class Driver:
                 f'starting agents: {scenario.metric}, {scenario.policy}, '
                 f'every {scenario.interval_s:g} s'
             )
-            self._backend.start_agents(scenario.nodes, wait=True)
+            early = [n for n in scenario.nodes if not scenario.joins_late(n)]
+            self._backend.start_agents(early, wait=True)
         self._backend.sleep_until(self._backend.now() + scenario.settle_s)
         machine = self._backend.machine()
         self._start_s = self._backend.now()
@@ -153,36 +161,29 @@ class Driver:
             self._record_event(phases.AGENTS_STOPPED, '')
 
     def _happen(self, event: scenario_module.Event) -> None:
-        subject = event.subject
-        actions: dict[scenario_module.Action, Callable[[], None]] = {
-            scenario_module.Action.START: lambda: self._start_vm(subject),
-            scenario_module.Action.DESTROY: lambda: self._backend.destroy_vm(
-                subject
-            ),
-            scenario_module.Action.FREEZE: lambda: self._backend.freeze_vm(
-                subject
-            ),
-            scenario_module.Action.THAW: lambda: self._backend.thaw_vm(
-                subject
-            ),
-            scenario_module.Action.KILL_AGENT: lambda: (
-                self._backend.stop_agents([subject], kill=True)
-            ),
-            scenario_module.Action.START_AGENT: lambda: (
-                self._backend.start_agents([subject], wait=False)
-            ),
-        }
-        if event.action.concerns_node and not self._agents:
+        if event.action.concerns in _OF_AGENTS and not self._agents:
             return
-        self._progress.say(f'{event.action.value} {subject}')
-        self._record_event(event.action.value, subject)
-        actions[event.action]()
+        said = f'{event.action.value} {event.subject} {event.to}'
+        self._progress.say(said.rstrip())
+        self._record_event(event.action.value, event.subject)
+        if event.action is scenario_module.Action.START:
+            self._start_vm(event.subject)
+        elif event.action is scenario_module.Action.MOVE:
+            self._move_vm(event.subject, event.to)
+        else:
+            happenings.AT_ONCE[event.action](self._backend, event.subject)
 
     def _start_vm(self, vm: str) -> None:
         self._booting.add(vm)
         # a guest that boots wants all that it can get
         self._offer(vm, scenario_module.MAXIMUM)
         self._backend.start_vm(vm, functools.partial(self._ready, vm))
+
+    def _move_vm(self, vm: str, node: str) -> None:
+        self._booting.add(vm)
+        self._where[vm] = node
+        self._offer(vm, scenario_module.MAXIMUM)
+        self._backend.move_vm(vm, node, functools.partial(self._ready, vm))
 
     def _ready(self, vm: str) -> None:
         """Give a VM that has booted the load that it should have by now."""
@@ -223,7 +224,7 @@ class Driver:
             self._recorder.reading(
                 recording.Reading(
                     self._elapsed(),
-                    vm.node,
+                    self._where[vm.name],
                     vm.name,
                     user,
                     **dataclasses.asdict(state),

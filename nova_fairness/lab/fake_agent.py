@@ -30,6 +30,7 @@ from nova_fairness.decide import changes
 from nova_fairness.decide import contention
 from nova_fairness.decide import kernel_units
 from nova_fairness.decide import policy as policy_base
+from nova_fairness.lab import fake_mesh
 from nova_fairness.lab import fake_node
 from nova_fairness.measure import endowment
 from nova_fairness.measure import metric as metric_base
@@ -49,7 +50,6 @@ _VERSION = kernel_units.CgroupVersion.V1
 _KNOB = resources.Control.CPU
 
 Settings = Mapping[str, Mapping[str, str]]
-Reports = dict[str, report.NodeReport]
 
 
 class FakeAgent:
@@ -57,7 +57,7 @@ class FakeAgent:
 
     :param node: on which it works.
     :param settings: value by option by section.
-    :param reports: the newest report of every node, shared by all agents.
+    :param mesh: through which it hears the others.
     :param rounds: file of its record.
     """
 
@@ -65,14 +65,14 @@ class FakeAgent:
         self,
         node: fake_node.FakeNode,
         settings: Settings,
-        reports: Reports,
+        mesh: fake_mesh.FakeMesh,
         rounds: pathlib.Path,
     ) -> None:
         self._node = node
         self._options = _options(settings).fairness
         self._metric = plugins.load_metric(self._options.metric)
         self._policy = plugins.load_policy(self._options.policy)
-        self._reports = reports
+        self._mesh = mesh
         self._before: sample_model.Sample | None = None
         self._past: usage_model.Usage | None = None
         self._memory: policy_base.Memory = types.MappingProxyType({})
@@ -81,6 +81,7 @@ class FakeAgent:
         rounds.parent.mkdir(parents=True, exist_ok=True)
         self._recorder = record.Recorder(rounds)
         self.next_s = node.now_s
+        mesh.join(node.spec.name)
 
     def round(self) -> None:
         """Run a round and say when the next one is due."""
@@ -113,6 +114,7 @@ class FakeAgent:
 
     def kill(self) -> None:
         """End as a crash would."""
+        self._mesh.leave(self._node.spec.name)
         self._recorder.close()
 
     def _measure(self, used: usage_model.Usage) -> round_model.Measured:
@@ -120,15 +122,10 @@ class FakeAgent:
         supply = self._node.resources.supply(used.interval_s)
         vms = [item.instance for item in used.incarnations]
         name = self._options.metric
-        others = report.View(
-            {
-                host: item
-                for host, item in self._reports.items()
-                if host != self._node.spec.name
-            },
-            {},
-            {},
-        )
+        host = self._node.spec.name
+        view = self._mesh.view(host, self._node.now_s)
+        peers = {k: v for k, v in view.reports.items() if k != host}
+        others = report.View(peers, view.age_s, view.left_out)
         known = {*owners.users, *totals.known_users(others, name)}
         demands = metric_base.Demands(
             usage=used.amounts,
@@ -153,7 +150,7 @@ class FakeAgent:
         own: usage_model.Scalars,
         demands: metric_base.Demands,
     ) -> None:
-        self._reports[self._node.spec.name] = report.NodeReport(
+        told = report.NodeReport(
             host=self._node.spec.name,
             boot_id='fake',
             sequence=self._number,
@@ -164,6 +161,7 @@ class FakeAgent:
                 owners, own, demands.endowment, demands.usage
             ),
         )
+        self._mesh.publish(told, self._node.now_s)
 
     def _treated(
         self,
@@ -172,7 +170,7 @@ class FakeAgent:
         own: usage_model.Scalars,
         demands: metric_base.Demands,
     ) -> round_model.Measured:
-        view = report.View(dict(self._reports), {}, {})
+        view = self._mesh.view(self._node.spec.name, self._node.now_s)
         combined = totals.combined(
             view,
             used.interval_s,

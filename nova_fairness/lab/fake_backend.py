@@ -23,6 +23,7 @@ from typing import Any
 from nova_fairness.lab import agent
 from nova_fairness.lab import backend as backend_module
 from nova_fairness.lab import fake_agent
+from nova_fairness.lab import fake_mesh
 from nova_fairness.lab import fake_node
 from nova_fairness.lab import recording
 from nova_fairness.lab import scenario as scenario_module
@@ -51,7 +52,8 @@ class FakeBackend:
         }
         self._agents: dict[str, fake_agent.FakeAgent] = {}
         self._held: set[str] = set()
-        self._reports: fake_agent.Reports = {}
+        self._mesh = fake_mesh.FakeMesh()
+        self._where = {vm.name: vm.node for vm in scenario.vms.values()}
         self._booting: list[tuple[float, str, Callable[[], None]]] = []
 
     @property
@@ -98,6 +100,12 @@ class FakeBackend:
         """End a VM."""
         self._node_of(vm).vms.pop(vm, None)
 
+    def move_vm(self, vm: str, node: str, ready: Callable[[], None]) -> None:
+        """End a VM and start it on another node; ``ready`` as above."""
+        self.destroy_vm(vm)
+        self._where[vm] = node
+        self.start_vm(vm, ready)
+
     def freeze_vm(self, vm: str) -> None:
         """Let a VM stand still."""
         self._node_of(vm).vms[vm].frozen = True
@@ -115,7 +123,7 @@ class FakeBackend:
             self._agents[name] = fake_agent.FakeAgent(
                 self._nodes[name],
                 agent.configuration(self._scenario, name, directory),
-                self._reports,
+                self._mesh,
                 directory / recording.ROUNDS,
             )
         if wait:
@@ -124,6 +132,7 @@ class FakeBackend:
     def stop_agents(self, nodes: Iterable[str], *, kill: bool) -> None:
         """End agents, cleanly or as a crash would."""
         for name in nodes:
+            self._held.discard(name)
             ending = self._agents.pop(name, None)
             if ending is None:
                 continue
@@ -131,6 +140,11 @@ class FakeBackend:
                 ending.kill()
             else:
                 ending.stop()
+
+    def restart_agent(self, node: str) -> None:
+        """End an agent cleanly and start it."""
+        self.stop_agents([node], kill=False)
+        self.start_agents([node], wait=False)
 
     def hold_agents(self, nodes: Iterable[str]) -> None:
         """Stop the agents where they are."""
@@ -142,6 +156,18 @@ class FakeBackend:
             self._held.discard(name)
             agent_of_node = self._agents[name]
             agent_of_node.next_s = max(agent_of_node.next_s, self._now_s)
+
+    def cut(self, node: str) -> None:
+        """Cut a node off from all others and from Redis."""
+        self._mesh.cut.add(node)
+
+    def heal(self, node: str) -> None:
+        """Undo that."""
+        self._mesh.cut.discard(node)
+
+    def redis(self) -> fake_mesh.FakeRedis:
+        """Give the simulated Redis."""
+        return self._mesh.redis
 
     def state(self, vm: str) -> backend_module.VmState | None:
         """Read a VM; ``None`` if it does not exist."""
@@ -161,7 +187,7 @@ class FakeBackend:
         return {'simulated': True}
 
     def _node_of(self, vm: str) -> fake_node.FakeNode:
-        return self._nodes[self._scenario.vms[vm].node]
+        return self._nodes[self._where[vm]]
 
     def _awake(self) -> list[fake_agent.FakeAgent]:
         return [

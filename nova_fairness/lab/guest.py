@@ -40,6 +40,9 @@ class Guest:
     :param node: on which it runs.
     :param spec: what it is.
     :param boot: what it boots from.
+    :param number: from 1 to 2000, of no other guest that is ever on this
+        node; ``None`` for the next one of the node. A guest that moves
+        keeps its number, and with it its UUID.
     """
 
     def __init__(
@@ -47,14 +50,16 @@ class Guest:
         node: node_module.Node,
         spec: domain.GuestSpec,
         boot: image.Image,
+        number: int | None = None,
     ) -> None:
         self.node = node
         self.spec = spec
         node.guest_count += 1
-        self.number = node.guest_count
+        self.number = node.guest_count if number is None else number
         self.domain_name = f'instance-{self.number:08x}'
+        whose = node.directory if number is None else node.directory.parent
         self.uuid = str(
-            uuid.uuid5(uuid.NAMESPACE_DNS, f'{node.directory}{self.number}')
+            uuid.uuid5(uuid.NAMESPACE_DNS, f'{whose}{self.number}')
         )
         self._boot = boot
         self._line: line.GuestLine | None = None

@@ -26,17 +26,12 @@ import subprocess
 
 from nova_fairness import exception
 from nova_fairness.lab import groups
+from nova_fairness.lab import namespace
 from nova_fairness.lab import network
 from nova_fairness.lab import node_files
 from nova_fairness.lab import processes
 
 _SETUP = pathlib.Path(__file__).with_name('node_setup.sh')
-
-_JOIN = """
-while [ "$1" != -- ]; do echo $$ >"$1" || exit 126; shift; done
-shift
-exec "$@"
-"""
 
 
 class Node:
@@ -168,9 +163,8 @@ class Node:
 
     def command(self, argv: Sequence[str]) -> list[str]:
         """Give a command line that runs another one inside the node."""
-        joins = [str(path) for path in self.groups.join_files()]
         enter = ['nsenter', '-t', str(self.pid), '-m', '-u', '-n', '-C', '--']
-        return ['sh', '-c', _JOIN, 'sh', *joins, '--', *enter, *argv]
+        return namespace.joining(self.groups.join_files(), [*enter, *argv])
 
     def popen(
         self, argv: Sequence[str], **options: object
@@ -211,7 +205,7 @@ class Node:
         return network.open_socket(self.pid, family, socket.SOCK_DGRAM)
 
     def _hold_namespaces(self, patience_s: float) -> None:
-        files = [f'{path}/cgroup.procs' for path in self.groups.directories()]
+        files = [path / 'cgroup.procs' for path in self.groups.directories()]
         unshare = [
             *('unshare', '--mount', '--uts', '--net', '--cgroup'),
             *('--propagation', 'private', '--'),
@@ -223,7 +217,7 @@ class Node:
         ]
         with self._log('setup.log') as log:
             self._pause = subprocess.Popen(
-                ['sh', '-c', _JOIN, 'sh', *files, '--', *unshare, *setup],
+                namespace.joining(files, [*unshare, *setup]),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -14,7 +14,6 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
-import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -22,22 +21,19 @@ import platform
 import time
 from typing import Any
 
-import libvirt
-
 from nova_fairness import exception
 from nova_fairness.lab import accelerator
 from nova_fairness.lab import agent
+from nova_fairness.lab import agents as agents_module
 from nova_fairness.lab import backend
 from nova_fairness.lab import cleanup
-from nova_fairness.lab import guest
+from nova_fairness.lab import fleet
 from nova_fairness.lab import image
-from nova_fairness.lab import load
 from nova_fairness.lab import node
 from nova_fairness.lab import recording
+from nova_fairness.lab import redis_server
 from nova_fairness.lab import scenario as scenario_module
-
-BOOT_PATIENCE_S = 180.0
-_PARALLEL_BOOTS = 2
+from nova_fairness.lab import wiring
 
 
 class QemuBackend:
@@ -62,13 +58,10 @@ class QemuBackend:
         self._wanted = wanted
         self._accelerator = wanted or accelerator.TCG
         self._run: pathlib.Path | None = None
-        self._image: image.Image | None = None
         self._nodes: dict[str, node.Node] = {}
-        self._connections: dict[str, libvirt.virConnect] = {}
-        self._agents: dict[str, agent.NodeAgent] = {}
-        self._guests: dict[str, guest.Guest] = {}
-        self._frozen: set[str] = set()
-        self._starter: concurrent.futures.ThreadPoolExecutor | None = None
+        self._fleet = fleet.Fleet(scenario)
+        self._agents = agents_module.Agents(scenario.interval_s)
+        self._wiring: wiring.Wiring | None = None
 
     @property
     def name(self) -> str:
@@ -84,12 +77,13 @@ class QemuBackend:
         for dead in cleanup.remove_dead_runs():
             say(f'removed what the dead run {dead} left')
         say('preparing the image of the guests')
-        self._image = image.ensure(self._cache)
+        boot = image.ensure(self._cache)
         if self._wanted is None:
-            self._accelerator = accelerator.choose(self._image, self._cache)
+            self._accelerator = accelerator.choose(boot, self._cache)
         self._run = cleanup.begin(os.getpid())
         self._start_nodes(say)
-        self._boot_guests(say)
+        say(f'booting {self._fleet.early} guests ({self.name})')
+        self._fleet.boot(boot)
         for made in self._nodes.values():
             made.set_cpus()
 
@@ -102,19 +96,13 @@ class QemuBackend:
             # in reverse order, and each even if one before it fails
             if self._run is not None:
                 last.callback(cleanup.finish, self._run)
+            if self._wiring is not None:
+                last.callback(self._wiring.close)
             for running in self._nodes.values():
                 last.callback(running.stop)
                 last.callback(self._keep_logs, running)
-            for connection in self._connections.values():
-                last.callback(_hang_up, connection)
-            for made in self._guests.values():
-                last.callback(made.hang_up)
-            if self._starter is not None:
-                last.callback(
-                    self._starter.shutdown, wait=False, cancel_futures=True
-                )
-            for ending in self._agents.values():
-                last.callback(ending.stop)
+            last.callback(self._fleet.close)
+            last.callback(self._agents.close)
 
     def now(self) -> float:
         """Seconds of the machine's monotonic clock."""
@@ -126,77 +114,74 @@ class QemuBackend:
 
     def load(self, vm: str, step: scenario_module.Step) -> None:
         """Tell a VM what it wants from now on; it may be gone."""
-        made = self._guests[vm]
-        with contextlib.suppress(exception.LabError):
-            for command in load.commands(made.node.index, step):
-                made.line.tell(command)
+        self._fleet.load(vm, step)
 
     def start_vm(self, vm: str, ready: Callable[[], None]) -> None:
         """Start a VM; ``ready`` is called when it takes commands."""
-        if self._starter is None:
-            self._starter = concurrent.futures.ThreadPoolExecutor(4)
-        self._guests[vm] = made = self._guest(vm)
-        self._starter.submit(self._start_late, made, ready)
+        self._fleet.start(vm, ready)
 
     def destroy_vm(self, vm: str) -> None:
         """End a VM."""
-        made = self._guests[vm]
-        self._frozen.discard(vm)
-        made.destroy(self._connections[made.node.name])
+        self._fleet.destroy(vm)
+
+    def move_vm(self, vm: str, node: str, ready: Callable[[], None]) -> None:
+        """End a VM and start it on another node; ``ready`` as above."""
+        self._fleet.move(vm, node, ready)
 
     def freeze_vm(self, vm: str) -> None:
         """Stop a VM's process."""
-        self._guests[vm].freeze()
-        self._frozen.add(vm)
+        self._fleet.freeze(vm)
 
     def thaw_vm(self, vm: str) -> None:
         """Let a VM's process go on."""
-        self._guests[vm].thaw()
-        self._frozen.discard(vm)
+        self._fleet.thaw(vm)
 
     def start_agents(self, nodes: Iterable[str], *, wait: bool) -> None:
         """Start agents; with ``wait``, until each has made a round.
 
         :raises LabError: if one does not.
         """
-        names = list(nodes)
-        before = {name: self._agents[name].rounds() for name in names}
-        for name in names:
-            self._agents[name].start()
-        if wait:
-            patience_s = 30 + 3 * self._scenario.interval_s
-            for name in names:
-                self._agents[name].await_round(before[name], patience_s)
+        self._agents.start(nodes, wait=wait)
 
     def stop_agents(self, nodes: Iterable[str], *, kill: bool) -> None:
         """End agents, cleanly or as a crash would."""
-        for name in nodes:
-            if kill:
-                self._agents[name].kill()
-            else:
-                self._agents[name].stop()
+        self._agents.stop(nodes, kill=kill)
+
+    def restart_agent(self, node: str) -> None:
+        """End an agent cleanly, then start it; returns at once."""
+        self._agents.restart(node)
 
     def hold_agents(self, nodes: Iterable[str]) -> None:
         """Stop the agents' processes where they are."""
-        for name in nodes:
-            self._agents[name].hold()
+        self._agents.hold(nodes)
 
     def release_agents(self, nodes: Iterable[str]) -> None:
         """Let held agents go on."""
-        for name in nodes:
-            self._agents[name].release()
+        self._agents.release(nodes)
+
+    def cut(self, node: str) -> None:
+        """Take the link of a node down."""
+        self._between().cut(node)
+
+    def heal(self, node: str) -> None:
+        """Take it up again."""
+        self._between().heal(node)
+
+    def redis(self) -> redis_server.RedisServer:
+        """Give the Redis of the run.
+
+        :raises LabError: if the scenario has none.
+        """
+        return self._between().redis()
+
+    def _between(self) -> wiring.Wiring:
+        if self._wiring is None:
+            raise exception.LabError('there is nothing between the nodes')
+        return self._wiring
 
     def state(self, vm: str) -> backend.VmState | None:
         """Read a VM; ``None`` if it does not exist."""
-        made = self._guests.get(vm)
-        if made is None or not made.is_running():
-            return None
-        return backend.VmState(
-            made.cpu_seconds(),
-            made.cpu_shares(),
-            made.line.now('work'),
-            'frozen' if vm in self._frozen else recording.RUNNING,
-        )
+        return self._fleet.state(vm)
 
     def machine(self) -> dict[str, Any]:
         """Say on what it runs."""
@@ -206,14 +191,15 @@ class QemuBackend:
             'memory_bytes': os.sysconf('SC_PHYS_PAGES')
             * os.sysconf('SC_PAGE_SIZE'),
         }
-        for connection in self._connections.values():
-            found['libvirt'] = connection.getLibVersion()
-            found['qemu'] = connection.getVersion()
-        return found
+        return {**found, **self._fleet.versions()}
 
     def _start_nodes(self, say: Callable[[str], None]) -> None:
         if self._run is None:
             raise exception.LabError('nodes belong to a run')
+        if wiring.needed(self._scenario):
+            say('starting the network between the nodes')
+            self._wiring = wiring.Wiring(self._run, redis=self._scenario.redis)
+            self._wiring.open()
         for index, spec in enumerate(self._scenario.nodes.values()):
             say(f'starting node {spec.name} on CPU {_listed(spec.cpus)}')
             made = node.Node(
@@ -226,45 +212,14 @@ class QemuBackend:
             )
             self._nodes[spec.name] = made
             made.start()
-            self._connections[spec.name] = libvirt.open(made.libvirt_uri)
+            if self._wiring is not None:
+                self._wiring.link(made)
+            self._fleet.add(made)
             directory = self._out / recording.AGENTS / spec.name
             options = agent.configuration(self._scenario, spec.name, directory)
-            self._agents[spec.name] = agent.NodeAgent(made, directory, options)
-
-    def _boot_guests(self, say: Callable[[str], None]) -> None:
-        early = [
-            vm
-            for vm in self._scenario.vms
-            if not self._scenario.starts_late(vm)
-        ]
-        say(f'booting {len(early)} guests ({self.name})')
-        self._guests.update((vm, self._guest(vm)) for vm in early)
-        workers = _PARALLEL_BOOTS * (os.cpu_count() or 1)
-        pool = concurrent.futures.ThreadPoolExecutor(workers)
-        try:
-            boots = [pool.submit(self._boot, self._guests[vm]) for vm in early]
-            for done in concurrent.futures.as_completed(boots):
-                done.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-    def _guest(self, vm: str) -> guest.Guest:
-        if self._image is None:
-            raise exception.LabError('guests need an image')
-        wanted = self._scenario.vms[vm]
-        return guest.Guest(self._nodes[wanted.node], wanted.guest, self._image)
-
-    def _boot(self, made: guest.Guest) -> None:
-        made.start(self._connections[made.node.name])
-        made.await_ready(BOOT_PATIENCE_S)
-
-    def _start_late(
-        self, made: guest.Guest, ready: Callable[[], None]
-    ) -> None:
-        # one that was destroyed while it booted is not ready, nor an error
-        with contextlib.suppress(exception.LabError):
-            self._boot(made)
-            ready()
+            self._agents.add(
+                spec.name, agent.NodeAgent(made, directory, options)
+            )
 
     def _keep_logs(self, running: node.Node) -> None:
         log = running.directory / 'var/log/libvirt/libvirtd.log'
@@ -272,11 +227,6 @@ class QemuBackend:
         if log.is_file() and log.stat().st_size:
             directory.mkdir(parents=True, exist_ok=True)
             (directory / 'libvirtd.log').write_bytes(log.read_bytes())
-
-
-def _hang_up(connection: libvirt.virConnect) -> None:
-    with contextlib.suppress(libvirt.libvirtError):
-        connection.close()
 
 
 def _require_root() -> None:

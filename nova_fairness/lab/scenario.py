@@ -101,13 +101,39 @@ class Action(enum.Enum):
     DESTROY = 'destroy'
     FREEZE = 'freeze'
     THAW = 'thaw'
+    MOVE = 'move'
     KILL_AGENT = 'kill-agent'
     START_AGENT = 'start-agent'
+    RESTART_AGENT = 'restart-agent'
+    FREEZE_AGENT = 'freeze-agent'
+    THAW_AGENT = 'thaw-agent'
+    CUT = 'cut'
+    HEAL = 'heal'
+    FREEZE_REDIS = 'freeze-redis'
+    THAW_REDIS = 'thaw-redis'
+    KILL_REDIS = 'kill-redis'
+    START_REDIS = 'start-redis'
+    FLUSH_REDIS = 'flush-redis'
 
     @property
-    def concerns_node(self) -> bool:
-        """Whether it happens to a node; else to a VM."""
-        return self in {Action.KILL_AGENT, Action.START_AGENT}
+    def concerns(self) -> 'Subject':
+        """To what it happens."""
+        if self.value.endswith('-redis'):
+            return Subject.REDIS
+        if self.value.endswith('-agent'):
+            return Subject.AGENT
+        if self in {Action.CUT, Action.HEAL}:
+            return Subject.NODE
+        return Subject.VM
+
+
+class Subject(enum.Enum):
+    """To what something can happen."""
+
+    VM = 'vm'
+    NODE = 'node'
+    AGENT = 'agent'
+    REDIS = 'redis'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,12 +142,14 @@ class Event:
 
     :ivar at_s: seconds since the load began.
     :ivar action: what.
-    :ivar subject: name of the VM or of the node.
+    :ivar subject: name of the VM or of the node; empty for Redis.
+    :ivar to: name of the node to which a VM is moved.
     """
 
     at_s: float
     action: Action
     subject: str
+    to: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,6 +172,9 @@ class Scenario:
     :ivar load: steps by name of the VM, in the order of time.
     :ivar events: in the order of time.
     :ivar agent: more options of the agents: section, option, value.
+    :ivar redis: whether there is a Redis through which agents find each
+        other.
+    :ivar keys: whether agents prove who they are and encrypt what they say.
     """
 
     name: str
@@ -161,11 +192,24 @@ class Scenario:
     load: Mapping[str, tuple[Step, ...]]
     events: tuple[Event, ...]
     agent: Mapping[str, Mapping[str, str]]
+    redis: bool = False
+    keys: bool = False
 
     def starts_late(self, vm: str) -> bool:
         """Whether the first thing that happens to a VM is its start."""
-        first = next((e for e in self.events if e.subject == vm), None)
-        return first is not None and first.action is Action.START
+        return self._first(vm, Subject.VM) is Action.START
+
+    def joins_late(self, node: str) -> bool:
+        """Whether the first thing that happens to an agent is its start."""
+        return self._first(node, Subject.AGENT) is Action.START_AGENT
+
+    def _first(self, subject: str, kind: Subject) -> Action | None:
+        found = (
+            event.action
+            for event in self.events
+            if event.subject == subject and event.action.concerns is kind
+        )
+        return next(found, None)
 
     def stretched(self, duration_s: float) -> 'Scenario':
         """Give the same scenario over another time.

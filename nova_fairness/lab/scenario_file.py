@@ -80,6 +80,8 @@ def read(path: pathlib.Path) -> scenario.Scenario:
         ),
         no_events,
     )
+    redis = top.take('redis', yaml_section.Value.yes_or_no, len(nodes) > 1)
+    keys = top.take('keys', yaml_section.Value.yes_or_no, redis)
     result = scenario.Scenario(
         name=top.take('name', yaml_section.Value.text, path.stem),
         description=top.need('description', yaml_section.Value.text),
@@ -96,9 +98,21 @@ def read(path: pathlib.Path) -> scenario.Scenario:
         load=load,
         events=events,
         agent=top.take('agent', scenario_load.agent, {}),
+        redis=redis,
+        keys=keys,
     )
     top.finish()
+    _check_redis(top, result)
     return result
+
+
+def _check_redis(top: yaml_section.Section, found: scenario.Scenario) -> None:
+    happens = any(
+        event.action.concerns is scenario.Subject.REDIS
+        for event in found.events
+    )
+    if happens and not found.redis:
+        raise top.value.wrong('"redis: true", since something happens to it')
 
 
 def _interval(value: yaml_section.Value) -> float:

@@ -12,12 +12,27 @@
 
 """The part of a scenario file that says what happens when."""
 
+from collections.abc import Callable
 import dataclasses
 import functools
 import math
 
 from nova_fairness.lab import scenario
 from nova_fairness.lab import yaml_section
+
+REDIS = 'redis'
+"""Key of what happens to Redis; its value says what."""
+
+_NAMED = tuple(
+    action
+    for action in scenario.Action
+    if action.concerns is not scenario.Subject.REDIS
+)
+_REDIS_WORDS = tuple(
+    action.value.removesuffix(f'-{REDIS}')
+    for action in scenario.Action
+    if action.concerns is scenario.Subject.REDIS
+)
 
 
 def load(
@@ -137,23 +152,29 @@ def _event(
 ) -> scenario.Event:
     section = value.section()
     at_s = section.need('at', yaml_section.Value.number)
-    found: list[tuple[scenario.Action, str]] = []
-    for action in scenario.Action:
-        known = tuple(nodes if action.concerns_node else vms)
-        subject = section.take(
-            action.value,
-            functools.partial(yaml_section.Value.one_of, choices=known),
-            '',
-        )
+    to = section.take('to', _one_of(tuple(nodes)), '')
+    redis = section.take(REDIS, _one_of(_REDIS_WORDS), '')
+    found = [(scenario.Action(f'{redis}-{REDIS}'), '')] if redis else []
+    for action in _NAMED:
+        known = vms if action.concerns is scenario.Subject.VM else nodes
+        subject = section.take(action.value, _one_of(tuple(known)), '')
         if subject:
             found.append((action, subject))
     section.finish()
     if len(found) != 1:
-        words = ', '.join(action.value for action in scenario.Action)
+        words = ', '.join([*(action.value for action in _NAMED), REDIS])
         raise value.wrong(f'exactly one of {words}')
     if at_s >= duration_s:
         raise value.wrong(f'a time below {duration_s:g} s')
-    return scenario.Event(at_s, *found[0])
+    if (found[0][0] is scenario.Action.MOVE) != bool(to):
+        raise value.wrong('"move: VM" and "to: NODE" together')
+    return scenario.Event(at_s, *found[0], to)
+
+
+def _one_of(
+    choices: tuple[str, ...],
+) -> Callable[[yaml_section.Value], str]:
+    return functools.partial(yaml_section.Value.one_of, choices=choices)
 
 
 def agent(value: yaml_section.Value) -> dict[str, dict[str, str]]:

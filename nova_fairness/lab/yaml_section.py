@@ -95,6 +95,10 @@ class Value:
             raise self.wrong(f'a whole number, {bound}')
         return number
 
+    def yes_or_no(self) -> bool:
+        """Read a truth value."""
+        return self.one_of(('true', 'false')) == 'true'
+
     def one_of(self, choices: tuple[str, ...]) -> str:
         """Read one of some words."""
         word = self.node.value if self._is_scalar() else None

@@ -1,0 +1,170 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The guests of a run, on whichever node each of them is."""
+
+from collections.abc import Callable
+import concurrent.futures
+import contextlib
+import os
+from typing import Any
+
+import libvirt
+
+from nova_fairness import exception
+from nova_fairness.lab import backend
+from nova_fairness.lab import guest
+from nova_fairness.lab import image
+from nova_fairness.lab import load
+from nova_fairness.lab import node as node_module
+from nova_fairness.lab import recording
+from nova_fairness.lab import scenario as scenario_module
+
+BOOT_PATIENCE_S = 180.0
+_PARALLEL_BOOTS = 2
+_LATE_STARTS = 4
+
+
+class Fleet:
+    """Real guests on nodes that run.
+
+    :param scenario: what to run.
+    """
+
+    def __init__(self, scenario: scenario_module.Scenario) -> None:
+        self._scenario = scenario
+        self._nodes: dict[str, node_module.Node] = {}
+        self._connections: dict[str, libvirt.virConnect] = {}
+        self._image: image.Image | None = None
+        self._guests: dict[str, guest.Guest] = {}
+        self._where = {vm.name: vm.node for vm in scenario.vms.values()}
+        self._frozen: set[str] = set()
+        self._starter = concurrent.futures.ThreadPoolExecutor(_LATE_STARTS)
+
+    @property
+    def early(self) -> int:
+        """How many guests do not start late."""
+        return sum(
+            not self._scenario.starts_late(vm) for vm in self._scenario.vms
+        )
+
+    def add(self, node: node_module.Node) -> None:
+        """Connect to a node that runs."""
+        self._nodes[node.name] = node
+        self._connections[node.name] = libvirt.open(node.libvirt_uri)
+
+    def boot(self, boot: image.Image) -> None:
+        """Boot those guests that do not start late.
+
+        :param boot: what they boot from.
+        :raises LabError: if one does not come up.
+        """
+        self._image = boot
+        early = [
+            vm
+            for vm in self._scenario.vms
+            if not self._scenario.starts_late(vm)
+        ]
+        self._guests.update((vm, self._made(vm)) for vm in early)
+        workers = _PARALLEL_BOOTS * (os.cpu_count() or 1)
+        pool = concurrent.futures.ThreadPoolExecutor(workers)
+        try:
+            boots = [pool.submit(self._boot, self._guests[vm]) for vm in early]
+            for done in concurrent.futures.as_completed(boots):
+                done.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def close(self) -> None:
+        """Hang up; guests end with their nodes."""
+        self._starter.shutdown(wait=False, cancel_futures=True)
+        for made in self._guests.values():
+            made.hang_up()
+        for connection in self._connections.values():
+            with contextlib.suppress(libvirt.libvirtError):
+                connection.close()
+
+    def load(self, vm: str, step: scenario_module.Step) -> None:
+        """Tell a VM what it wants from now on; it may be gone."""
+        made = self._guests[vm]
+        with contextlib.suppress(exception.LabError):
+            for command in load.commands(made.node.index, step):
+                made.line.tell(command)
+
+    def start(self, vm: str, ready: Callable[[], None]) -> None:
+        """Start a VM; ``ready`` is called when it takes commands."""
+        self._guests[vm] = made = self._made(vm)
+        self._starter.submit(self._start_late, made, ready)
+
+    def move(self, vm: str, node: str, ready: Callable[[], None]) -> None:
+        """End a VM and start it on another node; ``ready`` as above."""
+        self.destroy(vm)
+        self._where[vm] = node
+        self.start(vm, ready)
+
+    def destroy(self, vm: str) -> None:
+        """End a VM."""
+        made = self._guests[vm]
+        self._frozen.discard(vm)
+        made.destroy(self._connections[made.node.name])
+
+    def freeze(self, vm: str) -> None:
+        """Stop a VM's process."""
+        self._guests[vm].freeze()
+        self._frozen.add(vm)
+
+    def thaw(self, vm: str) -> None:
+        """Let a VM's process go on."""
+        self._guests[vm].thaw()
+        self._frozen.discard(vm)
+
+    def state(self, vm: str) -> backend.VmState | None:
+        """Read a VM; ``None`` if it does not exist."""
+        made = self._guests.get(vm)
+        if made is None or not made.is_running():
+            return None
+        return backend.VmState(
+            made.cpu_seconds(),
+            made.cpu_shares(),
+            made.line.now('work'),
+            'frozen' if vm in self._frozen else recording.RUNNING,
+        )
+
+    def versions(self) -> dict[str, Any]:
+        """Give the versions of libvirt and QEMU."""
+        found: dict[str, Any] = {}
+        for connection in self._connections.values():
+            found['libvirt'] = connection.getLibVersion()
+            found['qemu'] = connection.getVersion()
+        return found
+
+    def _made(self, vm: str) -> guest.Guest:
+        if self._image is None:
+            raise exception.LabError('guests need an image')
+        return guest.Guest(
+            self._nodes[self._where[vm]],
+            self._scenario.vms[vm].guest,
+            self._image,
+            number=1 + list(self._scenario.vms).index(vm),
+        )
+
+    def _boot(self, made: guest.Guest) -> None:
+        made.start(self._connections[made.node.name])
+        made.await_ready(BOOT_PATIENCE_S)
+
+    def _start_late(
+        self, made: guest.Guest, ready: Callable[[], None]
+    ) -> None:
+        # one that was destroyed while it booted is not ready, nor an error
+        with contextlib.suppress(exception.LabError):
+            self._boot(made)
+            ready()
