@@ -59,8 +59,10 @@ def parse(text):
             Settings((('a', 26379), ('b', 5)), 1, service='main'),
         ),
         (
-            'zmq+sentinel://:pw@a:1,b:2/?service=main&tls=true&'
-            + 'sentinel_user=su&sentinel_password=sp',
+            (
+                'zmq+sentinel://:pw@a:1,b:2/?service=main&tls=true'
+                '&sentinel_user=su&sentinel_password=sp'
+            ),
             Settings(
                 (('a', 1), ('b', 2)),
                 password='pw',
