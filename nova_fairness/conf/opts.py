@@ -18,11 +18,13 @@ from typing import Any
 
 from oslo_config import cfg
 
+from nova_fairness.conf import exchange
 from nova_fairness.conf import fairness
 from nova_fairness.conf import node
 from nova_fairness.conf import observe
+from nova_fairness.conf import transport
 
-_GROUPS = (fairness, node, observe)
+_GROUPS = (fairness, node, exchange, observe)
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
@@ -30,8 +32,12 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     for module in _GROUPS:
         conf.register_group(module.GROUP)
         conf.register_opts(module.OPTS, group=module.GROUP)
+    transport.register_opts(conf)
 
 
-def list_opts() -> Sequence[tuple[cfg.OptGroup, Sequence[Any]]]:
+def list_opts() -> Sequence[tuple[cfg.OptGroup | None, Sequence[Any]]]:
     """List every option for the generator of the sample file."""
-    return [(module.GROUP, copy.deepcopy(module.OPTS)) for module in _GROUPS]
+    return [
+        (None, copy.deepcopy(transport.SAMPLE)),
+        *((module.GROUP, copy.deepcopy(module.OPTS)) for module in _GROUPS),
+    ]

@@ -18,6 +18,9 @@ that every node takes the same one.
 
 import dataclasses
 
+from nova_fairness import exception
+from nova_fairness.exchange import fields
+
 LARGEST_EPOCH = 2**53 - 1
 """Every number up to it is exact in JSON."""
 
@@ -42,3 +45,42 @@ class Desired:
         if other is None:
             return True
         return (self.epoch, self.origin) > (other.epoch, other.origin)
+
+
+def read(value: object, longest: int = 255) -> Desired:
+    """Read what :func:`dataclasses.asdict` wrote; nothing is believed.
+
+    :param longest: characters of any name.
+    :raises ReportRefused: naming what was wrong and what was expected.
+    """
+    given = fields.Fields(value, 'the desired state')
+    return Desired(
+        epoch=given.integer('epoch', 1, LARGEST_EPOCH),
+        metric=given.text('metric', longest),
+        policy=given.text('policy', longest),
+        origin=given.text('origin', longest),
+    )
+
+
+def newest(*known: Desired | None) -> Desired | None:
+    """Give the one that wins."""
+    winner: Desired | None = None
+    for item in known:
+        if item is not None and item.is_newer_than(winner):
+            winner = item
+    return winner
+
+
+def after(
+    known: Desired | None, metric: str, policy: str, origin: str
+) -> Desired:
+    """Make the next epoch.
+
+    :raises ReportRefused: if there is none: an epoch was set too far ahead.
+    """
+    epoch = 1 if known is None else known.epoch + 1
+    if epoch > LARGEST_EPOCH:
+        raise exception.ReportRefused(
+            'bounds', f'there is no epoch after {LARGEST_EPOCH}'
+        )
+    return Desired(epoch, metric, policy, origin)

@@ -61,7 +61,7 @@ ARROWS: Mapping[str, frozenset[str]] = {
     'client': _VOCABULARY | {'rpc'},
     # Contract suites run the contracts that live in these two rooms.
     'testing': _MATHEMATICS | {'measure', 'decide'},
-    'agent': _ASSEMBLY,
+    'agent': _ASSEMBLY | {'rpc'},
     'cluster': _ASSEMBLY | {'rpc'},
     'sim': _ASSEMBLY,
     'lab': _ASSEMBLY | {'rpc'},
@@ -95,6 +95,7 @@ PURE = (
     'exchange.desired',
     'exchange.fields',
     'exchange.ledger',
+    'exchange.tables',
     'sim.engine',
 )
 

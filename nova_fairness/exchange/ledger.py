@@ -1,0 +1,256 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The newest report of every node, and why some are not used.
+
+Only two things order the reports of a node: the boot id of its agent's run,
+and the sequence number in that run. Ages are counted from when a report
+arrived here, so a sender's clock means nothing.
+"""
+
+import collections
+import dataclasses
+
+from nova_fairness import exception
+from nova_fairness.exchange import bounds
+from nova_fairness.model import report
+
+RETIRED = 64
+"""Boot ids of former runs that are refused, per host."""
+
+AHEAD = 1_000
+"""Rounds that a sequence number may leap without time for them."""
+
+_ROUNDS_PER_S = 10.0
+"""More than the shortest interval allows."""
+
+_OWN_INTERVALS = 10.0
+"""Up to so many own intervals a slower peer's interval counts."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Peer:
+    """What is remembered of a host.
+
+    :ivar heard_s: when something of it was accepted or refused last.
+    :ivar arrived_s: when the newest report was accepted.
+    :ivar refusal: why the newest message was not accepted, empty if it was.
+    """
+
+    heard_s: float
+    newest: report.NodeReport | None = None
+    boot_id: str = ''
+    sequence: int = -1
+    arrived_s: float = 0.0
+    refusal: str = ''
+    retired: collections.deque[str] = dataclasses.field(
+        default_factory=lambda: collections.deque(maxlen=RETIRED)
+    )
+
+
+class Ledger:
+    """Decides which report of each peer counts; not thread-safe.
+
+    Its memory is bounded: by hosts, by rows of users, by boot ids.
+
+    :param host: the node's own name.
+    :param boot_id: of its agent's run.
+    :param limits: how much is kept and believed.
+    """
+
+    def __init__(self, host: str, boot_id: str, limits: bounds.Bounds) -> None:
+        self._host = host
+        self._boot_id = boot_id
+        self._limits = limits
+        self._peers: dict[str, _Peer] = {}
+        self._rows = 0
+
+    @property
+    def hosts(self) -> int:
+        """Number of peers that are remembered."""
+        return len(self._peers)
+
+    @property
+    def rows(self) -> int:
+        """Rows of users in all reports that are kept."""
+        return self._rows
+
+    def accept(self, new: report.NodeReport, now_s: float) -> None:
+        """Take a report over, if it is the newest of its host.
+
+        :param now_s: monotonic clock of this node, seconds.
+        :raises ReportRefused: if it is not used; the reason is ``own``,
+            ``duplicate``, ``late``, ``future``, ``replayed`` or ``full``.
+        """
+        if new.host == self._host:
+            self._refuse_own(new)
+        peer = self._remembered(new.host, now_s)
+        peer.heard_s = now_s
+        _check_order(new, peer, now_s)
+        table = report.UserTable.of(new.users)
+        had = 0 if peer.newest is None else len(peer.newest.users)
+        self._check_room(new.host, len(table) - had)
+        if peer.newest is not None:
+            table = table.sharing_ids(report.UserTable.of(peer.newest.users))
+        if peer.boot_id and peer.boot_id != new.boot_id:
+            peer.retired.append(peer.boot_id)
+        self._rows += len(table) - had
+        peer.newest = dataclasses.replace(new, users=table)
+        peer.boot_id, peer.sequence = new.boot_id, new.sequence
+        peer.arrived_s, peer.refusal = now_s, ''
+
+    def refused(self, host: str, why: str, now_s: float) -> None:
+        """Remember why a host's message was not used.
+
+        A report of it that was accepted before stays until it is too old.
+        """
+        if host in ('', self._host):
+            return
+        try:
+            peer = self._remembered(host, now_s)
+        except exception.ReportRefused:
+            return
+        peer.heard_s, peer.refusal = now_s, why
+
+    def view(
+        self,
+        now_s: float,
+        own: report.NodeReport | None,
+        metric: str,
+        interval_s: float,
+    ) -> report.View:
+        """Give the newest usable report of every node.
+
+        :param now_s: monotonic clock, seconds.
+        :param own: newest report of this node; always in the view.
+        :param metric: reports of another one are left out whole.
+        :param interval_s: of the own rounds, from which ages are counted.
+        """
+        self._forget(now_s)
+        found: dict[str, tuple[report.NodeReport, float]] = {}
+        if own is not None:
+            found[own.host] = own, 0.0
+        left_out: dict[str, str] = {}
+        for host, peer in self._peers.items():
+            age_s = max(0.0, now_s - peer.arrived_s)
+            why = self._unusable(peer, age_s, metric, interval_s)
+            if why:
+                left_out[host] = why
+            elif peer.newest is not None:
+                found[host] = peer.newest, age_s
+        hosts = sorted(found)
+        return report.View(
+            reports={host: found[host][0] for host in hosts},
+            age_s={host: found[host][1] for host in hosts},
+            left_out=dict(sorted(left_out.items())),
+        )
+
+    def _unusable(
+        self, peer: _Peer, age_s: float, metric: str, interval_s: float
+    ) -> str:
+        if peer.newest is not None and age_s > self._oldest_s(
+            peer.newest.interval_s, interval_s
+        ):
+            self._drop(peer)
+        if peer.newest is None:
+            silent = f'silent for {age_s:.0f} s' if peer.boot_id else ''
+            return peer.refusal or silent or 'sent nothing usable'
+        if peer.newest.metric != metric:
+            return f'measures with {peer.newest.metric}, not with {metric}'
+        return ''
+
+    def _oldest_s(self, theirs_s: float, own_s: float) -> float:
+        """Give the age at which a report of a peer is too old."""
+        counted_s = min(theirs_s, _OWN_INTERVALS * own_s)
+        return self._limits.view_max_age * max(own_s, counted_s)
+
+    def _refuse_own(self, new: report.NodeReport) -> None:
+        if new.boot_id == self._boot_id:
+            raise exception.ReportRefused('own', 'it is the own report')
+        raise exception.ReportRefused(
+            'own',
+            f'another agent calls itself {self._host}, or did before this '
+            'one started; expected each host to have a name of its own',
+        )
+
+    def _remembered(self, host: str, now_s: float) -> _Peer:
+        peer = self._peers.get(host)
+        if peer is not None:
+            return peer
+        if len(self._peers) >= self._limits.max_peers:
+            self._make_room(host)
+        peer = self._peers[host] = _Peer(heard_s=now_s)
+        return peer
+
+    def _make_room(self, host: str) -> None:
+        """Forget the peer that is silent longest and has no usable report."""
+        gone = [
+            (peer.heard_s, name)
+            for name, peer in self._peers.items()
+            if peer.newest is None
+        ]
+        if not gone:
+            raise exception.ReportRefused(
+                'full',
+                f'{host} is one too many: {self._limits.max_peers} peers are '
+                'known ([fairness_exchange] max_peers)',
+            )
+        del self._peers[min(gone)[1]]
+
+    def _check_room(self, host: str, more: int) -> None:
+        most = self._limits.max_total_users
+        if more > 0 and self._rows + more > most:
+            raise exception.ReportRefused(
+                'full',
+                f'{host} brings {more} users more than there is room for: '
+                f'{most} rows ([fairness_exchange] max_total_users)',
+            )
+
+    def _forget(self, now_s: float) -> None:
+        silent = [
+            host
+            for host, peer in self._peers.items()
+            if now_s - peer.heard_s > self._limits.forget_after_s
+        ]
+        for host in silent:
+            self._drop(self._peers.pop(host))
+
+    def _drop(self, peer: _Peer) -> None:
+        if peer.newest is not None:
+            self._rows -= len(peer.newest.users)
+            peer.newest = None
+
+
+def _check_order(new: report.NodeReport, peer: _Peer, now_s: float) -> None:
+    """Refuse what is not newer than the newest of its host."""
+    if new.boot_id in peer.retired:
+        raise exception.ReportRefused(
+            'replayed',
+            f'{new.host} sent a report of a run that ended: either it is '
+            'replayed, or two agents have this name',
+        )
+    if new.boot_id != peer.boot_id:
+        return
+    if new.sequence <= peer.sequence:
+        same = new.sequence == peer.sequence
+        raise exception.ReportRefused(
+            'duplicate' if same else 'late',
+            f'{new.host} sent number {new.sequence} after {peer.sequence}',
+        )
+    elapsed_s = max(0.0, now_s - peer.arrived_s)
+    most = peer.sequence + AHEAD + int(elapsed_s * _ROUNDS_PER_S)
+    if new.sequence > most:
+        raise exception.ReportRefused(
+            'future',
+            f'{new.host} sent number {new.sequence} after {peer.sequence}; '
+            f'expected at most {most}',
+        )
