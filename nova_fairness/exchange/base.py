@@ -31,10 +31,12 @@ class Exchange(abc.ABC):
         """
 
     @abc.abstractmethod
-    def view(self, now_s: float) -> report.View:
+    def view(self, now_s: float, metric: str = '') -> report.View:
         """Give the newest usable report of every node.
 
         :param now_s: monotonic clock, seconds.
+        :param metric: reports of other nodes that were measured with another
+            one are left out whole; empty: the one of the own newest report.
         """
 
     def stop(self) -> None:

@@ -10,15 +10,200 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Where desired state outlives an agent: a file, and Redis.
+"""Where desired state outlives an agent: a file, and Redis."""
 
-Signatures::
+import abc
+from collections.abc import Callable
+import dataclasses
+import json
+import os
+import pathlib
+import tempfile
+from typing import Any
 
-    FileStore(path: pathlib.Path)
-        .load() -> Desired | None        # garbage: named, None
-        .save(Desired) -> None           # atomic; raises StateError
-    RedisStore(client: redis.Redis, domain: str, prefix='nova-fairness')
-        .load() -> Desired | None        # raises ExchangeError: Redis away
-        .keep(Desired) -> Desired        # compare-and-set; gives the winner
-        .advance(metric, policy, origin, known) -> Desired   # a new epoch
+import redis
+
+from nova_fairness import exception
+from nova_fairness.exchange import desired as desired_module
+
+VERSION = 1
+
+Change = Callable[[desired_module.Desired | None], desired_module.Desired]
+"""From the newest that is known to what shall be."""
+
+
+class SharedStore(abc.ABC):
+    """A place that all nodes of a domain can ask."""
+
+    @abc.abstractmethod
+    def load(self) -> desired_module.Desired | None:
+        """Give what is kept, ``None`` if nothing ever was.
+
+        :raises ExchangeError: if it cannot be asked, or holds garbage.
+        """
+
+    @abc.abstractmethod
+    def change(self, change: Change) -> desired_module.Desired:
+        """Replace what is kept, unless it is newer than the replacement.
+
+        :param change: called again if somebody else was faster; what it
+            gives may be what is kept already.
+        :returns: what is kept now.
+        :raises ExchangeError: if it cannot be asked.
+        """
+
+
+class FileStore:
+    """A JSON file that is replaced as a whole.
+
+    :param path: of the file; its directory exists.
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self._path = path
+
+    def load(self) -> desired_module.Desired | None:
+        """Give what was saved, ``None`` if nothing ever was.
+
+        :raises StateError: if the file cannot be read or understood.
+        """
+        try:
+            return _parsed(self._path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, exception.ReportRefused) as error:
+            raise exception.StateError(
+                f'{self._path} cannot be used: {error}'
+            ) from error
+
+    def save(self, desired: desired_module.Desired) -> None:
+        """Replace the file; a power cut leaves the old or the new one.
+
+        :raises StateError: if it cannot be written; the old one stays.
+        """
+        try:
+            self._replace(_written(desired))
+        except OSError as error:
+            raise exception.StateError(
+                f'cannot write {self._path}: {error.strerror}'
+            ) from error
+
+    def _replace(self, content: bytes) -> None:
+        descriptor, name = tempfile.mkstemp(
+            dir=self._path.parent, prefix=self._path.name
+        )
+        temporary = pathlib.Path(name)
+        try:
+            with os.fdopen(descriptor, 'wb') as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self._path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+_LONGEST = 4095
+"""Bytes of what is kept; more is somebody else's."""
+
+_SWAP = f"""
+if redis.call('GETRANGE', KEYS[1], 0, {_LONGEST}) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2])
+return 1
 """
+
+_TURNS = 10
+
+
+class RedisStore(SharedStore):
+    """One key in Redis, changed by compare-and-set.
+
+    :param client: of redis-py, with timeouts; answers as bytes or text.
+    :param domain: part of the key, so that domains never mix.
+    :param prefix: of the key.
+    """
+
+    def __init__(
+        self, client: Any, domain: str, prefix: str = 'nova-fairness'
+    ) -> None:
+        self._client = client
+        self.key = f'{prefix}:desired:{domain}'
+
+    def load(self) -> desired_module.Desired | None:
+        """Give what is kept, ``None`` if nothing is.
+
+        :raises ExchangeError: if Redis cannot be asked, or the key holds
+            something else.
+        """
+        raw = self._raw()
+        try:
+            return _parsed(raw) if raw else None
+        except exception.ReportRefused as error:
+            raise exception.ExchangeError(
+                f'the key {self.key} in Redis holds no desired state: {error}'
+            ) from error
+
+    def change(self, change: Change) -> desired_module.Desired:
+        """Replace what is kept; garbage counts as nothing.
+
+        :raises ExchangeError: if Redis cannot be asked, or others are faster
+            again and again.
+        """
+        for _ in range(_TURNS):
+            raw = self._raw()
+            kept = _kept(raw)
+            wanted = change(kept)
+            if kept is not None and not wanted.is_newer_than(kept):
+                return kept
+            if self._swapped(raw, _written(wanted)):
+                return wanted
+        raise exception.ExchangeError(
+            f'the key {self.key} in Redis was changed by others {_TURNS} '
+            'times in a row'
+        )
+
+    def _raw(self) -> bytes:
+        try:
+            raw = self._client.getrange(self.key, 0, _LONGEST)
+        except (redis.RedisError, OSError) as error:
+            raise self._away(error) from error
+        return raw.encode() if isinstance(raw, str) else bytes(raw)
+
+    def _swapped(self, before: bytes, after: bytes) -> bool:
+        try:
+            return bool(self._client.eval(_SWAP, 1, self.key, before, after))
+        except (redis.RedisError, OSError) as error:
+            raise self._away(error) from error
+
+    def _away(self, error: Exception) -> exception.ExchangeError:
+        return exception.ExchangeError(
+            f'Redis cannot be asked for the desired state: {error}'
+        )
+
+
+def _kept(raw: bytes) -> desired_module.Desired | None:
+    try:
+        return _parsed(raw) if raw else None
+    except exception.ReportRefused:
+        return None
+
+
+def _written(desired: desired_module.Desired) -> bytes:
+    return json.dumps(
+        {'version': VERSION, **dataclasses.asdict(desired)}, sort_keys=True
+    ).encode()
+
+
+def _parsed(raw: bytes) -> desired_module.Desired:
+    try:
+        content = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise exception.ReportRefused(
+            'malformed', f'it is no JSON: {error!s:.100}'
+        ) from error
+    if isinstance(content, dict) and content.get('version') != VERSION:
+        raise exception.ReportRefused(
+            'version', f'its version is not {VERSION}'
+        )
+    return desired_module.read(content)

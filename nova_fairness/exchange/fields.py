@@ -47,6 +47,10 @@ class Fields:
             )
         return self._values[name]
 
+    def is_set(self, name: str) -> bool:
+        """Tell whether a field is there and true."""
+        return self._values.get(name) is True
+
     def text(self, name: str, longest: int) -> str:
         """Give a string of 1..longest printable characters.
 

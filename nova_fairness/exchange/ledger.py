@@ -89,7 +89,8 @@ class Ledger:
 
         :param now_s: monotonic clock of this node, seconds.
         :raises ReportRefused: if it is not used; the reason is ``own``,
-            ``duplicate``, ``late``, ``future``, ``replayed`` or ``full``.
+            ``namesake``, ``duplicate``, ``late``, ``future``, ``replayed``
+            or ``full``.
         """
         if new.host == self._host:
             self._refuse_own(new)
@@ -177,7 +178,7 @@ class Ledger:
         if new.boot_id == self._boot_id:
             raise exception.ReportRefused('own', 'it is the own report')
         raise exception.ReportRefused(
-            'own',
+            'namesake',
             f'another agent calls itself {self._host}, or did before this '
             'one started; expected each host to have a name of its own',
         )

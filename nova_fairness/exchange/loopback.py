@@ -28,7 +28,7 @@ class LoopbackExchange(base.Exchange):
         """Keep the report."""
         self._newest = node_report
 
-    def view(self, now_s: float) -> report.View:
+    def view(self, now_s: float, metric: str = '') -> report.View:
         """Give the own report, which is never old."""
         nothing = types.MappingProxyType[str, str]({})
         if self._newest is None:

@@ -15,25 +15,221 @@
 How the agent uses it::
 
     limits = bounds.from_options(conf.fairness_exchange)
-                               # .domain, .view_max_age, ...; raises
-                               # ConfigurationError
     transport = oslo_messaging.get_rpc_transport(conf, url)
     exchange = mesh.MeshExchange(
-        transport,
-        host=..., boot_id=..., interval_s=...,
-        limits=limits,
-        desired=state,         # desired_state.DesiredState
+        transport, host, boot_id, interval_s, limits, state
     )
     exchange.start()           # returns at once, also with a dead broker
     exchange.publish(report)   # returns at once
-    exchange.view(now_s, metric)   # metric: of this round; reports of others
-                               # are left out and named ('' = that of the
-                               # own newest report)
-    exchange.statistics()      # -> Mapping[str, int]: sent, send_failed,
-                               # replaced, received, accepted,
-                               # refused_<reason> ...
+    exchange.view(now_s, metric)
+    exchange.statistics()      # counts by name
     exchange.stop()            # bounded; the transport is not cleaned up
 
 Topic ``fairness-reports``, exchange name = domain, fanout cast
-``report(report=<codec message>)``, version 1.0, no namespace.
+``report(report=<message of codec>)``, version 1.0, no namespace. In a context
+``zmq_peer`` is what the transport knows of the sender by its key.
 """
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import logging
+import threading
+import time
+from typing import Any
+from typing import NamedTuple
+
+import oslo_messaging
+
+from nova_fairness import exception
+from nova_fairness.exchange import base
+from nova_fairness.exchange import bounds
+from nova_fairness.exchange import codec
+from nova_fairness.exchange import desired_state
+from nova_fairness.exchange import fields
+from nova_fairness.exchange import ledger as ledger_module
+from nova_fairness.exchange import listening
+from nova_fairness.exchange import sender
+from nova_fairness.exchange import tally
+from nova_fairness.model import report
+
+LOG = logging.getLogger(__name__)
+
+PEER = 'zmq_peer'
+"""Where a transport that knows keys says who sent a message."""
+
+_EVERY_DAY = ('own', 'duplicate', 'late')
+"""Refusals that need nobody's attention."""
+
+
+class MeshExchange(base.Exchange):
+    """Sends to all nodes of a domain, and hears all of them.
+
+    :param transport: of oslo.messaging, for RPC.
+    :param host: the node's own name.
+    :param boot_id: of its agent's run.
+    :param interval_s: of its rounds.
+    :param limits: what is believed and kept of peers.
+    :param desired: told with every report, and hears what others tell.
+    :param clock: monotonic, seconds.
+    """
+
+    def __init__(
+        self,
+        transport: Any,
+        host: str,
+        boot_id: str,
+        interval_s: float,
+        limits: bounds.Bounds,
+        desired: desired_state.DesiredState,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.interval_s = interval_s
+        self._host = host
+        self._limits = limits
+        self._desired = desired
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._ledger = ledger_module.Ledger(host, boot_id, limits)
+        self._own: report.NodeReport | None = None
+        self._tally = tally.Tally()
+        self._log = tally.QuietLog(LOG, clock)
+        self._client = oslo_messaging.get_rpc_client(
+            transport,
+            oslo_messaging.Target(
+                exchange=limits.domain,
+                topic=listening.TOPIC,
+                version=listening.VERSION,
+            ),
+        ).prepare(fanout=True, retry=0)
+        self._sender = sender.Sender(self._send, self._tally, self._log)
+        self.listener = listening.Listener(
+            transport,
+            limits.domain,
+            host,
+            self._received,
+            self._tally,
+            self._log,
+        )
+
+    def start(self) -> None:
+        """Begin to send and to listen; returns at once."""
+        self.listener.start()
+        self._sender.start()
+
+    def stop(self) -> None:
+        """End both; returns in bounded time. The transport stays open."""
+        self._sender.stop()
+        self.listener.stop()
+
+    def publish(self, node_report: report.NodeReport) -> None:
+        """Hand a report over for sending; returns at once.
+
+        :raises ExchangeError: if it holds a number that is not finite.
+        """
+        message = codec.encode(node_report, self._desired.current())
+        with self._lock:
+            self._own = node_report
+        self._sender.put(message)
+
+    def view(self, now_s: float, metric: str = '') -> report.View:
+        """Give the newest usable report of every node, and why not others.
+
+        :param now_s: of the clock that the exchange was given.
+        :param metric: what others must measure with; empty: what the own
+            newest report was measured with.
+        """
+        with self._lock:
+            own = self._own
+            wanted = metric or (own.metric if own is not None else '')
+            # After a pause of this node the others' newest are as old as its
+            # own interval is long.
+            own_s = own.interval_s if own is not None else 0.0
+            interval_s = max(self.interval_s, own_s)
+            return self._ledger.view(now_s, own, wanted, interval_s)
+
+    def statistics(self) -> Mapping[str, int]:
+        """Count what happened so far.
+
+        :returns: ``sent``, ``send_failed``, ``replaced`` (not sent before
+            something newer), ``received``, ``accepted``, ``refused_<reason>``
+            as far as they happened; ``listening`` (0 or 1), ``peers`` and
+            ``rows`` that are remembered now.
+        """
+        with self._lock:
+            peers, rows = self._ledger.hosts, self._ledger.rows
+        return {
+            **self._tally.counts(),
+            'listening': int(self.listener.is_listening),
+            'peers': peers,
+            'rows': rows,
+        }
+
+    def _send(self, message: codec.Message) -> None:
+        self._client.cast({}, listening.METHOD, report=message)
+
+    def _received(self, context: Any, message: Any) -> None:
+        self._tally.add('received')
+        host = ''
+        try:
+            known = _Key.of(context, self._limits)
+            host = known.name or codec.claimed_host(message, self._limits)
+            self._accept(message, known)
+        except exception.ReportRefused as error:
+            self._refuse(host, error)
+        else:
+            self._tally.add('accepted')
+
+    def _accept(self, message: Any, known: '_Key') -> None:
+        if known.name and known.role != 'node':
+            raise exception.ReportRefused(
+                'role',
+                f'the key of {known.name} has the role {known.role}; '
+                'expected node',
+            )
+        seen = codec.decode(message, self._limits)
+        if known.name and seen.report.host != known.name:
+            raise exception.ReportRefused(
+                'identity',
+                f'the key of {known.name} sent a report of '
+                f'{seen.report.host}; expected its own',
+            )
+        with self._lock:
+            self._ledger.accept(seen.report, self._clock())
+        # Where no keys are known, whoever has access to the transport is
+        # believed.
+        self._desired.offer(seen.desired, trusted=not known.name)
+
+    def _refuse(self, host: str, error: exception.ReportRefused) -> None:
+        self._tally.add(f'refused_{error.reason}')
+        if error.reason in _EVERY_DAY:
+            return
+        with self._lock:
+            self._ledger.refused(host, f'refused: {error}', self._clock())
+        self._log.warning(
+            error.reason,
+            host,
+            f'A report of {host or "an unnamed node"} is not used: {error}',
+        )
+
+
+class _Key(NamedTuple):
+    """What the transport knows of a sender; empty if it knows no keys."""
+
+    name: str = ''
+    role: str = ''
+
+    @classmethod
+    def of(cls, context: Any, limits: bounds.Bounds) -> '_Key':
+        """Read what the transport wrote into a context.
+
+        :raises ReportRefused: if that cannot be.
+        """
+        if not isinstance(context, dict) or context.get(PEER) is None:
+            return cls()
+        given = fields.Fields(context[PEER], PEER)
+        if given.is_set('insecure'):
+            return cls()
+        return cls(
+            given.text('name', limits.max_text),
+            given.text('role', limits.max_text),
+        )

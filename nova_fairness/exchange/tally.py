@@ -1,0 +1,81 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Counts of an exchange, and a log that a flood cannot fill."""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Mapping
+import logging
+import threading
+
+_EVERY_S = 60.0
+_KINDS = 256
+
+
+class Tally:
+    """Counts by name; any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: collections.Counter[str] = collections.Counter()
+
+    def add(self, name: str) -> None:
+        """Count one more."""
+        with self._lock:
+            self._counts[name] += 1
+
+    def counts(self) -> Mapping[str, int]:
+        """Give all counts so far, by name."""
+        with self._lock:
+            return dict(sorted(self._counts.items()))
+
+
+class QuietLog:
+    """Says each kind of thing once a minute at most; any thread.
+
+    :param log: where to.
+    :param clock: monotonic, seconds.
+    """
+
+    def __init__(
+        self, log: logging.Logger, clock: Callable[[], float]
+    ) -> None:
+        self._log = log
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._said: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def warning(self, kind: str, source: str, text: str) -> None:
+        """Say something about a source, unless that was just done.
+
+        :param kind: out of a few.
+        :param source: host or other name.
+        """
+        unsaid = self._due((kind, source))
+        if unsaid is None:
+            return
+        more = f' ({unsaid} like it were not logged)' if unsaid else ''
+        self._log.warning('%s%s', text, more)
+
+    def _due(self, key: tuple[str, str]) -> int | None:
+        """Give how many were left unsaid, ``None`` to say nothing now."""
+        now_s = self._clock()
+        with self._lock:
+            if key not in self._said and len(self._said) >= _KINDS:
+                self._said.pop(next(iter(self._said)))
+            said_s, unsaid = self._said.pop(key, (-_EVERY_S, 0))
+            if now_s - said_s < _EVERY_S:
+                self._said[key] = said_s, unsaid + 1
+                return None
+            self._said[key] = now_s, 0
+            return unsaid
