@@ -1,0 +1,61 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How nodes reach each other: the option ``transport_url`` of oslo.messaging.
+
+The option is oslo.messaging's own, so that all that is written about it
+holds; only its default differs, because an agent without a transport is
+useful on a single node.
+"""
+
+import sys
+
+from oslo_config import cfg
+import oslo_messaging
+
+SAMPLE = [
+    cfg.StrOpt(
+        'transport_url',
+        default='',
+        secret=True,
+        help="""
+How this node reaches the other nodes and ``nova-fairness-ctl`` reaches it.
+Empty: not at all; the node compares the users on itself only. All nodes of a
+fairness domain have the same. ``zmq+redis://:password@host:6379/0`` is from
+node to node over ZeroMQ, where Redis says who is where; ``zmq+sentinel://``
+and ``zmq+rediss://`` are the same with Sentinel and with TLS to Redis.
+``rabbit://user:password@host:5672//`` goes through the broker that the cloud
+has; its own options are those of oslo.messaging.
+""",
+    ),
+]
+"""For the sample file only, without the options of brokers."""
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register what oslo.messaging needs, with our default."""
+    # Making one registers its options, which have no public list of their
+    # own; the list of all would load every driver.
+    oslo_messaging.TransportURL(conf)
+    conf.set_default('transport_url', '')
+    _register_what_watches(conf)
+
+
+def _register_what_watches(conf: cfg.ConfigOpts) -> None:
+    """Register what newer releases register on the global object only."""
+    for path, options in (
+        ('_metrics', 'oslo_messaging_metrics'),
+        ('_tracing', 'oslo_messaging_tracing'),
+    ):
+        watching = sys.modules.get(f'oslo_messaging.{path}.client')
+        if hasattr(watching, options):
+            conf.register_opts(getattr(watching, options), group=options)

@@ -1,0 +1,83 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Judges the arguments of calls: whatever came over the wire."""
+
+from collections.abc import Callable
+import inspect
+from typing import Any
+
+from nova_fairness import exception
+from nova_fairness.rpc import protocol
+
+
+def name(what: str, value: Any) -> str:
+    """Take a name.
+
+    :param what: how messages call it.
+    :returns: 1 to :data:`protocol.LONGEST_NAME` printable characters.
+    :raises BadArgument: if it is anything else.
+    """
+    limit = protocol.LONGEST_NAME
+    if not isinstance(value, str):
+        raise exception.BadArgument(
+            f'{what} is {type(value).__name__}, expected a string'
+        )
+    if not 0 < len(value) <= limit or not value.isprintable():
+        raise exception.BadArgument(
+            f'{what} {value[:40]!r} has {len(value)} characters, expected '
+            f'1 to {limit} printable ones'
+        )
+    return value
+
+
+def optional_name(what: str, value: Any) -> str | None:
+    """Take a name or ``None``; see :func:`name`."""
+    return None if value is None else name(what, value)
+
+
+def optional_epoch(value: Any) -> int | None:
+    """Take an epoch or ``None``.
+
+    :raises BadArgument: if it is no integer from 1 to
+        :data:`protocol.LARGEST_EPOCH`.
+    """
+    if value is None:
+        return None
+    limit = protocol.LARGEST_EPOCH
+    # JSON's true is no number, though Python's is.
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise exception.BadArgument(
+            f'epoch is {type(value).__name__}, expected an integer'
+        )
+    if not 0 < value <= limit:
+        raise exception.BadArgument(
+            f'epoch is out of range, expected 1 to {limit}'
+        )
+    return value
+
+
+def check_names(method: Callable[..., Any], arguments: dict[str, Any]) -> None:
+    """Check that a call names the parameters of a method.
+
+    :param method: bound, its first parameter is the context.
+    :raises BadArgument: if some are missing or unknown.
+    """
+    signature = inspect.signature(method)
+    try:
+        signature.bind(None, **arguments)
+    except TypeError as error:
+        known = list(signature.parameters)[1:]
+        raise exception.BadArgument(
+            f'{method.__name__}: {error}; expected '
+            f'{", ".join(known) or "no arguments"}'
+        ) from error

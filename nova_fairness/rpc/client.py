@@ -1,0 +1,187 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Calls agents: one, or many at once."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+import oslo_messaging
+
+from nova_fairness import exception
+from nova_fairness.rpc import parallel
+from nova_fairness.rpc import protocol
+
+ALLOWED_REMOTE_MODULES = (exception.__name__,)
+"""Give them to the transport, so that remote errors keep their class."""
+
+_ASKED_FOR_PEERS = 3
+"""An agent that started just now does not know everybody yet."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers:
+    """What many hosts said; all sorted by host.
+
+    :ivar by_host: answers.
+    :ivar not_reached: why a host did not answer.
+    :ivar refused: why a host that answered did not do it.
+    """
+
+    by_host: Mapping[str, Any]
+    not_reached: Mapping[str, str]
+    refused: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every host did what was asked."""
+        return not self.not_reached and not self.refused
+
+
+class FairnessClient:
+    """Calls the agents of one fairness domain; for any thread.
+
+    :param transport: made with :data:`ALLOWED_REMOTE_MODULES`.
+    :param timeout_s: seconds to wait for each answer, > 0.
+    :param domain: the agents' ``[fairness_exchange] domain``.
+    :param at_once: most hosts that are asked at a time.
+    """
+
+    def __init__(
+        self,
+        transport: oslo_messaging.Transport,
+        timeout_s: float = 10.0,
+        domain: str = protocol.DEFAULT_DOMAIN,
+        at_once: int = 64,
+    ) -> None:
+        self._timeout_s = timeout_s
+        self._at_once = at_once
+        self._client = oslo_messaging.get_rpc_client(
+            transport,
+            oslo_messaging.Target(
+                exchange=domain,
+                topic=protocol.TOPIC,
+                version=protocol.VERSION,
+            ),
+            timeout=timeout_s,
+        )
+
+    def call(self, host: str | None, method: str, **arguments: Any) -> Any:
+        """Call one agent.
+
+        :param host: its name; ``None`` for any agent of the domain.
+        :returns: its answer.
+        :raises HostNotReached: if none came in time.
+        :raises FairnessError: what the agent raised, of its class.
+        """
+        whom = (
+            self._client if host is None else self._client.prepare(server=host)
+        )
+        try:
+            return whom.call({}, method, **arguments)
+        except oslo_messaging.MessagingTimeout as error:
+            raise exception.HostNotReached(
+                f'no answer within {self._timeout_s:g} s'
+            ) from error
+        except oslo_messaging.RemoteError as error:
+            raise exception.RpcError(_remote(error)) from error
+        except oslo_messaging.MessagingException as error:
+            raise exception.HostNotReached(_first_line(error)) from error
+        except exception.FairnessError as error:
+            raise _without_traceback(error) from error
+        except Exception as error:
+            raise _foreign(error) from error
+
+    def to_all(
+        self, hosts: Iterable[str], method: str, **arguments: Any
+    ) -> Answers:
+        """Call many agents, in parallel.
+
+        It takes the timeout at most, times the number of hosts that do not
+        answer divided by ``at_once``, rounded up.
+        """
+        answers, errors = parallel.ask_all(
+            hosts,
+            lambda host: self.call(host, method, **arguments),
+            self._at_once,
+        )
+        return Answers(
+            answers,
+            not_reached={
+                host: str(error)
+                for host, error in errors.items()
+                if isinstance(error, exception.HostNotReached)
+            },
+            refused={
+                host: str(error)
+                for host, error in errors.items()
+                if not isinstance(error, exception.HostNotReached)
+            },
+        )
+
+    def known_hosts(self) -> tuple[str, ...]:
+        """Ask some agents, whichever answer, which hosts they know.
+
+        Agents of a group take turns, so asking a few times asks a few.
+
+        :returns: names, sorted, of those asked and of all their peers.
+        :raises HostNotReached: if nobody answers.
+        """
+        known: set[str] = set()
+        failure: exception.FairnessError | None = None
+        for _ in range(_ASKED_FOR_PEERS):
+            try:
+                status = self.call(None, 'get_status')
+                known |= {str(status['host']), *map(str, status['peers'])}
+            except exception.FairnessError as error:
+                failure = error
+        if not known and failure is not None:
+            raise failure
+        return tuple(sorted(known))
+
+
+def _without_traceback(
+    error: exception.FairnessError,
+) -> exception.FairnessError:
+    """Give a remote error as it was raised.
+
+    oslo.messaging gives it a class whose text ends with the traceback.
+    """
+    kind = next(
+        kind
+        for kind in type(error).__mro__
+        if kind.__module__ == exception.__name__
+    )
+    return kind(*error.args)  # type: ignore[no-any-return]  # one of ours
+
+
+def _foreign(error: Exception) -> exception.RpcError:
+    """Tell a bug of an agent from a connection that cannot be made.
+
+    Python's own exceptions travel; for the connection, each driver has
+    classes of its own, or those of the operating system.
+    """
+    text = f'{type(error).__name__}: {_first_line(error)}'
+    is_pythons = type(error).__module__ == 'builtins'
+    if is_pythons and not isinstance(error, OSError):
+        return exception.RpcError(text)
+    return exception.HostNotReached(text)
+
+
+def _remote(error: oslo_messaging.RemoteError) -> str:
+    return f'{error.exc_type}: {error.value}'
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

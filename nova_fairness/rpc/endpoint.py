@@ -1,0 +1,205 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The calls that an agent answers; see the page of the RPC interface."""
+
+import abc
+from collections.abc import Callable
+from collections.abc import Mapping
+import functools
+import logging
+from typing import Any
+
+import oslo_messaging
+
+from nova_fairness import exception
+from nova_fairness.rpc import arguments
+from nova_fairness.rpc import protocol
+from nova_fairness.rpc import roles
+
+LOG = logging.getLogger(__name__)
+
+Answer = Mapping[str, Any]
+Context = Mapping[str, Any]
+
+
+class Operations(abc.ABC):
+    """What an agent can be asked for.
+
+    Called on threads of the RPC server, several at once; no method waits for
+    a round. All answers are JSON types.
+    """
+
+    @abc.abstractmethod
+    def choose(self, metric: str | None, policy: str | None) -> Answer:
+        """Make a new epoch; ``None`` leaves the one of the newest epoch.
+
+        :raises UnknownPlugin: if one is not installed here.
+        """
+
+    @abc.abstractmethod
+    def take_over(
+        self, metric: str | None, policy: str | None, epoch: int, origin: str
+    ) -> Answer:
+        """Take over an epoch that another node made.
+
+        :raises UnknownPlugin: if a plugin is not installed here.
+        :raises Superseded: if a newer epoch is known.
+        """
+
+    @abc.abstractmethod
+    def pause(self) -> Answer:
+        """Restore all controls before long, and leave them alone."""
+
+    @abc.abstractmethod
+    def resume(self) -> Answer:
+        """Steer again."""
+
+    @abc.abstractmethod
+    def reset(self) -> Answer:
+        """Begin again with neutral weights and without memory."""
+
+    @abc.abstractmethod
+    def status(self) -> Answer:
+        """Say how the agent is."""
+
+    @abc.abstractmethod
+    def instances(self) -> Answer:
+        """Say how the VMs of this node are."""
+
+    @abc.abstractmethod
+    def users(self) -> Answer:
+        """Say how the users of all known nodes are."""
+
+
+def _call(
+    access: roles.Access,
+) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+    """Make a method callable from outside, by those who may."""
+
+    def decorate(method: Callable[..., Answer]) -> Callable[..., Answer]:
+        # Named outside, because functools.wraps would be undone by the next.
+        @oslo_messaging.expected_exceptions(exception.FairnessError)  # type: ignore[untyped-decorator]
+        def answer(
+            self: 'FairnessEndpoint', ctxt: Context, **given: Any
+        ) -> Answer:
+            roles.require(access, method.__name__, ctxt)
+            arguments.check_names(method.__get__(self), given)
+            if access is roles.Access.CHANGE:
+                LOG.info(
+                    '%s(%s) was asked for by %s',
+                    method.__name__,
+                    ', '.join(f'{k}={v!r:.60}' for k, v in given.items()),
+                    roles.caller(ctxt),
+                )
+            return method(self, ctxt, **given)
+
+        functools.update_wrapper(answer, method)
+        exposed: Callable[..., Answer] = oslo_messaging.expose(answer)
+        return exposed
+
+    return decorate
+
+
+_READ = _call(roles.Access.READ)
+_CHANGE = _call(roles.Access.CHANGE)
+
+
+class FairnessEndpoint:
+    """Judges calls and hands them over.
+
+    :param operations: what the agent can do.
+    """
+
+    target = oslo_messaging.Target(version=protocol.VERSION)
+
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+
+    @_CHANGE
+    def set_metric(
+        self,
+        ctxt: Context,
+        name: Any,
+        epoch: Any = None,
+        policy: Any = None,
+        origin: Any = None,
+    ) -> Answer:
+        """Choose the metric of the domain.
+
+        :param epoch: of another node's answer, to take that over here;
+            ``None`` makes a new one.
+        :param policy: of that answer.
+        :param origin: of that answer.
+        """
+        return self._set(name, policy, epoch, origin, new='metric')
+
+    @_CHANGE
+    def set_policy(
+        self,
+        ctxt: Context,
+        name: Any,
+        epoch: Any = None,
+        metric: Any = None,
+        origin: Any = None,
+    ) -> Answer:
+        """Choose the policy of the domain; see :meth:`set_metric`."""
+        return self._set(metric, name, epoch, origin, new='policy')
+
+    def _set(
+        self, metric: Any, policy: Any, epoch: Any, origin: Any, new: str
+    ) -> Answer:
+        arguments.name(new, metric if new == 'metric' else policy)
+        chosen = (
+            arguments.optional_name('metric', metric),
+            arguments.optional_name('policy', policy),
+        )
+        of_epoch = arguments.optional_epoch(epoch)
+        source = arguments.optional_name('origin', origin)
+        if of_epoch is None:
+            return self._operations.choose(*chosen)
+        if source is None:
+            raise exception.BadArgument(
+                'epoch is given without origin; expected both, from the '
+                'answer of the node that made the epoch'
+            )
+        return self._operations.take_over(*chosen, of_epoch, source)
+
+    @_CHANGE
+    def pause(self, ctxt: Context) -> Answer:
+        """Pause enforcement on this node, over restarts too."""
+        return self._operations.pause()
+
+    @_CHANGE
+    def resume(self, ctxt: Context) -> Answer:
+        """End the pause."""
+        return self._operations.resume()
+
+    @_CHANGE
+    def reset(self, ctxt: Context) -> Answer:
+        """Begin again with neutral weights."""
+        return self._operations.reset()
+
+    @_READ
+    def get_status(self, ctxt: Context) -> Answer:
+        """Say how the agent is."""
+        return self._operations.status()
+
+    @_READ
+    def list_instances(self, ctxt: Context) -> Answer:
+        """Say how the VMs of this node are."""
+        return self._operations.instances()
+
+    @_READ
+    def list_users(self, ctxt: Context) -> Answer:
+        """Say how the users of all known nodes are."""
+        return self._operations.users()

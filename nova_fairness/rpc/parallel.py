@@ -1,0 +1,87 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Asks many hosts at once, but not too many."""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+import queue
+import threading
+from typing import Generic
+from typing import TypeVar
+
+from nova_fairness import exception
+
+T = TypeVar('T')
+
+
+class _Crowd(Generic[T]):
+    """Daemon threads, so that an interrupted program can end at once."""
+
+    def __init__(
+        self, hosts: Iterable[str], ask: Callable[[str], T], at_once: int
+    ) -> None:
+        self._waiting = collections.deque(hosts)
+        self._ask = ask
+        self._answers: queue.SimpleQueue[
+            tuple[str, T | None, BaseException | None]
+        ] = queue.SimpleQueue()
+        self._count = len(self._waiting)
+        for _ in range(min(at_once, self._count)):
+            threading.Thread(
+                target=self._serve, name='asking', daemon=True
+            ).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                host = self._waiting.popleft()
+            except IndexError:
+                return
+            try:
+                self._answers.put((host, self._ask(host), None))
+            except BaseException as error:  # noqa: BLE001 - told by gather
+                self._answers.put((host, None, error))
+
+    def gather(self) -> Iterable[tuple[str, T | None, BaseException | None]]:
+        try:
+            for _ in range(self._count):
+                yield self._answers.get()
+        finally:
+            self._waiting.clear()
+
+
+def ask_all(
+    hosts: Iterable[str], ask: Callable[[str], T], at_once: int
+) -> tuple[Mapping[str, T], Mapping[str, exception.FairnessError]]:
+    """Ask every host.
+
+    :param hosts: asked once each, whatever their order or number.
+    :param ask: called on other threads, several at a time.
+    :param at_once: most of them at a time, >= 1.
+    :returns: answers and errors by host, both sorted by host.
+    :raises Exception: what ``ask`` raised, if it is no error of ours.
+    """
+    answers: dict[str, T] = {}
+    errors: dict[str, exception.FairnessError] = {}
+    for host, answer, error in _Crowd(
+        sorted(set(hosts)), ask, at_once
+    ).gather():
+        if error is None:
+            answers[host] = answer  # type: ignore[assignment]  # asked, no error
+        elif isinstance(error, exception.FairnessError):
+            errors[host] = error
+        else:
+            raise error
+    return dict(sorted(answers.items())), dict(sorted(errors.items()))

@@ -1,0 +1,68 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Who may call what.
+
+A transport that knows its peers by key says in each context who called
+(``zmq_peer``: name and role). Where it says nothing, it does not know the
+peers apart: then whoever has access to the transport is trusted, as with
+every other service on it.
+"""
+
+from collections.abc import Mapping
+import enum
+from typing import Any
+
+from nova_fairness import exception
+
+PEER = 'zmq_peer'
+"""Where the driver says who called; it overwrites what the caller says."""
+
+_NODE = 'node'
+_CONTROLLER = 'controller'
+
+
+class Access(enum.Enum):
+    """What a call does."""
+
+    READ = 'read'
+    CHANGE = 'change'
+
+
+_ROLES: Mapping[Access, tuple[str, ...]] = {
+    Access.READ: (_NODE, _CONTROLLER),
+    Access.CHANGE: (_CONTROLLER,),
+}
+
+
+def require(access: Access, method: str, context: Mapping[str, Any]) -> None:
+    """Let a call pass or refuse it.
+
+    :param method: its name, for the message.
+    :param context: of the call.
+    :raises NotAllowed: if the caller is known and has none of the roles.
+    """
+    peer = context.get(PEER)
+    if peer is None or peer.get('insecure'):
+        return
+    if peer.get('role') not in _ROLES[access]:
+        raise exception.NotAllowed(
+            f'{method} needs a key with the role '
+            f'{" or ".join(_ROLES[access])}; the key of '
+            f'{peer.get("name")} has the role {peer.get("role")}'
+        )
+
+
+def caller(context: Mapping[str, Any]) -> str:
+    """Name who called, for the log."""
+    peer = context.get(PEER) or {}
+    return str(peer.get('name') or 'somebody without a key')

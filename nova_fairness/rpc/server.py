@@ -1,0 +1,105 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Listens for calls on threads of its own."""
+
+import logging
+import threading
+
+import oslo_messaging
+
+from nova_fairness.rpc import endpoint
+from nova_fairness.rpc import protocol
+
+LOG = logging.getLogger(__name__)
+
+_THREADS = 8
+"""Calls answered at once; the rest waits."""
+
+_STOP_S = 5.0
+
+
+class FairnessServer:
+    """Answers the calls to one node's agent.
+
+    :param transport: shared with others, never cleaned up here.
+    :param domain: exchange of the calls.
+    :param host: name under which this node is called.
+    :param operations: what the agent can do.
+    """
+
+    def __init__(
+        self,
+        transport: oslo_messaging.Transport,
+        domain: str,
+        host: str,
+        operations: endpoint.Operations,
+    ) -> None:
+        self._server = oslo_messaging.get_rpc_server(
+            transport,
+            oslo_messaging.Target(
+                exchange=domain, topic=protocol.TOPIC, server=host
+            ),
+            [endpoint.FairnessEndpoint(operations)],
+            access_policy=oslo_messaging.ExplicitRPCAccessPolicy,
+        )
+        self._beginning: threading.Thread | None = None
+        self._listens = False
+
+    def start(self) -> None:
+        """Begin to listen; returns at once, whether or not a broker is there.
+
+        Some drivers wait until they have a connection.
+        """
+        self._beginning = threading.Thread(
+            target=self._begin, name='rpc-start', daemon=True
+        )
+        self._beginning.start()
+
+    def _begin(self) -> None:
+        try:
+            self._server.start(override_pool_size=_THREADS)
+            self._listens = True
+        except Exception as error:  # noqa: BLE001 - drivers raise anything
+            LOG.error(
+                'This node cannot be called: %s: %s',
+                type(error).__name__,
+                error,
+            )
+
+    def wait_ready(self, timeout_s: float) -> bool:
+        """Wait until it listens, or failed to.
+
+        :returns: whether either is the case.
+        """
+        if self._beginning is None:
+            return False
+        self._beginning.join(timeout_s)
+        return not self._beginning.is_alive()
+
+    def stop(self) -> None:
+        """End listening and the calls under way, in bounded time."""
+        if not self._listens:
+            return
+        self._listens = False
+        ending = threading.Thread(
+            target=self._end, name='rpc-stop', daemon=True
+        )
+        ending.start()
+        ending.join(_STOP_S)
+
+    def _end(self) -> None:
+        try:
+            self._server.stop()
+            self._server.wait()
+        except Exception as error:  # noqa: BLE001 - drivers raise anything
+            LOG.warning('While ending RPC: %s', error)

@@ -1,0 +1,124 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Agents that only remember what they were asked for, on one transport."""
+
+import itertools
+import threading
+
+from oslo_config import cfg
+import oslo_messaging
+
+from nova_fairness import exception
+from nova_fairness.conf import transport
+from nova_fairness.rpc import client
+from nova_fairness.rpc import endpoint
+from nova_fairness.rpc import server
+
+ENOUGH_S = 60  # for broken code only
+SOON_S = 0.3  # nobody will answer
+_DOMAINS = itertools.count()
+
+
+class FakeOperations(endpoint.Operations):
+    """An agent without a node."""
+
+    def __init__(self, host, peers=()):
+        self.host = host
+        self.peers = peers
+        self.asked = []
+        self.epoch = 0
+        self.metric, self.policy, self.origin = 'M0', 'P0', ''
+        self.known = ('M0', 'M1')
+
+    def choose(self, metric, policy):
+        return self.take_over(metric, policy, self.epoch + 1, self.host)
+
+    def take_over(self, metric, policy, epoch, origin):
+        self.asked.append((metric, policy, epoch, origin))
+        if metric is not None and metric not in self.known:
+            raise exception.UnknownPlugin(
+                f'no metric {metric!r}; installed: {", ".join(self.known)}'
+            )
+        if epoch < self.epoch:
+            raise exception.Superseded(f'epoch {self.epoch} is newer')
+        self.metric = metric or self.metric
+        self.policy = policy or self.policy
+        self.epoch, self.origin = epoch, origin
+        return {
+            'host': self.host,
+            'metric': self.metric,
+            'policy': self.policy,
+            'epoch': epoch,
+            'origin': origin,
+        }
+
+    def pause(self):
+        self.asked.append('pause')
+        return {'host': self.host, 'paused': True}
+
+    def resume(self):
+        self.asked.append('resume')
+        return {'host': self.host, 'paused': False}
+
+    def reset(self):
+        self.asked.append('reset')
+        return {'host': self.host}
+
+    def status(self):
+        return {
+            'host': self.host,
+            'epoch': self.epoch,
+            'peers': {peer: {} for peer in self.peers},
+        }
+
+    def instances(self):
+        raise RuntimeError('a bug of the agent')
+
+    def users(self):
+        return {'host': self.host, 'users': {}}
+
+
+class FakeCloud:
+    """Servers and a client on the transport of tests.
+
+    :param names: of the hosts; each knows all of them.
+    """
+
+    def __init__(self, *names):
+        self.domain = f'domain-{next(_DOMAINS)}'
+        conf = cfg.ConfigOpts()
+        transport.register_opts(conf)
+        self.transport = oslo_messaging.get_rpc_transport(
+            conf,
+            'fake://',
+            allowed_remote_exmods=client.ALLOWED_REMOTE_MODULES,
+        )
+        self.agents = {name: FakeOperations(name, names) for name in names}
+        self.servers = [
+            server.FairnessServer(self.transport, self.domain, name, agent)
+            for name, agent in self.agents.items()
+        ]
+        for item in self.servers:
+            item.start()
+        for item in self.servers:
+            assert item.wait_ready(ENOUGH_S)
+
+    def client(self, timeout_s=ENOUGH_S):
+        return client.FairnessClient(self.transport, timeout_s, self.domain)
+
+    def stop(self):
+        ending = [threading.Thread(target=item.stop) for item in self.servers]
+        for thread in ending:
+            thread.start()
+        for thread in ending:
+            thread.join(ENOUGH_S)

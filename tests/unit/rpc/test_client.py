@@ -1,0 +1,146 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Calls to many agents over the transport of tests."""
+
+import threading
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.rpc import client as client_module
+from nova_fairness.rpc import parallel
+from nova_fairness.rpc import rollout
+from tests.unit.rpc import fake_cloud
+
+HOSTS = ('n1', 'n2', 'n3')
+
+
+@pytest.fixture
+def cloud():
+    made = fake_cloud.FakeCloud(*HOSTS)
+    yield made
+    made.stop()
+
+
+def test_one_host_is_called_by_its_name(cloud):
+    assert cloud.client().call('n2', 'pause')['host'] == 'n2'
+    assert cloud.agents['n1'].asked == []
+
+
+def test_a_refusal_keeps_its_class_and_has_no_traceback(cloud):
+    with pytest.raises(exception.UnknownPlugin) as caught:
+        cloud.client().call('n1', 'set_metric', name='M9')
+    assert str(caught.value) == "no metric 'M9'; installed: M0, M1"
+
+
+def test_a_bug_of_an_agent_is_told_in_one_line(cloud):
+    answers = cloud.client().to_all(['n1'], 'list_instances')
+    assert answers.refused == {'n1': 'RuntimeError: a bug of the agent'}
+
+
+@pytest.mark.parametrize('method', ['target', '_set', 'no_such_method'])
+def test_only_what_is_documented_can_be_called(cloud, method):
+    with pytest.raises(exception.RpcError, match=method):
+        cloud.client().call('n1', method)
+
+
+def test_hosts_that_do_not_answer_are_listed_with_the_reason(cloud):
+    client = cloud.client(fake_cloud.SOON_S)
+    answers = client.to_all(['n3', 'gone', 'n1', 'n1'], 'get_status')
+    assert list(answers.by_host) == ['n1', 'n3']
+    assert answers.not_reached == {'gone': 'no answer within 0.3 s'}
+    assert not answers.is_complete
+
+
+def test_another_domain_does_not_answer(cloud):
+    other = client_module.FairnessClient(
+        cloud.transport, fake_cloud.SOON_S, 'elsewhere'
+    )
+    assert other.to_all(HOSTS, 'pause').by_host == {}
+    assert [item.asked for item in cloud.agents.values()] == [[], [], []]
+
+
+def test_all_hosts_are_known_from_those_that_answer(cloud):
+    cloud.agents['n1'].peers = ('n2', 'far')
+    assert cloud.client().known_hosts() == ('far', 'n1', 'n2', 'n3')
+
+
+def test_where_nobody_answers_nobody_is_known(cloud):
+    other = client_module.FairnessClient(
+        cloud.transport, fake_cloud.SOON_S, 'elsewhere'
+    )
+    with pytest.raises(exception.HostNotReached, match=r'within 0\.3 s'):
+        other.known_hosts()
+
+
+def desired(cloud):
+    return {
+        (item.epoch, item.metric, item.policy, item.origin)
+        for item in cloud.agents.values()
+    }
+
+
+def test_all_get_one_epoch_above_the_newest(cloud):
+    cloud.agents['n2'].epoch = 4
+    answers = rollout.set_for_all(cloud.client(), HOSTS, 'set_metric', 'M1')
+    assert answers.is_complete
+    assert desired(cloud) == {(5, 'M1', 'P0', 'n2')}
+    answers = rollout.set_for_all(cloud.client(), HOSTS, 'set_policy', 'P1')
+    assert desired(cloud) == {(6, 'M1', 'P1', 'n1')}
+    assert [item['epoch'] for item in answers.by_host.values()] == [6, 6, 6]
+
+
+def test_a_host_that_is_down_keeps_nobody_from_being_told(cloud):
+    answers = rollout.set_for_all(
+        cloud.client(fake_cloud.SOON_S), [*HOSTS, 'gone'], 'set_metric', 'M1'
+    )
+    assert list(answers.by_host) == ['n1', 'n2', 'n3']
+    assert list(answers.not_reached) == ['gone']
+
+
+def test_a_host_that_lacks_the_metric_keeps_nobody_from_it(cloud):
+    cloud.agents['n1'].known = ('M0',)
+    answers = rollout.set_for_all(cloud.client(), HOSTS, 'set_metric', 'M1')
+    assert list(answers.by_host) == ['n2', 'n3']
+    assert answers.refused == {'n1': "no metric 'M1'; installed: M0"}
+
+
+def test_a_metric_that_nobody_has_is_refused_by_all(cloud):
+    answers = rollout.set_for_all(cloud.client(), HOSTS, 'set_metric', 'M9')
+    assert answers.by_host == {}
+    assert list(answers.refused) == ['n1', 'n2', 'n3']
+    assert {item.epoch for item in cloud.agents.values()} == {0}
+
+
+def test_no_more_hosts_are_asked_at_once_than_was_said():
+    lock, both = threading.Lock(), threading.Barrier(2)
+    now, most = [], []
+
+    def ask(host):
+        with lock:
+            now.append(host)
+            most.append(len(now))
+        both.wait(fake_cloud.ENOUGH_S)
+        with lock:
+            now.remove(host)
+        return host
+
+    answers, errors = parallel.ask_all('abcdef', ask, 2)
+    assert list(answers) == list('abcdef')
+    assert errors == {}
+    assert max(most) == 2
+
+
+def test_a_bug_of_the_caller_is_not_taken_for_an_answer():
+    with pytest.raises(ZeroDivisionError):
+        parallel.ask_all('a', lambda host: 1 / 0, 1)

@@ -1,0 +1,126 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the endpoint lets pass, and what it says of the rest."""
+
+import oslo_messaging
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.rpc import endpoint
+from tests.unit.rpc import fake_cloud
+
+NODE = {'zmq_peer': {'name': 'n1', 'role': 'node'}}
+CONTROLLER = {'zmq_peer': {'name': 'c1', 'role': 'controller'}}
+INSECURE = {'zmq_peer': {'name': None, 'role': None, 'insecure': True}}
+REVOKED = {'zmq_peer': {'name': 'x', 'role': None}}
+READS = ('get_status', 'list_users')
+CHANGES = ('pause', 'resume', 'reset')
+
+
+@pytest.fixture
+def agent():
+    return fake_cloud.FakeOperations('n1')
+
+
+def ask(agent, method, context, **arguments):
+    """Call as the server does; give the answer or raise the error."""
+    called = getattr(endpoint.FairnessEndpoint(agent), method)
+    try:
+        return called(context, **arguments)
+    except oslo_messaging.ExpectedException as expected:
+        raise expected.exc_info[1] from None
+
+
+@pytest.mark.parametrize('method', [*READS, *CHANGES])
+@pytest.mark.parametrize('context', [{}, CONTROLLER, INSECURE])
+def test_controllers_and_all_on_a_transport_without_keys_may_everything(
+    agent, method, context
+):
+    assert ask(agent, method, context)['host'] == 'n1'
+
+
+@pytest.mark.parametrize('method', READS)
+def test_a_node_may_read(agent, method):
+    assert ask(agent, method, NODE)['host'] == 'n1'
+
+
+@pytest.mark.parametrize('method', CHANGES)
+def test_a_node_may_change_nothing(agent, method):
+    with pytest.raises(
+        exception.NotAllowed,
+        match=f'{method} needs a key with the role controller; the key of n1',
+    ):
+        ask(agent, method, NODE)
+    assert agent.asked == []
+
+
+@pytest.mark.parametrize('method', ['set_metric', 'set_policy'])
+def test_a_node_may_set_nothing(agent, method):
+    with pytest.raises(exception.NotAllowed):
+        ask(agent, method, NODE, name='M1')
+    assert agent.asked == []
+
+
+@pytest.mark.parametrize('method', [*READS, *CHANGES])
+def test_a_key_without_a_role_may_nothing(agent, method):
+    with pytest.raises(exception.NotAllowed):
+        ask(agent, method, REVOKED)
+
+
+def test_a_new_metric_is_chosen_and_the_policy_kept(agent):
+    answer = ask(agent, 'set_metric', {}, name='M1')
+    assert (answer['metric'], answer['policy']) == ('M1', 'P0')
+    assert (answer['epoch'], answer['origin']) == (1, 'n1')
+
+
+def test_the_epoch_of_another_node_is_taken_over(agent):
+    ask(agent, 'set_policy', {}, name='P1', epoch=7, origin='n2', metric='M1')
+    assert agent.asked == [('M1', 'P1', 7, 'n2')]
+
+
+BAD = {
+    'no name': ({}, "missing a required argument: 'name'"),
+    'an unknown argument': ({'name': 'M1', 'x': 1}, "'x'; expected name, ep"),
+    'a number as a name': ({'name': 3}, 'metric is int, expected a string'),
+    'an empty name': ({'name': ''}, "metric '' has 0 characters"),
+    'a long name': ({'name': 'x' * 256}, 'has 256 characters, expected 1 to'),
+    'a line break': ({'name': 'M1\n'}, 'printable'),
+    'a list as a policy': ({'name': 'M1', 'policy': []}, 'policy is list'),
+    'a word as an epoch': ({'name': 'M1', 'epoch': '1'}, 'epoch is str'),
+    'a truth as an epoch': ({'name': 'M1', 'epoch': True}, 'epoch is bool'),
+    'epoch zero': ({'name': 'M1', 'epoch': 0}, 'out of range'),
+    'a huge epoch': ({'name': 'M1', 'epoch': 10**400}, 'out of range'),
+    'an epoch alone': ({'name': 'M1', 'epoch': 2}, 'without origin'),
+}
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'said'), BAD.values(), ids=list(BAD.keys())
+)
+def test_bad_arguments_are_named_and_change_nothing(agent, arguments, said):
+    with pytest.raises(exception.BadArgument) as caught:
+        ask(agent, 'set_metric', {}, **arguments)
+    assert said in str(caught.value)
+    assert agent.asked == []
+
+
+def test_an_unknown_metric_is_refused_with_those_that_exist(agent):
+    with pytest.raises(exception.UnknownPlugin, match='installed: M0, M1'):
+        ask(agent, 'set_metric', {}, name='M9')
+
+
+def test_what_was_asked_for_and_by_whom_is_logged(agent, caplog):
+    caplog.set_level('INFO')
+    ask(agent, 'set_metric', CONTROLLER, name='M1')
+    ask(agent, 'get_status', CONTROLLER)
+    assert caplog.messages == ["set_metric(name='M1') was asked for by c1"]
