@@ -116,6 +116,14 @@ class MessagingError(FairnessError):
     """The messaging driver cannot do its work."""
 
 
+class BadMessage(MessagingError):
+    """What came over the wire is no message of the driver."""
+
+
+class UnsendableMessage(MessagingError):
+    """A message cannot be put on the wire, or is too large for it."""
+
+
 class KeysError(MessagingError):
     """Keys or the allow-list are missing, unsafe or not as expected."""
 

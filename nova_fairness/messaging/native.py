@@ -212,3 +212,25 @@ class Mailbox(Generic[T]):
     def close(self) -> None:
         """Give the descriptor back; nothing may be taken any more."""
         self._waiter.close()
+
+
+def call(name: str, target: Callable[[], None]) -> None:
+    """Run what may block; green threads go on meanwhile.
+
+    :param name: of the native thread that is used under eventlet.
+    :param target: what to run; its errors are lost under eventlet.
+    """
+    if not is_green():
+        target()
+        return
+    done = Waiter()
+
+    def run() -> None:
+        try:
+            target()
+        finally:
+            done.set()
+
+    start(name, run)
+    done.wait()
+    done.close()
