@@ -10,18 +10,23 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What would be fair: max-min allocations of one node's CPU (pure).
+"""What would be fair: max-min allocations of nodes' CPUs (pure).
 
 An allocation is max-min fair if nobody's part can grow without taking from
 somebody who has no more. Parts are found by filling: whoever wants less than
 an equal part gets what they want, and the rest is divided among the others.
 """
 
+from collections.abc import Callable
 from collections.abc import Mapping
+import dataclasses
 import math
 
 Amounts = Mapping[str, float]
-"""CPUs, or weights, by name of a VM or a user."""
+"""CPUs, or weights, by name of a VM, a user or a node."""
+
+_MOST_SWEEPS = 1000
+_SETTLED = 1e-9
 
 
 def water_fill(
@@ -48,64 +53,156 @@ def water_fill(
     return got
 
 
-def allocate(
-    capacity: float,
-    demand: Amounts,
-    owner: Mapping[str, str],
-    user_weight: Amounts,
+def fill_up(
+    capacity: float, demand: Amounts, weight: Amounts, had: Amounts
 ) -> dict[str, float]:
-    """Divide a node among users, and each user's part among their VMs.
+    """Divide a capacity so that the poorest, what they had included, rise.
 
-    :param capacity: CPUs of the node.
-    :param demand: CPUs that each VM wants.
-    :param owner: user of each VM.
-    :param user_weight: > 0; a user who is not named weighs 1.
-    :returns: CPUs that each VM gets: max-min between the users by weight,
-        and between the VMs of a user equally.
+    Everybody who gets something and wants more ends at one level of
+    ``(had + got) / weight``; whoever had more than that gets nothing.
+
+    :param capacity: to divide, >= 0.
+    :param demand: what each one wants at most, >= 0.
+    :param weight: by the same names, > 0.
+    :param had: what each one has already, >= 0.
+    :returns: what each one gets; the sum is the smaller of capacity and
+        total demand.
     """
-    by_user: dict[str, dict[str, float]] = {}
-    for vm, wanted in demand.items():
-        by_user.setdefault(owner[vm], {})[vm] = wanted
-    parts = water_fill(
-        capacity,
-        {user: math.fsum(vms.values()) for user, vms in by_user.items()},
-        {user: user_weight.get(user, 1.0) for user in by_user},
+
+    def at(level: float) -> dict[str, float]:
+        return {
+            name: min(max(level * weight[name] - had[name], 0.0), wanted)
+            for name, wanted in demand.items()
+        }
+
+    levels = {had[name] / weight[name] for name in demand}
+    levels |= {(had[n] + wanted) / weight[n] for n, wanted in demand.items()}
+    low = 0.0
+    for high in sorted(levels):
+        if math.fsum(at(high).values()) >= capacity:
+            return at(_between(low, high, capacity, at))
+        low = high
+    return dict(demand)
+
+
+def _between(
+    low: float,
+    high: float,
+    capacity: float,
+    at: Callable[[float], Amounts],
+) -> float:
+    """Find the level in a stretch over which the sum rises evenly."""
+    least = math.fsum(at(low).values())
+    most = math.fsum(at(high).values())
+    if most <= least:
+        return high
+    return low + (high - low) * (capacity - least) / (most - least)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cloud:
+    """Nodes, and who wants what on them.
+
+    :ivar capacity: CPUs of each node.
+    :ivar demand: CPUs that each VM wants.
+    :ivar node: of each VM.
+    :ivar owner: user of each VM.
+    :ivar user_weight: > 0; a user who is not named weighs 1.
+    """
+
+    capacity: Amounts
+    demand: Amounts
+    node: Mapping[str, str]
+    owner: Mapping[str, str]
+    user_weight: Amounts
+
+    def weights(self) -> dict[str, float]:
+        """Give the weight of every user who has a VM."""
+        users = sorted({self.owner[vm] for vm in self.demand})
+        return {user: self.user_weight.get(user, 1.0) for user in users}
+
+    def wanted(self, node: str) -> dict[str, dict[str, float]]:
+        """Give what each VM on a node wants, by user and VM."""
+        found: dict[str, dict[str, float]] = {}
+        for vm, wanted in self.demand.items():
+            if self.node[vm] == node:
+                found.setdefault(self.owner[vm], {})[vm] = wanted
+        return found
+
+
+def allocate(cloud: Cloud) -> dict[str, float]:
+    """Divide nodes among users, and each user's part among their VMs.
+
+    Users are equal in what they have on all nodes together. A node cannot
+    give what it does not have and leaves nothing unused that somebody wants
+    there, so each node is filled up in turn from the poorest on, what they
+    have elsewhere included, until no node changes anything any more. That
+    is where the sum of ``total^2 / weight`` over the users is least, which
+    for such divisions is the max-min fair one.
+
+    :returns: CPUs that each VM gets: max-min between the users by weight,
+        and between the VMs of a user on one node equally.
+    """
+    weight = cloud.weights()
+    wanted = {node: cloud.wanted(node) for node in cloud.capacity}
+    got = {node: dict.fromkeys(users, 0.0) for node, users in wanted.items()}
+    for _ in range(_MOST_SWEEPS if len(got) > 1 else 1):
+        moved = 0.0
+        for node, users in wanted.items():
+            new = fill_up(
+                cloud.capacity[node],
+                {user: math.fsum(vms.values()) for user, vms in users.items()},
+                weight,
+                {user: _elsewhere(got, node, user) for user in users},
+            )
+            changes = [abs(new[user] - got[node][user]) for user in users]
+            moved = max(moved, *changes, 0.0)
+            got[node] = new
+        if moved < _SETTLED:
+            break
+    parts: dict[str, float] = {}
+    for node, users in wanted.items():
+        for user, vms in users.items():
+            even = dict.fromkeys(vms, 1.0)
+            parts.update(water_fill(got[node][user], vms, even))
+    return {vm: parts[vm] for vm in cloud.demand}
+
+
+def _elsewhere(got: Mapping[str, Amounts], node: str, user: str) -> float:
+    return math.fsum(
+        users.get(user, 0.0) for name, users in got.items() if name != node
     )
-    got: dict[str, float] = {}
-    for user, vms in by_user.items():
-        got.update(water_fill(parts[user], vms, dict.fromkeys(vms, 1.0)))
-    return {vm: got[vm] for vm in demand}
 
 
 def bounded(
-    capacity: float,
-    demand: Amounts,
-    owner: Mapping[str, str],
-    user_weight: Amounts,
+    cloud: Cloud,
+    fair: Amounts,
     vcpus: Mapping[str, int],
     ratio: float,
 ) -> dict[str, float]:
     """Give the most that each user can get when weights are bounded.
 
     The kernel shares the CPU in proportion to vCPUs x weight, whoever owns a
-    VM. The best that can be done for one user is the largest weight for all
-    of their VMs and the smallest, ``1 / ratio`` of it, for all others; and
-    nobody is given more than their max-min part.
+    VM. The best that can be done for one user on a node is the largest
+    weight for all of their VMs and the smallest, ``1 / ratio`` of it, for
+    all others; and nobody is given more there than their max-min part.
 
+    :param fair: CPUs of each VM, of :func:`allocate`.
     :param vcpus: of each VM, >= 1.
     :param ratio: largest to smallest weight, >= 1.
     :returns: CPUs by user.
     """
-    fair = allocate(capacity, demand, owner, user_weight)
-    result: dict[str, float] = {}
-    for user in sorted({owner[vm] for vm in demand}):
-        weight = {
-            vm: vcpus[vm] * (ratio if owner[vm] == user else 1.0)
-            for vm in demand
-        }
-        most = water_fill(capacity, demand, weight)
-        result[user] = min(
-            math.fsum(most[vm] for vm in demand if owner[vm] == user),
-            math.fsum(fair[vm] for vm in demand if owner[vm] == user),
-        )
+    result = dict.fromkeys(cloud.weights(), 0.0)
+    for node, capacity in cloud.capacity.items():
+        users = cloud.wanted(node)
+        demand = {vm: cloud.demand[vm] for vms in users.values() for vm in vms}
+        for user, mine in users.items():
+            weight = {
+                vm: vcpus[vm] * (ratio if vm in mine else 1.0) for vm in demand
+            }
+            most = water_fill(capacity, demand, weight)
+            result[user] += min(
+                math.fsum(most[vm] for vm in mine),
+                math.fsum(fair[vm] for vm in mine),
+            )
     return result

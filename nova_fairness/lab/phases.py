@@ -37,8 +37,12 @@ def vm_rounds(
 ) -> Iterator[tuple[float, Mapping[str, Any]]]:
     """Yield the time in seconds and the record of a VM in each round."""
     start_s = float(line.recording.meta['monotonic_start_s'])
-    rounds = line.recording.rounds.get(line.places[vm].node, ())
-    for entry in rounds:
+    rounds = [
+        entry
+        for node in line.nodes_of(vm)
+        for entry in line.recording.rounds.get(node, ())
+    ]
+    for entry in sorted(rounds, key=lambda entry: entry['time_s']):
         for row in entry['instances']:
             if vm in {row.get('name'), row.get('domain'), row.get('uuid')}:
                 yield entry['time_s'] - start_s, row
@@ -53,8 +57,8 @@ def windows(line: timeline.Timeline) -> Iterator[Json]:
         if to_s - from_s < SHORTEST_WINDOW_S:
             continue
         middle = (from_s + to_s) / 2
-        got = line.node_parts(line.got(middle, to_s))
-        fair = line.node_parts(line.fair(middle, to_s))
+        got = line.node_parts(line.got(middle, to_s), middle)
+        fair = line.node_parts(line.fair(middle, to_s), middle)
         demand = line.demand(middle)
         yield {
             'from_s': from_s,
@@ -78,9 +82,10 @@ def lone(line: timeline.Timeline) -> Iterator[Json]:
     for from_s, to_s in line.pieces(0.0, line.duration_s):
         if to_s - from_s < SHORTEST_WINDOW_S:
             continue
-        demand = line.demand((from_s + to_s) / 2)
+        middle_s = (from_s + to_s) / 2
+        demand = line.demand(middle_s)
         for node, cpus in line.capacity.items():
-            busy = [vm for vm in line.vms_on(node) if demand[vm] > 0]
+            busy = [vm for vm in line.vms_on(node, middle_s) if demand[vm] > 0]
             if len(busy) == 1 and demand[busy[0]] >= cpus:
                 yield _lone_entry(line, busy[0], cpus, from_s, to_s)
 
@@ -95,7 +100,7 @@ def _lone_entry(
             for t_s, row in vm_rounds(line, name)
             if start_s <= t_s <= to_s and 'cpu' in row.get('weights', {})
         ]
-        for name in line.vms_on(line.places[vm].node)
+        for name in line.vms_on(line.node_of(vm, start_s), start_s)
     }
     everybody = [value for values in weights.values() for value in values]
     return {

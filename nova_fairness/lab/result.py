@@ -137,8 +137,8 @@ def _instances(
     line: timeline.Timeline, from_s: float, to_s: float
 ) -> dict[str, Json]:
     got_s = line.got(from_s, to_s)
-    got = line.node_parts(got_s)
-    fair = line.node_parts(line.fair(from_s, to_s))
+    got = line.node_parts(got_s, to_s)
+    fair = line.node_parts(line.fair(from_s, to_s), to_s)
     result: dict[str, Json] = {}
     for vm, place in line.places.items():
         rows = [
@@ -149,7 +149,7 @@ def _instances(
         weights = _by_control(rows, 'weights')
         result[vm] = {
             'user': place.user,
-            'node': place.node,
+            'node': line.node_of(vm, to_s),
             'vcpus': place.vcpus,
             'cpu_share': got[vm],
             'max_min_share': fair[vm],

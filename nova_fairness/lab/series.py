@@ -65,7 +65,7 @@ def _parts(
         users = timeline.parts(line.by_user(amounts))
         for name, value in users.items():
             yield Point(to_s, 'user', name, quantity, value)
-        for name, value in line.node_parts(amounts).items():
+        for name, value in line.node_parts(amounts, to_s).items():
             yield Point(to_s, 'instance', name, quantity, value)
 
 

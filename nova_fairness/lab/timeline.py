@@ -26,6 +26,7 @@ from nova_fairness import exception
 from nova_fairness.lab import counter
 from nova_fairness.lab import layout
 from nova_fairness.lab import maxmin
+from nova_fairness.lab import reach
 from nova_fairness.lab import recording as recording_module
 
 LONGEST_GAP_S = 5.0
@@ -34,7 +35,7 @@ LONGEST_GAP_S = 5.0
 FREEZING = frozenset({'freeze', 'destroy', 'stop'})
 """Events after which the guest that they name can do nothing."""
 
-THAWING = frozenset({'thaw', 'start'})
+THAWING = frozenset({'thaw', 'start', 'move'})
 """Events after which it can again."""
 
 
@@ -65,6 +66,11 @@ class Timeline:
         self._offers: dict[str, list[recording_module.Offer]] = {}
         for offer in recording.offers:
             self._offers.setdefault(offer.vm, []).append(offer)
+        self.reach = reach.Reach(
+            self.capacity,
+            recording.events,
+            agents=bool(recording.meta['options']['agents']),
+        )
         self._fair: dict[float, dict[str, float]] = {}
         self._cpu = self._counters('cpu_s')
         self._work = self._counters('work')
@@ -139,7 +145,7 @@ class Timeline:
         for rows in self._rows.values():
             moments.update((rows[0].t_s, rows[-1].t_s + LONGEST_GAP_S))
             for before, after in itertools.pairwise(rows):
-                if before.state != after.state:
+                if (before.state, before.node) != (after.state, after.node):
                     moments.add(after.t_s)
                 if after.t_s - before.t_s > LONGEST_GAP_S:
                     moments.update((before.t_s + LONGEST_GAP_S, after.t_s))
@@ -171,49 +177,56 @@ class Timeline:
         place = bisect.bisect_right(self.changes, t_s)
         since = self.changes[place - 1] if place else -1.0
         if since not in self._fair:
-            self._fair[since] = self._divided(self.demand(t_s))
+            divided: dict[str, float] = {}
+            for cloud in self._clouds(t_s):
+                divided.update(maxmin.allocate(cloud))
+            self._fair[since] = divided
         return self._fair[since]
 
-    def _divided(self, demand: Mapping[str, float]) -> dict[str, float]:
-        result: dict[str, float] = {}
-        for node, cpus in self.capacity.items():
-            here = self.vms_on(node)
-            result.update(
-                maxmin.allocate(
-                    cpus,
-                    {vm: demand[vm] for vm in here},
-                    {vm: self.places[vm].user for vm in here},
-                    self.user_weight,
-                )
+    def _clouds(self, t_s: float) -> tuple[maxmin.Cloud, ...]:
+        """Give each group of nodes that can know of each other."""
+        demand = self.demand(t_s)
+        where = {vm: self.node_of(vm, t_s) for vm in self.places}
+        return tuple(
+            maxmin.Cloud(
+                {node: self.capacity[node] for node in group},
+                {vm: d for vm, d in demand.items() if where[vm] in group},
+                where,
+                {vm: place.user for vm, place in self.places.items()},
+                self.user_weight,
             )
-        return result
+            for group in self.reach.groups(t_s)
+        )
 
     def bounded(
         self, from_s: float, to_s: float, ratio: float
     ) -> dict[str, float]:
         """Give the most CPU seconds of each user under bounded weights."""
         total = dict.fromkeys(self.users, 0.0)
+        vcpus = {vm: place.vcpus for vm, place in self.places.items()}
         for start_s, end_s in self.pieces(from_s, to_s):
-            demand = self.demand((start_s + end_s) / 2)
-            for node, cpus in self.capacity.items():
-                here = self.vms_on(node)
-                parts = maxmin.bounded(
-                    cpus,
-                    {vm: demand[vm] for vm in here},
-                    {vm: self.places[vm].user for vm in here},
-                    self.user_weight,
-                    {vm: self.places[vm].vcpus for vm in here},
-                    ratio,
-                )
+            middle_s = (start_s + end_s) / 2
+            fair = self._fair_at(middle_s)
+            for cloud in self._clouds(middle_s):
+                parts = maxmin.bounded(cloud, fair, vcpus, ratio)
                 for user, part in parts.items():
                     total[user] += part * (end_s - start_s)
         return total
 
-    def vms_on(self, node: str) -> tuple[str, ...]:
-        """Give the names of the VMs of a node."""
-        return tuple(
-            vm for vm, place in self.places.items() if place.node == node
-        )
+    def node_of(self, vm: str, t_s: float) -> str:
+        """Give the node on which a VM was at a moment."""
+        rows = self._rows.get(vm, [])
+        place = bisect.bisect_right(rows, t_s, key=lambda row: row.t_s)
+        return rows[place - 1].node if place else self.places[vm].node
+
+    def nodes_of(self, vm: str) -> tuple[str, ...]:
+        """Give all nodes on which a VM ever was, sorted."""
+        seen = {row.node for row in self._rows.get(vm, ())}
+        return tuple(sorted({self.places[vm].node, *seen}))
+
+    def vms_on(self, node: str, t_s: float) -> tuple[str, ...]:
+        """Give the names of the VMs of a node at a moment."""
+        return tuple(vm for vm in self.places if self.node_of(vm, t_s) == node)
 
     def by_user(self, amounts: Mapping[str, float]) -> dict[str, float]:
         """Add up amounts of VMs by user."""
@@ -226,11 +239,16 @@ class Timeline:
             for user in self.users
         }
 
-    def node_parts(self, amounts: Mapping[str, float]) -> dict[str, float]:
-        """Give each VM's part of what all VMs of its node have, 0..1."""
+    def node_parts(
+        self, amounts: Mapping[str, float], t_s: float
+    ) -> dict[str, float]:
+        """Give each VM's part of what all VMs of its node have, 0..1.
+
+        :param t_s: at which moment a VM's node is meant.
+        """
         result: dict[str, float] = {}
         for node in self.capacity:
-            here = self.vms_on(node)
+            here = self.vms_on(node, t_s)
             result.update(parts({vm: amounts[vm] for vm in here}))
         return {vm: result[vm] for vm in self.places}
 
