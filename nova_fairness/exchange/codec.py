@@ -166,10 +166,8 @@ def _cpus(given: fields.Fields, limits: bounds.Bounds) -> tuple[int, ...]:
             'the report: cpus must be first and last of one or more runs, '
             f'ascending, below {limits.max_cpus}',
         )
-    runs = zip(ends[::2], ends[1::2], strict=True)
-    return tuple(
-        number for low, high in runs for number in range(low, high + 1)
-    )
+    runs = map(range, ends[::2], (last + 1 for last in ends[1::2]))
+    return tuple(itertools.chain.from_iterable(runs))
 
 
 def _order(given: fields.Fields, limits: bounds.Bounds) -> list[int]:

@@ -83,11 +83,12 @@ class _Dispatcher(rpc_dispatcher.RPCDispatcher):  # type: ignore[misc]
     def refuse(self, error: Exception) -> None:
         """Count a message that is no report at all."""
         self._tally.add('refused_call')
+        text = str(error)[:200]
         self._log.warning(
             'call',
             '',
             f'A message on topic {TOPIC} is not used: '
-            f'{type(error).__name__}: {str(error)[:200]!a}; expected a cast of '
+            f'{type(error).__name__}: {text!a}; expected a cast of '
             f'{METHOD}, version {VERSION}',
         )
 

@@ -37,6 +37,8 @@ _FIRST = 2
 _ENDOWED = 1.001
 """Endowments on a node add up to its supply at most; rounding aside."""
 
+_HUGE = 1e300
+
 
 def numbers(table: report.UserTable) -> resources.Vector:
     """Put everything but the ids side by side: (u, 2 + 2r)."""
@@ -95,39 +97,40 @@ def check_amounts(
     """
     if not len(table):
         return
-    if np.abs(table.instance_heaviness).max() > limits.max_heaviness:
+    heaviest = max(
+        table.instance_heaviness.max(), -table.instance_heaviness.min()
+    )
+    if heaviest > limits.max_heaviness:
         raise exception.ReportRefused(
             'bounds',
             f'{what.host} says that a user is heavier than '
             f'{limits.max_heaviness:g} ([fairness_exchange] '
             'max_peer_heaviness)',
         )
-    most = resources.RESOURCES.over(limits.capacity, interval_s)
-    _check(what.host, 'endowment', table.endowment, what.supply(interval_s))
-    _check(what.host, 'usage', table.usage, most)
+    _check(what.host, 'endowment', table.endowment, what.capacity, interval_s)
+    _check(what.host, 'usage', table.usage, limits.capacity, interval_s)
 
 
 def _check(
     host: str,
     name: str,
     amounts: resources.Vector,
-    most: resources.Vector,
+    rates: resources.Vector,
+    interval_s: float,
 ) -> None:
     if amounts.min() < 0:
         raise exception.ReportRefused(
             'bounds', f'{host}: {name} must not be negative'
         )
-    with np.errstate(over='ignore'):
-        sums = amounts.sum(axis=0)
-    for resource, total, bound in zip(
-        resources.RESOURCES.names, sums, most, strict=True
-    ):
-        if total > bound * _ENDOWED:
-            raise exception.ReportRefused(
-                'bounds',
-                f'{host}: {name} of {resource} is {total:g} in all; '
-                f'expected at most {bound:g}',
-            )
+    most = resources.RESOURCES.over(rates, interval_s) * _ENDOWED
+    sums = np.add.reduce(amounts, axis=0)
+    if (sums > most).any():
+        place = int(np.argmax(sums > most))
+        raise exception.ReportRefused(
+            'bounds',
+            f'{host}: {name} of {resources.RESOURCES.names[place]} is '
+            f'{sums[place]:g} in all; expected at most {most[place]:g}',
+        )
 
 
 def _ids(given: fields.Fields, limits: bounds.Bounds) -> list[str]:
@@ -167,9 +170,12 @@ def _block(written: object, rows: int, columns: int) -> resources.Vector:
             f'the report: table holds {len(octets)} bytes; expected {size}',
         )
     block = np.frombuffer(octets, dtype='<f8').reshape(rows, columns)
-    if not np.isfinite(block).all():
+    # Smaller ones can be added up without becoming infinite.
+    if not (np.abs(block) < _HUGE).all():
         raise exception.ReportRefused(
-            'malformed', 'the report: table must hold finite numbers only'
+            'malformed',
+            'the report: table must hold finite numbers of magnitudes '
+            f'below {_HUGE:g}',
         )
     return block.astype(np.float64, copy=False)
 
@@ -178,9 +184,12 @@ def _instances(
     counted: resources.Vector, limits: bounds.Bounds
 ) -> npt.NDArray[np.int64]:
     most = limits.max_instances
-    if not ((counted >= 1) & (counted <= most) & (counted % 1 == 0)).all():
+    whole = counted.astype(np.int64)
+    if len(whole) and not (
+        whole.min() >= 1 and whole.max() <= most and (whole == counted).all()
+    ):
         raise exception.ReportRefused(
             'bounds',
             f'the report: a number of VMs is no whole number from 1 to {most}',
         )
-    return counted.astype(np.int64)
+    return whole
