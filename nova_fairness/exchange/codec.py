@@ -197,7 +197,11 @@ def _capacity(
             f'{len(order)}',
         )
     for name, place, largest in zip(
-        resources.RESOURCES.names, order, limits.capacity, strict=True
+        resources.RESOURCES.names,
+        order,
+        # Python's own floats compare with whole numbers of any size.
+        limits.capacity.tolist(),
+        strict=True,
     ):
         if not 0 <= numbers[place] <= largest:
             raise exception.ReportRefused(

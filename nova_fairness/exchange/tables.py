@@ -184,12 +184,13 @@ def _instances(
     counted: resources.Vector, limits: bounds.Bounds
 ) -> npt.NDArray[np.int64]:
     most = limits.max_instances
-    whole = counted.astype(np.int64)
-    if len(whole) and not (
-        whole.min() >= 1 and whole.max() <= most and (whole == counted).all()
+    if len(counted) and not (
+        counted.min() >= 1
+        and counted.max() <= most
+        and (np.floor(counted) == counted).all()
     ):
         raise exception.ReportRefused(
             'bounds',
             f'the report: a number of VMs is no whole number from 1 to {most}',
         )
-    return whole
+    return counted.astype(np.int64)

@@ -1,0 +1,451 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import base64
+import json
+
+import hypothesis
+from hypothesis import strategies
+import msgpack
+import numpy as np
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.exchange import bounds
+from nova_fairness.exchange import codec
+from nova_fairness.exchange import desired
+from nova_fairness.model import node
+from nova_fairness.model import report
+from tests.unit.exchange import build
+
+NAN, INF = float('nan'), float('inf')
+COUNT = len(build.RESOURCES)
+WIDTH = 2 + 2 * COUNT
+
+names = strategies.text(
+    strategies.characters(codec='utf-8', exclude_categories=('C', 'Z')),
+    min_size=1,
+    max_size=12,
+)
+
+
+@strategies.composite
+def reports(draw):
+    ids = tuple(sorted(draw(strategies.sets(names, max_size=6))))
+    capacity = np.array(
+        draw(
+            strategies.lists(
+                strategies.floats(0, 1e7), min_size=COUNT, max_size=COUNT
+            )
+        )
+    )
+    interval_s = draw(strategies.floats(0.5, 100))
+    what = node.NodeResources(
+        host=draw(names),
+        cpus=tuple(
+            sorted(
+                draw(strategies.sets(strategies.integers(0, 99), min_size=1))
+            )
+        ),
+        speed_factor=draw(strategies.floats(0.1, 1e4)),
+        capacity=capacity,
+    )
+    parts = strategies.lists(
+        strategies.floats(0, 1), min_size=COUNT, max_size=COUNT
+    )
+    share = np.array([draw(parts) for _ in ids]).reshape(len(ids), COUNT)
+    supply = what.supply(interval_s)
+    heaviness = strategies.floats(-1e5, 1e5)
+    return report.NodeReport(
+        host=what.host,
+        boot_id=draw(names),
+        sequence=draw(strategies.integers(0, codec.LARGEST_SEQUENCE)),
+        interval_s=interval_s,
+        metric=draw(names),
+        resources=what,
+        users=report.UserTable(
+            ids,
+            np.array([draw(heaviness) for _ in ids]),
+            share / max(1, len(ids)) * supply,
+            share * supply,
+            np.array(
+                [draw(strategies.integers(1, 99)) for _ in ids], np.int64
+            ),
+        ),
+    )
+
+
+wishes = strategies.none() | strategies.builds(
+    desired.Desired,
+    epoch=strategies.integers(1, desired.LARGEST_EPOCH),
+    metric=names,
+    policy=names,
+    origin=names,
+)
+
+
+@hypothesis.given(reports(), wishes)
+def test_what_was_written_is_read_whatever_carries_it(sent, wish):
+    written = codec.encode(sent, wish)
+    for carried in (
+        written,
+        json.loads(json.dumps(written, allow_nan=False)),
+        msgpack.unpackb(msgpack.packb(written)),
+    ):
+        got = codec.decode(carried, build.LIMITS)
+        assert build.same(got.report, sent)
+        assert got.desired == wish
+
+
+def test_size_grows_with_users_and_not_with_vms():
+    few = build.node_report(users=('anna',))
+    table = few.users
+    table.instances[0] = 99_999
+    many = build.node_report(table=table)
+    sizes = [len(json.dumps(codec.encode(item))) for item in (few, many)]
+    assert sizes[0] == sizes[1]
+
+
+def test_report_of_plain_totals_is_written_too():
+    plain = build.node_report(table=dict(build.table('anna', 'zoe')))
+    got = codec.decode(codec.encode(plain), build.LIMITS)
+    assert build.same(got.report, plain)
+
+
+def test_resources_in_another_order_are_understood_by_name():
+    sent = build.node_report()
+    sent.users.usage[:] = np.arange(2 * COUNT).reshape(2, COUNT)
+    sent.users.endowment[:] = sent.users.usage / 10
+    sent.resources.capacity[:] = np.arange(COUNT) + 10
+    written = codec.encode(sent)
+    numbers = np.frombuffer(base64.b64decode(written['table'])).reshape(
+        2, WIDTH
+    )
+    order = np.roll(np.arange(COUNT), 1)
+    columns = [0, 1, *(2 + order), *(2 + COUNT + order)]
+    written['resources'] = [build.RESOURCES.names[i] for i in order]
+    written['capacity'] = [written['capacity'][i] for i in order]
+    written['table'] = base64.b64encode(numbers[:, columns].tobytes()).decode()
+    assert build.same(codec.decode(written, build.LIMITS).report, sent)
+
+
+def test_fields_of_later_releases_are_ignored():
+    codec.decode(build.message(later={'deep': [1]}), build.LIMITS)
+
+
+def block(**changes):
+    """The table of a good message with one number replaced."""
+    good = base64.b64decode(build.message()['table'])
+    numbers = np.frombuffer(good).reshape(2, WIDTH).copy()
+    for place, value in changes.items():
+        numbers[1, int(place[1:])] = value
+    return base64.b64encode(numbers.tobytes()).decode()
+
+
+def renamed(*users):
+    return {'users': list(users)}
+
+
+ENDOWED, USED = 2, 2 + COUNT
+HUGE = 10**400
+REFUSED = {
+    'no object': ([], 'malformed', 'must be an object, got list of 0'),
+    'nothing': (None, 'malformed', 'must be an object, got None'),
+    'text': ('x' * 999, 'malformed', 'must be an object'),
+    'version of later': (build.message(version=2), 'version', 'version 2'),
+    'version of nobody': (build.message(version='1'), 'version', "'1'"),
+    'version that equals': (build.message(version=True), 'version', 'True'),
+    'no version': (build.without('version'), 'malformed', "'version'"),
+    'no host': (build.without('host'), 'malformed', "'host'"),
+    'no desired': (build.without('desired'), 'malformed', "'desired'"),
+    'host of bytes': (build.message(host=b'n'), 'malformed', 'host must be'),
+    'host without name': (build.message(host=''), 'malformed', 'host must'),
+    'long host': (build.message(host='n' * 256), 'malformed', '256 char'),
+    'host over two lines': (build.message(host='a\nb'), 'malformed', 'host'),
+    'host that cannot be written': (
+        build.message(host='\ud800'),
+        'malformed',
+        'host',
+    ),
+    'boot id that is a number': (
+        build.message(boot_id=7),
+        'malformed',
+        'boot_id must be .* got 7',
+    ),
+    'sequence below 0': (build.message(sequence=-1), 'malformed', 'got -1'),
+    'sequence that is huge': (
+        build.message(sequence=HUGE),
+        'malformed',
+        'whole number of 1329 bits',
+    ),
+    'sequence that is true': (
+        build.message(sequence=True),
+        'malformed',
+        'sequence',
+    ),
+    'sequence with a fraction': (
+        build.message(sequence=1.5),
+        'malformed',
+        'sequence',
+    ),
+    'no interval': (build.message(interval_s=0), 'malformed', 'interval_s'),
+    'interval that is none': (
+        build.message(interval_s=NAN),
+        'malformed',
+        'got nan',
+    ),
+    'endless interval': (
+        build.message(interval_s=INF),
+        'malformed',
+        'got inf',
+    ),
+    'huge interval': (
+        build.message(interval_s=HUGE),
+        'malformed',
+        'interval_s must be',
+    ),
+    'long metric': (build.message(metric='m' * 256), 'malformed', 'metric'),
+    'no cpus': (build.message(cpus=[]), 'malformed', 'cpus must be first'),
+    'cpus of half a run': (build.message(cpus=[1]), 'malformed', 'cpus'),
+    'cpus below 0': (build.message(cpus=[-1, 0]), 'malformed', 'cpus'),
+    'cpus downwards': (build.message(cpus=[2, 1]), 'malformed', 'cpus'),
+    'cpus twice': (build.message(cpus=[0, 2, 2, 3]), 'malformed', 'cpus'),
+    'cpus without end': (
+        build.message(cpus=[0, 10**12]),
+        'malformed',
+        'below 16384',
+    ),
+    'cpus of text': (build.message(cpus='0-3'), 'malformed', 'a list'),
+    'cpus of other things': (
+        build.message(cpus=[0, None]),
+        'malformed',
+        'cpus holds NoneType; expected int',
+    ),
+    'speed below 0': (
+        build.message(speed_factor=-1.0),
+        'malformed',
+        'speed_factor',
+    ),
+    'another set of resources': (
+        build.message(resources=['cpu_time', 'gpu_time']),
+        'resources',
+        'unknown here: .gpu_time., missing: disk_read',
+    ),
+    'a resource twice': (
+        build.message(
+            resources=[*build.RESOURCES.names, build.RESOURCES.names[0]]
+        ),
+        'resources',
+        f'counts {COUNT + 1} resources',
+    ),
+    'few capacities': (
+        build.message(capacity=[1.0]),
+        'malformed',
+        f'capacity has 1 numbers; expected {COUNT}',
+    ),
+    'capacity below 0': (
+        build.message(capacity=[-1.0] * COUNT),
+        'bounds',
+        'capacity of cpu_time is -1.0',
+    ),
+    'capacity that is none': (
+        build.message(capacity=[NAN] * COUNT),
+        'bounds',
+        'is nan; expected 0 to',
+    ),
+    'capacity that is huge': (
+        build.message(capacity=[HUGE] * COUNT),
+        'bounds',
+        'n1 says .* is a whole number of 1329 bits.*max_peer_capacity',
+    ),
+    'users that are none': (
+        build.message(users=None),
+        'malformed',
+        'users must be a list',
+    ),
+    'too many users': (
+        build.message(users=['u'] * 51),
+        'malformed',
+        'at most 50 values, got list of 51',
+    ),
+    'a user twice': (
+        build.message(**renamed('zoe', 'zoe')),
+        'malformed',
+        'ascending, each once',
+    ),
+    'users in disorder': (
+        build.message(**renamed('zoe', 'anna')),
+        'malformed',
+        'ascending',
+    ),
+    'a user with a long id': (
+        build.message(**renamed('a', 'u' * 256)),
+        'malformed',
+        'id of a user has 256 characters',
+    ),
+    'a user that cannot be written': (
+        build.message(**renamed('a', '\udfff')),
+        'malformed',
+        'cannot be printed',
+    ),
+    'a user that is a number': (
+        build.message(**renamed('a', 1)),
+        'malformed',
+        'users holds int; expected str',
+    ),
+    'more users than numbers': (
+        build.message(**renamed('a', 'b', 'c')),
+        'malformed',
+        'characters of base64 for 3 users',
+    ),
+    'a table of numbers': (
+        build.message(table=[0.0]),
+        'malformed',
+        'got list of 1',
+    ),
+    'a table of other characters': (
+        build.message(table='\u20ac' * len(build.message()['table'])),
+        'malformed',
+        'no base64',
+    ),
+    'a table with blanks': (
+        build.message(table=' ' * len(build.message()['table'])),
+        'malformed',
+        'table',
+    ),
+    'heaviness that is none': (
+        build.message(table=block(_0=NAN)),
+        'malformed',
+        'finite numbers',
+    ),
+    'endless usage': (
+        build.message(table=block(**{f'_{USED}': INF})),
+        'malformed',
+        'finite',
+    ),
+    'usage that cannot be added up': (
+        build.message(table=block(**{f'_{USED}': 1.7e308})),
+        'malformed',
+        'below 1e.300',
+    ),
+    'no VM': (build.message(table=block(_1=0)), 'bounds', 'number of VMs'),
+    'half a VM': (build.message(table=block(_1=1.5)), 'bounds', 'of VMs'),
+    'VMs beyond counting': (
+        build.message(table=block(_1=1e299)),
+        'bounds',
+        'of VMs',
+    ),
+    'heaviness beyond belief': (
+        build.message(table=block(_0=-1e7)),
+        'bounds',
+        'n1 says that a user is heavier than 1e.06',
+    ),
+    'endowment below 0': (
+        build.message(table=block(**{f'_{ENDOWED}': -1.0})),
+        'bounds',
+        'endowment must not be negative',
+    ),
+    'endowments beyond the node': (
+        build.message(table=block(**{f'_{ENDOWED}': 1001.0})),
+        'bounds',
+        'endowment of cpu_time is 1011 in all; expected at most 1001',
+    ),
+    'usage beyond any node': (
+        build.message(table=block(**{f'_{USED + COUNT - 1}': 1e16})),
+        'bounds',
+        'usage of memory is 1e.16 in all; expected at most 1.001e.15',
+    ),
+    'desired state of text': (
+        build.message(desired='x'),
+        'malformed',
+        'the desired state must be an object',
+    ),
+    'desired state before the first': (
+        build.message(
+            desired={'epoch': 0, 'metric': 'm', 'policy': 'p', 'origin': 'o'}
+        ),
+        'malformed',
+        'epoch must be a whole number from 1',
+    ),
+    'desired state of nobody': (
+        build.message(desired={'epoch': 1, 'metric': 'm', 'policy': 'p'}),
+        'malformed',
+        "the desired state has no field 'origin'",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ('sent', 'reason', 'text'), REFUSED.values(), ids=REFUSED
+)
+def test_refused_and_named(sent, reason, text):
+    with pytest.raises(exception.ReportRefused, match=text) as caught:
+        codec.decode(sent, build.LIMITS)
+    assert caught.value.reason == reason
+    assert len(str(caught.value)) < 400
+
+
+ANYTHING = strategies.recursive(
+    strategies.none()
+    | strategies.booleans()
+    | strategies.integers()
+    | strategies.floats()
+    | strategies.text(max_size=9)
+    | strategies.binary(max_size=9),
+    lambda inner: (
+        strategies.lists(inner, max_size=4)
+        | strategies.dictionaries(
+            strategies.text(max_size=4) | strategies.integers(),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@hypothesis.given(
+    ANYTHING
+    | strategies.builds(
+        lambda name, value: build.message(**{name: value}),
+        strategies.sampled_from(sorted(build.message())),
+        ANYTHING,
+    )
+)
+def test_garbage_is_refused_and_never_crashes(sent):
+    try:
+        got = codec.decode(sent, build.LIMITS)
+    except exception.ReportRefused:
+        return
+    assert np.isfinite(got.report.users.usage).all()
+    assert np.isfinite(got.report.resources.capacity).all()
+
+
+def test_a_million_users_are_refused_without_reading_them():
+    sent = build.message(users=['u'] * 1_000_000, table='A' * 1000)
+    with pytest.raises(exception.ReportRefused, match='got list of 1000000'):
+        codec.decode(sent, bounds.Bounds())
+
+
+def test_own_report_with_a_number_that_is_none_is_not_sent():
+    broken = build.node_report()
+    broken.users.usage[0, 0] = NAN
+    with pytest.raises(exception.ExchangeError, match=r'n1 .* not finite'):
+        codec.encode(broken)
+
+
+@pytest.mark.parametrize(
+    ('sent', 'expected'),
+    [(build.message(version=9), 'n1'), ({}, ''), (7, ''), ({'host': 1}, '')],
+)
+def test_a_refused_message_is_put_down_to_the_host_it_names(sent, expected):
+    assert codec.claimed_host(sent, build.LIMITS) == expected
