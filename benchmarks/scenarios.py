@@ -22,10 +22,7 @@ which command made each, and whether its checks passed.
 """
 
 import argparse
-from collections.abc import Iterator
-import contextlib
 import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -45,42 +42,18 @@ RUNS = {
     'one-node-cpu-thesis': ['one-node-cpu', *THESIS],
     'spike': ['spike'],
     'many-against-one': ['many-against-one'],
-    'uncontended-10s': ['uncontended', '--duration=1200'],
+    'uncontended-10s': ['uncontended', '--duration=1440'],
     'uncontended-1s': ['uncontended', '--interval=1', '--duration=600'],
     'churn': ['churn'],
     'frozen-guest': ['frozen-guest'],
 }
 
-SPIN = """
-import os
-os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-while True:
-    pass
-"""
-
 KEPT = ('result.json', 'run.png')
-
-
-@contextlib.contextmanager
-def machine_awake() -> Iterator[None]:
-    """Keep the last CPU from going idle, with work that yields to any other.
-
-    On a virtual machine an idle CPU that is woken costs the other CPUs: the
-    work of an emulated guest in one second then varies by 7 %, more than what
-    is to be measured; with this by 3 to 4 %.
-    """
-    spinner = subprocess.Popen([sys.executable, '-c', SPIN])
-    try:
-        os.sched_setaffinity(spinner.pid, {max(os.sched_getaffinity(0))})
-        yield
-    finally:
-        spinner.kill()
-        spinner.wait()
 
 
 def run(name: str, arguments: list[str], out: pathlib.Path) -> dict:
     """Run one scenario and keep its result and picture."""
-    with machine_awake(), tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory:
         whole = pathlib.Path(directory) / 'run'
         command = ['nova-fairness-lab', 'run', *arguments]
         program = pathlib.Path(sys.executable).with_name(command[0])

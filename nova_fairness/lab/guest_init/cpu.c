@@ -57,11 +57,16 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* volatile: work that nobody looks at would be optimised away */
+/*
+ * volatile: work that nobody looks at would be optimised away. Unrolled: an
+ * emulator keeps registers in memory from one block of code to the next, and
+ * what that costs wanders with the machine.
+ */
 static void spin(volatile uint64_t *state)
 {
     uint64_t x = *state | 1;
 
+#pragma GCC unroll 16
     for (int i = 0; i < ITERATIONS; i++) {
         x ^= x << 13;
         x ^= x >> 7;
