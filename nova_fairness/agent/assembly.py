@@ -12,6 +12,7 @@
 
 """Builds the rooms of a node's agent from its configuration."""
 
+from collections.abc import Callable
 import dataclasses
 import logging
 import pathlib
@@ -26,6 +27,10 @@ from nova_fairness.agent import cycle
 from nova_fairness.agent import decision
 from nova_fairness.agent import guard as guard_module
 from nova_fairness.agent import measurement
+from nova_fairness.agent import operations
+from nova_fairness.agent import orders as orders_module
+from nova_fairness.agent import peering as peering_module
+from nova_fairness.agent import regime as regime_module
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent import state
 from nova_fairness.apply import applier as applier_module
@@ -36,8 +41,8 @@ from nova_fairness.collect import counters
 from nova_fairness.collect import inventory
 from nova_fairness.collect import node as node_collect
 from nova_fairness.decide import kernel_units
-from nova_fairness.exchange import loopback
 from nova_fairness.model import node as node_model
+from nova_fairness.model import round as round_model
 
 LOG = logging.getLogger(__name__)
 
@@ -55,6 +60,8 @@ class Parts:
     """What an agent runs and must release.
 
     :ivar memory: where the policies' memory is saved.
+    :ivar regime: what is in force; asked before each round.
+    :ivar boot_id: of this run.
     """
 
     node_cycle: cycle.Cycle
@@ -62,6 +69,28 @@ class Parts:
     memory: state.PolicyMemory
     found: found_module.FoundValues
     controls: tuple[cpu.CpuShares, ...]
+    peering: peering_module.Peering
+    regime: regime_module.Regime
+    orders: orders_module.Orders
+    boot_id: str
+
+    def operations(
+        self, newest_round: Callable[[], round_model.Round | None]
+    ) -> operations.AgentOperations:
+        """Give what answers calls.
+
+        :param newest_round: the last finished one, if any.
+        """
+        return operations.AgentOperations(
+            operations.Sources(
+                boot_id=self.boot_id,
+                peering=self.peering,
+                regime=self.regime,
+                orders=self.orders,
+                newest_round=newest_round,
+                clock=time.monotonic,
+            )
+        )
 
     def warm_up(self) -> None:
         """Start the privileged helper, so that no round has to."""
@@ -151,10 +180,14 @@ def build(conf: cfg.ConfigOpts) -> Parts:
     loaded = load_plugins(settings)
     node = node_resources(conf)
     controls = cpu_controls()
-    version = controls[0].version if controls else _NEWEST
-    memory = state.PolicyMemory(state_directory(conf) / 'policies.json')
+    state_path = state_directory(conf)
+    memory = state.PolicyMemory(state_path / 'policies.json')
+    orders = orders_module.Orders(state_path / 'paused.json')
     found, _ = open_record(conf)
+    boot_id = str(uuid.uuid4())
+    peering = peering_module.connect(conf, boot_id, state_path)
     guard = guard_module.Guard(settings.metric_deadline_s)
+    version = controls[0].version if controls else _NEWEST
     rooms = cycle.Rooms(
         inventory=inventory.Inventory(
             conf.fairness.connection_uri,
@@ -163,11 +196,7 @@ def build(conf: cfg.ConfigOpts) -> Parts:
         ),
         counters=counters.CounterReader(),
         measurement=measurement.Measurement(
-            node,
-            loopback.LoopbackExchange(),
-            guard,
-            str(uuid.uuid4()),
-            time.monotonic,
+            node, peering.exchange, guard, boot_id, time.monotonic
         ),
         decision=decision.Decision(
             node, guard, _VERSIONS[version], memory.load()
@@ -177,5 +206,15 @@ def build(conf: cfg.ConfigOpts) -> Parts:
         node=node,
     )
     return Parts(
-        cycle.Cycle(rooms, settings, loaded), rooms, memory, found, controls
+        node_cycle=cycle.Cycle(rooms, settings, loaded),
+        rooms=rooms,
+        memory=memory,
+        found=found,
+        controls=controls,
+        peering=peering,
+        regime=regime_module.Regime(
+            settings, orders, peering.newest, load_plugins
+        ),
+        orders=orders,
+        boot_id=boot_id,
     )

@@ -75,6 +75,8 @@ class Cycle:
     :param plugins: what is configured, loaded.
     :param clock: monotonic, seconds.
     :param wall_clock: since the epoch, seconds.
+    :ivar paused: nothing is enforced, whatever the settings say.
+    :ivar epoch: of the desired state in force; 0 if the settings are.
     """
 
     def __init__(
@@ -90,6 +92,8 @@ class Cycle:
         self._plugins = plugins
         self._clock = clock
         self._wall_clock = wall_clock
+        self.paused = False
+        self.epoch = 0
         self._number = 0
         self._decided_s: float | None = None
         self._expected: allocation.Allocation = {}
@@ -142,7 +146,7 @@ class Cycle:
             duration_s=self._clock() - started_s,
             metric=self._settings.metric,
             policy=self._settings.policy,
-            enforced=self._settings.enforce,
+            enforced=self._enforces,
             node=self._rooms.node,
             sample=sample,
             measured=measured,
@@ -151,7 +155,21 @@ class Cycle:
             tally=dataclasses.replace(tally, missed=missed),
             quarantined=self._rooms.guard.quarantined,
             errors=tuple(errors),
+            epoch=self.epoch,
+            paused=self.paused,
         )
+
+    @property
+    def _enforces(self) -> bool:
+        return self._settings.enforce and not self.paused
+
+    def reset(self) -> None:
+        """Begin anew: found values, neutral weights, no memory.
+
+        :raises StateError: if what was restored cannot be noted.
+        """
+        self._rooms.decision.forget()
+        self.restore()
 
     def restore(self) -> tuple[control.Outcome, ...]:
         """Give every control the value it was found with."""
@@ -225,7 +243,7 @@ class Cycle:
     def _let_go(self, vms: Incarnations) -> tuple[control.Outcome, ...]:
         """Restore what is not to be steered any more."""
         try:
-            if not self._settings.enforce:
+            if not self._enforces:
                 return self._rooms.applier.restore()
             exempt = self._exempt(vms)
             return self._rooms.applier.restore(exempt) if exempt else ()
@@ -238,7 +256,7 @@ class Cycle:
         present: allocation.Allocation,
         decided: round_model.Decided | None,
     ) -> tuple[control.Outcome, ...]:
-        if not self._settings.enforce:
+        if not self._enforces:
             return ()
         wanted = decided.wanted if decided is not None else self._held(present)
         return self._rooms.applier.apply(
@@ -275,13 +293,6 @@ class Cycle:
             elif item.gone:
                 applied.pop(item.change.knob, None)
         released = {item.change.knob for item in let_go}
-        self._expected = (
-            {
-                knob: value
-                for knob, value in applied.items()
-                if knob not in released
-            }
-            if self._settings.enforce
-            else {}
-        )
+        kept = {k: v for k, v in applied.items() if k not in released}
+        self._expected = kept if self._enforces else {}
         return applied

@@ -73,6 +73,11 @@ class Decision:
         """What the policies remember, by policy name."""
         return dict(self._memory)
 
+    def forget(self) -> None:
+        """Forget weights and what policies remember: all begin neutral."""
+        self._memory = {}
+        self._weights = {}
+
     def decide(
         self,
         measured: round_model.Measured,

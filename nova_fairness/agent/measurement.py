@@ -102,7 +102,7 @@ class Measurement:
             used.interval_s,
             totals.by_user(owners, own, demands.endowment, demands.usage),
         )
-        view = self._exchange.view(self._clock())
+        view = self._exchange.view(self._clock(), settings.metric)
         combined = totals.combined(
             view,
             used.interval_s,
@@ -124,6 +124,7 @@ class Measurement:
             quota=combined.totals.quota,
             supply=combined.supply,
             view=view,
+            user_usage=combined.totals.usage,
         )
 
     def _demands(
@@ -134,7 +135,7 @@ class Measurement:
     ) -> metric_base.Demands:
         vms = [item.instance for item in used.incarnations]
         own_supply = self._node.supply(used.interval_s)
-        view = self._others()
+        view = self._others(settings.metric)
         users = {
             *owners.users,
             *totals.known_users(view, settings.metric),
@@ -156,9 +157,9 @@ class Measurement:
             user_count=max(1, len(users)),
         )
 
-    def _others(self) -> report.View:
+    def _others(self, metric: str) -> report.View:
         """Give what is known of the other nodes before this round."""
-        view = self._exchange.view(self._clock())
+        view = self._exchange.view(self._clock(), metric)
         peers = {
             host: item
             for host, item in view.reports.items()

@@ -59,7 +59,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         self._stopping = threading.Event()
         self._stopped = threading.Event()
         self._reload = threading.Event()
-        self._collector = metrics.RoundCollector()
+        self._collector = metrics.RoundCollector(parts.peering.statistics)
         self._endpoint = _endpoint(conf, self._collector)
         self._recorder = _recorder(conf)
         self._saved_s = 0.0
@@ -71,6 +71,9 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         """Start the rooms and the rounds."""
         self._take_signals()
         self._parts.rooms.inventory.start()
+        self._parts.peering.start(
+            self._parts.operations(lambda: self._collector.newest)
+        )
         if self._endpoint is not None:
             self._endpoint.start()
         self._thread.start()
@@ -130,6 +133,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
 
     def _round(self, missed: int) -> None:
         try:
+            self._parts.regime.begin(self._parts.node_cycle)
             done = self._parts.node_cycle.round(missed)
         except Exception:
             # Whatever it was, the next round begins from a new snapshot.
@@ -151,16 +155,17 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         try:
             self._conf.mutate_config_files()
             settings = settings_module.from_conf(self._conf)
-            loaded = assembly.load_plugins(settings)
+            self._parts.regime.configure(settings, self._parts.node_cycle)
         except (exception.FairnessError, cfg.Error, ValueError) as error:
             LOG.error('The new configuration is not taken over: %s', error)
             return
-        self._parts.node_cycle.reconfigure(settings, loaded)
+        now = self._parts.regime.in_force
         LOG.info(
-            'Configuration taken over: metric %s, policy %s, enforce %s',
-            settings.metric,
-            settings.policy,
-            settings.enforce,
+            'Configuration taken over: metric %s, policy %s, enforce %s%s',
+            now.settings.metric,
+            now.settings.policy,
+            now.settings.enforce,
+            f' (epoch {now.epoch} of the domain counts)' if now.epoch else '',
         )
 
     def _finish(self) -> None:
@@ -174,6 +179,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
             self._save(at_once=True)
         except exception.FairnessError as error:
             LOG.error('While stopping: %s', error)
+        parts.peering.stop()
         if self._endpoint is not None:
             self._endpoint.stop()
         if self._recorder is not None:

@@ -72,22 +72,29 @@ class PolicyMemory:
         if content == self._saved:
             return
         try:
-            self._replace(content)
+            replace(self._path, content, durable=False)
         except OSError as error:
             raise exception.StateError(
                 f'cannot write {self._path}: {error.strerror}'
             ) from error
         self._saved = content
 
-    def _replace(self, content: str) -> None:
-        descriptor, name = tempfile.mkstemp(
-            dir=self._path.parent, prefix=self._path.name
-        )
-        temporary = pathlib.Path(name)
-        try:
-            with os.fdopen(descriptor, 'w', encoding='utf-8') as file:
-                file.write(content)
-            temporary.replace(self._path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
+
+def replace(path: pathlib.Path, content: str, *, durable: bool) -> None:
+    """Replace a file as a whole.
+
+    :param durable: whether it must outlive a power cut right after this.
+    :raises OSError: if it cannot be written; the old one stays.
+    """
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    temporary = pathlib.Path(name)
+    try:
+        with os.fdopen(descriptor, 'w', encoding='utf-8') as file:
+            file.write(content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -37,6 +37,8 @@ class Measured:
     :ivar quota: (u, r) amounts of the interval.
     :ivar supply: (r,) of all known nodes in the interval.
     :ivar view: what was known of the nodes.
+    :ivar user_usage: (u, r) of all known nodes, amounts of the interval;
+        ``None`` if nobody summed it.
     """
 
     usage: usage_model.Usage
@@ -48,6 +50,7 @@ class Measured:
     quota: resources.Vector
     supply: resources.Vector
     view: report.View
+    user_usage: resources.Vector | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -103,6 +106,9 @@ class Round:
     :ivar tally: counts of this round.
     :ivar quarantined: why a plugin is not run, by its name.
     :ivar errors: what went wrong, for people.
+    :ivar epoch: of the desired state in force; 0 if metric and policy are
+        those of the configuration.
+    :ivar paused: whether an operator paused enforcement.
     """
 
     number: int
@@ -120,6 +126,8 @@ class Round:
     tally: Tally
     quarantined: Mapping[str, str]
     errors: tuple[str, ...]
+    epoch: int = 0
+    paused: bool = False
 
     @property
     def incarnations(self) -> tuple[instance.Incarnation, ...]:

@@ -12,8 +12,7 @@
 
 """The newest round as Prometheus metrics; every name carries its unit."""
 
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import numpy as np
 from prometheus_client import core
@@ -22,32 +21,11 @@ from prometheus_client import registry
 from nova_fairness.model import allocation
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
+from nova_fairness.observe import families
+from nova_fairness.observe import peers
 
-PREFIX = 'nova_fairness_'
-
-Metrics = Iterator[core.Metric]
-Labels = tuple[str, ...]
-
-
-def _gauge(
-    name: str,
-    text: str,
-    labels: Labels,
-    samples: Iterable[tuple[Labels, float]],
-) -> core.Metric:
-    family = core.GaugeMetricFamily(PREFIX + name, text, labels=labels)
-    for values, number in samples:
-        family.add_metric(values, float(number))
-    return family
-
-
-def _counter(
-    name: str, text: str, samples: Iterable[tuple[Labels, float]]
-) -> core.Metric:
-    family = core.CounterMetricFamily(PREFIX + name, text, labels=())
-    for values, number in samples:
-        family.add_metric(values, float(number))
-    return family
+Statistics = Callable[[], peers.Statistics]
+"""Counts by name, by who counts: ``exchange``, ``transport``."""
 
 
 class RoundCollector(registry.Collector):
@@ -55,9 +33,12 @@ class RoundCollector(registry.Collector):
 
     Keeping a round costs the cycle one assignment; the numbers are made when
     somebody asks.
+
+    :param statistics: asked at every scrape.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, statistics: Statistics = dict) -> None:
+        self._statistics = statistics
         self._newest: round_model.Round | None = None
         self._sums: dict[str, float] = dict.fromkeys(
             (
@@ -94,18 +75,20 @@ class RoundCollector(registry.Collector):
         """The newest round, if there was one."""
         return self._newest
 
-    def collect(self) -> Metrics:
+    def collect(self) -> families.Metrics:
         """Give all metrics; called by the Prometheus library."""
         for name, total in self._sums.items():
-            yield _counter(name, _SUMS[name], [((), total)])
+            yield families.counter(name, _SUMS[name], [((), total)])
+        yield from peers.of_statistics(self._statistics())
         done = self._newest
         if done is None:
             return
         yield from _state(done)
+        yield from peers.of_round(done)
         yield from _applied(done)
         if done.measured is not None:
             yield from _heaviness(done, done.measured)
-            yield from _peers(done.measured)
+            yield from peers.of_view(done.measured.view, done.node.host)
         if done.decided is not None:
             yield from _weights(done, done.decided)
 
@@ -122,32 +105,32 @@ _SUMS = {
 }
 
 
-def _state(done: round_model.Round) -> Metrics:
-    yield _gauge(
+def _state(done: round_model.Round) -> families.Metrics:
+    yield families.gauge(
         'round_timestamp_seconds',
         'When the newest round began, seconds since the epoch.',
         (),
         [((), done.wall_s)],
     )
-    yield _gauge(
+    yield families.gauge(
         'enforced_bool',
         'Whether the kernel is written (1) or only watched (0).',
         (),
         [((), done.enforced)],
     )
-    yield _gauge(
+    yield families.gauge(
         'metric_in_force_bool',
         'The metric and policy in force.',
         ('metric', 'policy'),
         [((done.metric, done.policy), 1)],
     )
-    yield _gauge(
+    yield families.gauge(
         'plugin_quarantined_bool',
         'A plugin that misbehaved and is not run until it is set again.',
         ('plugin',),
         [((name,), 1) for name in sorted(done.quarantined)],
     )
-    yield _gauge(
+    yield families.gauge(
         'instances_count',
         'VMs on this node.',
         (),
@@ -155,7 +138,7 @@ def _state(done: round_model.Round) -> Metrics:
     )
 
 
-def _vm(done: round_model.Round, row: int) -> Labels:
+def _vm(done: round_model.Round, row: int) -> families.Labels:
     vm = done.incarnations[row].instance
     return (vm.uuid, vm.user_id, vm.project_id)
 
@@ -164,13 +147,13 @@ def _vm(done: round_model.Round, row: int) -> Labels:
 _VM_LABELS = ('instance_uuid', 'user', 'project')
 
 
-def _applied(done: round_model.Round) -> Metrics:
+def _applied(done: round_model.Round) -> families.Metrics:
     cpu = resources.Control.CPU
     rows = (
         (_vm(done, row), allocation.Knob(item.key, cpu))
         for row, item in enumerate(done.incarnations)
     )
-    yield _gauge(
+    yield families.gauge(
         'instance_cpu_shares',
         'CPU shares (cgroup v1) or cpu.weight (v2) that the kernel holds.',
         _VM_LABELS,
@@ -184,8 +167,8 @@ def _applied(done: round_model.Round) -> Metrics:
 
 def _heaviness(
     done: round_model.Round, measured: round_model.Measured
-) -> Metrics:
-    yield _gauge(
+) -> families.Metrics:
+    yield families.gauge(
         'user_heaviness_quotas',
         'Heaviness of a user; 1 is a whole quota.',
         ('user',),
@@ -199,13 +182,13 @@ def _heaviness(
         ],
     )
     rows = range(len(done.incarnations))
-    yield _gauge(
+    yield families.gauge(
         'instance_heaviness_quotas',
         'Heaviness by which a VM is treated; 1 is a whole quota.',
         _VM_LABELS,
         [(_vm(done, row), measured.heaviness[row]) for row in rows],
     )
-    yield _gauge(
+    yield families.gauge(
         'instance_cpu_stall_ratio',
         'Part of the interval in which a VM waited for a CPU.',
         _VM_LABELS,
@@ -228,7 +211,7 @@ def _usage(
         out=np.zeros_like(measured.usage.amounts),
         where=supply > 0,
     )
-    return _gauge(
+    return families.gauge(
         'instance_usage_ratio',
         'Part of what the node has that a VM used, by resource.',
         (*_VM_LABELS, 'resource'),
@@ -240,23 +223,10 @@ def _usage(
     )
 
 
-def _peers(measured: round_model.Measured) -> Metrics:
-    yield _gauge(
-        'report_age_seconds',
-        'Age of the newest report of a node.',
-        ('host',),
-        [((host,), age) for host, age in measured.view.age_s.items()],
-    )
-    yield _gauge(
-        'node_left_out_bool',
-        'A known node whose report is not used.',
-        ('host', 'reason'),
-        [((host, why), 1) for host, why in measured.view.left_out.items()],
-    )
-
-
-def _weights(done: round_model.Round, decided: round_model.Decided) -> Metrics:
-    yield _gauge(
+def _weights(
+    done: round_model.Round, decided: round_model.Decided
+) -> families.Metrics:
+    yield families.gauge(
         'contended_bool',
         'Whether VMs of this node compete for what a control steers.',
         ('control',),
@@ -265,7 +235,7 @@ def _weights(done: round_model.Round, decided: round_model.Decided) -> Metrics:
             for place, control in enumerate(resources.CONTROLS)
         ],
     )
-    yield _gauge(
+    yield families.gauge(
         'instance_weight_ratio',
         'Weight of a VM; 1 is neutral, more is more service.',
         (*_VM_LABELS, 'control'),

@@ -26,6 +26,7 @@ from nova_fairness.model import allocation
 from nova_fairness.model import instance
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
+from nova_fairness.observe import status
 
 VERSION = 1
 """Version of the record's format."""
@@ -132,6 +133,7 @@ def _cloud(done: round_model.Round) -> dict[str, Any]:
         entry['user_count'] = len(done.measured.ownership.users)
         entry['users'] = _users(done.measured)
         entry['left_out'] = dict(done.measured.view.left_out)
+        entry['peers'] = status.of_peers(done.measured.view, done.node.host)
     if done.decided is not None:
         entry['contended'] = _by_control(done.decided.contended)
     return entry
@@ -149,6 +151,8 @@ def as_json(done: round_model.Round) -> Mapping[str, Any]:
         'metric': done.metric,
         'policy': done.policy,
         'enforced': done.enforced,
+        'epoch': done.epoch,
+        'paused': done.paused,
         'node': {
             'cpus': list(done.node.cpus),
             'speed_factor': done.node.speed_factor,

@@ -163,6 +163,8 @@ def _without_traceback(
         for kind in type(error).__mro__
         if kind.__module__ == exception.__name__
     )
+    if type(error) is kind:
+        return error
     return kind(*error.args)  # type: ignore[no-any-return]  # one of ours
 
 

@@ -79,7 +79,8 @@ def _tell(
 
 def _newest_first(statuses: Mapping[str, Any]) -> list[str]:
     return sorted(
-        statuses, key=lambda host: (-int(statuses[host]['epoch']), host)
+        statuses,
+        key=lambda host: (-int(statuses[host]['desired']['epoch']), host),
     )
 
 

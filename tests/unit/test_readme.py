@@ -214,8 +214,11 @@ def check_example(place: pathlib.Path, body: str) -> None:
 def test_every_metric_of_the_endpoint_is_documented():
     page = TOP / 'doc' / 'source' / 'admin' / 'watching.rst'
     rows = re.findall(r'^``(\w+)``  ', page.read_text('utf-8'), re.MULTILINE)
-    source = (TOP / 'nova_fairness' / 'observe' / 'metrics.py').read_text()
-    gauges = re.findall(r"_gauge\(\s*'(\w+)'", source)
+    room = TOP / 'nova_fairness' / 'observe'
+    source = '\n'.join(
+        (room / name).read_text() for name in ('metrics.py', 'peers.py')
+    )
+    gauges = re.findall(r"families\.gauge\(\s*'(\w+)'", source)
     sums = re.findall(r"^    '(\w+)': '", source, re.MULTILINE)
     assert len(gauges) > 5
     assert sorted(rows) == sorted([*gauges, *(f'{s}_total' for s in sums)])

@@ -20,6 +20,9 @@ import types
 from oslo_config import cfg
 import pytest
 
+from nova_fairness.agent import orders
+from nova_fairness.agent import peering
+from nova_fairness.agent import regime
 from nova_fairness.agent import service
 from nova_fairness.agent import state
 from nova_fairness.conf import opts
@@ -72,7 +75,17 @@ class FakeParts:
         self.memory = state.PolicyMemory(tmp_path / 'policies.json')
         self.found = host.found
         self.controls = (nothing,)
+        self.peering = peering.Peering()
+        self.regime = regime.Regime(
+            host.settings,
+            orders.Orders(tmp_path / 'paused.json'),
+            self.peering.newest,
+            lambda settings: host.plugins(),
+        )
         self._host = host
+
+    def operations(self, newest_round):
+        """Nobody calls."""
 
     def warm_up(self):
         self.warming.set()

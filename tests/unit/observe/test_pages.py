@@ -45,6 +45,7 @@ KEYS_OF_MAPS = {
     **dict.fromkeys(CONTROL_MAPS, '<control>'),
     'users': '<user>',
     'left_out': '<host>',
+    'peers': '<host>',
     'quarantined': '<plugin>',
 }
 
@@ -61,17 +62,21 @@ def done(tmp_path):
     )
     made = host.rounds(3)
     view = made.measured.view
-    left_out = report.View(view.reports, view.age_s, {'n2': 'too old'})
+    known = report.View(
+        view.reports, view.age_s | {'n3': 2.5}, {'n2': 'silent for 40 s'}
+    )
     return dataclasses.replace(
         made,
         quarantined={'Wild': 'raised'},
-        measured=dataclasses.replace(made.measured, view=left_out),
+        measured=dataclasses.replace(made.measured, view=known),
     )
 
 
 def exported(done):
     """Give type and labels of each metric of the endpoint, by name."""
-    collector = metrics.RoundCollector()
+    collector = metrics.RoundCollector(
+        lambda: {'exchange': {'sent': 1}, 'transport': {'dropped': 0}}
+    )
     collector.add(done)
     made = endpoint.Endpoint('127.0.0.1', 0, collector)
     try:

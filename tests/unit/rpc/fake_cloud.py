@@ -77,7 +77,7 @@ class FakeOperations(endpoint.Operations):
     def status(self):
         return {
             'host': self.host,
-            'epoch': self.epoch,
+            'desired': {'epoch': self.epoch},
             'peers': {peer: {} for peer in self.peers},
         }
 

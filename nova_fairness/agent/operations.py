@@ -1,0 +1,185 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Answers the calls to an agent; no answer waits for a round."""
+
+from collections.abc import Callable
+import dataclasses
+from typing import Any
+
+from nova_fairness import exception
+from nova_fairness import plugins
+from nova_fairness import version
+from nova_fairness.agent import orders as orders_module
+from nova_fairness.agent import peering as peering_module
+from nova_fairness.agent import regime as regime_module
+from nova_fairness.exchange import desired as desired_module
+from nova_fairness.model import round as round_model
+from nova_fairness.observe import status
+from nova_fairness.rpc import endpoint
+
+
+@dataclasses.dataclass(frozen=True)
+class Sources:
+    """Where answers come from.
+
+    :ivar boot_id: of this run of the agent.
+    :ivar newest_round: the last finished one, if any.
+    :ivar clock: monotonic, seconds.
+    """
+
+    boot_id: str
+    peering: peering_module.Peering
+    regime: regime_module.Regime
+    orders: orders_module.Orders
+    newest_round: Callable[[], round_model.Round | None]
+    clock: Callable[[], float]
+
+
+class AgentOperations(endpoint.Operations):
+    """What an agent can be asked for, on any thread.
+
+    :param sources: where answers come from.
+    """
+
+    def __init__(self, sources: Sources) -> None:
+        self._of = sources
+
+    def choose(
+        self, metric: str | None, policy: str | None
+    ) -> endpoint.Answer:
+        """Make a new epoch."""
+        _check_plugins(metric, policy)
+        configured = self._of.regime.configured
+        made = self._desired.set(
+            metric, policy, (configured.metric, configured.policy)
+        )
+        return self._promise(made)
+
+    def take_over(
+        self, metric: str | None, policy: str | None, epoch: int, origin: str
+    ) -> endpoint.Answer:
+        """Take over an epoch that another node made."""
+        _check_plugins(metric, policy)
+        now = self._of.regime.in_force.settings
+        given = desired_module.Desired(
+            epoch, metric or now.metric, policy or now.policy, origin
+        )
+        counts = self._desired.take_over(given)
+        if counts != given:
+            raise exception.Superseded(
+                f'epoch {epoch} of {origin} is not taken over: epoch '
+                f'{counts.epoch} of {counts.origin} (metric {counts.metric}, '
+                f'policy {counts.policy}) is known already'
+            )
+        return self._promise(counts)
+
+    def pause(self) -> endpoint.Answer:
+        """Restore all controls with the next round."""
+        return self._paused(paused=True)
+
+    def resume(self) -> endpoint.Answer:
+        """Steer again from the next round on."""
+        return self._paused(paused=False)
+
+    def reset(self) -> endpoint.Answer:
+        """Begin anew with the next round."""
+        self._of.orders.ask_reset()
+        return self._answer()
+
+    def status(self) -> endpoint.Answer:
+        """Say how the agent is."""
+        regime = self._of.regime
+        in_force, settings = regime.in_force, regime.configured
+        done = self._of.newest_round()
+        return {
+            'host': settings.host,
+            'boot_id': self._of.boot_id,
+            'version': version.release(),
+            'metric': in_force.settings.metric,
+            'policy': in_force.settings.policy,
+            'epoch': in_force.epoch,
+            'origin': in_force.origin,
+            'refused': in_force.refused,
+            'desired': self._desired_status(),
+            'paused': self._of.orders.paused,
+            'enforce': settings.enforce,
+            'interval_s': settings.interval_s,
+            'next_round': regime.next_round,
+            'round': None if done is None else status.of_round(done),
+            'peers': status.of_peers(
+                self._of.peering.exchange.view(
+                    self._of.clock(), in_force.settings.metric
+                ),
+                settings.host,
+            ),
+            'quarantined': dict(done.quarantined) if done is not None else {},
+            **self._of.peering.statistics(),
+        }
+
+    def instances(self) -> endpoint.Answer:
+        """Say how the VMs of this node are."""
+        done = self._of.newest_round()
+        return self._listed(done, instances=status.of_instances(done))
+
+    def users(self) -> endpoint.Answer:
+        """Say how the users of all known nodes are."""
+        done = self._of.newest_round()
+        return self._listed(done, users=status.of_users(done))
+
+    @property
+    def _desired(self) -> Any:
+        if self._of.peering.desired is None:
+            raise exception.StateError(
+                'this node belongs to no domain: transport_url is not set'
+            )
+        return self._of.peering.desired
+
+    def _desired_status(self) -> dict[str, Any]:
+        desired = self._of.peering.desired
+        return {} if desired is None else dict(desired.status())
+
+    def _answer(self, **more: Any) -> dict[str, Any]:
+        return {
+            'host': self._of.regime.configured.host,
+            'from_round': self._of.regime.next_round,
+            **more,
+        }
+
+    def _promise(self, chosen: desired_module.Desired) -> dict[str, Any]:
+        return self._answer(**dataclasses.asdict(chosen))
+
+    def _paused(self, *, paused: bool) -> dict[str, Any]:
+        problem = self._of.orders.pause(paused=paused)
+        return self._answer(
+            paused=paused, persistent=not problem, problem=problem
+        )
+
+    def _listed(
+        self, done: round_model.Round | None, **more: Any
+    ) -> dict[str, Any]:
+        return {
+            'host': self._of.regime.configured.host,
+            'round': None if done is None else done.number,
+            **more,
+        }
+
+
+def _check_plugins(metric: str | None, policy: str | None) -> None:
+    """Refuse what cannot be loaded here, before anybody takes it over.
+
+    :raises PluginError: with the names that are installed.
+    """
+    if metric is not None:
+        plugins.load_metric(metric)
+    if policy is not None:
+        plugins.load_policy(policy)

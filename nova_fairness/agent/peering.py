@@ -1,0 +1,194 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How a node and the rest of its domain reach each other."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import logging
+import pathlib
+import threading
+
+from oslo_config import cfg
+import oslo_messaging
+
+from nova_fairness import exception
+from nova_fairness.exchange import base as exchange_base
+from nova_fairness.exchange import bounds
+from nova_fairness.exchange import desired as desired_module
+from nova_fairness.exchange import desired_state
+from nova_fairness.exchange import desired_store
+from nova_fairness.exchange import loopback
+from nova_fairness.exchange import mesh as mesh_module
+from nova_fairness.messaging import redis_client
+from nova_fairness.messaging import transport_url
+from nova_fairness.rpc import endpoint
+from nova_fairness.rpc import server as server_module
+
+LOG = logging.getLogger(__name__)
+
+_REDIS_S = 3.0
+"""Longest wait for the store of the desired state."""
+
+_CLEAN_S = 5.0
+
+
+class Peering:
+    """A node without peers: it hears only itself, and nobody calls it."""
+
+    exchange: exchange_base.Exchange
+
+    def __init__(self) -> None:
+        self.exchange = loopback.LoopbackExchange()
+
+    @property
+    def desired(self) -> desired_state.DesiredState | None:
+        """What the domain shall use; ``None`` without a domain."""
+        return None
+
+    def newest(self) -> desired_module.Desired | None:
+        """Give the newest desired state."""
+        return None
+
+    def start(self, operations: endpoint.Operations) -> None:
+        """Begin to hear and to be heard; returns at once."""
+
+    def stop(self) -> None:
+        """End all of it, in bounded time."""
+
+    def statistics(self) -> Mapping[str, Mapping[str, int]]:
+        """Count what happened, by who counts (``exchange``, ``transport``)."""
+        return {'exchange': {}, 'transport': {}}
+
+
+class MeshPeering(Peering):
+    """A node of a domain.
+
+    :param transport: of oslo.messaging; closed at the end.
+    :param exchange: of reports.
+    :param desired: what the domain shall use.
+    :param domain: its name.
+    :param host: the node's name.
+    """
+
+    def __init__(
+        self,
+        transport: oslo_messaging.Transport,
+        exchange: mesh_module.MeshExchange,
+        desired: desired_state.DesiredState,
+        domain: str,
+        host: str,
+    ) -> None:
+        self.exchange: mesh_module.MeshExchange = exchange
+        self._transport = transport
+        self._desired = desired
+        self._domain = domain
+        self._host = host
+        self._server: server_module.FairnessServer | None = None
+
+    @property
+    def desired(self) -> desired_state.DesiredState:
+        """What the domain shall use."""
+        return self._desired
+
+    def newest(self) -> desired_module.Desired | None:
+        """Give the newest desired state; never blocks."""
+        return self._desired.current()
+
+    def start(self, operations: endpoint.Operations) -> None:
+        """Begin to hear and to be heard; returns at once."""
+        self._desired.start()
+        self.exchange.start()
+        self._server = server_module.FairnessServer(
+            self._transport, self._domain, self._host, operations
+        )
+        self._server.start()
+
+    def stop(self) -> None:
+        """End all of it, in bounded time."""
+        if self._server is not None:
+            self._server.stop()
+        self.exchange.stop()
+        self._desired.stop()
+        cleaning = threading.Thread(
+            target=self._transport.cleanup, name='clean-up', daemon=True
+        )
+        cleaning.start()
+        cleaning.join(_CLEAN_S)
+
+    def statistics(self) -> Mapping[str, Mapping[str, int]]:
+        """Count what happened, by who counts."""
+        # Only drivers of this package count; others have no such method.
+        driver = getattr(self._transport, '_driver', None)
+        counts: Callable[[], Mapping[str, int]] = getattr(
+            driver, 'statistics', dict
+        )
+        return {
+            'exchange': dict(self.exchange.statistics()),
+            'transport': dict(counts()),
+        }
+
+
+def connect(
+    conf: cfg.ConfigOpts, boot_id: str, state_path: pathlib.Path
+) -> Peering:
+    """Prepare what ``transport_url`` says; nothing is started.
+
+    :param boot_id: of this run of the agent.
+    :param state_path: existing directory of what must survive a restart.
+    :raises ConfigurationError: if the transport or a limit cannot be used.
+    """
+    if not conf.transport_url:
+        LOG.info(
+            'transport_url is not set: this node compares the users on itself '
+            'only, and nobody can call it'
+        )
+        return Peering()
+    host = conf.fairness.host
+    limits = bounds.from_options(conf.fairness_exchange)
+    transport = open_transport(conf)
+    desired = desired_state.DesiredState(
+        host,
+        desired_store.FileStore(state_path / 'desired.json'),
+        _store(conf, limits.domain),
+        conf.fairness_exchange.desired_state_poll,
+    )
+    exchange = mesh_module.MeshExchange(
+        transport, host, boot_id, conf.fairness.interval, limits, desired
+    )
+    return MeshPeering(transport, exchange, desired, limits.domain, host)
+
+
+def open_transport(conf: cfg.ConfigOpts) -> oslo_messaging.Transport:
+    """Load the driver that ``transport_url`` names.
+
+    :raises ConfigurationError: if there is none, or it refuses to start.
+    """
+    try:
+        return oslo_messaging.get_rpc_transport(conf, allowed_remote_exmods=[])
+    except (oslo_messaging.MessagingException, ValueError) as error:
+        raise exception.ConfigurationError(
+            f'transport_url cannot be used: {error}'
+        ) from error
+
+
+def _store(
+    conf: cfg.ConfigOpts, domain: str
+) -> desired_store.SharedStore | None:
+    """Give the store that all nodes can ask: the Redis of the transport."""
+    url = oslo_messaging.TransportURL.parse(conf)
+    if not url.transport.startswith('zmq+'):
+        return None
+    client = redis_client.connect(
+        transport_url.parse(url), timeout_s=_REDIS_S, connections=2
+    )
+    return desired_store.RedisStore(client, domain)

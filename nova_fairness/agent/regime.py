@@ -1,0 +1,166 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is in force: the configuration, what the domain shall use, orders."""
+
+from collections.abc import Callable
+import dataclasses
+import logging
+import threading
+
+from nova_fairness import exception
+from nova_fairness.agent import cycle
+from nova_fairness.agent import orders as orders_module
+from nova_fairness.agent import settings as settings_module
+from nova_fairness.exchange import desired as desired_module
+
+LOG = logging.getLogger(__name__)
+
+Newest = Callable[[], desired_module.Desired | None]
+"""Gives what the domain shall use; never blocks."""
+
+Load = Callable[[settings_module.Settings], cycle.Plugins]
+"""Loads what settings name; raises PluginError."""
+
+
+@dataclasses.dataclass(frozen=True)
+class InForce:
+    """What rounds run with.
+
+    :ivar settings: with the metric and policy in force.
+    :ivar epoch: of the desired state; 0 if the configuration counts.
+    :ivar origin: host on which that epoch was made; empty at 0.
+    :ivar refused: why a newer desired state is not in force; empty if the
+        newest is.
+    """
+
+    settings: settings_module.Settings
+    epoch: int = 0
+    origin: str = ''
+    refused: str = ''
+
+
+class Regime:
+    """Brings a cycle up to date before each round.
+
+    The newest epoch of the domain wins over the configuration. A metric or
+    policy that cannot be loaded here is refused: the node keeps what it has.
+
+    :param settings: what is configured.
+    :param orders: what operators want of this node.
+    :param newest: what the domain shall use.
+    :param load: of plugins.
+    """
+
+    def __init__(
+        self,
+        settings: settings_module.Settings,
+        orders: orders_module.Orders,
+        newest: Newest,
+        load: Load,
+    ) -> None:
+        self._configured = settings
+        self._orders = orders
+        self._newest = newest
+        self._load = load
+        self._seen: desired_module.Desired | None = None
+        self._in_force = InForce(settings)
+        self._lock = threading.Lock()
+        self._begun = 0
+
+    @property
+    def configured(self) -> settings_module.Settings:
+        """What the configuration says."""
+        return self._configured
+
+    @property
+    def in_force(self) -> InForce:
+        """What the newest round ran with."""
+        return self._in_force
+
+    @property
+    def next_round(self) -> int:
+        """Number of the round that will see what is ordered now."""
+        with self._lock:
+            return self._begun + 1
+
+    def configure(
+        self, settings: settings_module.Settings, node_cycle: cycle.Cycle
+    ) -> None:
+        """Take over a new configuration.
+
+        :raises PluginError: if its metric or policy cannot be loaded; all
+            stays as it was.
+        """
+        self._load(settings)
+        self._configured = settings
+        self._take_over(self._seen, node_cycle)
+
+    def begin(self, node_cycle: cycle.Cycle) -> None:
+        """Take over everything that was ordered since the last round."""
+        with self._lock:
+            self._begun += 1
+        try:
+            self._take_orders(node_cycle)
+        except exception.FairnessError as error:
+            LOG.error('%s', error)
+
+    def _take_orders(self, node_cycle: cycle.Cycle) -> None:
+        node_cycle.paused = self._orders.paused
+        newest = self._newest()
+        if newest != self._seen:
+            self._seen = newest
+            self._take_over(newest, node_cycle)
+        if self._orders.take_reset():
+            LOG.info('All weights begin anew, as was asked for')
+            node_cycle.reset()
+
+    def _take_over(
+        self, newest: desired_module.Desired | None, node_cycle: cycle.Cycle
+    ) -> None:
+        wanted, refused = self._wanted(newest), ''
+        try:
+            loaded = self._load(wanted.settings)
+        except exception.PluginError as error:
+            refused = str(error)
+            wanted = self._kept()
+            loaded = self._load(wanted.settings)
+            LOG.error(
+                'Not taken over: %s. This node goes on with metric %s and '
+                'policy %s',
+                refused,
+                wanted.settings.metric,
+                wanted.settings.policy,
+            )
+        self._in_force = dataclasses.replace(wanted, refused=refused)
+        node_cycle.epoch = wanted.epoch
+        node_cycle.reconfigure(wanted.settings, loaded)
+
+    def _wanted(self, newest: desired_module.Desired | None) -> InForce:
+        if newest is None:
+            return InForce(self._configured)
+        settings = dataclasses.replace(
+            self._configured, metric=newest.metric, policy=newest.policy
+        )
+        return InForce(settings, newest.epoch, newest.origin)
+
+    def _kept(self) -> InForce:
+        """Give what is in force, with all else that is configured now."""
+        if not self._in_force.epoch:
+            return InForce(self._configured)
+        before = self._in_force.settings
+        return dataclasses.replace(
+            self._in_force,
+            settings=dataclasses.replace(
+                self._configured, metric=before.metric, policy=before.policy
+            ),
+        )

@@ -1,0 +1,129 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a node knows of its peers, as Prometheus metrics."""
+
+import collections
+from collections.abc import Mapping
+
+from nova_fairness.model import report
+from nova_fairness.model import round as round_model
+from nova_fairness.observe import families
+
+MOST_HOSTS = 500
+"""Series by host; a larger domain shows its oldest reports only."""
+
+_KINDS = (
+    ('silent', 'silent'),
+    ('measures', 'other_metric'),
+    ('refused:', 'refused'),
+)
+"""First word of a reason, and what kind of reason it is."""
+
+Statistics = Mapping[str, Mapping[str, int]]
+
+
+def kind(why: str) -> str:
+    """Give the kind of a reason for leaving a node out.
+
+    The reason itself holds numbers that change, and each text would be a
+    series of its own.
+    """
+    return dict(_KINDS).get(why.split(' ', 1)[0], 'other')
+
+
+def of_round(done: round_model.Round) -> families.Metrics:
+    """Tell what does not need a measured round."""
+    yield families.gauge(
+        'desired_epoch',
+        'Epoch of the metric and policy in force; 0: the configuration.',
+        (),
+        [((), done.epoch)],
+    )
+    yield families.gauge(
+        'paused_bool',
+        'Whether an operator paused enforcement on this node.',
+        (),
+        [((), done.paused)],
+    )
+
+
+def of_view(view: report.View, own_host: str) -> families.Metrics:
+    """Tell which nodes are known, and how well."""
+    usable = set(view.reports) - {own_host}
+    left_out = {host: kind(why) for host, why in view.left_out.items()}
+    yield families.gauge(
+        'peers_known_count',
+        'Other nodes that were heard of.',
+        (),
+        [((), len(usable | set(left_out)))],
+    )
+    yield families.gauge(
+        'peers_usable_count',
+        'Other nodes whose newest report is used.',
+        (),
+        [((), len(usable))],
+    )
+    yield families.gauge(
+        'peers_left_out_count',
+        'Other nodes whose report is not used, by reason.',
+        ('reason',),
+        [
+            ((reason,), count)
+            for reason, count in sorted(
+                collections.Counter(left_out.values()).items()
+            )
+        ],
+    )
+    yield families.gauge(
+        'report_age_seconds',
+        'Age of the newest report of a node.',
+        ('host',),
+        [((host,), age_s) for host, age_s in _oldest(view.age_s)],
+    )
+    yield families.gauge(
+        'node_left_out_bool',
+        'A known node whose report is not used.',
+        ('host', 'reason'),
+        [
+            ((host, reason), 1)
+            for host, reason in sorted(left_out.items())[:MOST_HOSTS]
+        ],
+    )
+
+
+def of_statistics(statistics: Statistics) -> families.Metrics:
+    """Tell what the exchange and the transport counted."""
+    yield families.gauge(
+        'exchange_statistic_count',
+        'What the exchange of reports counted, by name.',
+        ('name',),
+        _counted(statistics.get('exchange', {})),
+    )
+    yield families.gauge(
+        'transport_statistic_count',
+        'What the messaging driver counted, by name; drops among them.',
+        ('name',),
+        _counted(statistics.get('transport', {})),
+    )
+
+
+def _counted(
+    counts: Mapping[str, int],
+) -> list[tuple[families.Labels, float]]:
+    return [((name,), counts[name]) for name in sorted(counts)]
+
+
+def _oldest(age_s: Mapping[str, float]) -> list[tuple[str, float]]:
+    return sorted(age_s.items(), key=lambda pair: (-pair[1], pair[0]))[
+        :MOST_HOSTS
+    ]

@@ -1,0 +1,146 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A round as answers to calls: JSON types, every number with its unit."""
+
+from collections.abc import Mapping
+import math
+from typing import Any
+
+import numpy as np
+
+from nova_fairness.model import allocation
+from nova_fairness.model import report
+from nova_fairness.model import resources
+from nova_fairness.model import round as round_model
+
+MOST_ERRORS = 20
+"""Errors of a round that are told; the log has all."""
+
+LONGEST_TEXT = 300
+"""Characters of each."""
+
+
+def of_round(done: round_model.Round) -> Mapping[str, Any]:
+    """Sum up a round."""
+    measured = done.measured
+    users = 0 if measured is None else len(measured.ownership.users)
+    return {
+        'number': done.number,
+        'wall_s': done.wall_s,
+        'duration_s': done.duration_s,
+        'enforced': done.enforced,
+        'instances_count': len(done.incarnations),
+        'users_count': users,
+        'changed_count': done.tally.changed,
+        'failed_count': done.tally.failed,
+        'missed_count': done.tally.missed,
+        'errors': [text[:LONGEST_TEXT] for text in done.errors[:MOST_ERRORS]],
+    }
+
+
+def of_peers(view: report.View, own_host: str) -> Mapping[str, Any]:
+    """Say of each other node how old its report is, or why it is not used."""
+    hosts = {*view.age_s, *view.left_out} - {own_host}
+    return {
+        host: {
+            'age_s': view.age_s.get(host),
+            'left_out': view.left_out.get(host),
+        }
+        for host in sorted(hosts)
+    }
+
+
+def of_instances(done: round_model.Round | None) -> list[Mapping[str, Any]]:
+    """Say how each VM is treated; sorted by UUID."""
+    if done is None:
+        return []
+    return [_instance(done, row) for row in range(len(done.incarnations))]
+
+
+def _instance(done: round_model.Round, row: int) -> Mapping[str, Any]:
+    incarnation = done.incarnations[row]
+    vm = incarnation.instance
+    measured, decided = done.measured, done.decided
+    return {
+        'uuid': vm.uuid,
+        'name': vm.display_name or vm.domain_name,
+        'domain': vm.domain_name,
+        'user': vm.user_id,
+        'user_name': vm.user_name or vm.user_id,
+        'project': vm.project_id,
+        'project_name': vm.project_name or vm.project_id,
+        'vcpus_count': vm.vcpus,
+        'memory_bytes': vm.memory_bytes,
+        'heaviness_quotas': (
+            None if measured is None else _number(measured.heaviness[row])
+        ),
+        'wanting': {} if decided is None else _controls(decided.wanting[row]),
+        'weight_ratios': (
+            {} if decided is None else _controls(decided.weights[row])
+        ),
+        'applied_units': _units(done.applied, incarnation.key),
+    }
+
+
+def of_users(done: round_model.Round | None) -> Mapping[str, Any]:
+    """Say how heavy each user of all known nodes is, by id."""
+    if done is None or done.measured is None:
+        return {}
+    measured = done.measured
+    ownership = measured.ownership
+    here = np.bincount(ownership.user_index, minlength=len(ownership.users))
+    return {
+        user: {
+            'heaviness_quotas': _number(measured.user_heaviness[row]),
+            'instances_here_count': int(here[row]),
+            'usage_quotas': _quotas(measured, row),
+        }
+        for row, user in enumerate(ownership.users)
+    }
+
+
+def _quotas(
+    measured: round_model.Measured, row: int
+) -> Mapping[str, float | None]:
+    """Give what a user used of each resource, in parts of the quota."""
+    if measured.user_usage is None:
+        return {}
+    quota = measured.quota[row]
+    parts = np.full(len(quota), np.nan)
+    np.divide(measured.user_usage[row], quota, out=parts, where=quota > 0)
+    return {
+        name: _number(part)
+        for name, part in zip(resources.RESOURCES.names, parts, strict=True)
+    }
+
+
+def _number(value: float) -> float | None:
+    """JSON knows no NaN: what is not known is null."""
+    return float(value) if math.isfinite(value) else None
+
+
+def _controls(values: Any) -> Mapping[str, Any]:
+    return {
+        control.value: value.item()
+        for control, value in zip(resources.CONTROLS, values, strict=True)
+    }
+
+
+def _units(source: allocation.Allocation, key: str) -> Mapping[str, int]:
+    knobs = {
+        control.value: allocation.Knob(key, control)
+        for control in resources.CONTROLS
+    }
+    return {
+        name: source[knob] for name, knob in knobs.items() if knob in source
+    }
