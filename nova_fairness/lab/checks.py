@@ -16,43 +16,23 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-import dataclasses
-from typing import Any
 
-Result = Mapping[str, Any]
+from nova_fairness.lab import check
+from nova_fairness.lab import peer_checks
 
+PEER_SCENARIOS = (
+    'silent-peer',
+    'killed-peer',
+    'redis-away',
+    'redis-flushed',
+    'cut-node',
+    'late-joiner',
+    'rolling-restart',
+)
+"""Scenarios in which something happens to agents or between them."""
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Check:
-    """One criterion and what was measured.
-
-    :ivar name: stable identifier.
-    :ivar says: what must hold, for people.
-    :ivar measured: the value; ``None`` if there was nothing to measure,
-        which never passes.
-    :ivar lowest: smallest value that passes; ``None`` for no bound.
-    :ivar highest: largest value that passes; ``None`` for no bound.
-    """
-
-    name: str
-    says: str
-    measured: float | None
-    lowest: float | None = None
-    highest: float | None = None
-
-    @property
-    def passed(self) -> bool:
-        """Whether the measured value is within the bounds."""
-        if self.measured is None:
-            return False
-        above = self.lowest is None or self.measured >= self.lowest
-        return above and (
-            self.highest is None or self.measured <= self.highest
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Give the check as it stands in ``result.json``."""
-        return {**dataclasses.asdict(self), 'passed': self.passed}
+Check = check.Check
+Result = check.Result
 
 
 def evaluate(result: Result) -> tuple[Check, ...]:
@@ -226,6 +206,16 @@ def _windows(result: Result) -> Iterator[Check]:
         )
 
 
+def _peers(result: Result) -> Iterator[Check]:
+    """Judge runs in which agents lose each other and find each other."""
+    if not result['agents']:
+        return
+    if result['metric'] == 'DominantShareMetric':
+        yield from _windows(result)
+        yield from peer_checks.healed(result)
+    yield from peer_checks.rounds(result)
+
+
 def _least(values: Iterable[float]) -> float | None:
     return min(values, default=None)
 
@@ -241,4 +231,6 @@ _BY_SCENARIO: Mapping[str, Callable[[Result], Iterator[Check]]] = {
     'uncontended': _uncontended,
     'churn': _windows,
     'frozen-guest': _windows,
+    'two-nodes-cpu': peer_checks.two_nodes,
+    **dict.fromkeys(PEER_SCENARIOS, _peers),
 }

@@ -22,6 +22,7 @@ import math
 import statistics
 from typing import Any
 
+from nova_fairness.lab import peers
 from nova_fairness.lab import phases
 from nova_fairness.lab import recording as recording_module
 from nova_fairness.lab import reference
@@ -66,12 +67,14 @@ def build(recording: recording_module.Recording) -> Json:
         'window': {'from_s': from_s, 'to_s': to_s},
         'users': users,
         'instances': _instances(line, from_s, to_s),
+        'nodes': peers.nodes(line, from_s, to_s),
         'jain': {'cpu': _jain_of(line, users, from_s, to_s)},
         'events': [
             {'t_s': item.t_s, 'event': item.event, 'subject': item.subject}
             for item in recording.events
         ],
         'windows': list(phases.windows(line)),
+        'healings': list(peers.healings(line)),
         'lone': list(phases.lone(line)),
         'uncontended': phases.uncontended(line),
         'reference': _reference(recording),
@@ -141,11 +144,9 @@ def _instances(
     fair = line.node_parts(line.fair(from_s, to_s), to_s)
     result: dict[str, Json] = {}
     for vm, place in line.places.items():
-        rows = [
-            row
-            for t_s, row in phases.vm_rounds(line, vm)
-            if from_s <= t_s <= to_s
-        ]
+        whole = list(phases.vm_rounds(line, vm))
+        rows = [row for t_s, row in whole if from_s <= t_s <= to_s]
+        everything = _by_control([row for _, row in whole], 'weights')
         weights = _by_control(rows, 'weights')
         result[vm] = {
             'user': place.user,
@@ -154,9 +155,14 @@ def _instances(
             'cpu_share': got[vm],
             'max_min_share': fair[vm],
             'cpu_s': got_s[vm],
+            'demand_cpu_s': line.demanded_s(vm, from_s, to_s),
             'work_per_s': line.work(vm, from_s, to_s) / (to_s - from_s),
             'weights': weights,
             'weights_applied': _by_control(rows, 'applied'),
+            'weight_range': {
+                control: [min(values), max(values)]
+                for control, values in everything.items()
+            },
             'peak_to_peak': {
                 control: peak_to_peak(values[-STEADY_ROUNDS:])
                 for control, values in weights.items()
@@ -188,7 +194,10 @@ def _reference(recording: recording_module.Recording) -> Json | None:
     """Compare the recorded shares with an independent evaluation."""
     options = recording.meta['options']
     chosen = (options['metric'], options['policy'])
-    if chosen != ('GreedinessMetric', 'thesis') or not recording.rounds:
+    alone = len(recording.meta['scenario']['nodes']) == 1
+    if chosen != ('GreedinessMetric', 'thesis') or not alone:
+        return None
+    if not recording.rounds:
         return None
     differences = []
     for rounds in recording.rounds.values():

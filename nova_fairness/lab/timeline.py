@@ -136,6 +136,13 @@ class Timeline:
             for vm in self.places
         }
 
+    def demanded_s(self, vm: str, from_s: float, to_s: float) -> float:
+        """Give the CPU seconds that a VM wanted."""
+        return math.fsum(
+            self.demand((start_s + end_s) / 2)[vm] * (end_s - start_s)
+            for start_s, end_s in self.pieces(from_s, to_s)
+        )
+
     @functools.cached_property
     def changes(self) -> tuple[float, ...]:
         """Moments at which the demand may have changed, ascending."""
