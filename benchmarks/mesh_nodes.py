@@ -18,6 +18,8 @@
 All three send the same report.
 """
 
+import pathlib
+import tempfile
 import threading
 import time
 
@@ -27,7 +29,10 @@ from oslo_config import cfg
 import oslo_messaging
 import zmq
 
+from nova_fairness.exchange import bounds
 from nova_fairness.exchange import codec
+from nova_fairness.exchange import desired_state
+from nova_fairness.exchange import desired_store
 from nova_fairness.exchange import mesh
 from nova_fairness.model import node
 from nova_fairness.model import report
@@ -35,6 +40,7 @@ from nova_fairness.model import resources
 
 METRIC = 'GreedinessMetric'
 TOPIC = 'mesh'
+INTERVAL_S = 10.0
 
 
 def host_name(number: int) -> str:
@@ -52,7 +58,7 @@ def node_report(
         host=host_name(number),
         boot_id=boot_id,
         sequence=sequence,
-        interval_s=10.0,
+        interval_s=INTERVAL_S,
         metric=METRIC,
         resources=node.NodeResources(
             host=host_name(number),
@@ -88,8 +94,10 @@ class Heard:
 class PubSubNode:
     """Plain pyzmq: one PUB, one SUB that is connected to everybody."""
 
-    def __init__(self, number: int, context: zmq.Context, url: str) -> None:
-        del url
+    def __init__(
+        self, number: int, context: zmq.Context, url: str, boot_id: str
+    ) -> None:
+        del url, boot_id
         self.number = number
         self.heard = Heard()
         self._context = context
@@ -137,8 +145,10 @@ class DriverNode:
 
     address = ''
 
-    def __init__(self, number: int, context: zmq.Context, url: str) -> None:
-        del context
+    def __init__(
+        self, number: int, context: zmq.Context, url: str, boot_id: str
+    ) -> None:
+        del context, boot_id
         self.number = number
         self.heard = Heard()
         self._transport = transport(url)
@@ -180,12 +190,23 @@ class ExchangeNode:
 
     address = ''
 
-    def __init__(self, number: int, context: zmq.Context, url: str) -> None:
+    def __init__(
+        self, number: int, context: zmq.Context, url: str, boot_id: str
+    ) -> None:
         del context
         self.number = number
         self._transport = transport(url)
+        self._directory = tempfile.TemporaryDirectory()
+        state = pathlib.Path(self._directory.name) / 'desired.json'
         self._exchange = mesh.MeshExchange(
-            self._transport, host=host_name(number)
+            self._transport,
+            host_name(number),
+            boot_id,
+            INTERVAL_S,
+            bounds.Bounds(),
+            desired_state.DesiredState(
+                host_name(number), desired_store.FileStore(state)
+            ),
         )
 
     def connect(self, addresses: list[str]) -> None:
@@ -206,6 +227,7 @@ class ExchangeNode:
         """Release everything."""
         self._exchange.stop()
         self._transport.cleanup()
+        self._directory.cleanup()
 
 
 def transport(url: str) -> oslo_messaging.Transport:

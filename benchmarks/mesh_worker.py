@@ -75,11 +75,12 @@ class Worker:
         self._context.set(zmq.MAX_SOCKETS, 4 * spec['count'] + 64)
         self._empty_pss, self._empty_fds = pss_kib(), descriptors()
         kind = mesh_nodes.KINDS[spec['kind']]
+        numbers = range(spec['first'], spec['first'] + spec['count'])
+        self._boots = {number: str(uuid.uuid4()) for number in numbers}
         self.nodes = [
-            kind(number, self._context, spec['url'])
-            for number in range(spec['first'], spec['first'] + spec['count'])
+            kind(number, self._context, spec['url'], self._boots[number])
+            for number in numbers
         ]
-        self._boots = {node.number: str(uuid.uuid4()) for node in self.nodes}
         self._sequence = 0
 
     def heard(self, node: object) -> dict[str, int]:
