@@ -12,19 +12,29 @@
 
 """``nova-fairness-lab``: scenarios on real VMs, and their comparison."""
 
-import argparse
-import dataclasses
-import pathlib
-import signal
-import sys
-import time
-from types import FrameType
+import warnings
 
-from nova_fairness import exception
-from nova_fairness import plugins
-from nova_fairness.lab import image
-from nova_fairness.lab import scenario as scenario_module
-from nova_fairness.lab import scenario_file
+# Libraries import eventlet where it is installed; this program never runs it.
+warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
+
+# The backend must be chosen before anything else of oslo is imported.
+from oslo_service import backend  # noqa: E402
+
+backend.init_backend(backend.BackendType.THREADING)
+
+import argparse  # noqa: E402
+import dataclasses  # noqa: E402
+import pathlib  # noqa: E402
+import signal  # noqa: E402
+import sys  # noqa: E402
+import time  # noqa: E402
+from types import FrameType  # noqa: E402
+
+from nova_fairness import exception  # noqa: E402
+from nova_fairness import plugins  # noqa: E402
+from nova_fairness.lab import image  # noqa: E402
+from nova_fairness.lab import scenario as scenario_module  # noqa: E402
+from nova_fairness.lab import scenario_file  # noqa: E402
 
 DONE = 0
 FAILED = 1

@@ -53,6 +53,23 @@ def draw_settled(axes: panel.Axes, result: panel.Result) -> None:
     _finish(axes, list(shades))
 
 
+def draw_settled_vms(axes: panel.Axes, result: panel.Result) -> None:
+    """Draw what each VM got of its node in the settled half."""
+    window = result['window']
+    panel.title(axes, f'Settled, {window["from_s"]:g} to {window["to_s"]:g} s')
+    shades = panel.colours(result)
+    vms = result['instances']
+    names = sorted(vms, key=lambda name: (vms[name]['node'], name))
+    text = '{:.0f}' if len(names) <= panel.FEW else ''
+    for x, name in enumerate(names):
+        vm = vms[name]
+        _draw(axes, Bar(x, 0.7, vm['cpu_share'], shades[vm['user']]), text)
+        _draw_fair(axes, x, vm['max_min_share'])
+    shown = [f'{name}\n{vms[name]["node"]}' for name in names]
+    _finish(axes, shown if text else _ends(vms, names))
+    axes.set_ylabel('part of its node [%]')
+
+
 def draw_before_after(
     axes: panel.Axes,
     first: panel.Result,

@@ -117,7 +117,7 @@ def draw_shares(axes: Axes, side: Side, *, explain: bool = True) -> None:
         )
     if explain:
         note(axes, 'dashed: max-min fair part of each user')
-    _mark_events(axes, side.result)
+    mark_events(axes, side.result)
     labels.name_curves(axes, names)
     axes.set_xlabel('time under load [s]')
     axes.set_ylabel('part of the CPU [%]')
@@ -200,7 +200,7 @@ def note(axes: Axes, text: str) -> None:
     )
 
 
-def _mark_events(axes: Axes, result: Result, *, named: bool = True) -> None:
+def mark_events(axes: Axes, result: Result, *, named: bool = True) -> None:
     """Mark what happened; names only where there is room for them."""
     inside = [
         event
@@ -240,15 +240,16 @@ def draw_weights(axes: Axes, side: Side) -> None:
         if x:
             names.append(labels.Label.at_end(y, name, shade, SMALL))
     if not names:
-        _say(axes, 'no agents, no weights')
+        say(axes, 'no agents, no weights')
         return
     axes.set_ylim(0, axes.get_ylim()[1])
-    _mark_events(axes, side.result, named=False)
+    mark_events(axes, side.result, named=False)
     if len(names) <= FEW:
         labels.name_curves(axes, names)
 
 
-def _say(axes: Axes, text: str) -> None:
+def say(axes: Axes, text: str) -> None:
+    """Write why there is nothing to draw."""
     axes.set_yticks([])
     axes.text(
         0.5, 0.5, text, transform=axes.transAxes, ha='center', color=QUIET

@@ -67,17 +67,30 @@ def nodes(
     for node, cpus in line.capacity.items():
         rounds = line.recording.rounds.get(node, ())
         used_s = math.fsum(got[vm] for vm in line.vms_on(node, to_s))
-        known = _known_cpus(rounds[-1]) if rounds else None
-        whole = math.fsum(line.capacity.values())
+        known = [part for _, part in known_parts(line, node)]
         result[node] = {
             'cpus': cpus,
             'cpu_used': used_s / cpus / (to_s - from_s),
             'rounds': len(rounds),
             'rounds_without_weights': _without_weights(rounds),
             'longest_gap_s': _longest_gap_s(line, node),
-            'known_part': None if known is None else known / whole,
+            'known_part': known[-1] if known else None,
         }
     return result
+
+
+def known_parts(
+    line: timeline.Timeline, node: str
+) -> Iterator[tuple[float, float]]:
+    """Yield what part of all CPUs an agent reckoned with, round by round.
+
+    :returns: time in seconds since the load began, and the part.
+    """
+    whole = math.fsum(line.capacity.values())
+    for entry in line.recording.rounds.get(node, ()):
+        known = _known_cpus(entry)
+        if known is not None:
+            yield _time_s(line, entry), known / whole
 
 
 def healings(line: timeline.Timeline) -> Iterator[Json]:

@@ -39,7 +39,7 @@ def vm_rounds(
     start_s = float(line.recording.meta['monotonic_start_s'])
     rounds = [
         entry
-        for node in line.nodes_of(vm)
+        for node in {node for _, node in line.stays(vm)}
         for entry in line.recording.rounds.get(node, ())
     ]
     for entry in sorted(rounds, key=lambda entry: entry['time_s']):

@@ -13,10 +13,15 @@
 """Pictures of runs, for people: who got how much, and what was fair."""
 
 import io
+import math
 from typing import Any
 
 from nova_fairness.lab import bars
+from nova_fairness.lab import node_panel
 from nova_fairness.lab import panel
+
+COLUMNS = 2
+"""Nodes beside each other in the picture of one run."""
 
 
 def run(side: panel.Side) -> bytes:
@@ -24,6 +29,8 @@ def run(side: panel.Side) -> bytes:
 
     :returns: a PNG image.
     """
+    if _has_nodes(side):
+        return _run_of_nodes(side)
     figure = _figure(11, 8.2)
     upper, lower = figure.add_gridspec(2, 1, height_ratios=(5, 4))
     left, right = lower.subgridspec(1, 2, width_ratios=(3, 2))
@@ -39,11 +46,75 @@ def run(side: panel.Side) -> bytes:
     return _png(figure)
 
 
+def _has_nodes(side: panel.Side) -> bool:
+    """Whether there are several; results of old say nothing of nodes."""
+    return len(side.result.get('nodes', ())) > 1
+
+
+def _run_of_nodes(side: panel.Side) -> bytes:
+    """Draw one run: parts of each node over time, weights, who knew whom."""
+    nodes = list(side.result['nodes'])
+    rows = math.ceil(len(nodes) / COLUMNS)
+    figure = _figure(13, 4.4 + 4 * rows)
+    upper, lower = figure.add_gridspec(2, 1, height_ratios=(4 * rows, 4))
+    places = upper.subgridspec(rows, COLUMNS)
+    for number, node in enumerate(nodes):
+        axes = figure.add_subplot(places[divmod(number, COLUMNS)])
+        node_panel.draw_shares(axes, side, node, explain=not number)
+        panel.title(axes, f'Part of {node} that each VM got')
+    left, middle, right = lower.subgridspec(1, 3, width_ratios=(4, 4, 4))
+    panel.draw_weights(figure.add_subplot(left), side)
+    node_panel.draw_known(figure.add_subplot(middle), side)
+    bars.draw_settled_vms(figure.add_subplot(right), side.result)
+    _headline(figure, side.title)
+    return _png(figure)
+
+
+def _comparison_of_nodes(first: panel.Side, second: panel.Side) -> bytes:
+    """Draw two runs: each node in a row of its own."""
+    nodes = list(first.result['nodes'])
+    rows = len(nodes)
+    figure = _figure(13, 3.4 + 3.2 * rows)
+    upper, lower = figure.add_gridspec(2, 1, height_ratios=(3 * rows, 3))
+    places = upper.subgridspec(rows, 2)
+    axes = None
+    for row, node in enumerate(nodes):
+        for column, (name, side) in enumerate(
+            zip('AB', (first, second), strict=True)
+        ):
+            axes = figure.add_subplot(
+                places[row, column], sharex=axes, sharey=axes
+            )
+            explain = not row and side is first
+            node_panel.draw_shares(axes, side, node, explain=explain)
+            if not row:
+                panel.title(axes, f'{name}: {side.title}')
+    _draw_before_after(figure, lower, first, second)
+    _headline(
+        figure,
+        f'{first.result["scenario"]}: part of each node that each VM got '
+        f'({first.result["backend"]})',
+    )
+    return _png(figure)
+
+
+def _draw_before_after(
+    figure: Any, place: Any, first: panel.Side, second: panel.Side
+) -> None:
+    left, right = place.subgridspec(1, 2, width_ratios=(2, 3))
+    for part, kind in ((left, 'users'), (right, 'instances')):
+        bars.draw_before_after(
+            figure.add_subplot(part), first.result, second.result, kind
+        )
+
+
 def comparison(first: panel.Side, second: panel.Side) -> bytes:
     """Draw two runs side by side on the same axes, and before and after.
 
     :returns: a PNG image.
     """
+    if _has_nodes(first) and _has_nodes(second):
+        return _comparison_of_nodes(first, second)
     figure = _figure(13, 8.4)
     upper, lower = figure.add_gridspec(2, 1, height_ratios=(5, 4))
     axes = None
@@ -53,11 +124,7 @@ def comparison(first: panel.Side, second: panel.Side) -> bytes:
         axes = figure.add_subplot(place, sharex=axes, sharey=axes)
         panel.draw_shares(axes, side, explain=side is first)
         panel.title(axes, f'{name}: {side.title}')
-    left, right = lower.subgridspec(1, 2, width_ratios=(2, 3))
-    for place, kind in ((left, 'users'), (right, 'instances')):
-        bars.draw_before_after(
-            figure.add_subplot(place), first.result, second.result, kind
-        )
+    _draw_before_after(figure, lower, first, second)
     _headline(
         figure,
         f'{first.result["scenario"]}: part of the CPU that each user (thick) '

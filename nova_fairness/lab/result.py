@@ -151,6 +151,10 @@ def _instances(
         result[vm] = {
             'user': place.user,
             'node': line.node_of(vm, to_s),
+            'stays': [
+                {'from_s': since_s, 'node': node}
+                for since_s, node in line.stays(vm)
+            ],
             'vcpus': place.vcpus,
             'cpu_share': got[vm],
             'max_min_share': fair[vm],

@@ -17,6 +17,7 @@ import csv
 import dataclasses
 import io
 
+from nova_fairness.lab import peers
 from nova_fairness.lab import phases
 from nova_fairness.lab import timeline
 
@@ -53,6 +54,9 @@ def points(line: timeline.Timeline) -> Iterator[Point]:
                 value = (row.get(field) or {}).get('cpu')
                 if value is not None:
                     yield Point(t_s, 'instance', vm, quantity, value)
+    for node in line.capacity:
+        for t_s, part in peers.known_parts(line, node):
+            yield Point(t_s, 'node', node, 'known_part', part)
 
 
 def _parts(

@@ -226,10 +226,13 @@ class Timeline:
         place = bisect.bisect_right(rows, t_s, key=lambda row: row.t_s)
         return rows[place - 1].node if place else self.places[vm].node
 
-    def nodes_of(self, vm: str) -> tuple[str, ...]:
-        """Give all nodes on which a VM ever was, sorted."""
-        seen = {row.node for row in self._rows.get(vm, ())}
-        return tuple(sorted({self.places[vm].node, *seen}))
+    def stays(self, vm: str) -> tuple[tuple[float, str], ...]:
+        """Give since when a VM was on which node, in the order of time."""
+        found = [(0.0, self.places[vm].node)]
+        for row in self._rows.get(vm, ()):
+            if row.node != found[-1][1]:
+                found.append((row.t_s, row.node))
+        return tuple(found)
 
     def vms_on(self, node: str, t_s: float) -> tuple[str, ...]:
         """Give the names of the VMs of a node at a moment."""
