@@ -183,7 +183,7 @@ def _conducted(
 
 def message_bytes(users: int, vms_per_user: int) -> int:
     """Give the size of the report of a node."""
-    made = mesh_nodes.node_report(1, 1, users, vms_per_user, 'x' * 36)
+    made = mesh_nodes.node_report(1, users, vms_per_user)
     return len(msgpack.packb(codec.encode(made)))
 
 

@@ -18,10 +18,12 @@
 All three send the same report.
 """
 
+import dataclasses
 import pathlib
 import tempfile
 import threading
 import time
+import uuid
 
 import msgpack
 import numpy as np
@@ -49,15 +51,15 @@ def host_name(number: int) -> str:
 
 
 def node_report(
-    number: int, sequence: int, users: int, vms_per_user: int, boot_id: str
+    number: int, users: int, vms_per_user: int
 ) -> report.NodeReport:
     """Make the report of a node with so many users."""
     generator = np.random.default_rng(number)
     count = len(resources.RESOURCES)
     return report.NodeReport(
         host=host_name(number),
-        boot_id=boot_id,
-        sequence=sequence,
+        boot_id=str(uuid.uuid4()),
+        sequence=0,
         interval_s=INTERVAL_S,
         metric=METRIC,
         resources=node.NodeResources(
@@ -66,15 +68,13 @@ def node_report(
             speed_factor=4000.0,
             capacity=generator.random(count) * 1e9,
         ),
-        users={
-            f'{user:032x}': report.UserTotals(
-                instance_heaviness=float(generator.random()),
-                endowment=generator.random(count) * 1e9,
-                usage=generator.random(count) * 1e9,
-                instances=vms_per_user,
-            )
-            for user in range(users)
-        },
+        users=report.UserTable(
+            tuple(f'{user:032x}' for user in range(users)),
+            instance_heaviness=generator.random(users),
+            endowment=generator.random((users, count)) * 1e9,
+            usage=generator.random((users, count)) * 1e9,
+            instances=np.full(users, vms_per_user),
+        ),
     )
 
 
@@ -95,9 +95,14 @@ class PubSubNode:
     """Plain pyzmq: one PUB, one SUB that is connected to everybody."""
 
     def __init__(
-        self, number: int, context: zmq.Context, url: str, boot_id: str
+        self,
+        number: int,
+        context: zmq.Context,
+        url: str,
+        first: report.NodeReport,
     ) -> None:
-        del url, boot_id
+        del url
+        self._message = codec.encode(first)
         self.number = number
         self.heard = Heard()
         self._context = context
@@ -114,9 +119,10 @@ class PubSubNode:
         )
         self._thread.start()
 
-    def publish(self, node_report: report.NodeReport) -> None:
+    def publish(self, sequence: int) -> None:
         """Send to everybody."""
-        self._publisher.send(msgpack.packb(codec.encode(node_report)))
+        message = {**self._message, 'sequence': sequence}
+        self._publisher.send(msgpack.packb(message))
 
     def _receive(self, addresses: list[str]) -> None:
         subscriber = self._context.socket(zmq.SUB)
@@ -146,9 +152,14 @@ class DriverNode:
     address = ''
 
     def __init__(
-        self, number: int, context: zmq.Context, url: str, boot_id: str
+        self,
+        number: int,
+        context: zmq.Context,
+        url: str,
+        first: report.NodeReport,
     ) -> None:
-        del context, boot_id
+        del context
+        self._message = codec.encode(first)
         self.number = number
         self.heard = Heard()
         self._transport = transport(url)
@@ -165,12 +176,15 @@ class DriverNode:
         del addresses
         self._listener.start(self._on_incoming)
 
-    def publish(self, node_report: report.NodeReport) -> None:
+    def publish(self, sequence: int) -> None:
         """Send to everybody."""
         self._driver.send(
             self._everybody,
             {},
-            {'method': 'report', 'args': codec.encode(node_report)},
+            {
+                'method': 'report',
+                'args': {**self._message, 'sequence': sequence},
+            },
         )
 
     def _on_incoming(self, incoming: list) -> None:
@@ -191,17 +205,22 @@ class ExchangeNode:
     address = ''
 
     def __init__(
-        self, number: int, context: zmq.Context, url: str, boot_id: str
+        self,
+        number: int,
+        context: zmq.Context,
+        url: str,
+        first: report.NodeReport,
     ) -> None:
         del context
         self.number = number
+        self._report = first
         self._transport = transport(url)
         self._directory = tempfile.TemporaryDirectory()
         state = pathlib.Path(self._directory.name) / 'desired.json'
         self._exchange = mesh.MeshExchange(
             self._transport,
             host_name(number),
-            boot_id,
+            first.boot_id,
             INTERVAL_S,
             bounds.Bounds(),
             desired_state.DesiredState(
@@ -214,9 +233,11 @@ class ExchangeNode:
         del addresses
         self._exchange.start()
 
-    def publish(self, node_report: report.NodeReport) -> None:
+    def publish(self, sequence: int) -> None:
         """Send to everybody."""
-        self._exchange.publish(node_report)
+        self._exchange.publish(
+            dataclasses.replace(self._report, sequence=sequence)
+        )
 
     def newest(self) -> dict[str, int]:
         """Give the newest sequence number of each host, as a round does."""

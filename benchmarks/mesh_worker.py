@@ -22,7 +22,6 @@ import pathlib
 import resource
 import sys
 import time
-import uuid
 
 import mesh_nodes
 import zmq
@@ -75,11 +74,16 @@ class Worker:
         self._context.set(zmq.MAX_SOCKETS, 4 * spec['count'] + 64)
         self._empty_pss, self._empty_fds = pss_kib(), descriptors()
         kind = mesh_nodes.KINDS[spec['kind']]
-        numbers = range(spec['first'], spec['first'] + spec['count'])
-        self._boots = {number: str(uuid.uuid4()) for number in numbers}
         self.nodes = [
-            kind(number, self._context, spec['url'], self._boots[number])
-            for number in numbers
+            kind(
+                number,
+                self._context,
+                spec['url'],
+                mesh_nodes.node_report(
+                    number, spec['users'], spec['vms_per_user']
+                ),
+            )
+            for number in range(spec['first'], spec['first'] + spec['count'])
         ]
         self._sequence = 0
 
@@ -96,15 +100,7 @@ class Worker:
             due_s = start_s + period_s * node.number / self._spec['total']
             time.sleep(max(0.0, due_s - time.monotonic()))
             used.append(self.heard(node))
-            node.publish(
-                mesh_nodes.node_report(
-                    node.number,
-                    self._sequence,
-                    self._spec['users'],
-                    self._spec['vms_per_user'],
-                    self._boots[node.number],
-                )
-            )
+            node.publish(self._sequence)
         return used
 
     def warm_up(self) -> bool:
