@@ -79,14 +79,6 @@ class Log:
         else:
             self._logger.log(level, message, *arguments)
 
-    def debug(self, message: str, *arguments: Any) -> None:
-        """Say something that only a developer wants to know."""
-        self.log(logging.DEBUG, message, *arguments)
-
-    def info(self, message: str, *arguments: Any) -> None:
-        """Say that something went as it should."""
-        self.log(logging.INFO, message, *arguments)
-
     def warning(self, message: str, *arguments: Any) -> None:
         """Say that somebody may have to do something."""
         self.log(logging.WARNING, message, *arguments)
