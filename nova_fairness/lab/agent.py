@@ -38,15 +38,33 @@ _PATIENCE_S = 15.0
 
 
 def configuration(
-    scenario: scenario_module.Scenario, node: str, directory: pathlib.Path
+    scenario: scenario_module.Scenario,
+    node: str,
+    directory: pathlib.Path,
+    keys: pathlib.Path | None = None,
 ) -> dict[str, dict[str, str]]:
     """Give the options of a node's agent.
 
     :param node: its name.
     :param directory: into which the agent records.
+    :param keys: directory of its keys; ``None`` lets it talk without.
     :returns: value by option by section.
     """
-    spec = scenario.nodes[node]
+    result = {
+        'fairness': _fairness(scenario, node, directory),
+        'fairness_node': _node(scenario.nodes[node]),
+        'fairness_observe': {'prometheus_port': '0'},
+    }
+    if scenario.redis:
+        result.update(_transport(scenario, node, keys))
+    for section, options in scenario.agent.items():
+        result.setdefault(section, {}).update(options)
+    return result
+
+
+def _fairness(
+    scenario: scenario_module.Scenario, node: str, directory: pathlib.Path
+) -> dict[str, str]:
     fairness = {
         'host': node,
         'metric': scenario.metric,
@@ -67,27 +85,22 @@ def configuration(
         )
     if scenario.max_weight_ratio is not None:
         fairness['max_weight_ratio'] = f'{scenario.max_weight_ratio:g}'
+    return fairness
+
+
+def _node(spec: scenario_module.NodeSpec) -> dict[str, str]:
     disk = str(spec.disk_mib_s * _MIB)
-    result = {
-        'fairness': fairness,
-        'fairness_node': {
-            'cpus': ','.join(map(str, spec.cpus)),
-            'disk_read_bandwidth': disk,
-            'disk_write_bandwidth': disk,
-            'network_bandwidth': str(spec.network_mbit_s * 1e6 / 8),
-            'reserved_memory': str(_reserved(spec.memory_mib)),
-        },
-        'fairness_observe': {'prometheus_port': '0'},
+    return {
+        'cpus': ','.join(map(str, spec.cpus)),
+        'disk_read_bandwidth': disk,
+        'disk_write_bandwidth': disk,
+        'network_bandwidth': str(spec.network_mbit_s * 1e6 / 8),
+        'reserved_memory': str(_reserved(spec.memory_mib)),
     }
-    if scenario.redis:
-        result.update(_transport(scenario, node))
-    for section, options in scenario.agent.items():
-        result.setdefault(section, {}).update(options)
-    return result
 
 
 def _transport(
-    scenario: scenario_module.Scenario, node: str
+    scenario: scenario_module.Scenario, node: str, keys: pathlib.Path | None
 ) -> dict[str, dict[str, str]]:
     """Let the agents find each other and talk over the hub."""
     address = hub.node_address(list(scenario.nodes).index(node))
@@ -96,7 +109,7 @@ def _transport(
         'oslo_messaging_zmq': {
             'bind_address': address,
             'host': address,
-            'insecure': 'true',
+            **({'keys_path': str(keys)} if keys else {'insecure': 'true'}),
         },
     }
 

@@ -16,8 +16,9 @@ from collections.abc import Callable
 from collections.abc import Mapping
 
 from nova_fairness.lab import backend as backend_module
-from nova_fairness.lab.scenario import Action
+from nova_fairness.lab import scenario
 
+Action = scenario.Action
 Do = Callable[[backend_module.Backend, str], None]
 
 AT_ONCE: Mapping[Action, Do] = {

@@ -29,6 +29,7 @@ from nova_fairness.lab import backend
 from nova_fairness.lab import cleanup
 from nova_fairness.lab import fleet
 from nova_fairness.lab import image
+from nova_fairness.lab import keys
 from nova_fairness.lab import node
 from nova_fairness.lab import recording
 from nova_fairness.lab import redis_server
@@ -200,6 +201,8 @@ class QemuBackend:
             say('starting the network between the nodes')
             self._wiring = wiring.Wiring(self._run, redis=self._scenario.redis)
             self._wiring.open()
+        names = self._scenario.nodes if self._scenario.keys else ()
+        owned = keys.give(self._run, names)
         for index, spec in enumerate(self._scenario.nodes.values()):
             say(f'starting node {spec.name} on CPU {_listed(spec.cpus)}')
             made = node.Node(
@@ -216,7 +219,9 @@ class QemuBackend:
                 self._wiring.link(made)
             self._fleet.add(made)
             directory = self._out / recording.AGENTS / spec.name
-            options = agent.configuration(self._scenario, spec.name, directory)
+            options = agent.configuration(
+                self._scenario, spec.name, directory, owned.get(spec.name)
+            )
             self._agents.add(
                 spec.name, agent.NodeAgent(made, directory, options)
             )
