@@ -1,0 +1,88 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A master that Sentinel replaces: nobody notices for long."""
+
+import threading
+
+from nova_fairness.messaging import notifications
+from nova_fairness.messaging import redis_matchmaker
+from tests.fixtures import redis_sentinel
+from tests.integration.messaging import test_matchmaker_redis as ours
+from tests.integration.messaging import test_notifications_redis as theirs
+
+
+def test_listeners_are_known_to_the_new_master(caplog):
+    with redis_sentinel.running(password='hunter2') as group:
+        mine, yours = (
+            redis_matchmaker.RedisMatchmaker(
+                ours.settings(group.url), ttl_s=2.0, poll_s=0.05
+            )
+            for _ in range(2)
+        )
+        mine.register(ours.peer('one'))
+        assert ours.servers(yours) == ['one']
+        group.master.stop()
+        ours.until(lambda: yours.statistics()['outages'] == 1)
+        assert ours.servers(yours) == ['one']
+        mine.register(ours.peer('two'))
+        ours.until(lambda: ours.servers(yours) == ['one', 'two'])
+        group.wait_for_master(group.replica)
+        with group.replica.client() as client:
+            assert len(client.keys(f'{ours.PREFIX}:peer:*')) == 2
+        mine.stop()
+        yours.stop()
+    assert 'hunter2' not in caplog.text
+
+
+def test_a_master_that_was_replaced_is_left(caplog):
+    with redis_sentinel.running() as group:
+        one = redis_matchmaker.RedisMatchmaker(
+            ours.settings(group.url), ttl_s=1.0, poll_s=0.05, timeout_s=0.5
+        )
+        one.register(ours.peer('one'))
+        group.master.pause()  # hangs until it is nobody's master any more
+        group.wait_for_master(group.replica)
+        group.master.resume()
+        with group.replica.client() as client:
+            key = f'{ours.PREFIX}:peer:*'
+            client.flushall()
+            ours.until(lambda: client.keys(key))
+        assert ours.servers(one) == ['one']
+        one.stop()
+
+
+def test_notifications_go_on_with_the_new_master():
+    with redis_sentinel.running(password='hunter2') as group:
+        one = notifications.RedisNotifications(
+            theirs.settings(group.url), timeout_s=0.5, retry_delay_s=0.05
+        )
+        end = theirs.Endpoint(one.listener([theirs.INFO], None, 1, None))
+        theirs.send(one, 1)
+        assert end.numbers(1) == [1]
+        group.master.stop()
+        sender = threading.Thread(target=theirs.send, args=(one, 2))
+        sender.start()
+        assert end.numbers(1) == [2]
+        sender.join(theirs.PATIENCE_S)
+        end.end()
+        one.cleanup()
+
+
+def test_a_service_that_sentinel_does_not_know_is_named(caplog):
+    with redis_sentinel.running() as group:
+        url = group.url.replace('service=main', 'service=other')
+        one = redis_matchmaker.RedisMatchmaker(ours.settings(url))
+        assert one.peers(*ours.TOPIC) == ()
+        one.stop()
+    assert "Redis 'other' by Sentinel at" in caplog.text
+    assert 'No master found' in caplog.text
