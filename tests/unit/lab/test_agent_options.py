@@ -60,3 +60,23 @@ def test_what_a_scenario_says_of_the_agent_wins(tmp_path):
 def test_the_ratio_is_left_to_the_agent_unless_said(tmp_path, ratio, expected):
     settings = options_of(tmp_path, max_weight_ratio=ratio)
     assert settings['fairness'].get('max_weight_ratio') == expected
+
+
+def test_agents_of_one_node_have_no_transport(tmp_path):
+    assert 'DEFAULT' not in options_of(tmp_path)
+
+
+@pytest.mark.parametrize('keys', ['', 'keys'])
+def test_agents_of_several_nodes_are_told_how_to_talk(tmp_path, keys):
+    found = scenario_file.find('two-nodes-cpu')
+    settings = agent.configuration(
+        found, 'node2', tmp_path, tmp_path / keys if keys else None
+    )
+    assert settings['DEFAULT']['transport_url'].startswith('zmq+redis://')
+    driver = settings['oslo_messaging_zmq']
+    assert driver['bind_address'] == driver['host'] == '10.77.0.2'
+    if keys:
+        assert driver['keys_path'] == str(tmp_path / keys)
+        assert 'insecure' not in driver
+    else:
+        assert driver['insecure'] == 'true'

@@ -91,6 +91,11 @@ class FakeBackend:
         self.note('destroy', vm)
         del self.running[vm]
 
+    def move_vm(self, vm, node, ready):
+        self.note('move', vm, node)
+        self.running[vm] = self.clock
+        self.pending.append((self.clock + self.boot_s, vm, ready))
+
     def freeze_vm(self, vm):
         self.note('freeze', vm)
 
@@ -109,6 +114,18 @@ class FakeBackend:
     def release_agents(self, nodes):
         self.note('release', list(nodes))
 
+    def restart_agent(self, node):
+        self.note('restart', node)
+
+    def cut(self, node):
+        self.note('cut', node)
+
+    def heal(self, node):
+        self.note('heal', node)
+
+    def redis(self):
+        return FakeRedis(self)
+
     def state(self, vm):
         if vm not in self.running:
             return None
@@ -116,6 +133,14 @@ class FakeBackend:
 
     def machine(self):
         return {'cpus': 1}
+
+
+class FakeRedis:
+    def __init__(self, backend):
+        for name in ('start', 'kill', 'freeze', 'thaw', 'flush'):
+            setattr(
+                self, name, lambda name=name: backend.note(f'{name} redis')
+            )
 
 
 class FakeProgress:
@@ -254,3 +279,76 @@ def test_a_directory_that_holds_something_is_refused(tmp_path):
     (tmp_path / 'out' / 'mine').write_text('')
     with pytest.raises(exception.LabError, match='is not empty'):
         run(tmp_path)
+
+
+PEERS = """\
+description: all that can happen between nodes
+duration: 30
+settle: 3
+nodes: {n1: {cpus: [0]}, n2: {cpus: [1]}}
+vms:
+  a: {user: alice, node: n1}
+load:
+  a: [{at: 0, cpu: 0.5}]
+events:
+  - {at: 2, start-agent: n2}
+  - {at: 4, freeze-agent: n1}
+  - {at: 5, thaw-agent: n1}
+  - {at: 6, cut: n2}
+  - {at: 7, heal: n2}
+  - {at: 8, redis: freeze}
+  - {at: 9, redis: thaw}
+  - {at: 10, redis: kill}
+  - {at: 11, redis: start}
+  - {at: 12, redis: flush}
+  - {at: 13, restart-agent: n1}
+  - {at: 14, move: a, to: n2}
+"""
+
+
+def test_what_happens_between_nodes_happens_on_time(tmp_path):
+    fake, _, made = run(tmp_path, PEERS)
+    made.run()
+    assert fake.told == [
+        (-3, 'agents', ['n1'], True),
+        (0, 'load', 'a', 0.5),
+        (2, 'agents', ['n2'], False),
+        (4, 'hold', ['n1']),
+        (5, 'release', ['n1']),
+        (6, 'cut', 'n2'),
+        (7, 'heal', 'n2'),
+        (8, 'freeze redis'),
+        (9, 'thaw redis'),
+        (10, 'kill redis'),
+        (11, 'start redis'),
+        (12, 'flush redis'),
+        (13, 'restart', 'n1'),
+        (14, 'move', 'a', 'n2'),
+        (19, 'load', 'a', 0.5),
+        (30, 'close'),
+    ]
+
+
+def test_without_agents_only_what_is_not_theirs_happens(tmp_path):
+    fake, _, made = run(tmp_path, PEERS, agents=False)
+    made.run()
+    assert [what[1] for what in fake.told] == [
+        *('load', 'cut', 'heal', 'move', 'load', 'close')
+    ]
+
+
+def test_a_moved_vm_is_recorded_where_it_is(tmp_path):
+    _, out, made = run(tmp_path, PEERS)
+    made.run()
+    found = recording.read(out)
+    nodes = [row.node for row in found.readings]
+    assert nodes == ['n1'] * 14 + ['n2'] * 17
+    offers = [(offer.t_s, offer.cpu) for offer in found.offers]
+    assert offers == [(0, 0.5), (14, math.inf), (19, 0.5)]
+    result = report.load(report.write(out, out).parent)
+    assert result['instances']['a']['node'] == 'n2'
+    assert result['instances']['a']['stays'] == [
+        {'from_s': 0, 'node': 'n1'},
+        {'from_s': 14, 'node': 'n2'},
+    ]
+    assert result['instances']['a']['cpu_share'] == 1.0

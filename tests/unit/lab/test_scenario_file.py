@@ -192,6 +192,13 @@ def test_a_wrong_value_is_named_with_its_line(tmp_path, old, new, line, says):
         ('events: [{at: 1}]', 'exactly one of start, destroy'),
         ('events: [{at: 1, freeze: a, thaw: a}]', 'exactly one of'),
         ('events: [{at: 20, freeze: a}]', 'a time below 20 s'),
+        ('events: [{at: 1, cut: a}]', 'one of node1'),
+        ('events: [{at: 1, redis: stop}]', 'one of freeze, thaw, kill'),
+        ('events: [{at: 1, redis: kill}]', '"redis: true"'),
+        ('events: [{at: 1, move: a}]', '"to: NODE" together'),
+        ('events: [{at: 1, freeze: a, to: node1}]', '"to: NODE" together'),
+        ('events: [{at: 1, move: a, to: node2}]', 'one of node1'),
+        ('redis: perhaps', 'one of true, false'),
         ('agent: {fairness: [1]}', 'a section of names'),
         ('max_weight_ratio: 0.5', 'at least 1'),
         ('pairs: 1.5', 'a whole number'),
@@ -226,3 +233,46 @@ def test_a_file_with_copies_of_a_name_is_refused(tmp_path):
     text = SMALL + '  a-1: {user: bob}\n'
     with pytest.raises(exception.BadScenario, match='a-1 exists'):
         read(tmp_path, text.replace('{user: alice}', '{user: x, count: 2}'))
+
+
+@pytest.mark.parametrize(
+    ('more', 'redis', 'keys'),
+    [
+        ('', False, False),
+        ('redis: true', True, True),
+        ('redis: true\nkeys: false', True, False),
+    ],
+)
+def test_one_node_has_redis_and_keys_on_request(tmp_path, more, redis, keys):
+    found = read(tmp_path, f'{SMALL}{more}\n')
+    assert (found.redis, found.keys) == (redis, keys)
+
+
+def test_several_nodes_have_both_unless_told_otherwise(tmp_path):
+    text = SMALL.replace('[0]}', '[0]}\n  node2: {cpus: [1]}')
+    text = text.replace('user: alice', 'user: alice, node: node1')
+    found = read(tmp_path, text)
+    assert found.redis
+    assert found.keys
+    assert not read(tmp_path, text + 'redis: false\n').redis
+
+
+def test_events_between_nodes_are_read(tmp_path):
+    text = (
+        SMALL
+        + """\
+redis: true
+events:
+  - {at: 1, start-agent: node1}
+  - {at: 2, redis: flush}
+  - {at: 3, move: a, to: node1}
+"""
+    )
+    found = read(tmp_path, text)
+    assert found.events == (
+        scenario.Event(1, scenario.Action.START_AGENT, 'node1'),
+        scenario.Event(2, scenario.Action.FLUSH_REDIS, ''),
+        scenario.Event(3, scenario.Action.MOVE, 'a', 'node1'),
+    )
+    assert found.joins_late('node1')
+    assert not found.starts_late('a')
