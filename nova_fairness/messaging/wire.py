@@ -30,7 +30,6 @@ at first, no container may claim more elements than the message has bytes, and
 msgpack's reader takes at most 1024 containers within each other.
 """
 
-from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import json
@@ -79,8 +78,8 @@ class Request:
     topic: str
     server: str
     client_timeout: float | None
-    ctxt: Mapping[str, Any]
-    message: Mapping[str, Any]
+    ctxt: dict[str, Any]
+    message: dict[str, Any]
 
 
 @dataclasses.dataclass(slots=True)

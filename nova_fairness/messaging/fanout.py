@@ -1,0 +1,142 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Messages to everybody who listens to a topic.
+
+They are encoded once and sent by the thread that calls. A peer that does not
+read makes the queue of its own connection full, and only that.
+"""
+
+from collections.abc import Mapping
+
+import zmq
+
+from nova_fairness.messaging import addressing
+from nova_fairness.messaging import contexts
+from nova_fairness.messaging import deferred
+from nova_fairness.messaging import native
+from nova_fairness.messaging import options
+from nova_fairness.messaging import refusals
+from nova_fairness.messaging import routes
+from nova_fairness.messaging import security
+
+Peers = tuple[addressing.Peer, ...]
+
+_MORE = zmq.SNDMORE | zmq.NOBLOCK
+
+
+class Fanout:
+    """Sends to many; there is one per driver and process.
+
+    :param context: of this process.
+    :param guard: prepares connections.
+    :param settings: of the driver.
+    :param name: of the driver in the log.
+    """
+
+    def __init__(
+        self,
+        context: contexts.Context,
+        guard: security.Guard,
+        settings: options.Settings,
+        name: str,
+    ) -> None:
+        # Native and never held while something else is waited for: nothing
+        # under it blocks, and no green thread is switched to.
+        self._lock = native.lock()
+        self._socket = routes.sender(context, settings.fanout_queue_length)
+        self._socket.setsockopt(zmq.RCVHWM, 1)
+        self._refused = refusals.Refusals(name)
+        self._notes = deferred.Notes(self._refused)
+        self._routes = routes.Routes(
+            self._socket, guard, self._notes, is_fanout=True
+        )
+        self._known: dict[tuple[str, str], Peers] = {}
+        self._ids: dict[tuple[str, str], list[bytes]] = {}
+        self._sent = self._delivered = 0
+        self._is_closed = False
+
+    def send(
+        self, exchange: str, topic: str, peers: Peers, payload: bytes
+    ) -> int:
+        """Send a message to listeners of a topic.
+
+        :param peers: all of them.
+        :returns: for how many of them ZeroMQ has taken it.
+        """
+        frame = zmq.Frame(payload)
+        with self._lock:
+            if self._is_closed:
+                return 0
+            if self._known.get((exchange, topic)) is not peers:
+                self._renew(exchange, topic, peers)
+            taken = self._deliver(self._ids[exchange, topic], frame)
+            self._sent += 1
+            self._delivered += taken
+        self._notes.flush()
+        return taken
+
+    def keep(self, exchange: str, topic: str, peers: Peers) -> None:
+        """Forget everybody else who listened to a topic."""
+        with self._lock:
+            if (exchange, topic) in self._known and not self._is_closed:
+                self._renew(exchange, topic, peers)
+        self._notes.flush()
+
+    def withdraw(self, key: str) -> None:
+        """Disconnect from everybody who has a key."""
+        with self._lock:
+            if not self._is_closed:
+                self._routes.withdraw(key)
+                self._known.clear()
+
+    def statistics(self) -> Mapping[str, int]:
+        """Counters by name."""
+        counts = {
+            'fanouts_sent': self._sent,
+            'fanouts_delivered': self._delivered,
+            'fanout_peers_connected': len(self._routes),
+        }
+        return counts | {
+            f'fanout_dropped_{name}': n
+            for name, n in self._refused.counts.items()
+        }
+
+    def close(self) -> None:
+        """End all connections."""
+        with self._lock:
+            self._is_closed = True
+            self._socket.close()
+
+    def _renew(self, exchange: str, topic: str, peers: Peers) -> None:
+        self._routes.keep(exchange, topic, peers)
+        found = filter(None, map(self._routes.to, peers))
+        self._ids[exchange, topic] = [route.id for route in found]
+        self._known[exchange, topic] = peers
+
+    def _deliver(self, ids: list[bytes], frame: zmq.Frame) -> int:
+        send = self._socket.send
+        missed = 0
+        for route_id in ids:
+            try:
+                send(route_id, _MORE)
+                send(frame, zmq.NOBLOCK, copy=False)  # shared, not copied
+            except zmq.ZMQError as error:
+                missed += 1
+                self._missed(route_id, error)
+        return len(ids) - missed
+
+    def _missed(self, route_id: bytes, error: zmq.ZMQError) -> None:
+        route = self._routes.named(route_id)
+        who = route.endpoint if route else route_id.decode()
+        kind = 'queue_full' if error.errno == zmq.EAGAIN else 'unreachable'
+        self._notes.note(kind, who, f'a fanout was dropped: {error}')

@@ -1,0 +1,174 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""One bound socket of a listener: what comes in is checked here."""
+
+from collections.abc import Collection
+from collections.abc import Iterator
+from typing import Any
+
+import zmq
+
+from nova_fairness import exception
+from nova_fairness.messaging import contexts
+from nova_fairness.messaging import incoming
+from nova_fairness.messaging import options
+from nova_fairness.messaging import refusals
+from nova_fairness.messaging import routes
+from nova_fairness.messaging import security
+from nova_fairness.messaging import wire
+
+_BACKLOG = 1024
+_HANDSHAKE_MS = 10000
+
+Address = tuple[str, str, str]
+
+
+class Port:
+    """Reads and checks messages, and sends answers. One thread's.
+
+    :param context: of this process.
+    :param guard: knows who may send.
+    :param settings: of the driver.
+    :param kinds: kinds of messages that may come here.
+    :param address: exchange, topic and server whose messages may come.
+    :param refused: counts what does not pass.
+    """
+
+    def __init__(
+        self,
+        context: contexts.Context,
+        guard: security.Guard,
+        settings: options.Settings,
+        kinds: Collection[int],
+        address: Address,
+        refused: refusals.Refusals,
+    ) -> None:
+        self._guard = guard
+        self._limit = settings.max_message_size
+        self._kinds = kinds
+        self._address = address
+        self._refused = refused
+        self.received = 0
+        is_fanout = wire.FANOUT in kinds
+        self.socket = routes.sender(
+            context,
+            settings.fanout_queue_length
+            if is_fanout
+            else settings.queue_length,
+        )
+        self.endpoint = self._bind(settings.bind_address, settings.host)
+
+    def read(
+        self,
+        most: int,
+        credit: incoming.Credit,
+        answering: incoming.Answering,
+    ) -> Iterator[incoming.Incoming]:
+        """Read messages that are there.
+
+        :param most: read no more, good and bad ones.
+        :param credit: where they count as long as they are not served.
+        :param answering: sends their answers.
+        """
+        receive = self.socket.recv
+        for _ in range(most):
+            try:
+                sender: Any = receive(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            frame: Any = receive(0, False)
+            if frame.more:
+                self._drop_rest(frame)
+                continue
+            request = self._request(frame)
+            if request is not None:
+                self.received += 1
+                yield incoming.Incoming(request, sender, credit, answering)
+
+    def send(self, receiver: bytes, payload: bytes) -> None:
+        """Send an answer; it is dropped and counted if that is impossible."""
+        try:
+            self.socket.send(receiver, zmq.SNDMORE | zmq.NOBLOCK)
+            self.socket.send(payload, zmq.NOBLOCK)
+        except zmq.ZMQError as error:
+            self._refused.note('answer', self.endpoint, str(error))
+
+    def _bind(self, bind_address: str, host: str) -> str:
+        socket = self.socket
+        socket.setsockopt(zmq.BACKLOG, _BACKLOG)
+        socket.setsockopt(zmq.HANDSHAKE_IVL, _HANDSHAKE_MS)
+        # Larger ones end the connection before they are in memory. Those a
+        # little too large come in, so that their sender can be named.
+        socket.setsockopt(zmq.MAXMSGSIZE, 2 * self._limit)
+        socket.setsockopt(zmq.IPV6, int(':' in bind_address))
+        self._guard.as_server(socket)
+        socket.bind(f'tcp://{_bracketed(bind_address)}:*')
+        bound = socket.getsockopt(zmq.LAST_ENDPOINT)
+        assert isinstance(bound, bytes)  # noqa: S101 - for mypy
+        port = bound.rstrip(b'\0').rpartition(b':')[2].decode('ascii')
+        return f'tcp://{_bracketed(host)}:{port}'
+
+    def _request(self, frame: zmq.Frame) -> wire.Request | None:
+        peer = self._guard.peer(frame)
+        if peer is None:
+            self._refuse('unauthorised', frame, 'its key is not allowed')
+            return None
+        try:
+            request = wire.decode_request(frame.bytes, self._limit)
+        except exception.BadMessage as error:
+            self._refuse('malformed', frame, str(error), peer)
+            return None
+        if request.kind not in self._kinds:
+            self._refuse('malformed', frame, 'of the other socket', peer)
+            return None
+        if not self._is_addressed(request):
+            why = f'it is for {request.exchange}/{request.topic}'
+            self._refuse('misaddressed', frame, why[:200], peer)
+            return None
+        request.ctxt['zmq_peer'] = peer
+        return request
+
+    def _is_addressed(self, request: wire.Request) -> bool:
+        exchange, topic, server = self._address
+        return (
+            request.topic == topic
+            and request.exchange == exchange
+            and request.server in {'', server}
+        )
+
+    def _refuse(
+        self,
+        kind: str,
+        frame: zmq.Frame,
+        why: str,
+        peer: security.Identity | None = None,
+    ) -> None:
+        name = peer and peer['name']
+        who = f'{name} ({_origin(frame)})' if name else _origin(frame)
+        self._refused.note(kind, who, why)
+
+    def _drop_rest(self, frame: Any) -> None:
+        self._refuse('malformed', frame, 'more than one frame')
+        while frame.more:
+            frame = self.socket.recv(0, False)
+
+
+def _origin(frame: zmq.Frame) -> str:
+    try:
+        return str(frame.get('Peer-Address'))
+    except zmq.ZMQError:
+        return 'unknown address'
+
+
+def _bracketed(host: str) -> str:
+    return f'[{host}]' if ':' in host else host

@@ -1,0 +1,172 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Who is behind a socket: with keys, or explicitly without."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
+from typing import Protocol
+
+from oslo_messaging import exceptions
+import zmq
+
+from nova_fairness import exception
+from nova_fairness.messaging import authenticator
+from nova_fairness.messaging import contexts
+from nova_fairness.messaging import keyring
+from nova_fairness.messaging import native_log
+from nova_fairness.messaging import options
+
+LOG = native_log.Log(__name__)
+
+Socket = zmq.Socket[bytes]
+Identity = dict[str, Any]
+
+
+class Guard(Protocol):
+    """Prepares sockets and says whose message it is."""
+
+    public: str
+
+    def as_server(self, socket: Socket) -> None:
+        """Prepare a socket before it is bound."""
+
+    def as_client(self, socket: Socket, key: str) -> None:
+        """Prepare a socket before each connect.
+
+        :param key: public key of the listener, '' if it has none.
+        :raises KeyRefused: nobody may talk to that listener.
+        """
+
+    def peer(self, frame: zmq.Frame) -> Identity | None:
+        """Say who sent a frame.
+
+        :returns: what endpoints see as ``ctxt['zmq_peer']``, or None when
+            the frame must be dropped.
+        """
+
+    def on_withdrawn(self, callback: Callable[[str], None]) -> None:
+        """Have something done with the key of a peer that was revoked."""
+
+    def statistics(self) -> Mapping[str, int]:
+        """Counters by name."""
+
+    def stop(self) -> None:
+        """Give everything back; all sockets are closed."""
+
+
+class Open:
+    """Everybody may talk, and nothing is encrypted."""
+
+    public = ''
+
+    def as_server(self, socket: Socket) -> None:
+        """Leave the socket as it is."""
+
+    def as_client(self, socket: Socket, key: str) -> None:
+        """Leave the socket as it is.
+
+        :raises KeyRefused: that listener has a key.
+        """
+        if key:
+            msg = 'it demands keys, and this side is insecure'
+            raise exception.KeyRefused(msg)
+
+    def peer(self, frame: zmq.Frame) -> Identity | None:
+        """Say that it may be anybody."""
+        return {'name': None, 'role': None, 'insecure': True}
+
+    def on_withdrawn(self, callback: Callable[[str], None]) -> None:
+        """There are no keys."""
+
+    def statistics(self) -> Mapping[str, int]:
+        """There is nothing to count."""
+        return {}
+
+    def stop(self) -> None:
+        """There is nothing to give back."""
+
+
+class Keyed:
+    """Only peers on the allow-list may talk.
+
+    :param context: where the sockets are.
+    :param keys: one's own pair and the allow-list.
+    :param domain: name of the driver in the log.
+    """
+
+    def __init__(
+        self, context: contexts.Context, keys: keyring.Keyring, domain: str
+    ) -> None:
+        self.public = keys.public
+        self._access = authenticator.start(context, keys, domain)
+        self.as_server = self._access.as_server
+        self.on_withdrawn = self._access.on_withdrawn
+        self.statistics = self._access.statistics
+        self.stop = self._access.stop
+
+    def as_client(self, socket: Socket, key: str) -> None:
+        """Let the next connect reach the owner of a key only.
+
+        :raises KeyRefused: that listener has no key, or a bad one.
+        """
+        if not key:
+            msg = 'it has no key, and this side demands one'
+            raise exception.KeyRefused(msg)
+        self._access.as_client(socket, key)
+
+    def peer(self, frame: zmq.Frame) -> Identity | None:
+        """Ask the allow-list about the key behind the connection."""
+        entry = self._access.peer(str(frame.get('User-Id')))
+        if entry is None:
+            return None
+        return {'name': entry.name, 'role': entry.role}
+
+
+def check(settings: options.Settings) -> None:
+    """Refuse to be insecure by accident.
+
+    :raises ConfigurationError: of oslo.messaging, when there are no usable
+        keys and nobody allowed to go without.
+    """
+    if settings.keys_path:
+        try:
+            keyring.FileKeyring(settings.keys_path)
+        except exception.KeysError as error:
+            raise exceptions.ConfigurationError(str(error)) from error
+    elif not settings.insecure:
+        msg = (
+            '[oslo_messaging_zmq] keys_path is not set: make keys with'
+            ' nova-fairness-keys, or set insecure to talk without'
+            ' authentication and encryption'
+        )
+        raise exceptions.ConfigurationError(msg)
+
+
+def make(
+    settings: options.Settings, context: contexts.Context, domain: str
+) -> Guard:
+    """Make the guard that the options ask for.
+
+    :raises ConfigurationError: as check() does.
+    """
+    check(settings)
+    if settings.keys_path:
+        keys = keyring.FileKeyring(settings.keys_path)
+        return Keyed(context, keys, domain)
+    LOG.warning(
+        '[oslo_messaging_zmq] insecure is set: messages of %s are neither'
+        ' authenticated nor encrypted',
+        domain,
+    )
+    return Open()
