@@ -12,6 +12,8 @@
 
 """Short ways to make reports, messages and limits."""
 
+import time
+
 import numpy as np
 
 from nova_fairness.exchange import bounds
@@ -96,3 +98,11 @@ def same(one, other):
         and np.array_equal(mine.usage, theirs.usage)
         and np.array_equal(mine.instances, theirs.instances)
     )
+
+
+def until(is_so):
+    """Wait for what another thread does; fails when it never happens."""
+    end_s = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < end_s, 'it never happened'
+        time.sleep(0.005)

@@ -1,0 +1,120 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Desired state in a real Redis."""
+
+import concurrent.futures
+import contextlib
+
+import pytest
+import redis
+
+from nova_fairness import exception
+from nova_fairness.exchange import desired as desired_module
+from nova_fairness.exchange import desired_store
+from tests.fixtures import redis_server
+
+FIRST = desired_module.Desired(1, 'm1', 'p1', 'n1')
+SECOND = desired_module.Desired(2, 'm2', 'p2', 'n2')
+
+
+@pytest.fixture(scope='module')
+def server():
+    with redis_server.running(password='secret') as running:
+        yield running
+
+
+@pytest.fixture
+def client(server):
+    server.flush()
+    with contextlib.closing(connected(server.port)) as made:
+        yield made
+
+
+def connected(port, password='secret', **options):
+    return redis.Redis(
+        port=port, password=password, socket_timeout=5, **options
+    )
+
+
+def to(wanted):
+    return lambda kept: desired_module.newest(kept, wanted)
+
+
+@pytest.mark.parametrize('is_text', [True, False], ids=['text', 'bytes'])
+def test_what_is_kept_is_given_to_all(server, client, is_text):
+    store = desired_store.RedisStore(
+        connected(server.port, decode_responses=is_text), 'cell1'
+    )
+    assert store.load() is None
+    assert store.change(to(FIRST)) == FIRST
+    assert store.change(to(SECOND)) == SECOND
+    assert store.change(lambda kept: FIRST) == SECOND
+    assert desired_store.RedisStore(client, 'cell1').load() == SECOND
+    assert desired_store.RedisStore(client, 'cell2').load() is None
+
+
+def test_changes_at_once_each_get_an_epoch(server, client):
+    def advance(number):
+        with contextlib.closing(connected(server.port)) as own:
+            return desired_store.RedisStore(own, 'cell1').change(
+                lambda kept: desired_module.after(kept, 'm', 'p', f'{number}')
+            )
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(advance, range(12)))
+    assert sorted(item.epoch for item in made) == list(range(1, 13))
+
+
+FOREIGN = {
+    'text': lambda client, key: client.set(key, 'hello'),
+    'a lot of text': lambda client, key: client.set(key, 'x' * 9999),
+    'another version': lambda client, key: client.set(key, '{"version": 9}'),
+}
+
+
+@pytest.mark.parametrize('put', FOREIGN.values(), ids=FOREIGN)
+def test_what_others_put_there_is_named_and_replaced(client, put):
+    store = desired_store.RedisStore(client, 'cell1')
+    put(client, store.key)
+    with pytest.raises(exception.ExchangeError, match='holds no desired'):
+        store.load()
+    assert store.change(to(FIRST)) == FIRST
+    assert store.load() == FIRST
+
+
+def test_a_key_of_another_kind_is_named(client):
+    store = desired_store.RedisStore(client, 'cell1')
+    client.rpush(store.key, 'hello')
+    with pytest.raises(exception.ExchangeError, match='WRONGTYPE'):
+        store.change(to(FIRST))
+
+
+def test_a_wrong_password_is_named(server):
+    store = desired_store.RedisStore(connected(server.port, 'wrong'), 'cell1')
+    with pytest.raises(exception.ExchangeError, match='invalid username'):
+        store.load()
+
+
+def test_a_redis_that_is_away_is_named_and_found_again():
+    with redis_server.running() as server:
+        client = connected(server.port, password=None)
+        store = desired_store.RedisStore(client, 'cell1')
+        store.change(to(FIRST))
+        server.stop()
+        with pytest.raises(exception.ExchangeError, match='cannot be asked'):
+            store.load()
+        with pytest.raises(exception.ExchangeError, match='cannot be asked'):
+            store.change(to(SECOND))
+        server.start()
+        assert store.load() is None
+        assert store.change(to(SECOND)) == SECOND

@@ -1,0 +1,247 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+import json
+import stat
+
+import hypothesis
+from hypothesis import strategies
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.exchange import desired as desired_module
+from nova_fairness.exchange import desired_state
+from nova_fairness.exchange import desired_store
+from tests.unit.exchange import build
+from tests.unit.exchange import fake_store
+
+FIRST = desired_module.Desired(1, 'm1', 'p1', 'n1')
+SECOND = desired_module.Desired(2, 'm2', 'p2', 'n2')
+CONFIGURED = ('m0', 'p0')
+
+some = strategies.builds(
+    desired_module.Desired,
+    epoch=strategies.integers(1, 3),
+    metric=strategies.just('m'),
+    policy=strategies.just('p'),
+    origin=strategies.sampled_from('abc'),
+)
+
+
+@hypothesis.given(strategies.lists(some | strategies.none()))
+def test_the_newest_is_the_same_in_any_order(known):
+    winner = desired_module.newest(*known)
+    assert winner == desired_module.newest(*reversed(known))
+    assert all(
+        item is None or not item.is_newer_than(winner) for item in known
+    )
+
+
+def test_epochs_made_at_once_are_ordered_by_origin():
+    other = dataclasses.replace(FIRST, origin='n2')
+    assert other.is_newer_than(FIRST)
+    assert not FIRST.is_newer_than(other)
+    assert not FIRST.is_newer_than(FIRST)
+
+
+def test_there_is_an_end_of_epochs():
+    last = dataclasses.replace(FIRST, epoch=desired_module.LARGEST_EPOCH)
+    with pytest.raises(exception.ReportRefused, match='no epoch after'):
+        desired_module.after(last, 'm', 'p', 'n')
+
+
+# The file.
+
+
+@pytest.fixture
+def file(tmp_path):
+    return desired_store.FileStore(tmp_path / 'desired.json')
+
+
+def test_what_was_saved_is_loaded(file, tmp_path):
+    assert file.load() is None
+    file.save(FIRST)
+    file.save(SECOND)
+    assert file.load() == SECOND
+    assert [path.name for path in tmp_path.iterdir()] == ['desired.json']
+    mode = (tmp_path / 'desired.json').stat().st_mode
+    assert stat.S_IMODE(mode) == 0o600
+
+
+GARBAGE = {
+    'nothing': b'',
+    'no JSON': b'{"version": 1',
+    'no text': b'\xff\xfe',
+    'another version': b'{"version": 2}',
+    'no object': b'[1]',
+    'deep': b'[' * 100_000,
+    'no epoch': b'{"version": 1, "metric": "m"}',
+    'a number that is none': b'{"version": 1, "epoch": NaN}',
+}
+
+
+@pytest.mark.parametrize('content', GARBAGE.values(), ids=GARBAGE)
+def test_a_file_of_garbage_is_named(file, tmp_path, content):
+    (tmp_path / 'desired.json').write_bytes(content)
+    with pytest.raises(exception.StateError, match=r'desired\.json cannot'):
+        file.load()
+    file.save(FIRST)
+    assert file.load() == FIRST
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+    file = desired_store.FileStore(tmp_path / 'missing' / 'desired.json')
+    with pytest.raises(exception.StateError, match='cannot write'):
+        file.save(FIRST)
+
+
+# The state.
+
+
+@pytest.fixture
+def state(file, monkeypatch):
+    """Makes states of node n5 whose threads look all the time."""
+    monkeypatch.setattr(desired_state, '_PAUSE_S', 0.0)
+    made = []
+
+    def make(shared=None, *, poll_s=0.01, start=True):
+        item = desired_state.DesiredState('n5', file, shared, poll_s)
+        if start:
+            item.start()
+        made.append(item)
+        return item
+
+    yield make
+    for item in made:
+        item.stop()
+
+
+def test_nothing_was_ever_set(state):
+    fresh = state()
+    assert fresh.current() is None
+    assert fresh.status() == {
+        'epoch': 0,
+        'metric': '',
+        'policy': '',
+        'origin': '',
+        'shared': False,
+        'problem': '',
+    }
+
+
+def test_what_is_set_survives_the_agent(state, file):
+    assert state().set('m1', None, CONFIGURED) == desired_module.Desired(
+        1, 'm1', 'p0', 'n5'
+    )
+    again = state()
+    assert again.current().metric == 'm1'
+    assert again.set(None, 'p2', CONFIGURED) == desired_module.Desired(
+        2, 'm1', 'p2', 'n5'
+    )
+    assert file.load().epoch == 2
+
+
+def test_a_lost_file_is_said_and_the_agent_starts(state, tmp_path, caplog):
+    (tmp_path / 'desired.json').write_text('garbage')
+    assert state().current() is None
+    assert 'desired.json cannot be used' in caplog.text
+
+
+def test_a_file_that_cannot_be_written_is_said(state, tmp_path, caplog):
+    fresh = state(start=False)
+    tmp_path.joinpath('desired.json').mkdir()
+    fresh.set('m1', 'p1', CONFIGURED)
+    assert fresh.current().metric == 'm1'
+    assert 'cannot write' in caplog.text
+
+
+def test_an_epoch_is_made_after_that_of_the_store(state):
+    shared = fake_store.FakeStore(SECOND)
+    fresh = state(shared, start=False)
+    assert fresh.set('m3', None, CONFIGURED) == desired_module.Desired(
+        3, 'm3', 'p2', 'n5'
+    )
+    assert shared.kept.epoch == 3
+
+
+def test_a_node_takes_over_what_the_store_has(state, file):
+    fresh = state(fake_store.FakeStore(SECOND))
+    build.until(lambda: fresh.current() == SECOND)
+    build.until(lambda: file.load() == SECOND)
+
+
+def test_a_store_that_lost_everything_is_told(state, file):
+    file.save(SECOND)
+    shared = fake_store.FakeStore()
+    state(shared)
+    build.until(lambda: shared.kept == SECOND)
+
+
+def test_a_store_that_is_away_is_told_later(state, caplog):
+    shared = fake_store.FakeStore(FIRST)
+    shared.is_away = True
+    fresh = state(shared)
+    assert fresh.set('m9', 'p9', CONFIGURED).epoch == 1
+    build.until(lambda: fresh.status()['problem'])
+    shared.is_away = False
+    build.until(lambda: shared.kept.metric == 'm9')
+    build.until(lambda: not fresh.status()['problem'])
+    assert caplog.text.count('the store is away') == 1
+
+
+def test_untrusted_gossip_makes_the_node_ask_the_store(state):
+    shared = fake_store.FakeStore(FIRST)
+    fresh = state(shared, poll_s=3600.0)
+    build.until(lambda: fresh.current() == FIRST)
+    looks = shared.loads
+    fresh.offer(SECOND, trusted=False)
+    build.until(lambda: shared.loads > looks)
+    assert fresh.current() == FIRST
+    shared.kept = SECOND
+    fresh.offer(SECOND, trusted=False)
+    build.until(lambda: fresh.current() == SECOND)
+
+
+def test_old_gossip_is_no_reason_to_ask(state):
+    shared = fake_store.FakeStore(SECOND)
+    fresh = state(shared, start=False)
+    fresh.take_over(SECOND)
+    fresh.offer(FIRST, trusted=True)
+    fresh.offer(None, trusted=True)
+    assert fresh.current() == SECOND
+    assert shared.loads == 0
+
+
+def test_trusted_gossip_is_saved(state, file):
+    fresh = state()
+    fresh.offer(SECOND, trusted=True)
+    assert fresh.current() == SECOND
+    build.until(lambda: file.load() == SECOND)
+
+
+def test_what_is_taken_over_does_not_go_back(state):
+    fresh = state(start=False)
+    assert fresh.take_over(SECOND) == SECOND
+    assert fresh.take_over(FIRST) == SECOND
+    assert fresh.status()['epoch'] == 2
+
+
+def test_what_is_kept_is_plain_json(file, tmp_path):
+    file.save(FIRST)
+    assert json.loads((tmp_path / 'desired.json').read_text()) == {
+        'version': 1,
+        'epoch': 1,
+        'metric': 'm1',
+        'policy': 'p1',
+        'origin': 'n1',
+    }

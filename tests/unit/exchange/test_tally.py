@@ -1,0 +1,52 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import logging
+
+from nova_fairness.exchange import tally
+
+
+class FakeClock:
+    def __init__(self):
+        self.now_s = 0.0
+
+    def __call__(self):
+        return self.now_s
+
+
+def test_counts_are_given_by_name():
+    counted = tally.Tally()
+    for name in ('b', 'a', 'b'):
+        counted.add(name)
+    assert counted.counts() == {'a': 1, 'b': 2}
+
+
+def test_a_flood_is_one_line_a_minute_and_says_how_much_is_missing(caplog):
+    clock = FakeClock()
+    quiet = tally.QuietLog(logging.getLogger('test'), clock)
+    for _ in range(1000):
+        quiet.warning('kind', 'n1', 'wrong')
+    clock.now_s = 61.0
+    quiet.warning('kind', 'n1', 'wrong')
+    quiet.warning('kind', 'n2', 'other')
+    assert caplog.messages == [
+        'wrong',
+        'wrong (999 like it were not logged)',
+        'other',
+    ]
+
+
+def test_memory_of_sources_is_bounded(caplog):
+    quiet = tally.QuietLog(logging.getLogger('test'), FakeClock())
+    for number in range(1000):
+        quiet.warning('kind', f'n{number}', 'wrong')
+    assert len(quiet._said) <= 256

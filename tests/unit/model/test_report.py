@@ -1,0 +1,63 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import numpy as np
+import pytest
+
+from nova_fairness.model import report
+
+PLAIN = {
+    user: report.UserTotals(
+        instance_heaviness=number / 2,
+        endowment=np.full(6, number),
+        usage=np.full(6, number + 1),
+        instances=number,
+    )
+    for number, user in enumerate(('anna', 'bob', 'zoe'), 1)
+}
+
+
+def test_a_table_reads_like_the_mapping_it_was_made_of():
+    table = report.UserTable.of(PLAIN)
+    assert list(table) == list(PLAIN)
+    assert len(table) == 3
+    for user, expected in PLAIN.items():
+        got = table[user]
+        assert got.instance_heaviness == expected.instance_heaviness
+        assert got.instances == expected.instances
+        assert got.endowment.tolist() == expected.endowment.tolist()
+        assert got.usage.tolist() == expected.usage.tolist()
+
+
+@pytest.mark.parametrize('user', ['', 'a', 'barbara', 'zz'])
+def test_a_user_who_is_not_there_is_missing(user):
+    table = report.UserTable.of(PLAIN)
+    assert user not in table
+    with pytest.raises(KeyError):
+        table[user]
+
+
+def test_a_table_stays_as_it_is():
+    table = report.UserTable.of(PLAIN)
+    assert report.UserTable.of(table) is table
+
+
+def test_a_table_of_nobody_has_the_width_of_the_resources():
+    assert report.UserTable.of({}).usage.shape == (0, 6)
+
+
+def test_ids_are_shared_only_when_they_are_the_same():
+    one, two = report.UserTable.of(PLAIN), report.UserTable.of(PLAIN)
+    fewer = report.UserTable.of({'anna': PLAIN['anna']})
+    assert two.sharing_ids(one).ids is one.ids
+    assert two.sharing_ids(one).usage is two.usage
+    assert two.sharing_ids(fewer) is two
