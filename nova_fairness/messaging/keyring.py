@@ -27,8 +27,9 @@ import time
 from nova_fairness import exception
 from nova_fairness.messaging import allow_list
 from nova_fairness.messaging import key_files
+from nova_fairness.messaging import native_log
 
-LOG = logging.getLogger(__name__)
+LOG = native_log.Log(__name__)
 
 
 class Keyring(abc.ABC):
@@ -135,7 +136,8 @@ class FileKeyring(Keyring):
             return
         self._entries = entries
         self.problem = ''
-        LOG.info(
+        LOG.log(
+            logging.INFO,
             'Allow-list %s is in use: %d keys, %d of them revoked',
             self._list_path,
             len(entries),
