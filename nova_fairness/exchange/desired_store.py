@@ -165,10 +165,18 @@ class RedisStore(SharedStore):
 
     def _raw(self) -> bytes:
         try:
-            raw = self._client.getrange(self.key, 0, _LONGEST)
+            raw = self._asked()
         except (redis.RedisError, OSError) as error:
             raise self._away(error) from error
         return raw.encode() if isinstance(raw, str) else bytes(raw)
+
+    def _asked(self) -> str | bytes:
+        try:
+            raw: str | bytes = self._client.getrange(self.key, 0, _LONGEST)
+        except redis.ConnectionError:
+            # Perhaps it was only the connection that did not survive.
+            raw = self._client.getrange(self.key, 0, _LONGEST)
+        return raw
 
     def _swapped(self, before: bytes, after: bytes) -> bool:
         try:

@@ -16,11 +16,12 @@ import concurrent.futures
 import contextlib
 
 import pytest
-import redis
 
 from nova_fairness import exception
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.exchange import desired_store
+from nova_fairness.messaging import redis_client
+from nova_fairness.messaging import transport_url
 from tests.fixtures import redis_server
 
 FIRST = desired_module.Desired(1, 'm1', 'p1', 'n1')
@@ -36,25 +37,24 @@ def server():
 @pytest.fixture
 def client(server):
     server.flush()
-    with contextlib.closing(connected(server.port)) as made:
+    with contextlib.closing(connected(server)) as made:
         yield made
 
 
-def connected(port, password='secret', **options):
-    return redis.Redis(
-        port=port, password=password, socket_timeout=5, **options
+def connected(server, **changes):
+    settings = transport_url.RedisSettings(
+        ((redis_server.HOST, server.port),),
+        **{'password': server.password, **changes},
     )
+    return redis_client.connect(settings, timeout_s=5.0)
 
 
 def to(wanted):
     return lambda kept: desired_module.newest(kept, wanted)
 
 
-@pytest.mark.parametrize('is_text', [True, False], ids=['text', 'bytes'])
-def test_what_is_kept_is_given_to_all(server, client, is_text):
-    store = desired_store.RedisStore(
-        connected(server.port, decode_responses=is_text), 'cell1'
-    )
+def test_what_is_kept_is_given_to_all(client):
+    store = desired_store.RedisStore(client, 'cell1')
     assert store.load() is None
     assert store.change(to(FIRST)) == FIRST
     assert store.change(to(SECOND)) == SECOND
@@ -63,9 +63,15 @@ def test_what_is_kept_is_given_to_all(server, client, is_text):
     assert desired_store.RedisStore(client, 'cell2').load() is None
 
 
+def test_a_client_that_decodes_is_understood_too(server):
+    store = desired_store.RedisStore(server.client(), 'cell3')
+    assert store.change(to(FIRST)) == FIRST
+    assert store.load() == FIRST
+
+
 def test_changes_at_once_each_get_an_epoch(server, client):
     def advance(number):
-        with contextlib.closing(connected(server.port)) as own:
+        with contextlib.closing(connected(server)) as own:
             return desired_store.RedisStore(own, 'cell1').change(
                 lambda kept: desired_module.after(kept, 'm', 'p', f'{number}')
             )
@@ -100,15 +106,16 @@ def test_a_key_of_another_kind_is_named(client):
 
 
 def test_a_wrong_password_is_named(server):
-    store = desired_store.RedisStore(connected(server.port, 'wrong'), 'cell1')
+    store = desired_store.RedisStore(
+        connected(server, password='wrong'), 'cell1'
+    )
     with pytest.raises(exception.ExchangeError, match='invalid username'):
         store.load()
 
 
 def test_a_redis_that_is_away_is_named_and_found_again():
     with redis_server.running() as server:
-        client = connected(server.port, password=None)
-        store = desired_store.RedisStore(client, 'cell1')
+        store = desired_store.RedisStore(connected(server), 'cell1')
         store.change(to(FIRST))
         server.stop()
         with pytest.raises(exception.ExchangeError, match='cannot be asked'):
