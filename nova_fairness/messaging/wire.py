@@ -233,7 +233,9 @@ def _unpacked(payload: bytes, limit: int, count: int, what: str) -> list[Any]:
     if not isinstance(fields, list) or not fields:
         _bad('no array')
     if type(fields[0]) is not int or fields[0] != VERSION:
-        _bad(f'format version {str(fields[0])[:20]}, expected {VERSION}')
+        # Never its text: that may be long, and hold anything.
+        given = fields[0] if type(fields[0]) is int else type(fields[0])
+        _bad(f'format version {given}, expected {VERSION}')
     if len(fields) != count:
         _bad(f'{len(fields)} elements, expected {count} of a(n) {what}')
     if type(fields[1]) is not int or type(fields[2]) is not str:
