@@ -52,7 +52,10 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
         at the caller as what they are.
     :param matches: makes the matchmaker, in place of one with Redis.
     :raises InvalidTransportURL: the URL is not understood.
-    :raises ConfigurationError: there are no keys, and nobody allowed that.
+    :raises ConfigurationError: of oslo.messaging, when the keys cannot be
+        used. Without keys and without ``insecure`` the first message to send
+        and the first listener raise it: a transport of notifications alone
+        talks with nobody but Redis.
     """
 
     def __init__(
@@ -65,7 +68,8 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
     ) -> None:
         super().__init__(conf, url, default_exchange, allowed_remote_exmods)
         self._settings = options.read(conf, url)
-        security.check(self._settings)
+        if self._settings.keys_path:
+            security.check(self._settings)
         self._redis = transport_url.parse(options.without_options(url))
         self._matches = matches or self._redis_matchmaker
         self._lock = threading.Lock()

@@ -44,6 +44,7 @@ class Engine:
     :param make_matchmaker: makes what knows who listens.
     :param exception_modules: of which remote exceptions are raised again.
     :param name: of the driver in the log.
+    :raises ConfigurationError: there are no keys, and nobody allowed that.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Engine:
         exception_modules: list[str],
         name: str,
     ) -> None:
+        security.check(settings)
         native_log.prepare()
         self.pid = os.getpid()
         self.settings = settings

@@ -47,6 +47,7 @@ LOG = native_log.Log(__name__)
 
 _BATCH = 32
 _PAUSE_S = 0.1
+_TURN_S = 30.0
 
 
 class Listener(base.Listener):  # type: ignore[misc]
@@ -109,7 +110,7 @@ class Listener(base.Listener):  # type: ignore[misc]
         Answers to those that are in work are still sent until cleanup();
         calls that still come are sent back for somebody else to serve.
         """
-        if self._pid != os.getpid() or self._delivery is None:
+        if self._pid != os.getpid() or self._is_closing or not self._delivery:
             return
         self._leave(self.peer)
         self._delivery.stop()
@@ -151,7 +152,7 @@ class Listener(base.Listener):  # type: ignore[misc]
     def _wait_for_turn(self) -> None:
         done = native.Waiter()
         self._orders.put(done.set)
-        done.wait()
+        done.wait(_TURN_S)
         done.close()
 
     def _run(self) -> None:
