@@ -16,9 +16,9 @@ Run as root, on a machine that does nothing else::
 
     python benchmarks/scenarios.py --out benchmarks/results/scenarios
 
-Takes about an hour. One directory per run: ``result.json`` (documented in
-``doc/source/reference/result-json.rst``) and the picture. ``index.json`` says
-which command made each, and whether its checks passed.
+Takes about an hour and a half. One directory per run: ``result.json``
+(documented in ``doc/source/reference/result-json.rst``) and the picture.
+``index.json`` says which command made each, and whether its checks passed.
 """
 
 import argparse
@@ -46,7 +46,36 @@ RUNS = {
     'uncontended-1s': ['uncontended', '--interval=1', '--duration=600'],
     'churn': ['churn'],
     'frozen-guest': ['frozen-guest'],
+    'two-nodes-cpu-without': ['two-nodes-cpu', '--no-agents'],
+    'two-nodes-cpu-dominant-share': ['two-nodes-cpu'],
+    'two-nodes-cpu-greediness': [
+        'two-nodes-cpu',
+        '--metric=GreedinessMetric',
+    ],
+    'two-nodes-cpu-thesis': ['two-nodes-cpu', *THESIS],
+    'silent-peer': ['silent-peer'],
+    'killed-peer': ['killed-peer'],
+    'redis-away': ['redis-away'],
+    'redis-flushed': ['redis-flushed'],
+    'cut-node': ['cut-node'],
+    'late-joiner': ['late-joiner'],
+    'rolling-restart': ['rolling-restart'],
 }
+
+ALL_CPUS = frozenset(
+    {
+        'silent-peer',
+        'killed-peer',
+        'redis-away',
+        'redis-flushed',
+        'cut-node',
+        'late-joiner',
+        'rolling-restart',
+        'two-nodes-cpu',
+    }
+)
+"""Scenarios with a node on every CPU, of which none is left to keep awake:
+what keeps it busy would look like contention to the node's agent."""
 
 KEPT = ('result.json', 'run.png')
 

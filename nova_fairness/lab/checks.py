@@ -31,6 +31,9 @@ PEER_SCENARIOS = (
 )
 """Scenarios in which something happens to agents or between them."""
 
+_MAX_MIN = ('DominantShareMetric', 'feedback')
+"""Metric and policy whose aim the max-min part is."""
+
 Check = check.Check
 Result = check.Result
 
@@ -210,7 +213,7 @@ def _peers(result: Result) -> Iterator[Check]:
     """Judge runs in which agents lose each other and find each other."""
     if not result['agents']:
         return
-    if result['metric'] == 'DominantShareMetric':
+    if (result['metric'], result['policy']) == _MAX_MIN:
         yield from _windows(result)
         yield from peer_checks.healed(result)
     yield from peer_checks.rounds(result)

@@ -33,6 +33,10 @@ against one who uses another node, too."""
 SATISFIED = 0.95
 """Least part of its demand that a VM gets where nobody has to wait."""
 
+THESIS = 'thesis'
+"""The original's policy, which follows heaviness wherever somebody waits or
+not."""
+
 WOUND_UP = 1.05
 """Largest to smallest weight of a VM that never had to wait."""
 
@@ -42,11 +46,12 @@ Result = check.Result
 
 def two_nodes(result: Result) -> Iterator[Check]:
     """Judge users who meet on one node and not on another."""
+    steered = result['agents'] and result['policy'] != THESIS
     for name, vm in _contenders(result):
         if not result['agents']:
             part = 1 / sum(1 for _ in _contenders(result))
             yield _within(f'equal-part-{name}', name, vm, part)
-        elif result['metric'] == 'DominantShareMetric':
+        elif steered and result['metric'] == 'DominantShareMetric':
             yield _within(f'fair-part-{name}', name, vm, vm['max_min_share'])
     if result['agents'] and result['metric'] == 'GreedinessMetric':
         name, vm = _best_entitled(result)
@@ -56,7 +61,7 @@ def two_nodes(result: Result) -> Iterator[Check]:
             vm['cpu_share'],
             GREEDY_PART,
         )
-    yield from _nobody_loses(result)
+    yield from _nobody_loses(result, steered=steered)
     if result['agents']:
         yield from rounds(result)
 
@@ -102,7 +107,7 @@ def _best_entitled(result: Result) -> tuple[str, Mapping[str, Any]]:
     )
 
 
-def _nobody_loses(result: Result) -> Iterator[Check]:
+def _nobody_loses(result: Result, *, steered: bool) -> Iterator[Check]:
     for name, vm in result['instances'].items():
         if _is_contended(result, vm['node']) or not vm['demand_cpu_s']:
             continue
@@ -112,7 +117,7 @@ def _nobody_loses(result: Result) -> Iterator[Check]:
             vm['cpu_s'] / vm['demand_cpu_s'],
             SATISFIED,
         )
-        if result['agents']:
+        if steered:
             low, high = vm['weight_range'].get('cpu') or (None, None)
             yield Check(
                 f'does-not-wind-up-{name}',
