@@ -145,12 +145,24 @@ def is_general(error: Exception) -> bool:
 
 def explain(error: Exception, settings: transport_url.RedisSettings) -> str:
     """Say what happened and where, without any password."""
+    words = _words(error, settings)
     if is_password(error):
         given = 'the password' if settings.password else 'us without password'
-        return f'{settings.place} refused {given}: {error}'
+        return f'{settings.place} refused {given}: {words}'
     if isinstance(error, redis.exceptions.ReadOnlyError):
-        return f'{settings.place} is a replica now: {error}'
-    return f'{settings.place}: {error or type(error).__name__}'
+        return f'{settings.place} is a replica now: {words}'
+    return f'{settings.place}: {words}'
+
+
+def _words(error: Exception, settings: transport_url.RedisSettings) -> str:
+    if isinstance(error, redis.sentinel.MasterNotFoundError):
+        # Its own words describe clients with all they were made of.
+        return 'No master found: no Sentinel that answers knows one that is up'
+    words = str(error) or type(error).__name__
+    for secret in (settings.password, settings.sentinel_password):
+        if secret:
+            words = words.replace(secret, '***')
+    return words
 
 
 class Outage:

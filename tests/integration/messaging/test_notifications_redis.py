@@ -608,6 +608,38 @@ def test_many_senders_and_listeners_lose_and_double_nothing(make, redis):
     until(lambda: entries(redis) == 0)
 
 
+IN_EVENTLET = """
+import eventlet
+eventlet.monkey_patch()
+import sys
+from nova_fairness.messaging import notifications
+from tests.integration.messaging import test_notifications_redis as tests
+one = notifications.RedisNotifications(tests.settings(sys.argv[1]))
+end = tests.Endpoint(one.listener([tests.INFO], None, 1, None))
+others = []
+eventlet.spawn_n(lambda: [others.append(eventlet.sleep(0.01))
+                          for _ in range(1000)])
+eventlet.sleep(0.1)
+before = len(others)
+tests.until(lambda: len(others) > before)  # the listener waits, they do not
+tests.send(one, 1, 2)
+print(end.numbers(2), flush=True)
+end.end()
+print('ended', flush=True)
+"""
+
+
+def test_green_threads_go_on_while_a_listener_waits(redis):
+    process = subprocess.run(
+        [sys.executable, '-W', 'ignore', '-c', IN_EVENTLET, redis.url],
+        capture_output=True,
+        cwd=TOP,
+        text=True,
+        check=False,
+    )
+    assert process.stdout == '[1, 2]\nended\n', process.stderr
+
+
 def test_over_tls(tmp_path):
     certificates = redis_server.make_certificates(tmp_path)
     with redis_server.running(certificates=certificates) as server:
