@@ -143,11 +143,15 @@ class Ledger:
         left_out: dict[str, str] = {}
         for host, peer in self._peers.items():
             age_s = max(0.0, now_s - peer.arrived_s)
-            why = self._unusable(peer, age_s, metric, interval_s)
-            if why:
-                left_out[host] = why
-            elif peer.newest is not None:
-                found[host] = peer.newest, age_s
+            newest = self._young(peer, age_s, interval_s)
+            if newest is None:
+                left_out[host] = _why_nothing(peer, age_s)
+            elif newest.metric != metric:
+                left_out[host] = (
+                    f'measures with {newest.metric}, not with {metric}'
+                )
+            else:
+                found[host] = newest, age_s
         hosts = sorted(found)
         return report.View(
             reports={host: found[host][0] for host in hosts},
@@ -155,19 +159,15 @@ class Ledger:
             left_out=dict(sorted(left_out.items())),
         )
 
-    def _unusable(
-        self, peer: _Peer, age_s: float, metric: str, interval_s: float
-    ) -> str:
+    def _young(
+        self, peer: _Peer, age_s: float, interval_s: float
+    ) -> report.NodeReport | None:
+        """Give a peer's report unless it is too old, which drops it."""
         if peer.newest is not None and age_s > self._oldest_s(
             peer.newest.interval_s, interval_s
         ):
             self._drop(peer)
-        if peer.newest is None:
-            silent = f'silent for {age_s:.0f} s' if peer.boot_id else ''
-            return peer.refusal or silent or 'sent nothing usable'
-        if peer.newest.metric != metric:
-            return f'measures with {peer.newest.metric}, not with {metric}'
-        return ''
+        return peer.newest
 
     def _oldest_s(self, theirs_s: float, own_s: float) -> float:
         """Give the age at which a report of a peer is too old."""
@@ -229,6 +229,11 @@ class Ledger:
         if peer.newest is not None:
             self._rows -= len(peer.newest.users)
             peer.newest = None
+
+
+def _why_nothing(peer: _Peer, age_s: float) -> str:
+    silent = f'silent for {age_s:.0f} s' if peer.boot_id else ''
+    return peer.refusal or silent or 'sent nothing usable'
 
 
 def _check_order(new: report.NodeReport, peer: _Peer, now_s: float) -> None:

@@ -317,6 +317,18 @@ REFUSED = {
         'malformed',
         'no base64',
     ),
+    'a table that ends early': (
+        build.message(
+            users=['a', 'b', 'c'], table='A' * (4 * WIDTH * 8 - 1) + '='
+        ),
+        'malformed',
+        f'holds {3 * WIDTH * 8 - 1} bytes; expected {3 * WIDTH * 8}',
+    ),
+    'a host of no known type': (
+        build.message(host=complex(1)),
+        'malformed',
+        'got complex',
+    ),
     'a table with blanks': (
         build.message(table=' ' * len(build.message()['table'])),
         'malformed',
