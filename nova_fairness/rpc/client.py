@@ -85,9 +85,26 @@ class FairnessClient:
         :raises HostNotReached: if none came in time.
         :raises FairnessError: what the agent raised, of its class.
         """
-        whom = (
-            self._client if host is None else self._client.prepare(server=host)
+        name = host or ''
+        answers, errors = self._ask([name], method, arguments)
+        if name in errors:
+            raise errors[name]
+        return answers[name]
+
+    def _ask(
+        self, hosts: Iterable[str], method: str, arguments: Mapping[str, Any]
+    ) -> tuple[Mapping[str, Any], Mapping[str, exception.FairnessError]]:
+        return parallel.ask_all(
+            hosts,
+            lambda host: self._call(host, method, arguments),
+            self._at_once,
+            self._timeout_s,
         )
+
+    def _call(
+        self, host: str, method: str, arguments: Mapping[str, Any]
+    ) -> Any:
+        whom = self._client.prepare(server=host) if host else self._client
         try:
             return whom.call({}, method, **arguments)
         except oslo_messaging.MessagingTimeout as error:
@@ -111,11 +128,7 @@ class FairnessClient:
         It takes the timeout at most, times the number of hosts that do not
         answer divided by ``at_once``, rounded up.
         """
-        answers, errors = parallel.ask_all(
-            hosts,
-            lambda host: self.call(host, method, **arguments),
-            self._at_once,
-        )
+        answers, errors = self._ask(hosts, method, arguments)
         return Answers(
             answers,
             not_reached={

@@ -78,7 +78,11 @@ class FakeOperations(endpoint.Operations):
         return {
             'host': self.host,
             'desired': {'epoch': self.epoch},
-            'peers': {peer: {} for peer in self.peers},
+            'peers': {
+                peer: {'age_s': 1.0, 'left_out': None}
+                for peer in self.peers
+                if peer != self.host
+            },
         }
 
     def instances(self):
@@ -117,8 +121,6 @@ class FakeCloud:
         return client.FairnessClient(self.transport, timeout_s, self.domain)
 
     def stop(self):
-        ending = [threading.Thread(target=item.stop) for item in self.servers]
-        for thread in ending:
-            thread.start()
-        for thread in ending:
-            thread.join(ENOUGH_S)
+        # Their threads look up now and then only; nobody waits for that.
+        for item in self.servers:
+            threading.Thread(target=item.stop, daemon=True).start()

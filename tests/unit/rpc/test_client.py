@@ -135,7 +135,7 @@ def test_no_more_hosts_are_asked_at_once_than_was_said():
             now.remove(host)
         return host
 
-    answers, errors = parallel.ask_all('abcdef', ask, 2)
+    answers, errors = parallel.ask_all('abcdef', ask, 2, fake_cloud.ENOUGH_S)
     assert list(answers) == list('abcdef')
     assert errors == {}
     assert max(most) == 2
@@ -143,4 +143,14 @@ def test_no_more_hosts_are_asked_at_once_than_was_said():
 
 def test_a_bug_of_the_caller_is_not_taken_for_an_answer():
     with pytest.raises(ZeroDivisionError):
-        parallel.ask_all('a', lambda host: 1 / 0, 1)
+        parallel.ask_all('a', lambda host: 1 / 0, 1, fake_cloud.ENOUGH_S)
+
+
+def test_a_transport_that_connects_for_ever_is_left_behind():
+    never = threading.Event()
+    answers, errors = parallel.ask_all(
+        'ab', lambda host: host == 'a' or never.wait(), 2, 0.1
+    )
+    never.set()
+    assert answers == {'a': True}
+    assert str(errors['b']) == 'no connection within 0.1 s'

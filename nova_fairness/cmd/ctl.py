@@ -1,0 +1,194 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``nova-fairness-ctl``: looks at the agents of a domain and steers them."""
+
+import warnings
+
+# Libraries import eventlet where it is installed; this program never runs it.
+warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
+warnings.filterwarnings('ignore', message='eventletutils module is deprecated')
+
+import argparse  # noqa: E402
+from collections.abc import Callable  # noqa: E402
+from collections.abc import Sequence  # noqa: E402
+import dataclasses  # noqa: E402
+import json  # noqa: E402
+import logging  # noqa: E402
+import os  # noqa: E402
+import pathlib  # noqa: E402
+import sys  # noqa: E402
+import threading  # noqa: E402
+
+from oslo_config import cfg  # noqa: E402
+import oslo_messaging  # noqa: E402
+
+from nova_fairness import exception  # noqa: E402
+from nova_fairness.cmd import ctl_options  # noqa: E402
+from nova_fairness.cmd import ctl_tables  # noqa: E402
+from nova_fairness.conf import exchange  # noqa: E402
+from nova_fairness.conf import transport as transport_conf  # noqa: E402
+from nova_fairness.rpc import client as client_module  # noqa: E402
+from nova_fairness.rpc import rollout  # noqa: E402
+
+DONE = 0
+INCOMPLETE = 1
+BAD_USAGE = 2
+INTERRUPTED = 130
+
+PROGRAM = ctl_options.PROGRAM
+_CLEAN_S = 2.0
+_VERSION = 1
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command.
+
+    :param arguments: without the program; ``None`` for those of the process.
+    :returns: the exit code.
+    """
+    options = ctl_options.parsed(arguments)
+    logging.basicConfig(level=logging.WARNING, handlers=[_OneLine()])
+    try:
+        return _run(options)
+    except (exception.ConfigurationError, cfg.Error, ValueError) as error:
+        return _complain(error, BAD_USAGE)
+    except exception.FairnessError as error:
+        return _complain(error, INCOMPLETE)
+    except KeyboardInterrupt:
+        return _complain('interrupted', INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read the answers has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return INCOMPLETE
+    except Exception as error:  # noqa: BLE001 - operators get no traceback
+        return _complain(f'{type(error).__name__}: {error}', INCOMPLETE)
+
+
+class _OneLine(logging.StreamHandler):  # type: ignore[type-arg]  # of stderr
+    """Logs a line per message; never a traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return f'{PROGRAM}: {record.levelname.lower()}: {record.getMessage()}'
+
+
+def _complain(error: object, code: int) -> int:
+    sys.stderr.write(f'{PROGRAM}: {error}\n')
+    return code
+
+
+def _configuration(options: argparse.Namespace) -> cfg.ConfigOpts:
+    conf = cfg.ConfigOpts()
+    conf.register_group(exchange.GROUP)
+    conf.register_opts(exchange.OPTS, group=exchange.GROUP)
+    transport_conf.register_opts(conf)
+    given = [f'--config-file={path}' for path in options.config_file or ()]
+    conf(given, project='nova-fairness', prog=PROGRAM)
+    if options.transport_url is not None:
+        conf.set_override('transport_url', options.transport_url)
+    if not conf.transport_url:
+        raise exception.ConfigurationError(
+            'transport_url is not set: give --transport-url, or a '
+            '--config-file that sets it as the agents do'
+        )
+    return conf
+
+
+def _hosts(
+    options: argparse.Namespace, client: client_module.FairnessClient
+) -> Sequence[str]:
+    if options.all:
+        return client.known_hosts()
+    hosts = list(options.host or ())
+    if options.hosts_from:
+        hosts.extend(_names(options.hosts_from))
+    if not hosts:
+        raise exception.ConfigurationError(
+            f'{options.hosts_from} names no host'
+        )
+    return hosts
+
+
+def _names(path: pathlib.Path) -> list[str]:
+    try:
+        lines = path.read_text('utf-8').splitlines()
+    except (OSError, ValueError) as error:
+        raise exception.ConfigurationError(
+            f'--hosts-from {path} cannot be read: {error}'
+        ) from error
+    names = (line.partition('#')[0].strip() for line in lines)
+    return [name for name in names if name]
+
+
+def _run(options: argparse.Namespace) -> int:
+    conf = _configuration(options)
+    try:
+        transport = oslo_messaging.get_rpc_transport(
+            conf,
+            allowed_remote_exmods=list(client_module.ALLOWED_REMOTE_MODULES),
+        )
+    except oslo_messaging.MessagingException as error:
+        raise exception.ConfigurationError(
+            f'transport_url cannot be used: {error}'
+        ) from error
+    try:
+        client = client_module.FairnessClient(
+            transport, options.timeout, conf.fairness_exchange.domain
+        )
+        answers = _ask(options, client, _hosts(options, client))
+    finally:
+        _clean(transport.cleanup)
+    _show(options, answers)
+    return DONE if answers.is_complete else INCOMPLETE
+
+
+def _ask(
+    options: argparse.Namespace,
+    client: client_module.FairnessClient,
+    hosts: Sequence[str],
+) -> client_module.Answers:
+    method = ctl_options.METHODS[options.command]
+    if options.command in ctl_options.NAMED:
+        return rollout.set_for_all(client, hosts, method, options.name)
+    return client.to_all(hosts, method)
+
+
+def _clean(clean: Callable[[], None]) -> None:
+    """Close the connections, but wait for no thread that still waits."""
+    thread = threading.Thread(target=clean, name='clean-up', daemon=True)
+    thread.start()
+    thread.join(_CLEAN_S)
+
+
+def _show(options: argparse.Namespace, answers: client_module.Answers) -> None:
+    if options.json:
+        json.dump(
+            {
+                'version': _VERSION,
+                'command': options.command,
+                **dataclasses.asdict(answers),
+            },
+            sys.stdout,
+            indent=2,
+        )
+        sys.stdout.write('\n')
+    elif answers.by_host:
+        sys.stdout.write(ctl_tables.table(options.command, answers.by_host))
+    sys.stdout.flush()
+    for host, why in answers.refused.items():
+        sys.stderr.write(f'{PROGRAM}: {host} refused: {why}\n')
+    for host, why in answers.not_reached.items():
+        sys.stderr.write(f'{PROGRAM}: {host} was not reached: {why}\n')
+
+
+if __name__ == '__main__':
+    sys.exit(main())

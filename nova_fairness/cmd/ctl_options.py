@@ -1,0 +1,133 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The command line of ``nova-fairness-ctl``."""
+
+import argparse
+import pathlib
+
+from nova_fairness import version
+
+PROGRAM = 'nova-fairness-ctl'
+
+_EPILOG = """\
+commands:
+  set-metric NAME   choose the metric of the whole domain
+  set-policy NAME   choose the policy of the whole domain
+  pause             give every control back what it had, and leave it alone
+  resume            steer again
+  reset             begin again with neutral weights
+  status            how the agents are
+  instances         how the VMs are treated
+  users             how heavy the users are
+
+exit codes:
+  0    every host did it
+  1    some hosts were not reached, or refused
+  2    wrong usage or configuration
+  130  interrupted
+"""
+
+METHODS = {
+    'set-metric': 'set_metric',
+    'set-policy': 'set_policy',
+    'pause': 'pause',
+    'resume': 'resume',
+    'reset': 'reset',
+    'status': 'get_status',
+    'instances': 'list_instances',
+    'users': 'list_users',
+}
+NAMED = ('set-metric', 'set-policy')
+
+
+def parsed(arguments: list[str] | None) -> argparse.Namespace:
+    """Read the command line; ends the program with 2 if it is wrong.
+
+    :param arguments: without the program; ``None`` for those of the process.
+    """
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if (options.name is not None) != (options.command in NAMED):
+        parser.error(
+            f'{options.command} takes '
+            + ('a NAME' if options.command in NAMED else 'no NAME')
+        )
+    if not (options.host or options.hosts_from or options.all):
+        parser.error('say whom to ask: --host, --hosts-from or --all')
+    if options.all and (options.host or options.hosts_from):
+        parser.error('--all goes neither with --host nor with --hosts-from')
+    return options
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description='Look at the agents of a fairness domain and steer them.',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        '--version', action='version', version=version.release()
+    )
+    parser.add_argument('command', choices=METHODS, metavar='COMMAND')
+    parser.add_argument('name', nargs='?', metavar='NAME')
+    parser.add_argument(
+        '--config-file',
+        action='append',
+        metavar='FILE',
+        help='with transport_url, the domain and the keys (default: that of '
+        'the agent, in /etc/nova-fairness)',
+    )
+    parser.add_argument(
+        '--transport-url',
+        metavar='URL',
+        help='instead of the one of the configuration; other users of this '
+        'machine can see it, so give passwords in the file',
+    )
+    parser.add_argument(
+        '--host', action='append', metavar='HOST', help='may be repeated'
+    )
+    parser.add_argument(
+        '--hosts-from',
+        type=pathlib.Path,
+        metavar='FILE',
+        help='names of hosts, one per line; # begins a comment',
+    )
+    parser.add_argument(
+        '--all',
+        action='store_true',
+        help='every host that the agents who answer first have heard of',
+    )
+    parser.add_argument(
+        '--timeout',
+        type=_seconds,
+        default=10.0,
+        metavar='SECONDS',
+        help='how long to wait for each host (default: %(default)g)',
+    )
+    parser.add_argument(
+        '--json', action='store_true', help='answers as one JSON object'
+    )
+    return parser
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.1 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(
+            f'expected seconds from 0.1 to 3600, got {text!r}'
+        )
+    return seconds

@@ -1,0 +1,225 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Answers of agents as tables for a terminal."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+Answers = Mapping[str, Any]
+Rows = Sequence[Sequence[Any]]
+
+_NOTHING = '-'
+
+
+def table(command: str, answers: Answers) -> str:
+    """Write the answers to a command.
+
+    :param command: of ``nova-fairness-ctl``.
+    :param answers: by host, at least one.
+    :returns: lines, the first with the names of the columns.
+    """
+    titles, rows = _FORMS[command]
+    return _aligned(titles, rows(answers))
+
+
+def _aligned(titles: Sequence[str], rows: Rows) -> str:
+    texts = [[_text(item) for item in row] for row in rows]
+    lines = [list(titles), *texts]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    numeric = [
+        bool(texts) and all(_is_number(row[place]) for row in texts)
+        for place in range(len(titles))
+    ]
+    return ''.join(
+        '  '.join(
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(line, widths, numeric, strict=True)
+        ).rstrip()
+        + '\n'
+        for line in lines
+    )
+
+
+def _text(item: Any) -> str:
+    if item is None or item == '':
+        return _NOTHING
+    if isinstance(item, bool):
+        return 'yes' if item else 'no'
+    if isinstance(item, float):
+        return f'{item:.3f}'
+    # A name is somebody else's text: it must not steer the terminal.
+    return ''.join(c if c.isprintable() else '?' for c in str(item))
+
+
+def _is_number(text: str) -> bool:
+    return text == _NOTHING or text.replace('.', '', 1).lstrip('-').isdigit()
+
+
+def _chosen(answers: Answers) -> Rows:
+    return [
+        [
+            host,
+            said['metric'],
+            said['policy'],
+            said['epoch'],
+            said['from_round'],
+        ]
+        for host, said in answers.items()
+    ]
+
+
+def _paused(answers: Answers) -> Rows:
+    return [
+        [host, said['paused'], said['from_round'], said['persistent']]
+        for host, said in answers.items()
+    ]
+
+
+def _reset(answers: Answers) -> Rows:
+    return [[host, said['from_round']] for host, said in answers.items()]
+
+
+def _statuses(answers: Answers) -> Rows:
+    return [_status(host, said) for host, said in answers.items()]
+
+
+def _status(host: str, said: Mapping[str, Any]) -> Sequence[Any]:
+    done = said['round'] or {}
+    duration_s = done.get('duration_s')
+    peers = said['peers'].values()
+    used = sum(peer['left_out'] is None for peer in peers)
+    return [
+        host,
+        _state(said),
+        said['metric'],
+        said['policy'],
+        said['epoch'],
+        done.get('number'),
+        None if duration_s is None else f'{duration_s * 1000:.1f}',
+        done.get('instances_count'),
+        done.get('users_count'),
+        f'{used}/{len(peers)}',
+        '; '.join(_problems(said)),
+    ]
+
+
+def _state(said: Mapping[str, Any]) -> str:
+    if said['paused']:
+        return 'paused'
+    return 'enforces' if said['enforce'] else 'observes'
+
+
+def _problems(said: Mapping[str, Any]) -> list[str]:
+    problems = [f'{name} is in quarantine' for name in said['quarantined']]
+    if said['refused']:
+        problems.append(f'not taken over: {said["refused"]}')
+    if said['desired'].get('problem'):
+        problems.append(said['desired']['problem'])
+    problems.extend((said['round'] or {}).get('errors', ()))
+    return problems
+
+
+def _instances(answers: Answers) -> Rows:
+    return [
+        [
+            host,
+            vm['name'],
+            vm['uuid'],
+            vm['user_name'],
+            vm['heaviness_quotas'],
+            vm['wanting'].get('cpu'),
+            vm['weight_ratios'].get('cpu'),
+            vm['applied_units'].get('cpu'),
+        ]
+        for host, said in answers.items()
+        for vm in said['instances']
+    ]
+
+
+def _users(answers: Answers) -> Rows:
+    """Put together what nodes say of a user; the heaviest first.
+
+    Every node tells the heaviness over all nodes, as it knows them.
+    """
+    names = sorted(
+        {user for said in answers.values() for user in said['users']}
+    )
+    rows = [_user(name, answers) for name in names]
+    return sorted(rows, key=lambda row: -row[1])
+
+
+def _user(name: str, answers: Answers) -> Sequence[Any]:
+    told = [
+        said['users'][name]
+        for said in answers.values()
+        if name in said['users']
+    ]
+    used: dict[str, float] = {}
+    for one in told:
+        for resource, part in one['usage_quotas'].items():
+            used[resource] = max(used.get(resource, 0.0), part or 0.0)
+    most = max(used, key=lambda resource: used[resource], default='')
+    return [
+        name,
+        max((one['heaviness_quotas'] or 0.0) for one in told),
+        sum(one['instances_here_count'] for one in told),
+        most,
+        used.get(most),
+    ]
+
+
+_CHOICE = ('HOST', 'METRIC', 'POLICY', 'EPOCH', 'FROM ROUND')
+_PAUSE = ('HOST', 'PAUSED', 'FROM ROUND', 'AFTER RESTART TOO')
+
+_FORMS: Mapping[str, tuple[Sequence[str], Callable[[Answers], Rows]]] = {
+    'set-metric': (_CHOICE, _chosen),
+    'set-policy': (_CHOICE, _chosen),
+    'pause': (_PAUSE, _paused),
+    'resume': (_PAUSE, _paused),
+    'reset': (('HOST', 'FROM ROUND'), _reset),
+    'status': (
+        (
+            'HOST',
+            'STATE',
+            'METRIC',
+            'POLICY',
+            'EPOCH',
+            'ROUND',
+            'MS',
+            'VMS',
+            'USERS',
+            'PEERS',
+            'PROBLEMS',
+        ),
+        _statuses,
+    ),
+    'instances': (
+        (
+            'HOST',
+            'NAME',
+            'UUID',
+            'USER',
+            'HEAVINESS',
+            'WANTS CPU',
+            'CPU WEIGHT',
+            'CPU UNITS',
+        ),
+        _instances,
+    ),
+    'users': (
+        ('USER', 'HEAVINESS', 'VMS', 'USES MOST', 'QUOTAS OF IT'),
+        _users,
+    ),
+}

@@ -1,0 +1,266 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``nova-fairness-ctl`` on the transport of tests."""
+
+import json
+import os
+
+import oslo_messaging
+import pytest
+
+from nova_fairness.cmd import ctl
+from nova_fairness.cmd import ctl_options
+from nova_fairness.cmd import ctl_tables
+from tests.unit.rpc import fake_cloud
+
+HOSTS = ('n1', 'n2', 'n3')
+
+
+@pytest.fixture
+def cloud():
+    made = fake_cloud.FakeCloud(*HOSTS)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def command(cloud, tmp_path, capsys):
+    """Run it as an operator would; give code, output and complaints."""
+    path = tmp_path / 'ctl.conf'
+    path.write_text(
+        '[DEFAULT]\ntransport_url = fake://\n'
+        f'[fairness_exchange]\ndomain = {cloud.domain}\n'
+    )
+
+    def run(*words):
+        timeout = ['--timeout', '60'] if 'gone' not in words else []
+        code = ctl.main(['--config-file', str(path), *timeout, *words])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+@pytest.mark.parametrize('word', ['pause', 'resume', 'reset'])
+def test_all_hosts_are_told_the_same(cloud, command, monkeypatch, word):
+    monkeypatch.setattr(ctl_tables, 'table', lambda name, by_host: name)
+    code, out, err = command(word, '--all')
+    assert (code, out, err) == (0, word, '')
+    assert [item.asked for item in cloud.agents.values()] == [[word]] * 3
+
+
+def test_one_host_is_told_alone(cloud, command):
+    code, _, _ = command('--host', 'n2', 'reset', '--json')
+    assert code == 0
+    assert cloud.agents['n1'].asked == []
+    assert cloud.agents['n2'].asked == ['reset']
+
+
+def test_a_metric_is_set_with_one_epoch(cloud, command):
+    code, out, _ = command('set-metric', 'M1', '--all', '--json')
+    assert code == 0
+    told = json.loads(out)
+    assert told['version'] == 1
+    assert told['command'] == 'set-metric'
+    assert set(told['by_host']) == set(HOSTS)
+    assert {item['epoch'] for item in told['by_host'].values()} == {1}
+    assert {item.metric for item in cloud.agents.values()} == {'M1'}
+
+
+def test_hosts_that_refuse_are_named_with_what_they_know(command):
+    code, out, err = command('set-metric', 'M9', '--all')
+    assert (code, out) == (1, '')
+    assert err.count("refused: no metric 'M9'; installed: M0, M1") == 3
+
+
+def test_hosts_from_a_file_are_asked(command, tmp_path):
+    path = tmp_path / 'hosts'
+    path.write_text('n1\n\n# not n2\nn3  # the third\n')
+    code, out, _ = command('--hosts-from', str(path), 'reset', '--json')
+    assert code == 0
+    assert list(json.loads(out)['by_host']) == ['n1', 'n3']
+
+
+def test_hosts_that_are_not_reached_are_named(command):
+    code, out, err = command(
+        '--host', 'gone', '--host', 'n1', '--timeout', '0.3', 'reset', '--json'
+    )
+    assert code == 1
+    assert json.loads(out)['not_reached'] == {'gone': 'no answer within 0.3 s'}
+    assert 'gone was not reached: no answer within 0.3 s\n' in err
+
+
+WRONG = {
+    'no hosts': (['status'], 'say whom to ask'),
+    'hosts and all': (['status', '--all', '--host', 'x'], 'goes neither'),
+    'no name': (['set-metric', '--all'], 'set-metric takes a NAME'),
+    'a name too many': (['pause', 'x', '--all'], 'pause takes no NAME'),
+    'an unknown command': (['stop', '--all'], "invalid choice: 'stop'"),
+    'no time': (['status', '--all', '--timeout', '0'], 'seconds from 0.1'),
+}
+
+
+@pytest.mark.parametrize(('words', 'said'), WRONG.values(), ids=list(WRONG))
+def test_wrong_usage_is_named(capsys, words, said):
+    with pytest.raises(SystemExit) as caught:
+        ctl.main(words)
+    assert caught.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+MISCONFIGURED = {
+    'no transport': ([], 'transport_url is not set'),
+    'no such driver': (['--transport-url', 'nosuch://'], 'nosuch'),
+    'no such file': (['--config-file', '/nonexistent'], '/nonexistent'),
+    'no list': (
+        ['--transport-url', 'fake://', '--hosts-from', '/nonexistent'],
+        '--hosts-from /nonexistent cannot be read',
+    ),
+    'an empty list': (
+        ['--transport-url', 'fake://', '--hosts-from', os.devnull],
+        '/dev/null names no host',
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ('words', 'said'), MISCONFIGURED.values(), ids=list(MISCONFIGURED)
+)
+def test_a_wrong_configuration_is_named(capsys, tmp_path, words, said):
+    empty = tmp_path / 'empty.conf'
+    empty.touch()
+    whom = [] if '--hosts-from' in words else ['--host', 'n1']
+    code = ctl.main(['--config-file', str(empty), *words, *whom, 'status'])
+    complaint = capsys.readouterr().err
+    assert code == 2
+    assert said in complaint
+    assert 'Traceback' not in complaint
+
+
+@pytest.mark.parametrize(
+    ('error', 'code', 'said'),
+    [
+        (KeyboardInterrupt(), 130, 'interrupted'),
+        (RuntimeError('a bug'), 1, 'RuntimeError: a bug'),
+    ],
+)
+def test_it_ends_without_a_traceback(monkeypatch, capsys, error, code, said):
+    def broken(*_arguments, **_more):
+        raise error
+
+    monkeypatch.setattr(oslo_messaging, 'get_rpc_transport', broken)
+    words = ['--transport-url', 'fake://', '--host', 'x', 'status']
+    assert ctl.main(words) == code
+    assert capsys.readouterr().err == f'nova-fairness-ctl: {said}\n'
+
+
+def test_nobody_in_the_domain_is_no_wrong_usage(capsys):
+    words = ['--transport-url', 'fake://', '--all', '--timeout', '0.1']
+    assert ctl.main([*words, 'status']) == 1
+    assert 'no answer within 0.1 s' in capsys.readouterr().err
+
+
+def test_every_command_has_a_table():
+    assert set(ctl_tables._FORMS) == set(ctl_options.METHODS)
+
+
+STATUS = {
+    'metric': 'M1',
+    'policy': 'P1',
+    'epoch': 3,
+    'paused': False,
+    'enforce': True,
+    'refused': '',
+    'desired': {'problem': ''},
+    'quarantined': {},
+    'round': None,
+    'peers': {},
+}
+ROUND = {
+    'number': 12,
+    'duration_s': 0.0014,
+    'instances_count': 3,
+    'users_count': 2,
+    'errors': [],
+}
+PEERS = {
+    'n2': {'age_s': 1.0, 'left_out': None},
+    'n3': {'age_s': None, 'left_out': 'silent for 40 s'},
+}
+
+
+def test_a_status_is_one_line_per_host():
+    answers = {
+        'n1': {**STATUS, 'round': ROUND, 'peers': PEERS},
+        'n2': {
+            **STATUS,
+            'paused': True,
+            'refused': 'no metric M2',
+            'quarantined': {'M1': 'raised'},
+        },
+        'n3': {**STATUS, 'enforce': False},
+    }
+    lines = ctl_tables.table('status', answers).splitlines()
+    assert [' '.join(line.split()) for line in lines[1:]] == [
+        'n1 enforces M1 P1 3 12 1.4 3 2 1/2 -',
+        'n2 paused M1 P1 3 - - - - 0/0 M1 is in quarantine; not taken over:'
+        ' no metric M2',
+        'n3 observes M1 P1 3 - - - - 0/0 -',
+    ]
+
+
+def test_users_of_many_nodes_are_put_together_the_heaviest_first():
+    def says(heaviness, here, usage):
+        return {
+            'heaviness_quotas': heaviness,
+            'instances_here_count': here,
+            'usage_quotas': usage,
+        }
+
+    answers = {
+        'n1': {'users': {'ann': says(0.5, 2, {'cpu_time': 0.4, 'memory': 1})}},
+        'n2': {
+            'users': {
+                'ann': says(0.6, 1, {'cpu_time': 0.5, 'memory': None}),
+                'bob': says(0.9, 1, {}),
+            }
+        },
+    }
+    lines = ctl_tables.table('users', answers).splitlines()
+    assert [line.split() for line in lines[1:]] == [
+        ['bob', '0.900', '1', '-', '-'],
+        ['ann', '0.600', '3', 'memory', '1'],
+    ]
+
+
+def test_names_of_others_cannot_steer_the_terminal():
+    vm = {
+        'name': 'a\x1b[2Jb',
+        'uuid': 'u',
+        'user_name': 'ann',
+        'heaviness_quotas': None,
+        'wanting': {'cpu': True},
+        'weight_ratios': {'cpu': 2.0},
+        'applied_units': {},
+    }
+    text = ctl_tables.table('instances', {'n1': {'instances': [vm]}})
+    assert '\x1b' not in text
+    assert text.splitlines()[1].split() == [
+        'n1', 'a?[2Jb', 'u', 'ann', '-', 'yes', '2.000', '-',
+    ]  # fmt: skip
+
+
+def test_a_list_without_entries_is_a_header():
+    assert ctl_tables.table('instances', {'n1': {'instances': []}}) == (
+        'HOST  NAME  UUID  USER  HEAVINESS  WANTS CPU  CPU WEIGHT  CPU UNITS\n'
+    )
