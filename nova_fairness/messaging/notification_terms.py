@@ -14,8 +14,10 @@
 
 from collections.abc import Mapping
 import dataclasses
+import os
 import threading
 from typing import Any
+import weakref
 
 from nova_fairness.messaging import notification_store
 from nova_fairness.messaging import transport_url
@@ -53,11 +55,16 @@ class Taken:
 
 
 class Tally:
-    """Counters that any thread may increase."""
+    """Counters that any thread may increase, of a forked process too."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: dict[str, int] = {}
+        _EVERY.add(self)
+
+    def after_fork(self) -> None:
+        """Drop a lock that a thread may hold which this process lacks."""
+        self._lock = threading.Lock()
 
     def add(self, name: str, count: int = 1) -> None:
         """Increase one counter."""
@@ -68,3 +75,14 @@ class Tally:
         """All counters that were increased ever."""
         with self._lock:
             return dict(self._counts)
+
+
+_EVERY: weakref.WeakSet[Tally] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for tally in list(_EVERY):
+        tally.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -13,6 +13,7 @@
 """Notifications without a Redis: what is written, and how batches form."""
 
 import datetime as dt
+import os
 import threading
 import time
 import uuid
@@ -232,3 +233,14 @@ def test_counters_lose_nothing():
         thread.join()
     tally.add('two', 5)
     assert tally.read() == {'one': 4000, 'two': 5}
+
+
+def test_a_forked_process_counts_though_its_parent_was_counting():
+    tally = notification_terms.Tally()
+    with tally._lock:
+        pid = os.fork()
+        if pid == 0:
+            tally.add('one')
+            os._exit(tally.read()['one'])
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 1
