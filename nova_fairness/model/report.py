@@ -16,6 +16,7 @@ import bisect
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
+
 import numpy as np
 import numpy.typing as npt
 
