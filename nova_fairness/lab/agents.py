@@ -33,6 +33,10 @@ class Agents:
         """Take in the agent of a node."""
         self._by_node[name] = made
 
+    def rounds(self, node: str) -> int:
+        """Give the number of rounds that an agent has recorded."""
+        return self._by_node[node].rounds()
+
     def start(self, nodes: Iterable[str], *, wait: bool) -> None:
         """Start agents; with ``wait``, until each has made a round.
 
