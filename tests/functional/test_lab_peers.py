@@ -159,7 +159,7 @@ def test_agents_that_know_each_other_need_no_redis(peers, away, back):
 
 def test_agents_register_again_with_a_redis_that_forgot_them(peers):
     redis = peers.wires.redis()
-    assert redis.keys() > 0
+    assert processes.wait_until(lambda: redis.keys() > 0, PATIENCE_S)
     redis.flush()
     assert processes.wait_until(lambda: redis.keys() > 0, PATIENCE_S)
     peers.agents.stop(['node2'], kill=True)
