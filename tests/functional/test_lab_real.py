@@ -48,6 +48,25 @@ load:
 """
 
 
+MOVING = """\
+description: a VM moves to a node that is empty
+duration: 30
+interval: 1
+settle: 0
+nodes:
+  node1: {{cpus: [{cpu}]}}
+  node2: {{cpus: [{cpu}]}}
+vms:
+  a: {{user: alice, node: node1}}
+  b: {{user: bob, node: node1}}
+load:
+  a: [{{at: 0, cpu: 0.2}}]
+  b: [{{at: 0, cpu: 0.2}}]
+events:
+  - {{at: 5, move: a, to: node2}}
+"""
+
+
 @pytest.fixture
 def start(tmp_path):
     """Start a run of the scenario; it is killed if the test leaves it."""
@@ -151,6 +170,35 @@ def test_an_agent_that_does_not_start_fails_the_run(start, tmp_path):
     assert 'the agent of node node1 ended' in said
     assert 'never' in said
     assert run_of(child) is None
+
+
+def rounds_of(out, node):
+    path = out / 'agents' / node / 'rounds.jsonl'
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_moved_vm_keeps_its_uuid_and_its_owner(start, tmp_path):
+    interfaces = interfaces_here()
+    child = start(text=MOVING)
+    _, said = child.communicate(timeout=PATIENCE_S)
+    assert child.returncode == 0, said
+    out = tmp_path / 'out'
+    before = rounds_of(out, 'node1')[0]['instances']
+    after = {
+        node: rounds_of(out, node)[-1]['instances']
+        for node in ('node1', 'node2')
+    }
+    assert {vm['name'] for vm in before} == {'a', 'b'}
+    assert [vm['name'] for vm in after['node1']] == ['b']
+    assert [vm['name'] for vm in after['node2']] == ['a']
+    there = next(vm for vm in before if vm['name'] == 'a')
+    for field in ('uuid', 'user', 'project', 'vcpus'):
+        assert after['node2'][0][field] == there[field]
+    result = json.loads((out / 'result.json').read_text())
+    stays = result['instances']['a']['stays']
+    assert [stay['node'] for stay in stays] == ['node1', 'node2']
+    assert result['nodes']['node2']['known_part'] == pytest.approx(1)
+    assert interfaces_here() <= interfaces
 
 
 def test_without_agents_every_vm_gets_the_same(tmp_path):

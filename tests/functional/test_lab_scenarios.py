@@ -50,6 +50,16 @@ FAST = {
         '--duration=60',
     ),
     'VMs and agents come and go': ('churn', '--interval=1', '--duration=100'),
+    'what a user has elsewhere counts': (
+        'two-nodes-cpu',
+        '--interval=1',
+        '--duration=40',
+    ),
+    'an agent that starts late is taken in': (
+        'late-joiner',
+        '--interval=1',
+        '--duration=45',
+    ),
 }
 
 WHOLE = {
@@ -67,6 +77,17 @@ WHOLE = {
     'uncontended, 1 s': ('uncontended', '--interval=1'),
     'churn': ('churn',),
     'frozen guest': ('frozen-guest',),
+    'two nodes, without agents': ('two-nodes-cpu', '--no-agents'),
+    'two nodes, dominant share': ('two-nodes-cpu',),
+    'two nodes, greediness': ('two-nodes-cpu', '--metric=GreedinessMetric'),
+    'two nodes, original': ('two-nodes-cpu', *THESIS),
+    'silent peer': ('silent-peer',),
+    'killed peer': ('killed-peer',),
+    'Redis away': ('redis-away',),
+    'Redis flushed': ('redis-flushed',),
+    'node cut off': ('cut-node',),
+    'late joiner': ('late-joiner',),
+    'rolling restart': ('rolling-restart',),
 }
 
 
