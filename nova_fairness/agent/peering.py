@@ -21,7 +21,7 @@ import threading
 from oslo_config import cfg
 import oslo_messaging
 
-from nova_fairness import exception
+from nova_fairness.agent import transport as transport_module
 from nova_fairness.exchange import base as exchange_base
 from nova_fairness.exchange import bounds
 from nova_fairness.exchange import desired as desired_module
@@ -30,7 +30,6 @@ from nova_fairness.exchange import desired_store
 from nova_fairness.exchange import loopback
 from nova_fairness.exchange import mesh as mesh_module
 from nova_fairness.messaging import redis_client
-from nova_fairness.messaging import transport_url
 from nova_fairness.rpc import endpoint
 from nova_fairness.rpc import server as server_module
 
@@ -155,7 +154,7 @@ def connect(
         return Peering()
     host = conf.fairness.host
     limits = bounds.from_options(conf.fairness_exchange)
-    transport = open_transport(conf)
+    transport = transport_module.open_transport(conf)
     desired = desired_state.DesiredState(
         host,
         desired_store.FileStore(state_path / 'desired.json'),
@@ -168,27 +167,12 @@ def connect(
     return MeshPeering(transport, exchange, desired, limits.domain, host)
 
 
-def open_transport(conf: cfg.ConfigOpts) -> oslo_messaging.Transport:
-    """Load the driver that ``transport_url`` names.
-
-    :raises ConfigurationError: if there is none, or it refuses to start.
-    """
-    try:
-        return oslo_messaging.get_rpc_transport(conf, allowed_remote_exmods=[])
-    except (oslo_messaging.MessagingException, ValueError) as error:
-        raise exception.ConfigurationError(
-            f'transport_url cannot be used: {error}'
-        ) from error
-
-
 def _store(
     conf: cfg.ConfigOpts, domain: str
 ) -> desired_store.SharedStore | None:
     """Give the store that all nodes can ask: the Redis of the transport."""
-    url = oslo_messaging.TransportURL.parse(conf)
-    if not url.transport.startswith('zmq+'):
+    place = transport_module.redis_of(conf)
+    if place is None:
         return None
-    client = redis_client.connect(
-        transport_url.parse(url), timeout_s=_REDIS_S, connections=2
-    )
+    client = redis_client.connect(place, timeout_s=_REDIS_S, connections=2)
     return desired_store.RedisStore(client, domain)

@@ -30,9 +30,9 @@ import sys  # noqa: E402
 import threading  # noqa: E402
 
 from oslo_config import cfg  # noqa: E402
-import oslo_messaging  # noqa: E402
 
 from nova_fairness import exception  # noqa: E402
+from nova_fairness.agent import transport as transport_module  # noqa: E402
 from nova_fairness.cmd import ctl_options  # noqa: E402
 from nova_fairness.cmd import ctl_tables  # noqa: E402
 from nova_fairness.conf import exchange  # noqa: E402
@@ -131,15 +131,9 @@ def _names(path: pathlib.Path) -> list[str]:
 
 def _run(options: argparse.Namespace) -> int:
     conf = _configuration(options)
-    try:
-        transport = oslo_messaging.get_rpc_transport(
-            conf,
-            allowed_remote_exmods=list(client_module.ALLOWED_REMOTE_MODULES),
-        )
-    except oslo_messaging.MessagingException as error:
-        raise exception.ConfigurationError(
-            f'transport_url cannot be used: {error}'
-        ) from error
+    transport = transport_module.open_transport(
+        conf, client_module.ALLOWED_REMOTE_MODULES
+    )
     try:
         client = client_module.FairnessClient(
             transport, options.timeout, conf.fairness_exchange.domain

@@ -1,0 +1,249 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Agents over real sockets and a real Redis, steered by the real command."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.fixtures import redis_server
+from tests.integration import fake_ends
+from tests.unit.agent import fake_host
+
+eventually = fake_ends.eventually
+
+
+class Cloud:
+    """Nodes, a Redis, and the command that steers them."""
+
+    def __init__(self, directory, url):
+        self.directory = directory
+        self.url = f'{url}?insecure=true&bind_address=127.0.0.1'
+        self.config = directory / 'ctl.conf'
+        self.config.write_text(f'[DEFAULT]\ntransport_url = {self.url}\n')
+        self.nodes = {}
+
+    def start(self, name, *vms, **options):
+        """Start a node, or start it again."""
+        self.nodes[name] = fake_ends.Node(
+            self.url, self.directory, name, *vms, **options
+        )
+        return self.nodes[name]
+
+    def stop(self):
+        for node in self.nodes.values():
+            node.stop()
+
+    def popen(self, *words):
+        return subprocess.Popen(
+            [
+                *(sys.executable, '-m', 'nova_fairness.cmd.ctl'),
+                *('--config-file', str(self.config), *words),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def ctl(self, *words):
+        """Run the command; give code, output and complaints."""
+        process = self.popen(*words)
+        out, err = process.communicate(timeout=fake_ends.PATIENCE_S)
+        assert 'Traceback' not in err
+        return process.returncode, out, err
+
+    def asked(self, *words):
+        """Run a command that must do it everywhere; give its answers."""
+        code, out, err = self.ctl(*words, '--json')
+        assert code == 0, err
+        return json.loads(out)['by_host']
+
+
+@pytest.fixture
+def cloud(tmp_path):
+    with redis_server.running() as server, contextlib.ExitStack() as stack:
+        made = Cloud(tmp_path, server.url)
+        stack.callback(made.stop)
+        made.start(
+            'n1', fake_host.vm('a-1', 'ann'), fake_host.vm('b-2', 'bob')
+        )
+        made.start(
+            'n2', fake_host.vm('b-3', 'bob'), fake_host.vm('c-4', 'cid')
+        )
+        yield made
+
+
+def all_hear_all(cloud):
+    return eventually(
+        lambda: all(
+            node.newest is not None
+            and node.newest.measured is not None
+            and len(node.newest.measured.view.reports) == len(cloud.nodes)
+            for node in cloud.nodes.values()
+        )
+    )
+
+
+def test_the_status_of_all_hosts_is_known_to_each(cloud):
+    assert all_hear_all(cloud)
+    told = cloud.asked('status', '--all')
+    assert list(told) == ['n1', 'n2']
+    assert list(told['n1']['peers']) == ['n2']
+    assert told['n1']['peers']['n2']['left_out'] is None
+    assert told['n1']['peers']['n2']['age_s'] < fake_ends.PATIENCE_S
+    assert told['n2']['round']['users_count'] == 3
+    assert told['n2']['exchange']['accepted'] > 0
+    assert told['n2']['transport']
+    code, out, _ = cloud.ctl('status', '--host', 'n1')
+    assert code == 0
+    line = ' '.join(out.splitlines()[1].split())
+    assert line.startswith('n1 enforces GreedinessMetric feedback 0 ')
+    assert ' 1/1' in line
+
+
+def test_instances_and_users_are_listed(cloud):
+    assert all_hear_all(cloud)
+    vms = cloud.asked('instances', '--all')
+    assert [vm['uuid'] for vm in vms['n1']['instances']] == ['a-1', 'b-2']
+    users = cloud.asked('users', '--host', 'n2')['n2']['users']
+    assert list(users) == ['ann', 'bob', 'cid']
+    assert users['ann']['instances_here_count'] == 0
+    assert users['bob']['usage_quotas']['cpu_time'] > 0
+
+
+def in_force(cloud, names, expected):
+    return eventually(
+        lambda: (
+            {
+                (done.metric, done.policy, done.epoch)
+                for done in (cloud.nodes[name].newest for name in names)
+            }
+            == {expected}
+        )
+    )
+
+
+def test_a_metric_is_set_everywhere_once_and_found_by_who_comes_late(cloud):
+    assert all_hear_all(cloud)
+    told = cloud.asked('set-metric', 'UniformMetric', '--all')
+    assert {item['epoch'] for item in told.values()} == {1}
+    chosen = ('UniformMetric', 'feedback', 1)
+    assert in_force(cloud, ['n1', 'n2'], chosen)
+    for name, node in cloud.nodes.items():
+        # At the latest: the round that began after the answer was made.
+        assert node.newest.number >= told[name]['from_round']
+    cloud.start('n3', fake_host.vm('d-5', 'dan'))
+    assert in_force(cloud, ['n3'], chosen)
+    cloud.nodes.pop('n2').stop()
+    assert cloud.asked('set-policy', 'thesis', '--host', 'n1')
+    chosen = ('UniformMetric', 'thesis', 2)
+    assert in_force(cloud, ['n1', 'n3'], chosen)
+    cloud.start('n2', fake_host.vm('b-3', 'bob'))
+    assert in_force(cloud, ['n2'], chosen)
+
+
+def test_an_unknown_metric_is_refused_and_named(cloud):
+    assert all_hear_all(cloud)
+    code, out, err = cloud.ctl('set-metric', 'NoSuchMetric', '--all')
+    assert (code, out) == (1, '')
+    assert "n1 refused: no metric 'NoSuchMetric'; installed:" in err
+    assert 'UniformMetric' in err
+    assert {node.newest.epoch for node in cloud.nodes.values()} == {0}
+
+
+FOUND = {'a-1': 1024, 'b-2': 1024}
+
+
+def steers(node):
+    return eventually(
+        lambda: (
+            node.newest is not None
+            and node.newest.enforced
+            and set(node.shares()) == set(FOUND)
+            and node.shares() != FOUND
+        )
+    )
+
+
+def test_a_pause_restores_outlives_the_agent_and_can_be_ended(cloud):
+    # Bob has two VMs: so his are slowed down on the first node.
+    assert steers(cloud.nodes['n1'])
+    told = cloud.asked('pause', '--host', 'n1')['n1']
+    assert (told['paused'], told['persistent']) == (True, True)
+    assert eventually(lambda: cloud.nodes['n1'].newest.paused)
+    assert cloud.nodes['n1'].shares() == FOUND
+    assert not cloud.nodes['n2'].newest.paused
+    cloud.nodes['n1'].stop()
+    again = cloud.start(
+        'n1', fake_host.vm('a-1', 'ann'), fake_host.vm('b-2', 'bob')
+    )
+    assert eventually(lambda: again.newest and again.newest.measured)
+    assert again.newest.paused
+    assert again.shares() == FOUND
+    # It is heard again under its new boot id, and hears.
+    assert all_hear_all(cloud)
+    assert not cloud.asked('resume', '--host', 'n1')['n1']['paused']
+    assert steers(again)
+
+
+def test_a_reset_begins_with_neutral_weights(cloud):
+    node = cloud.nodes['n1']
+    assert steers(node)
+    writes = []
+    real = node.agent._parts.node_cycle.reset
+
+    def reset():
+        real()
+        writes.append(node.shares())
+
+    node.agent._parts.node_cycle.reset = reset
+    assert cloud.asked('reset', '--host', 'n1')
+    assert eventually(lambda: writes)
+    assert writes == [FOUND]
+
+
+def test_a_host_that_is_away_is_named_and_holds_up_nobody(cloud):
+    assert all_hear_all(cloud)
+    cloud.nodes.pop('n2').stop()
+    code, out, err = cloud.ctl(
+        *('status', '--host', 'n1', '--host', 'n2', '--timeout', '1')
+    )
+    assert code == 1
+    assert out.splitlines()[1].startswith('n1 ')
+    assert 'n2 was not reached: no answer within 1 s' in err
+
+
+def test_an_interrupted_command_ends_at_once(cloud):
+    process = cloud.popen('status', '--host', 'nobody', '--timeout', '3000')
+    status = f'/proc/{process.pid}/status'
+    # Until it waits for the answer, it has one thread and is loading.
+    assert eventually(lambda: threads_of(status) > 3)
+    time.sleep(0.2)
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=fake_ends.PATIENCE_S)
+    assert (process.returncode, out) == (130, '')
+    assert err.splitlines()[-1] == 'nova-fairness-ctl: interrupted'
+    assert 'Traceback' not in err
+
+
+def threads_of(status):
+    lines = pathlib.Path(status).read_text('utf-8').splitlines()
+    counts = [line.split()[1] for line in lines if line[:8] == 'Threads:']
+    return int(counts[0])

@@ -1,0 +1,62 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What operators order, and how long it is remembered."""
+
+import pathlib
+
+import pytest
+
+from nova_fairness.agent import orders
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / 'paused.json'
+
+
+def test_nothing_was_ordered_yet(path):
+    fresh = orders.Orders(path)
+    assert not fresh.paused
+    assert not fresh.take_reset()
+
+
+def test_a_pause_and_its_end_outlive_the_agent(path):
+    assert orders.Orders(path).pause(paused=True) == ''
+    assert orders.Orders(path).paused
+    assert orders.Orders(path).pause(paused=False) == ''
+    assert not orders.Orders(path).paused
+
+
+def test_a_reset_is_taken_once_and_does_not_outlive_the_agent(path):
+    asked = orders.Orders(path)
+    asked.ask_reset()
+    asked.ask_reset()
+    assert asked.take_reset()
+    assert not asked.take_reset()
+    asked.ask_reset()
+    assert not orders.Orders(path).take_reset()
+
+
+@pytest.mark.parametrize(
+    'content', ['', '[', '[]', '{}', 'null', '{"version": 2, "paused": false}']
+)
+def test_a_file_that_cannot_be_understood_means_a_pause(path, caplog, content):
+    path.write_text(content)
+    assert orders.Orders(path).paused
+    assert 'until it is told to resume' in caplog.text
+
+
+def test_a_pause_that_cannot_be_saved_counts_and_says_so():
+    asked = orders.Orders(pathlib.Path('/proc/no-such-place/paused.json'))
+    assert 'cannot write' in asked.pause(paused=True)
+    assert asked.paused
