@@ -1,0 +1,100 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Writes good messages, from which a fuzzer begins; see README.rst."""
+
+import pathlib
+
+import msgpack
+
+from nova_fairness.exchange import codec
+from nova_fairness.exchange import desired
+from nova_fairness.messaging import wire
+from tests.unit.exchange import build
+
+CORPUS = pathlib.Path(__file__).parent / 'corpus'
+
+_WISH = desired.Desired(7, 'GreedinessMetric', 'feedback', 'n9')
+
+
+def of_codec() -> dict[str, bytes]:
+    """Sequences of reports, good and odd."""
+    sequences = {
+        'one': [build.message()],
+        'desired': [codec.encode(build.node_report(), _WISH)],
+        'nobody': [codec.encode(build.node_report(users=()))],
+        'run': [
+            codec.encode(build.node_report(sequence=number))
+            for number in (1, 2, 2, 1, 5_000)
+        ],
+        'restart': [
+            codec.encode(build.node_report(boot_id=name, users=('anna',)))
+            for name in ('a', 'b', 'a')
+        ],
+        'many': [
+            codec.encode(build.node_report(host, users=('anna',)))
+            for host in 'abcd'
+        ],
+        'own': [codec.encode(build.node_report('me', users=()))],
+        'order': [build.message(resources=list(build.RESOURCES.names)[::-1])],
+        'odd': [build.message(version=2), 7, None, {'host': 'n3'}],
+    }
+    return {
+        name: b''.join(msgpack.packb(item) for item in items)
+        for name, items in sequences.items()
+    }
+
+
+def of_wire() -> dict[str, bytes]:
+    """One message of each kind and form."""
+    report = {
+        'method': 'report',
+        'args': {'report': codec.encode(build.node_report(users=('a',)))},
+        'version': '1.0',
+    }
+    call = {'method': 'set_metric', 'args': {'name': 'm', 'epoch': None}}
+    requests = {
+        'fanout': (wire.FANOUT, '', None, report),
+        'call': (wire.CALL, 'id', 1.5, call),
+        'cast': (wire.CAST, '', None, call),
+        'json': (wire.CAST, '', None, {'method': 'm', 'args': {'n': 2**70}}),
+    }
+    answers = {
+        'reply': wire.Answer(wire.REPLY, 'id', {'epoch': 1}),
+        'failure': wire.Answer(wire.REPLY, 'id', failure='{}'),
+        'heartbeat': wire.Answer(wire.HEARTBEAT, 'id'),
+        'big': wire.Answer(wire.REPLY, 'id', -(2**80)),
+    }
+    written = {
+        name: wire.encode_request(
+            wire.Request(kind, number, 'e', 't', 's', timeout, {}, message),
+            1 << 20,
+        )
+        for name, (kind, number, timeout, message) in requests.items()
+    }
+    return written | {
+        name: wire.encode_answer(answer, 1 << 20)
+        for name, answer in answers.items()
+    }
+
+
+def main() -> None:
+    """Write every seed, under its name."""
+    for corpus, seeds in (('codec', of_codec()), ('wire', of_wire())):
+        folder = CORPUS / corpus
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in seeds.items():
+            (folder / f'seed-{name}').write_bytes(content)
+
+
+if __name__ == '__main__':
+    main()

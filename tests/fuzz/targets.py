@@ -1,0 +1,154 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is fuzzed: each takes any bytes and says by an exception what broke.
+
+They know nothing of the fuzzer, so that a test can replay its findings.
+"""
+
+import math
+
+import msgpack
+import numpy as np
+
+from nova_fairness import exception
+from nova_fairness.exchange import bounds
+from nova_fairness.exchange import codec as codec_module
+from nova_fairness.exchange import desired
+from nova_fairness.exchange import ledger as ledger_module
+from nova_fairness.messaging import wire as wire_module
+from nova_fairness.model import report
+
+LIMITS = bounds.Bounds(max_users=8, max_total_users=20, max_peers=3)
+MOST_BYTES = 4096
+_MOST_MESSAGES = 12
+
+
+def codec(content: bytes) -> None:
+    """Read messages as a node does, one after the other, and keep them.
+
+    :param content: msgpack objects in a row.
+    """
+    ledger = ledger_module.Ledger('me', 'boot', LIMITS)
+    for number, message in enumerate(_messages(content)):
+        now_s = float(number)
+        try:
+            got = codec_module.decode(message, LIMITS)
+            ledger.accept(got.report, now_s)
+        except exception.ReportRefused as error:
+            _check_text(error)
+            host = codec_module.claimed_host(message, LIMITS)
+            ledger.refused(host, str(error), now_s)
+        else:
+            _check_report(got)
+        _check_ledger(ledger, now_s)
+
+
+def wire(content: bytes) -> None:
+    """Read a message of the driver; what was read can be written again."""
+    for read, write in (
+        (wire_module.decode_request, wire_module.encode_request),
+        (wire_module.decode_answer, wire_module.encode_answer),
+    ):
+        try:
+            got = read(content, MOST_BYTES)
+        except exception.BadMessage as error:
+            _check_text(error)
+            continue
+        try:
+            again = write(got, 100 * MOST_BYTES)
+        except exception.UnsendableMessage:
+            continue
+        assert _alike(read(again, 100 * MOST_BYTES), got)
+        _receive(got)
+
+
+def _receive(got: object) -> None:
+    """Hand a report that came over the wire to its reader."""
+    if isinstance(got, wire_module.Request):
+        arguments = got.message.get('args')
+        if isinstance(arguments, dict):
+            try:
+                codec_module.decode(arguments.get('report'), LIMITS)
+            except exception.ReportRefused:
+                return
+
+
+def _messages(content: bytes) -> list[object]:
+    reader = msgpack.Unpacker(strict_map_key=False)
+    reader.feed(content)
+    found: list[object] = []
+    try:
+        for message in reader:
+            found.append(message)
+            if len(found) == _MOST_MESSAGES:
+                break
+    # What the bytes are is not the question here.
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException):
+        pass
+    return found
+
+
+def _check_report(got: codec_module.Decoded) -> None:
+    table = report.UserTable.of(got.report.users)
+    assert list(table.ids) == sorted(set(table.ids))
+    assert len(table) <= LIMITS.max_users
+    assert np.isfinite(table.instance_heaviness).all()
+    for amounts in (table.endowment, table.usage):
+        assert np.isfinite(amounts).all()
+        assert (amounts >= 0).all()
+    assert (table.instances >= 1).all()
+    capacity = got.report.resources.capacity
+    assert ((capacity >= 0) & (capacity <= LIMITS.capacity)).all()
+    assert math.isfinite(got.report.interval_s)
+    _check_names(got)
+    again = codec_module.decode(
+        codec_module.encode(got.report, got.desired), LIMITS
+    )
+    assert again.desired == got.desired
+    assert again.report.users.ids == table.ids
+    assert np.array_equal(again.report.users.usage, table.usage)
+
+
+def _check_text(error: Exception) -> None:
+    assert 0 < len(str(error)) < 1000
+    assert str(error).isprintable()
+
+
+def _check_names(got: codec_module.Decoded) -> None:
+    """Everything that is told can be written, in a log and in UTF-8."""
+    names = [got.report.host, got.report.boot_id, got.report.metric]
+    if got.desired is not None:
+        names += [got.desired.metric, got.desired.policy, got.desired.origin]
+        assert 1 <= got.desired.epoch <= desired.LARGEST_EPOCH
+    for name in (*names, *got.report.users):
+        assert name.isprintable()
+        assert len(name.encode()) <= 4 * LIMITS.max_text
+
+
+def _check_ledger(ledger: ledger_module.Ledger, now_s: float) -> None:
+    view = ledger.view(now_s, None, 'GreedinessMetric', 10.0)
+    assert ledger.hosts <= LIMITS.max_peers
+    assert ledger.rows <= LIMITS.max_total_users
+    kept = sum(len(item.users) for item in view.reports.values())
+    assert kept <= ledger.rows
+    assert 'me' not in view.reports
+    assert not set(view.reports) & set(view.left_out)
+    assert list(view.reports) == sorted(view.reports)
+
+
+def _alike(one: object, other: object) -> bool:
+    # A number that is none does not equal itself, its text does.
+    return repr(one) == repr(other)
+
+
+TARGETS = {'codec': codec, 'wire': wire}
