@@ -103,6 +103,7 @@ PURE_MAY_IMPORT = frozenset(
     {
         'abc',
         'base64',
+        'binascii',
         'bisect',
         'collections',
         'dataclasses',
