@@ -86,6 +86,7 @@ class Sessions:
         self._admitted: set[str] = set()
         self._pending: tuple[str, list[Session]] | None = None
         self._no_wait_until = 0.0
+        self._clock: Callable[[], float] = time.monotonic
         self._sleep: Callable[[float], None] = native.original('time').sleep
 
     def __len__(self) -> int:
@@ -147,7 +148,7 @@ class Sessions:
         if self._pending is None:
             return
         key, sessions = self._pending
-        began = time.monotonic()
+        began = self._clock()
         patient = began >= self._no_wait_until
         limit = began + (_LONGEST_WAIT_S if patient else 0.0)
         while True:
@@ -157,7 +158,7 @@ class Sessions:
                 break
             if not wait:
                 return
-            if time.monotonic() >= limit:
+            if self._clock() >= limit:
                 break
             self._sleep(_LOOK_EVERY_S)
         self._pending = None
@@ -165,7 +166,7 @@ class Sessions:
             self._know(passed[0], key)
             return
         # Nobody may hold up everybody again and again.
-        self._no_wait_until = time.monotonic() + _NO_WAIT_AFTER_S
+        self._no_wait_until = self._clock() + _NO_WAIT_AFTER_S
         for session, found in looks:
             if found is None:
                 self._forget(session)
