@@ -208,7 +208,7 @@ class Access:
                     if session.key
                     else 'it may have used a key that is good no more',
                 )
-        for key in [k for k in self._servers if not self._is_good(k)]:
+        for key in [k for k in list(self._servers) if not self._is_good(k)]:
             self._servers.discard(key)
             self._withdraw(key)
 
