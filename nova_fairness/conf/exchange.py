@@ -27,7 +27,7 @@ OPTS = [
     cfg.StrOpt(
         'domain',
         default='nova-fairness',
-        regex=r'[A-Za-z0-9][A-Za-z0-9._-]{0,62}',
+        regex=r'^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$',
         help="""
 Name of the fairness domain. Nodes of one domain compare their users; nodes of
 different domains never hear each other, also on one broker. Give each Nova

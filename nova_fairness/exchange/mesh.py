@@ -41,6 +41,7 @@ from typing import NamedTuple
 import oslo_messaging
 
 from nova_fairness import exception
+from nova_fairness.exchange import attendance
 from nova_fairness.exchange import base
 from nova_fairness.exchange import bounds
 from nova_fairness.exchange import codec
@@ -93,6 +94,7 @@ class MeshExchange(base.Exchange):
         self._own: report.NodeReport | None = None
         self._tally = tally.Tally()
         self._log = tally.QuietLog(LOG, clock)
+        self._attendance = attendance.Attendance(LOG)
         self._client = oslo_messaging.get_rpc_client(
             transport,
             oslo_messaging.Target(
@@ -145,7 +147,9 @@ class MeshExchange(base.Exchange):
             # own interval is long.
             own_s = own.interval_s if own is not None else 0.0
             interval_s = max(self.interval_s, own_s)
-            return self._ledger.view(now_s, own, wanted, interval_s)
+            view = self._ledger.view(now_s, own, wanted, interval_s)
+            self._attendance.note(view)
+        return view
 
     def statistics(self) -> Mapping[str, int]:
         """Count what happened so far.

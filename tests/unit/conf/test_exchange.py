@@ -1,0 +1,54 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+from oslo_config import cfg
+import pytest
+
+from nova_fairness.conf import exchange
+from nova_fairness.conf import opts
+from nova_fairness.exchange import bounds
+
+
+@pytest.fixture
+def conf():
+    made = cfg.ConfigOpts()
+    opts.register_opts(made)
+    made([], project='test', default_config_files=[])
+    return made
+
+
+def test_defaults_are_those_of_the_bounds(conf):
+    got = bounds.from_options(conf.fairness_exchange)
+    default = bounds.Bounds()
+    assert (got.capacity == default.capacity).all()
+    for name in (
+        'domain',
+        'view_max_age',
+        'max_users',
+        'max_total_users',
+        'max_peers',
+        'max_heaviness',
+        'forget_after_s',
+    ):
+        assert getattr(got, name) == getattr(default, name)
+
+
+@pytest.mark.parametrize('domain', ['', 'a b', '-a', 'a' * 64, 'a/b'])
+def test_a_domain_that_no_transport_could_name_is_refused(conf, domain):
+    with pytest.raises(ValueError, match="doesn't match regex"):
+        conf.set_override('domain', domain, group=exchange.GROUP.name)
+
+
+@pytest.mark.parametrize('domain', ['a', 'cell1', 'A.b_c-9', 'a' * 63])
+def test_a_domain_is_a_name(conf, domain):
+    conf.set_override('domain', domain, group=exchange.GROUP.name)
+    assert conf.fairness_exchange.domain == domain
