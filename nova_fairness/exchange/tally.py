@@ -15,11 +15,12 @@
 import collections
 from collections.abc import Callable
 from collections.abc import Mapping
+import dataclasses
 import logging
 import threading
 
 _EVERY_S = 60.0
-_KINDS = 256
+_SOURCES = 10
 
 
 class Tally:
@@ -41,7 +42,9 @@ class Tally:
 
 
 class QuietLog:
-    """Says each kind of thing once a minute at most; any thread.
+    """Says each kind of thing about a source once a minute; any thread.
+
+    And about ten sources a minute at most: sources can be invented.
 
     :param log: where to.
     :param clock: monotonic, seconds.
@@ -53,29 +56,40 @@ class QuietLog:
         self._log = log
         self._clock = clock
         self._lock = threading.Lock()
-        self._said: dict[tuple[str, str], tuple[float, int]] = {}
+        self._minutes: dict[str, _Minute] = {}
 
     def warning(self, kind: str, source: str, text: str) -> None:
-        """Say something about a source, unless that was just done.
+        """Say something about a source, unless enough was said.
 
         :param kind: out of a few.
         :param source: host or other name.
         """
-        unsaid = self._due((kind, source))
+        unsaid = self._due(kind, source)
         if unsaid is None:
             return
         more = f' ({unsaid} like it were not logged)' if unsaid else ''
         self._log.warning('%s%s', text, more)
 
-    def _due(self, key: tuple[str, str]) -> int | None:
+    def _due(self, kind: str, source: str) -> int | None:
         """Give how many were left unsaid, ``None`` to say nothing now."""
         now_s = self._clock()
         with self._lock:
-            if key not in self._said and len(self._said) >= _KINDS:
-                self._said.pop(next(iter(self._said)))
-            said_s, unsaid = self._said.pop(key, (-_EVERY_S, 0))
-            if now_s - said_s < _EVERY_S:
-                self._said[key] = said_s, unsaid + 1
+            minute = self._minutes.get(kind)
+            if minute is None or now_s - minute.began_s >= _EVERY_S:
+                unsaid = 0 if minute is None else minute.unsaid
+                self._minutes[kind] = _Minute(now_s, {source})
+                return unsaid
+            if source in minute.sources or len(minute.sources) >= _SOURCES:
+                minute.unsaid += 1
                 return None
-            self._said[key] = now_s, 0
-            return unsaid
+            minute.sources.add(source)
+            return 0
+
+
+@dataclasses.dataclass(slots=True)
+class _Minute:
+    """What was said of one kind since a time."""
+
+    began_s: float
+    sources: set[str]
+    unsaid: int = 0
