@@ -36,6 +36,7 @@ from nova_fairness.agent import transport as transport_module  # noqa: E402
 from nova_fairness.cmd import ctl_options  # noqa: E402
 from nova_fairness.cmd import ctl_tables  # noqa: E402
 from nova_fairness.conf import exchange  # noqa: E402
+from nova_fairness.conf import opts  # noqa: E402
 from nova_fairness.conf import transport as transport_conf  # noqa: E402
 from nova_fairness.rpc import client as client_module  # noqa: E402
 from nova_fairness.rpc import rollout  # noqa: E402
@@ -88,8 +89,7 @@ def _complain(error: object, code: int) -> int:
 
 def _configuration(options: argparse.Namespace) -> cfg.ConfigOpts:
     conf = cfg.ConfigOpts()
-    conf.register_group(exchange.GROUP)
-    conf.register_opts(exchange.OPTS, group=exchange.GROUP)
+    opts.register_group(conf, exchange.GROUP, exchange.OPTS)
     transport_conf.register_opts(conf)
     given = [f'--config-file={path}' for path in options.config_file or ()]
     conf(given, project='nova-fairness', prog=PROGRAM)

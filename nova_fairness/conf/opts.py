@@ -30,9 +30,20 @@ _GROUPS = (fairness, node, exchange, observe)
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register every option of this package on a configuration."""
     for module in _GROUPS:
-        conf.register_group(module.GROUP)
-        conf.register_opts(module.OPTS, group=module.GROUP)
+        register_group(conf, module.GROUP, module.OPTS)
     transport.register_opts(conf)
+
+
+def register_group(
+    conf: cfg.ConfigOpts, group: cfg.OptGroup, options: Sequence[Any]
+) -> None:
+    """Register one group.
+
+    A group remembers what was set in it, and oslo.config copies it flatly: so
+    each configuration gets its own, or all of a process would be one.
+    """
+    conf.register_group(copy.deepcopy(group))
+    conf.register_opts(options, group=group.name)
 
 
 def list_opts() -> Sequence[tuple[cfg.OptGroup | None, Sequence[Any]]]:

@@ -52,50 +52,47 @@ class FairnessServer:
             [endpoint.FairnessEndpoint(operations)],
             access_policy=oslo_messaging.ExplicitRPCAccessPolicy,
         )
-        self._beginning: threading.Thread | None = None
-        self._listens = False
+        self._serving: threading.Thread | None = None
+        self._ready = threading.Event()
+        self._ended = threading.Event()
 
     def start(self) -> None:
         """Begin to listen; returns at once, whether or not a broker is there.
 
         Some drivers wait until they have a connection.
         """
-        self._beginning = threading.Thread(
-            target=self._begin, name='rpc-start', daemon=True
+        self._serving = threading.Thread(
+            target=self._begin, name='rpc-serving', daemon=True
         )
-        self._beginning.start()
+        self._serving.start()
 
     def _begin(self) -> None:
         try:
             self._server.start(override_pool_size=_THREADS)
-            self._listens = True
         except Exception as error:  # noqa: BLE001 - drivers raise anything
             LOG.error(
                 'This node cannot be called: %s: %s',
                 type(error).__name__,
                 error,
             )
+            return
+        self._ready.set()
+        # Whoever stopped it meanwhile did not wait for the connection.
+        self._ended.wait()
+        self._end()
 
     def wait_ready(self, timeout_s: float) -> bool:
-        """Wait until it listens, or failed to.
+        """Wait until it listens.
 
-        :returns: whether either is the case.
+        :returns: whether it does.
         """
-        if self._beginning is None:
-            return False
-        self._beginning.join(timeout_s)
-        return not self._beginning.is_alive()
+        return self._ready.wait(timeout_s)
 
     def stop(self) -> None:
         """End listening and the calls under way, in bounded time."""
-        if not self._listens:
-            return
-        self._listens = False
-        ending = threading.Thread(
-            target=self._end, name='rpc-stop', daemon=True
-        )
-        ending.start()
-        ending.join(_STOP_S)
+        self._ended.set()
+        if self._serving is not None and self._ready.is_set():
+            self._serving.join(_STOP_S)
 
     def _end(self) -> None:
         try:

@@ -22,6 +22,7 @@ from oslo_config import cfg
 import pytest
 
 from nova_fairness.conf import opts
+from nova_fairness.messaging import options
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = [
@@ -148,7 +149,9 @@ def options_of(program: str, words: tuple[str, ...]) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize('program', ['nova-fairness', 'nova-fairness-lab'])
+@pytest.mark.parametrize(
+    'program', ['nova-fairness', 'nova-fairness-ctl', 'nova-fairness-lab']
+)
 def test_every_option_of_our_programs_exists(program):
     for words in sorted(words_of(program)):
         text = help_of(program, *words)
@@ -174,6 +177,7 @@ def test_every_path_in_the_documents_exists():
 def configuration() -> cfg.ConfigOpts:
     conf = cfg.ConfigOpts()
     opts.register_opts(conf)
+    options.register_opts(conf)
     return conf
 
 
@@ -203,12 +207,13 @@ def check_example(place: pathlib.Path, body: str) -> None:
     place.write_text('\n'.join(lines), encoding='utf-8')
     conf = configuration()
     conf(['--config-file', str(place)], default_config_files=[])
-    parser = configparser.ConfigParser()
+    parser = configparser.ConfigParser(default_section='')
     parser.read(place, encoding='utf-8')
     for group in parser.sections():
+        known = conf if group == 'DEFAULT' else conf[group]
         for name in parser[group]:
-            assert name in conf[group], f'[{group}] {name}'
-            assert conf[group][name] is not None
+            assert name in known, f'[{group}] {name}'
+            assert known[name] is not None
 
 
 def test_every_metric_of_the_endpoint_is_documented():

@@ -1,0 +1,236 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What an agent answers, and that the reference page says the same."""
+
+import json
+import pathlib
+import re
+import types
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.agent import operations
+from nova_fairness.agent import peering
+from nova_fairness.exchange import desired_state
+from nova_fairness.exchange import desired_store
+from nova_fairness.model import report
+from tests.unit.agent import test_regime
+
+PAGE = pathlib.Path(__file__).parents[3] / 'doc/source/reference/rpc.rst'
+ENTRY = re.compile(r'^``([\w.<>\[\]]+)`` \((.+)\)$', re.MULTILINE)
+TYPES = {
+    'integer': int,
+    'number': (int, float),
+    'string': str,
+    'boolean': bool,
+    'object': dict,
+    'array': list,
+}
+KEYS = {
+    'peers': '<host>',
+    'quarantined': '<plugin>',
+    'exchange': '<name>',
+    'transport': '<name>',
+    'wanting': '<control>',
+    'weight_ratios': '<control>',
+    'applied_units': '<control>',
+    'users': '<user>',
+    'usage_quotas': '<resource>',
+}
+
+
+class FakePeering(peering.Peering):
+    """A domain that is a file and two peers that are told about."""
+
+    def __init__(self, path):
+        super().__init__()
+        self._desired = desired_state.DesiredState(
+            'n1', desired_store.FileStore(path / 'desired.json')
+        )
+        self.exchange = types.SimpleNamespace(
+            view=lambda now_s, metric: report.View(
+                {}, {'fake': 0.0, 'n2': 1.5}, {'n3': 'silent for 40 s'}
+            )
+        )
+
+    @property
+    def desired(self):
+        return self._desired
+
+    def newest(self):
+        return self._desired.current()
+
+    def statistics(self):
+        return {'exchange': {'sent': 3}, 'transport': {'dropped': 0}}
+
+
+class FakeAgent:
+    """Operations on a node in memory."""
+
+    def __init__(self, tmp_path, peers):
+        self.domain = test_regime.FakeDomain(tmp_path)
+        self.domain.regime._newest = peers.newest
+        self.newest = None
+        self.operations = operations.AgentOperations(
+            operations.Sources(
+                boot_id='boot',
+                peering=peers,
+                regime=self.domain.regime,
+                orders=self.domain.orders,
+                newest_round=lambda: self.newest,
+                clock=lambda: 0.0,
+            )
+        )
+
+    def rounds(self, count):
+        self.newest = self.domain.rounds(count)
+        return self.newest
+
+
+@pytest.fixture
+def agent(tmp_path):
+    return FakeAgent(tmp_path, FakePeering(tmp_path))
+
+
+def fields(value, path, key=''):
+    """Give the path of each field with the values that occur there."""
+    if '.' in path:
+        yield path.removesuffix('[]'), value
+    if isinstance(value, dict):
+        for inner, item in value.items():
+            yield from fields(item, f'{path}.{KEYS.get(key, inner)}', inner)
+    elif isinstance(value, list):
+        for item in value:
+            if isinstance(item, dict):
+                for inner, part in item.items():
+                    yield from fields(part, f'{path}[].{inner}', inner)
+
+
+def is_of(value, text):
+    kinds = text.removesuffix(' or null')
+    if value is None:
+        return kinds != text
+    if isinstance(value, bool):
+        return kinds == 'boolean'
+    return isinstance(value, TYPES[kinds])
+
+
+def answers(agent):
+    """Give every kind of answer by the method's name on the page."""
+    asked = agent.operations
+    return {
+        'set_metric': asked.choose('UniformMetric', None),
+        'pause': asked.pause(),
+        'reset': asked.reset(),
+        'get_status': asked.status(),
+        'list_instances': asked.instances(),
+        'list_users': asked.users(),
+    }
+
+
+def test_the_page_names_every_field_of_every_answer_with_its_type(agent):
+    agent.rounds(3)
+    agent.domain.host.cycle._rooms.guard._quarantined['Wild'] = 'raised'
+    agent.rounds(1)
+    documented = dict(ENTRY.findall(PAGE.read_text('utf-8')))
+    found = {}
+    for method, answer in answers(agent).items():
+        assert json.loads(json.dumps(answer, allow_nan=False)) == answer
+        for path, value in fields(answer, method):
+            found[path] = value
+            assert is_of(value, documented.get(path, '')), path
+    assert found.keys() == documented.keys()
+
+
+def test_before_a_round_has_ended_there_are_answers_too(agent):
+    documented = dict(ENTRY.findall(PAGE.read_text('utf-8')))
+    for method, answer in answers(agent).items():
+        for path, value in fields(answer, method):
+            assert is_of(value, documented[path]), path
+    agent.rounds(1)  # measured nothing yet
+    for method, answer in answers(agent).items():
+        for path, value in fields(answer, method):
+            assert is_of(value, documented[path]), path
+
+
+def test_the_next_round_keeps_what_was_promised(agent):
+    agent.rounds(2)
+    told = agent.operations.choose('UniformMetric', None)
+    assert (told['epoch'], told['policy']) == (1, 'feedback')
+    done = agent.rounds(1)
+    assert done.number == told['from_round']
+    assert (done.metric, done.epoch) == ('UniformMetric', 1)
+    told = agent.operations.pause()
+    assert agent.rounds(1).number == told['from_round']
+    assert agent.newest.paused
+
+
+def test_what_is_not_installed_is_refused_before_anybody_takes_it(agent):
+    with pytest.raises(exception.UnknownPlugin, match='UniformMetric'):
+        agent.operations.choose('NoSuchMetric', None)
+    with pytest.raises(exception.UnknownPlugin, match='feedback'):
+        agent.operations.take_over('UniformMetric', 'nonesuch', 2, 'n2')
+    assert agent.rounds(1).epoch == 0
+
+
+def test_the_epoch_of_another_node_is_taken_over_as_it_is(agent):
+    told = agent.operations.take_over('UniformMetric', 'thesis', 7, 'n9')
+    assert (told['epoch'], told['origin']) == (7, 'n9')
+    # Whoever asks again gets the same answer.
+    assert agent.operations.take_over('UniformMetric', 'thesis', 7, 'n9')
+    done = agent.rounds(1)
+    assert (done.metric, done.policy, done.epoch) == (
+        'UniformMetric',
+        'thesis',
+        7,
+    )
+
+
+def test_an_older_epoch_is_refused_with_the_newer_one(agent):
+    agent.operations.take_over('UniformMetric', None, 7, 'n9')
+    with pytest.raises(exception.Superseded, match='epoch 7 of n9'):
+        agent.operations.take_over('GreedinessMetric', None, 6, 'n1')
+
+
+def test_a_node_says_what_it_could_not_take_over(agent):
+    agent.operations._of.peering.desired.offer(
+        test_regime.desired.Desired(4, 'NoSuchMetric', 'feedback', 'n2'),
+        trusted=True,
+    )
+    agent.rounds(1)
+    told = agent.operations.status()
+    assert told['metric'] == 'DominantShareMetric'
+    assert (told['epoch'], told['desired']['epoch']) == (0, 4)
+    assert 'NoSuchMetric' in told['refused']
+
+
+def test_a_node_without_a_domain_can_be_paused_but_not_told_a_metric(
+    tmp_path,
+):
+    alone = FakeAgent(tmp_path, peering.Peering())
+    assert alone.operations.pause()['paused']
+    assert alone.operations.status()['desired'] == {}
+    with pytest.raises(exception.StateError, match='transport_url'):
+        alone.operations.choose('UniformMetric', None)
+
+
+def test_users_are_told_in_parts_of_their_quota(agent):
+    agent.rounds(20)
+    users = agent.operations.users()['users']
+    # Both have half of one CPU, and both use it up.
+    for user in ('ann', 'bob'):
+        assert users[user]['usage_quotas']['cpu_time'] == pytest.approx(
+            1.0, abs=0.06
+        )
+    assert [users[user]['instances_here_count'] for user in users] == [2, 1]

@@ -1,0 +1,105 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Every command of ``nova-fairness-ctl`` that the documents show works."""
+
+import pathlib
+import re
+
+import pytest
+
+from nova_fairness.cmd import ctl
+from nova_fairness.cmd import ctl_options
+from nova_fairness.rpc import server
+from tests.unit.agent import test_operations
+from tests.unit.rpc import fake_cloud
+
+SOURCE = pathlib.Path(__file__).resolve().parents[3] / 'doc' / 'source'
+SHOWN = re.compile(r'^ +# nova-fairness-ctl (.+)$', re.MULTILINE)
+HOSTS = ('n1', 'n2')
+
+
+def shown():
+    return sorted(
+        {
+            line
+            for path in SOURCE.rglob('*.rst')
+            for line in SHOWN.findall(path.read_text('utf-8'))
+        }
+    )
+
+
+def typed(line):
+    """Give the words that an operator types for what is shown."""
+    hosts = iter(HOSTS)
+    of_kind = {'set-metric': 'UniformMetric', 'set-policy': 'thesis'}
+    words = line.split()
+    return [
+        next(hosts)
+        if word == 'HOST'
+        else of_kind[words[0]]
+        if word == 'NAME'
+        else word
+        for word in words
+    ]
+
+
+class FakePeering(test_operations.FakePeering):
+    """Knows the other host of the documents."""
+
+    def __init__(self, path, name):
+        super().__init__(path)
+        others = {host: 1.0 for host in HOSTS if host != name}
+        self.exchange.view = lambda now_s, metric: test_operations.report.View(
+            {}, others, {}
+        )
+
+
+@pytest.fixture
+def configuration(tmp_path):
+    """A file that leads to two agents."""
+    cloud = fake_cloud.FakeCloud()
+    for name in HOSTS:
+        path = tmp_path / name
+        path.mkdir()
+        agent = test_operations.FakeAgent(path, FakePeering(path, name))
+        agent.domain.configure(host=name)
+        agent.rounds(3)
+        cloud.servers.append(
+            server.FairnessServer(
+                cloud.transport, cloud.domain, name, agent.operations
+            )
+        )
+        cloud.servers[-1].start()
+        assert cloud.servers[-1].wait_ready(fake_cloud.ENOUGH_S)
+    path = tmp_path / 'ctl.conf'
+    path.write_text(
+        '[DEFAULT]\ntransport_url = fake://\n'
+        f'[fairness_exchange]\ndomain = {cloud.domain}\n'
+    )
+    yield str(path)
+    cloud.stop()
+
+
+def test_all_commands_are_shown():
+    assert {line.split()[0] for line in shown()} == set(ctl_options.METHODS)
+
+
+@pytest.mark.parametrize('line', shown())
+def test_what_is_shown_can_be_typed(configuration, capsys, line):
+    words = [*typed(line), '--config-file', configuration, '--timeout', '60']
+    code = ctl.main(words)
+    said = capsys.readouterr()
+    assert (code, said.err) == (0, '')
+    header, first, *_ = said.out.splitlines()
+    assert len(first) > 1
+    assert header.split()[0] in ('HOST', 'USER')
