@@ -1,0 +1,111 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is left of a transport after its cleanup: nothing."""
+
+import gc
+import pathlib
+import threading
+
+import pytest
+
+from tests.fixtures import zmq_cloud
+
+eventually = zmq_cloud.eventually
+
+
+@pytest.fixture
+def cloud():
+    with zmq_cloud.running() as made:
+        yield made
+
+
+class Endpoint:
+    def __init__(self):
+        self.got = []
+
+    def note(self, ctxt, value):
+        self.got.append(value)
+        return value
+
+
+def descriptors():
+    gc.collect()
+    return len(list(pathlib.Path('/proc/self/fd').iterdir()))
+
+
+def talk(cloud):
+    near, far = cloud.transport(), cloud.transport()
+    endpoint = Endpoint()
+    server = cloud.serve('t', 's', endpoint, near)
+    client = cloud.client('t', far)
+    assert client.call({}, 'note', value=1) == 1
+    client.prepare(fanout=True).cast({}, 'note', value=2)
+    client.cast({}, 'note', value=3)
+    eventually(lambda: sorted(endpoint.got) == [1, 2, 3])
+    return server, near, far
+
+
+def test_cleanup_leaves_no_thread_descriptor_or_address(cloud):
+    server, near, far = talk(cloud)
+    zmq_cloud.end(server)
+    near.cleanup()
+    far.cleanup()
+    before = descriptors(), threading.active_count()
+    for _ in range(3):
+        server, near, far = talk(cloud)
+        zmq_cloud.end(server)
+        near.cleanup()
+        far.cleanup()
+    assert (descriptors(), threading.active_count()) == before
+    redis = cloud.redis.client()
+    kept = {key.split(':')[1]: redis.ttl(key) for key in redis.keys('*')}
+    redis.close()
+    # Two numbers that must never go back, and a mark that expires.
+    assert kept.pop('changed') > 0
+    assert kept.keys() == {'epoch', 'generation'}
+
+
+def test_a_transport_may_go_before_its_server(cloud):
+    _, near, far = talk(cloud)
+    near.cleanup()
+    far.cleanup()
+
+
+def test_cleanup_may_be_called_twice_and_before_anything_was_sent(cloud):
+    unused = cloud.transport()
+    unused.cleanup()
+    unused.cleanup()
+
+
+def test_the_last_cast_before_cleanup_arrives(cloud):
+    endpoint = Endpoint()
+    cloud.serve('t', 's', endpoint)
+    for value in range(5):
+        transport = cloud.transport()
+        cloud.client('t', transport).cast({}, 'note', value=value)
+        transport.cleanup()
+    eventually(lambda: sorted(endpoint.got) == [0, 1, 2, 3, 4])
+
+
+def test_the_last_answer_before_cleanup_arrives(cloud):
+    server = cloud.serve('t', 's', Endpoint())
+    client = cloud.client('t')
+    answers = []
+    asking = zmq_cloud.background(
+        lambda: answers.append(client.call({}, 'note', value='last'))
+    )
+    eventually(lambda: server.dispatcher.endpoints[0].got)
+    zmq_cloud.end(server)
+    server.transport.cleanup()
+    asking.join(zmq_cloud.PATIENCE_S)
+    assert answers == ['last']

@@ -1,0 +1,221 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What anybody may send to a port, and what it does: nothing."""
+
+import os
+import socket
+
+import msgpack
+import pytest
+import zmq
+
+from nova_fairness.messaging import wire
+from tests.fixtures import zmq_cloud
+
+eventually = zmq_cloud.eventually
+LIMIT = 20000
+
+
+@pytest.fixture
+def cloud():
+    with zmq_cloud.running() as made:
+        yield made
+
+
+class Endpoint:
+    def __init__(self):
+        self.got = []
+
+    def note(self, ctxt, value):
+        self.got.append(value)
+        return value
+
+
+class Target:
+    """A listener, and a stranger with a socket."""
+
+    def __init__(self, cloud):
+        self.endpoint = Endpoint()
+        self.transport = cloud.transport(max_message_size=LIMIT)
+        cloud.serve('t', 's', self.endpoint, self.transport)
+        engine = self.transport._driver._engine
+        self.peer = engine._listeners[0].peer
+        self.client = cloud.client('t')
+        self.context = zmq.Context()
+        self.stranger = self.context.socket(zmq.DEALER)
+        self.stranger.connect(self.peer.rpc)
+
+    def close(self):
+        self.context.destroy(0)
+
+    def dropped(self, kind):
+        name = f'received_dropped_{kind}'
+        return zmq_cloud.statistics(self.transport).get(name, 0)
+
+    def is_unharmed(self):
+        return self.client.call({}, 'note', value='still here') == 'still here'
+
+
+@pytest.fixture
+def target(cloud):
+    made = Target(cloud)
+    yield made
+    made.close()
+
+
+def request(**changes):
+    fields = {
+        'kind': wire.CAST,
+        'msg_id': '',
+        'exchange': 'openstack',
+        'topic': 't',
+        'server': '',
+        'client_timeout': None,
+        'ctxt': {},
+        'message': {'method': 'note', 'args': {'value': 'evil'}},
+    }
+    return wire.encode_request(wire.Request(**fields | changes), 2**23)
+
+
+GOOD = request()
+
+MALFORMED = {
+    'nothing': b'',
+    'garbage': os.urandom(1000),
+    'text': b'hello, is there anybody in there?',
+    'an empty array': msgpack.packb([]),
+    'a cut message': GOOD[:-5],
+    'a message and more': GOOD + b'\0',
+    'too many elements': msgpack.packb([1] * 100),
+    'another version': msgpack.packb([2, *msgpack.unpackb(GOOD)[1:]]),
+    'an unknown kind': msgpack.packb([1, 99, *msgpack.unpackb(GOOD)[2:]]),
+    'an array that claims 4 billion elements': b'\xdd\xff\xff\xff\xff',
+    'deep nesting': b'\x91' * 15000 + b'\x90',
+    'an extension type': msgpack.packb(
+        [*msgpack.unpackb(GOOD)[:8], msgpack.ExtType(5, b'x')]
+    ),
+    'deep JSON': msgpack.packb(
+        [
+            1,
+            wire.CAST + wire.JSON,
+            *msgpack.unpackb(GOOD)[2:7],
+            None,
+            b'[' * 9000,
+        ]
+    ),
+    'numbers as names': msgpack.packb(
+        [1, wire.CAST, '', 1, 2, 3, None, {}, {}]
+    ),
+    'a NaN as timeout': msgpack.packb(
+        [1, wire.CALL, 'i', 'openstack', 't', '', float('nan'), {}, {}]
+    ),
+    'a list as message': msgpack.packb(
+        [1, wire.CALL, 'i', 'openstack', 't', '', None, {}, []]
+    ),
+    'a little too large a message': request(
+        message={'method': 'note', 'args': {'value': 'x' * LIMIT}}
+    ),
+    'a fanout by the other socket': request(kind=wire.FANOUT),
+}
+
+
+@pytest.mark.parametrize('name', MALFORMED)
+def test_what_is_malformed_is_dropped_and_counted(target, name, caplog):
+    target.stranger.send(MALFORMED[name])
+    eventually(lambda: target.dropped('malformed') == 1)
+    assert '127.0.0.1' in caplog.text
+    assert target.is_unharmed()
+    assert target.endpoint.got == ['still here']
+
+
+def test_a_message_of_two_frames_is_dropped_whole(target):
+    target.stranger.send_multipart([GOOD, GOOD, GOOD])
+    eventually(lambda: target.dropped('malformed') == 1)
+    assert target.is_unharmed()
+    assert target.endpoint.got == ['still here']
+
+
+@pytest.mark.parametrize(
+    'changes', [{'exchange': 'other'}, {'topic': 'u'}, {'server': 'r'}]
+)
+def test_what_is_meant_for_somebody_else_is_dropped(target, changes):
+    target.stranger.send(request(**changes))
+    eventually(lambda: target.dropped('misaddressed') == 1)
+    assert target.is_unharmed()
+
+
+def test_far_too_large_a_message_ends_the_connection(target):
+    monitor = target.stranger.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+    target.stranger.send(b'x' * (3 * LIMIT))
+    assert monitor.poll(1000 * zmq_cloud.PATIENCE_S)
+    target.stranger.disable_monitor()
+    assert target.is_unharmed()
+    assert target.endpoint.got == ['still here']
+
+
+@pytest.mark.parametrize(
+    'spoken', [b'', b'GET / HTTP/1.0\r\n\r\n', os.urandom(4096), b'\xff' * 64]
+)
+def test_who_does_not_speak_zeromq_disturbs_nobody(target, spoken):
+    _, _, port = target.peer.rpc.rpartition(':')
+    with socket.create_connection(('127.0.0.1', int(port))) as stranger:
+        stranger.sendall(spoken)
+        assert target.is_unharmed()
+
+
+def test_a_thousand_bad_messages_make_a_few_lines_of_log(target, caplog):
+    for _ in range(1000):
+        target.stranger.send(b'garbage')
+    eventually(lambda: target.dropped('malformed') == 1000)
+    assert len([r for r in caplog.records if 'refused' in r.message]) < 5
+    assert target.is_unharmed()
+
+
+def test_answers_that_nobody_waits_for_are_dropped(target, cloud):
+    """A false listener answers with garbage and for others."""
+    false = target.context.socket(zmq.ROUTER)
+    port = false.bind_to_random_port('tcp://127.0.0.1')
+    transport = cloud.transport()
+    running = transport._driver._running()
+    running._matches.register(
+        type(target.peer)(
+            'f' * 32,
+            'openstack',
+            'false',
+            's',
+            'h',
+            f'tcp://127.0.0.1:{port}',
+            f'tcp://127.0.0.1:{port}',
+        )
+    )
+    client = cloud.client('false', transport)
+    answers = []
+    asking = zmq_cloud.background(
+        lambda: answers.append(client.call({}, 'note', value=1))
+    )
+    sender, payload = false.recv_multipart()
+    msg_id = wire.decode_request(payload, LIMIT).msg_id
+    for answer in (
+        b'garbage',
+        GOOD,
+        wire.encode_answer(wire.Answer(wire.REPLY, 'f' * 32, 1), LIMIT),
+        wire.encode_answer(wire.Answer(wire.REPLY, msg_id, 'right'), LIMIT),
+        wire.encode_answer(wire.Answer(wire.REPLY, msg_id, 'twice'), LIMIT),
+    ):
+        false.send_multipart([sender, answer])
+    asking.join(zmq_cloud.PATIENCE_S)
+    assert answers == ['right']
+    eventually(
+        lambda: zmq_cloud.statistics(transport)['dropped_late_answer'] == 2
+    )
+    assert zmq_cloud.statistics(transport)['dropped_malformed'] == 2

@@ -1,0 +1,146 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Storms and blocked endpoints: who waits for whom, and for how much."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tests.fixtures import zmq_cloud
+
+eventually = zmq_cloud.eventually
+
+
+@pytest.fixture
+def cloud():
+    with zmq_cloud.running() as made:
+        yield made
+
+
+class Gate:
+    """Holds every fanout message up until it is opened."""
+
+    def __init__(self):
+        self.open = threading.Event()
+        self.began = 0
+        self.got = []
+
+    def hold(self, ctxt, value):
+        self.began += 1
+        self.open.wait(zmq_cloud.PATIENCE_S)
+        self.got.append(value)
+
+    def seen(self, ctxt):
+        return self.began
+
+
+def test_a_call_gets_through_while_all_fanouts_are_held_up(cloud):
+    gate = Gate()
+    limits = {'fanouts_in_work': 4, 'fanout_queue_length': 10}
+    listening = cloud.transport(**limits)
+    cloud.serve('t', 's', gate, listening)
+    transport = cloud.transport(**limits)
+    client = cloud.client('t', transport)
+    storm = cloud.client('t', transport, fanout=True)
+    assert client.call({}, 'seen') == 0
+    for value in range(1000):
+        storm.cast({}, 'hold', value=value)
+    eventually(lambda: gate.began == 4)
+    # No more than four are in work, however many came, so it is our turn.
+    assert client.call({}, 'seen') == 4
+    assert zmq_cloud.statistics(listening)['fanouts_in_work'] == 4
+    gate.open.set()
+    eventually(lambda: len(gate.got) >= 14)
+    assert client.call({}, 'seen') <= 1000
+
+
+def test_what_was_held_up_is_served_in_full_when_it_fits(cloud):
+    gate = Gate()
+    cloud.serve('t', 's', gate, cloud.transport(fanouts_in_work=1))
+    storm = cloud.client('t', fanout=True)
+    for value in range(100):
+        storm.cast({}, 'hold', value=value)
+    gate.open.set()
+    eventually(lambda: len(gate.got) == 100)
+    assert gate.got == sorted(gate.got)
+
+
+def test_requests_beyond_those_in_work_wait_and_are_all_served(cloud):
+    gate = Gate()
+    listening = cloud.transport(requests_in_work=3)
+    cloud.serve('t', 's', gate, listening)
+    client = cloud.client('t')
+    for value in range(50):
+        client.cast({}, 'hold', value=value)
+    eventually(lambda: gate.began == 3)
+    assert zmq_cloud.statistics(listening)['requests_in_work'] == 3
+    gate.open.set()
+    eventually(lambda: sorted(gate.got) == list(range(50)))
+
+
+GREEN = """
+import eventlet
+eventlet.monkey_patch()
+import sys
+import time
+from oslo_config import cfg
+import oslo_messaging
+from eventlet import patcher
+
+class Endpoint:
+    def block(self, ctxt):
+        patcher.original('time').sleep(4)
+        return 'done'
+    def quick(self, ctxt):
+        return 'quick'
+
+server = oslo_messaging.get_rpc_server(
+    oslo_messaging.get_rpc_transport(cfg.CONF, sys.argv[1]),
+    oslo_messaging.Target(topic='t', server='s'), [Endpoint()],
+    executor='eventlet')
+server.start()
+print('listening', flush=True)
+while True:
+    time.sleep(1)
+"""
+
+
+def test_a_blocked_green_endpoint_stops_neither_addresses_nor_reading(cloud):
+    url = cloud.url(address_ttl=1, poll_interval=0.1)
+    program = subprocess.Popen(
+        [sys.executable, '-W', 'ignore', '-c', GREEN, url],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert program.stdout.readline() == 'listening\n'
+        client = cloud.client('t')
+        assert client.call({}, 'quick') == 'quick'
+        answers = []
+        blocking = zmq_cloud.background(
+            lambda: answers.append(client.call({}, 'block'))
+        )
+        newcomer = cloud.client('t')
+        seen = set()
+        while blocking.is_alive():
+            # Its address lives for 1 s: somebody goes on refreshing it.
+            matches = newcomer.transport._driver._running()._matches
+            seen.add(len(matches.look_up('openstack', 't', 1.0)))
+        assert answers == ['done']
+        assert seen == {1}
+        assert newcomer.call({}, 'quick') == 'quick'
+    finally:
+        program.kill()
+        program.communicate()
