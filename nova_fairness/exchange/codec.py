@@ -107,8 +107,7 @@ def decode(message: object, limits: bounds.Bounds) -> Decoded:
         speed_factor=given.number('speed_factor', 1e-6, 1e12),
         capacity=_capacity(given, host, order, limits),
     )
-    table = tables.read(given, order, limits)
-    tables.check_amounts(table, what, interval_s, limits)
+    table = tables.read(given, order, what, interval_s, limits)
     return Decoded(
         report.NodeReport(
             host=host,

@@ -22,7 +22,6 @@ import binascii
 import operator
 
 import numpy as np
-import numpy.typing as npt
 
 from nova_fairness import exception
 from nova_fairness.exchange import bounds
@@ -38,6 +37,8 @@ _ENDOWED = 1.001
 """Endowments on a node add up to its supply at most; rounding aside."""
 
 _HUGE = 1e300
+
+_SCALES: list[bool] = resources.RESOURCES.time_shared.tolist()
 
 
 def numbers(table: report.UserTable) -> resources.Vector:
@@ -58,79 +59,128 @@ def text(block: resources.Vector) -> str:
 
 
 def read(
-    given: fields.Fields, order: list[int], limits: bounds.Bounds
-) -> report.UserTable:
-    """Read the users of a message.
-
-    :param order: where each of our resources stands in the sender's order.
-    :raises ReportRefused: naming what was wrong and what was expected.
-    """
-    ids = _ids(given, limits)
-    count = len(order)
-    block = _block(given.given('table'), len(ids), _FIRST + 2 * count)
-    endowment = block[:, _FIRST : _FIRST + count]
-    usage = block[:, _FIRST + count :]
-    # Where the orders agree, as they do almost always, slices are views.
-    if order != list(range(count)):
-        endowment, usage = endowment[:, order], usage[:, order]
-    return report.UserTable(
-        ids=tuple(ids),
-        instance_heaviness=block[:, 0],
-        endowment=endowment,
-        usage=usage,
-        instances=_instances(block[:, 1], limits),
-    )
-
-
-def check_amounts(
-    table: report.UserTable,
+    given: fields.Fields,
+    order: list[int],
     what: node.NodeResources,
     interval_s: float,
     limits: bounds.Bounds,
-) -> None:
-    """Check the amounts of a node's users against what can be true.
+) -> report.UserTable:
+    """Read the users of a message, and check what they got.
 
     Endowments divide the node, so they cannot exceed it. Usage can: a page
     cache and traffic between VMs are faster than disk and network.
 
+    :param order: where each of our resources stands in the sender's order.
+    :param what: the sender has.
+    :param interval_s: of the amounts.
     :raises ReportRefused: naming what was wrong and what was expected.
     """
-    if not len(table):
-        return
-    heaviest = max(
-        table.instance_heaviness.max(), -table.instance_heaviness.min()
+    ids = _ids(given, limits)
+    middle = _FIRST + len(order)
+    block = _block(given.given('table'), len(ids), middle + len(order))
+    # Where the orders agree, as they do almost always, nothing is moved.
+    if order != list(range(len(order))):
+        endowed = [_FIRST + place for place in order]
+        used = [middle + place for place in order]
+        block = block[:, [*range(_FIRST), *endowed, *used]]
+    if ids:
+        _check(block, what, interval_s, limits)
+    return report.UserTable(
+        ids=tuple(ids),
+        instance_heaviness=block[:, 0],
+        endowment=block[:, _FIRST:middle],
+        usage=block[:, middle:],
+        instances=block[:, 1].astype(np.int64),
     )
-    if heaviest > limits.max_heaviness:
-        raise exception.ReportRefused(
-            'bounds',
-            f'{what.host} says that a user is heavier than '
-            f'{limits.max_heaviness:g} ([fairness_exchange] '
-            'max_peer_heaviness)',
-        )
-    _check(what.host, 'endowment', table.endowment, what.capacity, interval_s)
-    _check(what.host, 'usage', table.usage, limits.capacity, interval_s)
 
 
 def _check(
-    host: str,
-    name: str,
-    amounts: resources.Vector,
-    rates: resources.Vector,
+    block: resources.Vector,
+    what: node.NodeResources,
     interval_s: float,
+    limits: bounds.Bounds,
 ) -> None:
-    if amounts.min() < 0:
+    # On a table of few users each call of numpy costs more than its work: so
+    # there are few calls, and what they give is looked at without it.
+    lows: list[float] = np.minimum.reduce(block, axis=0).tolist()
+    highs: list[float] = np.maximum.reduce(block, axis=0).tolist()
+    _check_finite(lows, highs)
+    _check_heaviness(what.host, max(highs[0], -lows[0]), limits)
+    _check_instances(block[:, 1], lows[1], highs[1], limits)
+    sums: list[float] = np.add.reduce(block, axis=0).tolist()
+    middle = _FIRST + len(resources.RESOURCES)
+    for name, columns, rates in (
+        ('endowment', slice(_FIRST, middle), what.capacity),
+        ('usage', slice(middle, None), limits.capacity),
+    ):
+        if min(lows[columns]) < 0:
+            raise exception.ReportRefused(
+                'bounds', f'{what.host}: {name} must not be negative'
+            )
+        most = [
+            rate * (interval_s if scales else 1.0) * _ENDOWED
+            for rate, scales in zip(rates.tolist(), _SCALES, strict=True)
+        ]
+        _check_sums(what.host, name, sums[columns], most)
+
+
+def _check_finite(lows: list[float], highs: list[float]) -> None:
+    # What is none is neither, and comes out of both ends. Smaller ones can be
+    # added up without becoming infinite.
+    if not (
+        all(low > -_HUGE for low in lows)
+        and all(high < _HUGE for high in highs)
+    ):
         raise exception.ReportRefused(
-            'bounds', f'{host}: {name} must not be negative'
+            'malformed',
+            'the report: table must hold finite numbers of magnitudes '
+            f'below {_HUGE:g}',
         )
-    most = resources.RESOURCES.over(rates, interval_s) * _ENDOWED
-    sums = np.add.reduce(amounts, axis=0)
-    if (sums > most).any():
-        place = int(np.argmax(sums > most))
+
+
+def _check_heaviness(
+    host: str, heaviest: float, limits: bounds.Bounds
+) -> None:
+    if heaviest > limits.max_heaviness:
         raise exception.ReportRefused(
             'bounds',
-            f'{host}: {name} of {resources.RESOURCES.names[place]} is '
-            f'{sums[place]:g} in all; expected at most {most[place]:g}',
+            f'{host} says that a user is heavier than '
+            f'{limits.max_heaviness:g} ([fairness_exchange] '
+            'max_peer_heaviness)',
         )
+
+
+def _check_instances(
+    counted: resources.Vector,
+    fewest: float,
+    most: float,
+    limits: bounds.Bounds,
+) -> None:
+    largest = limits.max_instances
+    if not (
+        fewest >= 1
+        and most <= largest
+        and (counted.astype(np.int64) == counted).all()
+    ):
+        raise exception.ReportRefused(
+            'bounds',
+            'the report: a number of VMs is no whole number from 1 to '
+            f'{largest}',
+        )
+
+
+def _check_sums(
+    host: str, name: str, sums: list[float], most: list[float]
+) -> None:
+    for resource, total, bound in zip(
+        resources.RESOURCES.names, sums, most, strict=True
+    ):
+        if total > bound:
+            raise exception.ReportRefused(
+                'bounds',
+                f'{host}: {name} of {resource} is {total:g} in all; '
+                f'expected at most {bound:g}',
+            )
 
 
 def _ids(given: fields.Fields, limits: bounds.Bounds) -> list[str]:
@@ -170,27 +220,4 @@ def _block(written: object, rows: int, columns: int) -> resources.Vector:
             f'the report: table holds {len(octets)} bytes; expected {size}',
         )
     block = np.frombuffer(octets, dtype='<f8').reshape(rows, columns)
-    # Smaller ones can be added up without becoming infinite.
-    if not (np.abs(block) < _HUGE).all():
-        raise exception.ReportRefused(
-            'malformed',
-            'the report: table must hold finite numbers of magnitudes '
-            f'below {_HUGE:g}',
-        )
     return block.astype(np.float64, copy=False)
-
-
-def _instances(
-    counted: resources.Vector, limits: bounds.Bounds
-) -> npt.NDArray[np.int64]:
-    most = limits.max_instances
-    if len(counted) and not (
-        counted.min() >= 1
-        and counted.max() <= most
-        and (np.floor(counted) == counted).all()
-    ):
-        raise exception.ReportRefused(
-            'bounds',
-            f'the report: a number of VMs is no whole number from 1 to {most}',
-        )
-    return counted.astype(np.int64)
