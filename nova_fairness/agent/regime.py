@@ -141,6 +141,15 @@ class Regime:
                 wanted.settings.metric,
                 wanted.settings.policy,
             )
+        if wanted.epoch != self._in_force.epoch:
+            LOG.info(
+                'From round %d on: metric %s, policy %s (epoch %d of %s)',
+                self._begun,
+                wanted.settings.metric,
+                wanted.settings.policy,
+                wanted.epoch,
+                wanted.origin,
+            )
         self._in_force = dataclasses.replace(wanted, refused=refused)
         node_cycle.epoch = wanted.epoch
         node_cycle.reconfigure(wanted.settings, loaded)

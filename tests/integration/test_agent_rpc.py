@@ -23,6 +23,7 @@ import time
 
 import pytest
 
+from nova_fairness.cmd import keys
 from tests.fixtures import redis_server
 from tests.integration import fake_ends
 from tests.unit.agent import fake_host
@@ -35,15 +36,25 @@ class Cloud:
 
     def __init__(self, directory, url):
         self.directory = directory
-        self.url = f'{url}?insecure=true&bind_address=127.0.0.1'
+        self.url = f'{url}?bind_address=127.0.0.1'
         self.config = directory / 'ctl.conf'
-        self.config.write_text(f'[DEFAULT]\ntransport_url = {self.url}\n')
         self.nodes = {}
+        self.act_as('ctl')
+
+    def url_of(self, name):
+        """Give the transport URL of a node or an operator."""
+        return f'{self.url}&insecure=true'
+
+    def act_as(self, name):
+        """Let the command be that of somebody."""
+        self.config.write_text(
+            f'[DEFAULT]\ntransport_url = {self.url_of(name)}\n'
+        )
 
     def start(self, name, *vms, **options):
         """Start a node, or start it again."""
         self.nodes[name] = fake_ends.Node(
-            self.url, self.directory, name, *vms, **options
+            self.url_of(name), self.directory, name, *vms, **options
         )
         return self.nodes[name]
 
@@ -74,6 +85,49 @@ class Cloud:
         code, out, err = self.ctl(*words, '--json')
         assert code == 0, err
         return json.loads(out)['by_host']
+
+
+class SecureCloud(Cloud):
+    """The same with a key for everybody."""
+
+    def __init__(self, directory, url):
+        self.keys = directory / 'keys'
+        for name, role in [
+            ('n1', 'node'),
+            ('n2', 'node'),
+            ('ctl', 'controller'),
+        ]:
+            words = ['--directory', str(self.keys)]
+            assert keys.main([*words, 'make', name, '--role', role]) == 0
+        super().__init__(directory, url)
+
+    def url_of(self, name):
+        return f'{self.url}&keys_path={self.keys}/{name}.secret'
+
+
+@pytest.fixture
+def secure(tmp_path):
+    with redis_server.running() as server, contextlib.ExitStack() as stack:
+        made = SecureCloud(tmp_path, server.url)
+        stack.callback(made.stop)
+        made.start('n1', fake_host.vm('a-1', 'ann'))
+        made.start('n2', fake_host.vm('b-3', 'bob'))
+        yield made
+
+
+def test_with_keys_nodes_look_and_controllers_change(secure):
+    assert all_hear_all(secure)
+    secure.act_as('n2')
+    assert secure.asked('status', '--host', 'n1')['n1']['paused'] is False
+    for change in (['pause'], ['reset'], ['set-metric', 'UniformMetric']):
+        code, out, err = secure.ctl(*change, '--host', 'n1')
+        assert (code, out) == (1, '')
+        assert 'needs a key with the role controller; the key of n2' in err
+    secure.act_as('ctl')
+    assert secure.asked('pause', '--host', 'n1')['n1']['paused']
+    assert secure.asked('set-metric', 'UniformMetric', '--all')
+    chosen = ('UniformMetric', 'feedback', 1)
+    assert in_force(secure, ['n1', 'n2'], chosen)
 
 
 @pytest.fixture
