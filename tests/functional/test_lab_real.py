@@ -24,8 +24,11 @@ import pytest
 from nova_fairness.lab import cleanup
 from nova_fairness.lab import domain
 from nova_fairness.lab import groups
+from nova_fairness.lab import hierarchy
+from nova_fairness.lab import hub
 from nova_fairness.lab import network
 from nova_fairness.lab import processes
+from nova_fairness.lab import redis_server
 
 pytestmark = pytest.mark.real
 pytest_plugins = ('tests.fixtures.lab',)
@@ -138,6 +141,25 @@ def test_an_interrupted_run_leaves_nothing(start, tmp_path, number):
     run, identities = await_load(child, tmp_path)
     assert len(identities) >= 5, 'holder, libvirtd and three guests'
     child.send_signal(number)
+    assert child.wait(PATIENCE_S) == 130
+    assert remains(run, identities) == []
+    assert interfaces_here() <= interfaces
+
+
+def test_an_interrupted_run_of_two_nodes_leaves_nothing(start, tmp_path):
+    interfaces = interfaces_here()
+    child = start(text=MOVING)
+    run, _ = await_load(child, tmp_path)
+    between = groups.members(
+        [
+            item.path / groups.NodeGroups(run.name, name).relative
+            for name in (hub.NAME, redis_server.NAME)
+            for item in hierarchy.mounted()
+        ]
+    )
+    identities = [processes.identify(pid) for pid in between]
+    assert len(identities) >= 3, 'two networks and a Redis'
+    child.send_signal(signal.SIGINT)
     assert child.wait(PATIENCE_S) == 130
     assert remains(run, identities) == []
     assert interfaces_here() <= interfaces
