@@ -1,0 +1,241 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A peer with a good key that sends what no driver would send."""
+
+import pathlib
+import random
+
+import msgpack
+import pytest
+import zmq
+
+from nova_fairness.messaging import wire
+from tests.fixtures import curve_cloud
+from tests.fixtures import zmq_cloud
+
+LIMIT = 1 << 20
+ADDRESS = ('openstack', 'topic', 'server')
+
+
+class Endpoint:
+    """Remembers what it was called with."""
+
+    def __init__(self):
+        self.calls = []
+
+    def note(self, ctxt, value):
+        self.calls.append((ctxt.get('zmq_peer'), value))
+        return value
+
+
+class Attack:
+    """A server with keys, and a raw socket of a peer with a good key."""
+
+    def __init__(self, cloud, keys, context):
+        self.endpoint = Endpoint()
+        self.cloud, self.context = cloud, context
+        # All before the server starts: what it refuses comes again later.
+        self.places = {
+            name: keys.node(name) for name in ('server', 'honest', 'evil')
+        }
+        self.evil = curve_cloud.ring(self.places['evil'])
+        self.transport = self.join('server')
+        cloud.serve('topic', 'server', self.endpoint, self.transport)
+        self.listener = self.transport._driver._engine._listeners[0]
+
+    def join(self, name):
+        """A transport with the keys of a node."""
+        return self.cloud.transport(
+            insecure='false',
+            keys_path=str(self.places[name]),
+            max_message_size=LIMIT,
+        )
+
+    def socket(self, endpoint):
+        """A raw connection to one of the server's sockets."""
+        made = self.context.socket(zmq.DEALER)
+        made.linger = 0
+        made.curve_publickey = self.evil.public.encode()
+        made.curve_secretkey = self.evil.secret
+        made.curve_serverkey = self.listener.peer.key.encode()
+        made.connect(endpoint)
+        return made
+
+    def dropped(self, kind='malformed'):
+        """How many messages the server has dropped."""
+        counts = self.transport._driver.statistics()
+        return counts.get(f'received_dropped_{kind}', 0)
+
+    def still_serves(self):
+        """Whether an honest peer is served as if nothing had been."""
+        client = self.cloud.client('topic', self.join('honest'))
+        value = client.call({}, 'note', value='fine')
+        peer, _ = self.endpoint.calls.pop()
+        assert self.endpoint.calls == [], 'nothing bad came through'
+        return value == 'fine' and peer == {'name': 'honest', 'role': 'node'}
+
+
+@pytest.fixture
+def attack(tmp_path):
+    with curve_cloud.context() as context, zmq_cloud.running() as cloud:
+        yield Attack(cloud, curve_cloud.Cloud(tmp_path), context)
+
+
+def request(**changes):
+    fields = {
+        'kind': wire.CALL,
+        'msg_id': 'x',
+        'exchange': ADDRESS[0],
+        'topic': ADDRESS[1],
+        'server': ADDRESS[2],
+        'client_timeout': None,
+        'ctxt': {},
+        'message': {'method': 'note', 'args': {'value': 1}},
+    }
+    return [wire.VERSION, *{**fields, **changes}.values()]
+
+
+def nested(depth, opening=b'\x91', end=b'\xc0'):
+    return opening * depth + end
+
+
+def packed(**changes):
+    return msgpack.packb(request(**changes))
+
+
+GOOD = packed()
+NOISE = random.Random(7)
+BAD = {
+    'empty': [b''],
+    'noise': [NOISE.randbytes(n) for n in (1, 10, 1000, LIMIT)],
+    'truncated': [GOOD[:n] for n in range(1, len(GOOD), 7)],
+    'trailing': [GOOD + b'\0'],
+    'text': [b'GET / HTTP/1.1\r\n\r\n', b'{"version": 1}'],
+    'deep': [nested(LIMIT - 1), nested(100, b'\x81\xa1a'), nested(10**5)],
+    'deep inside': [packed(ctxt={'a': [[[]]]})[:-9] + nested(5000)],
+    'counts that lie': [
+        b'\xdd\xff\xff\xff\xff',
+        b'\xdf\xff\xff\xff\xff',
+        b'\xc6\xff\xff\xff\xff',
+        b'\x99\x01\x01\xa1x\xdf\x7f\xff\xff\xff',
+    ],
+    'versions': [
+        msgpack.packb([v, *request()[1:]]) for v in (0, 2, -1, '1', None)
+    ],
+    'kinds': [packed(kind=k) for k in (0, 4, 5, 6, 7, 10**9, 'call', 1.0)],
+    'other socket': [packed(kind=wire.FANOUT)],
+    'types': [
+        packed(exchange=1),
+        packed(topic=[]),
+        packed(server={}),
+        packed(msg_id=7),
+        packed(ctxt=[]),
+        packed(message='m'),
+        packed(client_timeout='soon'),
+        packed(client_timeout=float('nan')),
+        packed(client_timeout=float('-inf')),
+        packed(client_timeout=-1),
+    ],
+    'keys': [packed(ctxt={1: 2}), packed(message={'a': {None: 1}})],
+    'extensions': [packed(ctxt={'a': msgpack.ExtType(5, b'x' * 100)})],
+    'json': [
+        packed(kind=wire.CALL | wire.JSON, ctxt=None, message=text)
+        for text in (b'', b'[' * 10**5, b'[1, 2]', b'{}', b'[NaN', 'x')
+    ],
+    'a million users': [
+        packed(message={'u': [k % 256 for k in range(10**6)]})
+    ],
+    'a little too large': [packed(ctxt={'a': 'x' * LIMIT})],
+}
+
+
+@pytest.mark.parametrize('name', BAD)
+def test_what_is_no_message_is_dropped_counted_and_named(attack, name, caplog):
+    socket = attack.socket(attack.listener.peer.rpc)
+    for payload in BAD[name]:
+        socket.send(payload)
+    assert curve_cloud.eventually(
+        lambda: attack.dropped() == len(BAD[name])
+    ), (attack.dropped(), len(BAD[name]))
+    named = [m for m in caplog.messages if 'evil (127.0.0.1)' in m]
+    assert len(named) == 1
+    assert len(named[0]) < 1000
+    assert attack.still_serves()
+
+
+def test_messages_of_many_frames_are_dropped(attack):
+    socket = attack.socket(attack.listener.peer.rpc)
+    socket.send_multipart([GOOD, b'', GOOD])
+    socket.send_multipart([b''] * 1000)
+    assert curve_cloud.eventually(lambda: attack.dropped() == 2)
+    assert attack.still_serves()
+
+
+def test_what_is_for_somebody_else_is_not_taken(attack):
+    socket = attack.socket(attack.listener.peer.rpc)
+    for changes in ({'topic': 'x'}, {'exchange': 'x'}, {'server': 'x'}):
+        socket.send(packed(**changes))
+    assert curve_cloud.eventually(lambda: attack.dropped('misaddressed') == 3)
+    assert attack.still_serves()
+
+
+def test_calls_do_not_come_by_the_socket_of_fanouts(attack):
+    socket = attack.socket(attack.listener.peer.fanout)
+    socket.send(GOOD)
+    assert curve_cloud.eventually(lambda: attack.dropped() == 1)
+    assert attack.still_serves()
+
+
+def test_a_sender_cannot_say_who_it_is(attack):
+    forged = {'name': 'ctl', 'role': 'controller'}
+    socket = attack.socket(attack.listener.peer.rpc)
+    socket.send(packed(ctxt={'zmq_peer': forged}))
+    assert curve_cloud.eventually(lambda: attack.endpoint.calls)
+    assert attack.endpoint.calls == [({'name': 'evil', 'role': 'node'}, 1)]
+
+
+def resident_bytes():
+    pages = pathlib.Path('/proc/self/statm').read_text().split()[1]
+    return int(pages) * 4096
+
+
+def test_a_message_far_too_large_ends_its_connection_unread(attack):
+    socket = attack.socket(attack.listener.peer.rpc)
+    lost = curve_cloud.disconnections(socket)
+    before = resident_bytes()
+    # Sent by the same process, which has it in memory itself.
+    payload = bytes(64 * LIMIT)
+    socket.send(payload, copy=False)
+    assert lost.poll(curve_cloud.PATIENCE_S * 1000)
+    assert resident_bytes() - before < 2 * len(payload)
+    assert attack.dropped() == 0
+    assert attack.still_serves()
+
+
+def test_a_flood_of_garbage_leaves_no_memory_behind(attack):
+    socket = attack.socket(attack.listener.peer.rpc)
+    garbage = b'\x91' * 100_000
+    sent = 0
+
+    def flood(count):
+        nonlocal sent
+        for _ in range(count):
+            socket.send(garbage)
+        sent += count
+        assert curve_cloud.eventually(lambda: attack.dropped() == sent)
+
+    flood(200)
+    before = resident_bytes()
+    flood(1000)
+    assert resident_bytes() - before < 50_000_000
+    assert attack.still_serves()
