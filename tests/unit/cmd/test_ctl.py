@@ -205,7 +205,7 @@ def test_a_status_is_one_line_per_host():
         'n2': {
             **STATUS,
             'paused': True,
-            'refused': 'M2',
+            'refused': 'X',
             'quarantined': {'M1': 'raised'},
         },
         'n3': {**STATUS, 'enforce': False},
@@ -213,7 +213,7 @@ def test_a_status_is_one_line_per_host():
     lines = ctl_tables.table('status', answers).splitlines()
     assert [' '.join(line.split()) for line in lines[1:]] == [
         'n1 enforces M1 P1 3 12 1.4 3 2 1/2 -',
-        'n2 paused M1 P1 3 - - - - 0/0 M1 is in quarantine; not taken over: M2',
+        'n2 paused M1 P1 3 - - - - 0/0 M1 is in quarantine; not taken over: X',
         'n3 observes M1 P1 3 - - - - 0/0 -',
     ]
 
