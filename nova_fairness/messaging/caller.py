@@ -43,6 +43,8 @@ _EVENTS = (
     | zmq.EVENT_DISCONNECTED
 )
 _BATCH = 100
+_NOBLOCK = int(zmq.NOBLOCK)
+_MORE = int(zmq.SNDMORE) | _NOBLOCK
 _SETTLE_S = 1.0
 _PAUSE_S = 0.1
 
@@ -148,7 +150,9 @@ class Caller:
     def _turn(self, watched: list[tuple[Any, Any]]) -> None:
         limit = -1 if self._orders.may_sleep() else 0
         ready = dict(zmq.zmq_poll(watched, limit))
-        self._orders.work(woken=self._orders.descriptor in ready)
+        if self._orders.descriptor in ready:
+            self._orders.heard()
+        self._orders.work()
         if self._monitor in ready:
             self._read_events()
         if self._socket in ready:
@@ -179,8 +183,8 @@ class Caller:
 
     def _was_sent(self, route: routes.Route, payload: bytes) -> bool:
         try:
-            self._socket.send(route.id, zmq.SNDMORE | zmq.NOBLOCK)
-            self._socket.send(payload, zmq.NOBLOCK)
+            self._socket.send(route.id, _MORE)
+            self._socket.send(payload, _NOBLOCK)
         except zmq.Again:
             self._refused.note(
                 'queue_full', route.endpoint, 'too many messages wait for it'

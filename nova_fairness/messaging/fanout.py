@@ -31,7 +31,9 @@ from nova_fairness.messaging import security
 
 Peers = tuple[addressing.Peer, ...]
 
-_MORE = zmq.SNDMORE | zmq.NOBLOCK
+# Plain numbers: those of ZeroMQ's flags cost as much as sending.
+_NOBLOCK = int(zmq.NOBLOCK)
+_MORE = int(zmq.SNDMORE) | _NOBLOCK
 
 
 class Fanout:
@@ -129,7 +131,7 @@ class Fanout:
         for route_id in ids:
             try:
                 send(route_id, _MORE)
-                send(frame, zmq.NOBLOCK, copy=False)  # shared, not copied
+                send(frame, _NOBLOCK, False)  # shared, not copied
             except zmq.ZMQError as error:
                 missed += 1
                 self._missed(route_id, error)

@@ -28,7 +28,6 @@ from typing import Any
 import uuid
 
 from oslo_messaging._drivers import base
-import zmq
 
 from nova_fairness.messaging import addressing
 from nova_fairness.messaging import contexts
@@ -48,6 +47,7 @@ LOG = native_log.Log(__name__)
 _BATCH = 32
 _PAUSE_S = 0.1
 _TURN_S = 30.0
+_READABLE = 1  # select.POLLIN
 
 
 class Listener(base.Listener):  # type: ignore[misc]
@@ -79,12 +79,18 @@ class Listener(base.Listener):  # type: ignore[misc]
         self._refused = refusals.Refusals(self._name)
         self._leave = leave
         self._orders = orders.Orders()
-        make = functools.partial(port.Port, context, guard, settings)
-        self._rpc = make({wire.CALL, wire.CAST}, address, self._refused)
-        self._fanout = make({wire.FANOUT}, address, self._refused)
-        wake = self._orders.wake
-        self._rpc_credit = incoming.Credit(settings.requests_in_work, wake)
-        self._fanout_credit = incoming.Credit(settings.fanouts_in_work, wake)
+        make = functools.partial(
+            port.Port,
+            context,
+            guard,
+            settings,
+            address=address,
+            refused=self._refused,
+            wake=self._orders.wake,
+        )
+        self._rpc = make(kinds={wire.CALL, wire.CAST})
+        self._fanout = make(kinds={wire.FANOUT})
+        self._poller = self._watch()
         self._delivery: delivery.Straight | None = None
         self._batch: list[incoming.Incoming] = []
         self._due = 0.0
@@ -141,8 +147,8 @@ class Listener(base.Listener):  # type: ignore[misc]
         counts = {
             'requests_received': self._rpc.received,
             'fanouts_received': self._fanout.received,
-            'requests_in_work': self._rpc_credit.in_work(),
-            'fanouts_in_work': self._fanout_credit.in_work(),
+            'requests_in_work': self._rpc.credit.in_work(),
+            'fanouts_in_work': self._fanout.credit.in_work(),
         }
         return counts | {
             f'received_dropped_{name}': n
@@ -164,31 +170,62 @@ class Listener(base.Listener):  # type: ignore[misc]
                     'The listener %s goes on after: %r', self._name, error
                 )
                 native.original('time').sleep(_PAUSE_S)
-        self._orders.work(woken=False)
+        self._orders.work()
         self._end()
 
+    def _watch(self) -> Any:
+        poller = native.original('select').poll()
+        for descriptor in (
+            self._orders.descriptor,
+            self._rpc.descriptor,
+            self._fanout.descriptor,
+        ):
+            poller.register(descriptor, _READABLE)
+        return poller
+
     def _turn(self) -> None:
-        watched: list[tuple[Any, Any]] = [
-            (self._orders.descriptor, zmq.POLLIN)
-        ]
-        if requests := _room(self._rpc_credit):
-            watched.append((self._rpc.socket, zmq.POLLIN))
-        if fanouts := _room(self._fanout_credit):
-            watched.append((self._fanout.socket, zmq.POLLIN))
-        limit = self._wait_ms() if self._orders.may_sleep() else 0
-        ready = dict(zmq.zmq_poll(watched, limit))
-        self._orders.work(woken=self._orders.descriptor in ready)
-        if self._rpc.socket in ready:
-            self._drain(self._rpc, requests, self._rpc_credit)
-        if self._fanout.socket in ready:
-            self._drain(self._fanout, fanouts, self._fanout_credit)
+        requests, fanouts = self._room(self._rpc), self._room(self._fanout)
+        is_idle = not (
+            (requests and self._rpc.may_have_more)
+            or (fanouts and self._fanout.may_have_more)
+        )
+        may_sleep = self._orders.may_sleep() and is_idle
+        ready = self._poller.poll(self._wait_ms() if may_sleep else 0)
+        for descriptor, _ in ready:
+            self._note_readable(descriptor)
+        self._orders.work()
+        if requests and self._rpc.may_have_more:
+            self._drain(self._rpc, requests)
+        if fanouts and self._fanout.may_have_more:
+            self._drain(self._fanout, fanouts)
         if self._batch and time.monotonic() >= self._due:
             self._flush()
 
-    def _drain(
-        self, source: port.Port, most: int, credit: incoming.Credit
-    ) -> None:
-        for message in source.read(min(most, _BATCH), credit, self._answer):
+    def _note_readable(self, descriptor: int) -> None:
+        if descriptor == self._fanout.descriptor:
+            self._fanout.may_have_more = True
+        elif descriptor == self._rpc.descriptor:
+            self._rpc.may_have_more = True
+        else:
+            self._orders.heard()
+
+    def _room(self, source: port.Port) -> int:
+        """How many messages may be read; 0 stops watching the socket."""
+        credit = source.credit
+        left = credit.left()
+        if left > 0 and not credit.is_awaited:
+            return left
+        # Only then look again: what is served from now on wakes us.
+        credit.is_awaited = left <= 0
+        left = credit.left()
+        self._poller.modify(source.descriptor, _READABLE if left > 0 else 0)
+        if left > 0:
+            credit.is_awaited = False
+            source.may_have_more = True
+        return max(left, 0)
+
+    def _drain(self, source: port.Port, most: int) -> None:
+        for message in source.read(min(most, _BATCH), self._answer):
             if not self._batch and self.batch_size > 1:
                 self._due = time.monotonic() + (self.batch_timeout or 0.0)
             self._batch.append(message)
@@ -215,14 +252,6 @@ class Listener(base.Listener):  # type: ignore[misc]
             each.socket.close()
         self._orders.close()
         self._ended.set()
-
-
-def _room(credit: incoming.Credit) -> int:
-    credit.is_awaited = False
-    if credit.left() <= 0:
-        # Only then look again: what is served from now on wakes us.
-        credit.is_awaited = True
-    return max(credit.left(), 0)
 
 
 def _peer(

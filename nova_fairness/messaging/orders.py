@@ -59,15 +59,14 @@ class Orders:
         self._asleep = True
         return not self._queue
 
-    def work(self, *, woken: bool) -> None:
-        """Do what was ordered. Only the owning thread calls it.
+    def heard(self) -> None:
+        """Note that the descriptor was readable."""
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self.descriptor)
 
-        :param woken: whether the descriptor was readable.
-        """
+    def work(self) -> None:
+        """Do what was ordered. Only the owning thread calls it."""
         self._asleep = False
-        if woken:
-            with contextlib.suppress(BlockingIOError):
-                os.eventfd_read(self.descriptor)
         for _ in range(len(self._queue)):
             self._queue.popleft()()
 

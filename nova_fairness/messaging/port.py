@@ -12,6 +12,7 @@
 
 """One bound socket of a listener: what comes in is checked here."""
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
 from typing import Any
@@ -29,6 +30,9 @@ from nova_fairness.messaging import wire
 
 _BACKLOG = 1024
 _HANDSHAKE_MS = 10000
+# Plain numbers: those of ZeroMQ's flags cost more than a message.
+_NOBLOCK = int(zmq.NOBLOCK)
+_MORE = int(zmq.SNDMORE) | _NOBLOCK
 
 Address = tuple[str, str, str]
 
@@ -42,6 +46,7 @@ class Port:
     :param kinds: kinds of messages that may come here.
     :param address: exchange, topic and server whose messages may come.
     :param refused: counts what does not pass.
+    :param wake: called when messages were served and more may be read.
     """
 
     def __init__(
@@ -52,6 +57,7 @@ class Port:
         kinds: Collection[int],
         address: Address,
         refused: refusals.Refusals,
+        wake: Callable[[], None],
     ) -> None:
         self._guard = guard
         self._limit = settings.max_message_size
@@ -59,6 +65,9 @@ class Port:
         self._address = address
         self._refused = refused
         self.received = 0
+        # Whether there may be more to read than the descriptor tells: ZeroMQ
+        # makes it readable once, not as long as messages are there.
+        self.may_have_more = True
         is_fanout = wire.FANOUT in kinds
         self.socket = routes.sender(
             context,
@@ -67,24 +76,26 @@ class Port:
             else settings.queue_length,
         )
         self.endpoint = self._bind(settings.bind_address, settings.host)
+        self.descriptor = self.socket.fileno()
+        limit = settings.requests_in_work
+        if is_fanout:
+            limit = settings.fanouts_in_work
+        self.credit = incoming.Credit(limit, wake)
 
     def read(
-        self,
-        most: int,
-        credit: incoming.Credit,
-        answering: incoming.Answering,
+        self, most: int, answering: incoming.Answering
     ) -> Iterator[incoming.Incoming]:
         """Read messages that are there.
 
         :param most: read no more, good and bad ones.
-        :param credit: where they count as long as they are not served.
         :param answering: sends their answers.
         """
-        receive = self.socket.recv
+        receive, credit = self.socket.recv, self.credit
         for _ in range(most):
             try:
-                sender: Any = receive(zmq.NOBLOCK)
+                sender: Any = receive(_NOBLOCK)
             except zmq.Again:
+                self.may_have_more = False
                 return
             frame: Any = receive(0, False)
             if frame.more:
@@ -97,9 +108,10 @@ class Port:
 
     def send(self, receiver: bytes, payload: bytes) -> None:
         """Send an answer; it is dropped and counted if that is impossible."""
+        self.may_have_more = True
         try:
-            self.socket.send(receiver, zmq.SNDMORE | zmq.NOBLOCK)
-            self.socket.send(payload, zmq.NOBLOCK)
+            self.socket.send(receiver, _MORE)
+            self.socket.send(payload, _NOBLOCK)
         except zmq.ZMQError as error:
             self._refused.note('answer', self.endpoint, str(error))
 
