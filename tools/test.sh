@@ -25,8 +25,9 @@ Usage: tools/test.sh [--unit | --functional | --full] [--help]
 Installs what it needs (apt, pip into .venv), then runs:
 
   (no option)    everything below except the long scenarios; needs root
-  --unit         style, types, shell, docs, release notes, samples, and the
-                 unit tests; needs no root once the system packages are there
+  --unit         style, types, shell, docs, release notes, samples, unit and
+                 integration tests (real sockets and Redis); needs no root
+                 once the system packages are there
   --functional   only the tests on real guests, short scenarios; needs root
   --full         everything, also the long scenarios; needs root
 
@@ -88,9 +89,19 @@ unit_checks() {
     step 'documentation' documents
 }
 
-# The pure rooms are named in pyproject.toml; so is the floor.
+# The pure rooms are named in pyproject.toml; so is the floor. Integration
+# tests mostly wait, so they run beside the others.
 unit_tests() {
-    python -m pytest -q tests/unit --cov --cov-report=term:skip-covered
+    local status=0
+    python -m pytest -q tests/integration \
+        >"$LOGS/integration-tests.log" 2>&1 &
+    python -m pytest -q tests/unit --cov --cov-report=term:skip-covered ||
+        status=$?
+    if ! wait $!; then
+        status=1
+        cat "$LOGS/integration-tests.log"
+    fi
+    return "$status"
 }
 
 functional_tests() {
@@ -110,13 +121,14 @@ main() {
     if ((FUNCTIONAL)); then
         environment compile test lab
     else
-        environment compile
+        environment compile test
     fi
     ((!UNIT)) || unit_checks
     ((!UNIT)) || step 'unit tests' unit_tests
     ((!FUNCTIONAL)) || step 'functional tests' functional_tests
     printf '\nEverything holds, after %s s.\n' "$(elapsed "$began")"
     ((!UNIT)) || summary unit
+    ((!UNIT)) || summary integration
     ((!FUNCTIONAL)) || summary functional
 }
 
