@@ -46,6 +46,9 @@ LIMITS = {'driver': 1.5, 'exchange': 4.0}
 """Largest ratio to plain PUB/SUB, by way."""
 
 MODEL_NODES = 1000
+IDLE_S = 5.0
+"""How long it is watched what nodes use while nobody sends."""
+
 NODES_PER_PROCESS = 40
 USERS = (20, 200)
 ROUND_S = {10: 1.0, 50: 2.0, 100: 5.0, 200: 10.0}
@@ -147,17 +150,18 @@ def _conducted(
     if not all(settled):
         raise RuntimeError(f'{kind}, {total} nodes: not everybody was heard')
     period_s = ROUND_S.get(total, max(1.0, total / 20))
-    start_s = time.monotonic() + 1.0
-    time.sleep(0.9)
-    before = loopback_bytes()
+    start_s = time.monotonic() + IDLE_S
     for worker in workers:
         worker.tell(start_s=start_s, rounds=rounds, period_s=period_s)
+    time.sleep(max(0.0, start_s - time.monotonic()))
+    before = loopback_bytes()
     results = [worker.answer() for worker in workers]
     carried = loopback_bytes() - before
     for worker in workers:
         worker.tell()
     for worker in workers:
         worker.answer()
+    lasted_s = rounds * period_s + 0.5
     delays = [n for item in results for n in item['rounds_until_used']]
     return {
         'kind': kind,
@@ -166,9 +170,14 @@ def _conducted(
         'rounds': rounds,
         'period_s': period_s,
         'cpu_ms_per_node_round': 1e3
-        * sum(item['cpu_s'] for item in results)
+        * sum(
+            item['cpu_s'] - item['idle_cpu_s'] * lasted_s for item in results
+        )
         / total
         / rounds,
+        'idle_cpu_ms_per_node_s': 1e3
+        * sum(item['idle_cpu_s'] for item in results)
+        / total,
         'bytes_per_node_round': carried / total / rounds,
         'descriptors_per_node': sum(item['descriptors'] for item in results)
         / total,

@@ -55,7 +55,15 @@ def node_report(
 ) -> report.NodeReport:
     """Make the report of a node with so many users."""
     generator = np.random.default_rng(number)
-    count = len(resources.RESOURCES)
+    capacity = resources.RESOURCES.vector(
+        cpu_time=128_000.0,
+        disk_read=2e8,
+        disk_written=2e8,
+        net_received=1.25e9,
+        net_sent=1.25e9,
+        memory=2.5e11,
+    )
+    parts = (users, len(resources.RESOURCES))
     return report.NodeReport(
         host=host_name(number),
         boot_id=str(uuid.uuid4()),
@@ -66,13 +74,13 @@ def node_report(
             host=host_name(number),
             cpus=tuple(range(32)),
             speed_factor=4000.0,
-            capacity=generator.random(count) * 1e9,
+            capacity=capacity,
         ),
         users=report.UserTable(
             tuple(f'{user:032x}' for user in range(users)),
             instance_heaviness=generator.random(users),
-            endowment=generator.random((users, count)) * 1e9,
-            usage=generator.random((users, count)) * 1e9,
+            endowment=generator.random(parts) * capacity / users,
+            usage=generator.random(parts) * capacity / users,
             instances=np.full(users, vms_per_user),
         ),
     )
@@ -241,7 +249,7 @@ class ExchangeNode:
 
     def newest(self) -> dict[str, int]:
         """Give the newest sequence number of each host, as a round does."""
-        view = self._exchange.view(time.monotonic())
+        view = self._exchange.view(time.monotonic(), METRIC)
         return {host: item.sequence for host, item in view.reports.items()}
 
     def stop(self) -> None:

@@ -117,6 +117,7 @@ class Worker:
 
     def measure(self, start_s: float, rounds: int, period_s: float) -> dict:
         """Publish rounds on time, and see when node 0's was used."""
+        idle_cpu_s = self._idle(start_s)
         before_s = cpu_s()
         seen: dict[int, dict[int, int]] = collections.defaultdict(dict)
         first = mesh_nodes.host_name(0)
@@ -134,11 +135,19 @@ class Worker:
         )
         return {
             'cpu_s': cpu_s() - before_s,
+            'idle_cpu_s': idle_cpu_s,
             'received': self._received(),
             'rounds_until_used': self._delays(seen, rounds),
             'descriptors': descriptors() - self._empty_fds,
             'pss_kib': pss_kib() - self._empty_pss,
         }
+
+    @staticmethod
+    def _idle(until_s: float) -> float:
+        """Give the CPU time per second while nobody sends."""
+        before_s, cpu_before_s = time.monotonic(), cpu_s()
+        time.sleep(max(0.0, until_s - before_s))
+        return (cpu_s() - cpu_before_s) / (time.monotonic() - before_s)
 
     def _received(self) -> list[int]:
         return [len(self.heard(node)) for node in self.nodes]
