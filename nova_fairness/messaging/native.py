@@ -18,17 +18,29 @@ stops them all. What this module starts is always a real thread, and what it
 gives to wait on may be waited on by green and by native code alike.
 """
 
+import _thread
 import collections
 from collections.abc import Callable
 import contextlib
 import os
+import select
+import socket
 import sys
-from types import ModuleType
+import threading
+import time
 from typing import Any
 from typing import Generic
 from typing import TypeVar
 
 T = TypeVar('T')
+
+_MODULES = {
+    '_thread': _thread,
+    'select': select,
+    'socket': socket,
+    'threading': threading,
+    'time': time,
+}
 
 
 def is_patched() -> bool:
@@ -40,11 +52,12 @@ def is_patched() -> bool:
 def original(name: str) -> Any:
     """A module of the standard library as it was before any patching.
 
-    :param name: such as ``threading``, ``time``, ``select``.
+    :param name: ``_thread``, ``select``, ``socket``, ``threading`` or
+        ``time``.
     """
+    module = _MODULES[name]
     if is_patched():
         return sys.modules['eventlet.patcher'].original(name)
-    module: ModuleType = __import__(name)
     return module
 
 
