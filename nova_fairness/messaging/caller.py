@@ -236,11 +236,10 @@ class Caller:
     def _read_events(self) -> None:
         while self._monitor.poll(0):
             event = monitor.recv_monitor_message(self._monitor, zmq.NOBLOCK)
-            route = self._routes.at(event['endpoint'].decode())
-            if route is None:
-                continue
-            route.up = event['event'] == zmq.EVENT_HANDSHAKE_SUCCEEDED
-            route.ups += route.up
+            is_up = event['event'] == zmq.EVENT_HANDSHAKE_SUCCEEDED
+            for route in self._routes.at(event['endpoint'].decode()):
+                route.up = is_up
+                route.ups += is_up
         self._tell_settled()
 
     def _read_answers(self) -> None:

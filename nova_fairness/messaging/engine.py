@@ -69,7 +69,7 @@ class Engine:
         )
         self._listeners: list[listener.Listener] = []
         self._lock = threading.Lock()
-        self._matches.watch(self._changed)
+        self._matches.watch(self._caller.keep)
         self._guard.on_withdrawn(self._withdrawn)
 
     def fan_out(self, request: wire.Request) -> None:
@@ -144,15 +144,6 @@ class Engine:
 
     def _left(self, gone: addressing.Peer) -> None:
         self._matches.unregister(gone.id)
-
-    def _changed(
-        self,
-        exchange: str,
-        topic: str,
-        peers: tuple[addressing.Peer, ...],
-    ) -> None:
-        self._caller.keep(exchange, topic, peers)
-        self._fanout.keep(exchange, topic, peers)
 
     def _withdrawn(self, key: str) -> None:
         self._caller.withdraw(key)

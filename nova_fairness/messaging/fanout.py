@@ -16,14 +16,14 @@ They are encoded once and sent by the thread that calls. A peer that does not
 read makes the queue of its own connection full, and only that.
 """
 
+import collections
 from collections.abc import Mapping
+import threading
 
 import zmq
 
 from nova_fairness.messaging import addressing
 from nova_fairness.messaging import contexts
-from nova_fairness.messaging import deferred
-from nova_fairness.messaging import native
 from nova_fairness.messaging import options
 from nova_fairness.messaging import refusals
 from nova_fairness.messaging import routes
@@ -52,15 +52,15 @@ class Fanout:
         settings: options.Settings,
         name: str,
     ) -> None:
-        # Native and never held while something else is waited for: nothing
-        # under it blocks, and no green thread is switched to.
-        self._lock = native.lock()
+        # Green under eventlet, so only those who send may take it; native
+        # threads leave word.
+        self._lock = threading.Lock()
+        self._withdrawn: collections.deque[str] = collections.deque()
         self._socket = routes.sender(context, settings.fanout_queue_length)
         self._socket.setsockopt(zmq.RCVHWM, 1)
         self._refused = refusals.Refusals(name)
-        self._notes = deferred.Notes(self._refused)
         self._routes = routes.Routes(
-            self._socket, guard, self._notes, is_fanout=True
+            self._socket, guard, self._refused, is_fanout=True
         )
         self._known: dict[tuple[str, str], Peers] = {}
         self._ids: dict[tuple[str, str], list[bytes]] = {}
@@ -79,27 +79,19 @@ class Fanout:
         with self._lock:
             if self._is_closed:
                 return 0
+            while self._withdrawn:
+                self._known.clear()
+                self._routes.withdraw(self._withdrawn.popleft())
             if self._known.get((exchange, topic)) is not peers:
                 self._renew(exchange, topic, peers)
             taken = self._deliver(self._ids[exchange, topic], frame)
             self._sent += 1
             self._delivered += taken
-        self._notes.flush()
         return taken
 
-    def keep(self, exchange: str, topic: str, peers: Peers) -> None:
-        """Forget everybody else who listened to a topic."""
-        with self._lock:
-            if (exchange, topic) in self._known and not self._is_closed:
-                self._renew(exchange, topic, peers)
-        self._notes.flush()
-
     def withdraw(self, key: str) -> None:
-        """Disconnect from everybody who has a key."""
-        with self._lock:
-            if not self._is_closed:
-                self._routes.withdraw(key)
-                self._known.clear()
+        """Send nothing more to anybody who has a key."""
+        self._withdrawn.append(key)
 
     def statistics(self) -> Mapping[str, int]:
         """Counters by name."""
@@ -141,4 +133,4 @@ class Fanout:
         route = self._routes.named(route_id)
         who = route.endpoint if route else route_id.decode()
         kind = 'queue_full' if error.errno == zmq.EAGAIN else 'unreachable'
-        self._notes.note(kind, who, f'a fanout was dropped: {error}')
+        self._refused.note(kind, who, f'a fanout was dropped: {error}')

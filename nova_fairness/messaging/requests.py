@@ -153,7 +153,7 @@ class Requests:
         return answer is not None and answer.kind == pending.SENT
 
     def _not_delivered(self, request: wire.Request, retry: int | None) -> None:
-        why = f'a cast to {_name(request)} could not be delivered'
+        why = f'nobody took a cast to {_name(request)}'
         if retry is not None and retry >= 0:
             raise oslo_messaging.MessageDeliveryFailure(why)
         self._undelivered.note('undelivered_cast', _name(request), why)
@@ -165,7 +165,7 @@ class Requests:
             request.exchange, request.topic, request.server, deadline, refused
         )
         if peer is None:
-            _timed_out(request, 'nobody listens')
+            _timed_out(request, 'nobody listens who can be reached')
         return peer
 
     def _ask(

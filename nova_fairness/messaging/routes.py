@@ -26,7 +26,7 @@ import zmq
 from nova_fairness import exception
 from nova_fairness.messaging import addressing
 from nova_fairness.messaging import contexts
-from nova_fairness.messaging import deferred
+from nova_fairness.messaging import refusals
 from nova_fairness.messaging import security
 
 _NUMBERS = itertools.count(1)
@@ -73,7 +73,7 @@ class Routes:
         self,
         socket: security.Socket,
         guard: security.Guard,
-        refused: deferred.Refusing,
+        refused: refusals.Refusals,
         *,
         is_fanout: bool,
     ) -> None:
@@ -156,22 +156,21 @@ class Routes:
         ]
         return [route for each in gone if (route := self.forget(each))]
 
-    def at(self, endpoint: str) -> Route | None:
-        """The connection that a monitor's event is about.
+    def at(self, endpoint: str) -> list[Route]:
+        """The connections that a monitor's event may be about.
 
         ZeroMQ names a host as it was connected to first, and by its address
         when it was resolved: then the port must do.
         """
         found = self._by_endpoint.get(endpoint)
         if found is not None:
-            return found
+            return [found]
         port = endpoint.rpartition(':')[2]
-        same = [
+        return [
             route
             for route in self._by_peer.values()
             if route.endpoint.rpartition(':')[2] == port
         ]
-        return same[0] if len(same) == 1 else None
 
     def _connect(self, route: Route) -> bool:
         try:

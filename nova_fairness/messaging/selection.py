@@ -62,11 +62,11 @@ class Chooser:
         """Choose who gets the next message.
 
         A server is chosen by its newest record; '' takes the listeners of
-        the topic in turn. Who is known to be down is chosen only if nobody
-        is up, after a fresh look-up.
+        the topic in turn. Who is down is not chosen: a message to it would
+        wait for its connection, and miss its next life on another port.
 
         :param avoid: ids of listeners that refused.
-        :returns: None if nobody listens.
+        :returns: None if nobody listens who is up, after a fresh look-up.
         """
         peers = self._matches.peers(exchange, topic)
         usable = self._usable(peers, server, avoid)
@@ -118,12 +118,11 @@ class Chooser:
         server: str,
     ) -> addressing.Peer | None:
         up = [peer for peer in usable if self._connections.is_up(peer)]
-        best = up or usable
-        if not best:
+        if not up:
             return None
         if server:
-            return max(best, key=lambda peer: peer.generation)
-        return best[self._turn(topic) % len(best)]
+            return max(up, key=lambda peer: peer.generation)
+        return up[self._turn(topic) % len(up)]
 
     def _turn(self, topic: tuple[str, str]) -> int:
         if topic not in self._turns:

@@ -85,11 +85,13 @@ def test_members_that_are_down_are_passed_over_while_others_are_up(matches):
     assert is_strict_turn(chosen(made, 6), 'abc')
 
 
-def test_if_all_are_down_they_are_looked_up_and_one_gets_it(matches):
-    made, _ = chooser(matches, peer('a'), a=False)
+def test_if_all_are_down_they_are_looked_up_and_nobody_gets_it(matches):
+    made, connections = chooser(matches, peer('a'), a=False)
     before = matches.look_ups
-    assert chosen(made, 1) == ['a']
+    assert chosen(made, 1) == [None]
     assert matches.look_ups > before
+    connections.up['a'] = True
+    assert chosen(made, 1) == ['a']
 
 
 def test_a_server_is_its_newest_record(matches):
