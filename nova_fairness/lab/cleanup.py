@@ -84,6 +84,18 @@ def remove_dead_runs(state: pathlib.Path = STATE) -> list[str]:
     return dead
 
 
+def other_runs(run: pathlib.Path) -> list[str]:
+    """Give the other runs that go on; each takes CPU time from the other.
+
+    :param run: what :func:`begin` returned.
+    """
+    return sorted(
+        path.name
+        for path in run.parent.glob('r*')
+        if path.name != run.name and _is_owned(path)
+    )
+
+
 def _dead(state: pathlib.Path) -> Iterator[str]:
     known = {path.name for path in state.glob('*') if path.is_dir()}
     # groups without a directory are left by a removal that was cut off

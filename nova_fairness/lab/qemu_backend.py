@@ -82,6 +82,8 @@ class QemuBackend:
         if self._wanted is None:
             self._accelerator = accelerator.choose(boot, self._cache)
         self._run = cleanup.begin(os.getpid())
+        for other in cleanup.other_runs(self._run):
+            say(f'run {other} goes on, too: both will measure worse')
         self._start_nodes(say)
         say(f'booting {self._fleet.early} guests ({self.name})')
         self._fleet.boot(boot)
