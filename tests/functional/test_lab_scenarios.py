@@ -50,10 +50,10 @@ FAST = {
         '--duration=60',
     ),
     'VMs and agents come and go': ('churn', '--interval=1', '--duration=100'),
-    'what a user has elsewhere counts': (
-        'two-nodes-cpu',
+    'an agent that stands still is left out for a while': (
+        'silent-peer',
         '--interval=1',
-        '--duration=40',
+        '--duration=50',
     ),
     'an agent that starts late is taken in': (
         'late-joiner',
