@@ -89,19 +89,13 @@ unit_checks() {
     step 'documentation' documents
 }
 
-# The pure rooms are named in pyproject.toml; so is the floor. Integration
-# tests mostly wait, so they run beside the others.
+# The pure rooms are named in pyproject.toml; so is the floor.
 unit_tests() {
-    local status=0
-    python -m pytest -q tests/integration \
-        >"$LOGS/integration-tests.log" 2>&1 &
-    python -m pytest -q tests/unit --cov --cov-report=term:skip-covered ||
-        status=$?
-    if ! wait $!; then
-        status=1
-        cat "$LOGS/integration-tests.log"
-    fi
-    return "$status"
+    python -m pytest -q tests/unit --cov --cov-report=term:skip-covered
+}
+
+integration_tests() {
+    python -m pytest -q tests/integration
 }
 
 functional_tests() {
@@ -125,6 +119,7 @@ main() {
     fi
     ((!UNIT)) || unit_checks
     ((!UNIT)) || step 'unit tests' unit_tests
+    ((!UNIT)) || step 'integration tests' integration_tests
     ((!FUNCTIONAL)) || step 'functional tests' functional_tests
     printf '\nEverything holds, after %s s.\n' "$(elapsed "$began")"
     ((!UNIT)) || summary unit

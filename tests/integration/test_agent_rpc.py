@@ -14,6 +14,7 @@
 
 import contextlib
 import json
+import functools
 import os
 import pathlib
 import signal
@@ -71,6 +72,10 @@ class Cloud:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            # A shell lets what it starts in the background ignore Ctrl-C.
+            preexec_fn=functools.partial(
+                signal.signal, signal.SIGINT, signal.SIG_DFL
+            ),
         )
 
     def ctl(self, *words):
