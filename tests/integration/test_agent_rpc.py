@@ -13,8 +13,8 @@
 """Agents over real sockets and a real Redis, steered by the real command."""
 
 import contextlib
-import json
 import functools
+import json
 import os
 import pathlib
 import signal
