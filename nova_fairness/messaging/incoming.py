@@ -29,11 +29,12 @@ Answering = Callable[[bytes, wire.Answer], None]
 class Credit:
     """How many messages may be handed over before some are served.
 
-    Once it is used up, half of it must have come back before somebody is
-    woken: a wake per message would cost more than the message.
+    Once it is used up, half of it must have come back before it is used
+    again: a wake per message would cost more than the message.
 
     :param limit: so many.
-    :param wake: called when somebody waits for messages to be served.
+    :param wake: called when ``is_awaited`` and half of it is back, perhaps
+        more than once.
     """
 
     __slots__ = ('_in_work', '_limit', '_served', '_wake', 'is_awaited')
@@ -53,7 +54,7 @@ class Credit:
     def served(self) -> None:
         """Note a message that was served. Any thread's."""
         self._served.append(None)
-        if self.is_awaited and self.in_work() <= self._limit // 2:
+        if self.is_awaited and self.has_half():
             self._wake()
 
     def left(self) -> int:
@@ -62,6 +63,10 @@ class Credit:
             self._served.popleft()
             self._in_work -= 1
         return self._limit - self._in_work
+
+    def has_half(self) -> bool:
+        """Whether at least half of it is there."""
+        return self.in_work() <= self._limit // 2
 
     def in_work(self) -> int:
         """How many messages are being served."""

@@ -10,20 +10,20 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Listens for one server: two sockets and the native thread that owns them.
+"""Listens for one server: two sockets and the native threads that own them.
 
-Calls and casts come by one socket, fanout messages by the other. The first is
-read first, and again after every small batch of the second, so that a storm
-of fanouts holds up no call. Each has a bound on how many of its messages may
-be in work; beyond that they wait in ZeroMQ's bounded queues, and what does
-not fit there the sender drops and counts.
+Calls and casts come by one socket, fanout messages by the other, each with a
+thread of its own, so that a storm of fanouts holds up no call. Each has a
+bound on how many of its messages may be in work; beyond that they wait in
+ZeroMQ's bounded queues, and what does not fit there the sender drops and
+counts.
 """
 
+import collections
 from collections.abc import Callable
 from collections.abc import Mapping
 import functools
 import os
-import time
 from typing import Any
 import uuid
 
@@ -32,13 +32,13 @@ from oslo_messaging._drivers import base
 from nova_fairness.messaging import addressing
 from nova_fairness.messaging import contexts
 from nova_fairness.messaging import delivery
+from nova_fairness.messaging import fanout_reader
 from nova_fairness.messaging import incoming
 from nova_fairness.messaging import native
 from nova_fairness.messaging import native_log
 from nova_fairness.messaging import options
 from nova_fairness.messaging import orders
 from nova_fairness.messaging import port
-from nova_fairness.messaging import refusals
 from nova_fairness.messaging import security
 from nova_fairness.messaging import wire
 
@@ -58,8 +58,9 @@ class Listener(base.Listener):  # type: ignore[misc]
     :param settings: of the driver.
     :param address: exchange, topic and server.
     :param leave: called when it listens no more, perhaps twice.
-    :param batch_size: most messages given to the callback at a time.
-    :param batch_timeout: seconds that an incomplete batch waits, or None.
+    :param batch_size: ignored: messages are given to the callback as they
+        come, one at a time, which is what servers of calls ask for.
+    :param batch_timeout: ignored.
     """
 
     def __init__(
@@ -76,29 +77,30 @@ class Listener(base.Listener):  # type: ignore[misc]
         self._pid = os.getpid()
         self._settings = settings
         self._name = '/'.join(address)
-        self._refused = refusals.Refusals(self._name)
         self._leave = leave
         self._orders = orders.Orders()
         make = functools.partial(
-            port.Port,
-            context,
-            guard,
-            settings,
-            address=address,
-            refused=self._refused,
-            wake=self._orders.wake,
+            port.Port, context, guard, settings, address=address
         )
-        self._rpc = make(kinds={wire.CALL, wire.CAST})
-        self._fanout = make(kinds={wire.FANOUT})
-        self._poller = self._watch()
+        self._rpc = make(
+            kinds={wire.CALL, wire.CAST},
+            wake=functools.partial(self._orders.put, self._resume),
+        )
+        self._fanout = fanout_reader.FanoutReader(context, make, self._name)
+        self._poller = native.original('select').poll()
+        self._poller.register(self._orders.descriptor, _READABLE)
+        self._poller.register(self._rpc.descriptor, _READABLE)
         self._delivery: delivery.Straight | None = None
-        self._batch: list[incoming.Incoming] = []
-        self._due = 0.0
         self._is_closing = False
         self._thread: Any = None
         self._ended = native.Waiter()
-        self.peer = _peer(
-            address, settings.host, self._rpc, self._fanout, guard.public
+        self.peer = addressing.Peer(
+            uuid.uuid4().hex,
+            *address,
+            settings.host,
+            self._rpc.endpoint,
+            self._fanout.endpoint,
+            guard.public,
         )
 
     def start(self, on_incoming_callback: delivery.Callback) -> None:
@@ -109,6 +111,7 @@ class Listener(base.Listener):  # type: ignore[misc]
         )
         self._delivery = delivery.start(on_incoming_callback, capacity)
         self._thread = native.start(f'zmq-{self._name}', self._run)
+        self._fanout.start(self._delivery)
 
     def stop(self) -> None:
         """Give no more messages to the callback.
@@ -122,6 +125,7 @@ class Listener(base.Listener):  # type: ignore[misc]
         self._delivery.stop()
         if self._thread is not native.original('threading').current_thread():
             self._wait_for_turn()
+        self._fanout.wait_for_turn(_TURN_S)
         super().stop()
 
     def cleanup(self) -> None:
@@ -130,10 +134,11 @@ class Listener(base.Listener):  # type: ignore[misc]
             return
         self._leave(self.peer)
         self._is_closing = True
+        self._fanout.close()
         if self._thread is None:
             self._end()
         else:
-            self._orders.wake()
+            self._orders.put(_nothing)
         self._ended.wait()
         self._ended.close()
 
@@ -144,16 +149,13 @@ class Listener(base.Listener):  # type: ignore[misc]
 
     def statistics(self) -> Mapping[str, int]:
         """Counters by name."""
-        counts = {
-            'requests_received': self._rpc.received,
-            'fanouts_received': self._fanout.received,
-            'requests_in_work': self._rpc.credit.in_work(),
-            'fanouts_in_work': self._fanout.credit.in_work(),
-        }
-        return counts | {
-            f'received_dropped_{name}': n
-            for name, n in self._refused.counts.items()
-        }
+        total = collections.Counter(
+            requests_received=self._rpc.received,
+            requests_in_work=self._rpc.credit.in_work(),
+        )
+        total.update(self._rpc.dropped())
+        total.update(self._fanout.statistics())
+        return total
 
     def _wait_for_turn(self) -> None:
         done = native.Waiter()
@@ -173,94 +175,58 @@ class Listener(base.Listener):  # type: ignore[misc]
         self._orders.work()
         self._end()
 
-    def _watch(self) -> Any:
-        poller = native.original('select').poll()
-        for descriptor in (
-            self._orders.descriptor,
-            self._rpc.descriptor,
-            self._fanout.descriptor,
-        ):
-            poller.register(descriptor, _READABLE)
-        return poller
-
     def _turn(self) -> None:
-        requests, fanouts = self._room(self._rpc), self._room(self._fanout)
-        is_idle = not (
-            (requests and self._rpc.may_have_more)
-            or (fanouts and self._fanout.may_have_more)
-        )
-        may_sleep = self._orders.may_sleep() and is_idle
-        ready = self._poller.poll(self._wait_ms() if may_sleep else 0)
-        for descriptor, _ in ready:
-            self._note_readable(descriptor)
+        rpc = self._rpc
+        may_sleep = self._orders.may_sleep() and not rpc.may_have_more
+        for descriptor, _ in self._poller.poll(None if may_sleep else 0):
+            if descriptor == rpc.descriptor:
+                rpc.may_have_more = True
+            else:
+                self._orders.heard()
         self._orders.work()
-        if requests and self._rpc.may_have_more:
-            self._drain(self._rpc, requests)
-        if fanouts and self._fanout.may_have_more:
-            self._drain(self._fanout, fanouts)
-        if self._batch and time.monotonic() >= self._due:
-            self._flush()
+        if rpc.may_have_more:
+            self._drain()
 
-    def _note_readable(self, descriptor: int) -> None:
-        if descriptor == self._fanout.descriptor:
-            self._fanout.may_have_more = True
-        elif descriptor == self._rpc.descriptor:
-            self._rpc.may_have_more = True
-        else:
-            self._orders.heard()
+    def _drain(self) -> None:
+        most = min(self._rpc.credit.left(), _BATCH)
+        if most <= 0:
+            self._pause()
+        for place in range(most):
+            message = self._rpc.read(self._answer)
+            if message is not None and self._delivery is not None:
+                batch = [message]
+                del message
+                self._delivery.put(batch)
+                del batch
+            if place == 0 and self._rpc.may_have_more:
+                self._rpc.look()
+            if not self._rpc.may_have_more:
+                return
 
-    def _room(self, source: port.Port) -> int:
-        """How many messages may be read; 0 stops watching the socket."""
-        credit = source.credit
-        left = credit.left()
-        if left > 0 and not credit.is_awaited:
-            return left
-        # Only then look again: what is served from now on wakes us.
-        credit.is_awaited = left <= 0
-        left = credit.left()
-        self._poller.modify(source.descriptor, _READABLE if left > 0 else 0)
-        if left > 0:
+    def _pause(self) -> None:
+        """Read no more until half of what is in work was served."""
+        self._rpc.credit.is_awaited = True
+        self._rpc.may_have_more = False
+        self._poller.modify(self._rpc.descriptor, 0)
+        # Perhaps it was served just before anybody knew that we wait.
+        self._resume()
+
+    def _resume(self) -> None:
+        credit = self._rpc.credit
+        if credit.is_awaited and credit.has_half():
             credit.is_awaited = False
-            source.may_have_more = True
-        return max(left, 0)
-
-    def _drain(self, source: port.Port, most: int) -> None:
-        for message in source.read(min(most, _BATCH), self._answer):
-            if not self._batch and self.batch_size > 1:
-                self._due = time.monotonic() + (self.batch_timeout or 0.0)
-            self._batch.append(message)
-            del message
-            if len(self._batch) >= self.batch_size:
-                self._flush()
-
-    def _flush(self) -> None:
-        batch, self._batch = self._batch, []
-        if self._delivery is not None:
-            self._delivery.put(batch)
-
-    def _wait_ms(self) -> int:
-        if not self._batch:
-            return -1
-        return max(int(1000 * (self._due - time.monotonic())) + 1, 0)
+            self._rpc.may_have_more = True
+            self._poller.modify(self._rpc.descriptor, _READABLE)
 
     def _answer(self, receiver: bytes, answer: wire.Answer) -> None:
         payload = incoming.encoded(answer, self._settings.max_message_size)
         self._orders.put(functools.partial(self._rpc.send, receiver, payload))
 
     def _end(self) -> None:
-        for each in (self._rpc, self._fanout):
-            each.socket.close()
+        self._rpc.socket.close()
         self._orders.close()
         self._ended.set()
 
 
-def _peer(
-    address: port.Address,
-    host: str,
-    rpc: port.Port,
-    fanout: port.Port,
-    key: str,
-) -> addressing.Peer:
-    return addressing.Peer(
-        uuid.uuid4().hex, *address, host, rpc.endpoint, fanout.endpoint, key
-    )
+def _nothing() -> None:
+    """An order that only wakes the thread."""

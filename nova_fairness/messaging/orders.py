@@ -29,12 +29,20 @@ Order = Callable[[], None]
 class Orders:
     """What one thread is to do next."""
 
-    __slots__ = ('_asleep', '_closed', '_lock', '_queue', 'descriptor')
+    __slots__ = (
+        '_asleep',
+        '_closed',
+        '_is_wanted',
+        '_lock',
+        '_queue',
+        'descriptor',
+    )
 
     def __init__(self) -> None:
         self._queue: collections.deque[Order] = collections.deque()
         self._asleep = False
         self._closed = False
+        self._is_wanted = False
         self._lock = native.lock()
         self.descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
@@ -42,13 +50,20 @@ class Orders:
         """Have something done by the thread, soon."""
         self._queue.append(order)
         if self._asleep:
-            self.wake()
+            self._wake()
 
-    def wake(self) -> None:
-        """End the wait of the thread."""
-        with self._lock:
-            if not self._closed:
-                os.eventfd_write(self.descriptor, 1)
+    def _wake(self) -> None:
+        # Finalisers come here too, and must never wait for a lock that the
+        # thread they interrupt may hold. Who holds it looks again after
+        # giving it back, and so does this for others.
+        self._is_wanted = True
+        while self._is_wanted and self._lock.acquire(blocking=False):
+            try:
+                self._is_wanted = False
+                if not self._closed:
+                    os.eventfd_write(self.descriptor, 1)
+            finally:
+                self._lock.release()
 
     def may_sleep(self) -> bool:
         """Say that the thread is about to wait.

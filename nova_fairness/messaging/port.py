@@ -14,7 +14,6 @@
 
 from collections.abc import Callable
 from collections.abc import Collection
-from collections.abc import Iterator
 from typing import Any
 
 import zmq
@@ -33,6 +32,8 @@ _HANDSHAKE_MS = 10000
 # Plain numbers: those of ZeroMQ's flags cost more than a message.
 _NOBLOCK = int(zmq.NOBLOCK)
 _MORE = int(zmq.SNDMORE) | _NOBLOCK
+_EVENTS = int(zmq.EVENTS)
+_READABLE = int(zmq.POLLIN)
 
 Address = tuple[str, str, str]
 
@@ -45,7 +46,6 @@ class Port:
     :param settings: of the driver.
     :param kinds: kinds of messages that may come here.
     :param address: exchange, topic and server whose messages may come.
-    :param refused: counts what does not pass.
     :param wake: called when messages were served and more may be read.
     """
 
@@ -56,14 +56,13 @@ class Port:
         settings: options.Settings,
         kinds: Collection[int],
         address: Address,
-        refused: refusals.Refusals,
         wake: Callable[[], None],
     ) -> None:
         self._guard = guard
         self._limit = settings.max_message_size
         self._kinds = kinds
         self._address = address
-        self._refused = refused
+        self._refused = refusals.Refusals('/'.join(address))
         self.received = 0
         # Whether there may be more to read than the descriptor tells: ZeroMQ
         # makes it readable once, not as long as messages are there.
@@ -82,29 +81,61 @@ class Port:
             limit = settings.fanouts_in_work
         self.credit = incoming.Credit(limit, wake)
 
-    def read(
-        self, most: int, answering: incoming.Answering
-    ) -> Iterator[incoming.Incoming]:
-        """Read messages that are there.
+    def read(self, answering: incoming.Answering) -> incoming.Incoming | None:
+        """Read the next message that is there, if it is a good one.
 
-        :param most: read no more, good and bad ones.
-        :param answering: sends their answers.
+        Afterwards ``may_have_more`` says whether to come back.
+
+        :param answering: sends its answers.
         """
-        receive, credit = self.socket.recv, self.credit
-        for _ in range(most):
-            try:
-                sender: Any = receive(_NOBLOCK)
-            except zmq.Again:
-                self.may_have_more = False
-                return
-            frame: Any = receive(0, False)
-            if frame.more:
-                self._drop_rest(frame)
-                continue
-            request = self._request(frame)
-            if request is not None:
-                self.received += 1
-                yield incoming.Incoming(request, sender, credit, answering)
+        try:
+            sender: Any = self.socket.recv(_NOBLOCK)
+        except zmq.Again:
+            self.may_have_more = False
+            return None
+        return self.take(sender, answering)
+
+    def wait(self) -> bytes:
+        """Wait for a message.
+
+        :returns: name of its connection; take() gives the message.
+        """
+        sender: Any = self.socket.recv()
+        return bytes(sender)
+
+    def take(
+        self, sender: bytes, answering: incoming.Answering
+    ) -> incoming.Incoming | None:
+        """Read the message whose connection was read.
+
+        :param answering: sends its answers.
+        :returns: None if it is none that may come here.
+        """
+        frame: Any = self.socket.recv(0, False)
+        if frame.more:
+            self._drop_rest(frame)
+            return None
+        request = self._request(frame)
+        if request is None:
+            return None
+        self.received += 1
+        return incoming.Incoming(request, sender, self.credit, answering)
+
+    def dropped(self) -> dict[str, int]:
+        """Count what did not pass, by reason."""
+        return {
+            f'received_dropped_{name}': n
+            for name, n in self._refused.counts.items()
+        }
+
+    def look(self) -> None:
+        """Find out whether there is more to read.
+
+        Costs half of reading in vain, but more than reading.
+        """
+        self.may_have_more = bool(
+            int(self.socket.getsockopt(_EVENTS)) & _READABLE
+        )
 
     def send(self, receiver: bytes, payload: bytes) -> None:
         """Send an answer; it is dropped and counted if that is impossible."""

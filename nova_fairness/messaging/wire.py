@@ -32,6 +32,7 @@ msgpack's reader takes at most 1024 containers within each other.
 
 from collections.abc import Sequence
 import dataclasses
+import functools
 import json
 import math
 from typing import Any
@@ -143,14 +144,14 @@ def decode_request(payload: bytes, limit: int) -> Request:
     :raises BadMessage: this is no request.
     """
     fields = _unpacked(payload, limit, 9, 'request')
-    if fields[1] >= JSON:
-        fields[1] -= JSON
+    kind = fields[1]
+    if kind >= JSON:
+        fields[1] = kind = kind - JSON
         fields[7:] = _from_json(fields[8])
-    request = Request(*fields[1:])
-    if request.kind not in _REQUESTS:
-        _bad(f'kind {request.kind} is not that of a request')
-    _check_request(request)
-    return request
+    if kind not in _REQUESTS:
+        _bad(f'kind {kind} is not that of a request')
+    _check_request(*fields[3:])
+    return Request(*fields[1:])
 
 
 def decode_answer(payload: bytes, limit: int) -> Answer:
@@ -179,13 +180,12 @@ def _packed(fields: Sequence[Any]) -> bytes:
     return payload
 
 
-def _read(payload: bytes) -> Any:
-    return msgpack.unpackb(payload, ext_hook=_no_extension)
-
-
 def _no_extension(code: int, content: bytes) -> NoReturn:
     msg = f'extension type {code} of {len(content)} bytes'
     raise ValueError(msg)
+
+
+_read = functools.partial(msgpack.unpackb, ext_hook=_no_extension)
 
 
 def _with_json(
@@ -243,17 +243,19 @@ def _unpacked(payload: bytes, limit: int, count: int, what: str) -> list[Any]:
     return fields
 
 
-def _check_request(request: Request) -> None:
+def _check_request(
+    exchange: Any,
+    topic: Any,
+    server: Any,
+    timeout: Any,
+    ctxt: Any,
+    message: Any,
+) -> None:
     # Written out: this is done for every message.
-    if not (
-        type(request.exchange) is str
-        and type(request.topic) is str
-        and type(request.server) is str
-    ):
+    if not (type(exchange) is type(topic) is type(server) is str):
         _bad('exchange, topic or server are no text')
-    if type(request.ctxt) is not dict or type(request.message) is not dict:
+    if not (type(ctxt) is type(message) is dict):
         _bad('context or message are no mapping')
-    timeout = request.client_timeout
     if timeout is not None and not (
         type(timeout) in {int, float}
         and timeout > 0

@@ -103,6 +103,37 @@ def test_orders_wake_a_thread_that_sleeps():
     queue.close()
 
 
+def test_no_order_is_slept_over_when_many_threads_give_them():
+    queue = orders.Orders()
+    served = threading.Event()
+
+    def serve():
+        while not served.is_set():
+            if queue.may_sleep():
+                native.readable(queue.descriptor, None)
+                queue.heard()
+            queue.work()
+
+    def give():
+        for _ in range(300):
+            passed = threading.Event()
+            queue.put(passed.set)
+            if not passed.wait(10):
+                slept_over.append(1)
+
+    slept_over = []
+    thread = native.start('serving', serve)
+    givers = [threading.Thread(target=give) for _ in range(8)]
+    for each in givers:
+        each.start()
+    for each in givers:
+        each.join()
+    queue.put(served.set)
+    thread.join(10)
+    assert slept_over == []
+    queue.close()
+
+
 PATCHED = """
 import eventlet
 eventlet.monkey_patch()
