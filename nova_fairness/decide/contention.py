@@ -32,6 +32,12 @@ idle one up to 8 % where the host is busy, a VM with a third of a saturated
 CPU 67 %, one that leaves 10 % to others 10 %.
 """
 
+RUNNABLE = 0.7
+"""Part of an interval for which a VM ran or waited, from which it may want
+more. One with idle time left does all that it has to do, only later where the
+host makes it wait; no weight would change what it uses.
+"""
+
 RIVAL = 0.05
 """Part of the node's CPU time from which a VM that does not wait is a rival
 of those that do: below it, there is nothing to be had from it."""
@@ -98,7 +104,9 @@ def _cpu_wanting(
     part = used / (usable * usage.interval_s)
     by_use = (part > IDLE) & (part < SATISFIED)
     told = np.isfinite(usage.cpu_stall)
-    waits = np.where(told, usage.cpu_stall, 0.0) > STALL_THRESHOLD
+    stall = np.where(told, usage.cpu_stall, 0.0)
+    cpus = used / (node.speed_factor * usage.interval_s)
+    waits = (stall > STALL_THRESHOLD) & (cpus + stall >= RUNNABLE)
     running = np.array(
         [not item.paused for item in usage.incarnations], dtype=np.bool_
     )

@@ -85,6 +85,18 @@ CASES = {
         True,
         [True] * 90,
     ),
+    'two that are late and still idle for a third of the time': (
+        [0.42, 0.42],
+        [0.2, 0.15],
+        False,
+        [False, False],
+    ),
+    'one that is late and one that never rests': (
+        [0.4, 0.55],
+        [0.2, 0.45],
+        True,
+        [False, True],
+    ),
     'somebody waits on a half idle node': ([0.3, 0.2], [0.4, 0], False, None),
     'no stalls told, full node': (
         [0.5, 0.45],
