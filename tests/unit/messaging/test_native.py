@@ -103,6 +103,39 @@ def test_orders_wake_a_thread_that_sleeps():
     queue.close()
 
 
+class SlowToRelease:
+    """A lock whose holder is held up just before it gives it back."""
+
+    def __init__(self, meanwhile):
+        self._lock = threading.Lock()
+        self._meanwhile = [meanwhile]
+        self.acquire = self._lock.acquire
+
+    def release(self):
+        if self._meanwhile:
+            self._meanwhile.pop()()
+        self._lock.release()
+
+
+def test_an_order_given_while_another_one_wakes_the_thread_is_not_lost():
+    queue = orders.Orders()
+    done = []
+
+    def meanwhile():
+        queue.heard()
+        queue.work()
+        assert queue.may_sleep()
+        queue.put(lambda: done.append('late'))
+
+    queue._lock = SlowToRelease(meanwhile)
+    assert queue.may_sleep()
+    queue.put(lambda: done.append('early'))
+    assert done == ['early']
+    assert native.readable(queue.descriptor, 0)
+    queue._lock = threading.Lock()
+    queue.close()
+
+
 def test_no_order_is_slept_over_when_many_threads_give_them():
     queue = orders.Orders()
     served = threading.Event()
