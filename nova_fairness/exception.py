@@ -112,6 +112,30 @@ class LabEnvironmentError(LabError):
     """Something the laboratory needs is missing on this machine."""
 
 
+class SolverFailed(FairnessError):
+    """A linear program has no solution, or none was found."""
+
+
+class BadSeries(FairnessError):
+    """Series of a run cannot be read again; the message names the file."""
+
+
+class UnknownShare(FairnessError):
+    """Nothing by that name can be made equal; names what can be."""
+
+
+class SimError(FairnessError):
+    """A simulation cannot be run, or its results not be written."""
+
+
+class UnknownParameter(SimError):
+    """A policy has no such number; the message lists those it has."""
+
+
+class BadTrace(SimError):
+    """A trace is wrong; the message says file, line, column, expectation."""
+
+
 class MessagingError(FairnessError):
     """The messaging driver cannot do its work."""
 

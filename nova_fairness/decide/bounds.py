@@ -15,13 +15,14 @@
 import numpy as np
 
 from nova_fairness.model import allocation
+from nova_fairness.model import usage as usage_model
 
 
 def bounded(
     weights: allocation.Weights,
     previous: allocation.Weights,
-    max_weight_ratio: float,
-    largest_step: float,
+    max_weight_ratio: float | usage_model.Scalars,
+    largest_step: float | usage_model.Scalars,
 ) -> allocation.Weights:
     """Bound the weights of a node, each control for itself.
 
@@ -38,12 +39,13 @@ def bounded(
 
     :param weights: (n, c) finite, > 0.
     :param previous: (n, c) finite, > 0: what was really applied last.
-    :param max_weight_ratio: largest / smallest weight of a control, >= 1.
-    :param largest_step: factor per round, >= 1.
+    :param max_weight_ratio: largest / smallest weight, >= 1, of all controls
+        or (c,) of each.
+    :param largest_step: factor per round, >= 1, likewise.
     :returns: (n, c), new.
     :raises ValueError: if a limit is below 1.
     """
-    if max_weight_ratio < 1 or largest_step < 1:
+    if np.any(np.less(max_weight_ratio, 1) | np.less(largest_step, 1)):
         raise ValueError(
             'max_weight_ratio and largest_step must be at least 1, got'
             f' {max_weight_ratio} and {largest_step}'
@@ -51,5 +53,5 @@ def bounded(
     stepped = np.clip(
         weights, previous / largest_step, previous * largest_step
     )
-    reach = float(np.sqrt(max_weight_ratio))
+    reach = np.sqrt(max_weight_ratio)
     return np.clip(stepped, 1 / reach, reach)

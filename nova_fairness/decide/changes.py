@@ -19,6 +19,7 @@ from nova_fairness.model import allocation
 from nova_fairness.model import resources
 
 _ANY: Mapping[resources.Control, tuple[int, int]] = types.MappingProxyType({})
+_ALL: Mapping[resources.Control, float] = types.MappingProxyType({})
 
 
 def changes(
@@ -26,6 +27,7 @@ def changes(
     present: allocation.Allocation,
     tolerance: float,
     allowed: Mapping[resources.Control, tuple[int, int]] = _ANY,
+    tolerances: Mapping[resources.Control, float] = _ALL,
 ) -> tuple[allocation.Change, ...]:
     """Compare the wanted state with the present one.
 
@@ -36,15 +38,24 @@ def changes(
         difference is not worth a write.
     :param allowed: smallest and largest value by control; a present value
         outside is put right however close it is.
+    :param tolerances: of controls that have another than all.
     :returns: sorted by incarnation, then in the order of the controls.
     """
     found = [
         allocation.Change(knob, present.get(knob), value)
         for knob, value in wanted.items()
-        if _differs(value, present.get(knob), tolerance)
+        if _differs(value, present.get(knob), _of(knob, tolerances, tolerance))
         or _outside(knob, value, present, allowed)
     ]
     return tuple(sorted(found, key=_order))
+
+
+def _of(
+    knob: allocation.Knob,
+    tolerances: Mapping[resources.Control, float],
+    tolerance: float,
+) -> float:
+    return tolerances.get(knob.control, tolerance)
 
 
 def _differs(wanted: int, present: int | None, tolerance: float) -> bool:

@@ -13,11 +13,14 @@
 """Who waits for what on a node.
 
 A weight divides only what somebody waits for, and it works only for a VM
-that wants more. Only CPU time is judged so far; the other controls are never
-contended, so no policy moves them.
+that wants more. All arithmetic takes many nodes at once: an agent has one, a
+simulator thousands.
 """
 
+import dataclasses
+
 import numpy as np
+import numpy.typing as npt
 
 from nova_fairness.decide import policy
 from nova_fairness.model import node as node_model
@@ -33,17 +36,17 @@ CPU 67 %, one that leaves 10 % to others 10 %.
 """
 
 RUNNABLE = 0.7
-"""Part of an interval for which a VM ran or waited, from which it may want
-more. One with idle time left does all that it has to do, only later where the
-host makes it wait; no weight would change what it uses.
+"""Part of an interval for which a VM ran or waited for a CPU, from which it
+may want more. One with idle time left does all that it has to do, only later
+where the host makes it wait; no weight would change what it uses.
 """
 
 RIVAL = 0.05
-"""Part of the node's CPU time from which a VM that does not wait is a rival
-of those that do: below it, there is nothing to be had from it."""
+"""Part of a node's capacity from which a VM that does not wait is a rival of
+those that do: below it, there is nothing to be had from it."""
 
 BUSY_WITH_STALL = 0.85
-"""Part of the node's CPU time from which stalls mean contention.
+"""Part of a node's capacity from which stalls mean contention.
 
 Below that the VMs wait for something else than each other: a quota, or a
 few CPUs to which they are pinned. What the host itself does counts, because
@@ -61,6 +64,62 @@ IDLE = 0.01
 """Part of what its vCPUs could use below which a VM wants nothing."""
 
 
+JUDGED: tuple[resources.Control, ...] = (resources.Control.CPU,)
+"""Controls of which an agent knows enough to judge; no other is contended."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Load:
+    """What the VMs of one or more nodes used, and for what they waited.
+
+    :ivar node: (n,) index of each VM's node.
+    :ivar vcpus: (n,) >= 1.
+    :ivar used: (n, r) finite, >= 0, amounts of the interval.
+    :ivar stall: (n, c) part of the interval, 0..1, in which the VM waited for
+        what the control steers; NaN where nobody tells.
+    :ivar ready: (n,) whether the VM runs and its usage is known.
+    :ivar cpus: (m,) number of each node's CPUs, > 0.
+    :ivar supply: (m, r) >= 0, of each node in the interval.
+    :ivar interval_s: length of the interval, seconds, > 0.
+    :ivar busy: (m, c) part of the capacity, 0..1, that anybody used, the host
+        included; NaN where only the VMs' own use is known.
+    """
+
+    node: usage_model.Indices
+    vcpus: npt.NDArray[np.int64]
+    used: resources.Vector
+    stall: npt.NDArray[np.float64]
+    ready: resources.Mask
+    cpus: usage_model.Scalars
+    supply: resources.Vector
+    interval_s: float
+    busy: npt.NDArray[np.float64]
+
+
+def judged(
+    load: Load, controls: tuple[resources.Control, ...] = JUDGED
+) -> tuple[resources.Mask, resources.Mask]:
+    """Judge who wants more on each node.
+
+    :param controls: that are judged; of the others nobody wants more.
+    :returns: (m, c) whether a node's VMs compete, (n, c) whether each VM
+        wants more.
+    """
+    nodes, count = len(load.supply), len(load.node)
+    contended = np.zeros((nodes, len(resources.CONTROLS)), dtype=np.bool_)
+    wanting = np.zeros((count, len(resources.CONTROLS)), dtype=np.bool_)
+    for control in controls:
+        column = resources.CONTROLS.index(control)
+        part = _parts(load, control)
+        stall = load.stall[:, column]
+        wants = _wanting(load, control, part.max(axis=1, initial=0.0), stall)
+        wanting[:, column] = wants
+        contended[:, column] = _contended(
+            load, part, wants, np.isfinite(stall), load.busy[:, column]
+        )
+    return contended, wanting
+
+
 def situation(
     usage: usage_model.Usage,
     heaviness: usage_model.Scalars,
@@ -75,72 +134,96 @@ def situation(
     :param node: what the node has.
     :returns: rows as in ``usage``.
     """
-    cpu = resources.CONTROLS.index(resources.Control.CPU)
-    count = len(usage.incarnations)
-    wanting = np.zeros((count, len(resources.CONTROLS)), dtype=np.bool_)
-    contended = np.zeros(len(resources.CONTROLS), dtype=np.bool_)
-    vcpus = np.array(
-        [item.instance.vcpus for item in usage.incarnations], dtype=np.int64
-    )
-    wanting[:, cpu] = _cpu_wanting(usage, vcpus, node)
-    contended[cpu] = _cpu_contended(usage, wanting[:, cpu], node)
+    load = _load(usage, node)
+    contended, wanting = judged(load)
     return policy.Situation(
         keys=tuple(item.key for item in usage.incarnations),
         heaviness=np.array(heaviness, dtype=np.float64),
         user=np.array(user, dtype=np.intp),
-        vcpus=vcpus,
-        contended=contended,
+        vcpus=load.vcpus,
+        contended=contended[0],
         wanting=wanting,
     )
 
 
-def _cpu_wanting(
-    usage: usage_model.Usage,
-    vcpus: usage_model.Indices,
-    node: node_model.NodeResources,
-) -> resources.Mask:
-    used = usage.amounts[:, resources.RESOURCES.index('cpu_time')]
-    usable = np.minimum(vcpus, len(node.cpus)) * node.speed_factor
-    part = used / (usable * usage.interval_s)
-    by_use = (part > IDLE) & (part < SATISFIED)
-    told = np.isfinite(usage.cpu_stall)
-    stall = np.where(told, usage.cpu_stall, 0.0)
-    cpus = used / (node.speed_factor * usage.interval_s)
-    waits = (stall > STALL_THRESHOLD) & (cpus + stall >= RUNNABLE)
-    running = np.array(
-        [not item.paused for item in usage.incarnations], dtype=np.bool_
+def _load(usage: usage_model.Usage, node: node_model.NodeResources) -> Load:
+    cpu = resources.CONTROLS.index(resources.Control.CPU)
+    vms = usage.incarnations
+    stall = np.full((len(vms), len(resources.CONTROLS)), np.nan)
+    stall[:, cpu] = usage.cpu_stall
+    busy = np.full((1, len(resources.CONTROLS)), np.nan)
+    busy[0, cpu] = _told_busy(usage, node)
+    running = np.array([not item.paused for item in vms], dtype=np.bool_)
+    return Load(
+        node=np.zeros(len(vms), dtype=np.intp),
+        vcpus=np.array([vm.instance.vcpus for vm in vms], dtype=np.int64),
+        used=usage.amounts,
+        stall=stall,
+        ready=running & usage.known,
+        cpus=np.array([len(node.cpus)], dtype=np.float64),
+        supply=node.supply(usage.interval_s)[np.newaxis, :],
+        interval_s=usage.interval_s,
+        busy=busy,
     )
-    return np.asarray(np.where(told, waits, by_use) & running & usage.known)
 
 
-def _cpu_contended(
-    usage: usage_model.Usage,
-    wanting: resources.Mask,
-    node: node_model.NodeResources,
-) -> bool:
-    told = bool((wanting & np.isfinite(usage.cpu_stall)).any())
-    busy = BUSY_WITH_STALL if told else BUSY_WITHOUT_STALL
-    return _compete(usage, wanting, node) and _busy(usage, node) >= busy
-
-
-def _compete(
-    usage: usage_model.Usage,
-    wanting: resources.Mask,
-    node: node_model.NodeResources,
-) -> bool:
-    """Tell whether somebody waits, and somebody else has what he wants."""
-    place = resources.RESOURCES.index('cpu_time')
-    supply = float(node.supply(usage.interval_s)[place])
-    having = usage.amounts[:, place] > RIVAL * supply
-    return bool(wanting.any()) and int((wanting | having).sum()) > 1
-
-
-def _busy(usage: usage_model.Usage, node: node_model.NodeResources) -> float:
-    """Give the part of the node's CPU time that was used."""
+def _told_busy(
+    usage: usage_model.Usage, node: node_model.NodeResources
+) -> float:
+    """Give the busy part of the node's CPUs; NaN if one does not tell."""
     cpus = [number for number in node.cpus if number < len(usage.cpu_busy)]
-    told = len(cpus) == len(node.cpus)
-    if told and np.isfinite(usage.cpu_busy[cpus]).all():
-        return float(usage.cpu_busy[cpus].mean())
-    place = resources.RESOURCES.index('cpu_time')
-    supply = float(node.supply(usage.interval_s)[place])
-    return float(usage.amounts[:, place].sum()) / supply
+    if len(cpus) < len(node.cpus):
+        return float('nan')
+    return float(usage.cpu_busy[cpus].mean())
+
+
+def _parts(load: Load, control: resources.Control) -> resources.Vector:
+    """Give the part of its node's supply that each VM used.
+
+    :returns: (n, k), a column for each resource that the control steers.
+    """
+    steered = resources.RESOURCES.steered_by(control)
+    supply = load.supply[:, steered]
+    safe = np.where(supply > 0, supply, np.inf)
+    return np.asarray(load.used[:, steered] / safe[load.node])
+
+
+def _wanting(
+    load: Load,
+    control: resources.Control,
+    part: usage_model.Scalars,
+    stall: usage_model.Scalars,
+) -> resources.Mask:
+    told = np.isfinite(stall)
+    waits = np.where(told, stall, 0.0) > STALL_THRESHOLD
+    usable = np.ones(len(part))
+    if control is resources.Control.CPU:
+        cpus = load.cpus[load.node]
+        usable = np.minimum(load.vcpus, cpus) / cpus
+        waits &= part * cpus + np.where(told, stall, 0.0) >= RUNNABLE
+    by_use = (part > IDLE * usable) & (part < SATISFIED * usable)
+    return np.asarray(np.where(told, waits, by_use) & load.ready)
+
+
+def _contended(
+    load: Load,
+    part: resources.Vector,
+    wanting: resources.Mask,
+    told: resources.Mask,
+    busy: usage_model.Scalars,
+) -> resources.Mask:
+    """Tell where somebody waits, and somebody else has what he wants."""
+
+    def counted(chosen: resources.Mask) -> usage_model.Indices:
+        return np.bincount(load.node[chosen], minlength=len(load.supply))
+
+    having = (part > RIVAL).any(axis=1)
+    compete = (counted(wanting) > 0) & (counted(wanting | having) > 1)
+    columns = [
+        np.bincount(load.node, column, len(load.supply)) for column in part.T
+    ]
+    used = np.max(columns, axis=0, initial=0.0)
+    enough = np.where(
+        counted(wanting & told) > 0, BUSY_WITH_STALL, BUSY_WITHOUT_STALL
+    )
+    return compete & (np.where(np.isfinite(busy), busy, used) >= enough)

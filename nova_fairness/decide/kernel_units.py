@@ -107,7 +107,9 @@ def allocate(
     :returns: every steered knob; VMs with dedicated CPUs have none for CPU.
     """
     return {
-        knob: _to_units(float(weights[row, column]), item, preset, units)
+        knob: to_units(
+            float(weights[row, column]), item.instance, preset, units
+        )
         for row, column, item, knob, units in _steered(
             incarnations, version, exempt
         )
@@ -133,7 +135,9 @@ def weights_from(
     ):
         value = applied.get(knob, 0)
         if value > 0:
-            weights[row, column] = _to_weight(value, item, preset, units)
+            weights[row, column] = to_weight(
+                value, item.instance, preset, units
+            )
     return weights
 
 
@@ -185,29 +189,38 @@ def _base_of_flavor(vm: instance.Instance, units: UnitRange) -> int | None:
     return value if units.smallest <= value <= units.largest else None
 
 
-def _base(vm: instance.Instance, units: UnitRange) -> int:
+def base(vm: instance.Instance, units: UnitRange) -> int:
+    """Give the kernel units that a VM has with a weight of 1."""
     return _base_of_flavor(vm, units) or units.base * vm.vcpus
 
 
-def _to_units(
+def to_units(
     weight: float,
-    item: instance.Incarnation,
+    vm: instance.Instance,
     preset: policy.Preset,
     units: UnitRange,
 ) -> int:
+    """Give the kernel units of one VM's weight.
+
+    :param weight: finite, > 0.
+    """
     if preset is policy.Preset.THESIS:
         value = places.units(places.place_of(weight), *units.thesis)
     else:
-        value = round(_base(item.instance, units) * weight)
+        value = round(base(vm, units) * weight)
     return min(units.largest, max(units.smallest, value))
 
 
-def _to_weight(
+def to_weight(
     value: int,
-    item: instance.Incarnation,
+    vm: instance.Instance,
     preset: policy.Preset,
     units: UnitRange,
 ) -> float:
+    """Give the weight that stands for kernel units: undoes :func:`to_units`.
+
+    :param value: > 0.
+    """
     if preset is policy.Preset.THESIS:
         return places.weight_of(places.place_at(value, *units.thesis))
-    return value / _base(item.instance, units)
+    return value / base(vm, units)

@@ -85,6 +85,30 @@ def is_private(vm_group: str) -> bool:
     return _OF_LIBVIRT.search(vm_group.rsplit('/', 1)[-1]) is not None
 
 
+def relative(process_group: str, level: int) -> str:
+    """Give a group on the way from the root to that of a VM's main thread.
+
+    >>> relative('/machine/qemu-1-a.libvirt-qemu/emulator', 1)
+    '/machine'
+    >>> relative('/a.slice/machine-qemu-1-a.scope/libvirt/emulator', -1)
+    '/a.slice/machine-qemu-1-a.scope/libvirt'
+
+    :param level: 0 is the group of the whole VM, 1 its parent and so on;
+        -1 the one between that and those of the VM's threads.
+    :raises ValueError: if there is no such group below the root.
+    """
+    own = group_of_vm(process_group)
+    if level < 0:
+        inner = f'{own}/libvirt'
+        if level == -1 and process_group.startswith(f'{inner}/'):
+            return inner
+        raise ValueError(f'{own} has no group of level {level}')
+    parts = own.strip('/').split('/')
+    if level >= len(parts):
+        raise ValueError(f'{own} has no group {level} levels above')
+    return '/' + '/'.join(parts[: len(parts) - level])
+
+
 def mounts(mountinfo: str) -> Mapping[str, Mount]:
     """Parse ``/proc/self/mountinfo``.
 

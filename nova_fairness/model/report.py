@@ -88,22 +88,6 @@ class UserTable(Mapping[str, UserTotals]):
             np.array([entry.instances for entry in entries], np.int64),
         )
 
-    def sharing_ids(self, other: 'UserTable') -> 'UserTable':
-        """Take over the ids of another table if they are the same.
-
-        A node's users rarely change: so they are kept once, and comparing
-        them later costs nothing.
-        """
-        if self.ids != other.ids:
-            return self
-        return UserTable(
-            other.ids,
-            self.instance_heaviness,
-            self.endowment,
-            self.usage,
-            self.instances,
-        )
-
     def __getitem__(self, user: str) -> UserTotals:
         row = bisect.bisect_left(self.ids, user)
         if row == len(self.ids) or self.ids[row] != user:
@@ -142,6 +126,13 @@ class NodeReport:
     metric: str
     resources: node.NodeResources
     users: Mapping[str, UserTotals]
+
+
+SILENT = 'silent'
+OTHER_METRIC = 'measures'
+REFUSED = 'refused:'
+"""First words of reasons in :attr:`View.left_out`: they say which kind of
+reason it is."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -48,6 +48,10 @@ class Control(enum.Enum):
     BLKIO = 'blkio'
     NETWORK = 'network'
 
+    # There is one object of each. The hash that enumerations have is Python
+    # code, and every round looks up thousands of knobs.
+    __hash__ = object.__hash__
+
 
 CONTROLS: tuple[Control, ...] = tuple(Control)
 """Column order of every array of weights."""

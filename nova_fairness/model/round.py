@@ -61,12 +61,15 @@ class Decided:
     :ivar wanting: (n, c) whether each VM waits for more.
     :ivar weights: (n, c) after bounds.
     :ivar wanted: kernel units; nothing for VMs that are not steered.
+    :ivar preference: (n,) of owners among their own VMs, > 0; ``None`` if
+        nobody asked.
     """
 
     contended: resources.Mask
     wanting: resources.Mask
     weights: allocation.Weights
     wanted: allocation.Allocation
+    preference: usage_model.Scalars | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,6 +88,20 @@ class Tally:
     drifted: int = 0
     restored: int = 0
     missed: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Working:
+    """Whether a control works on this node.
+
+    :ivar works: whether VMs are steered by it.
+    :ivar why: by what it works, or why it does not.
+    :ivar without_effect: why some VMs are not steered, by key.
+    """
+
+    works: bool
+    why: str
+    without_effect: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -109,6 +126,7 @@ class Round:
     :ivar epoch: of the desired state in force; 0 if metric and policy are
         those of the configuration.
     :ivar paused: whether an operator paused enforcement.
+    :ivar controls: which of them work.
     """
 
     number: int
@@ -128,6 +146,9 @@ class Round:
     errors: tuple[str, ...]
     epoch: int = 0
     paused: bool = False
+    controls: Mapping[resources.Control, Working] = dataclasses.field(
+        default_factory=dict
+    )
 
     @property
     def incarnations(self) -> tuple[instance.Incarnation, ...]:

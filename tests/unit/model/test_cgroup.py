@@ -129,3 +129,36 @@ def test_a_group_outside_the_mount_has_no_directory(root, group):
     mount = cgroup.Mount(pathlib.PurePosixPath('/m'), root)
     with pytest.raises(ValueError, match='/m shows'):
         cgroup.directory(mount, group)
+
+
+SCOPE = '/machine.slice/machine-qemu\\x2d1\\x2da.scope'
+
+
+@pytest.mark.parametrize(
+    ('process_group', 'level', 'expected'),
+    [
+        (f'{SCOPE}/libvirt/emulator', 0, SCOPE),
+        (f'{SCOPE}/libvirt/emulator', 1, '/machine.slice'),
+        (f'{SCOPE}/libvirt/emulator', -1, f'{SCOPE}/libvirt'),
+        ('/a/b/qemu-1-x.libvirt-qemu/emulator', 2, '/a'),
+        (SCOPE, 0, SCOPE),
+    ],
+)
+def test_groups_on_the_way_from_the_root(process_group, level, expected):
+    assert cgroup.relative(process_group, level) == expected
+
+
+@pytest.mark.parametrize(
+    ('process_group', 'level'),
+    [
+        (f'{SCOPE}/libvirt/emulator', 2),
+        (f'{SCOPE}/emulator', -1),
+        (f'{SCOPE}/libvirt/emulator', -2),
+        ('/', 1),
+    ],
+)
+def test_there_is_no_group_beyond_the_root_or_beside_the_way(
+    process_group, level
+):
+    with pytest.raises(ValueError, match='no group'):
+        cgroup.relative(process_group, level)

@@ -53,11 +53,3 @@ def test_a_table_stays_as_it_is():
 
 def test_a_table_of_nobody_has_the_width_of_the_resources():
     assert report.UserTable.of({}).usage.shape == (0, 6)
-
-
-def test_ids_are_shared_only_when_they_are_the_same():
-    one, two = report.UserTable.of(PLAIN), report.UserTable.of(PLAIN)
-    fewer = report.UserTable.of({'anna': PLAIN['anna']})
-    assert two.sharing_ids(one).ids is one.ids
-    assert two.sharing_ids(one).usage is two.usage
-    assert two.sharing_ids(fewer) is two

@@ -1,0 +1,155 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How much of each VM's memory is protected, from weights.
+
+The number is the same on both generations of control groups: below it a VM
+is spared when the node takes memory away, above it the VM is among the first.
+``memory.soft_limit_in_bytes`` (v1) and ``memory.low`` (v2) mean just that.
+Neither takes anything while memory is free.
+"""
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.decide import places
+from nova_fairness.decide import policy
+from nova_fairness.model import usage as usage_model
+
+_MIB = 1 << 20
+_THESIS_SMALLEST = 10 * _MIB
+_LARGEST = 1 << 62
+
+Bytes = npt.NDArray[np.int64]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rules:
+    """What is never taken from a VM, and how far it may grow.
+
+    :ivar minimum_bytes: protected of every VM that holds so much, >= 0.
+    :ivar floor_part: part of the flavor's memory, 0..1, likewise.
+    :ivar headroom: part of what a VM holds, >= 0, that is protected on top,
+        so that it can grow until the next round.
+    """
+
+    minimum_bytes: int = 128 * _MIB
+    floor_part: float = 0.25
+    headroom: float = 0.125
+
+
+DEFAULT_RULES = Rules()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Demand:
+    """What VMs of a node have of its memory, and could have.
+
+    :ivar held_bytes: (n,) resident and swapped out, NaN if unknown: then a
+        VM counts as holding all of its flavor's.
+    :ivar memory_bytes: (n,) > 0, of the flavor.
+    """
+
+    held_bytes: usage_model.Scalars
+    memory_bytes: usage_model.Scalars
+
+
+def protections(
+    weights: usage_model.Scalars,
+    demand: Demand,
+    capacity_bytes: float,
+    preset: policy.Preset = policy.Preset.DEFAULT,
+    rules: Rules = DEFAULT_RULES,
+) -> Bytes:
+    """Divide a node's memory among its VMs.
+
+    Parts are in proportion to weight x the flavor's memory, but nobody is
+    given more than it holds (with headroom), nor less than its floor: what
+    one does not need, the others share. If the floors alone are more than
+    the node has, they are what is given.
+
+    The preset ``THESIS`` gives the place in the range 10 MiB .. the flavor's
+    memory instead, never less than the floor.
+
+    :param weights: (n,) finite, > 0.
+    :param capacity_bytes: that VMs may use together, >= 0.
+    :returns: (n,) bytes, whole MiB, at least 0.
+    """
+    most = _most(demand, rules)
+    floor = _floor(demand, most, rules)
+    if preset is policy.Preset.THESIS:
+        ranges = zip(weights, demand.memory_bytes, strict=True)
+        chosen = np.array(
+            [_thesis(float(weight), int(size)) for weight, size in ranges],
+            dtype=np.float64,
+        )
+        return _whole(np.maximum(chosen, floor))
+    shares = weights * demand.memory_bytes
+    return _whole(_filled(shares, floor, most, capacity_bytes))
+
+
+def _most(demand: Demand, rules: Rules) -> usage_model.Scalars:
+    known = np.where(
+        np.isfinite(demand.held_bytes), demand.held_bytes, demand.memory_bytes
+    )
+    return np.asarray(known * (1 + rules.headroom))
+
+
+def _floor(
+    demand: Demand, most: usage_model.Scalars, rules: Rules
+) -> usage_model.Scalars:
+    wanted = np.maximum(
+        float(rules.minimum_bytes), rules.floor_part * demand.memory_bytes
+    )
+    return np.asarray(np.minimum(wanted, most))
+
+
+def _thesis(weight: float, memory_bytes: int) -> int:
+    largest = max(memory_bytes, _THESIS_SMALLEST)
+    return places.units(places.place_of(weight), _THESIS_SMALLEST, largest)
+
+
+def _filled(
+    shares: usage_model.Scalars,
+    floor: usage_model.Scalars,
+    most: usage_model.Scalars,
+    capacity: float,
+) -> usage_model.Scalars:
+    """Raise one level until the capacity is given away.
+
+    Each part is ``level x share`` within its floor and its most, so their
+    sum is made of straight pieces, which end where a part reaches either.
+    """
+    if capacity >= most.sum():
+        return most
+    if capacity <= floor.sum():
+        return floor
+    begins, ends = floor / shares, most / shares
+    levels = np.concatenate([begins, ends])
+    slopes = np.concatenate([shares, -shares])
+    order = np.argsort(levels, kind='stable')
+    levels, slope = levels[order], np.cumsum(slopes[order])
+    risen = np.append(0.0, np.cumsum(slope[:-1] * np.diff(levels)))
+    sums = floor.sum() + risen
+    piece = int(np.searchsorted(sums, capacity, side='right')) - 1
+    level = levels[piece] + (capacity - sums[piece]) / max(
+        slope[piece], np.finfo(np.float64).tiny
+    )
+    return np.asarray(np.clip(level * shares, floor, most))
+
+
+def _whole(amounts: usage_model.Scalars) -> Bytes:
+    """Round down to whole MiB: what is less is not worth a write."""
+    bounded = np.clip(amounts, 0, _LARGEST)
+    return (bounded // _MIB).astype(np.int64) * _MIB

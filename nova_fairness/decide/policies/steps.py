@@ -1,0 +1,123 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How the feedback policy answers errors: formulas, row by row."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from nova_fairness.decide.policies import contest
+from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+
+Scalars = usage_model.Scalars
+Mask = resources.Mask
+
+LEAST_NOISE = 0.0003
+"""Noise below this, relative to the heaviness, is not told from none."""
+
+NOISE_GROWTH = 1.15
+"""By how much the noise may be thought to grow in a round. It is taken from
+the calmest rounds, because movement looks like noise."""
+
+ENOUGH = 1.5
+"""Momentum is whole for an error that falls to two thirds of the way from
+``fading`` to 1, or less."""
+
+_SMALLEST = 1e-9
+
+
+def smaller(one: Scalars, other: Scalars) -> Scalars:
+    """Give the smaller of two errors; 0 where they disagree on the side.
+
+    On the way to the goal the coming error is smaller, and noise, which is
+    smaller in the present one, is answered with care.
+    """
+    agree = one * other > 0
+    size = np.minimum(np.abs(one), np.abs(other))
+    return np.asarray(np.where(agree, np.sign(one) * size, 0.0))
+
+
+def beyond(error: Scalars, near: Scalars) -> Scalars:
+    """Make errors smaller by the deadband."""
+    return np.asarray(np.sign(error) * np.maximum(np.abs(error) - near, 0.0))
+
+
+def bent(error: Scalars) -> Scalars:
+    """Give the step on logarithms that undoes an error.
+
+    Being twice as heavy as the others is as far as being half as heavy.
+    """
+    return np.where(error > 0, np.log1p(error.clip(min=0.0)), error)
+
+
+def need(
+    past: Mapping[str, Scalars], error: Scalars, fading: float
+) -> Scalars:
+    """Say how much momentum is needed, 0..1.
+
+    Only errors that shrink slowly need it: their reason is far away. Where
+    they shrink fast it would carry weights beyond the goal.
+    """
+    last = np.abs(np.nan_to_num(past['error'])).clip(min=_SMALLEST)
+    ahead = (np.abs(error) / last - fading) / (1 - fading)
+    return np.asarray(np.clip(ENOUGH * ahead, 0.0, 1.0))
+
+
+def noise(
+    who: contest.Contest,
+    past: Scalars,
+    now_error: Scalars,
+    error: Scalars,
+    free: Mask,
+) -> Scalars:
+    """Estimate how much of the errors is noise, (m,).
+
+    On constant load the newest interval differs from the smoothed past by
+    noise alone.
+
+    :param past: (m,) what was thought last, NaN at first.
+    """
+    seen = who.mean(np.abs(error - now_error), free)
+    before = np.where(np.isfinite(past), past, LEAST_NOISE)
+    most = NOISE_GROWTH * np.maximum(before, LEAST_NOISE)
+    return np.asarray(np.clip(seen, LEAST_NOISE, most))
+
+
+def damping(
+    past: Mapping[str, Scalars], error: Scalars, near: Scalars
+) -> Scalars:
+    """Halve the steps of a VM whose error changes sides, else recover.
+
+    It makes the loop stable also where weights act stronger than foreseen.
+    """
+    before = np.nan_to_num(past['error'])
+    factor = np.where(np.isfinite(past['damping']), past['damping'], 1.0)
+    factor = np.where((factor > 0) & (factor <= 1), factor, 1.0)
+    size, last = np.abs(error), np.abs(before)
+    turned = (before * error < 0) & (size > near) & (last > near)
+    # An oscillation hardly grows from one round to the next; something
+    # larger came from outside and deserves the whole answer.
+    turned &= size < 2 * last
+    slower = np.maximum(factor / 2, 1 / 16)
+    faster = np.minimum(factor * 1.25, 1.0)
+    return np.asarray(np.where(turned, slower, faster))
+
+
+def run(past: Mapping[str, Scalars], along: Mask) -> Scalars:
+    """Count the rounds in which pushes went the way of the steps.
+
+    One that goes against it ends the momentum: the goal is behind.
+    """
+    rounds = np.nan_to_num(past['run']).clip(0.0, 1e6)
+    return np.asarray(np.where(along, rounds + 1.0, 0.0))

@@ -1,0 +1,257 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Who waits for the same disk, and who for memory that others have."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from nova_fairness.decide import blkio_units
+from nova_fairness.decide import disk_contention
+from nova_fairness.decide import memory_contention
+from nova_fairness.decide import places
+from nova_fairness.decide import policy
+from nova_fairness.model import instance
+from nova_fairness.model import pressure as pressure_model
+
+MIB = float(1 << 20)
+SATURATED = pressure_model.DeviceLoad('sda', 0.99, 20.0)
+
+
+def vm(number, *, paused=False):
+    return instance.Incarnation(
+        instance.Instance(f'uuid-{number}', f'vm-{number}', 1, 1 << 30),
+        number,
+        1,
+        paused,
+    )
+
+
+def pressed(devices, paths, **changes):
+    count = len(paths)
+    vms = tuple(vm(number) for number in range(1, count + 1))
+    return dataclasses.replace(
+        pressure_model.Pressure(
+            interval_s=1.0,
+            incarnations=vms,
+            fault_rate=np.full(count, np.nan),
+            memory_stall=np.full(count, np.nan),
+            held_bytes=np.full(count, 1e9),
+            disks=tuple(
+                (pressure_model.DiskPath('vda', path),) for path in paths
+            ),
+            reclaim_rate=0.0,
+            devices=devices,
+        ),
+        **changes,
+    )
+
+
+DISKS = {
+    'two that use a saturated device compete': (
+        {'8:0': SATURATED},
+        [('8:0',), ('8:0',)],
+        [50 * MIB, 50 * MIB],
+        (True, [True, True]),
+    ),
+    'one alone competes with nobody': (
+        {'8:0': SATURATED},
+        [('8:0',), ('8:0',)],
+        [50 * MIB, 0.0],
+        (False, [False, False]),
+    ),
+    'one that hardly uses it does not count': (
+        {'8:0': SATURATED},
+        [('8:0',), ('8:0',), ('8:0',)],
+        [50 * MIB, 50 * MIB, 1 * MIB],
+        (True, [True, True, False]),
+    ),
+    'a device at which one request is at a time is not saturated': (
+        {'8:0': pressure_model.DeviceLoad('sda', 1.0, 1.0)},
+        [('8:0',), ('8:0',)],
+        [50 * MIB, 50 * MIB],
+        (False, [False, False]),
+    ),
+    'a device with idle time is not saturated': (
+        {'8:0': pressure_model.DeviceLoad('sda', 0.5, 20.0)},
+        [('8:0',), ('8:0',)],
+        [50 * MIB, 50 * MIB],
+        (False, [False, False]),
+    ),
+    'who is on another device does not wait': (
+        {
+            '8:0': SATURATED,
+            '8:16': pressure_model.DeviceLoad('sdb', 0.2, 0.2),
+        },
+        [('8:0',), ('8:0',), ('8:16',)],
+        [50 * MIB, 50 * MIB, 50 * MIB],
+        (True, [True, True, False]),
+    ),
+    'a device below another counts': (
+        {'253:0': pressure_model.DeviceLoad('dm-0', 1, 1), '8:0': SATURATED},
+        [('253:0', '8:0'), ('8:0',)],
+        [50 * MIB, 50 * MIB],
+        (True, [True, True]),
+    ),
+    'a network disk waits for nobody here': (
+        {'8:0': SATURATED},
+        [('8:0',), ()],
+        [50 * MIB, 50 * MIB],
+        (False, [False, False]),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ('devices', 'paths', 'moved', 'expected'), DISKS.values(), ids=DISKS
+)
+def test_disks(devices, paths, moved, expected):
+    contended, wanting = disk_contention.judge(
+        pressed(devices, paths), np.array(moved)
+    )
+    assert (contended, wanting.tolist()) == expected
+
+
+def test_a_paused_vm_wants_no_disk():
+    found = pressed(
+        {'8:0': SATURATED},
+        [('8:0',), ('8:0',)],
+        incarnations=(vm(1), vm(2, paused=True)),
+    )
+    contended, _ = disk_contention.judge(found, np.array([MIB, MIB]))
+    assert not contended
+
+
+SHORT = 100 * MIB
+WAITS = 10 * MIB
+MEMORY = {
+    'one that faults on a short node competes': (
+        (SHORT, [WAITS, 0.0], [np.nan, np.nan]),
+        (True, [True, False]),
+    ),
+    'a node that takes nothing away is not short': (
+        (0.0, [WAITS, 0.0], [np.nan, np.nan]),
+        (False, [True, False]),
+    ),
+    'a short node on which nobody waits recycles its cache': (
+        (SHORT, [0.0, 0.0], [0.0, 0.0]),
+        (False, [False, False]),
+    ),
+    'stalls tell, too': (
+        (SHORT, [0.0, 0.0], [0.2, 0.0]),
+        (True, [True, False]),
+    ),
+    'what is not known is no sign': (
+        (np.nan, [WAITS, np.nan], [np.nan, np.nan]),
+        (False, [True, False]),
+    ),
+}
+
+
+@pytest.mark.parametrize(('given', 'expected'), MEMORY.values(), ids=MEMORY)
+def test_memory(given, expected):
+    reclaim, faults, stalls = given
+    contended, wanting = memory_contention.judge(
+        pressed(
+            {},
+            [(), ()],
+            reclaim_rate=reclaim,
+            fault_rate=np.array(faults),
+            memory_stall=np.array(stalls),
+        )
+    )
+    assert (contended, wanting.tolist()) == expected
+
+
+def test_a_lone_vm_competes_with_nobody_for_memory():
+    contended, _ = memory_contention.judge(
+        pressed({}, [()], reclaim_rate=SHORT, fault_rate=np.array([WAITS]))
+    )
+    assert not contended
+
+
+def traffic(read, written):
+    return blkio_units.Traffic(np.array(read), np.array(written))
+
+
+def test_throttles_divide_what_was_delivered_by_weight():
+    limits = blkio_units.throttles(
+        np.array([1.0, 3.0]),
+        traffic([40 * MIB, 40 * MIB], [8 * MIB, 0.0]),
+        np.array([0, 1]),
+        headroom=0.0,
+    )
+    assert limits == {0: (20 * MIB, 2 * MIB)}
+
+
+@pytest.mark.parametrize('rows', [[], [0]])
+def test_nobody_is_throttled_for_nobody(rows):
+    limits = blkio_units.throttles(
+        np.array([1.0, 3.0]),
+        traffic([40 * MIB, 40 * MIB], [0.0, 0.0]),
+        np.array(rows, dtype=int),
+    )
+    assert limits == {}
+
+
+def test_equal_weights_are_not_throttled():
+    limits = blkio_units.throttles(
+        np.array([2.0, 2.0]),
+        traffic([90 * MIB, 10 * MIB], [0.0, 0.0]),
+        np.array([0, 1]),
+    )
+    assert limits == {}
+
+
+def test_no_throttle_stops_a_guest():
+    limits = blkio_units.throttles(
+        np.array([0.001, 1.0]),
+        traffic([MIB, MIB], [0.0, 0.0]),
+        np.array([0, 1]),
+    )
+    assert limits == {0: (1 << 20, 1 << 20)}
+
+
+BFQ = 'blkio.bfq.weight'
+UNITS = [
+    (1.0, BFQ, policy.Preset.DEFAULT, 100),
+    (4.47, BFQ, policy.Preset.DEFAULT, 447),
+    (0.001, BFQ, policy.Preset.DEFAULT, 1),
+    (100.0, 'io.weight', policy.Preset.DEFAULT, 1000),
+    (1.0, 'blkio.weight', policy.Preset.DEFAULT, 500),
+    (0.001, 'blkio.weight', policy.Preset.DEFAULT, 10),
+    (places.weight_of(0), BFQ, policy.Preset.THESIS, 100),
+    (places.weight_of(75), BFQ, policy.Preset.THESIS, 775),
+    (places.weight_of(100), BFQ, policy.Preset.THESIS, 1000),
+]
+
+
+@pytest.mark.parametrize(('weight', 'file', 'preset', 'expected'), UNITS)
+def test_units_of_weights(weight, file, preset, expected):
+    assert blkio_units.units(weight, file, preset) == expected
+
+
+@pytest.mark.parametrize('file', blkio_units.BASES)
+@pytest.mark.parametrize('value', [50, 100, 333, 1000])
+def test_units_come_back(file, value):
+    preset = policy.Preset.DEFAULT
+    weight = blkio_units.weight_of(value, file, preset)
+    assert blkio_units.units(weight, file, preset) == value
+
+
+@pytest.mark.parametrize('place', range(0, 101, 10))
+def test_places_of_the_original_come_back(place):
+    weight = places.weight_of(place)
+    value = blkio_units.units(weight, BFQ, policy.Preset.THESIS)
+    assert blkio_units.weight_of(value, BFQ, policy.Preset.THESIS) == weight

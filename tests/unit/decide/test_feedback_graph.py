@@ -1,0 +1,93 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The default policy where users connect several nodes."""
+
+import numpy as np
+import pytest
+
+from nova_fairness.decide.policies import feedback
+from nova_fairness.sim import distance
+from tests.unit.decide import cloud as plant
+
+SMALL = {
+    'chain of 2': plant.chain(2),
+    'chain of 3': plant.chain(3),
+    'chain of 5': plant.chain(5),
+    'ring of 3': plant.ring(3),
+    'ring of 5': plant.ring(5),
+    'star of 3': plant.star(3),
+    'star of 5': plant.star(5),
+    **{
+        f'drawn {seed}': plant.drawn(5, 5, 3 + seed % 4, seed)
+        for seed in range(6)
+    },
+}
+
+
+def plain():
+    """Make a policy that only follows the error."""
+    policy = feedback.FeedbackPolicy()
+    policy.momentum, policy.gain = 0.0, 0.7
+    return policy
+
+
+@pytest.mark.parametrize('given', SMALL.values(), ids=SMALL)
+def test_up_to_five_nodes_need_ten_rounds(given):
+    trace = plant.run(given, feedback.FeedbackPolicy())
+    best = given.best()
+    needed = distance.rounds_until(trace.lacking(best))
+    assert needed is not None
+    assert needed <= 10
+    assert trace.overshoot(best) <= 0.1
+
+
+@pytest.mark.parametrize('given', SMALL.values(), ids=SMALL)
+def test_no_capacity_is_lost(given):
+    trace = plant.run(given, feedback.FeedbackPolicy(), noise=0.02)
+    np.testing.assert_allclose(trace.used, given.cpus.sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize('nodes', [5, 10])
+def test_momentum_halves_the_rounds_of_a_chain(nodes):
+    given = plant.chain(nodes)
+    best = given.best()
+    fast = plant.run(given, feedback.FeedbackPolicy(), rounds=60)
+    slow = plant.run(given, plain(), rounds=60)
+    needed = distance.rounds_until(fast.lacking(best))
+    assert needed is not None
+    assert slow.lacking(best)[2 * needed] > distance.WITHIN
+
+
+@pytest.mark.parametrize('name', ['chain of 3', 'ring of 5', 'star of 5'])
+@pytest.mark.parametrize('seed', range(3))
+def test_a_third_of_the_reports_lost_and_all_late_does_no_harm(name, seed):
+    given = SMALL[name]
+    trace = plant.run(
+        given,
+        feedback.FeedbackPolicy(),
+        loss=1 / 3,
+        late=1,
+        noise=0.01,
+        seed=seed,
+        rounds=60,
+    )
+    assert trace.lacking(given.best())[30:].max() <= 0.1
+
+
+@pytest.mark.parametrize('name', ['chain of 3', 'ring of 5', 'drawn 3'])
+@pytest.mark.parametrize('noise', [0.0, 0.01, 0.02])
+def test_weights_rest_after_settling(name, noise):
+    trace = plant.run(
+        SMALL[name], feedback.FeedbackPolicy(), noise=noise, rounds=110
+    )
+    assert distance.swing(trace.weights[80:]) <= 0.05

@@ -1,0 +1,154 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How the memory of a node is divided into what each VM is spared."""
+
+import hypothesis
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from nova_fairness.decide import memory_units
+from nova_fairness.decide import places
+from nova_fairness.decide import policy
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+PLAIN = memory_units.Rules(minimum_bytes=0, floor_part=0.0, headroom=0.0)
+
+
+def divide(weights, held, sizes, capacity, **options):
+    demand = memory_units.Demand(
+        np.array(held, dtype=float), np.array(sizes, dtype=float)
+    )
+    options.setdefault('rules', PLAIN)
+    return memory_units.protections(
+        np.array(weights, dtype=float), demand, capacity, **options
+    ).tolist()
+
+
+CASES = {
+    'where all fits everybody is spared what it holds': (
+        ([1, 1], [2 * GIB, GIB], [2 * GIB, 2 * GIB], 4 * GIB),
+        [2 * GIB, GIB],
+    ),
+    'equal weights divide what does not suffice by size': (
+        ([1, 1], [4 * GIB, 2 * GIB], [4 * GIB, 2 * GIB], 3 * GIB),
+        [2 * GIB, GIB],
+    ),
+    'weights divide what does not suffice': (
+        ([3, 1], [4 * GIB, 4 * GIB], [4 * GIB, 4 * GIB], 4 * GIB),
+        [3 * GIB, GIB],
+    ),
+    'what one does not hold the others share': (
+        ([10, 1, 1], [GIB, 4 * GIB, 4 * GIB], [4 * GIB] * 3, 5 * GIB),
+        [GIB, 2 * GIB, 2 * GIB],
+    ),
+    'nobody to divide among': (([], [], [], GIB), []),
+    'a node without memory gives nothing': (([1], [GIB], [GIB], 0), [0]),
+    'one whose use is unknown counts with its flavor': (
+        ([1, 1], [np.nan, 4 * GIB], [4 * GIB, 4 * GIB], 4 * GIB),
+        [2 * GIB, 2 * GIB],
+    ),
+}
+
+
+@pytest.mark.parametrize(('given', 'expected'), CASES.values(), ids=CASES)
+def test_parts(given, expected):
+    assert divide(*given) == expected
+
+
+def test_a_floor_is_given_whatever_the_weight():
+    rules = memory_units.Rules(256 * MIB, 0.25, 0.0)
+    parts = divide(
+        [1, 1000], [4 * GIB, 4 * GIB], [4 * GIB, 4 * GIB], 4 * GIB, rules=rules
+    )
+    assert parts == [GIB, 3 * GIB]
+
+
+def test_the_minimum_counts_where_the_flavor_is_small():
+    rules = memory_units.Rules(256 * MIB, 0.25, 0.0)
+    parts = divide(
+        [1, 1000], [512 * MIB, GIB], [512 * MIB, GIB], GIB, rules=rules
+    )
+    assert parts == [256 * MIB, 768 * MIB]
+
+
+def test_no_floor_is_more_than_the_vm_holds():
+    rules = memory_units.Rules(256 * MIB, 0.5, 0.0)
+    parts = divide([1, 1], [64 * MIB, GIB], [GIB, GIB], 512 * MIB, rules=rules)
+    assert parts[0] == 64 * MIB
+
+
+def test_floors_are_kept_where_they_are_more_than_the_node_has():
+    rules = memory_units.Rules(0, 0.5, 0.0)
+    parts = divide([1, 9], [GIB, GIB], [GIB, GIB], 512 * MIB, rules=rules)
+    assert parts == [512 * MIB, 512 * MIB]
+
+
+def test_headroom_lets_a_vm_grow():
+    rules = memory_units.Rules(0, 0.0, 0.5)
+    assert divide([1], [GIB], [4 * GIB], 4 * GIB, rules=rules) == [
+        GIB + GIB // 2
+    ]
+
+
+def test_the_preset_of_the_original_gives_places_of_its_range():
+    weights = [places.weight_of(0), places.weight_of(100)]
+    parts = divide(
+        weights, [GIB] * 2, [GIB] * 2, GIB, preset=policy.Preset.THESIS
+    )
+    assert parts == [10 * MIB, GIB]
+
+
+def test_the_preset_of_the_original_keeps_the_floor():
+    parts = divide(
+        [places.weight_of(0)],
+        [GIB],
+        [GIB],
+        GIB,
+        preset=policy.Preset.THESIS,
+        rules=memory_units.DEFAULT_RULES,
+    )
+    assert parts == [256 * MIB]
+
+
+VM = st.tuples(
+    st.floats(0.2, 5.0),
+    st.floats(1 * MIB, 16 * GIB),
+    st.floats(64 * MIB, 16 * GIB),
+)
+
+
+@hypothesis.given(st.lists(VM, min_size=1, max_size=8), st.floats(0, 64 * GIB))
+def test_the_parts_use_the_node_and_no_more(vms, capacity):
+    weights, held, sizes = zip(*vms, strict=True)
+    rules = memory_units.DEFAULT_RULES
+    parts = np.array(divide(weights, held, sizes, capacity, rules=rules))
+    most = np.array(held) * (1 + rules.headroom)
+    floors = np.minimum(
+        most, np.maximum(rules.minimum_bytes, 0.25 * np.array(sizes))
+    )
+    slack = len(vms) * MIB
+    assert (parts <= most).all()
+    assert (parts >= floors - MIB).all()
+    expected = min(max(capacity, floors.sum()), most.sum())
+    assert abs(parts.sum() - expected) <= slack
+
+
+@hypothesis.given(st.lists(VM, min_size=2, max_size=8), st.floats(0, 64 * GIB))
+def test_a_larger_weight_never_means_less(vms, capacity):
+    weights, held, sizes = map(list, zip(*vms, strict=True))
+    before = divide(weights, held, sizes, capacity)
+    weights[0] *= 2
+    assert divide(weights, held, sizes, capacity)[0] >= before[0]

@@ -1,0 +1,118 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What owners give to their own VMs moves nothing between users."""
+
+import numpy as np
+import pytest
+
+from nova_fairness.decide import preferences
+from nova_fairness.model import instance
+from nova_fairness.model import resources
+
+COLUMNS = len(resources.CONTROLS)
+RATIO = np.full(COLUMNS, 20.0)
+USERS = np.array([0, 0, 0, 1, 1])
+
+
+def divided(weights, preference, sizes=1.0, users=USERS, ratio=RATIO):
+    column = np.array(weights, dtype=np.float64)[:, np.newaxis]
+    return preferences.divided(
+        np.repeat(column, COLUMNS, 1),
+        np.array(preference, dtype=np.float64),
+        np.full((len(column), COLUMNS), 1.0) * np.array(sizes).reshape(-1, 1),
+        users,
+        ratio,
+    )
+
+
+def test_a_users_part_is_divided_in_proportion_to_preference():
+    found = divided([1, 1, 1, 1, 1], [1, 2, 1, 1, 1])
+    assert found[:3, 0] == pytest.approx([0.75, 1.5, 0.75])
+
+
+def test_users_who_prefer_nobody_keep_what_the_policy_gave():
+    found = divided([1, 1, 1, 0.3, 2.0], [1, 2, 1, 5, 5])
+    assert found[3:, 0].tolist() == [0.3, 2.0]
+
+
+def test_sizes_count_so_that_kernel_units_are_what_is_divided():
+    found = divided([1, 1], [1, 2], [4, 1], np.array([0, 0]))
+    units = np.array([4, 1]) * found[:, 0]
+    assert units.sum() == pytest.approx(5)
+    assert found[1, 0] == pytest.approx(2 * found[0, 0])
+
+
+@pytest.mark.parametrize('seed', range(40))
+def test_what_a_user_has_in_all_stays_and_bounds_hold(seed):
+    chance = np.random.default_rng(seed)
+    count = int(chance.integers(1, 12))
+    users = chance.integers(0, 4, count)
+    ratio = np.array([20.0, 4.0, 1.0, 50.0])[:COLUMNS]
+    reach = np.sqrt(ratio)
+    weights = np.exp(chance.uniform(-2, 2, (count, COLUMNS)))
+    weights = np.clip(weights, 1 / reach, reach)
+    sizes = np.exp(chance.uniform(0, 4, (count, COLUMNS)))
+    preference = np.exp(chance.uniform(-4, 4, count))
+    found = preferences.divided(weights, preference, sizes, users, ratio)
+    for user in range(4):
+        rows = users == user
+        before = (sizes * weights)[rows].sum(axis=0)
+        after = (sizes * found)[rows].sum(axis=0)
+        assert after == pytest.approx(before, rel=1e-9)
+    assert (found <= reach * (1 + 1e-9)).all()
+    assert (found >= (1 - 1e-9) / reach).all()
+
+
+def test_who_is_preferred_never_gets_less_than_a_sibling():
+    found = divided([1, 1, 1], [100, 1, 3], users=np.array([0, 0, 0]))
+    assert found[0, 0] >= found[2, 0] >= found[1, 0]
+    assert found[0, 0] / found[1, 0] <= 20 * (1 + 1e-9)
+
+
+def test_order_of_rows_changes_nothing():
+    weights, wished = [0.5, 1, 2, 1, 1], [9, 1, 3, 2, 1]
+    order = np.array([4, 2, 0, 3, 1])
+    plain = divided(weights, wished)
+    turned = divided(
+        np.array(weights)[order], np.array(wished)[order], users=USERS[order]
+    )
+    assert turned == pytest.approx(plain[order])
+
+
+def test_equal_preferences_are_none():
+    chosen = preferences.concerned(np.array([3.0, 3, 3, 1, 2]), USERS)
+    assert chosen.tolist() == [False, False, False, True, True]
+
+
+def test_nobody_at_all_is_nobody():
+    empty = np.zeros(0, dtype=np.intp)
+    assert preferences.concerned(np.zeros(0), empty).tolist() == []
+    assert divided([], [], np.ones(0), empty).shape == (0, COLUMNS)
+
+
+def test_siblings_together_keep_their_sum():
+    values = np.array([1.0, 4.0, 2.0, 7.0, 8.0])
+    sizes = np.array([2.0, 1.0, 1.0, 1.0, 1.0])
+    chosen = np.array([True, True, True, False, False])
+    found = preferences.together(values, sizes, USERS, chosen)
+    assert found[:3] == pytest.approx([2.0, 2.0, 2.0])
+    assert found[3:].tolist() == [7.0, 8.0]
+
+
+def test_what_is_not_stated_is_one():
+    vms = [
+        instance.Incarnation(instance.Instance(uuid, uuid, 1, 1), 1, 1)
+        for uuid in ('a', 'b')
+    ]
+    found = preferences.of_instances(vms, {'b': 3.0, 'gone': 9.0})
+    assert found.tolist() == [1.0, 3.0]
