@@ -14,7 +14,9 @@
 """Writes allocations to the kernel, and takes them back."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import functools
 import types
@@ -23,10 +25,14 @@ from nova_fairness import exception
 from nova_fairness.apply import control
 from nova_fairness.apply import found as found_values
 from nova_fairness.apply import groups
+from nova_fairness.apply import isolated
 from nova_fairness.model import allocation
+from nova_fairness.model import instance
 from nova_fairness.model import resources
 
 _is_running = functools.partial(groups.is_running, '/proc')
+Kinds = Collection[resources.Control]
+
 _NO_DEFAULTS: allocation.Allocation = types.MappingProxyType({})
 
 
@@ -45,22 +51,57 @@ class Applier:
         found: found_values.FoundValues,
         is_running: Callable[[str], bool] = _is_running,
     ) -> None:
-        self._controls = {item.kind: item for item in controls}
+        self._controls = {
+            item.kind: isolated.Isolated(item) for item in controls
+        }
         self._found = found
         self._is_running = is_running
 
-    def present(self, keys: Sequence[str]) -> allocation.Allocation:
-        """Read every control of the given VMs.
+    @property
+    def kinds(self) -> frozenset[resources.Control]:
+        """What this node can steer, whether it works now or not."""
+        return frozenset(self._controls)
+
+    def availability(
+        self, kinds: Kinds = resources.CONTROLS
+    ) -> Mapping[resources.Control, tuple[bool, str]]:
+        """Tell of some controls whether they work now, and why or why not."""
+        return {item.kind: item.availability() for item in self._chosen(kinds)}
+
+    def without_effect(
+        self, kinds: Kinds = resources.CONTROLS
+    ) -> Mapping[resources.Control, Mapping[str, str]]:
+        """Say why VMs are not steered, by key, of some controls."""
+        return {
+            item.kind: item.without_effect() for item in self._chosen(kinds)
+        }
+
+    def observe(
+        self,
+        vms: Sequence[instance.Incarnation],
+        kinds: Kinds = resources.CONTROLS,
+    ) -> None:
+        """Show all VMs of the node to some controls, before reading."""
+        for item in self._chosen(kinds):
+            item.observe(vms)
+
+    def present(
+        self, keys: Sequence[str], kinds: Kinds = resources.CONTROLS
+    ) -> allocation.Allocation:
+        """Read some controls of the given VMs.
 
         :param keys: of incarnations.
         :returns: kernel units by knob; VMs that vanished and those that
             cannot be steered are absent.
         """
         return {
-            allocation.Knob(key, kind): value
-            for kind, item in self._controls.items()
+            allocation.Knob(key, item.kind): value
+            for item in self._chosen(kinds)
             for key, value in item.read(keys).items()
         }
+
+    def _chosen(self, kinds: Kinds) -> list[isolated.Isolated]:
+        return [item for kind, item in self._controls.items() if kind in kinds]
 
     @property
     def recorded(self) -> allocation.Allocation:
@@ -68,11 +109,14 @@ class Applier:
         return self._found.values
 
     def problems(self) -> tuple[str, ...]:
-        """Name VMs that cannot be steered, each once while it is seen."""
+        """Name what went wrong since the last call, apart from writes.
+
+        A VM that cannot be steered is named once while it is seen.
+        """
         return tuple(
             text
             for item in self._controls.values()
-            for text in item.problems()
+            for text in item.troubles()
         )
 
     def apply(
@@ -92,6 +136,8 @@ class Applier:
         outcomes = iter(
             self._write([item for item in changes if item.knob not in refused])
         )
+        for item in self._controls.values():
+            item.settle()
         return tuple(
             self._refuse(change, refused[change.knob])
             if change.knob in refused
@@ -100,13 +146,17 @@ class Applier:
         )
 
     def restore(
-        self, keys: Iterable[str] | None = None
+        self,
+        keys: Iterable[str] | None = None,
+        kinds: Kinds = resources.CONTROLS,
     ) -> tuple[control.Outcome, ...]:
         """Give controls the values they had, and clear those records.
 
-        What cannot be written stays recorded; what vanished does not.
+        What cannot be written stays recorded; what vanished does not. With
+        the last VM goes what the controls share.
 
         :param keys: of incarnations; all that are recorded if ``None``.
+        :param kinds: which controls; all unless given.
         :returns: one outcome per recorded knob, sorted by incarnation.
         :raises StateError: if the record cannot be written; the controls
             have their values nevertheless.
@@ -116,7 +166,8 @@ class Applier:
             (
                 knob
                 for knob in self._found.values
-                if chosen is None or knob.incarnation in chosen
+                if (chosen is None or knob.incarnation in chosen)
+                and knob.control in kinds
             ),
             key=lambda knob: (knob.incarnation, knob.control.value),
         )
@@ -128,6 +179,10 @@ class Applier:
                 for knob in knobs
             ]
         )
+        for item in self._chosen(kinds):
+            item.settle()
+            if chosen is None:
+                item.release()
         self._found.forget(
             item.change.knob for item in outcomes if item.written
         )
@@ -173,7 +228,7 @@ class Applier:
         """Give the value that a knob is to be restored to, if known."""
         if knob not in present or not self._found.is_unknown(knob.incarnation):
             return present.get(knob)
-        return defaults.get(knob, self._controls[knob.control].default())
+        return defaults.get(knob, self._controls[knob.control].default)
 
     def _refuse(
         self, change: allocation.Change, error: str
@@ -233,19 +288,3 @@ class Applier:
             )
             for change in changes
         )
-
-
-def drift(
-    expected: allocation.Allocation, present: allocation.Allocation
-) -> allocation.Allocation:
-    """Find what other hands changed since we wrote it.
-
-    :param expected: what was written last, kernel units by knob.
-    :param present: what is there now; knobs that it lacks vanished.
-    :returns: the present value of each knob that differs.
-    """
-    return {
-        knob: present[knob]
-        for knob, value in expected.items()
-        if present.get(knob, value) != value
-    }

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 import dataclasses
 
 from nova_fairness.model import allocation
+from nova_fairness.model import instance
 from nova_fairness.model import resources
 
 
@@ -57,9 +58,26 @@ class Control(abc.ABC):
         """Give what a VM has that nobody ever set; ``None`` if unknown."""
         return None
 
+    def availability(self) -> tuple[bool, str]:
+        """Tell whether the control works on this host now.
+
+        :returns: whether it does, and by what, or why not.
+        """
+        return True, ''
+
+    def without_effect(self) -> Mapping[str, str]:
+        """Say why some VMs are not steered at present, by key."""
+        return {}
+
     def problems(self) -> tuple[str, ...]:
         """Name VMs that cannot be steered, each once while it is seen."""
         return ()
+
+    def observe(self, vms: Sequence[instance.Incarnation]) -> None:
+        """See the VMs of a round, before :meth:`read` of it.
+
+        :param vms: all of the node.
+        """
 
     @abc.abstractmethod
     def read(self, keys: Sequence[str]) -> Mapping[str, int]:
@@ -79,3 +97,25 @@ class Control(abc.ABC):
 
         Only incarnations seen by the last :meth:`read` can be written.
         """
+
+    def settle(self) -> tuple[str, ...]:
+        """Bring what the VMs share in line with what was written.
+
+        Called after the writes of each round, and of a restoration.
+
+        :returns: what went wrong.
+        """
+        return ()
+
+    def release(self) -> tuple[str, ...]:
+        """Remove from the host what belongs to the control and to no VM.
+
+        Called when nothing shall be steered any more, and in each round as
+        long as that holds.
+
+        :returns: what went wrong.
+        """
+        return ()
+
+    def close(self) -> None:
+        """Give all descriptors back; the control can still be used."""

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 import dataclasses
 import errno
 import os
+import re
 import types
 
 from nova_fairness import exception
@@ -24,7 +25,16 @@ from nova_fairness.model import instance
 
 CPU_CONTROLLER = 'cpu'
 
+OWN = 0
+"""Level of a VM's own group; its parent is 1, and so on up to the root."""
+
+INNER = -1
+"""Level of the group between a VM's own and those of its threads, which
+libvirt makes where systemd manages the VM's own."""
+
 _GONE = (errno.ENOENT, errno.ESRCH)
+_NUMBER = r'[0-9]{1,19}'
+_DEVICE = r'[0-9]{1,7}:[0-9]{1,7}'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,21 +46,68 @@ class ControlFile:
     :ivar lowest: smallest value that the kernel accepts.
     :ivar highest: largest value that the kernel accepts.
     :ivar default: what a new group has.
+    :ivar pattern: what may be written, whole.
+    :ivar everywhere: whether it may be written also outside a VM's own group,
+        see :data:`INNER` and :data:`OWN`.
     """
 
     controller: str
     lowest: int
     highest: int
     default: int
+    pattern: str = _NUMBER
+    everywhere: bool = False
+
+    def allows(self, text: str, level: int) -> bool:
+        """Tell whether a value may be written to the group of a level."""
+        return (
+            (level == OWN or self.everywhere)
+            and level >= INNER
+            and re.fullmatch(self.pattern, text, re.ASCII) is not None
+        )
 
 
 CPU_SHARES = 'cpu.shares'
 CPU_WEIGHT = 'cpu.weight'
+MEMORY_SOFT_LIMIT = 'memory.soft_limit_in_bytes'
+MEMORY_LOW = 'memory.low'
+BLKIO_WEIGHT = 'blkio.weight'
+BLKIO_BFQ_WEIGHT = 'blkio.bfq.weight'
+IO_WEIGHT = 'io.weight'
+IO_BFQ_WEIGHT = 'io.bfq.weight'
+IO_MAX = 'io.max'
+BLKIO_READ_BPS = 'blkio.throttle.read_bps_device'
+BLKIO_WRITE_BPS = 'blkio.throttle.write_bps_device'
+
+_UNLIMITED = 9223372036854771712
+_RATE = 2**63 - 1
+_BPS = f'{_DEVICE} {_NUMBER}'
 
 FILES: Mapping[str, ControlFile] = types.MappingProxyType(
     {
         CPU_SHARES: ControlFile(CPU_CONTROLLER, 2, 262144, 1024),
         CPU_WEIGHT: ControlFile(cgroup.UNIFIED, 1, 10000, 100),
+        MEMORY_SOFT_LIMIT: ControlFile('memory', 0, _UNLIMITED, _UNLIMITED),
+        MEMORY_LOW: ControlFile(
+            cgroup.UNIFIED, 0, _UNLIMITED, 0, f'{_NUMBER}|max', everywhere=True
+        ),
+        BLKIO_WEIGHT: ControlFile('blkio', 10, 1000, 500),
+        BLKIO_BFQ_WEIGHT: ControlFile('blkio', 1, 1000, 100),
+        IO_WEIGHT: ControlFile(
+            cgroup.UNIFIED, 1, 10000, 100, f'(default )?{_NUMBER}'
+        ),
+        IO_BFQ_WEIGHT: ControlFile(
+            cgroup.UNIFIED, 1, 1000, 100, f'(default )?{_NUMBER}'
+        ),
+        IO_MAX: ControlFile(
+            cgroup.UNIFIED,
+            0,
+            _RATE,
+            _RATE,
+            f'{_DEVICE}( (rbps|wbps|riops|wiops)=(max|{_NUMBER})){{1,4}}',
+        ),
+        BLKIO_READ_BPS: ControlFile('blkio', 0, _RATE, 0, _BPS),
+        BLKIO_WRITE_BPS: ControlFile('blkio', 0, _RATE, 0, _BPS),
     }
 )
 """Every file that is ever written, by name: nothing else can be."""
@@ -86,15 +143,21 @@ def is_running(proc: str, key: str) -> bool:
 
 
 def control_path(
-    proc: str, mounts: Mapping[str, cgroup.Mount], pid: int, name: str
+    proc: str,
+    mounts: Mapping[str, cgroup.Mount],
+    pid: int,
+    name: str,
+    level: int = OWN,
 ) -> str:
     """Give the path of a control of the VM that a process is.
 
     :param name: one of :data:`FILES`.
+    :param level: whose group: the VM's own, :data:`INNER`, or so many above
+        the VM's own.
     :returns: path of the file, which may not exist.
     :raises OSError: if the process is gone.
     :raises WriteRefused: if its group is not the VM's alone, or not visible
-        from here.
+        from here, or has no group of that level.
     """
     controller = FILES[name].controller
     text = _text(f'{proc}/{pid}/cgroup')
@@ -111,7 +174,8 @@ def control_path(
             f'of one VM; expected the group that libvirt makes for it'
         )
     try:
-        return str(cgroup.directory(mount, group) / name)
+        chosen = cgroup.relative(own, level)
+        return str(cgroup.directory(mount, chosen) / name)
     except ValueError as error:
         raise exception.WriteRefused(
             f'control group of process {pid} is not visible here: {error}'

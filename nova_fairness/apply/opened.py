@@ -12,6 +12,7 @@
 
 """Controls of VMs that are kept open, so that a reading is one system call."""
 
+from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
 import os
@@ -22,6 +23,7 @@ from nova_fairness.model import cgroup
 from nova_fairness.model import instance
 
 _IDLE_ROUNDS = 8
+_LONGEST = 4096
 
 
 @dataclasses.dataclass(slots=True)
@@ -43,6 +45,9 @@ class OpenControls:
     :param mounts: by controller, as :func:`cgroup.mounts` gives them.
     :param name: the file, one of :data:`groups.FILES`.
     :param max_open: at most so many descriptors are kept.
+    :param parse: gives the value that a file's content says, or raises
+        ``ValueError``.
+    :param level: of the group, see :func:`groups.control_path`.
     """
 
     def __init__(
@@ -51,11 +56,15 @@ class OpenControls:
         mounts: Mapping[str, cgroup.Mount],
         name: str,
         max_open: int,
+        parse: Callable[[bytes], int] = int,
+        level: int = groups.OWN,
     ) -> None:
         self._proc = proc
         self._mounts = mounts
         self._name = name
         self._max_open = max_open
+        self._parse = parse
+        self._level = level
         self._open: dict[str, _Open] = {}
         self._round = 0
 
@@ -72,12 +81,10 @@ class OpenControls:
         try:
             opened = self._open.get(key) or self._opened(key)
             opened.last_round = self._round
-            raw = os.pread(opened.descriptor, 32, 0)
+            raw = os.pread(opened.descriptor, _LONGEST, 0)
             if len(self._open) > self._max_open:
                 self.forget(key)
-            # A control is one line; what a shorter value leaves behind it
-            # is no part of it.
-            return int(raw.partition(b'\n')[0])
+            return self._parse(raw)
         except (OSError, ValueError, exception.WriteRefused) as error:
             self.forget(key)
             if self.is_gone(key):
@@ -123,7 +130,9 @@ class OpenControls:
         :raises WriteRefused: if its group is not its own.
         """
         _, pid, _ = instance.parse_key(key)
-        path = groups.control_path(self._proc, self._mounts, pid, self._name)
+        path = groups.control_path(
+            self._proc, self._mounts, pid, self._name, self._level
+        )
         opened = _Open(os.open(path, os.O_RDONLY | os.O_CLOEXEC), self._round)
         self._open[key] = opened
         # Asked after opening: had the process ended before that, another

@@ -10,34 +10,26 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The only door to root.
+"""Writes controls of control groups as root.
 
-Everything in :func:`write_as_root` runs in a helper process that
-oslo.privsep starts as root without a single capability: the files of control
-groups belong to root, and that is all it needs. It trusts nothing that it
-is told. A request names a process, never a path: the helper itself looks up
-which group the process is in, opens the control there, and writes only if
-the process still is the one that was meant.
+Everything in :func:`write_as_root` runs in a process of its own that is root
+without a single capability: the files of control groups belong to root, and
+that is all it needs. It trusts nothing that it is told. A request names a
+process, never a path: the entry point itself looks up which group the process
+is in, opens the control there, and writes only if the process still is the one
+that was meant.
 """
 
 from collections.abc import Mapping
 from collections.abc import Sequence
-import contextlib
 import errno
 import os
 import pathlib
-import re
-import shlex
-import shutil
-import socket
-import sys
-import threading
 
-from oslo_config import cfg
-from oslo_privsep import comm
 from oslo_privsep import priv_context
 
 from nova_fairness import exception
+from nova_fairness.apply import door as door_module
 from nova_fairness.apply import groups
 from nova_fairness.model import cgroup
 
@@ -47,57 +39,19 @@ SECTION = 'nova_fairness_privileged'
 PROC = '/proc'
 MOUNTINFO = '/proc/self/mountinfo'
 
-Request = tuple[str, str, int, int]
-"""Name of the control file, value, process id, its start time in ticks."""
-
-_VALUE = re.compile('[0-9]{1,19}')
-_LOCK = threading.Lock()
-
-# A helper that is killed while a request is under way resets its socket.
-# oslo.privsep's reader ends with that error and tells nobody, so that only
-# the timeout shows it.
-_LOST = (OSError, comm.PrivsepTimeout)
+Request = tuple[str, str, int, int] | tuple[str, str, int, int, int]
+"""Name of the control file, value, process id, its start time in ticks; and
+the level of the group, :data:`groups.OWN` if left out."""
 
 context = priv_context.PrivContext(
     __name__,
     cfg_section=SECTION,
     pypath=f'{__name__}.context',
-    capabilities=[],
+    capabilities=door_module.KEPT[f'{__name__}.context'],
     timeout=3.0,
 )
-
-
-def prepare(config_files: Sequence[str] = ()) -> None:
-    """Choose how the helper is started; call once, after configuration.
-
-    ``helper_command`` of the section wins. Otherwise an agent that is root
-    starts ``privsep-helper`` itself, so that no sudo is needed, and any other
-    agent does as oslo.privsep does: ``sudo privsep-helper``.
-
-    :param config_files: where the section is; handed to the helper too.
-    """
-    if config_files and 'config_file' not in cfg.CONF:
-        # oslo.privsep looks only into this process's global configuration.
-        cfg.CONF(
-            [],
-            default_config_files=list(config_files),
-            default_config_dirs=[],
-        )
-    if os.geteuid() == 0:
-        command = [_privsep_executable()]
-        for config_file in config_files:
-            command += ['--config-file', str(config_file)]
-        cfg.CONF.set_default(
-            'helper_command', shlex.join(command), group=SECTION
-        )
-
-
-def _privsep_executable() -> str:
-    """Find the helper beside this interpreter, else in PATH."""
-    beside = pathlib.Path(sys.executable).with_name('privsep-helper')
-    if beside.exists():
-        return str(beside)
-    return shutil.which('privsep-helper') or 'privsep-helper'
+door = door_module.Door(context)
+prepare = door.prepare
 
 
 def write_controls(requests: Sequence[Request]) -> list[int]:
@@ -108,43 +62,7 @@ def write_controls(requests: Sequence[Request]) -> list[int]:
     :raises ControlUnavailable: if the helper cannot be started or does not
         answer; then it is unknown what was written.
     """
-    try:
-        return _call(list(requests))
-    except Exception as error:
-        # privsep hands on whatever went wrong in either process, without a
-        # common class.
-        raise exception.ControlUnavailable(
-            f'privileged helper: {type(error).__name__}: {error}; expected '
-            f'[{SECTION}] helper_command to start it as root'
-        ) from error
-
-
-def _call(requests: list[Request]) -> list[int]:
-    """Ask the helper, once more of a new one if it died.
-
-    A signal to the whole service ends the helper before the agent has
-    restored its controls. Writing a value twice does no harm.
-    """
-    with _LOCK:
-        try:
-            return list(write_as_root(requests))
-        except _LOST:
-            if not context.client_mode:
-                raise
-            _abandon()
-            return list(write_as_root(requests))
-
-
-def _abandon() -> None:
-    """Let go of a helper that does not answer, without waiting for it.
-
-    ``context.stop()`` waits until the helper closes its end, which a stopped
-    one never does.
-    """
-    channel, context.channel = context.channel, None
-    if channel is not None:
-        with contextlib.suppress(OSError):
-            channel.writer.writesock.shutdown(socket.SHUT_RDWR)
+    return list(door.ask(write_as_root, list(requests)))
 
 
 @context.entrypoint
@@ -163,11 +81,12 @@ def _write(
     text: str,
     pid: int,
     start_ticks: int,
+    level: int = groups.OWN,
 ) -> int:
-    if name not in groups.FILES or not _VALUE.fullmatch(text):
+    if name not in groups.FILES or not groups.FILES[name].allows(text, level):
         return errno.EINVAL
     try:
-        path = groups.control_path(PROC, mounts, int(pid), name)
+        path = groups.control_path(PROC, mounts, int(pid), name, level)
         # Neither created nor followed: a control is a file of the kernel.
         control = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except exception.WriteRefused:

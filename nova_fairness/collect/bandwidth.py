@@ -111,20 +111,32 @@ def of_network(
     :returns: bytes per second in one direction; of 1 Gbit/s if the kernel
         does not tell, as for virtual interfaces and links that are down.
     """
+    told = of_link(proc, sys, interface)
+    if told is not None:
+        return told
+    LOG.info(
+        'speed of the network is unknown (interface %s): %d Mbit/s assumed',
+        interface or 'of the default route',
+        _DEFAULT_MEGABIT,
+    )
+    return float(_DEFAULT_MEGABIT * _BYTES_PER_MEGABIT)
+
+
+def of_link(
+    proc: pathlib.Path, sys: pathlib.Path, interface: str | None
+) -> float | None:
+    """Give the link speed of an interface if the kernel tells it.
+
+    :param interface: ``None`` for that of the default route.
+    :returns: bytes per second in one direction.
+    """
     name = interface or kernel_text.default_route_interface(
         _text(proc / 'net' / 'route')
     )
     megabit = 0
     if name:
         megabit = _whole(_text(sys / 'class' / 'net' / name / 'speed'))
-    if megabit > 0:
-        return float(megabit * _BYTES_PER_MEGABIT)
-    LOG.info(
-        'speed of the network is unknown (interface %s): %d Mbit/s assumed',
-        name or 'of the default route not found',
-        _DEFAULT_MEGABIT,
-    )
-    return float(_DEFAULT_MEGABIT * _BYTES_PER_MEGABIT)
+    return float(megabit * _BYTES_PER_MEGABIT) if megabit > 0 else None
 
 
 def _whole(text: str) -> int:

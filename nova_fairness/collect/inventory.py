@@ -78,14 +78,36 @@ class Inventory:
         self._problem = ''
         self._retry_s = _FIRST_RETRY_S
         self._listed_at_s = clock()
+        self._asked_at_s = self._listed_at_s
+        self._usual_s = 0.0
+        self._stood_s = 0.0
 
     @property
     def problem(self) -> str:
-        """What keeps the list from being fresh; empty if nothing does."""
-        age_s = self._clock() - self._listed_at_s
+        """What keeps the list from being fresh; empty if nothing does.
+
+        To be asked for once a round.
+        """
+        age_s = self._silent_s()
         if not self._problem and age_s > self._interval_s + _PATIENCE_S:
             return f'libvirt at {self._uri} is silent for {age_s:.0f} s'
         return self._problem
+
+    def _silent_s(self) -> float:
+        """Give for how long libvirt said nothing while we could hear it.
+
+        If it took much longer than the time before until we were asked, it is
+        we who stood still: stopped by a signal, or with the whole machine.
+        """
+        now_s, listed_at_s = self._clock(), self._listed_at_s
+        if listed_at_s > self._asked_at_s:
+            self._stood_s = 0.0
+        gap_s = now_s - max(listed_at_s, self._asked_at_s)
+        if gap_s > 3 * self._usual_s + _PATIENCE_S:
+            self._stood_s += gap_s - self._usual_s
+        self._usual_s = now_s - self._asked_at_s
+        self._asked_at_s = now_s
+        return now_s - listed_at_s - self._stood_s
 
     def incarnations(self) -> tuple[instance.Incarnation, ...]:
         """Give the VMs last known to run, sorted by UUID; never blocks."""

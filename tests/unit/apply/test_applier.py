@@ -18,6 +18,7 @@ import functools
 import pytest
 
 from nova_fairness.apply import applier as appliers
+from nova_fairness.apply import drift
 from nova_fairness.apply import found as found_values
 from nova_fairness.apply import groups
 from nova_fairness.model import allocation
@@ -254,5 +255,5 @@ def test_drift_is_what_others_changed(expected, present, drifted):
     def by_knob(values):
         return {fake_host.knob(key): value for key, value in values.items()}
 
-    result = appliers.drift(by_knob(expected), by_knob(present))
+    result = drift.drift(by_knob(expected), by_knob(present))
     assert result == by_knob(drifted)

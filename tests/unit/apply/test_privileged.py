@@ -19,9 +19,11 @@ import pathlib
 import sys
 
 from oslo_config import cfg
+from oslo_privsep import priv_context
 import pytest
 
 from nova_fairness import exception
+from nova_fairness.apply import door
 from nova_fairness.apply import groups
 from nova_fairness.apply import privileged
 from nova_fairness.model import cgroup
@@ -113,11 +115,63 @@ def test_one_that_is_refused_keeps_no_other_from_being_written(host):
     assert (host.value(first), host.value(last)) == (500, 502)
 
 
-def test_every_writable_file_is_a_weight_within_bounds():
-    assert set(groups.FILES) == {'cpu.shares', 'cpu.weight'}
-    for item in groups.FILES.values():
-        assert 0 < item.lowest < item.default < item.highest
-        assert item.controller in ('cpu', cgroup.UNIFIED)
+@pytest.mark.parametrize('name', groups.FILES)
+def test_every_file_takes_whole_numbers_of_its_hierarchy(name):
+    item = groups.FILES[name]
+    assert 0 <= item.lowest <= item.default <= item.highest
+    assert item.controller in ('cpu', 'memory', 'blkio', cgroup.UNIFIED)
+    assert not item.allows('', groups.OWN)
+    assert not item.allows('1\n', groups.OWN)
+    assert not item.allows('-1', groups.OWN)
+
+
+@pytest.mark.parametrize(
+    ('name', 'text', 'level', 'allowed'),
+    [
+        ('memory.low', '1048576', 0, True),
+        ('memory.low', 'max', 3, True),
+        ('memory.low', '0', -1, True),
+        ('memory.low', '0', -2, False),
+        ('memory.low', 'maximum', 0, False),
+        ('cpu.weight', '100', 1, False),
+        ('cpu.weight', '100', -1, False),
+        ('memory.soft_limit_in_bytes', '1048576', 1, False),
+        ('io.weight', 'default 100', 0, True),
+        ('io.weight', '8:0 100', 0, False),
+        ('io.max', '8:16 rbps=1048576 wbps=max', 0, True),
+        ('io.max', '8:16', 0, False),
+        ('io.max', '8:16 rbps=1\n8:17 rbps=1', 0, False),
+        ('io.max', '8:16 latency=1', 0, False),
+        ('blkio.throttle.read_bps_device', '8:16 1048576', 0, True),
+        ('blkio.throttle.read_bps_device', '1048576', 0, False),
+    ],
+)
+def test_each_file_has_its_form_of_values(name, text, level, allowed):
+    assert groups.FILES[name].allows(text, level) == allowed
+
+
+def test_protection_is_written_to_the_groups_above_but_not_beside(tmp_path):
+    group = '/a.slice/machine-qemu-1-a.scope'
+    for name in ('', '/a.slice', group, f'{group}/libvirt'):
+        directory = tmp_path / name.lstrip('/')
+        directory.mkdir(exist_ok=True)
+        (directory / 'memory.low').write_text('0')
+    proc = tmp_path / 'proc' / '7'
+    proc.mkdir(parents=True)
+    (proc / 'cgroup').write_text(f'0::{group}/libvirt/emulator\n')
+    mounts = {cgroup.UNIFIED: cgroup.Mount(pathlib.PurePath(tmp_path), '/')}
+
+    def path(level):
+        return groups.control_path(
+            str(tmp_path / 'proc'), mounts, 7, 'memory.low', level
+        )
+
+    assert path(0) == f'{tmp_path}{group}/memory.low'
+    assert path(1) == f'{tmp_path}/a.slice/memory.low'
+    assert path(-1) == f'{tmp_path}{group}/libvirt/memory.low'
+    for level in (2, 9, -2):
+        with pytest.raises(exception.WriteRefused):
+            path(level)
 
 
 def test_a_helper_that_cannot_start_says_which_option_to_set(monkeypatch):
@@ -134,34 +188,23 @@ def test_a_helper_that_cannot_start_says_which_option_to_set(monkeypatch):
         cfg.CONF.clear_override('helper_command', group=privileged.SECTION)
 
 
-def test_root_starts_the_helper_beside_its_interpreter(
-    monkeypatch, restored_default, config_file
+PROGRAM = str(pathlib.Path(sys.executable).with_name(door.PROGRAM))
+ASKED = [
+    '--privsep_context',
+    'nova_fairness.apply.privileged.context',
+    '--privsep_sock_path',
+    '/tmp/s',
+]
+
+
+@pytest.mark.parametrize(('user', 'before'), [(0, []), (1000, ['sudo'])])
+def test_the_program_beside_the_interpreter_is_started(
+    monkeypatch, restored_default, config_file, user, before
 ):
-    monkeypatch.setattr(os, 'geteuid', lambda: 0)
+    monkeypatch.setattr(os, 'geteuid', lambda: user)
     privileged.prepare([str(config_file)])
     command = privileged.context.helper_command('/tmp/s')
-    helper = pathlib.Path(sys.executable).with_name('privsep-helper')
-    assert command == [
-        str(helper),
-        '--config-file',
-        str(config_file),
-        '--privsep_context',
-        'nova_fairness.apply.privileged.context',
-        '--privsep_sock_path',
-        '/tmp/s',
-    ]
-
-
-def test_others_ask_sudo(monkeypatch, restored_default, config_file):
-    monkeypatch.setattr(os, 'geteuid', lambda: 1000)
-    privileged.prepare([str(config_file)])
-    command = privileged.context.helper_command('/tmp/s')
-    assert command[:4] == [
-        'sudo',
-        'privsep-helper',
-        '--config-file',
-        str(config_file),
-    ]
+    assert command == [*before, PROGRAM, *ASKED]
 
 
 @pytest.mark.parametrize('user', [0, 1000])
@@ -174,13 +217,25 @@ def test_the_operators_command_wins(
     monkeypatch.setattr(os, 'geteuid', lambda: user)
     privileged.prepare([str(config_file)])
     command = privileged.context.helper_command('/tmp/s')
-    assert command[:5] == [
-        'doas',
-        'helper',
-        '--config-file',
-        'x',
-        '--privsep_context',
-    ]
+    assert command == ['doas', 'helper', '--config-file', 'x', *ASKED]
+
+
+def test_the_command_of_one_section_holds_for_another(
+    monkeypatch, restored_default, config_file
+):
+    other = priv_context.PrivContext(
+        __name__, 'test_door', f'{__name__}.other', capabilities=[]
+    )
+    monkeypatch.setattr(sys.modules[__name__], 'other', other, raising=False)
+    config_file.write_text(
+        f'[{privileged.SECTION}]\nhelper_command = doas helper'
+    )
+    privileged.prepare([str(config_file)])
+    door.Door(other).prepare(like=privileged.SECTION)
+    assert other.helper_command('/tmp/s')[:2] == ['doas', 'helper']
+    cfg.CONF.set_override('helper_command', 'own', group='test_door')
+    assert other.helper_command('/tmp/s')[0] == 'own'
+    cfg.CONF.clear_override('helper_command', group='test_door')
 
 
 def test_the_helper_keeps_no_capability():

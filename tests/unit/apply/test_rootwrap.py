@@ -20,22 +20,22 @@ from oslo_config import cfg
 from oslo_rootwrap import wrapper
 import pytest
 
+from nova_fairness.apply import door
 from nova_fairness.apply import privileged
 
 FILTERS = pathlib.Path(__file__).parents[3] / 'rootwrap.d'
 BIN = str(pathlib.Path(sys.executable).parent)
-CONF = '/etc/nova-fairness/nova-fairness.conf'
-CONTEXT = 'nova_fairness.apply.privileged.context'
+CONTEXTS = (
+    'nova_fairness.apply.privileged.context',
+    'nova_fairness.apply.privileged_network.context',
+)
+CONTEXT = CONTEXTS[0]
 SOCKET = '/tmp/tmpa1_b2c3d/privsep.sock'
 
 
-def command(
-    program='privsep-helper', conf=CONF, context=CONTEXT, socket=SOCKET
-):
+def command(program=door.PROGRAM, context=CONTEXT, socket=SOCKET):
     return [
         program,
-        '--config-file',
-        conf,
         '--privsep_context',
         context,
         '--privsep_sock_path',
@@ -54,11 +54,9 @@ def matched(args):
     return wrapper.match_filter(ours, args, [BIN])
 
 
-def test_the_command_of_the_documentation_is_allowed(tmp_path):
+def test_the_command_of_the_documentation_is_allowed():
     cfg.CONF.set_override(
-        'helper_command',
-        f'privsep-helper --config-file {CONF}',
-        group=privileged.SECTION,
+        'helper_command', door.PROGRAM, group=privileged.SECTION
     )
     try:
         args = privileged.context.helper_command(SOCKET)
@@ -69,31 +67,24 @@ def test_the_command_of_the_documentation_is_allowed(tmp_path):
     assert allowed.get_command(args, [BIN])[-len(args) + 1 :] == args[1:]
 
 
-@pytest.mark.parametrize(
-    'args',
-    [
-        command(),
-        command(conf='/etc/nova-fairness/node_1.conf'),
-        command(socket='/var/tmp/tmpabcdefgh/privsep.sock'),
-    ],
-)
-def test_our_helper_is_allowed(args):
-    assert matched(args).run_as == 'root'
+@pytest.mark.parametrize('context', CONTEXTS)
+def test_our_helpers_are_allowed(context):
+    assert matched(command(context=context)).run_as == 'root'
+    other = command(context=context, socket='/var/tmp/tmpabc/privsep.sock')
+    assert matched(other).run_as == 'root'
 
 
 @pytest.mark.parametrize(
     'args',
     [
-        ['privsep-helper'],
+        [door.PROGRAM],
+        ['privsep-helper', *command()[1:]],
+        ['privsep-helper', '--config-file', '/tmp/x', *command()[1:]],
         command(program='sh'),
-        command(program='/tmp/privsep-helper'),
-        command(conf='/tmp/nova-fairness.conf'),
-        command(conf='/etc/nova-fairness/../../tmp/x.conf'),
-        command(conf='/etc/nova-fairness/sub/x.conf'),
-        command(conf='/etc/nova-fairness/x_conf'),
-        command(conf='/etc/nova/nova.conf'),
+        command(program=f'/tmp/{door.PROGRAM}'),
         command(context='nova.privsep.sys_admin_pctxt'),
         command(context='nova_fairness_apply.privileged.context'),
+        command(context='nova_fairness.apply.privileged_other.context'),
         command(context=f'{CONTEXT}.start'),
         command(context=f'x.{CONTEXT}'),
         command(socket='/etc/privsep.sock'),
@@ -103,8 +94,13 @@ def test_our_helper_is_allowed(args):
         [*command(), '--log-config-append', '/tmp/x'],
         [*command()[:1], '--config-dir', '/tmp', *command()[1:]],
         command()[:3],
+        ['tc', 'qdisc', 'del', 'dev', 'eth0', 'root'],
     ],
 )
 def test_anything_else_is_refused(args):
     with pytest.raises(wrapper.NoFilterMatched):
         matched(args)
+
+
+def test_the_filter_and_the_program_know_the_same_contexts():
+    assert set(door.KEPT) == set(CONTEXTS)

@@ -192,12 +192,29 @@ def test_libvirt_that_is_not_there_is_a_problem_and_no_error(follow, tmp_path):
     assert found.incarnations() == ()
 
 
-def test_silence_of_libvirt_becomes_a_problem():
+def asked_at(*times_s):
+    """Give the problem at each time, with a libvirt that never answers."""
     now = [0.0]
     found = inventory.Inventory(URI, 60, clock=lambda: now[0])
-    assert found.problem == ''
-    now[0] = 75.0
-    assert found.problem == f'libvirt at {URI} is silent for 75 s'
+    seen = []
+    for now[0] in times_s:
+        seen.append(found.problem)
+    return seen
+
+
+def test_silence_of_libvirt_becomes_a_problem():
+    seen = asked_at(10, 20, 30, 40, 50, 60, 70, 75)
+    assert seen == [*[''] * 7, f'libvirt at {URI} is silent for 75 s']
+
+
+def test_silence_is_noticed_though_rounds_are_long():
+    seen = asked_at(100, 200, 300)
+    assert 'is silent' in seen[-1]
+
+
+def test_that_we_stood_still_ourselves_is_no_silence_of_libvirt():
+    assert asked_at(10, 20, 30, 148, 158) == [''] * 5
+    assert 'is silent' in asked_at(10, 20, 30, 148, 158, 168, 178, 188)[-1]
 
 
 def test_start_and_stop_may_be_repeated(driver, kernel, follow):

@@ -1,0 +1,53 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The files of control groups that hold weights of block I/O."""
+
+from collections.abc import Mapping
+
+from nova_fairness.apply import group_control
+from nova_fairness.apply import groups
+from nova_fairness.model import cgroup
+from nova_fairness.model import resources
+
+FILES = (
+    groups.BLKIO_BFQ_WEIGHT,
+    groups.BLKIO_WEIGHT,
+    groups.IO_BFQ_WEIGHT,
+    groups.IO_WEIGHT,
+)
+"""In the order of preference; a record names them by their place."""
+
+
+class OneFile(group_control.GroupControl):
+    """Weights in one file."""
+
+    kind = resources.Control.BLKIO
+
+    def parsed(self, content: bytes) -> int:
+        """Give the weight for all devices, in either form of the file."""
+        line = content.partition(b'\n')[0].strip()
+        return int(line.removeprefix(b'default').strip())
+
+
+def names(mounts: Mapping[str, cgroup.Mount]) -> tuple[str, ...]:
+    """Give the files that the hierarchy of the controller may have."""
+    version = group_control.version_of(
+        mounts,
+        'blkio',
+        'io',
+        'no controller of block I/O is mounted; expected blkio in a cgroup '
+        'v1 hierarchy or io in cgroup.controllers of the v2 hierarchy',
+    )
+    if version == 1:
+        return groups.BLKIO_BFQ_WEIGHT, groups.BLKIO_WEIGHT
+    return groups.IO_BFQ_WEIGHT, groups.IO_WEIGHT

@@ -1,0 +1,69 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is configured of the network, as frozen values."""
+
+import dataclasses
+import enum
+
+
+class Kind(enum.Enum):
+    """Where VMs are steered."""
+
+    AUTO = 'auto'
+    UPLINK = 'uplink'
+    TAP = 'tap'
+    OFF = 'off'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NetworkSettings:
+    """What a node's operator says.
+
+    :ivar layout: where VMs are steered; AUTO lets the host decide.
+    :ivar uplink: interface through which VMs reach the network; empty lets
+        the host say.
+    :ivar bandwidth: of the uplink, bytes per second in one direction, > 0;
+        ``None`` if nobody knows. Then nobody is steered, since a guess that
+        is too low would take away what nobody else wants.
+    :ivar link_part: part of the bandwidth that is divided, above 0 to 1.
+    :ivar host_rate: bytes per second that the host itself gets in any case;
+        ``None`` for :data:`HOST_PART` of the link where its traffic is seen.
+    """
+
+    layout: Kind = Kind.AUTO
+    uplink: str = ''
+    bandwidth: float | None = None
+    link_part: float = 0.98
+    host_rate: float | None = None
+
+    @property
+    def rate(self) -> int:
+        """What is divided in each direction, bytes per second, 0 if nobody
+        knows.
+        """
+        return int((self.bandwidth or 0.0) * self.link_part)
+
+    def kept(self, *, host_is_seen: bool) -> int:
+        """Give what is kept from VMs, bytes per second.
+
+        :param host_is_seen: whether the host's own traffic passes the same
+            tree. If not, what is kept is not lent to VMs either, so nothing
+            is unless an operator says so.
+        """
+        if self.host_rate is not None:
+            return min(int(self.host_rate), self.rate // 2)
+        return int(self.rate * HOST_PART) if host_is_seen else 0
+
+
+HOST_PART = 0.05
+"""Part of the link that the host gets in any case unless configured."""

@@ -1,0 +1,184 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What traffic control of this host holds, as values: pure.
+
+Names, handles and numbers by which our own is known from what others made.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import types
+
+ROOT_HANDLE = 0xFA12
+"""Major number of our qdiscs: no default of any system."""
+
+PREFERENCE = 0xFA12
+"""Of every filter that is ours."""
+
+TRUNK = 0x1
+"""Minor number of the class whose rate is that of the link."""
+
+REST = 0xFFFE
+"""Minor number of the class of what belongs to no steered VM: the host's own
+traffic, broadcasts, VMs that are exempt."""
+
+FIRST_MINOR, LAST_MINOR = 0x10, 0xFFF0
+"""Minor numbers of VMs' classes."""
+
+TABLE = 1
+"""Number of the hash table of the filters that tell MAC addresses apart."""
+
+BUCKETS = 256
+
+IFB_IN = 'nfair-in'
+"""Carries what VMs receive."""
+
+IFB_OUT = 'nfair-out'
+"""Carries what VMs send, where that is steered at their taps."""
+
+IFBS = (IFB_IN, IFB_OUT)
+
+BLOCK_OUT, BLOCK_IN = 0xFA12, 0xFA13
+"""Filter blocks that the taps share: what VMs send, and receive."""
+
+BLOCKS: Mapping[int, str] = types.MappingProxyType(
+    {BLOCK_OUT: IFB_OUT, BLOCK_IN: IFB_IN}
+)
+"""To which interface a block redirects everything."""
+
+SOURCE, DESTINATION = 'src', 'dst'
+"""Whose MAC address a tree's filters look at."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Qdisc:
+    """A queueing discipline.
+
+    :ivar kind: such as ``htb``.
+    :ivar handle: major number; 0 for what the kernel made by itself.
+    :ivar parent: ``root``, ``ingress`` (both ways in and out of a device) or
+        ``other``.
+    :ivar blocks: filter blocks of what comes into the host, and of what goes
+        out; zeros if there are none.
+    """
+
+    kind: str
+    handle: int
+    parent: str
+    blocks: tuple[int, int] = (0, 0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Class:
+    """A class of a tree; rates in bytes per second, the others in bytes."""
+
+    rate: int
+    ceil: int
+    quantum: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MacFilter:
+    """Leads a MAC address to a class.
+
+    :ivar mac: lower case, with colons.
+    :ivar minor: of the class.
+    """
+
+    mac: str
+    minor: int
+
+
+FilterHandle = tuple[int, int]
+"""Bucket and number in it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+    """One direction, as it is or as it shall be.
+
+    :ivar classes: by minor number.
+    :ivar filters: by handle.
+    :ivar has_table: whether the hash table is there and in use.
+    :ivar foreign: filters in the tree that are not ours.
+    """
+
+    classes: Mapping[int, Class]
+    filters: Mapping[FilterHandle, MacFilter]
+    has_table: bool = True
+    foreign: int = 0
+
+
+NO_TREE = Tree({}, {}, has_table=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """What was read.
+
+    :ivar links: number of each interface by name.
+    :ivar qdiscs: by name of the interface.
+    :ivar trees: ours, by name of the interface.
+    :ivar redirects: where our filters send everything, by name of an
+        interface with an ingress qdisc or by number of a block; with the
+        count of other filters there.
+    """
+
+    links: Mapping[str, int]
+    qdiscs: Mapping[str, tuple[Qdisc, ...]]
+    trees: Mapping[str, Tree]
+    redirects: Mapping[str | int, tuple[str, int]]
+
+    def root(self, device: str) -> Qdisc | None:
+        """Give the root of a device; ``None`` if it has none."""
+        return self._at(device, 'root')
+
+    def ingress(self, device: str) -> Qdisc | None:
+        """Give what a device has for filters of what comes in."""
+        return self._at(device, 'ingress')
+
+    def _at(self, device: str, parent: str) -> Qdisc | None:
+        found = (q for q in self.qdiscs.get(device, ()) if q.parent == parent)
+        return next(found, None)
+
+
+def is_our_root(found: Qdisc | None) -> bool:
+    """Tell whether a root is a tree of ours."""
+    return (
+        found is not None
+        and found.kind == 'htb'
+        and found.handle == ROOT_HANDLE
+    )
+
+
+BOTH_WAYS, IN_ONLY = (BLOCK_OUT, BLOCK_IN), (0, BLOCK_IN)
+"""Blocks of a tap: of all that a VM sends and receives, or receives only."""
+
+
+def is_our_clsact(found: Qdisc | None) -> bool:
+    """Tell whether a tap's filters are ours alone."""
+    return (
+        found is not None
+        and found.kind == 'clsact'
+        and found.blocks in (BOTH_WAYS, IN_ONLY)
+    )
+
+
+def is_default(found: Qdisc | None) -> bool:
+    """Tell whether a root is what the kernel made by itself, or nothing."""
+    return found is None or found.handle == 0
+
+
+def bucket_of(mac: str) -> int:
+    """Give the bucket of a MAC address: its last byte."""
+    return int(mac[-2:], 16)

@@ -1,0 +1,200 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Makes traffic control as root, by one ``tc -batch``.
+
+Everything in :func:`run_as_root` runs in a process of its own that keeps one
+capability, CAP_NET_ADMIN, and lends it to ``tc`` and ``ip``. No command line
+comes from outside: an operation has a name and fields, each field is checked
+here, and the command is put together there. What was made by others is never
+removed or replaced, whoever asks for it.
+"""
+
+from collections.abc import Sequence
+import itertools
+import re
+import shutil
+import subprocess
+import threading
+
+from oslo_config import cfg
+from oslo_privsep import capabilities
+from oslo_privsep import priv_context
+
+from nova_fairness.apply import confined
+from nova_fairness.apply import door as door_module
+from nova_fairness.apply import network_commands
+from nova_fairness.apply import network_kernel
+from nova_fairness.apply import network_state as state
+
+SECTION = 'nova_fairness_privileged_network'
+"""Configuration section with oslo.privsep's options for the helper."""
+
+MOST = 200_000
+"""So many operations are taken at once."""
+
+_PATIENCE_S = 20.0
+_PATH = '/usr/sbin:/sbin:/usr/bin:/bin'
+_FAILED = re.compile(r'Command failed -:(\d+)')
+
+context = priv_context.PrivContext(
+    __name__,
+    cfg_section=SECTION,
+    pypath=f'{__name__}.context',
+    capabilities=door_module.KEPT[f'{__name__}.context'],
+    timeout=_PATIENCE_S + 5.0,
+)
+# Root without capabilities may still write what belongs to root.
+# The one who is nobody, by number: the name of the group differs.
+for _option in ('user', 'group'):
+    cfg.CONF.set_default(_option, '65534', group=SECTION)
+door = door_module.Door(context)
+
+
+def run(operations: Sequence[network_commands.Operation]) -> list[str]:
+    """Do any number of operations, in order, in one round trip.
+
+    :returns: per operation why it failed, empty if it did not.
+    :raises ControlUnavailable: if the helper cannot be started or does not
+        answer; then it is unknown what was done.
+    """
+    if not operations:
+        return []
+    return list(door.ask(run_as_root, [list(item) for item in operations]))
+
+
+@context.entrypoint
+def run_as_root(operations: Sequence[Sequence[str | int]]) -> list[str]:
+    """Check and do each operation; runs in the helper.
+
+    :returns: as :func:`run`.
+    """
+    if len(operations) > MOST:
+        return [f'more than {MOST} operations'] * len(operations)
+    refused = [network_commands.refusal(item) for item in operations]
+    if any(
+        item and item[0] in network_commands.GUARDED for item in operations
+    ):
+        _guard(operations, refused)
+    places = [place for place, why in enumerate(refused) if not why]
+    parts = itertools.groupby(
+        places,
+        key=lambda place: operations[place][0] in network_commands.LINKS,
+    )
+    for is_link, part in parts:
+        _run_part('ip' if is_link else 'tc', operations, list(part), refused)
+    return refused
+
+
+def _is_ours_alone(kernel: state.Kernel, item: Sequence[str | int]) -> bool:
+    """Tell whether nobody else would lose anything by a removal."""
+    device = str(item[1])
+    if item[0] == 'no-clsact':
+        return state.is_our_clsact(kernel.ingress(device))
+    return kernel.redirects.get(device, ('', 1))[1] == 0
+
+
+def _guard(
+    operations: Sequence[Sequence[str | int]], refused: list[str]
+) -> None:
+    """Refuse to remove what others made.
+
+    A tree needs no guard: it is removed by its handle, and the kernel
+    refuses to add one where there is another.
+    """
+    with network_kernel.Reader() as reader:
+        kernel = reader.read()
+    for place, item in enumerate(operations):
+        if (
+            not refused[place]
+            and item[0] in network_commands.GUARDED
+            and not _is_ours_alone(kernel, item)
+        ):
+            refused[place] = f'{item[1]} has filters that others made'
+
+
+def _run_part(
+    tool: str,
+    operations: Sequence[Sequence[str | int]],
+    places: Sequence[int],
+    errors: list[str],
+) -> None:
+    """Run operations of one tool; put what failed into ``errors``."""
+    lines: list[str] = []
+    place_of: list[int] = []
+    for place in places:
+        made = network_commands.lines(operations[place])
+        lines += made
+        place_of += [place] * len(made)
+    for number, why in _failures(_run_lent(tool, lines)):
+        # A line beyond the last one is that of a tool that never began.
+        if number <= len(place_of):
+            errors[place_of[number - 1]] = why
+        else:
+            for place in places:
+                errors[place] = why
+
+
+def _run_lent(tool: str, lines: Sequence[str]) -> str:
+    """Run a tool that has CAP_NET_ADMIN and nothing else.
+
+    On a thread of its own, because what a thread lends it keeps for all that
+    it starts later.
+
+    :returns: what it said of failures.
+    """
+    said: list[str] = []
+    text = '\n'.join([*lines, ''])
+
+    def run_it() -> None:
+        try:
+            confined.lend((capabilities.CAP_NET_ADMIN,))
+            done = subprocess.run(
+                [_program(tool), '-force', '-batch', '-'],
+                input=text,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_PATIENCE_S,
+                errors='replace',
+            )
+            said.append(done.stderr)
+        except (OSError, subprocess.SubprocessError) as error:
+            whole = len(lines) + 1
+            said.append(f'{tool}: {error}\nCommand failed -:{whole}\n')
+
+    thread = threading.Thread(target=run_it)
+    thread.start()
+    thread.join()
+    return said[0] if said else ''
+
+
+def _program(tool: str) -> str:
+    return shutil.which(tool, path=_PATH) or tool
+
+
+def _failures(said: str) -> list[tuple[int, str]]:
+    """Give number, from 1, and reason of each line that failed."""
+    found: list[tuple[int, str]] = []
+    reason: list[str] = []
+    for line in said.splitlines():
+        match = _FAILED.match(line)
+        if match is None:
+            reason.append(line.strip())
+            continue
+        told = [text for text in reason if text and text != _CONSEQUENCE]
+        found.append((int(match[1]), '; '.join(told) or 'it failed'))
+        reason = []
+    return found
+
+
+_CONSEQUENCE = 'We have an error talking to the kernel'

@@ -1,0 +1,80 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``nova-fairness-privileged``: starts a privileged helper of the agent.
+
+The agent starts it as root, by sudo unless it is root itself. It does what
+oslo.privsep's own program does, but for two contexts only, with no more
+capabilities than these need, and without reading any configuration: whoever
+may start it can do nothing else with it.
+"""
+
+import warnings
+
+# oslo.privsep imports eventlet where it is installed; nothing here runs it.
+warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
+
+import argparse  # noqa: E402
+import os  # noqa: E402
+import re  # noqa: E402
+import sys  # noqa: E402
+
+from nova_fairness.apply import confined  # noqa: E402
+from nova_fairness.apply import door  # noqa: E402
+
+_SOCKET = re.compile(r'(/[A-Za-z0-9_.-]+)+/privsep\.sock')
+
+
+def _arguments(given: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog=door.PROGRAM,
+        description='Start a privileged helper of nova-fairness, as root.',
+        allow_abbrev=False,
+    )
+    parser.add_argument('--privsep_context', choices=door.KEPT, required=True)
+    parser.add_argument('--privsep_sock_path', type=_socket, required=True)
+    return parser.parse_args(given)
+
+
+def _socket(path: str) -> str:
+    if not _SOCKET.fullmatch(path):
+        raise argparse.ArgumentTypeError(
+            f'{path!r} is no path of a socket of oslo.privsep'
+        )
+    return path
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Confine this process, and start the helper in it.
+
+    :returns: 0 when the helper runs, 1 if it could not be confined; wrong
+        usage exits with 2.
+    """
+    given = sys.argv[1:] if arguments is None else arguments
+    options = _arguments(given)
+    # oslo.config looks for files below some of these.
+    os.environ.clear()
+    os.environ.update(PATH='/usr/sbin:/usr/bin:/sbin:/bin', HOME='/')
+    try:
+        confined.confine(door.KEPT[options.privsep_context])
+    except OSError as error:
+        sys.stderr.write(
+            f'{door.PROGRAM}: cannot give up capabilities: {error.strerror}; '
+            f'expected to be started as root\n'
+        )
+        return 1
+    door.serve(options.privsep_context, options.privsep_sock_path)
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,92 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The record of classes outlives the agent, and nothing else."""
+
+import json
+import pathlib
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.apply import network_record
+from nova_fairness.apply import network_tree
+
+MEMBER = network_tree.Member(
+    16, {(10, 1): '52:54:00:00:00:0a', (11, 3): '52:54:00:00:00:0b'}, ('t',), 0
+)
+CONTENT = network_record.Content({'u/1/2': MEMBER}, 'eth1')
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / 'network.json'
+
+
+def record(path, boot_id='this'):
+    return network_record.NetworkRecord(path, boot_id)
+
+
+def test_what_was_saved_is_found_again(path):
+    record(path).save(CONTENT)
+    assert record(path).load() == CONTENT
+
+
+def test_another_boot_begins_anew(path):
+    record(path, 'last').save(CONTENT)
+    assert record(path).load() == network_record.EMPTY
+
+
+@pytest.mark.parametrize(
+    'spoil',
+    [
+        {'version': 2},
+        {'members': []},
+        {'members': {'a': {}}},
+        {'members': {'a': {'minor': 'x', 'taps': [], 'filters': []}}},
+        {'members': {'a': {'minor': 1, 'taps': [], 'filters': [['', 1]]}}},
+        {'members': {'a': {'minor': 1, 'taps': 7, 'filters': []}}},
+    ],
+)
+def test_what_cannot_be_understood_is_as_if_it_were_not_there(path, spoil):
+    record(path).save(CONTENT)
+    path.write_text(json.dumps({**json.loads(path.read_text()), **spoil}))
+    assert record(path).load() == network_record.EMPTY
+
+
+@pytest.mark.parametrize('text', ['', 'null', '[1]', '{"version": 1}', '\0'])
+def test_a_damaged_file_is_as_if_it_were_not_there(path, text):
+    path.write_text(text)
+    assert record(path).load() == network_record.EMPTY
+
+
+def test_rates_alone_are_no_reason_to_write(path, monkeypatch):
+    found = record(path)
+    found.save(CONTENT)
+    path.unlink()
+    faster = network_tree.Member(16, MEMBER.filters, ('t',), 5000)
+    found.save(network_record.Content({'u/1/2': faster}, 'eth1'))
+    assert not path.exists()
+
+
+def test_a_failing_disk_is_told_and_keeps_the_old_record(path, monkeypatch):
+    found = record(path)
+    found.save(CONTENT)
+
+    def refuse(self, target):
+        raise OSError(28, 'No space left on device')
+
+    monkeypatch.setattr(pathlib.Path, 'replace', refuse)
+    with pytest.raises(exception.StateError, match='No space left'):
+        found.save(network_record.EMPTY)
+    monkeypatch.undo()
+    assert record(path).load() == CONTENT

@@ -1,0 +1,90 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The program that sudo permits does one thing, whatever it is told."""
+
+import os
+import sys
+
+import pytest
+
+from nova_fairness.apply import confined
+from nova_fairness.apply import door
+from nova_fairness.cmd import privileged
+
+FILES = 'nova_fairness.apply.privileged.context'
+SOCKET = '/tmp/tmpab1_x/privsep.sock'
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Gives what would be started, and what it would keep."""
+    seen = []
+    monkeypatch.setattr(os, 'environ', dict(os.environ))
+    monkeypatch.setattr(sys, 'argv', list(sys.argv))
+    monkeypatch.setattr(confined, 'confine', seen.append)
+    monkeypatch.setattr(
+        door.daemon, 'helper_main', lambda: seen.append(sys.argv)
+    )
+    return seen
+
+
+def asked(context=FILES, socket=SOCKET):
+    return ['--privsep_context', context, '--privsep_sock_path', socket]
+
+
+@pytest.mark.parametrize('context', door.KEPT)
+def test_a_helper_is_confined_before_it_is_started(started, context):
+    assert privileged.main(asked(context)) == 0
+    assert started == [
+        door.KEPT[context],
+        [door.PROGRAM, *asked(context)],
+    ]
+
+
+def test_no_variable_of_the_caller_reaches_it(started):
+    os.environ['XDG_CONFIG_HOME'] = '/tmp/evil'
+    privileged.main(asked())
+    assert set(os.environ) == {'PATH', 'HOME'}
+
+
+@pytest.mark.parametrize(
+    'arguments',
+    [
+        [],
+        asked()[:2],
+        asked(context='nova.privsep.sys_admin_pctxt'),
+        asked(context='os.system'),
+        asked(socket='privsep.sock'),
+        asked(socket='/tmp/../etc/x'),
+        asked(socket='/tmp/a b/privsep.sock'),
+        [*asked(), '--config-file', '/tmp/evil'],
+        [*asked(), '--log-config-append=/tmp/evil'],
+        [*asked(), '/tmp/evil'],
+        ['--privsep_con', FILES, *asked()[2:]],
+    ],
+)
+def test_whatever_else_is_asked_is_refused(started, arguments):
+    with pytest.raises(SystemExit) as error:
+        privileged.main(arguments)
+    assert error.value.code == 2
+    assert started == []
+
+
+def test_without_confinement_nothing_is_started(started, monkeypatch, capsys):
+    def refuse(kept):
+        raise PermissionError(1, 'Operation not permitted')
+
+    monkeypatch.setattr(confined, 'confine', refuse)
+    assert privileged.main(asked()) == 1
+    assert started == []
+    assert 'expected to be started as root' in capsys.readouterr().err
