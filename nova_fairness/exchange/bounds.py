@@ -14,11 +14,11 @@
 
 from collections.abc import Mapping
 import dataclasses
-from typing import Any
+import fnmatch
+import functools
 
 import numpy as np
 
-from nova_fairness import exception
 from nova_fairness.model import resources
 
 LARGEST_CAPACITY: Mapping[str, float] = {
@@ -31,6 +31,12 @@ LARGEST_CAPACITY: Mapping[str, float] = {
 }
 """Of one node, unless configured; above anything built so far."""
 
+HUGE = 1e300
+"""Numbers below it can be added up without becoming infinite."""
+
+CAPACITY_FILE = 'peer_capacity_file'
+"""Option that names the file of what is believed of single hosts."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bounds:
@@ -42,6 +48,8 @@ class Bounds:
     :ivar max_total_users: rows of all kept reports together.
     :ivar max_peers: hosts that are remembered.
     :ivar capacity: (r,) largest of one node; per second where time-shared.
+    :ivar capacities: the same of hosts whose names match a pattern; the
+        first that matches counts.
     :ivar max_heaviness: largest magnitude of a user's heaviness on a node,
         norm units.
     :ivar forget_after_s: a peer that was silent that long is not known any
@@ -60,6 +68,7 @@ class Bounds:
     capacity: resources.Vector = dataclasses.field(
         default_factory=lambda: resources.RESOURCES.vector(**LARGEST_CAPACITY)
     )
+    capacities: tuple[tuple[str, resources.Vector], ...] = ()
     max_heaviness: float = 1e6
     forget_after_s: float = 3600.0
     max_text: int = 255
@@ -67,45 +76,23 @@ class Bounds:
     max_instances: int = 100_000
     max_interval_s: float = 86_400.0
 
-
-def from_options(group: Any) -> Bounds:
-    """Freeze the options of ``[fairness_exchange]``.
-
-    :param group: with an attribute for each option.
-    :raises ConfigurationError: if a capacity is no positive number or its
-        resource is unknown.
-    """
-    return Bounds(
-        domain=group.domain,
-        view_max_age=group.view_max_age,
-        max_users=group.max_users,
-        max_total_users=group.max_total_users,
-        max_peers=group.max_peers,
-        capacity=_capacity(group.max_peer_capacity),
-        max_heaviness=group.max_peer_heaviness,
-        forget_after_s=group.forget_peer_after,
-    )
-
-
-def _capacity(configured: Mapping[str, str]) -> resources.Vector:
-    known = resources.RESOURCES.names
-    if strange := sorted(set(configured) - set(known)):
-        raise exception.ConfigurationError(
-            f'[fairness_exchange] max_peer_capacity names {strange}; '
-            f'expected resources out of {", ".join(known)}'
+    @functools.cached_property
+    def columns(self) -> tuple[resources.Vector, resources.Vector]:
+        """Smallest and largest numbers in the row of one user."""
+        amounts = 2 * len(resources.RESOURCES)
+        return (
+            np.array([-self.max_heaviness, 1.0, *[0.0] * amounts]),
+            np.array(
+                [self.max_heaviness, self.max_instances, *[HUGE] * amounts]
+            ),
         )
-    given = {name: _positive(name, text) for name, text in configured.items()}
-    return resources.RESOURCES.vector(**{**LARGEST_CAPACITY, **given})
 
+    def capacity_of(self, host: str) -> tuple[resources.Vector, str]:
+        """Give the largest capacity that is believed of a host.
 
-def _positive(name: str, text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = np.nan
-    if not 0 < number <= np.finfo(np.float64).max:
-        raise exception.ConfigurationError(
-            f'[fairness_exchange] max_peer_capacity = {name}:{text}; '
-            'expected a number above 0'
-        )
-    return number
+        :returns: shape (r,), and the option that says so.
+        """
+        for pattern, capacity in self.capacities:
+            if fnmatch.fnmatchcase(host, pattern):
+                return capacity, f'{CAPACITY_FILE}: {pattern}'
+        return self.capacity, 'max_peer_capacity'

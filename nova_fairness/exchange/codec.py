@@ -27,14 +27,12 @@ from nova_fairness import exception
 from nova_fairness.exchange import bounds
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.exchange import fields
+from nova_fairness.exchange import known as known_module
 from nova_fairness.exchange import tables
-from nova_fairness.model import node
 from nova_fairness.model import report
 from nova_fairness.model import resources
 
-VERSION = 1
-"""Changes when an older node would misread a message. A field that an older
-node can do without is added without a change; it ignores it."""
+VERSION = known_module.VERSION
 
 LARGEST_SEQUENCE = 2**53 - 1
 """Every number up to it is exact in JSON."""
@@ -44,23 +42,45 @@ _SHORTEST_INTERVAL_S = 0.01
 Message = dict[str, Any]
 
 
+class Head(NamedTuple):
+    """What says whether a message is news.
+
+    :ivar host: as which it was sent.
+    :ivar boot_id: of the sender's run.
+    :ivar sequence: in that run.
+    """
+
+    host: str
+    boot_id: str
+    sequence: int
+
+
 class Decoded(NamedTuple):
     """What a message says.
 
     :ivar report: of the sender.
-    :ivar desired: the newest that the sender knows; ``None`` if nothing.
+    :ivar known: makes the next message of the same host cheaper to read.
     """
 
     report: report.NodeReport
-    desired: desired_module.Desired | None
+    known: known_module.Known
+
+    @property
+    def desired(self) -> desired_module.Desired | None:
+        """The newest that the sender knows; ``None`` if nothing."""
+        return self.known.desired
 
 
 def encode(
     node_report: report.NodeReport,
     desired: desired_module.Desired | None = None,
+    *,
+    as_bytes: bool = False,
 ) -> Message:
     """Write a report as JSON primitives.
 
+    :param as_bytes: write the users' numbers as they are in memory, for a
+        transport that carries more than JSON.
     :raises ExchangeError: if a number is not finite.
     """
     table = report.UserTable.of(node_report.users)
@@ -83,42 +103,60 @@ def encode(
         'resources': list(resources.RESOURCES.names),
         'capacity': what.capacity.tolist(),
         'users': list(table.ids),
-        'table': tables.text(numbers),
+        'table': numbers.tobytes() if as_bytes else tables.text(numbers),
         'desired': _told(desired),
     }
 
 
-def decode(message: object, limits: bounds.Bounds) -> Decoded:
+def head(message: object, limits: bounds.Bounds) -> Head:
+    """Read what says whether the rest is worth being read.
+
+    :raises ReportRefused: as :func:`decode` does.
+    """
+    given = fields.Fields(message, 'the report')
+    known_module.check_version(given.given('version'))
+    return Head(
+        given.text('host', limits.max_text),
+        given.text('boot_id', limits.max_text),
+        given.integer('sequence', 0, LARGEST_SEQUENCE),
+    )
+
+
+def decode(
+    message: object,
+    limits: bounds.Bounds,
+    before: known_module.Known | None = None,
+) -> Decoded:
     """Read a message of which nothing is believed.
 
+    :param before: what the host's last message said; it changes nothing but
+        the time that this takes.
     :raises ReportRefused: naming what was wrong and what was expected. Its
         reason is ``version``, ``malformed``, ``resources`` or ``bounds``.
     """
     given = fields.Fields(message, 'the report')
-    _check_version(given.given('version'))
-    host = given.text('host', limits.max_text)
+    known = known_module.read(given, before, limits)
+    _, host, boot_id, metric, *_ = known.written
     interval_s = given.number(
         'interval_s', _SHORTEST_INTERVAL_S, limits.max_interval_s
     )
-    order = _order(given, limits)
-    what = node.NodeResources(
-        host=host,
-        cpus=_cpus(given, limits),
-        speed_factor=given.number('speed_factor', 1e-6, 1e12),
-        capacity=_capacity(given, host, order, limits),
-    )
-    table = tables.read(given, order, what, interval_s, limits)
     return Decoded(
         report.NodeReport(
             host=host,
-            boot_id=given.text('boot_id', limits.max_text),
+            boot_id=boot_id,
             sequence=given.integer('sequence', 0, LARGEST_SEQUENCE),
             interval_s=interval_s,
-            metric=given.text('metric', limits.max_text),
-            resources=what,
-            users=table,
+            metric=metric,
+            resources=known.resources,
+            users=tables.read(
+                given.given('table'),
+                known.ids,
+                known.order,
+                known.most,
+                interval_s,
+            ),
         ),
-        _desired(given.given('desired'), limits),
+        known,
     )
 
 
@@ -130,15 +168,6 @@ def claimed_host(message: object, limits: bounds.Bounds) -> str:
         return ''
 
 
-def _check_version(version: object) -> None:
-    if type(version) is not int or version != VERSION:
-        raise exception.ReportRefused(
-            'version',
-            f'the report has version {fields.shown(version)}; expected '
-            f'{VERSION}',
-        )
-
-
 def _ranges(numbers: tuple[int, ...]) -> list[int]:
     """Write ascending numbers as first and last of each run."""
     runs = itertools.groupby(
@@ -148,77 +177,5 @@ def _ranges(numbers: tuple[int, ...]) -> list[int]:
     return [end for run in members for end in (run[0], run[-1])]
 
 
-def _cpus(given: fields.Fields, limits: bounds.Bounds) -> tuple[int, ...]:
-    ends = given.items('cpus', {int}, 2 * limits.max_cpus)
-    ascending = all(
-        low <= high if place % 2 == 0 else low < high
-        for place, (low, high) in enumerate(itertools.pairwise(ends))
-    )
-    if (
-        not ends
-        or len(ends) % 2
-        or not ascending
-        or not 0 <= ends[0] <= ends[-1] < limits.max_cpus
-    ):
-        raise exception.ReportRefused(
-            'malformed',
-            'the report: cpus must be first and last of one or more runs, '
-            f'ascending, below {limits.max_cpus}',
-        )
-    runs = map(range, ends[::2], (last + 1 for last in ends[1::2]))
-    return tuple(itertools.chain.from_iterable(runs))
-
-
-def _order(given: fields.Fields, limits: bounds.Bounds) -> list[int]:
-    """Say where each of our resources stands in the sender's order."""
-    names = given.items('resources', {str}, limits.max_text)
-    ours = resources.RESOURCES.names
-    if len(names) != len(ours) or set(names) != set(ours):
-        strange = fields.shown(', '.join(sorted(set(names) - set(ours))))
-        missing = ', '.join(sorted(set(ours) - set(names)))
-        raise exception.ReportRefused(
-            'resources',
-            f'the report counts {len(names)} resources, unknown here: '
-            f'{strange}, missing: {missing or "none"}; expected '
-            f'{", ".join(ours)}',
-        )
-    return [names.index(name) for name in ours]
-
-
-def _capacity(
-    given: fields.Fields, host: str, order: list[int], limits: bounds.Bounds
-) -> resources.Vector:
-    numbers = given.items('capacity', {int, float}, len(order))
-    if len(numbers) != len(order):
-        raise exception.ReportRefused(
-            'malformed',
-            f'the report: capacity has {len(numbers)} numbers; expected '
-            f'{len(order)}',
-        )
-    for name, place, largest in zip(
-        resources.RESOURCES.names,
-        order,
-        # Python's own floats compare with whole numbers of any size.
-        limits.capacity.tolist(),
-        strict=True,
-    ):
-        if not 0 <= numbers[place] <= largest:
-            raise exception.ReportRefused(
-                'bounds',
-                f'{host} says that its capacity of {name} is '
-                f'{fields.shown(numbers[place])}; expected 0 to {largest:g} '
-                '([fairness_exchange] max_peer_capacity)',
-            )
-    return np.array([numbers[place] for place in order], dtype=np.float64)
-
-
 def _told(desired: desired_module.Desired | None) -> Message | None:
     return None if desired is None else dataclasses.asdict(desired)
-
-
-def _desired(
-    value: object, limits: bounds.Bounds
-) -> desired_module.Desired | None:
-    if value is None:
-        return None
-    return desired_module.read(value, limits.max_text)

@@ -12,6 +12,7 @@
 
 """Reads the fields of a message of which nothing is believed."""
 
+from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
 from typing import Never
@@ -46,6 +47,20 @@ class Fields:
                 'malformed', f'{self._what} has no field {name!r}'
             )
         return self._values[name]
+
+    def all_of(
+        self, get: Callable[[Mapping[Any, Any]], tuple[Any, ...]]
+    ) -> tuple[Any, ...]:
+        """Give some fields as they are, in one go.
+
+        :raises ReportRefused: if one is missing.
+        """
+        try:
+            return get(self._values)
+        except KeyError as error:
+            raise exception.ReportRefused(
+                'malformed', f'{self._what} has no field {error}'
+            ) from None
 
     def is_set(self, name: str) -> bool:
         """Tell whether a field is there and true."""

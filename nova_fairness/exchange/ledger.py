@@ -22,6 +22,8 @@ import dataclasses
 
 from nova_fairness import exception
 from nova_fairness.exchange import bounds
+from nova_fairness.exchange import codec
+from nova_fairness.exchange import known as known_module
 from nova_fairness.model import report
 
 RETIRED = 64
@@ -44,10 +46,12 @@ class _Peer:
     :ivar heard_s: when something of it was accepted or refused last.
     :ivar arrived_s: when the newest report was accepted.
     :ivar refusal: why the newest message was not accepted, empty if it was.
+    :ivar known: what its newest message said; goes with ``newest``.
     """
 
     heard_s: float
     newest: report.NodeReport | None = None
+    known: known_module.Known | None = None
     boot_id: str = ''
     sequence: int = -1
     arrived_s: float = 0.0
@@ -84,10 +88,34 @@ class Ledger:
         """Rows of users in all reports that are kept."""
         return self._rows
 
-    def accept(self, new: report.NodeReport, now_s: float) -> None:
+    def expect(
+        self, head: codec.Head, now_s: float
+    ) -> known_module.Known | None:
+        """Look whether a message is news, before all of it is read.
+
+        :param now_s: monotonic clock of this node, seconds.
+        :returns: what the host's newest message said, if it is still kept.
+        :raises ReportRefused: as accept() does, but for ``full``.
+        """
+        if head.host == self._host:
+            self._refuse_own(head)
+        peer = self._peers.get(head.host)
+        if peer is None:
+            return None
+        peer.heard_s = now_s
+        _check_order(head, peer, now_s)
+        return peer.known
+
+    def accept(
+        self,
+        new: report.NodeReport,
+        now_s: float,
+        known: known_module.Known | None = None,
+    ) -> None:
         """Take a report over, if it is the newest of its host.
 
         :param now_s: monotonic clock of this node, seconds.
+        :param known: what expect() shall give from now on.
         :raises ReportRefused: if it is not used; the reason is ``own``,
             ``namesake``, ``duplicate``, ``late``, ``future``, ``replayed``
             or ``full``.
@@ -97,15 +125,13 @@ class Ledger:
         peer = self._remembered(new.host, now_s)
         peer.heard_s = now_s
         _check_order(new, peer, now_s)
-        table = report.UserTable.of(new.users)
         had = 0 if peer.newest is None else len(peer.newest.users)
-        self._check_room(new.host, len(table) - had)
-        if peer.newest is not None:
-            table = table.sharing_ids(report.UserTable.of(peer.newest.users))
+        more = len(new.users) - had
+        self._check_room(new.host, more)
         if peer.boot_id and peer.boot_id != new.boot_id:
             peer.retired.append(peer.boot_id)
-        self._rows += len(table) - had
-        peer.newest = dataclasses.replace(new, users=table)
+        self._rows += more
+        peer.newest, peer.known = new, known
         peer.boot_id, peer.sequence = new.boot_id, new.sequence
         peer.arrived_s, peer.refusal = now_s, ''
 
@@ -148,7 +174,8 @@ class Ledger:
                 left_out[host] = _why_nothing(peer, age_s)
             elif newest.metric != metric:
                 left_out[host] = (
-                    f'measures with {newest.metric}, not with {metric}'
+                    f'{report.OTHER_METRIC} with {newest.metric}, not with '
+                    f'{metric}'
                 )
             else:
                 found[host] = newest, age_s
@@ -174,7 +201,7 @@ class Ledger:
         counted_s = min(theirs_s, _OWN_INTERVALS * own_s)
         return self._limits.view_max_age * max(own_s, counted_s)
 
-    def _refuse_own(self, new: report.NodeReport) -> None:
+    def _refuse_own(self, new: codec.Head | report.NodeReport) -> None:
         if new.boot_id == self._boot_id:
             raise exception.ReportRefused('own', 'it is the own report')
         raise exception.ReportRefused(
@@ -228,15 +255,17 @@ class Ledger:
     def _drop(self, peer: _Peer) -> None:
         if peer.newest is not None:
             self._rows -= len(peer.newest.users)
-            peer.newest = None
+            peer.newest = peer.known = None
 
 
 def _why_nothing(peer: _Peer, age_s: float) -> str:
-    silent = f'silent for {age_s:.0f} s' if peer.boot_id else ''
+    silent = f'{report.SILENT} for {age_s:.0f} s' if peer.boot_id else ''
     return peer.refusal or silent or 'sent nothing usable'
 
 
-def _check_order(new: report.NodeReport, peer: _Peer, now_s: float) -> None:
+def _check_order(
+    new: codec.Head | report.NodeReport, peer: _Peer, now_s: float
+) -> None:
     """Refuse what is not newer than the newest of its host."""
     if new.boot_id in peer.retired:
         raise exception.ReportRefused(

@@ -14,7 +14,7 @@
 
 How the agent uses it::
 
-    limits = bounds.from_options(conf.fairness_exchange)
+    limits = beliefs.from_options(conf.fairness_exchange)
     transport = oslo_messaging.get_rpc_transport(conf, url)
     exchange = mesh.MeshExchange(
         transport, host, boot_id, interval_s, limits, state
@@ -51,7 +51,9 @@ from nova_fairness.exchange import ledger as ledger_module
 from nova_fairness.exchange import listening
 from nova_fairness.exchange import sender
 from nova_fairness.exchange import tally
+from nova_fairness.model import node
 from nova_fairness.model import report
+from nova_fairness.model import resources
 
 LOG = logging.getLogger(__name__)
 
@@ -92,6 +94,8 @@ class MeshExchange(base.Exchange):
         self._lock = threading.Lock()
         self._ledger = ledger_module.Ledger(host, boot_id, limits)
         self._own: report.NodeReport | None = None
+        driver = getattr(transport, '_driver', None)
+        self._as_bytes = getattr(driver, 'carries_bytes', False) is True
         self._tally = tally.Tally()
         self._log = tally.QuietLog(LOG, clock)
         self._attendance = attendance.Attendance(LOG)
@@ -128,7 +132,9 @@ class MeshExchange(base.Exchange):
 
         :raises ExchangeError: if it holds a number that is not finite.
         """
-        message = codec.encode(node_report, self._desired.current())
+        message = codec.encode(
+            node_report, self._desired.current(), as_bytes=self._as_bytes
+        )
         with self._lock:
             self._own = node_report
         self._sender.put(message)
@@ -172,43 +178,64 @@ class MeshExchange(base.Exchange):
         self._client.cast({}, listening.METHOD, report=message)
 
     def _received(self, context: Any, message: Any) -> None:
-        self._tally.add('received')
-        host = ''
+        key = _NO_KEY
         try:
-            known = _Key.of(context, self._limits)
-            host = known.name or codec.claimed_host(message, self._limits)
-            self._accept(message, known)
+            key = _Key.of(context, self._limits)
+            self._accept(message, key)
         except exception.ReportRefused as error:
-            self._refuse(host, error)
+            self._refuse(key, message, error)
         else:
-            self._tally.add('accepted')
+            self._tally.add('received', 'accepted')
 
-    def _accept(self, message: Any, known: '_Key') -> None:
-        if known.name and known.role != 'node':
-            raise exception.ReportRefused(
-                'role',
-                f'the key of {known.name} has the role {known.role}; '
-                'expected node',
-            )
-        seen = codec.decode(message, self._limits)
-        if known.name and seen.report.host != known.name:
-            raise exception.ReportRefused(
-                'identity',
-                f'the key of {known.name} sent a report of '
-                f'{seen.report.host}; expected its own',
-            )
+    def _accept(self, message: Any, key: '_Key') -> None:
+        key.check_role()
+        head = codec.head(message, self._limits)
+        key.check_host(head.host)
+        now_s = self._clock()
         with self._lock:
-            self._ledger.accept(seen.report, self._clock())
+            before = self._ledger.expect(head, now_s)
+        seen = codec.decode(message, self._limits, before)
+        with self._lock:
+            self._ledger.accept(seen.report, now_s, seen.known)
+        if before is not None and seen.known is not before:
+            self._compare(before.resources, seen.report.resources)
         # Where no keys are known, whoever has access to the transport is
         # believed.
-        self._desired.offer(seen.desired, trusted=not known.name)
+        self._desired.offer(seen.desired, trusted=not key.name)
 
-    def _refuse(self, host: str, error: exception.ReportRefused) -> None:
-        self._tally.add(f'refused_{error.reason}')
+    def _compare(
+        self, before: node.NodeResources, now: node.NodeResources
+    ) -> None:
+        """Say what a node claims to have now: it makes all quotas grow."""
+        changes = [
+            f'{name} {old:g} became {new:g}'
+            for name, old, new in zip(
+                resources.RESOURCES.names,
+                before.capacity.tolist(),
+                now.capacity.tolist(),
+                strict=True,
+            )
+            if old != new
+        ]
+        if changes:
+            self._log.warning(
+                'capacity',
+                now.host,
+                f'{now.host} says that it has another capacity: '
+                f'{", ".join(changes)}',
+            )
+
+    def _refuse(
+        self, key: '_Key', message: Any, error: exception.ReportRefused
+    ) -> None:
+        self._tally.add('received', f'refused_{error.reason}')
+        host = key.name or codec.claimed_host(message, self._limits)
         if error.reason in _EVERY_DAY:
             return
         with self._lock:
-            self._ledger.refused(host, f'refused: {error}', self._clock())
+            self._ledger.refused(
+                host, f'{report.REFUSED} {error}', self._clock()
+            )
         self._log.warning(
             error.reason,
             host,
@@ -229,11 +256,38 @@ class _Key(NamedTuple):
         :raises ReportRefused: if that cannot be.
         """
         if not isinstance(context, dict) or context.get(PEER) is None:
-            return cls()
+            return _NO_KEY
         given = fields.Fields(context[PEER], PEER)
         if given.is_set('insecure'):
-            return cls()
+            return _NO_KEY
         return cls(
             given.text('name', limits.max_text),
             given.text('role', limits.max_text),
         )
+
+    def check_role(self) -> None:
+        """Let only nodes report.
+
+        :raises ReportRefused: if it is another key's message.
+        """
+        if self.name and self.role != 'node':
+            raise exception.ReportRefused(
+                'role',
+                f'the key of {self.name} has the role {self.role}; '
+                'expected node',
+            )
+
+    def check_host(self, host: str) -> None:
+        """Let everybody report on itself only.
+
+        :raises ReportRefused: if it is another host's report.
+        """
+        if self.name and host != self.name:
+            raise exception.ReportRefused(
+                'identity',
+                f'the key of {self.name} sent a report of {host}; expected '
+                'its own',
+            )
+
+
+_NO_KEY = _Key()

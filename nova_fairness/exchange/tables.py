@@ -12,9 +12,9 @@
 
 """The totals of a node's users as one block of numbers, and back.
 
-A block is (u, 2 + 2r) float64 in little-endian order, written in base64:
-heaviness, number of VMs, endowment and usage by resource. Reading it makes no
-object per user but its id.
+A block is (u, 2 + 2r) float64 in little-endian order: heaviness, number of
+VMs, endowment and usage by resource; in base64 where the transport carries
+nothing but JSON. Reading it makes no object per user but its id.
 """
 
 import base64
@@ -22,6 +22,7 @@ import binascii
 import operator
 
 import numpy as np
+import numpy.typing as npt
 
 from nova_fairness import exception
 from nova_fairness.exchange import bounds
@@ -36,9 +37,11 @@ _FIRST = 2
 _ENDOWED = 1.001
 """Endowments on a node add up to its supply at most; rounding aside."""
 
-_HUGE = 1e300
+_HUGE = bounds.HUGE
 
-_SCALES: list[bool] = resources.RESOURCES.time_shared.tolist()
+_WRITTEN = np.dtype('<f8')
+
+_OURS = list(range(len(resources.RESOURCES)))
 
 
 def numbers(table: report.UserTable) -> resources.Vector:
@@ -50,7 +53,7 @@ def numbers(table: report.UserTable) -> resources.Vector:
             table.endowment,
             table.usage,
         )
-    ).astype('<f8')
+    ).astype(_WRITTEN)
 
 
 def text(block: resources.Vector) -> str:
@@ -58,70 +61,109 @@ def text(block: resources.Vector) -> str:
     return base64.b64encode(block.tobytes()).decode('ascii')
 
 
-def read(
-    given: fields.Fields,
-    order: list[int],
-    what: node.NodeResources,
-    interval_s: float,
-    limits: bounds.Bounds,
-) -> report.UserTable:
-    """Read the users of a message, and check what they got.
+class Most:
+    """What the numbers of a node's users may be at most.
 
     Endowments divide the node, so they cannot exceed it. Usage can: a page
     cache and traffic between VMs are faster than disk and network.
 
-    :param order: where each of our resources stands in the sender's order.
     :param what: the sender has.
+    :param limits: what is believed.
+    """
+
+    __slots__ = ('_fixed', '_host', '_limits', '_scaled')
+
+    def __init__(
+        self, what: node.NodeResources, limits: bounds.Bounds
+    ) -> None:
+        rates = np.concatenate((what.capacity, limits.capacity)) * _ENDOWED
+        scales = np.tile(resources.RESOURCES.time_shared, 2)
+        self._scaled = np.where(scales, rates, 0.0)
+        self._fixed = np.where(scales, 0.0, rates)
+        self._host = what.host
+        self._limits = limits
+
+    def check(self, block: resources.Vector, interval_s: float) -> None:
+        """Check all numbers of a node's users.
+
+        :param block: in our order of resources, one row at least.
+        :param interval_s: of the amounts.
+        :raises ReportRefused: naming what was wrong and what was expected.
+        """
+        lows, highs = self._limits.columns
+        most = self._scaled * interval_s + self._fixed
+        # What is no number is neither. All at once: of a table of few users
+        # each call of numpy costs more than its work.
+        if (
+            _all((block >= lows) & (block <= highs))
+            and _all(np.add.reduce(block, axis=0)[_FIRST:] <= most)
+            and _is_whole(block[:, 1])
+        ):
+            return
+        self._refuse(block, most.tolist())
+
+    def _refuse(self, block: resources.Vector, most: list[float]) -> None:
+        """Say what is wrong."""
+        lows: list[float] = np.minimum.reduce(block, axis=0).tolist()
+        highs: list[float] = np.maximum.reduce(block, axis=0).tolist()
+        _check_finite(lows, highs)
+        _check_heaviness(self._host, max(highs[0], -lows[0]), self._limits)
+        _check_instances(block[:, 1], lows[1], highs[1], self._limits)
+        sums: list[float] = np.add.reduce(block, axis=0).tolist()[_FIRST:]
+        width = len(resources.RESOURCES)
+        for name, part in (
+            ('endowment', slice(None, width)),
+            ('usage', slice(width, None)),
+        ):
+            if min(lows[_FIRST:][part]) < 0:
+                raise exception.ReportRefused(
+                    'bounds', f'{self._host}: {name} must not be negative'
+                )
+            _check_sums(self._host, name, sums[part], most[part])
+
+
+def read(
+    written: object,
+    ids: tuple[str, ...],
+    order: list[int],
+    most: Most,
+    interval_s: float,
+) -> report.UserTable:
+    """Read the users' numbers, and check them.
+
+    :param written: what came as text.
+    :param ids: of the users.
+    :param order: where each of our resources stands in the sender's order.
+    :param most: what the numbers may be.
     :param interval_s: of the amounts.
     :raises ReportRefused: naming what was wrong and what was expected.
     """
-    ids = _ids(given, limits)
-    middle = _FIRST + len(order)
-    block = _block(given.given('table'), len(ids), middle + len(order))
+    width = len(order)
+    middle = _FIRST + width
+    block = _block(written, len(ids), middle + width)
     # Where the orders agree, as they do almost always, nothing is moved.
-    if order != list(range(len(order))):
+    if order != _OURS:
         endowed = [_FIRST + place for place in order]
         used = [middle + place for place in order]
         block = block[:, [*range(_FIRST), *endowed, *used]]
     if ids:
-        _check(block, what, interval_s, limits)
+        most.check(block, interval_s)
     return report.UserTable(
-        ids=tuple(ids),
-        instance_heaviness=block[:, 0],
-        endowment=block[:, _FIRST:middle],
-        usage=block[:, middle:],
-        instances=block[:, 1].astype(np.int64),
+        ids,
+        block[:, 0],
+        block[:, _FIRST:middle],
+        block[:, middle:],
+        block[:, 1].astype(np.int64),
     )
 
 
-def _check(
-    block: resources.Vector,
-    what: node.NodeResources,
-    interval_s: float,
-    limits: bounds.Bounds,
-) -> None:
-    # On a table of few users each call of numpy costs more than its work: so
-    # there are few calls, and what they give is looked at without it.
-    lows: list[float] = np.minimum.reduce(block, axis=0).tolist()
-    highs: list[float] = np.maximum.reduce(block, axis=0).tolist()
-    _check_finite(lows, highs)
-    _check_heaviness(what.host, max(highs[0], -lows[0]), limits)
-    _check_instances(block[:, 1], lows[1], highs[1], limits)
-    sums: list[float] = np.add.reduce(block, axis=0).tolist()
-    middle = _FIRST + len(resources.RESOURCES)
-    for name, columns, rates in (
-        ('endowment', slice(_FIRST, middle), what.capacity),
-        ('usage', slice(middle, None), limits.capacity),
-    ):
-        if min(lows[columns]) < 0:
-            raise exception.ReportRefused(
-                'bounds', f'{what.host}: {name} must not be negative'
-            )
-        most = [
-            rate * (interval_s if scales else 1.0) * _ENDOWED
-            for rate, scales in zip(rates.tolist(), _SCALES, strict=True)
-        ]
-        _check_sums(what.host, name, sums[columns], most)
+def _is_whole(numbers: resources.Vector) -> bool:
+    return _all(numbers.astype(np.int64) == numbers)
+
+
+def _all(flags: npt.NDArray[np.bool_]) -> bool:
+    # Half of what flags.all() takes.
+    return b'\0' not in flags.tobytes()
 
 
 def _check_finite(lows: list[float], highs: list[float]) -> None:
@@ -157,11 +199,7 @@ def _check_instances(
     limits: bounds.Bounds,
 ) -> None:
     largest = limits.max_instances
-    if not (
-        fewest >= 1
-        and most <= largest
-        and (counted.astype(np.int64) == counted).all()
-    ):
+    if not (fewest >= 1 and most <= largest and _is_whole(counted)):
         raise exception.ReportRefused(
             'bounds',
             'the report: a number of VMs is no whole number from 1 to '
@@ -183,41 +221,50 @@ def _check_sums(
             )
 
 
-def _ids(given: fields.Fields, limits: bounds.Bounds) -> list[str]:
-    ids = given.items('users', {str}, limits.max_users)
-    longest = max(map(len, ids), default=0)
-    if longest > limits.max_text or not ''.join(ids).isprintable():
+def ids(given: fields.Fields, limits: bounds.Bounds) -> tuple[str, ...]:
+    """Read the ids of the users.
+
+    :raises ReportRefused: naming what was wrong and what was expected.
+    """
+    found = given.items('users', {str}, limits.max_users)
+    longest = max(map(len, found), default=0)
+    if longest > limits.max_text or not ''.join(found).isprintable():
         raise exception.ReportRefused(
             'malformed',
             f'the report: an id of a user has {longest} characters or some '
             f'that cannot be printed; expected at most {limits.max_text}',
         )
-    if not all(map(operator.lt, ids, ids[1:])):
+    if not all(map(operator.lt, found, found[1:])):
         raise exception.ReportRefused(
             'malformed', 'the report: users must be ascending, each once'
         )
-    return ids
+    return tuple(found)
 
 
 def _block(written: object, rows: int, columns: int) -> resources.Vector:
     size = rows * columns * 8
+    octets = written if type(written) is bytes else _octets(written, size)
+    if len(octets) != size:
+        raise exception.ReportRefused(
+            'malformed',
+            f'the report: table holds {len(octets)} bytes; expected {size} '
+            f'for {rows} users',
+        )
+    block = np.frombuffer(octets, _WRITTEN).reshape(rows, columns)
+    return block.astype(np.float64, copy=False)
+
+
+def _octets(written: object, size: int) -> bytes:
     wanted = 4 * -(-size // 3)
     if type(written) is not str or len(written) != wanted:
         raise exception.ReportRefused(
             'malformed',
-            f'the report: table must be {wanted} characters of base64 for '
-            f'{rows} users, got {fields.shown(written)}',
+            f'the report: table must be {size} bytes or {wanted} characters '
+            f'of base64, got {fields.shown(written)}',
         )
     try:
-        octets = base64.b64decode(written, validate=True)
+        return binascii.a2b_base64(written, strict_mode=True)
     except (binascii.Error, ValueError) as error:
         raise exception.ReportRefused(
             'malformed', f'the report: table is no base64: {error}'
         ) from error
-    if len(octets) != size:
-        raise exception.ReportRefused(
-            'malformed',
-            f'the report: table holds {len(octets)} bytes; expected {size}',
-        )
-    block = np.frombuffer(octets, dtype='<f8').reshape(rows, columns)
-    return block.astype(np.float64, copy=False)

@@ -30,10 +30,11 @@ class Tally:
         self._lock = threading.Lock()
         self._counts: collections.Counter[str] = collections.Counter()
 
-    def add(self, name: str) -> None:
-        """Count one more."""
+    def add(self, *names: str) -> None:
+        """Count one more of each."""
         with self._lock:
-            self._counts[name] += 1
+            for name in names:
+                self._counts[name] += 1
 
     def counts(self) -> Mapping[str, int]:
         """Give all counts so far, by name."""

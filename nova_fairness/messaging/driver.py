@@ -58,6 +58,9 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
         talks with nobody but Redis.
     """
 
+    carries_bytes = True
+    """Byte strings arrive as such, which drivers that use JSON cannot do."""
+
     def __init__(
         self,
         conf: Any,
@@ -217,7 +220,10 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
                 self._stored = notifications.RedisNotifications(
                     self._redis,
                     prefix=self._settings.redis_prefix,
+                    max_length=self._settings.notifications_kept,
                     max_message_size=self._settings.max_message_size,
+                    most_open=self._settings.notifications_in_work,
+                    lease_s=self._settings.notifications_lease,
                 )
             return self._stored
 

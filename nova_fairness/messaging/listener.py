@@ -86,7 +86,9 @@ class Listener(base.Listener):  # type: ignore[misc]
             kinds={wire.CALL, wire.CAST},
             wake=functools.partial(self._orders.put, self._resume),
         )
-        self._fanout = fanout_reader.FanoutReader(context, make, self._name)
+        self._fanout = fanout_reader.FanoutReader(
+            context, make, settings.fanout_pause, self._name
+        )
         self._poller = native.original('select').poll()
         self._poller.register(self._orders.descriptor, _READABLE)
         self._poller.register(self._rpc.descriptor, _READABLE)

@@ -111,6 +111,42 @@ The same for fanout messages: a call never waits behind more of them.
 """,
     ),
     cfg.FloatOpt(
+        'request_rate',
+        default=2000.0,
+        min=0.0,
+        help="""
+Calls and casts that one listener takes of one peer, per second on average; 0:
+any number. Ten seconds' worth may come at once, and each 64 KiB of a message
+count as one message more. What exceeds it is dropped before it is decoded,
+counted and logged with the name of the peer, and is read slowly: so a peer
+that sends without end costs little and delays nobody. Raise it for a service
+that one client asks more often.
+""",
+    ),
+    cfg.FloatOpt(
+        'fanout_rate',
+        default=100.0,
+        min=0.0,
+        help="""
+The same for fanout messages. Raise it if peers tell everybody something more
+often.
+""",
+    ),
+    cfg.FloatOpt(
+        'fanout_pause',
+        default=0.25,
+        min=0.0,
+        max=60.0,
+        help="""
+Seconds for which a listener lets fanout messages gather after it has read all
+that were there; 0: not at all. A message that comes after a quiet time is
+read at once, so it is delayed by this at most. Reading many at a time costs
+less than half of reading them one by one. Lower it if several fanouts shortly
+after each other must arrive sooner. In this time no more than
+``fanout_queue_length`` of one peer may come.
+""",
+    ),
+    cfg.FloatOpt(
         'undeliverable_after',
         default=5.0,
         min=0.0,
@@ -149,6 +185,39 @@ What every key in Redis begins with. Transports with different prefixes never
 see each other.
 """,
     ),
+    cfg.IntOpt(
+        'notifications_kept',
+        default=10000,
+        min=1,
+        max=10**8,
+        help="""
+Notifications that Redis holds for one topic and priority until all their
+listeners are done with them. A full topic loses its oldest, which is counted
+and logged. Redis must have memory for all of them; raise it to ride out
+longer absences of listeners.
+""",
+    ),
+    cfg.IntOpt(
+        'notifications_in_work',
+        default=64,
+        min=1,
+        max=10**6,
+        help="""
+Notifications that one listener takes before the first of them must have been
+acknowledged, at least twice its batch size. Lower it if each takes long and
+several listeners shall share them evenly.
+""",
+    ),
+    cfg.FloatOpt(
+        'notifications_lease',
+        default=30.0,
+        min=1.0,
+        help="""
+Seconds after which a listener to notifications that Redis has not heard of is
+taken for dead, and others get what it had not acknowledged. Raise it if
+listeners stand still for longer: else some are given twice.
+""",
+    ),
 ]
 
 _NAMES = {opt.dest: opt for opt in OPTS}
@@ -167,11 +236,17 @@ class Settings:
     fanout_queue_length: int
     requests_in_work: int
     fanouts_in_work: int
+    request_rate: float
+    fanout_rate: float
+    fanout_pause: float
     undeliverable_after: float
     address_ttl: float
     poll_interval: float
     redis_timeout: float
     redis_prefix: str
+    notifications_kept: int
+    notifications_in_work: int
+    notifications_lease: float
 
 
 def list_opts() -> Sequence[tuple[cfg.OptGroup, Sequence[Any]]]:
@@ -181,8 +256,9 @@ def list_opts() -> Sequence[tuple[cfg.OptGroup, Sequence[Any]]]:
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register every option of the driver on a configuration."""
-    conf.register_group(GROUP)
-    conf.register_opts(OPTS, group=GROUP)
+    # A group remembers what was set in it, and oslo.config copies it flatly.
+    conf.register_group(copy.deepcopy(GROUP))
+    conf.register_opts(OPTS, group=GROUP.name)
 
 
 def read(conf: cfg.ConfigOpts, url: oslo_messaging.TransportURL) -> Settings:
@@ -220,6 +296,5 @@ def _from_query(url: oslo_messaging.TransportURL, name: str, text: str) -> Any:
 
 
 def _reachable(bind_address: str) -> str:
-    if bind_address in {'0.0.0.0', '::', '*'}:  # noqa: S104
-        return socket.gethostname()
-    return bind_address
+    everywhere = bind_address in {'0.0.0.0', '::', '*'}  # noqa: S104
+    return socket.gethostname() if everywhere else bind_address

@@ -21,6 +21,8 @@ import zmq
 from nova_fairness import exception
 from nova_fairness.messaging import contexts
 from nova_fairness.messaging import incoming
+from nova_fairness.messaging import limiter
+from nova_fairness.messaging import native
 from nova_fairness.messaging import options
 from nova_fairness.messaging import refusals
 from nova_fairness.messaging import routes
@@ -34,6 +36,14 @@ _NOBLOCK = int(zmq.NOBLOCK)
 _MORE = int(zmq.SNDMORE) | _NOBLOCK
 _EVENTS = int(zmq.EVENTS)
 _READABLE = int(zmq.POLLIN)
+
+_DROP_S = 0.001
+"""How long a message that was one too many keeps the next from being read.
+
+A flood then waits where it comes from: reading it to drop it would cost most
+of a CPU. ZeroMQ takes from one connection after the other, so the messages of
+everybody else wait no longer than this for each peer that floods.
+"""
 
 Address = tuple[str, str, str]
 
@@ -76,10 +86,11 @@ class Port:
         )
         self.endpoint = self._bind(settings.bind_address, settings.host)
         self.descriptor = self.socket.fileno()
-        limit = settings.requests_in_work
+        limit, rate = settings.requests_in_work, settings.request_rate
         if is_fanout:
-            limit = settings.fanouts_in_work
+            limit, rate = settings.fanouts_in_work, settings.fanout_rate
         self.credit = incoming.Credit(limit, wake)
+        self._limiter = limiter.Limiter(rate)
 
     def read(self, answering: incoming.Answering) -> incoming.Incoming | None:
         """Read the next message that is there, if it is a good one.
@@ -103,6 +114,14 @@ class Port:
         sender: Any = self.socket.recv()
         return bytes(sender)
 
+    def next(self) -> bytes | None:
+        """Give the same of a message that is there; None if none is."""
+        try:
+            sender: Any = self.socket.recv(_NOBLOCK)
+        except zmq.Again:
+            return None
+        return bytes(sender)
+
     def take(
         self, sender: bytes, answering: incoming.Answering
     ) -> incoming.Incoming | None:
@@ -115,7 +134,7 @@ class Port:
         if frame.more:
             self._drop_rest(frame)
             return None
-        request = self._request(frame)
+        request = self._request(sender, frame)
         if request is None:
             return None
         self.received += 1
@@ -161,13 +180,19 @@ class Port:
         port = bound.rstrip(b'\0').rpartition(b':')[2].decode('ascii')
         return f'tcp://{_bracketed(host)}:{port}'
 
-    def _request(self, frame: zmq.Frame) -> wire.Request | None:
+    def _request(self, sender: bytes, frame: zmq.Frame) -> wire.Request | None:
         peer = self._guard.peer(frame)
         if peer is None:
             self._refuse('unauthorised', frame, 'its key is not allowed')
             return None
+        payload = frame.bytes
+        # Without keys there is nothing better than the connection.
+        if not self._limiter.admits(peer['name'] or sender, len(payload)):
+            self._refuse('flood', frame, 'it sends too many messages', peer)
+            native.original('time').sleep(_DROP_S)
+            return None
         try:
-            request = wire.decode_request(frame.bytes, self._limit)
+            request = wire.decode_request(payload, self._limit)
         except exception.BadMessage as error:
             self._refuse('malformed', frame, str(error), peer)
             return None

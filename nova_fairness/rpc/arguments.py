@@ -66,6 +66,28 @@ def optional_epoch(value: Any) -> int | None:
     return value
 
 
+def numbers(value: Any) -> dict[str, float | None]:
+    """Take an object of numbers by name, ``None`` for no number.
+
+    :raises BadArgument: if it is anything else, empty, or has more than
+        :data:`protocol.MOST_NUMBERS` entries.
+    """
+    limit = protocol.MOST_NUMBERS
+    if not isinstance(value, dict) or not 0 < len(value) <= limit:
+        raise exception.BadArgument(
+            f'expected an object with 1 to {limit} numbers by name, got '
+            f'{type(value).__name__}'
+        )
+    for key, number in value.items():
+        name('name', key)
+        is_number = isinstance(number, int | float | None)
+        if not is_number or isinstance(number, bool):
+            raise exception.BadArgument(
+                f'{key} is {type(number).__name__}, expected a number or null'
+            )
+    return dict(value)
+
+
 def check_names(method: Callable[..., Any], arguments: dict[str, Any]) -> None:
     """Check that a call names the parameters of a method.
 

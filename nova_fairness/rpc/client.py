@@ -65,6 +65,7 @@ class FairnessClient:
         domain: str = protocol.DEFAULT_DOMAIN,
         at_once: int = 64,
     ) -> None:
+        self._domain = domain
         self._timeout_s = timeout_s
         self._at_once = at_once
         self._client = oslo_messaging.get_rpc_client(
@@ -160,7 +161,12 @@ class FairnessClient:
             except exception.FairnessError as error:
                 failure = error
         if not known and failure is not None:
-            raise failure
+            if not isinstance(failure, exception.HostNotReached):
+                raise failure
+            raise exception.HostNotReached(
+                f'no agent of domain {self._domain} said which hosts there '
+                f'are: {failure}'
+            ) from failure
         return tuple(sorted(known))
 
 

@@ -69,6 +69,14 @@ class Operations(abc.ABC):
         """Begin again with neutral weights and without memory."""
 
     @abc.abstractmethod
+    def prefer(self, preferences: Mapping[str, float | None]) -> Answer:
+        """Say what owners prefer among their own VMs.
+
+        :param preferences: by UUID; ``None`` says nothing any more.
+        :raises BadArgument: if a number cannot be used.
+        """
+
+    @abc.abstractmethod
     def status(self) -> Answer:
         """Say how the agent is."""
 
@@ -188,6 +196,15 @@ class FairnessEndpoint:
     def reset(self, ctxt: Context) -> Answer:
         """Begin again with neutral weights."""
         return self._operations.reset()
+
+    @_CHANGE
+    def set_preferences(self, ctxt: Context, preferences: Any) -> Answer:
+        """Divide what owners have on this node among their own VMs.
+
+        :param preferences: number by UUID of a VM, ``None`` to forget it;
+            VMs that are not here count when they come.
+        """
+        return self._operations.prefer(arguments.numbers(preferences))
 
     @_READ
     def get_status(self, ctxt: Context) -> Answer:

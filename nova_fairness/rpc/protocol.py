@@ -15,7 +15,7 @@
 TOPIC = 'fairness'
 """Topic of the calls; the server of a node's agent is the node's name."""
 
-VERSION = '1.0'
+VERSION = '1.1'
 """Version of the calls. Minor: methods or answers were added."""
 
 DEFAULT_DOMAIN = 'nova-fairness'
@@ -23,6 +23,9 @@ DEFAULT_DOMAIN = 'nova-fairness'
 
 LONGEST_NAME = 255
 """Characters of a name in an argument."""
+
+MOST_NUMBERS = 10_000
+"""Entries of an object in an argument."""
 
 LARGEST_EPOCH = 2**53 - 1
 """Every number up to it is exact in JSON."""

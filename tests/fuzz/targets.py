@@ -42,8 +42,10 @@ def codec(content: bytes) -> None:
     for number, message in enumerate(_messages(content)):
         now_s = float(number)
         try:
-            got = codec_module.decode(message, LIMITS)
-            ledger.accept(got.report, now_s)
+            head = codec_module.head(message, LIMITS)
+            before = ledger.expect(head, now_s)
+            got = codec_module.decode(message, LIMITS, before)
+            ledger.accept(got.report, now_s, got.known)
         except exception.ReportRefused as error:
             _check_text(error)
             host = codec_module.claimed_host(message, LIMITS)

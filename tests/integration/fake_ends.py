@@ -19,9 +19,12 @@ import time
 from oslo_config import cfg
 
 from nova_fairness.agent import assembly
+from nova_fairness.agent import controls
+from nova_fairness.agent import scales
 from nova_fairness.agent import service
 from nova_fairness.apply import applier
 from nova_fairness.conf import opts
+from nova_fairness.decide import kernel_units
 from nova_fairness.model import node as node_model
 from nova_fairness.model import resources
 from tests.unit.agent import fake_host
@@ -78,12 +81,26 @@ class Node:
         self.conf = configuration(url, directory / name, name, options)
         self._ends = {
             'node_resources': lambda conf: resources_of(name),
-            'cpu_controls': lambda: (self.control,),
+            'controls_module': Namespace(
+                Site=controls.Site,
+                Pressure=controls.Pressure,
+                build=lambda site: self._controls(),
+            ),
         }
         self._vms = vms
         self.agent = service.FairnessService(self.conf, self._built())
         self.agent._take_signals = lambda: None
         self.agent.start()
+
+    def _controls(self):
+        return controls.Controls(
+            built=[self.control],
+            scales={
+                resources.Control.CPU: scales.CpuScale(
+                    kernel_units.CgroupVersion.V1
+                )
+            },
+        )
 
     def _built(self):
         """Assemble it with other ends; all between them is real."""

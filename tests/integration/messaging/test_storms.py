@@ -12,6 +12,7 @@
 
 """Storms and blocked endpoints: who waits for whom, and for how much."""
 
+import collections
 import subprocess
 import sys
 import threading
@@ -88,6 +89,48 @@ def test_requests_beyond_those_in_work_wait_and_are_all_served(cloud):
     assert zmq_cloud.statistics(listening)['requests_in_work'] == 3
     gate.open.set()
     eventually(lambda: sorted(gate.got) == list(range(50)))
+
+
+class Counting:
+    """Counts what arrives, by who sent it."""
+
+    def __init__(self):
+        self.counts = collections.Counter()
+
+    def note(self, ctxt, sender):
+        self.counts[sender] += 1
+
+
+def dropped(listening):
+    return zmq_cloud.statistics(listening).get('received_dropped_flood', 0)
+
+
+def test_a_peer_that_floods_is_cut_short_and_others_are_heard(cloud, caplog):
+    got = Counting()
+    listening = cloud.transport(fanout_rate=1.0, fanout_queue_length=10_000)
+    cloud.serve('t', 's', got, listening)
+    quiet = cloud.client('t', fanout=True)
+    sending = cloud.transport(fanout_queue_length=10_000)
+    flooding = cloud.client('t', sending, fanout=True)
+    for _ in range(200):
+        flooding.cast({}, 'note', sender='flood')
+    for _ in range(5):
+        quiet.cast({}, 'note', sender='quiet')
+    eventually(lambda: got.counts['quiet'] == 5)
+    eventually(lambda: dropped(listening) + got.counts['flood'] == 200)
+    assert 10 <= got.counts['flood'] < 100
+    assert any('it sends too many' in text for text in caplog.messages)
+
+
+def test_a_flood_of_casts_is_cut_short(cloud):
+    got = Counting()
+    listening = cloud.transport(request_rate=1.0)
+    cloud.serve('t', 's', got, listening)
+    client = cloud.client('t')
+    for _ in range(100):
+        client.cast({}, 'note', sender='flood')
+    eventually(lambda: dropped(listening) + got.counts['flood'] == 100)
+    assert 10 <= got.counts['flood'] < 50
 
 
 GREEN = """

@@ -10,11 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import json
 import types
 
 import pytest
 
 from nova_fairness import exception
+from nova_fairness.exchange import beliefs
 from nova_fairness.exchange import bounds
 from nova_fairness.model import resources
 
@@ -30,6 +32,7 @@ def group(**changes):
             'max_total_users': 100,
             'max_peers': 5,
             'max_peer_capacity': {},
+            'peer_capacity_file': '',
             'max_peer_heaviness': 7.0,
             'forget_peer_after': 60.0,
             **changes,
@@ -39,11 +42,11 @@ def group(**changes):
 
 def test_every_resource_has_a_bound_without_configuration():
     assert set(bounds.LARGEST_CAPACITY) == set(RESOURCES.names)
-    assert (bounds.from_options(group()).capacity > 0).all()
+    assert (beliefs.from_options(group()).capacity > 0).all()
 
 
 def test_a_configured_bound_replaces_its_resource_only():
-    got = bounds.from_options(group(max_peer_capacity={'memory': '2e12'}))
+    got = beliefs.from_options(group(max_peer_capacity={'memory': '2e12'}))
     assert got.capacity[RESOURCES.index('memory')] == 2e12
     assert got.capacity[RESOURCES.index('cpu_time')] == 1e8
     assert (got.domain, got.max_heaviness) == ('cell1', 7.0)
@@ -61,4 +64,78 @@ def test_a_configured_bound_replaces_its_resource_only():
 )
 def test_a_useless_bound_is_named(configured, text):
     with pytest.raises(exception.ConfigurationError, match=text):
-        bounds.from_options(group(max_peer_capacity=configured))
+        beliefs.from_options(group(max_peer_capacity=configured))
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Writes a file of capacities, and gives what is read from it."""
+
+    def make(content, **changes):
+        path = tmp_path / 'capacities.json'
+        path.write_text(
+            content if type(content) is str else json.dumps(content)
+        )
+        return beliefs.from_options(
+            group(peer_capacity_file=str(path), **changes)
+        )
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ('host', 'memory', 'cpu_time'),
+    [
+        ('gpu-1', 4e12, 7e4),
+        ('gpu-big', 4e12, 7e4),
+        ('n1', 1e11, 5e4),
+        ('n12', 3e11, 7e4),
+        ('N1', 2e11, 7e4),
+        ('other', 2e11, 7e4),
+    ],
+)
+def test_the_first_pattern_that_matches_a_host_counts(
+    table, host, memory, cpu_time
+):
+    got = table(
+        {
+            'gpu-*': {'memory': 4e12},
+            'n1': {'memory': 1e11, 'cpu_time': 50_000},
+            'n??': {'memory': '3e11'},
+            'gpu-big': {'memory': 1},
+        },
+        max_peer_capacity={'memory': '2e11', 'cpu_time': '7e4'},
+    )
+    capacity, _ = got.capacity_of(host)
+    assert capacity[RESOURCES.index('memory')] == memory
+    assert capacity[RESOURCES.index('cpu_time')] == cpu_time
+
+
+def test_what_says_so_is_named(table):
+    got = table({'gpu-*': {'memory': 4e12}})
+    assert got.capacity_of('gpu-1')[1] == 'peer_capacity_file: gpu-*'
+    assert got.capacity_of('n1')[1] == 'max_peer_capacity'
+
+
+@pytest.mark.parametrize(
+    ('content', 'text'),
+    [
+        ('{', 'expected a JSON object'),
+        ([], 'expected a JSON object'),
+        ({'n1': 7}, 'expected a JSON object'),
+        ({'n1': ['memory']}, 'expected a JSON object'),
+        ({'n1': {'gpu': 1}}, r"names \['gpu'\]"),
+        ({'n1': {'memory': None}}, 'memory:None; expected a number above 0'),
+        ({'n1': {'memory': -1}}, 'memory:-1'),
+    ],
+)
+def test_a_useless_file_is_named(table, content, text):
+    with pytest.raises(
+        exception.ConfigurationError, match='peer_capacity_file = .*' + text
+    ):
+        table(content)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(exception.ConfigurationError, match='No such file'):
+        beliefs.from_options(group(peer_capacity_file=str(tmp_path / 'none')))

@@ -96,10 +96,12 @@ wishes = strategies.none() | strategies.builds(
 @hypothesis.given(reports(), wishes)
 def test_what_was_written_is_read_whatever_carries_it(sent, wish):
     written = codec.encode(sent, wish)
+    with_bytes = codec.encode(sent, wish, as_bytes=True)
     for carried in (
         written,
         json.loads(json.dumps(written, allow_nan=False)),
         msgpack.unpackb(msgpack.packb(written)),
+        msgpack.unpackb(msgpack.packb(with_bytes)),
     ):
         got = codec.decode(carried, build.LIMITS)
         assert build.same(got.report, sent)
@@ -305,7 +307,17 @@ REFUSED = {
     'more users than numbers': (
         build.message(**renamed('a', 'b', 'c')),
         'malformed',
-        'characters of base64 for 3 users',
+        'characters of base64, got',
+    ),
+    'fewer bytes than users': (
+        build.message(table=bytes(WIDTH * 8)),
+        'malformed',
+        f'holds {WIDTH * 8} bytes; expected {2 * WIDTH * 8} for 2 users',
+    ),
+    'bytes that are no numbers': (
+        build.message(table=b'\xff' * (2 * WIDTH * 8)),
+        'malformed',
+        'finite',
     ),
     'a table of numbers': (
         build.message(table=[0.0]),

@@ -18,6 +18,7 @@ from hypothesis import strategies
 import pytest
 
 from nova_fairness import exception
+from nova_fairness.exchange import codec
 from nova_fairness.exchange import ledger as ledger_module
 from tests.unit.exchange import build
 
@@ -221,11 +222,34 @@ def test_rows_of_all_reports_together_are_bounded():
     assert ledger.rows == 2
 
 
-def test_ids_of_users_are_kept_once():
+def expect(ledger, report, now_s=0.0):
+    return ledger.expect(
+        codec.Head(report.host, report.boot_id, report.sequence), now_s
+    )
+
+
+def test_what_is_no_news_is_refused_before_it_is_read():
     ledger = make()
-    ledger.accept(build.node_report(sequence=1), 0.0)
-    first = view(ledger).reports['n1'].users.ids
-    ledger.accept(build.node_report(sequence=2), 0.0)
-    assert view(ledger).reports['n1'].users.ids is first
-    ledger.accept(build.node_report(sequence=3, users=('bob',)), 0.0)
-    assert view(ledger).reports['n1'].users.ids == ('bob',)
+    assert expect(ledger, build.node_report()) is None
+    ledger.accept(build.node_report(sequence=5), 0.0)
+    ledger.accept(build.node_report(boot_id='new', sequence=5), 0.0)
+    for report, expected in (
+        (OWN, 'own'),
+        (build.node_report('me', boot_id='other'), 'namesake'),
+        (build.node_report(boot_id='new', sequence=5), 'duplicate'),
+        (build.node_report(boot_id='new', sequence=4), 'late'),
+        (build.node_report(boot_id='new', sequence=9_999), 'future'),
+        (build.node_report(sequence=6), 'replayed'),
+    ):
+        with pytest.raises(exception.ReportRefused) as caught:
+            expect(ledger, report)
+        assert caught.value.reason == expected
+
+
+def test_what_is_known_of_a_host_goes_with_its_report():
+    ledger, news = make(), build.node_report(sequence=9)
+    known = codec.decode(build.message(), build.LIMITS).known
+    ledger.accept(build.node_report(), 0.0, known)
+    assert expect(ledger, news) is known
+    view(ledger, 1e3)
+    assert expect(ledger, news, 1e3) is None

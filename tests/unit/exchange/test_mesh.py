@@ -12,6 +12,7 @@
 
 import contextlib
 
+import numpy as np
 import oslo_messaging
 from oslo_messaging._drivers import impl_fake
 import pytest
@@ -55,7 +56,7 @@ def node(transport, tmp_path):
                 host,
                 options.pop('boot_id', 'boot'),
                 10.0,
-                bounds.Bounds(domain=domain),
+                options.pop('limits', bounds.Bounds(domain=domain)),
                 state,
                 **options,
             )
@@ -133,6 +134,20 @@ def test_gossip_reaches_a_node_that_was_down(node):
     build.until(lambda: two.desired.current() == SET)
 
 
+@pytest.mark.parametrize(('carries', 'kind'), [(True, bytes), (False, str)])
+def test_numbers_travel_as_bytes_where_they_can(
+    transport, node, carries, kind, monkeypatch
+):
+    monkeypatch.setattr(
+        transport._driver, 'carries_bytes', carries, raising=False
+    )
+    sent = []
+    exchange = node('n1', start=False)
+    monkeypatch.setattr(exchange._sender, 'put', sent.append)
+    exchange.publish(build.node_report('n1'))
+    assert type(sent[0]['table']) is kind
+
+
 SECURE = {'name': 'n2', 'role': 'node'}
 
 
@@ -194,6 +209,35 @@ def test_a_lie_about_capacity_is_left_out_and_visible(node):
     assert handed(exchange, {}, lie) == {'refused_bounds': 1}
     left_out = exchange.view(0.0, 'GreedinessMetric').left_out
     assert 'capacity of cpu_time is 1e+30' in left_out['n2']
+
+
+def test_a_host_may_claim_what_is_configured_for_it_and_no_more(
+    node, tmp_path
+):
+    small = np.full(len(build.RESOURCES), 50.0)
+    exchange = node(
+        'n1',
+        start=False,
+        clock=fixed,
+        limits=bounds.Bounds(capacities=(('n2*', small),)),
+    )
+    other = codec.encode(build.node_report('n3'))
+    assert handed(exchange, {}, other) == {'accepted': 1}
+    assert handed(exchange, {}, from_n2())['refused_bounds'] == 1
+    left_out = exchange.view(0.0, 'GreedinessMetric').left_out
+    assert 'expected 0 to 50' in left_out['n2']
+    assert 'peer_capacity_file: n2*' in left_out['n2']
+
+
+def test_another_capacity_within_the_bounds_is_said(node, caplog):
+    exchange = node('n1', start=False, clock=fixed)
+    for sequence, capacity in enumerate((100.0, 100.0, 900.0, 900.0)):
+        sent = build.node_report('n2', sequence, capacity=capacity)
+        handed(exchange, {}, codec.encode(sent))
+    said = [text for text in caplog.messages if 'another capacity' in text]
+    assert len(said) == 1
+    assert 'n2' in said[0]
+    assert 'memory 100 became 900' in said[0]
 
 
 @pytest.mark.parametrize('context', [None, [], 'x', {}])

@@ -31,6 +31,16 @@ def conf():
     return cfg.ConfigOpts()
 
 
+def test_two_configurations_share_nothing(conf):
+    other = cfg.ConfigOpts()
+    for each in (conf, other):
+        options.register_opts(each)
+    conf.set_override('queue_length', 7, 'oslo_messaging_zmq')
+    conf.set_default('insecure', default=True, group='oslo_messaging_zmq')
+    assert other.oslo_messaging_zmq.queue_length == 1000
+    assert not other.oslo_messaging_zmq.insecure
+
+
 def test_defaults_hold_where_nothing_is_said(conf):
     settings = options.read(conf, parsed(conf))
     assert not settings.insecure

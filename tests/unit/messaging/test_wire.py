@@ -100,6 +100,16 @@ def test_what_has_no_form_at_all_is_refused_by_the_sender():
             wire.encode_request(request(message={'v': value}), LIMIT)
 
 
+@pytest.mark.parametrize('where', ['ctxt', 'message'])
+def test_keys_that_are_bytes_are_refused_by_both_sides(where):
+    sent = request(**{where: {'deep': [{b'key': 1}]}})
+    with pytest.raises(exception.UnsendableMessage, match='keys must be'):
+        wire.encode_request(sent, LIMIT)
+    fields = [1, sent.kind, 'id', 'x', 't', 's', None, sent.ctxt, sent.message]
+    with pytest.raises(exception.BadMessage, match='no msgpack'):
+        wire.decode_request(msgpack.packb(fields), LIMIT)
+
+
 def test_the_largest_message_fits_and_one_byte_more_does_not():
     sent = request(message={'v': 'x' * 1000})
     size = len(wire.encode_request(sent, LIMIT))

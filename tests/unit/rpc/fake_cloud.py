@@ -74,6 +74,10 @@ class FakeOperations(endpoint.Operations):
         self.asked.append('reset')
         return {'host': self.host}
 
+    def prefer(self, preferences):
+        self.asked.append(preferences)
+        return {'host': self.host, 'preferences_count': len(preferences)}
+
     def status(self):
         return {
             'host': self.host,

@@ -119,6 +119,38 @@ def test_an_unknown_metric_is_refused_with_those_that_exist(agent):
         ask(agent, 'set_metric', {}, name='M9')
 
 
+def test_preferences_are_handed_over(agent):
+    given = {'a': 2, 'b': 0.5, 'c': None}
+    answer = ask(agent, 'set_preferences', CONTROLLER, preferences=given)
+    assert answer['preferences_count'] == 3
+    assert agent.asked == [given]
+
+
+def test_a_node_may_not_prefer(agent):
+    with pytest.raises(exception.NotAllowed):
+        ask(agent, 'set_preferences', NODE, preferences={'a': 2})
+
+
+@pytest.mark.parametrize(
+    'given',
+    [
+        None,
+        [],
+        {},
+        {'': 1},
+        {3: 1},
+        {'a': '2'},
+        {'a': True},
+        {'a': [2]},
+        dict.fromkeys(map(str, range(10_001)), 1),
+    ],
+)
+def test_preferences_of_another_form_are_refused(agent, given):
+    with pytest.raises(exception.BadArgument):
+        ask(agent, 'set_preferences', {}, preferences=given)
+    assert agent.asked == []
+
+
 def test_what_was_asked_for_and_by_whom_is_logged(agent, caplog):
     caplog.set_level('INFO')
     ask(agent, 'set_metric', CONTROLLER, name='M1')

@@ -1,0 +1,186 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a host's messages say time and again, so that it is checked once."""
+
+import dataclasses
+import itertools
+import operator
+from typing import Any
+from typing import NamedTuple
+
+import numpy as np
+
+from nova_fairness import exception
+from nova_fairness.exchange import bounds
+from nova_fairness.exchange import desired as desired_module
+from nova_fairness.exchange import fields
+from nova_fairness.exchange import tables
+from nova_fairness.model import node
+from nova_fairness.model import resources
+
+VERSION = 1
+"""Changes when an older node would misread a message. A field that an older
+node can do without is added without a change; it ignores it."""
+
+
+class Known(NamedTuple):
+    """All of a message but the numbers of its users and of its round.
+
+    :ivar written: as it stands in the message, see ``_LASTING``.
+    :ivar resources: what the host has.
+    :ivar order: where each of our resources stands in the sender's order.
+    :ivar ids: of its users.
+    :ivar desired: the newest that the sender knows; ``None`` if nothing.
+    :ivar most: what the amounts of its users may add up to.
+    """
+
+    written: tuple[Any, ...]
+    resources: node.NodeResources
+    order: list[int]
+    ids: tuple[str, ...]
+    desired: desired_module.Desired | None
+    most: tables.Most
+
+
+_LASTING = operator.itemgetter(
+    'version',
+    'host',
+    'boot_id',
+    'metric',
+    'speed_factor',
+    'cpus',
+    'resources',
+    'capacity',
+    'users',
+    'desired',
+)
+"""Almost always what they were in the host's last message. Comparing them
+costs far less than checking them."""
+
+
+def read(
+    given: fields.Fields, before: Known | None, limits: bounds.Bounds
+) -> Known:
+    """Check it, unless it is what the host's last message said.
+
+    :param before: what that was; the time it takes is all that differs.
+    :raises ReportRefused: naming what was wrong and what was expected.
+    """
+    written = given.all_of(_LASTING)
+    if before is not None and written == before.written:
+        return before
+    check_version(given.given('version'))
+    host = given.text('host', limits.max_text)
+    given.text('boot_id', limits.max_text)
+    given.text('metric', limits.max_text)
+    order = _order(given, limits)
+    what = node.NodeResources(
+        host=host,
+        cpus=_cpus(given, limits),
+        speed_factor=given.number('speed_factor', 1e-6, 1e12),
+        capacity=_capacity(given, host, order, limits),
+    )
+    ids = tables.ids(given, limits)
+    if before is not None and ids == before.ids:
+        ids = before.ids  # kept once
+    desired = _desired(given.given('desired'), limits)
+    # Nothing is kept of what we do not read.
+    told = None if desired is None else dataclasses.asdict(desired)
+    written = (*written[:-1], told)
+    return Known(written, what, order, ids, desired, tables.Most(what, limits))
+
+
+def check_version(version: object) -> None:
+    """Let only our own version pass.
+
+    :raises ReportRefused: if it is another one.
+    """
+    if type(version) is not int or version != VERSION:
+        raise exception.ReportRefused(
+            'version',
+            f'the report has version {fields.shown(version)}; expected '
+            f'{VERSION}',
+        )
+
+
+def _cpus(given: fields.Fields, limits: bounds.Bounds) -> tuple[int, ...]:
+    ends = given.items('cpus', {int}, 2 * limits.max_cpus)
+    ascending = all(
+        low <= high if place % 2 == 0 else low < high
+        for place, (low, high) in enumerate(itertools.pairwise(ends))
+    )
+    if (
+        not ends
+        or len(ends) % 2
+        or not ascending
+        or not 0 <= ends[0] <= ends[-1] < limits.max_cpus
+    ):
+        raise exception.ReportRefused(
+            'malformed',
+            'the report: cpus must be first and last of one or more runs, '
+            f'ascending, below {limits.max_cpus}',
+        )
+    runs = map(range, ends[::2], (last + 1 for last in ends[1::2]))
+    return tuple(itertools.chain.from_iterable(runs))
+
+
+def _order(given: fields.Fields, limits: bounds.Bounds) -> list[int]:
+    """Say where each of our resources stands in the sender's order."""
+    names = given.items('resources', {str}, limits.max_text)
+    ours = resources.RESOURCES.names
+    if len(names) != len(ours) or set(names) != set(ours):
+        strange = fields.shown(', '.join(sorted(set(names) - set(ours))))
+        missing = ', '.join(sorted(set(ours) - set(names)))
+        raise exception.ReportRefused(
+            'resources',
+            f'the report counts {len(names)} resources, unknown here: '
+            f'{strange}, missing: {missing or "none"}; expected '
+            f'{", ".join(ours)}',
+        )
+    return [names.index(name) for name in ours]
+
+
+def _capacity(
+    given: fields.Fields, host: str, order: list[int], limits: bounds.Bounds
+) -> resources.Vector:
+    numbers = given.items('capacity', {int, float}, len(order))
+    if len(numbers) != len(order):
+        raise exception.ReportRefused(
+            'malformed',
+            f'the report: capacity has {len(numbers)} numbers; expected '
+            f'{len(order)}',
+        )
+    believed, option = limits.capacity_of(host)
+    for name, place, largest in zip(
+        resources.RESOURCES.names,
+        order,
+        # Python's own floats compare with whole numbers of any size.
+        believed.tolist(),
+        strict=True,
+    ):
+        if not 0 <= numbers[place] <= largest:
+            raise exception.ReportRefused(
+                'bounds',
+                f'{host} says that its capacity of {name} is '
+                f'{fields.shown(numbers[place])}; expected 0 to {largest:g} '
+                f'([fairness_exchange] {option})',
+            )
+    return np.array([numbers[place] for place in order], dtype=np.float64)
+
+
+def _desired(
+    value: object, limits: bounds.Bounds
+) -> desired_module.Desired | None:
+    if value is None:
+        return None
+    return desired_module.read(value, limits.max_text)
