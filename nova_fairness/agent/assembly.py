@@ -13,6 +13,7 @@
 """Builds the rooms of a node's agent from its configuration."""
 
 from collections.abc import Callable
+from collections.abc import Mapping
 import dataclasses
 import logging
 import pathlib
@@ -23,6 +24,7 @@ from oslo_config import cfg
 
 from nova_fairness import exception
 from nova_fairness import plugins
+from nova_fairness.agent import controls as controls_module
 from nova_fairness.agent import cycle
 from nova_fairness.agent import decision
 from nova_fairness.agent import guard as guard_module
@@ -30,29 +32,20 @@ from nova_fairness.agent import measurement
 from nova_fairness.agent import operations
 from nova_fairness.agent import orders as orders_module
 from nova_fairness.agent import peering as peering_module
+from nova_fairness.agent import preferences as preferences_module
 from nova_fairness.agent import regime as regime_module
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent import state
 from nova_fairness.apply import applier as applier_module
-from nova_fairness.apply import cpu
+from nova_fairness.apply import control
 from nova_fairness.apply import found as found_module
-from nova_fairness.apply import privileged
 from nova_fairness.collect import counters
 from nova_fairness.collect import inventory
 from nova_fairness.collect import node as node_collect
-from nova_fairness.decide import kernel_units
 from nova_fairness.model import node as node_model
 from nova_fairness.model import round as round_model
 
 LOG = logging.getLogger(__name__)
-
-_VERSIONS = {
-    1: kernel_units.CgroupVersion.V1,
-    2: kernel_units.CgroupVersion.V2,
-}
-
-
-_NEWEST = max(_VERSIONS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,10 +61,12 @@ class Parts:
     rooms: cycle.Rooms
     memory: state.PolicyMemory
     found: found_module.FoundValues
-    controls: tuple[cpu.CpuShares, ...]
+    controls: controls_module.Controls
+    pressure: controls_module.Pressure
     peering: peering_module.Peering
     regime: regime_module.Regime
     orders: orders_module.Orders
+    preferences: preferences_module.Preferences
     boot_id: str
 
     def operations(
@@ -87,17 +82,21 @@ class Parts:
                 peering=self.peering,
                 regime=self.regime,
                 orders=self.orders,
+                preferences=self.preferences,
                 newest_round=newest_round,
                 clock=time.monotonic,
             )
         )
 
     def warm_up(self) -> None:
-        """Start the privileged helper, so that no round has to."""
-        try:
-            privileged.write_controls([])
-        except exception.ApplyError as error:
-            LOG.error('%s', error)
+        """Start the privileged helpers, so that no round has to."""
+        controls_module.warm_up(
+            [
+                item.kind
+                for item in self.controls.built
+                if item.availability()[0]
+            ]
+        )
 
 
 def node_resources(conf: cfg.ConfigOpts) -> node_model.NodeResources:
@@ -146,15 +145,6 @@ def state_directory(conf: cfg.ConfigOpts) -> pathlib.Path:
     return path
 
 
-def cpu_controls() -> tuple[cpu.CpuShares, ...]:
-    """Give the control of CPU time, none where the kernel has none."""
-    try:
-        return (cpu.CpuShares(),)
-    except exception.ControlUnavailable as error:
-        LOG.error('CPU time is measured and not steered: %s', error)
-        return ()
-
-
 def open_record(
     conf: cfg.ConfigOpts,
 ) -> tuple[found_module.FoundValues, bool]:
@@ -178,32 +168,33 @@ def build(conf: cfg.ConfigOpts) -> Parts:
     """
     settings = settings_module.from_conf(conf)
     loaded = load_plugins(settings)
-    node = node_resources(conf)
-    controls = cpu_controls()
-    state_path = state_directory(conf)
-    memory = state.PolicyMemory(state_path / 'policies.json')
-    orders = orders_module.Orders(state_path / 'paused.json')
+    site = _site(conf, settings_module.owners(conf.fairness.owners_file))
+    memory = state.PolicyMemory(site.state_path / 'policies.json')
+    orders = orders_module.Orders(site.state_path / 'paused.json')
     found, _ = open_record(conf)
     boot_id = str(uuid.uuid4())
-    peering = peering_module.connect(conf, boot_id, state_path)
+    peering = peering_module.connect(conf, boot_id, site.state_path)
+    controls = controls_module.build(site)
+    preferences = preferences_module.Preferences(
+        site.state_path / 'preferences.json', conf.fairness.preferences_file
+    )
     guard = guard_module.Guard(settings.metric_deadline_s)
-    version = controls[0].version if controls else _NEWEST
     rooms = cycle.Rooms(
-        inventory=inventory.Inventory(
-            conf.fairness.connection_uri,
-            conf.fairness.reconcile_interval,
-            owners=settings_module.owners(conf.fairness.owners_file),
-        ),
+        inventory=site.inventory,
         counters=counters.CounterReader(),
         measurement=measurement.Measurement(
-            node, peering.exchange, guard, boot_id, time.monotonic
+            site.node, peering.exchange, guard, boot_id, time.monotonic
         ),
         decision=decision.Decision(
-            node, guard, _VERSIONS[version], memory.load()
+            site.node, guard, controls.scales, memory.load()
         ),
-        applier=applier_module.Applier(controls, found),
+        applier=applier_module.Applier(controls.built, found),
         guard=guard,
-        node=node,
+        node=site.node,
+        pressure=controls.pressure_if_needed(site.pressure),
+        preferences=preferences.stated,
+        throttling=controls.throttling,
+        missing=controls.missing,
     )
     return Parts(
         node_cycle=cycle.Cycle(rooms, settings, loaded),
@@ -211,10 +202,66 @@ def build(conf: cfg.ConfigOpts) -> Parts:
         memory=memory,
         found=found,
         controls=controls,
+        pressure=site.pressure,
         peering=peering,
         regime=regime_module.Regime(
             settings, orders, peering.newest, load_plugins
         ),
         orders=orders,
+        preferences=preferences,
         boot_id=boot_id,
     )
+
+
+def _site(
+    conf: cfg.ConfigOpts, owners: Mapping[str, tuple[str, str]]
+) -> controls_module.Site:
+    return controls_module.Site(
+        conf=conf,
+        node=node_resources(conf),
+        inventory=inventory.Inventory(
+            conf.fairness.connection_uri,
+            conf.fairness.reconcile_interval,
+            owners=owners,
+        ),
+        state_path=state_directory(conf),
+        pressure=controls_module.Pressure(),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Restored:
+    """What became of a restoration.
+
+    :ivar outcomes: of each recorded value.
+    :ivar problems: what else went wrong.
+    :ivar is_whole: whether the record could be understood.
+    """
+
+    outcomes: tuple[control.Outcome, ...]
+    problems: tuple[str, ...]
+    is_whole: bool
+
+    @property
+    def errors(self) -> list[str]:
+        """All that went wrong."""
+        failed = (item.error for item in self.outcomes if item.error)
+        return [*failed, *self.problems]
+
+
+def restore(conf: cfg.ConfigOpts) -> Restored:
+    """Give every control the value it was found with, without an agent.
+
+    :raises StateError: if an agent runs.
+    """
+    found, is_whole = open_record(conf)
+    controls = controls_module.build(_site(conf, {}))
+    try:
+        applier = applier_module.Applier(controls.built, found)
+        outcomes, problems = applier.restore(), applier.problems()
+        if controls.throttling is not None:
+            problems = (*problems, *controls.throttling.stop())
+        return Restored(outcomes, problems, is_whole)
+    finally:
+        controls.close()
+        found.close()

@@ -18,32 +18,35 @@ compares it with the present state, and writes only the difference.
 """
 
 from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Mapping
 import dataclasses
 import logging
 import time
 
 from nova_fairness import exception
+from nova_fairness.agent import application
+from nova_fairness.agent import controls
 from nova_fairness.agent import decision
 from nova_fairness.agent import guard as guard_module
 from nova_fairness.agent import measurement
 from nova_fairness.agent import settings as settings_module
+from nova_fairness.agent import throttling as throttling_module
 from nova_fairness.apply import applier as applier_module
 from nova_fairness.apply import control
 from nova_fairness.collect import counters
 from nova_fairness.collect import inventory
-from nova_fairness.decide import changes
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.model import allocation
 from nova_fairness.model import instance
 from nova_fairness.model import node as node_model
+from nova_fairness.model import pressure as pressure_model
+from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
+from nova_fairness.model import sample as sample_model
 from nova_fairness.model import usage as usage_model
 
 LOG = logging.getLogger(__name__)
-
-Incarnations = Sequence[instance.Incarnation]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +59,13 @@ class Plugins:
 
 @dataclasses.dataclass(frozen=True)
 class Rooms:
-    """What a cycle is made of."""
+    """What a cycle is made of.
+
+    :ivar pressure: ``None`` where no control needs it.
+    :ivar preferences: gives what owners prefer among their VMs, by UUID.
+    :ivar throttling: of disks without weights, if there is any.
+    :ivar missing: why there is no control of some kinds.
+    """
 
     inventory: inventory.Inventory
     counters: counters.CounterReader
@@ -65,6 +74,24 @@ class Rooms:
     applier: applier_module.Applier
     guard: guard_module.Guard
     node: node_model.NodeResources
+    pressure: controls.Pressure | None = None
+    preferences: Callable[[], Mapping[str, float]] = dict
+    throttling: throttling_module.Throttling | None = None
+    missing: Mapping[resources.Control, str] = dataclasses.field(
+        default_factory=dict
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Seen:
+    """What a round read of the host.
+
+    :ivar present: kernel units by knob.
+    """
+
+    sample: sample_model.Sample
+    pressure: pressure_model.Pressure | None
+    present: allocation.Allocation
 
 
 class Cycle:
@@ -96,7 +123,9 @@ class Cycle:
         self.epoch = 0
         self._number = 0
         self._decided_s: float | None = None
-        self._expected: allocation.Allocation = {}
+        self._application = application.Application(
+            rooms.applier, rooms.missing
+        )
         self._known: tuple[instance.Incarnation, ...] = ()
 
     def reconfigure(
@@ -117,28 +146,28 @@ class Cycle:
         self._number += 1
         started_s, wall_s = self._clock(), self._wall_clock()
         errors: list[str] = []
-        # collect
-        vms = self._rooms.inventory.incarnations()
-        if problem := self._rooms.inventory.problem:
-            errors.append(problem)
-        self._name_unusable_specs(vms)
-        sample = self._rooms.counters.read(vms)
-        present = self._rooms.applier.present([item.key for item in vms])
-        errors.extend(self._rooms.applier.problems())
+        seen = self._collect(errors)
         # measure, exchange, decide
         used = self._rooms.measurement.usage(
-            sample, self._settings.decay_factor
+            seen.sample, self._settings.decay_factor
         )
         measured = decided = None
         try:
             if used is not None:
                 measured = self._weigh(used)
-                decided = self._decide(measured, present, vms)
+                decided = self._decide(measured, seen)
         except exception.PluginMisbehaved as error:
             errors.append(str(error))
         # apply
-        applied, tally, failures = self._apply(vms, present, decided)
-        errors.extend(failures)
+        applied, tally, failures = self._application.apply(
+            seen.sample.incarnations,
+            seen.present,
+            decided,
+            self._settings,
+            enforces=self._enforces,
+        )
+        errors.extend((*self._rooms.applier.problems(), *failures))
+        errors.extend(self._throttle(seen, measured, decided))
         return round_model.Round(
             number=self._number,
             started_s=started_s,
@@ -148,7 +177,7 @@ class Cycle:
             policy=self._settings.policy,
             enforced=self._enforces,
             node=self._rooms.node,
-            sample=sample,
+            sample=seen.sample,
             measured=measured,
             decided=decided,
             applied=applied,
@@ -157,6 +186,7 @@ class Cycle:
             errors=tuple(errors),
             epoch=self.epoch,
             paused=self.paused,
+            controls=self._application.controls(self._settings),
         )
 
     @property
@@ -173,8 +203,61 @@ class Cycle:
 
     def restore(self) -> tuple[control.Outcome, ...]:
         """Give every control the value it was found with."""
-        self._expected = {}
-        return self._rooms.applier.restore()
+        if self._rooms.throttling is not None:
+            for problem in self._rooms.throttling.stop():
+                LOG.error('%s', problem)
+        return self._application.restore()
+
+    def _collect(self, errors: list[str]) -> _Seen:
+        vms = self._rooms.inventory.incarnations()
+        if problem := self._rooms.inventory.problem:
+            errors.append(problem)
+        self._name_unusable_specs(vms)
+        kinds = self._settings.controls
+        self._rooms.applier.observe(vms, kinds)
+        sample = self._rooms.counters.read(vms)
+        return _Seen(
+            sample,
+            self._pressure(sample, errors),
+            self._rooms.applier.present([item.key for item in vms], kinds),
+        )
+
+    def _pressure(
+        self, sample: sample_model.Sample, errors: list[str]
+    ) -> pressure_model.Pressure | None:
+        """Read who waits for memory and disks, where a control needs it."""
+        wanted = controls.NEED_PRESSURE & self._settings.controls
+        if self._rooms.pressure is None or not wanted:
+            return None
+        try:
+            reading = self._rooms.pressure.read(sample)
+            return self._rooms.measurement.pressure(reading)
+        except Exception as error:
+            # Whatever it was, the CPU and the network are steered.
+            LOG.exception('The pressure on memory and disks is not known')
+            errors.append(f'pressure on memory and disks: {error}')
+            return None
+
+    def _throttle(
+        self,
+        seen: _Seen,
+        measured: round_model.Measured | None,
+        decided: round_model.Decided | None,
+    ) -> tuple[str, ...]:
+        """Limit rates on disks without weights, if that is configured."""
+        rooms, blkio = self._rooms, resources.Control.BLKIO
+        if rooms.throttling is None or rooms.pressure is None:
+            return ()
+        steers = self._enforces and blkio in self._settings.controls
+        if not steers or measured is None or decided is None:
+            return rooms.throttling.stop()
+        return rooms.throttling.round(
+            seen.pressure,
+            rooms.pressure.newest,
+            measured.usage,
+            decided.weights[:, resources.CONTROLS.index(blkio)],
+            application.exempt(seen.sample.incarnations, self._settings),
+        )
 
     def _name_unusable_specs(
         self, vms: tuple[instance.Incarnation, ...]
@@ -192,10 +275,7 @@ class Cycle:
         )
 
     def _decide(
-        self,
-        measured: round_model.Measured,
-        present: allocation.Allocation,
-        vms: Incarnations,
+        self, measured: round_model.Measured, seen: _Seen
     ) -> round_model.Decided:
         now_s = self._clock()
         elapsed_s = (
@@ -203,96 +283,18 @@ class Cycle:
             if self._decided_s is None
             else now_s - self._decided_s
         )
+        ask = decision.Ask(
+            present=seen.present,
+            held=self._application.held(seen.present),
+            exempt=application.exempt(
+                seen.sample.incarnations, self._settings
+            ),
+            elapsed_s=elapsed_s,
+            pressure=seen.pressure,
+            preferences=self._rooms.preferences(),
+        )
         decided = self._rooms.decision.decide(
-            measured,
-            self._plugins.policy,
-            # Other hands' values are repaired, not built upon.
-            {**self._inherited(present), **self._held(present)},
-            self._settings,
-            self._exempt(vms),
-            elapsed_s,
+            measured, self._plugins.policy, self._settings, ask
         )
         self._decided_s = now_s
         return decided
-
-    def _exempt(self, vms: Incarnations) -> frozenset[str]:
-        return frozenset(
-            item.key for item in vms if self._settings.is_exempt(item.instance)
-        )
-
-    def _apply(
-        self,
-        vms: Incarnations,
-        present: allocation.Allocation,
-        decided: round_model.Decided | None,
-    ) -> tuple[allocation.Allocation, round_model.Tally, tuple[str, ...]]:
-        drifted = len(applier_module.drift(self._expected, present))
-        let_go = self._let_go(vms)
-        outcomes = self._write(present, decided)
-        return (
-            self._applied(present, outcomes, let_go),
-            round_model.Tally(
-                changed=sum(item.written for item in outcomes),
-                failed=sum(bool(item.error) for item in outcomes),
-                restored=sum(item.written for item in let_go),
-                drifted=drifted,
-            ),
-            tuple(item.error for item in (*let_go, *outcomes) if item.error),
-        )
-
-    def _let_go(self, vms: Incarnations) -> tuple[control.Outcome, ...]:
-        """Restore what is not to be steered any more."""
-        try:
-            if not self._enforces:
-                return self._rooms.applier.restore()
-            exempt = self._exempt(vms)
-            return self._rooms.applier.restore(exempt) if exempt else ()
-        except exception.StateError as error:
-            LOG.error('%s', error)
-            return ()
-
-    def _write(
-        self,
-        present: allocation.Allocation,
-        decided: round_model.Decided | None,
-    ) -> tuple[control.Outcome, ...]:
-        if not self._enforces:
-            return ()
-        wanted = decided.wanted if decided is not None else self._held(present)
-        return self._rooms.applier.apply(
-            changes.changes(wanted, present, self._settings.weight_tolerance)
-        )
-
-    def _held(self, present: allocation.Allocation) -> allocation.Allocation:
-        """Give what the agent applied last, of VMs that still are there."""
-        return {
-            knob: value
-            for knob, value in self._expected.items()
-            if knob in present
-        }
-
-    def _inherited(
-        self, present: allocation.Allocation
-    ) -> allocation.Allocation:
-        """Give what an agent before this one applied and did not restore."""
-        recorded = self._rooms.applier.recorded
-        return {
-            knob: value for knob, value in present.items() if knob in recorded
-        }
-
-    def _applied(
-        self,
-        present: allocation.Allocation,
-        outcomes: tuple[control.Outcome, ...],
-        let_go: tuple[control.Outcome, ...],
-    ) -> allocation.Allocation:
-        applied = dict(present)
-        for item in (*let_go, *outcomes):
-            if item.written:
-                applied[item.change.knob] = item.change.after
-            elif item.gone:
-                applied.pop(item.change.knob, None)
-        released = {item.change.knob for item in let_go}
-        kept = {k: v for k, v in applied.items() if k not in released}
-        self._expected = kept if self._enforces else {}
-        return applied

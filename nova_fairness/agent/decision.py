@@ -14,24 +14,51 @@
 
 from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
+import logging
 import types
 
 import numpy as np
 
-from nova_fairness import exception
 from nova_fairness.agent import guard as guard_module
+from nova_fairness.agent import policy_call
+from nova_fairness.agent import scale as scale_module
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.decide import bounds
 from nova_fairness.decide import contention
-from nova_fairness.decide import kernel_units
 from nova_fairness.decide import policy as policy_base
+from nova_fairness.decide import preferences
 from nova_fairness.model import allocation
 from nova_fairness.model import instance
 from nova_fairness.model import node as node_model
+from nova_fairness.model import pressure as pressure_model
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 
+LOG = logging.getLogger(__name__)
+
 _NOTHING: policy_base.Memory = types.MappingProxyType({})
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ask:
+    """What a decision depends on besides what was measured.
+
+    :ivar present: what the kernel holds.
+    :ivar held: what this agent, or one before it, applied last; VMs that
+        were never steered are absent and begin neutral.
+    :ivar exempt: keys of incarnations that are not steered.
+    :ivar elapsed_s: since the last decision, seconds, > 0.
+    :ivar pressure: who waited for memory and disks; ``None`` if unknown.
+    :ivar preferences: of owners among their own VMs, by UUID.
+    """
+
+    present: allocation.Allocation
+    held: allocation.Allocation
+    exempt: frozenset[str]
+    elapsed_s: float
+    pressure: pressure_model.Pressure | None = None
+    preferences: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
 class Decision:
@@ -39,7 +66,7 @@ class Decision:
 
     :param node: what the node has.
     :param guard: runs the policy.
-    :param version: the node's cgroup version.
+    :param scales: how each control counts that the node can steer.
     :param memory: what a policy of that name remembered, by policy name.
     """
 
@@ -47,26 +74,25 @@ class Decision:
         self,
         node: node_model.NodeResources,
         guard: guard_module.Guard,
-        version: kernel_units.CgroupVersion,
+        scales: scale_module.Scales,
         memory: Mapping[str, policy_base.Memory] = _NOTHING,
     ) -> None:
         self._node = node
         self._guard = guard
-        self._version = version
+        self._scales = scales
         self._memory = dict(memory)
-        self._weights: dict[str, allocation.Weights] = {}
+        self._last: dict[allocation.Knob, scale_module.Last] = {}
         self._preset = policy_base.Preset.DEFAULT
-
-    @property
-    def allowed(self) -> Mapping[resources.Control, tuple[int, int]]:
-        """Range of kernel units by control."""
-        return kernel_units.allowed(self._version)
 
     def unusable_specs(
         self, vms: Sequence[instance.Incarnation]
     ) -> tuple[str, ...]:
         """Name the flavors' extra specs that cannot be followed."""
-        return kernel_units.unusable_specs(vms, self._version)
+        return tuple(
+            text
+            for scale in self._scales.values()
+            for text in scale.unusable_specs(vms)
+        )
 
     @property
     def memory(self) -> Mapping[str, policy_base.Memory]:
@@ -76,135 +102,189 @@ class Decision:
     def forget(self) -> None:
         """Forget weights and what policies remember: all begin neutral."""
         self._memory = {}
-        self._weights = {}
+        self._last = {}
 
     def decide(
         self,
         measured: round_model.Measured,
         policy: policy_base.Policy,
-        held: allocation.Allocation,
         settings: settings_module.Settings,
-        exempt: frozenset[str],
-        elapsed_s: float,
+        ask: Ask,
     ) -> round_model.Decided:
         """Decide the weights of one round.
 
-        :param held: what this agent, or one before it, applied last; VMs
-            that were never steered are absent and begin neutral.
-        :param exempt: keys of incarnations that are not steered.
-        :param elapsed_s: since the last decision, seconds, > 0.
         :raises PluginMisbehaved: if the policy fails.
         """
-        vms = measured.usage.incarnations
-        situation = contention.situation(
+        facts = scale_module.Facts(
+            usage=measured.usage,
+            preset=policy.preset,
+            present=ask.present,
+            exempt=ask.exempt,
+            tolerance=settings.tolerance,
+            pressure=ask.pressure,
+        )
+        situation = self._situation(measured, settings, facts)
+        previous = self._previous(facts, ask.held)
+        sizes = self._sizes(facts)
+        preference = preferences.of_instances(facts.vms, ask.preferences)
+        chosen = preferences.concerned(preference, situation.user)
+        # The weights of the other preset are places in a range.
+        chosen &= policy.preset is policy_base.Preset.DEFAULT
+        weights = self._bounded(
+            policy,
+            settings,
+            *_of_users(situation, previous, sizes, chosen),
+            ask.elapsed_s,
+        )
+        if chosen.any():
+            weights = preferences.divided(
+                weights, preference, sizes, situation.user, settings.ratios()
+            )
+        wanted = self._wanted(weights, settings, facts)
+        self._remember(facts, weights, wanted)
+        return round_model.Decided(
+            contended=situation.contended,
+            wanting=situation.wanting,
+            weights=weights,
+            wanted=wanted,
+            preference=preference,
+        )
+
+    def _situation(
+        self,
+        measured: round_model.Measured,
+        settings: settings_module.Settings,
+        facts: scale_module.Facts,
+    ) -> policy_base.Situation:
+        """Judge every control; one that cannot be judged is not contended."""
+        found = contention.situation(
             measured.usage,
             measured.heaviness,
             measured.ownership.user_index,
             self._node,
         )
-        previous = self._previous(vms, held, policy.preset)
+        contended, wanting = found.contended.copy(), found.wanting.copy()
+        for control, scale in self._scales.items():
+            if control not in settings.controls:
+                continue
+            try:
+                judged = scale.judge(facts)
+            except Exception:
+                # Whatever it was, the other controls go on.
+                LOG.exception('Who waits for %s is not known', control.value)
+                continue
+            if judged is not None:
+                column = resources.CONTROLS.index(control)
+                contended[column], wanting[:, column] = judged
+        return dataclasses.replace(found, contended=contended, wanting=wanting)
+
+    def _bounded(
+        self,
+        policy: policy_base.Policy,
+        settings: settings_module.Settings,
+        situation: policy_base.Situation,
+        previous: allocation.Weights,
+        elapsed_s: float,
+    ) -> allocation.Weights:
+        """Run the policy; give its weights as far as they are allowed."""
         remembered = self._memory.get(settings.policy, _NOTHING)
         wished, memory = self._guard.call(
             settings.policy,
-            lambda: checked(
+            lambda: policy_call.checked(
                 policy, situation, previous, remembered, elapsed_s
             ),
         )
-        weights = wished
-        if policy.preset is policy_base.Preset.DEFAULT:
-            weights = bounds.bounded(
-                wished,
-                previous,
-                settings.max_weight_ratio,
-                settings.largest_step,
-            )
         self._memory = {settings.policy: memory}
-        self._remember(vms, weights, policy.preset)
-        return round_model.Decided(
-            contended=situation.contended,
-            wanting=situation.wanting,
-            weights=weights,
-            wanted=kernel_units.allocate(
-                weights, vms, policy.preset, self._version, exempt
-            ),
+        if policy.preset is not policy_base.Preset.DEFAULT:
+            return wished
+        return bounds.bounded(
+            wished, previous, settings.ratios(), settings.steps()
         )
+
+    def _sizes(self, facts: scale_module.Facts) -> allocation.Weights:
+        sizes = np.ones((len(facts.vms), len(resources.CONTROLS)))
+        for control, scale in self._scales.items():
+            sizes[:, resources.CONTROLS.index(control)] = scale.sizes(facts)
+        return sizes
+
+    def _wanted(
+        self,
+        weights: allocation.Weights,
+        settings: settings_module.Settings,
+        facts: scale_module.Facts,
+    ) -> allocation.Allocation:
+        """Give kernel units; none of what cannot or must not be written."""
+        wanted: dict[allocation.Knob, int] = {}
+        for control, scale in self._scales.items():
+            if control not in settings.controls:
+                continue
+            column = weights[:, resources.CONTROLS.index(control)]
+            try:
+                rows = scale.rows(facts)
+                units = scale.units(column, rows, facts)
+            except Exception:
+                # Whatever it was, the other controls go on.
+                LOG.exception('%s stays as it is', control.value)
+                continue
+            knobs = facts.knobs(control)
+            for row, value in zip(rows, units, strict=True):
+                wanted[knobs[row]] = value
+        return wanted
 
     def _remember(
         self,
-        vms: Sequence[instance.Incarnation],
+        facts: scale_module.Facts,
         weights: allocation.Weights,
-        preset: policy_base.Preset,
+        wanted: allocation.Allocation,
     ) -> None:
-        self._preset = preset
-        self._weights = {
-            item.key: weights[row] for row, item in enumerate(vms)
+        self._preset = facts.preset
+        self._last = {
+            knob: scale_module.Last(weight, wanted.get(knob))
+            for control in self._scales
+            for knob, weight in zip(
+                facts.knobs(control),
+                weights[:, resources.CONTROLS.index(control)].tolist(),
+                strict=True,
+            )
         }
 
     def _previous(
-        self,
-        vms: Sequence[instance.Incarnation],
-        held: allocation.Allocation,
-        preset: policy_base.Preset,
+        self, facts: scale_module.Facts, held: allocation.Allocation
     ) -> allocation.Weights:
-        """Give the weights in force.
-
-        The kernel has whole units. Where it got what the last weights came
-        to, those are more exact; where it did not, because a write failed
-        or was too small a change, what the kernel has is right.
-        """
-        in_kernel = kernel_units.weights_from(held, vms, preset, self._version)
-        if preset is not self._preset:
-            return in_kernel
-        exact = np.array(
-            [
-                self._weights.get(item.key, in_kernel[row])
-                for row, item in enumerate(vms)
-            ]
-        ).reshape(in_kernel.shape)
-        units = kernel_units.allocate(exact, vms, preset, self._version)
-        previous = in_kernel.copy()
-        for row, item in enumerate(vms):
-            for column, control in enumerate(resources.CONTROLS):
-                knob = allocation.Knob(item.key, control)
-                if knob not in units or units[knob] == held.get(knob):
-                    previous[row, column] = exact[row, column]
-        return previous
+        """Give the weights in force, neutral of what is not steered."""
+        weights = np.ones((len(facts.vms), len(resources.CONTROLS)))
+        known = {} if facts.preset is not self._preset else self._last
+        for control, scale in self._scales.items():
+            knobs = facts.knobs(control)
+            weights[:, resources.CONTROLS.index(control)] = scale.previous(
+                [held.get(knob) for knob in knobs],
+                [known.get(knob) for knob in knobs],
+                facts,
+            )
+        return weights
 
 
-def checked(
-    policy: policy_base.Policy,
+def _of_users(
     situation: policy_base.Situation,
     previous: allocation.Weights,
-    memory: policy_base.Memory,
-    elapsed_s: float,
-) -> tuple[allocation.Weights, policy_base.Memory]:
-    """Run a policy and judge what it returns.
+    sizes: allocation.Weights,
+    chosen: resources.Mask,
+) -> tuple[policy_base.Situation, allocation.Weights]:
+    """Let a policy see VMs of owners with preferences as equals.
 
-    :raises PluginMisbehaved: if the weights have the wrong shape or are not
-        finite and positive, or the memory is no mapping.
+    Otherwise it would take from a preferred VM, because it uses more, what
+    its owner gives to it.
     """
-    frozen = previous.copy()
-    frozen.setflags(write=False)
-    result = policy(situation, frozen, memory, elapsed_s)
-    try:
-        returned, remembered = result
-        weights = np.array(returned, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise exception.PluginMisbehaved(
-            f'returned {type(result).__name__}, expected weights and memory'
-        ) from error
-    if weights.shape != previous.shape:
-        raise exception.PluginMisbehaved(
-            f'returned weights of shape {weights.shape}, '
-            f'expected {previous.shape}'
-        )
-    if not (np.isfinite(weights).all() and (weights > 0).all()):
-        raise exception.PluginMisbehaved(
-            'returned weights that are not finite numbers above zero'
-        )
-    if not isinstance(remembered, Mapping):
-        raise exception.PluginMisbehaved(
-            f'returned {type(remembered).__name__} as memory, '
-            'expected a mapping'
-        )
-    return weights, remembered
+    if not chosen.any():
+        return situation, previous
+    user = situation.user
+    heaviness = preferences.together(
+        situation.heaviness, np.ones(len(user)), user, chosen
+    )
+    weights = np.column_stack(
+        [
+            preferences.together(previous[:, place], size, user, chosen)
+            for place, size in enumerate(sizes.T)
+        ]
+    )
+    return dataclasses.replace(situation, heaviness=heaviness), weights

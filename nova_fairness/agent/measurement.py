@@ -23,11 +23,13 @@ from nova_fairness.exchange import base as exchange_base
 from nova_fairness.measure import endowment
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import ownership
+from nova_fairness.measure import pressure as pressure_measure
 from nova_fairness.measure import quota
 from nova_fairness.measure import stages
 from nova_fairness.measure import totals
 from nova_fairness.measure import usage as usage_measure
 from nova_fairness.model import node as node_model
+from nova_fairness.model import pressure as pressure_model
 from nova_fairness.model import report
 from nova_fairness.model import round as round_model
 from nova_fairness.model import sample as sample_model
@@ -59,6 +61,7 @@ class Measurement:
         self._clock = clock
         self._before: sample_model.Sample | None = None
         self._past: usage_model.Usage | None = None
+        self._reading: pressure_model.PressureSample | None = None
 
     def usage(
         self, sample: sample_model.Sample, decay_factor: float
@@ -78,6 +81,18 @@ class Measurement:
             decay_factor,
         )
         return self._past
+
+    def pressure(
+        self, reading: pressure_model.PressureSample
+    ) -> pressure_model.Pressure | None:
+        """Give what VMs waited for since the last reading.
+
+        :returns: ``None`` for the first reading.
+        """
+        before, self._reading = self._reading, reading
+        if before is None or reading.time_s <= before.time_s:
+            return None
+        return pressure_measure.between(before, reading)
 
     def weigh(
         self,

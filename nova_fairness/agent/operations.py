@@ -13,6 +13,7 @@
 """Answers the calls to an agent; no answer waits for a round."""
 
 from collections.abc import Callable
+from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
@@ -21,6 +22,7 @@ from nova_fairness import plugins
 from nova_fairness import version
 from nova_fairness.agent import orders as orders_module
 from nova_fairness.agent import peering as peering_module
+from nova_fairness.agent import preferences as preferences_module
 from nova_fairness.agent import regime as regime_module
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.model import round as round_model
@@ -41,6 +43,7 @@ class Sources:
     peering: peering_module.Peering
     regime: regime_module.Regime
     orders: orders_module.Orders
+    preferences: preferences_module.Preferences
     newest_round: Callable[[], round_model.Round | None]
     clock: Callable[[], float]
 
@@ -96,6 +99,17 @@ class AgentOperations(endpoint.Operations):
         self._of.orders.ask_reset()
         return self._answer()
 
+    def prefer(
+        self, preferences: Mapping[str, float | None]
+    ) -> endpoint.Answer:
+        """Divide what owners have among their VMs from the next round on."""
+        problem = self._of.preferences.state(preferences)
+        return self._answer(
+            preferences_count=len(self._of.preferences.stated()),
+            persistent=not problem,
+            problem=problem,
+        )
+
     def status(self) -> endpoint.Answer:
         """Say how the agent is."""
         regime = self._of.regime
@@ -122,6 +136,7 @@ class AgentOperations(endpoint.Operations):
                 ),
                 settings.host,
             ),
+            'controls': {} if done is None else status.of_controls(done),
             'quarantined': dict(done.quarantined) if done is not None else {},
             **self._of.peering.statistics(),
         }

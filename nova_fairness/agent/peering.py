@@ -23,7 +23,7 @@ import oslo_messaging
 
 from nova_fairness.agent import transport as transport_module
 from nova_fairness.exchange import base as exchange_base
-from nova_fairness.exchange import bounds
+from nova_fairness.exchange import beliefs
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
@@ -153,7 +153,7 @@ def connect(
         )
         return Peering()
     host = conf.fairness.host
-    limits = bounds.from_options(conf.fairness_exchange)
+    limits = beliefs.from_options(conf.fairness_exchange)
     transport = transport_module.open_transport(conf)
     desired = desired_state.DesiredState(
         host,

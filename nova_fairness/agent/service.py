@@ -15,6 +15,7 @@
 from collections.abc import Callable
 import functools
 import logging
+import os
 import pathlib
 import signal
 import threading
@@ -44,6 +45,9 @@ _LOOK_S = 0.1
 _SAVE_S = 30.0
 """The memory of policies is saved at most this often, and at the end."""
 
+_STOP, _RELOAD = b's', b'r'
+"""What a signal's handler tells the main thread."""
+
 
 class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
     """Runs the node cycle on a thread of its own.
@@ -63,6 +67,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         self._endpoint = _endpoint(conf, self._collector)
         self._recorder = _recorder(conf)
         self._saved_s = 0.0
+        self._asked: int | None = None
         self._thread = threading.Thread(
             target=self._run, name='rounds', daemon=True
         )
@@ -79,7 +84,13 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         self._thread.start()
 
     def wait(self) -> None:
-        """Wait for the end of the service."""
+        """Wait for the end of the service; does what signals ask for."""
+        if self._asked is not None and not self._stopped.is_set():
+            while os.read(self._asked, 1) == _RELOAD:
+                self.reset()
+            # oslo.service's handler of the alarm ends the process.
+            signal.alarm(getattr(self._conf, 'graceful_shutdown_timeout', 0))
+            self.stop()
         self._stopped.wait()
 
     def stop(self, graceful: bool = True) -> None:
@@ -99,13 +110,16 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         self._reload.set()
 
     def _take_signals(self) -> None:
-        # oslo.service ends a service that does not fork at SIGHUP, and at
-        # SIGINT without restoring anything.
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGHUP, lambda *_: self.reset())
-            signal.signal(
-                signal.SIGINT, lambda *_: signal.raise_signal(signal.SIGTERM)
-            )
+        # oslo.service ends a service that does not fork at SIGHUP, at SIGINT
+        # without restoring anything, and at SIGTERM within the handler. That
+        # may interrupt the main thread while it holds a lock, the log's for
+        # one, for which the thread of the rounds waits that it would wait for.
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self._asked, tell = os.pipe()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: os.write(tell, _STOP))
+        signal.signal(signal.SIGHUP, lambda *_: os.write(tell, _RELOAD))
 
     def _run(self) -> None:
         # Not on the main thread: a signal's handler runs there, and would
@@ -187,8 +201,8 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         parts.rooms.inventory.stop()
         parts.rooms.counters.close()
         parts.rooms.guard.stop()
-        for control in parts.controls:
-            control.close()
+        parts.controls.close()
+        parts.pressure.close()
         parts.found.close()
 
 

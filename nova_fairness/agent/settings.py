@@ -18,12 +18,16 @@ import json
 import pathlib
 from typing import Any
 
+import numpy as np
 from oslo_config import cfg
 
 from nova_fairness import exception
 from nova_fairness.collect import kernel_text
 from nova_fairness.model import instance
 from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+
+ByControl = Mapping[resources.Control, float]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +35,8 @@ class Settings:
     """What a round depends on; units as in the options' help.
 
     :ivar overcommit: (r,) factors on the supply, > 0.
+    :ivar controls: what is to be steered, where it can be.
+    :ivar max_weight_ratios: of single controls; likewise the next two.
     """
 
     host: str
@@ -49,6 +55,10 @@ class Settings:
     exempt_instances: frozenset[str]
     quota_weights: Mapping[str, float]
     overcommit: resources.Vector
+    controls: frozenset[resources.Control] = frozenset(resources.CONTROLS)
+    max_weight_ratios: ByControl = dataclasses.field(default_factory=dict)
+    weight_tolerances: ByControl = dataclasses.field(default_factory=dict)
+    largest_steps: ByControl = dataclasses.field(default_factory=dict)
 
     def is_exempt(self, vm: instance.Instance) -> bool:
         """Tell whether an operator exempted a VM."""
@@ -57,6 +67,24 @@ class Settings:
             or vm.user_id in self.exempt_users
             or vm.project_id in self.exempt_projects
         )
+
+    def ratios(self) -> usage_model.Scalars:
+        """Give the largest weight ratio of each control, (c,)."""
+        return _columns(self.max_weight_ratio, self.max_weight_ratios)
+
+    def steps(self) -> usage_model.Scalars:
+        """Give the largest step of each control, (c,)."""
+        return _columns(self.largest_step, self.largest_steps)
+
+    def tolerance(self, control: resources.Control) -> float:
+        """Give the difference of a control that is not worth a write."""
+        return self.weight_tolerances.get(control, self.weight_tolerance)
+
+
+def _columns(of_all: float, of_some: ByControl) -> usage_model.Scalars:
+    return np.array(
+        [of_some.get(control, of_all) for control in resources.CONTROLS]
+    )
 
 
 def _overcommit(group: Any) -> resources.Vector:
@@ -74,7 +102,10 @@ def _overcommit(group: Any) -> resources.Vector:
 
 
 def from_conf(conf: cfg.ConfigOpts) -> Settings:
-    """Freeze what the rounds need."""
+    """Freeze what the rounds need.
+
+    :raises ConfigurationError: if an option cannot be used.
+    """
     group = conf.fairness
     return Settings(
         host=group.host,
@@ -93,7 +124,28 @@ def from_conf(conf: cfg.ConfigOpts) -> Settings:
         exempt_instances=frozenset(group.exempt_instances),
         quota_weights=dict(group.quota_weights),
         overcommit=_overcommit(conf.fairness_node),
+        controls=frozenset(map(resources.Control, group.controls)),
+        max_weight_ratios=_by_control(group, 'max_weight_ratios'),
+        weight_tolerances=_by_control(group, 'weight_tolerances'),
+        largest_steps=_by_control(group, 'largest_steps'),
     )
+
+
+def _by_control(group: Any, name: str) -> ByControl:
+    """Read an option with one number for each control.
+
+    :raises ConfigurationError: if it names what is no control.
+    """
+    try:
+        return {
+            resources.Control(control): float(number)
+            for control, number in group[name].items()
+        }
+    except ValueError as error:
+        known = ', '.join(control.value for control in resources.CONTROLS)
+        raise exception.ConfigurationError(
+            f'[fairness] {name}: {error}; expected one of {known}'
+        ) from error
 
 
 def cpus(text: str) -> tuple[int, ...] | None:

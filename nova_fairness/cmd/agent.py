@@ -26,9 +26,11 @@ from oslo_service import backend  # noqa: E402
 backend.init_backend(backend.BackendType.THREADING)
 
 from collections.abc import Callable  # noqa: E402
+import logging  # noqa: E402
 import resource  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
+from typing import NoReturn  # noqa: E402
 
 from oslo_config import cfg  # noqa: E402
 from oslo_log import log  # noqa: E402
@@ -37,9 +39,8 @@ from oslo_service import service  # noqa: E402
 from nova_fairness import exception  # noqa: E402
 from nova_fairness import version  # noqa: E402
 from nova_fairness.agent import assembly  # noqa: E402
+from nova_fairness.agent import controls  # noqa: E402
 from nova_fairness.agent import service as fairness_service  # noqa: E402
-from nova_fairness.apply import applier  # noqa: E402
-from nova_fairness.apply import privileged  # noqa: E402
 from nova_fairness.conf import opts  # noqa: E402
 
 LOG = log.getLogger(__name__)
@@ -78,7 +79,7 @@ def _configuration(arguments: list[str]) -> cfg.ConfigOpts:
         # Standard output is for what a command answers.
         conf.set_default('use_stderr', True)
     log.setup(conf, PROJECT)
-    privileged.prepare(conf.config_file or ())
+    controls.prepare(conf.config_file or ())
     return conf
 
 
@@ -88,13 +89,16 @@ def _raise_descriptor_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _run(conf: cfg.ConfigOpts) -> int:
+def _run(conf: cfg.ConfigOpts) -> NoReturn:
     _raise_descriptor_limit()
     parts = assembly.build(conf)
     agent = fairness_service.FairnessService(conf, parts)
     launcher = service.launch(conf, agent, workers=1, no_fork=True)
     launcher.wait()
-    return 0
+    logging.shutdown()
+    # All that must be done is done; a plugin that never returns could hold
+    # up an orderly exit for ever.
+    os._exit(0)
 
 
 def _restore(conf: cfg.ConfigOpts) -> int:
@@ -103,15 +107,14 @@ def _restore(conf: cfg.ConfigOpts) -> int:
     :returns: 0 if all could be restored, else 1; also if nobody knows what
         all is, because the record cannot be understood.
     """
-    found, is_whole = assembly.open_record(conf)
-    outcomes = applier.Applier(assembly.cpu_controls(), found).restore()
-    failed = [item.error for item in outcomes if item.error]
-    for error in failed:
+    done = assembly.restore(conf)
+    for error in done.errors:
         sys.stderr.write(f'{error}\n')
-    restored = sum(item.written for item in outcomes)
-    sys.stdout.write(f'{restored} controls restored, {len(failed)} failed\n')
-    found.close()
-    return 0 if is_whole and not failed else 1
+    restored = sum(item.written for item in done.outcomes)
+    sys.stdout.write(
+        f'{restored} controls restored, {len(done.errors)} failed\n'
+    )
+    return 0 if done.is_whole and not done.errors else 1
 
 
 def _command(conf: cfg.ConfigOpts) -> Callable[[cfg.ConfigOpts], int]:

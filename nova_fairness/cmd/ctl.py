@@ -151,8 +151,10 @@ def _ask(
     hosts: Sequence[str],
 ) -> client_module.Answers:
     method = ctl_options.METHODS[options.command]
-    if options.command in ctl_options.NAMED:
+    if options.command in ctl_options.ROLLED:
         return rollout.set_for_all(client, hosts, method, options.name)
+    if options.command == 'prefer':
+        return client.to_all(hosts, method, preferences=options.preferences)
     return client.to_all(hosts, method)
 
 

@@ -26,6 +26,8 @@ commands:
   pause             give every control back what it had, and leave it alone
   resume            steer again
   reset             begin again with neutral weights
+  prefer UUID=N     give a VM N times (0.01 to 100) of what each other VM of
+                    its owner has; UUID= forgets it
   status            how the agents are
   instances         how the VMs are treated
   users             how heavy the users are
@@ -43,11 +45,15 @@ METHODS = {
     'pause': 'pause',
     'resume': 'resume',
     'reset': 'reset',
+    'prefer': 'set_preferences',
     'status': 'get_status',
     'instances': 'list_instances',
     'users': 'list_users',
 }
-NAMED = ('set-metric', 'set-policy')
+ROLLED = ('set-metric', 'set-policy')
+"""What becomes one epoch for all hosts."""
+
+NAMED = (*ROLLED, 'prefer')
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
@@ -62,6 +68,11 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
             f'{options.command} takes '
             + ('a NAME' if options.command in NAMED else 'no NAME')
         )
+    if options.command == 'prefer':
+        try:
+            options.preferences = _preference(options.name)
+        except ValueError as error:
+            parser.error(str(error))
     if not (options.host or options.hosts_from or options.all):
         parser.error('say whom to ask: --host, --hosts-from or --all')
     if options.all and (options.host or options.hosts_from):
@@ -119,6 +130,20 @@ def _parser() -> argparse.ArgumentParser:
         '--json', action='store_true', help='answers as one JSON object'
     )
     return parser
+
+
+def _preference(text: str) -> dict[str, float | None]:
+    """Read ``UUID=NUMBER``.
+
+    :raises ValueError: if it is something else.
+    """
+    uuid, separator, number = text.partition('=')
+    try:
+        if uuid and separator:
+            return {uuid: float(number) if number else None}
+    except ValueError:
+        pass
+    raise ValueError(f'prefer takes UUID=NUMBER, got {text!r}')
 
 
 def _seconds(text: str) -> float:

@@ -91,6 +91,18 @@ def _reset(answers: Answers) -> Rows:
     return [[host, said['from_round']] for host, said in answers.items()]
 
 
+def _preferred(answers: Answers) -> Rows:
+    return [
+        [
+            host,
+            said['preferences_count'],
+            said['from_round'],
+            said['persistent'],
+        ]
+        for host, said in answers.items()
+    ]
+
+
 def _statuses(answers: Answers) -> Rows:
     return [_status(host, said) for host, said in answers.items()]
 
@@ -106,6 +118,9 @@ def _status(host: str, said: Mapping[str, Any]) -> Sequence[Any]:
         said['metric'],
         said['policy'],
         said['epoch'],
+        ' '.join(
+            name for name, told in said['controls'].items() if told['works']
+        ),
         done.get('number'),
         None if duration_s is None else f'{duration_s * 1000:.1f}',
         done.get('instances_count'),
@@ -189,6 +204,10 @@ _FORMS: Mapping[str, tuple[Sequence[str], Callable[[Answers], Rows]]] = {
     'pause': (_PAUSE, _paused),
     'resume': (_PAUSE, _paused),
     'reset': (('HOST', 'FROM ROUND'), _reset),
+    'prefer': (
+        ('HOST', 'PREFERENCES', 'FROM ROUND', 'AFTER RESTART TOO'),
+        _preferred,
+    ),
     'status': (
         (
             'HOST',
@@ -196,6 +215,7 @@ _FORMS: Mapping[str, tuple[Sequence[str], Callable[[Answers], Rows]]] = {
             'METRIC',
             'POLICY',
             'EPOCH',
+            'STEERS',
             'ROUND',
             'MS',
             'VMS',

@@ -193,7 +193,7 @@ def _rotate(options: argparse.Namespace) -> int:
     present = key_admin.entries(options.directory)
     for old in allow_list.good(present, entry.name):
         if old.public != entry.public:
-            _say(f"     {_command(options)} revoke '{old.public}'")
+            _say(f"     {_command(options)} revoke -- '{old.public}'")
     return DONE
 
 

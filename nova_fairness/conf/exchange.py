@@ -89,6 +89,18 @@ not named have a bound above anything built so far. Set it a little above your
 largest node: a node that claims too much makes everybody's quota grow.
 """,
     ),
+    cfg.StrOpt(
+        'peer_capacity_file',
+        default='',
+        help="""
+JSON file with the same for single nodes, by host name or pattern: ``{"gpu-*":
+{"memory": 4e12}, "compute-?": {"cpu_time": 200000, "memory": 5e11}}``. The
+first pattern that matches counts; resources that it does not name have the
+bound of ``max_peer_capacity``. ``*``, ``?`` and ``[...]`` match as in a shell,
+and case matters. Use it where nodes differ or are not trusted, so that each
+can claim no more than it has. It is read when the agent starts. Empty: none.
+""",
+    ),
     cfg.FloatOpt(
         'max_peer_heaviness',
         default=1e6,

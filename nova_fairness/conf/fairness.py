@@ -30,6 +30,21 @@ of Keystone and the UUIDs of instances are expected. Can be changed while the
 agent runs (SIGHUP): a VM that becomes exempt gets back what it had.
 """
 
+CONTROLS = ('cpu', 'memory', 'blkio', 'network')
+
+
+def _by_control(
+    name: str, number: types.Float, help_text: str, **default: float
+) -> cfg.Opt:
+    """Make an option with one number for each control that it names."""
+    return cfg.Opt(
+        name,
+        type=types.Dict(number, key_value_separator=':'),
+        default=default,
+        help=help_text,
+    )
+
+
 OPTS = [
     cfg.HostAddressOpt(
         'host',
@@ -105,6 +120,19 @@ Part of the newest interval in the smoothed usage; the rest is the past. 1
 forgets at once; smaller values calm bursts and react later. No unit.
 """,
     ),
+    cfg.ListOpt(
+        'controls',
+        item_type=types.String(choices=CONTROLS),
+        default=list(CONTROLS),
+        mutable=True,
+        help="""
+What to steer: ``cpu`` (shares), ``memory`` (protection), ``blkio`` (weight of
+the disks) and ``network`` (class of traffic control). Those that this node
+cannot steer are named once in the log and always in the status, and the others
+work without them. One that is left out here is never written; leaving it out
+while the agent runs (SIGHUP) gives it back the values it was found with.
+""",
+    ),
     cfg.FloatOpt(
         'max_weight_ratio',
         default=20.0,
@@ -117,6 +145,14 @@ slows down with it: above about 20 calls of the compute service for a heavy
 VM take seconds. Not used by the policy ``thesis``. No unit.
 """,
     ),
+    _by_control(
+        'max_weight_ratios',
+        types.Float(min=1.0, max=1000.0),
+        """
+``max_weight_ratio`` of single controls, such as ``network:50``. Only the CPU
+slows the management thread down, so the others may have more. No unit.
+""",
+    ),
     cfg.FloatOpt(
         'weight_tolerance',
         default=0.01,
@@ -127,6 +163,15 @@ A change smaller than this part of the present value is not written. Larger
 values save writes and make the sharing coarser. No unit.
 """,
     ),
+    _by_control(
+        'weight_tolerances',
+        types.Float(min=0.0, max=0.5),
+        """
+``weight_tolerance`` of single controls, such as ``network:0.02``. What a VM
+holds of memory changes all the time, hence more for it. No unit.
+""",
+        memory=0.05,
+    ),
     cfg.FloatOpt(
         'largest_step',
         default=4.0,
@@ -136,6 +181,13 @@ values save writes and make the sharing coarser. No unit.
 Largest factor by which a weight changes in one round, up or down. Smaller
 values protect against a metric gone wrong and make the agent slower to
 react. Not used by the policy ``thesis``. No unit.
+""",
+    ),
+    _by_control(
+        'largest_steps',
+        types.Float(min=1.01, max=1000.0),
+        """
+``largest_step`` of single controls, such as ``memory:1.5``. No unit.
 """,
     ),
     cfg.FloatOpt(
@@ -218,6 +270,17 @@ as value. Empty: such VMs together have the owner ``unowned``.
 Who is entitled to how much: id of a user (or project) and weight, such as
 ``6a1f:2,77b0:0.5``. Those not named have weight 1. The quota of a user is
 the weight's part of the sum of the weights of all present users.
+""",
+    ),
+    cfg.StrOpt(
+        'preferences_file',
+        default='',
+        help="""
+JSON file that says how an owner's part of a node is divided among the owner's
+own VMs: an object with a VM's UUID as key and a number from 0.01 to 100 as
+value, such as ``{"53a7...": 3}``. VMs not named have 1. It moves nothing
+between users. Read again when it changes. What is set by
+``nova-fairness-ctl`` comes before it. Empty: no file.
 """,
     ),
 ]

@@ -18,13 +18,16 @@ from typing import Any
 
 from oslo_config import cfg
 
+from nova_fairness.conf import disk
 from nova_fairness.conf import exchange
 from nova_fairness.conf import fairness
+from nova_fairness.conf import memory
+from nova_fairness.conf import network
 from nova_fairness.conf import node
 from nova_fairness.conf import observe
 from nova_fairness.conf import transport
 
-_GROUPS = (fairness, node, exchange, observe)
+_GROUPS = (fairness, node, network, disk, memory, exchange, observe)
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:

@@ -18,7 +18,6 @@ import numpy as np
 from prometheus_client import core
 from prometheus_client import registry
 
-from nova_fairness.model import allocation
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.observe import families
@@ -148,19 +147,34 @@ _VM_LABELS = ('instance_uuid', 'user', 'project')
 
 
 def _applied(done: round_model.Round) -> families.Metrics:
-    cpu = resources.Control.CPU
-    rows = (
-        (_vm(done, row), allocation.Knob(item.key, cpu))
-        for row, item in enumerate(done.incarnations)
+    yield families.gauge(
+        'control_works_bool',
+        'Whether VMs are steered by a control on this node.',
+        ('control',),
+        [((kind.value,), item.works) for kind, item in done.controls.items()],
+    )
+    labels = {
+        item.key: _vm(done, row) for row, item in enumerate(done.incarnations)
+    }
+    yield families.gauge(
+        'instance_control_units',
+        'What the kernel holds, in its own units.',
+        (*_VM_LABELS, 'control'),
+        [
+            ((*labels[knob.incarnation], knob.control.value), value)
+            for knob, value in done.applied.items()
+            if knob.incarnation in labels
+        ],
     )
     yield families.gauge(
         'instance_cpu_shares',
         'CPU shares (cgroup v1) or cpu.weight (v2) that the kernel holds.',
         _VM_LABELS,
         [
-            (labels, done.applied[knob])
-            for labels, knob in rows
-            if knob in done.applied
+            (labels[knob.incarnation], value)
+            for knob, value in done.applied.items()
+            if knob.control is resources.Control.CPU
+            and knob.incarnation in labels
         ],
     )
 

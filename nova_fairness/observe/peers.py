@@ -23,9 +23,9 @@ MOST_HOSTS = 500
 """Series by host; a larger domain shows its oldest reports only."""
 
 _KINDS = (
-    ('silent', 'silent'),
-    ('measures', 'other_metric'),
-    ('refused:', 'refused'),
+    (report.SILENT, 'silent'),
+    (report.OTHER_METRIC, 'other_metric'),
+    (report.REFUSED, 'refused'),
 )
 """First word of a reason, and what kind of reason it is."""
 

@@ -95,7 +95,14 @@ def _decided(
         'wanting': _by_control(decided.wanting[row]),
         'weights': _by_control(decided.weights[row]),
         'wanted': _units(decided.wanted, key),
+        **_preference(decided, row),
     }
+
+
+def _preference(decided: round_model.Decided, row: int) -> dict[str, Any]:
+    if decided.preference is None:
+        return {}
+    return {'preference': _number(decided.preference[row])}
 
 
 def _instance(done: round_model.Round, row: int) -> dict[str, Any]:
@@ -162,6 +169,9 @@ def as_json(done: round_model.Round) -> Mapping[str, Any]:
         'instances': [
             _instance(done, row) for row in range(len(done.incarnations))
         ],
+        'controls': {
+            kind.value: item.works for kind, item in done.controls.items()
+        },
         'changes': done.tally.changed,
         'failed': done.tally.failed,
         'restored': done.tally.restored,

@@ -29,6 +29,10 @@ MOST_ERRORS = 20
 LONGEST_TEXT = 300
 """Characters of each."""
 
+MOST_USERS = 10_000
+"""Users that are told: those with VMs here before others, then the heaviest.
+About 250 bytes each, which messages of the usual largest size can hold."""
+
 
 def of_round(done: round_model.Round) -> Mapping[str, Any]:
     """Sum up a round."""
@@ -45,6 +49,22 @@ def of_round(done: round_model.Round) -> Mapping[str, Any]:
         'failed_count': done.tally.failed,
         'missed_count': done.tally.missed,
         'errors': [text[:LONGEST_TEXT] for text in done.errors[:MOST_ERRORS]],
+    }
+
+
+def of_controls(done: round_model.Round) -> Mapping[str, Any]:
+    """Say which controls work, and of which VMs something is not steered."""
+    return {
+        kind.value: {
+            'works': item.works,
+            'why': item.why[:LONGEST_TEXT],
+            'without_effect': {
+                key.partition('/')[0]: why[:LONGEST_TEXT]
+                for key, why in sorted(item.without_effect.items())
+                if key
+            },
+        }
+        for kind, item in done.controls.items()
     }
 
 
@@ -85,6 +105,7 @@ def _instance(done: round_model.Round, row: int) -> Mapping[str, Any]:
             None if measured is None else _number(measured.heaviness[row])
         ),
         'wanting': {} if decided is None else _controls(decided.wanting[row]),
+        'preference_ratio': _preference(decided, row),
         'weight_ratios': (
             {} if decided is None else _controls(decided.weights[row])
         ),
@@ -100,13 +121,23 @@ def of_users(done: round_model.Round | None) -> Mapping[str, Any]:
     ownership = measured.ownership
     here = np.bincount(ownership.user_index, minlength=len(ownership.users))
     return {
-        user: {
+        ownership.users[row]: {
             'heaviness_quotas': _number(measured.user_heaviness[row]),
             'instances_here_count': int(here[row]),
             'usage_quotas': _quotas(measured, row),
         }
-        for row, user in enumerate(ownership.users)
+        for row in _told(here, measured.user_heaviness)
     }
+
+
+def _told(here: Any, heaviness: Any) -> list[int]:
+    """Choose the rows of users, in their order: no message holds them all."""
+    count = len(here)
+    if count <= MOST_USERS:
+        return list(range(count))
+    first = np.lexsort((-np.nan_to_num(heaviness), here == 0))
+    chosen: list[int] = np.sort(first[:MOST_USERS]).tolist()
+    return chosen
 
 
 def _quotas(
@@ -134,6 +165,12 @@ def _controls(values: Any) -> Mapping[str, Any]:
         control.value: value.item()
         for control, value in zip(resources.CONTROLS, values, strict=True)
     }
+
+
+def _preference(decided: round_model.Decided | None, row: int) -> float | None:
+    if decided is None or decided.preference is None:
+        return None
+    return _number(decided.preference[row])
 
 
 def _units(source: allocation.Allocation, key: str) -> Mapping[str, int]:

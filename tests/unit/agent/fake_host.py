@@ -21,6 +21,8 @@ from nova_fairness.agent import cycle
 from nova_fairness.agent import decision
 from nova_fairness.agent import guard
 from nova_fairness.agent import measurement
+from nova_fairness.agent import scale
+from nova_fairness.agent import scales
 from nova_fairness.agent import settings
 from nova_fairness.apply import applier
 from nova_fairness.apply import control
@@ -66,12 +68,14 @@ class FakeInventory:
 
 
 class FakeControl(control.Control):
-    """CPU shares in a dictionary."""
+    """Kernel units in a dictionary."""
 
-    kind = resources.Control.CPU
-
-    def __init__(self):
+    def __init__(self, kind=resources.Control.CPU, found=1024):
+        self.kind = kind
+        self.found = found
         self.held = {}
+        self.calls = []
+        self.fails = False
         self.refuses = set()
         self.writes = 0
 
@@ -79,12 +83,36 @@ class FakeControl(control.Control):
         return 2, 262144
 
     def default(self):
-        return 1024
+        return self.found
+
+    def availability(self):
+        self._may_fail()
+        return True, 'by the test'
+
+    def observe(self, vms):
+        self.calls.append('observe')
+        self._may_fail()
+
+    def settle(self):
+        self.calls.append('settle')
+        self._may_fail()
+        return ()
+
+    def release(self):
+        self.calls.append('release')
+        self._may_fail()
+        return ()
+
+    def _may_fail(self):
+        if self.fails:
+            raise OSError(5, 'Input/output error')
 
     def read(self, keys):
-        return {key: self.held.setdefault(key, 1024) for key in keys}
+        self._may_fail()
+        return {key: self.held.setdefault(key, self.found) for key in keys}
 
     def write(self, changes):
+        self._may_fail()
         return tuple(self._write(item) for item in changes)
 
     def _write(self, change):
@@ -94,6 +122,29 @@ class FakeControl(control.Control):
         self.held[key] = change.after
         self.writes += 1
         return control.Outcome(change)
+
+
+class FakeScale(scale.Scale):
+    """A hundred units to a weight; who wants is what the test says."""
+
+    def __init__(self, kind, wants=()):
+        self.control = kind
+        self.wants = set(wants)
+        self.fails = False
+
+    def judge(self, facts):
+        if self.fails:
+            raise ZeroDivisionError('judged by the test')
+        wanting = np.array(
+            [item.instance.uuid in self.wants for item in facts.vms]
+        )
+        return int(wanting.sum()) > 1, wanting
+
+    def units(self, weights, rows, facts):
+        return [round(100 * float(weights[row])) for row in rows]
+
+    def weight(self, held, row, last, facts):
+        return held / 100 or 1.0
 
 
 class FakeCpu:
@@ -159,8 +210,10 @@ def _share(want, weight, supply):
 class FakeHost:
     """A node with everything real between the two fake ends."""
 
-    def __init__(self, tmp_path, *vms, **options):
+    def __init__(self, tmp_path, *vms, others=(), **options):
         self.control = FakeControl()
+        self.others = dict(others)
+        self.preferences = {}
         self.cpu = FakeCpu(self.control)
         self.inventory = FakeInventory(*vms)
         self.gone = set()
@@ -205,15 +258,23 @@ class FakeHost:
                 clock,
             ),
             decision=decision.Decision(
-                self.node, a_guard, kernel_units.CgroupVersion.V1
+                self.node,
+                a_guard,
+                {
+                    resources.Control.CPU: scales.CpuScale(
+                        kernel_units.CgroupVersion.V1
+                    ),
+                    **{made.control: made for made in self.others.values()},
+                },
             ),
             applier=applier.Applier(
-                [self.control],
+                [self.control, *self.others],
                 self.found,
                 is_running=lambda key: key not in self.gone,
             ),
             guard=a_guard,
             node=self.node,
+            preferences=lambda: self.preferences,
         )
         return cycle.Cycle(
             rooms, self.settings, self.plugins(), clock, lambda: 0.0

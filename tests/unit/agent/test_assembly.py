@@ -17,17 +17,57 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.agent import assembly
+from nova_fairness.agent import controls
 from nova_fairness.apply import cpu
 from nova_fairness.conf import opts
+from nova_fairness.model import resources
 
 
-def test_a_kernel_without_the_control_is_measured_only(monkeypatch, caplog):
-    def missing():
+@pytest.fixture
+def site(tmp_path):
+    conf = cfg.ConfigOpts()
+    opts.register_opts(conf)
+    conf([], default_config_files=[], default_config_dirs=[])
+    conf.set_override('state_path', str(tmp_path), group='fairness')
+    return assembly._site(conf, {})
+
+
+@pytest.fixture
+def built(site):
+    """Builds the controls of this host; closes what was built."""
+    made = []
+
+    def build():
+        made.append(controls.build(site))
+        return made[-1]
+
+    yield build
+    for item in made:
+        item.close()
+
+
+def test_a_kernel_without_a_control_is_steered_by_the_others(
+    monkeypatch, caplog, built
+):
+    def missing(*arguments):
         raise exception.ControlUnavailable('no cpu controller is mounted')
 
+    first = built()
+    first.close()
+    whole = {item.kind for item in first.built}
     monkeypatch.setattr(cpu, 'CpuShares', missing)
-    assert assembly.cpu_controls() == ()
-    assert 'not steered: no cpu controller is mounted' in caplog.text
+    made = built()
+    kinds = {item.kind for item in made.built}
+    assert kinds == whole - {resources.Control.CPU} == set(made.scales)
+    assert made.missing[resources.Control.CPU] == (
+        'no cpu controller is mounted'
+    )
+    assert 'cpu is measured and not steered: no cpu' in caplog.text
+
+
+def test_each_control_is_built_once(built):
+    kinds = [item.kind for item in built().built]
+    assert len(kinds) == len(set(kinds)) > 0
 
 
 @pytest.mark.parametrize(('content', 'is_whole'), [(None, True), ('[', False)])

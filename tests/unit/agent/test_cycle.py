@@ -65,11 +65,15 @@ def test_a_first_round_changes_nothing(two_against_one):
     assert two_against_one.control.writes == 0
 
 
-def test_a_settled_node_is_not_written(two_against_one):
+def test_a_settled_node_is_hardly_written(two_against_one):
     two_against_one.rounds(40)
     before = two_against_one.control.writes
-    two_against_one.rounds(10)
-    assert two_against_one.control.writes == before
+    held = two_against_one.shares('a-1', 'a-2', 'b-3')
+    two_against_one.rounds(20)
+    # What the tolerance leaves unwritten makes itself felt now and then.
+    assert two_against_one.control.writes - before <= 0.3 * 20 * len(held)
+    now = two_against_one.shares('a-1', 'a-2', 'b-3')
+    assert now == pytest.approx(held, rel=0.05)
 
 
 def test_what_nobody_waits_for_changes_no_weight(two_against_one):

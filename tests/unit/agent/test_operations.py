@@ -22,6 +22,7 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.agent import operations
 from nova_fairness.agent import peering
+from nova_fairness.agent import preferences
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
 from nova_fairness.model import report
@@ -45,6 +46,8 @@ KEYS = {
     'wanting': '<control>',
     'weight_ratios': '<control>',
     'applied_units': '<control>',
+    'controls': '<control>',
+    'without_effect': '<uuid>',
     'users': '<user>',
     'usage_quotas': '<resource>',
 }
@@ -88,6 +91,9 @@ class FakeAgent:
                 peering=peers,
                 regime=self.domain.regime,
                 orders=self.domain.orders,
+                preferences=preferences.Preferences(
+                    tmp_path / 'preferences.json'
+                ),
                 newest_round=lambda: self.newest,
                 clock=lambda: 0.0,
             )
@@ -133,6 +139,7 @@ def answers(agent):
         'set_metric': asked.choose('UniformMetric', None),
         'pause': asked.pause(),
         'reset': asked.reset(),
+        'set_preferences': asked.prefer({'a-1': 3.0}),
         'get_status': asked.status(),
         'list_instances': asked.instances(),
         'list_users': asked.users(),
@@ -142,6 +149,7 @@ def answers(agent):
 def test_the_page_names_every_field_of_every_answer_with_its_type(agent):
     agent.rounds(3)
     agent.domain.host.cycle._rooms.guard._quarantined['Wild'] = 'raised'
+    agent.domain.host.control.without_effect = lambda: {'a-1/1/1': 'a reason'}
     agent.rounds(1)
     documented = dict(ENTRY.findall(PAGE.read_text('utf-8')))
     found = {}

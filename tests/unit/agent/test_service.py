@@ -74,7 +74,7 @@ class FakeParts:
         )
         self.memory = state.PolicyMemory(tmp_path / 'policies.json')
         self.found = host.found
-        self.controls = (nothing,)
+        self.controls = self.pressure = nothing
         self.peering = peering.Peering()
         self.regime = regime.Regime(
             host.settings,

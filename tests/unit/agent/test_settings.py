@@ -147,3 +147,49 @@ def test_a_wrong_owners_file_is_named_with_what_was_expected(tmp_path, text):
         exception.ConfigurationError, match=r'owners_file.*expected'
     ):
         settings.owners(str(path))
+
+
+CPU = resources.Control.CPU
+MEMORY = resources.Control.MEMORY
+NETWORK = resources.Control.NETWORK
+
+
+def test_all_controls_are_steered_unless_some_are_named(tmp_path):
+    made = settings.from_conf(configured(tmp_path))
+    assert made.controls == set(resources.CONTROLS)
+    text = '[fairness]\ncontrols = cpu, network\n'
+    made = settings.from_conf(configured(tmp_path, text))
+    assert made.controls == {CPU, NETWORK}
+
+
+def test_single_controls_have_their_own_bounds(tmp_path):
+    text = (
+        '[fairness]\nmax_weight_ratio = 10\nmax_weight_ratios = network:50\n'
+        'largest_steps = memory:1.5,cpu:2\nweight_tolerances = cpu:0.2\n'
+    )
+    made = settings.from_conf(configured(tmp_path, text))
+    place = resources.CONTROLS.index
+    assert made.ratios()[[place(CPU), place(NETWORK)]].tolist() == [10, 50]
+    assert made.steps()[[place(CPU), place(MEMORY)]].tolist() == [2, 1.5]
+    assert made.steps()[place(NETWORK)] == made.largest_step
+    assert (made.tolerance(CPU), made.tolerance(NETWORK)) == (0.2, 0.01)
+
+
+def test_memory_tolerates_more_than_the_others(tmp_path):
+    made = settings.from_conf(configured(tmp_path))
+    assert made.tolerance(MEMORY) > made.tolerance(CPU)
+
+
+@pytest.mark.parametrize(
+    'name', ['max_weight_ratios', 'largest_steps', 'weight_tolerances']
+)
+def test_a_bound_of_what_is_no_control_is_named(tmp_path, name):
+    conf = configured(tmp_path, f'[fairness]\n{name} = gpu:2\n')
+    with pytest.raises(exception.ConfigurationError, match=name):
+        settings.from_conf(conf)
+
+
+def test_what_is_no_control_cannot_be_steered(tmp_path):
+    conf = configured(tmp_path, '[fairness]\ncontrols = cpu,gpu\n')
+    with pytest.raises(ValueError, match='gpu'):
+        settings.from_conf(conf)

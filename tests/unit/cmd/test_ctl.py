@@ -183,6 +183,7 @@ STATUS = {
     'refused': '',
     'desired': {'problem': ''},
     'quarantined': {},
+    'controls': {'cpu': {'works': True}, 'memory': {'works': False}},
     'round': None,
     'peers': {},
 }
@@ -212,9 +213,12 @@ def test_a_status_is_one_line_per_host():
     }
     lines = ctl_tables.table('status', answers).splitlines()
     assert [' '.join(line.split()) for line in lines[1:]] == [
-        'n1 enforces M1 P1 3 12 1.4 3 2 1/2 -',
-        'n2 paused M1 P1 3 - - - - 0/0 M1 is in quarantine; not taken over: X',
-        'n3 observes M1 P1 3 - - - - 0/0 -',
+        'n1 enforces M1 P1 3 cpu 12 1.4 3 2 1/2 -',
+        (
+            'n2 paused M1 P1 3 cpu - - - - 0/0 '
+            'M1 is in quarantine; not taken over: X'
+        ),
+        'n3 observes M1 P1 3 cpu - - - - 0/0 -',
     ]
 
 

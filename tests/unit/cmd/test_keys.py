@@ -39,7 +39,7 @@ def test_a_life_of_a_key(run):
     assert old.public in out
     code, out, _ = run('rotate', 'n1')
     assert code == 0
-    assert f"--directory {run.place} revoke '{old.public}'" in out
+    assert f"--directory {run.place} revoke -- '{old.public}'" in out
     code, out, _ = run('check')
     assert code == 0
     assert 'note: n1 has 2 good keys' in out

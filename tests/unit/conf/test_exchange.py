@@ -15,6 +15,7 @@ import pytest
 
 from nova_fairness.conf import exchange
 from nova_fairness.conf import opts
+from nova_fairness.exchange import beliefs
 from nova_fairness.exchange import bounds
 
 
@@ -27,7 +28,7 @@ def conf():
 
 
 def test_defaults_are_those_of_the_bounds(conf):
-    got = bounds.from_options(conf.fairness_exchange)
+    got = beliefs.from_options(conf.fairness_exchange)
     default = bounds.Bounds()
     assert (got.capacity == default.capacity).all()
     for name in (

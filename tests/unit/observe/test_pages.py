@@ -39,7 +39,14 @@ TYPES = {
 }
 
 RESOURCE_MAPS = ('capacity', 'supply', 'counters', 'usage', 'endowment')
-CONTROL_MAPS = ('contended', 'wanting', 'weights', 'wanted', 'applied')
+CONTROL_MAPS = (
+    'contended',
+    'wanting',
+    'weights',
+    'wanted',
+    'applied',
+    'controls',
+)
 KEYS_OF_MAPS = {
     **dict.fromkeys(RESOURCE_MAPS, '<resource>'),
     **dict.fromkeys(CONTROL_MAPS, '<control>'),

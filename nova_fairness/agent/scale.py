@@ -1,0 +1,183 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How one control counts: from weights to kernel units, and back.
+
+Every control counts in its own way. One form for all of them lets the agent
+treat them alike.
+"""
+
+import abc
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import functools
+
+import numpy as np
+
+from nova_fairness.decide import policy as policy_base
+from nova_fairness.model import allocation
+from nova_fairness.model import instance
+from nova_fairness.model import pressure as pressure_model
+from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+
+Judgement = tuple[bool, resources.Mask]
+"""Whether VMs compete, and (n,) who wants more."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Facts:
+    """What a round knows.
+
+    :ivar usage: rows of all arrays.
+    :ivar preset: of the policy in force.
+    :ivar present: what the kernel holds, kernel units by knob.
+    :ivar exempt: keys of incarnations that are left alone.
+    :ivar tolerance: by control, part of a value by which the kernel's may
+        differ from the wanted one.
+    :ivar pressure: ``None`` if it is not known.
+    """
+
+    usage: usage_model.Usage
+    preset: policy_base.Preset
+    present: allocation.Allocation
+    exempt: frozenset[str]
+    tolerance: Callable[[resources.Control], float]
+    pressure: pressure_model.Pressure | None = None
+
+    @property
+    def vms(self) -> Sequence[instance.Incarnation]:
+        """The VMs."""
+        return self.usage.incarnations
+
+    @functools.cached_property
+    def _knobs(self) -> dict[resources.Control, list[allocation.Knob]]:
+        keys = [item.key for item in self.vms]
+        return {
+            control: [allocation.Knob(key, control) for key in keys]
+            for control in resources.CONTROLS
+        }
+
+    def knobs(self, control: resources.Control) -> list[allocation.Knob]:
+        """Give each VM's knob of a control."""
+        return self._knobs[control]
+
+    @functools.cached_property
+    def _units(self) -> dict[resources.Control, list[int | None]]:
+        return {}
+
+    def units(self, control: resources.Control) -> list[int | None]:
+        """Give what the kernel holds of each VM, ``None`` if unknown."""
+        if control not in self._units:
+            self._units[control] = [
+                self.present.get(knob) for knob in self.knobs(control)
+            ]
+        return self._units[control]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Last:
+    """What was decided for a VM last.
+
+    :ivar weight: > 0.
+    :ivar units: that it came to; ``None`` if the VM was not steered.
+    """
+
+    weight: float
+    units: int | None
+
+
+class Scale(abc.ABC):
+    """How one control counts."""
+
+    control: resources.Control
+
+    def judge(self, facts: Facts) -> Judgement | None:
+        """Say who wants more; ``None`` if another rule judges or nobody."""
+        return None
+
+    def is_steered(self, vm: instance.Instance) -> bool:
+        """Tell whether weights of this control mean anything for a VM."""
+        return True
+
+    def unusable_specs(
+        self, vms: Sequence[instance.Incarnation]
+    ) -> tuple[str, ...]:
+        """Name the flavors' extra specs that cannot be followed."""
+        return ()
+
+    def sizes(self, facts: Facts) -> usage_model.Scalars:
+        """Give (n,) what a weight of 1 stands for, > 0, in any unit."""
+        return np.ones(len(facts.vms))
+
+    def rows(self, facts: Facts) -> list[int]:
+        """Give the rows of the VMs that can be steered now."""
+        return [
+            row
+            for row, units in enumerate(facts.units(self.control))
+            if units is not None
+            and facts.vms[row].key not in facts.exempt
+            and self.is_steered(facts.vms[row].instance)
+        ]
+
+    @abc.abstractmethod
+    def units(
+        self,
+        weights: usage_model.Scalars,
+        rows: Sequence[int],
+        facts: Facts,
+    ) -> Sequence[int]:
+        """Give kernel units of some VMs.
+
+        :param weights: (n,) finite, > 0, of all VMs.
+        :param rows: of those that are steered.
+        """
+
+    def previous(
+        self,
+        held: Sequence[int | None],
+        last: Sequence[Last | None],
+        facts: Facts,
+    ) -> usage_model.Scalars:
+        """Give the weights in force.
+
+        The kernel has whole units. Where it got what the last weights came
+        to, those are more exact; where it did not, because a write failed
+        or was too small a change, what the kernel has is right.
+
+        :param held: what this agent, or one before it, applied last; ``None``
+            for VMs that are not steered: those stay neutral, because a
+            weight that nothing answers to would only grow.
+        :param last: what was decided last, by row.
+        :returns: (n,) finite, > 0.
+        """
+        weights = np.ones(len(held))
+        for row, (units, decided) in enumerate(zip(held, last, strict=True)):
+            if units is None:
+                continue
+            if decided is not None and decided.units == units:
+                weights[row] = decided.weight
+            else:
+                weights[row] = self.weight(units, row, decided, facts)
+        return weights
+
+    @abc.abstractmethod
+    def weight(
+        self, held: int, row: int, last: Last | None, facts: Facts
+    ) -> float:
+        """Give the weight that stands for units that were not decided."""
+
+
+Scales = Mapping[resources.Control, Scale]
+"""How each control counts that a node can steer."""

@@ -1,0 +1,128 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Throttles disks whose devices keep no weights, while VMs compete."""
+
+from collections.abc import Collection
+from collections.abc import Iterator
+import logging
+
+from nova_fairness.apply import blkio
+from nova_fairness.apply import throttle as throttle_module
+from nova_fairness.decide import blkio_units
+from nova_fairness.decide import disk_contention
+from nova_fairness.model import pressure as pressure_model
+from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+
+LOG = logging.getLogger(__name__)
+
+_READ = resources.RESOURCES.index('disk_read')
+_WRITTEN = resources.RESOURCES.index('disk_written')
+
+Limits = dict[throttle_module.Place, throttle_module.Rates]
+
+
+class Throttling:
+    """Brings limits into force round by round; off unless configured.
+
+    What an agent before this one left in force is lifted at once, whatever
+    is configured now.
+
+    :param throttle: writes the limits.
+    :param headroom: see :func:`blkio_units.throttles`; ``None`` if nobody is
+        ever to be throttled.
+    """
+
+    def __init__(
+        self, throttle: throttle_module.DiskThrottle, headroom: float | None
+    ) -> None:
+        self._throttle = throttle
+        self._headroom = headroom
+        for problem in throttle.lift():
+            LOG.error('%s', problem)
+
+    def round(
+        self,
+        pressure: pressure_model.Pressure | None,
+        devices: pressure_model.PressureSample | None,
+        usage: usage_model.Usage,
+        weights: usage_model.Scalars,
+        exempt: Collection[str] = frozenset(),
+    ) -> tuple[str, ...]:
+        """Throttle those who compete for a device; lift all other limits.
+
+        :param pressure: of the interval; ``None`` if unknown.
+        :param devices: the newest reading, which knows the schedulers.
+        :param usage: rows of all arrays.
+        :param weights: (n,) of block I/O, finite, > 0.
+        :param exempt: keys of VMs that are left alone.
+        :returns: what went wrong.
+        """
+        if self._headroom is None or pressure is None or devices is None:
+            return self._throttle.lift()
+        if pressure.incarnations != usage.incarnations:
+            return self._throttle.lift()
+        limits = self._limits(pressure, devices, usage, weights)
+        return self._throttle.apply(
+            {
+                place: rates
+                for place, rates in limits.items()
+                if place[0] not in exempt
+            }
+        )
+
+    def stop(self) -> tuple[str, ...]:
+        """Lift every limit."""
+        return self._throttle.lift()
+
+    def _limits(
+        self,
+        pressure: pressure_model.Pressure,
+        devices: pressure_model.PressureSample,
+        usage: usage_model.Usage,
+        weights: usage_model.Scalars,
+    ) -> Limits:
+        traffic = blkio_units.Traffic(
+            read=usage.amounts[:, _READ] / usage.interval_s,
+            written=usage.amounts[:, _WRITTEN] / usage.interval_s,
+        )
+        moved = usage.amounts[:, [_READ, _WRITTEN]].sum(axis=1)
+        limits: Limits = {}
+        for number, rows in disk_contention.rivals(pressure, moved):
+            if _keeps_weights(devices, number):
+                continue
+            rates = blkio_units.throttles(
+                weights, traffic, rows, self._headroom or 0.0
+            )
+            for row, pair in rates.items():
+                for top in _tops(pressure.disks[row], number):
+                    limits[usage.incarnations[row].key, top] = pair
+        return limits
+
+
+def _keeps_weights(
+    devices: pressure_model.PressureSample, number: str
+) -> bool:
+    device = devices.devices.get(number)
+    return device is None or any(
+        pressure_model.honours(device, file) for file in blkio.FILES
+    )
+
+
+def _tops(
+    disks: tuple[pressure_model.DiskPath, ...], number: str
+) -> Iterator[str]:
+    """Yield where the process itself hands in requests for a device."""
+    for disk in disks:
+        if number in disk.devices:
+            yield disk.devices[0]

@@ -1,0 +1,55 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Options of the memory control: ``[fairness_memory]``."""
+
+from oslo_config import cfg
+
+GROUP = cfg.OptGroup(
+    'fairness_memory',
+    title='Memory',
+    help='What is never taken from a VM when a node is short of memory.',
+)
+
+OPTS = [
+    cfg.IntOpt(
+        'minimum',
+        default=128 * 1024 * 1024,
+        min=0,
+        help="""
+Bytes of every VM that are spared however heavy its user is, 0 or more. A VM
+that holds less is spared all of it. Raise it if guests of heavy users become
+so slow under memory pressure that they no longer answer.
+""",
+    ),
+    cfg.FloatOpt(
+        'floor_part',
+        default=0.25,
+        min=0.0,
+        max=1.0,
+        help="""
+Part of the flavor's memory that is spared likewise, 0 to 1; the larger of
+this and ``minimum`` counts. With 1 every VM is spared all that its flavor
+promises, and users are equal only in what the node has on top.
+""",
+    ),
+    cfg.FloatOpt(
+        'headroom',
+        default=0.125,
+        min=0.0,
+        max=1.0,
+        help="""
+Part of what a VM holds that is spared on top, 0 to 1, so that it can grow
+until the next round. Raise it with long intervals.
+""",
+    ),
+]

@@ -1,0 +1,265 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Several controls in one cycle: each for itself, whatever the others do."""
+
+import pytest
+
+from nova_fairness.model import allocation
+from nova_fairness.model import resources
+from tests.unit.agent import fake_host
+
+CPU = resources.Control.CPU
+DISK = resources.Control.BLKIO
+NETWORK = resources.Control.NETWORK
+VMS = ('a-1', 'a-2', 'b-3')
+
+
+def column(kind):
+    return resources.CONTROLS.index(kind)
+
+
+class Node:
+    """Two users on a node with three controls."""
+
+    def __init__(self, tmp_path, **options):
+        self.disk = fake_host.FakeControl(DISK, 100)
+        self.network = fake_host.FakeControl(NETWORK, 0)
+        self.disk_scale = fake_host.FakeScale(DISK, VMS)
+        self.network_scale = fake_host.FakeScale(NETWORK)
+        self.host = fake_host.FakeHost(
+            tmp_path,
+            fake_host.vm('a-1', 'ann'),
+            fake_host.vm('a-2', 'ann'),
+            fake_host.vm('b-3', 'bob'),
+            others={
+                self.disk: self.disk_scale,
+                self.network: self.network_scale,
+            },
+            **options,
+        )
+
+    @property
+    def keys(self):
+        return [item.key for item in self.host.inventory.vms]
+
+    def units(self, control):
+        return [control.held[key] for key in self.keys]
+
+
+@pytest.fixture
+def node(tmp_path):
+    return Node(tmp_path)
+
+
+def test_every_control_is_steered_by_its_own_contention(node):
+    done = node.host.rounds(8)
+    assert done.errors == ()
+    assert done.decided.contended[column(CPU)]
+    assert done.decided.contended[column(DISK)]
+    assert not done.decided.contended[column(NETWORK)]
+    assert node.units(node.disk)[2] > 110 > node.units(node.disk)[0]
+    assert node.host.shares('b-3')[0] > 1100
+    weights = done.decided.weights
+    assert (weights[:, column(NETWORK)] == 1).all()
+
+
+def test_nothing_is_contended_of_which_only_one_wants_more(node):
+    node.disk_scale.wants = {'b-3'}
+    node.host.rounds(8)
+    assert node.units(node.disk) == [100, 100, 100]
+
+
+@pytest.mark.parametrize('broken', ['control', 'scale'])
+def test_one_that_fails_stops_no_other(node, broken, caplog):
+    (node.disk if broken == 'control' else node.disk_scale).fails = True
+    done = node.host.rounds(6)
+    assert node.host.shares('b-3')[0] > 1100
+    assert all(units == 100 for units in node.disk.held.values())
+    if broken == 'control':
+        assert any('blkio: ' in text for text in done.errors)
+        assert not done.controls[DISK].works
+        assert 'Input/output error' in done.controls[DISK].why
+    assert done.controls[CPU].works
+
+
+def test_one_that_fails_says_so_a_few_times_a_round_not_for_each_vm(node):
+    node.disk.fails = True
+    done = node.host.rounds(3)
+    assert 0 < len(done.errors) <= 5
+
+
+def test_one_that_recovers_is_steered_again(node):
+    node.disk.fails = True
+    node.host.rounds(3)
+    node.disk.fails = False
+    node.host.rounds(5)
+    assert node.units(node.disk)[2] > 100 > node.units(node.disk)[0]
+
+
+def test_what_is_not_to_be_steered_gets_back_what_it_had(node):
+    node.host.rounds(8)
+    assert node.units(node.disk) != [100] * 3
+    node.host.change(controls=frozenset({CPU, NETWORK}))
+    done = node.host.rounds(1)
+    assert node.units(node.disk) == [100] * 3
+    assert done.tally.restored == 3
+    assert 'release' in node.disk.calls
+    assert not done.controls[DISK].works
+    assert done.controls[DISK].why == 'not in [fairness] controls'
+    shares = node.host.shares('b-3')[0]
+    done = node.host.rounds(3)
+    assert node.units(node.disk) == [100] * 3
+    assert shares > 1100
+    assert done.tally.drifted == 0
+
+
+def test_others_may_change_what_is_not_to_be_steered(node):
+    node.host.change(controls=frozenset({CPU}))
+    node.host.rounds(3)
+    node.disk.held[node.keys[0]] = 777
+    done = node.host.rounds(3)
+    assert done.tally.drifted == 0
+    assert node.disk.held[node.keys[0]] == 777
+
+
+def test_what_is_not_to_be_steered_is_not_even_looked_at(tmp_path):
+    node = Node(tmp_path, controls=frozenset({CPU}))
+    node.host.rounds(1)
+    assert node.disk.calls == ['settle', 'release', 'settle']
+    node.disk.calls.clear()
+    node.disk.fails = True
+    node.disk.settle = tuple
+    done = node.host.rounds(3)
+    assert done.errors == ()
+    assert node.disk.calls == []
+    assert node.disk.held == {}
+
+
+def test_drift_of_each_control_is_repaired(node):
+    node.host.rounds(15)
+    node.disk.held[node.keys[2]] = 3
+    done = node.host.rounds(1)
+    assert done.tally.drifted == 1
+    assert node.disk.held[node.keys[2]] > 100
+
+
+def test_a_stop_restores_all_and_releases_what_vms_shared(node):
+    node.host.rounds(8)
+    node.disk.calls.clear()
+    outcomes = node.host.cycle.restore()
+    assert all(item.written for item in outcomes)
+    assert node.units(node.disk) == [100] * 3
+    assert node.host.shares(*VMS) == [1024] * 3
+    assert node.disk.calls == ['settle', 'release']
+    assert node.host.found.values == {}
+
+
+def test_a_pause_restores_all(node):
+    node.host.rounds(8)
+    node.host.cycle.paused = True
+    done = node.host.rounds(1)
+    assert done.tally.restored == 9
+    assert node.units(node.network) == [0] * 3
+    assert node.units(node.disk) == [100] * 3
+
+
+def test_an_exempt_vm_is_exempt_from_all(node):
+    node.host.rounds(8)
+    node.host.change(exempt_users=frozenset({'bob'}))
+    node.host.rounds(3)
+    assert node.disk.held[node.keys[2]] == 100
+    assert node.host.shares('b-3') == [1024]
+    assert node.disk.held[node.keys[0]] != 100
+
+
+def test_what_cannot_be_steered_is_not_wanted(node):
+    node.host.rounds(3)
+    read = node.disk.read
+    node.disk.read = lambda keys: {
+        key: value for key, value in read(keys).items() if key[0] == 'a'
+    }
+    done = node.host.rounds(3)
+    assert done.errors == ()
+    wanted = {
+        knob.incarnation[0]
+        for knob in done.decided.wanted
+        if knob.control is DISK
+    }
+    assert wanted == {'a'}
+
+
+def test_an_agent_killed_before_left_what_the_next_one_restores(
+    tmp_path, node
+):
+    node.host.rounds(8)
+    node.host.found.close()
+    held = node.units(node.disk)
+    again = Node(tmp_path)
+    again.disk.held.update(node.disk.held)
+    again.host.control.held.update(node.host.control.held)
+    again.host.rounds(2)
+    assert again.units(again.disk) == pytest.approx(held, rel=0.6)
+    again.host.cycle.restore()
+    assert again.units(again.disk) == [100] * 3
+    assert again.host.shares(*VMS) == [1024] * 3
+
+
+def test_each_control_has_its_own_ratio_and_step(tmp_path):
+    node = Node(
+        tmp_path,
+        max_weight_ratios={DISK: 1.44},
+        largest_steps={DISK: 1.05},
+    )
+    first = node.host.rounds(2).decided.weights[:, column(DISK)]
+    assert 0.95 <= first.min() <= first.max() <= 1.0501
+    last = node.host.rounds(12).decided.weights[:, column(DISK)]
+    assert 1.1 < last.max() <= 1.2 + 1e-9
+    assert last.max() / last.min() <= 1.44 + 1e-9
+
+
+def test_an_owner_divides_what_the_owner_has(tmp_path):
+    node = Node(tmp_path)
+    node.host.preferences = {'a-1': 3.0}
+    done = node.host.rounds(12)
+    first, second, third = node.host.shares(*VMS)
+    assert first / second == pytest.approx(3.0, rel=0.01)
+    assert third / (first + second + third) == pytest.approx(0.5, abs=0.04)
+    disk = node.units(node.disk)
+    assert disk[0] / disk[1] == pytest.approx(3.0, rel=0.05)
+    assert done.decided.preference.tolist() == [3.0, 1.0, 1.0]
+
+
+def test_a_preference_that_ends_leaves_equal_parts(tmp_path):
+    node = Node(tmp_path)
+    node.host.preferences = {'a-1': 3.0}
+    node.host.rounds(10)
+    node.host.preferences = {}
+    node.host.rounds(15)
+    first, second, third = node.host.shares(*VMS)
+    assert first == pytest.approx(second, rel=0.03)
+    assert third / (first + second + third) == pytest.approx(0.5, abs=0.04)
+
+
+def test_nobody_else_is_touched_by_what_an_owner_prefers(tmp_path):
+    plain, with_wish = Node(tmp_path / 'p'), Node(tmp_path / 'w')
+    with_wish.host.preferences = {'a-1': 50.0, 'a-2': 0.02}
+    for node in (plain, with_wish):
+        node.host.rounds(15)
+    one, other = plain.host.shares('b-3'), with_wish.host.shares('b-3')
+    assert one == pytest.approx(other, rel=0.05)
+
+
+def test_a_knob_that_was_found_is_what_the_record_says(node):
+    node.host.rounds(4)
+    knob = allocation.Knob(node.keys[2], DISK)
+    assert node.host.found.values[knob] == 100

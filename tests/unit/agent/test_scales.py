@@ -1,0 +1,162 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Each control's way from weights to kernel units and back."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from nova_fairness.agent import scale
+from nova_fairness.agent import scales
+from nova_fairness.apply import groups
+from nova_fairness.decide import kernel_units
+from nova_fairness.decide import memory_units
+from nova_fairness.decide import policy
+from nova_fairness.model import allocation
+from nova_fairness.model import resources
+from nova_fairness.model import usage
+from tests.unit.agent import fake_host
+
+GIB = 2**30
+VMS = (
+    fake_host.vm('a-1', 'ann'),
+    fake_host.vm('a-2', 'ann'),
+    fake_host.vm('b-3', 'bob'),
+)
+SCALES = {
+    'cpu v1': scales.CpuScale(kernel_units.CgroupVersion.V1),
+    'cpu v2': scales.CpuScale(kernel_units.CgroupVersion.V2),
+    'blkio': scales.BlkioScale(lambda key: groups.BLKIO_BFQ_WEIGHT),
+    'io': scales.BlkioScale(lambda key: groups.IO_WEIGHT),
+    'memory': scales.MemoryScale(4 * GIB, memory_units.Rules()),
+    'network': scales.NetworkScale(lambda: 1e8),
+}
+WEIGHTS = np.array([0.5, 1.0, 2.0])
+
+
+def facts(of, present=(500, 500, 500), vms=VMS, **given):
+    held = {
+        allocation.Knob(item.key, of.control): units
+        for item, units in zip(vms, present, strict=True)
+        if units is not None
+    }
+    return scale.Facts(
+        **{
+            'usage': usage.Usage(
+                interval_s=1.0,
+                incarnations=tuple(vms),
+                amounts=np.zeros((len(vms), len(resources.RESOURCES))),
+                known=np.ones(len(vms), dtype=bool),
+                cpu_stall=np.zeros(len(vms)),
+            ),
+            'preset': policy.Preset.DEFAULT,
+            'present': held,
+            'exempt': frozenset(),
+            'tolerance': lambda control: 0.01,
+        }
+        | given
+    )
+
+
+@pytest.fixture(params=SCALES)
+def of(request):
+    return SCALES[request.param]
+
+
+def test_more_weight_is_never_fewer_units(of):
+    units = of.units(WEIGHTS, [0, 1, 2], facts(of))
+    assert list(units) == sorted(units)
+    assert all(isinstance(value, int) and value > 0 for value in units)
+
+
+def test_what_was_decided_comes_back_exactly(of):
+    units = of.units(WEIGHTS, [0, 1, 2], facts(of))
+    last = [
+        scale.Last(float(weight), value)
+        for weight, value in zip(WEIGHTS, units, strict=True)
+    ]
+    assert of.previous(units, last, facts(of)).tolist() == WEIGHTS.tolist()
+
+
+@pytest.mark.parametrize('name', ['cpu v1', 'cpu v2', 'blkio', 'io'])
+def test_units_of_an_agent_before_this_one_give_its_weights(name):
+    of = SCALES[name]
+    units = of.units(WEIGHTS, [0, 1, 2], facts(of))
+    found = of.previous(units, [None] * 3, facts(of))
+    assert found == pytest.approx(WEIGHTS, rel=0.02)
+
+
+def test_rates_of_an_agent_before_this_one_give_its_weights_but_for_a_factor():
+    of = SCALES['network']
+    units = of.units(WEIGHTS, [0, 1, 2], facts(of))
+    found = of.previous(units, [None] * 3, facts(of, units))
+    assert found / found[1] == pytest.approx(WEIGHTS, rel=0.001)
+    assert found.mean() == pytest.approx(1.0)
+
+
+def test_a_rate_that_was_not_written_stands_for_the_weight_it_gives():
+    of = SCALES['network']
+    decided = [scale.Last(1.0, 1000), scale.Last(2.0, 2000), None]
+    found = of.previous([990, 2000, 0], decided, facts(of))
+    assert found == pytest.approx([0.99, 2.0, 1.0])
+
+
+def test_who_is_not_steered_stays_neutral(of):
+    decided = [scale.Last(3.0, 700), None, scale.Last(2.0, None)]
+    found = of.previous([None, None, None], decided, facts(of))
+    assert found.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_exempt_and_unreadable_vms_are_left_alone(of):
+    known = facts(of, (500, None, 500), exempt=frozenset({VMS[2].key}))
+    assert of.rows(known) == [0]
+
+
+def test_dedicated_cpus_are_left_alone_on_the_cpu_only(of):
+    item = dataclasses.replace(
+        VMS[0],
+        instance=dataclasses.replace(VMS[0].instance, dedicated_cpus=True),
+    )
+    known = facts(of, vms=(item, *VMS[1:]))
+    is_cpu = of.control is resources.Control.CPU
+    assert of.rows(known) == ([1, 2] if is_cpu else [0, 1, 2])
+
+
+def test_shares_count_vcpus_and_flavors():
+    wide = fake_host.vm('c-4', 'cat')
+    wide = dataclasses.replace(
+        wide, instance=dataclasses.replace(wide.instance, vcpus=4)
+    )
+    rich = fake_host.vm('d-5', 'dan', extra_specs={'quota:cpu_shares': '3000'})
+    of = SCALES['cpu v1']
+    known = facts(of, (1, 1), (wide, rich))
+    assert of.units(np.ones(2), [0, 1], known) == [4096, 3000]
+    assert of.sizes(known).tolist() == [4096.0, 3000.0]
+
+
+def test_rates_leave_a_neutral_part_to_vms_that_are_left_alone():
+    of = SCALES['network']
+    known = facts(of, exempt=frozenset({VMS[2].key}))
+    units = of.units(np.ones(3), [0, 1], known)
+    assert sum(units) == pytest.approx(0.99e8 * 2 / 3, rel=1e-6)
+
+
+def test_nothing_of_the_network_is_divided_among_nobody():
+    of = SCALES['network']
+    assert of.units(np.ones(3), [], facts(of, (None,) * 3)) == []
+
+
+def test_without_a_reading_nobody_waits_for_memory_or_disks():
+    for name in ('memory', 'blkio'):
+        assert SCALES[name].judge(facts(SCALES[name])) is None
