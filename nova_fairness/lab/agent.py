@@ -24,6 +24,7 @@ import sysconfig
 
 from nova_fairness import exception
 from nova_fairness.lab import domain
+from nova_fairness.lab import far_end
 from nova_fairness.lab import hub
 from nova_fairness.lab import node as node_module
 from nova_fairness.lab import processes
@@ -57,6 +58,11 @@ def configuration(
     }
     if scenario.redis:
         result.update(_transport(scenario, node, keys))
+    if scenario.nodes[node].uplink:
+        result['fairness_network'] = {
+            'layout': 'uplink',
+            'uplink': far_end.UPLINK,
+        }
     for section, options in scenario.agent.items():
         result.setdefault(section, {}).update(options)
     return result

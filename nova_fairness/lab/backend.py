@@ -14,6 +14,7 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 import dataclasses
 from typing import Any
 from typing import Protocol
@@ -30,12 +31,14 @@ class VmState:
     :ivar cpu_shares: kernel units; ``None`` if not known.
     :ivar work: cumulative units of work; ``None`` if not known.
     :ivar state: :data:`recording.RUNNING` or why it does not run.
+    :ivar more: of :data:`recording.MORE_COLUMNS`, those that are known.
     """
 
     cpu_s: float | None
     cpu_shares: int | None
     work: float | None
     state: str = recording.RUNNING
+    more: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
 class Redis(Protocol):
@@ -120,6 +123,14 @@ class Backend(Protocol):
 
     def state(self, vm: str) -> VmState | None:
         """Read a VM; ``None`` if it does not exist."""
+
+    def fio(self, seconds: float) -> Mapping[str, Mapping[str, float]]:
+        """Repeat the present disk load with fio; the VMs' own ends.
+
+        Each VM's part is done by a process with the weight that the VM has.
+
+        :returns: by VM: ``weight``, and ``bytes_per_s`` that fio moved.
+        """
 
     def machine(self) -> dict[str, Any]:
         """Say on what it runs."""

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 
 from nova_fairness.lab import check
+from nova_fairness.lab import disk_checks
+from nova_fairness.lab import network_checks
 from nova_fairness.lab import peer_checks
 
 PEER_SCENARIOS = (
@@ -235,5 +237,10 @@ _BY_SCENARIO: Mapping[str, Callable[[Result], Iterator[Check]]] = {
     'churn': _windows,
     'frozen-guest': _windows,
     'two-nodes-cpu': peer_checks.two_nodes,
+    'one-node-network': network_checks.one_node_network,
+    'one-node-network-weighted': network_checks.one_node_network,
+    'one-node-disk': disk_checks.one_node,
+    'two-nodes-cpu-disk': disk_checks.two_nodes,
+    'latency': disk_checks.latency,
     **dict.fromkeys(PEER_SCENARIOS, _peers),
 }

@@ -24,6 +24,7 @@ import secrets
 import shutil
 
 from nova_fairness import exception
+from nova_fairness.lab import disk
 from nova_fairness.lab import groups
 from nova_fairness.lab import processes
 
@@ -69,6 +70,7 @@ def finish(run: pathlib.Path) -> None:
     :raises LabError: if something does not go away.
     """
     groups.clear(groups.NodeGroups(run.name, '').relative)
+    disk.remove(run)
     shutil.rmtree(run, ignore_errors=True)
 
 

@@ -34,6 +34,9 @@ SMALLEST_MEMORY_MIB = 96
 
 CACHE_MODES = ('none', 'writethrough', 'writeback', 'directsync', 'unsafe')
 
+IO_MODES = ('native', 'threads', 'io_uring')
+"""How QEMU hands requests to the kernel."""
+
 _TRANSLATION_CACHE_MIB = 32
 _NAMES = uuid.UUID('5b0c2d9c-50a8-4a3c-9a3f-6a6f5a0b4c11')
 
@@ -44,10 +47,12 @@ class Disk:
 
     :ivar size_mib: MiB.
     :ivar cache: one of :data:`CACHE_MODES`.
+    :ivar io: one of :data:`IO_MODES`; empty leaves the choice to QEMU.
     """
 
     size_mib: int = 64
     cache: str = 'none'
+    io: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,7 +209,10 @@ def _add_devices(
 
 def _add_disk(devices: ET.Element, disk: Disk, path: str, target: str) -> None:
     element = ET.SubElement(devices, 'disk', type='file', device='disk')
-    ET.SubElement(element, 'driver', name='qemu', type='raw', cache=disk.cache)
+    driver = {'name': 'qemu', 'type': 'raw', 'cache': disk.cache}
+    if disk.io:
+        driver['io'] = disk.io
+    ET.SubElement(element, 'driver', driver)
     ET.SubElement(element, 'source', file=path)
     ET.SubElement(element, 'target', dev=target, bus='virtio')
 

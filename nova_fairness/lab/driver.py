@@ -119,6 +119,9 @@ class Driver:
         ):
             self._backend.sleep_until(self._start_s + act.at_s)
             act.do()
+        if scenario.fio_s:
+            self._progress.say(f'fio repeats it for {scenario.fio_s:g} s')
+            self._recorder.fio(self._backend.fio(scenario.fio_s))
 
     def _acts(self) -> Iterator[_Act]:
         scenario = self._scenario
@@ -139,13 +142,16 @@ class Driver:
     def _phases(self) -> Iterator[_Act]:
         """Make pairs of a window without and one with agents.
 
-        Every other pair is turned round, so that a machine that gets slower
-        or faster meanwhile does so for both. The agents are held and not
-        ended: what a program needs to start is not what it needs to run.
+        They take turns as fast as they can, for the speed of a machine that
+        others use, too, wanders; and the second half begins with agents, so
+        that one that only gets slower or faster does so for both. The agents
+        are held and not ended: what a program needs to start is not what it
+        needs to run.
         """
-        length_s = self._scenario.duration_s / (2 * self._scenario.pairs)
-        for number in range(2 * self._scenario.pairs):
-            on = number % 4 in {1, 2}
+        pairs = self._scenario.pairs
+        length_s = self._scenario.duration_s / (2 * pairs)
+        for number in range(2 * pairs):
+            on = (number % 2 == 1) is (number < pairs)
             yield _Act(
                 number * length_s,
                 2,

@@ -17,6 +17,7 @@ Only on explicit request: what it shows is arithmetic, not a machine.
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 import pathlib
 from typing import Any
 
@@ -181,6 +182,10 @@ class FakeBackend:
             cpu_s * _WORK_PER_S,
             'frozen' if made.frozen else recording.RUNNING,
         )
+
+    def fio(self, seconds: float) -> Mapping[str, Mapping[str, float]]:
+        """Move nothing: simulated VMs have no disks."""
+        return {}
 
     def machine(self) -> dict[str, Any]:
         """Say on what it runs."""

@@ -13,19 +13,24 @@
 """The guests of a run, on whichever node each of them is."""
 
 from collections.abc import Callable
+from collections.abc import Mapping
 import concurrent.futures
 import contextlib
 import os
+import pathlib
 from typing import Any
 
 import libvirt
 
 from nova_fairness import exception
 from nova_fairness.lab import backend
+from nova_fairness.lab import far_end
+from nova_fairness.lab import fio
 from nova_fairness.lab import guest
 from nova_fairness.lab import image
 from nova_fairness.lab import load
 from nova_fairness.lab import node as node_module
+from nova_fairness.lab import reading
 from nova_fairness.lab import recording
 from nova_fairness.lab import scenario as scenario_module
 
@@ -48,6 +53,8 @@ class Fleet:
         self._guests: dict[str, guest.Guest] = {}
         self._where = {vm.name: vm.node for vm in scenario.vms.values()}
         self._frozen: set[str] = set()
+        self.far: far_end.FarEnd | None = None
+        self._disk_load: dict[str, scenario_module.Step] = {}
         self._starter = concurrent.futures.ThreadPoolExecutor(_LATE_STARTS)
 
     @property
@@ -96,9 +103,15 @@ class Fleet:
     def load(self, vm: str, step: scenario_module.Step) -> None:
         """Tell a VM what it wants from now on; it may be gone."""
         made = self._guests[vm]
+        if step.disk_read_mib_s or step.disk_write_mib_s:
+            self._disk_load[vm] = step
         with contextlib.suppress(exception.LabError):
-            for command in load.commands(made.node.index, step):
+            uplink = self.far is not None and made.node.has_uplink
+            for command in load.commands(made.node.index, step, uplink=uplink):
                 made.line.tell(command)
+            if self.far is not None and step.net_receive_mbit_s is not None:
+                rate = step.net_receive_mbit_s * 1e6 / 8
+                self.far.send(_host(made), rate)
 
     def start(self, vm: str, ready: Callable[[], None]) -> None:
         """Start a VM; ``ready`` is called when it takes commands."""
@@ -137,7 +150,47 @@ class Fleet:
             made.cpu_shares(),
             made.line.now('work'),
             'frozen' if vm in self._frozen else recording.RUNNING,
+            {**made.more(), **self._arrived(made)},
         )
+
+    def _arrived(self, made: guest.Guest) -> dict[str, float]:
+        if self.far is None or not made.node.has_uplink:
+            return {}
+        return {'arrived_bytes': self.far.came_from(_host(made))}
+
+    def fio(self, seconds: float) -> dict[str, dict[str, float]]:
+        """Let fio do what the guests do to their disks now, instead of them.
+
+        :param seconds: that are measured.
+        :returns: by VM: ``weight``, and ``bytes_per_s``.
+        :raises LabError: if fio does not work.
+        """
+        jobs: dict[str, list[fio.Job]] = {}
+        parents: dict[str, Mapping[str, pathlib.Path]] = {}
+        still = scenario_module.Step(
+            0.0, disk_read_mib_s=0.0, disk_write_mib_s=0.0
+        )
+        for vm, step in self._disk_load.items():
+            made = self._guests[vm]
+            weight = reading.io_weight(made.pid)
+            if weight is None:
+                continue
+            jobs.setdefault(made.node.name, []).append(
+                fio.Job(
+                    vm,
+                    weight,
+                    made.images[0],
+                    _kind(step),
+                    step.disk_block_kib,
+                    step.disk_depth,
+                )
+            )
+            parents[made.node.name] = reading.parents(made.pid)
+            self.load(vm, still)
+        found: dict[str, dict[str, float]] = {}
+        for name, chosen in jobs.items():
+            found.update(fio.run(chosen, parents[name], seconds))
+        return found
 
     def versions(self) -> dict[str, Any]:
         """Give the versions of libvirt and QEMU."""
@@ -168,3 +221,14 @@ class Fleet:
         with contextlib.suppress(exception.LabError):
             self._boot(made)
             ready()
+
+
+def _host(made: guest.Guest) -> str:
+    return made.addresses[0][0].split('/')[0]
+
+
+def _kind(step: scenario_module.Step) -> bool | None:
+    """Tell whether a step reads, writes (``False``) or both (``None``)."""
+    if step.disk_read_mib_s and step.disk_write_mib_s:
+        return None
+    return bool(step.disk_read_mib_s)

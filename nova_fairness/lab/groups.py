@@ -37,6 +37,10 @@ _PRECEDENCE = {'cpu.shares': '102400', 'cpu.weight': '10000'}
 What else runs there would make a node smaller than the scenario says.
 """
 
+_SPARED = 'memory.low'
+"""A group is spared at most what those above it are (cgroup v2). Of those
+that a node does not see, all of it, or its agent could spare nobody."""
+
 _V2_CONTROLLERS = '+cpu +cpuset +memory +io +pids'
 
 
@@ -69,6 +73,8 @@ class NodeGroups:
                     _make_path(item, self.relative / SYSTEM)
                 for name, value in _PRECEDENCE.items():
                     _write(item.path / TOP / name, value)
+                for group in (self.relative, *self.relative.parents[:-1]):
+                    _write(item.path / group / _SPARED, 'max')
         except OSError as error:
             raise exception.LabEnvironmentError(
                 f'control groups cannot be made (root is needed): {error}'

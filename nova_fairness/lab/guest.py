@@ -29,6 +29,20 @@ from nova_fairness.lab import node as node_module
 from nova_fairness.lab import processes
 from nova_fairness.lab import reading
 
+_REPORTED = {
+    'read_bytes': 'read',
+    'written_bytes': 'written',
+    'sent_bytes': 'sent',
+    'received_bytes': 'received',
+    'wakes': 'wakes',
+    'late_us': 'late_us',
+    'late_20ms': 'late_20ms',
+    'memory_bytes': 'memory',
+}
+"""Counter of the guest's report by column of a recording."""
+
+_FILLING = b'\x5a' * (1 << 20)
+
 _IMAGES = pathlib.PurePosixPath('/var/lib/libvirt/images')
 _LOGS = pathlib.PurePosixPath('/var/log/libvirt/qemu')
 _SOCKETS = pathlib.PurePosixPath('/run/nova-fairness-lab')
@@ -172,6 +186,21 @@ class Guest:
         """CPU shares (v1) or weight (v2) of its group; ``None`` if gone."""
         return reading.cpu_shares(self._pid) if self.is_running() else None
 
+    def more(self) -> dict[str, float]:
+        """Give what else is known, by column of a recording."""
+        # As reported: a value that was carried on might fall later, which
+        # would look like a restart.
+        report = self.line.report
+        found: dict[str, float | None] = {
+            column: report.get(counter)
+            for column, counter in _REPORTED.items()
+        }
+        found['io_weight'] = reading.io_weight(self._pid)
+        found['wait_s'] = reading.wait_seconds(self._pid)
+        return {
+            name: value for name, value in found.items() if value is not None
+        }
+
     @property
     def _console(self) -> pathlib.PurePosixPath:
         return _LOGS / f'{self.domain_name}-console.log'
@@ -186,13 +215,24 @@ class Guest:
             for number in range(len(self.spec.disks))
         ]
 
+    @property
+    def images(self) -> list[pathlib.Path]:
+        """The files of its disks, as seen from outside of the node."""
+        return [
+            self.node.root / path.relative_to('/')
+            for path in self._disk_paths()
+        ]
+
     def _make_disks(self) -> None:
-        for disk, path in zip(
-            self.spec.disks, self._disk_paths(), strict=True
-        ):
-            outside = self.node.directory / path.relative_to('/')
-            with outside.open('wb') as stream:
-                os.truncate(stream.fileno(), disk.size_mib << 20)
+        for disk, path in zip(self.spec.disks, self.images, strict=True):
+            size = disk.size_mib << 20
+            with path.open('wb') as stream:
+                os.truncate(stream.fileno(), size)
+                if self.node.has_disk:
+                    # What was never written would be read from nowhere.
+                    for _ in range(disk.size_mib):
+                        stream.write(_FILLING)
+                    os.fsync(stream.fileno())
 
     def _placement(self) -> domain.Placement:
         return domain.Placement(

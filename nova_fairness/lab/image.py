@@ -17,6 +17,7 @@ installed. The RAM disk holds one static program, which is compiled here and
 is the guest's init and load, and the few drivers that it needs.
 """
 
+from collections.abc import Sequence
 import dataclasses
 import fcntl
 import gzip
@@ -132,23 +133,28 @@ def _key(package: str) -> str:
 def _build(package: str, work: pathlib.Path) -> None:
     image = Image(work / 'image')
     image.directory.mkdir()
-    tree = work / 'tree'
-    _unpack(package, work, tree)
-    kernels = list(tree.glob('boot/vmlinuz-*'))
-    if not kernels:
-        raise exception.LabEnvironmentError(f'{package} holds no kernel')
-    shutil.move(kernels[0], image.kernel)
+    modules = unpack_kernel(package, work, image)
     program = work / 'init'
     sources = sorted(map(str, _SOURCES.glob('*.c')))
     processes.run([*_COMPILE, str(program), *sources])
-    modules = {path.stem: path for path in tree.rglob('*.ko')}
     entries = [archive.Entry('init', program.read_bytes(), executable=True)]
-    entries += _module_entries(modules)
+    entries += module_entries(modules, MODULES)
     with gzip.open(image.initrd, 'wb', compresslevel=1) as stream:
         stream.write(archive.cpio(entries))
 
 
-def _unpack(package: str, work: pathlib.Path, tree: pathlib.Path) -> None:
+def unpack_kernel(
+    package: str, work: pathlib.Path, image: Image
+) -> dict[str, pathlib.Path]:
+    """Download a kernel's package and take out what is needed of it.
+
+    :param package: as :func:`kernel_package` names it.
+    :param work: an empty directory.
+    :param image: into which the kernel is put.
+    :returns: file by name of the driver, below ``work``.
+    :raises LabEnvironmentError: if it cannot be had.
+    """
+    tree = work / 'tree'
     tree.mkdir()
     try:
         processes.run(['apt-get', '-qq', 'download', package], cwd=work)
@@ -158,13 +164,25 @@ def _unpack(package: str, work: pathlib.Path, tree: pathlib.Path) -> None:
         ) from None
     for deb in work.glob('*.deb'):
         processes.run(['dpkg-deb', '--extract', str(deb), str(tree)])
+    kernels = list(tree.glob('boot/vmlinuz-*'))
+    if not kernels:
+        raise exception.LabEnvironmentError(f'{package} holds no kernel')
+    shutil.move(kernels[0], image.kernel)
+    return {path.stem: path for path in tree.rglob('*.ko')}
 
 
-def _module_entries(
-    modules: dict[str, pathlib.Path],
+def module_entries(
+    modules: dict[str, pathlib.Path], names: Sequence[str]
 ) -> list[archive.Entry]:
+    """Give drivers, and what they need, as files of a RAM disk.
+
+    :param modules: file by name of the driver.
+    :param names: wanted drivers; those built into the kernel have no file.
+    :returns: the drivers below ``modules/``, and ``modules/order``: their
+        file names in the order in which they can be loaded.
+    """
     order: list[str] = []
-    for name in MODULES:
+    for name in names:
         _add_with_needs(name, modules, order)
     text = ''.join(f'{name}.ko\n' for name in order)
     return [

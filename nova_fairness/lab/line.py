@@ -24,6 +24,10 @@ from nova_fairness import exception
 FARTHEST_S = 5.0
 """A counter is carried on at most this far beyond its newest report."""
 
+NEAREST_S = 0.5
+"""Reports that were read closer together say nothing of how fast a counter
+goes on: they come once a second, so this process was late for the first."""
+
 READY = 'ready'
 WORK = 'work'
 
@@ -172,10 +176,13 @@ class GuestLine:
             self._news.notify_all()
 
     def _take_report(self, counters: Mapping[str, int]) -> None:
-        if counters:
+        if not counters:
+            return
+        now_s = time.monotonic()
+        if now_s - self._reported_s >= NEAREST_S:
             self._before = (self._reported_s, self._report)
-            self._report = counters
-            self._reported_s = time.monotonic()
+        self._report = counters
+        self._reported_s = now_s
 
 
 def _counters(words: list[str]) -> Mapping[str, int]:

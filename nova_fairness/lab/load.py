@@ -18,10 +18,13 @@ from nova_fairness.lab import scenario as scenario_module
 _MIB = 1 << 20
 
 
-def commands(index: int, step: scenario_module.Step) -> list[str]:
+def commands(
+    index: int, step: scenario_module.Step, *, uplink: bool = False
+) -> list[str]:
     """Give the guest's commands for what a step changes.
 
     :param index: number of the guest's node in its run.
+    :param uplink: whether that node has an uplink.
     """
     found = []
     if step.cpu is not None:
@@ -31,11 +34,22 @@ def commands(index: int, step: scenario_module.Step) -> list[str]:
     if step.disk_read_mib_s is not None or step.disk_write_mib_s is not None:
         read = _amount((step.disk_read_mib_s or 0) * _MIB)
         write = _amount((step.disk_write_mib_s or 0) * _MIB)
-        found.append(f'disk {read} {write}')
+        block = step.disk_block_kib << 10
+        found.append(f'disk {read} {write} {block} {step.disk_depth}')
     if step.net_send_mbit_s is not None:
-        host = network.addresses(index, 0, 0)[0].split('/')[0]
+        host = network.FAR_ADDRESS
+        if not uplink:
+            host = network.addresses(index, 0, 0)[0].split('/')[0]
         rate = _amount(step.net_send_mbit_s * 1e6 / 8)
         found.append(f'net {host} {network.SINK_PORT} {rate}')
+    for word, port, flows in (
+        ('tcp-send', network.SINK_PORT, step.tcp_send_flows),
+        ('tcp-receive', network.SOURCE_PORT, step.tcp_receive_flows),
+    ):
+        if flows is not None:
+            found.append(f'{word} {network.FAR_ADDRESS} {port} {flows}')
+    if step.wake_hz is not None:
+        found.append(f'wake {step.wake_hz:.6f}')
     return found
 
 

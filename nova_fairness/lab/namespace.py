@@ -125,9 +125,8 @@ class NetworkNamespace:
         """
         child: subprocess.Popen[bytes] = subprocess.Popen(  # type: ignore[call-overload]
             self._command(argv),
-            stdin=subprocess.DEVNULL,
             start_new_session=True,
-            **options,
+            **{'stdin': subprocess.DEVNULL, **options},
         )
         self._children.append(child)
         return child

@@ -23,7 +23,11 @@ SEGMENTS = 4
 """Networks of a node; a guest's n-th interface is in the n-th of them."""
 
 BRIDGE = 'br0'
-SINK_PORT = 9
+SINK_PORT, SOURCE_PORT = 9, 19
+
+FAR_ADDRESS = '10.78.255.254'
+FAR_ADDRESS_SIX = 'fd78::ffff:1'
+"""Of the far end of the nodes' uplinks, in their first network."""
 
 _CLONE_NEWNET = 0x40000000
 
@@ -38,6 +42,11 @@ def bridge_addresses(index: int) -> list[str]:
         for segment in range(SEGMENTS)
         for address in addresses(index, segment, 0)
     ]
+
+
+def far_addresses() -> list[str]:
+    """Give the addresses of the far end, with prefix lengths."""
+    return [f'{FAR_ADDRESS}/16', f'{FAR_ADDRESS_SIX}/64']
 
 
 def addresses(index: int, segment: int, number: int) -> tuple[str, str]:

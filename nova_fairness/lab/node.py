@@ -43,6 +43,8 @@ class Node:
     :param cpus: CPUs that the node has once it is narrowed to them.
     :param index: number of the node in its run, 0 to 30.
     :param accelerator: ``tcg`` or ``kvm``.
+    :ivar has_uplink: whether its bridge leads to a far end.
+    :ivar has_disk: whether its VMs' disks are on a disk of its own.
     """
 
     def __init__(
@@ -66,6 +68,8 @@ class Node:
         self._children: list[subprocess.Popen[bytes]] = []
         self._sink: socket.socket | None = None
         self.guest_count = 0
+        self.has_disk = False
+        self.has_uplink = False
 
     @property
     def pid(self) -> int:

@@ -14,7 +14,7 @@
 
 from collections.abc import Sequence
 
-from nova_fairness.lab import labels
+from nova_fairness.drawing import labels
 from nova_fairness.lab import panel
 
 MARKS = ('-', '--', ':', '-.')

@@ -17,26 +17,21 @@ from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
-from nova_fairness.lab import labels
+from nova_fairness.drawing import labels
+from nova_fairness.drawing import style
 from nova_fairness.lab import series
 
-PALETTE = (
-    '#0072B2',
-    '#D55E00',
-    '#009E73',
-    '#CC79A7',
-    '#E69F00',
-    '#56B4E9',
-    '#7A5C00',
-    '#5A5A5A',
-)
-"""Colours of Okabe and Ito, which colour-blind people can tell apart."""
+PALETTE = style.PALETTE
+FAIR = style.FAIR
+QUIET = style.QUIET
+DASHES = style.DASHES
+SMALL = style.SMALL
+LARGE = style.LARGE
 
-FAIR = '#222222'
-QUIET = '#777777'
-DASHES = (0, (4, 3))
-SMALL = 8
-LARGE = 11
+title = style.title
+tidy = style.tidy
+note = style.note
+say = style.say
 
 FEW = 8
 """More VMs than this are drawn, but not named one by one."""
@@ -44,8 +39,7 @@ FEW = 8
 MANY_EVENTS = 12
 """More events than this are marked, but not named one by one."""
 
-Axes = Any
-"""Axes of matplotlib, which has no types for them that mypy could use."""
+Axes = style.Axes
 
 Result = Mapping[str, Any]
 
@@ -85,22 +79,7 @@ class Side:
 
 def colours(result: Result) -> dict[str, str]:
     """Give each user a colour, the same in every picture of a scenario."""
-    return {
-        user: PALETTE[place % len(PALETTE)]
-        for place, user in enumerate(sorted(result['users']))
-    }
-
-
-def title(axes: Axes, text: str) -> None:
-    """Write a title at the left, where reading begins."""
-    axes.set_title(text, loc='left', fontsize=LARGE)
-
-
-def tidy(axes: Axes) -> None:
-    """Leave nothing on the axes that does not help to read a value."""
-    axes.spines[['top', 'right']].set_visible(False)
-    axes.grid(axis='y', color='#dddddd', lw=0.7)
-    axes.set_axisbelow(True)
+    return style.colours(list(result['users']))
 
 
 def draw_shares(axes: Axes, side: Side, *, explain: bool = True) -> None:
@@ -186,20 +165,6 @@ def _fair_values(side: Side) -> dict[float, set[float]]:
     return values
 
 
-def note(axes: Axes, text: str) -> None:
-    """Write a remark at the right above the axes."""
-    axes.annotate(
-        text,
-        (1, 1),
-        xycoords='axes fraction',
-        xytext=(0, 6),
-        textcoords='offset points',
-        ha='right',
-        fontsize=SMALL + 1,
-        color=FAIR,
-    )
-
-
 def mark_events(axes: Axes, result: Result, *, named: bool = True) -> None:
     """Mark what happened; names only where there is room for them."""
     inside = [
@@ -246,11 +211,3 @@ def draw_weights(axes: Axes, side: Side) -> None:
     mark_events(axes, side.result, named=False)
     if len(names) <= FEW:
         labels.name_curves(axes, names)
-
-
-def say(axes: Axes, text: str) -> None:
-    """Write why there is nothing to draw."""
-    axes.set_yticks([])
-    axes.text(
-        0.5, 0.5, text, transform=axes.transAxes, ha='center', color=QUIET
-    )

@@ -12,11 +12,13 @@
 
 """Pictures of runs, for people: who got how much, and what was fair."""
 
-import io
 import math
 from typing import Any
 
+from nova_fairness.drawing import style
 from nova_fairness.lab import bars
+from nova_fairness.lab import disk_plot
+from nova_fairness.lab import network_plot
 from nova_fairness.lab import node_panel
 from nova_fairness.lab import panel
 
@@ -31,7 +33,7 @@ def run(side: panel.Side) -> bytes:
     """
     if _has_nodes(side):
         return _run_of_nodes(side)
-    figure = _figure(11, 8.2)
+    figure = style.figure(11, 8.2)
     upper, lower = figure.add_gridspec(2, 1, height_ratios=(5, 4))
     left, right = lower.subgridspec(1, 2, width_ratios=(3, 2))
     shares = figure.add_subplot(upper)
@@ -42,8 +44,30 @@ def run(side: panel.Side) -> bytes:
         bars.draw_pairs(figure.add_subplot(right), side.result['uncontended'])
     else:
         bars.draw_settled(figure.add_subplot(right), side.result)
-    _headline(figure, side.title)
-    return _png(figure)
+    style.headline(figure, side.title)
+    return style.png(figure)
+
+
+def disks(side: panel.Side) -> bytes:
+    """Draw CPU and disk of each node of one run, and the weights of both.
+
+    :returns: a PNG image.
+    """
+    figure = style.figure(13, disk_plot.HEIGHT * disk_plot.rows(side))
+    disk_plot.draw(figure, side)
+    style.headline(figure, side.title)
+    return style.png(figure)
+
+
+def network(side: panel.Side) -> bytes:
+    """Draw what VMs of one run sent and received, and their classes.
+
+    :returns: a PNG image.
+    """
+    figure = style.figure(13, 5)
+    network_plot.draw(figure, side)
+    style.headline(figure, side.title)
+    return style.png(figure)
 
 
 def _has_nodes(side: panel.Side) -> bool:
@@ -55,7 +79,7 @@ def _run_of_nodes(side: panel.Side) -> bytes:
     """Draw one run: parts of each node over time, weights, who knew whom."""
     nodes = list(side.result['nodes'])
     rows = math.ceil(len(nodes) / COLUMNS)
-    figure = _figure(13, 4.4 + 4 * rows)
+    figure = style.figure(13, 4.4 + 4 * rows)
     upper, lower = figure.add_gridspec(2, 1, height_ratios=(4 * rows, 4))
     places = upper.subgridspec(rows, COLUMNS)
     for number, node in enumerate(nodes):
@@ -66,15 +90,15 @@ def _run_of_nodes(side: panel.Side) -> bytes:
     panel.draw_weights(figure.add_subplot(left), side)
     node_panel.draw_known(figure.add_subplot(middle), side)
     bars.draw_settled_vms(figure.add_subplot(right), side.result)
-    _headline(figure, side.title)
-    return _png(figure)
+    style.headline(figure, side.title)
+    return style.png(figure)
 
 
 def _comparison_of_nodes(first: panel.Side, second: panel.Side) -> bytes:
     """Draw two runs: each node in a row of its own."""
     nodes = list(first.result['nodes'])
     rows = len(nodes)
-    figure = _figure(13, 3.4 + 3.2 * rows)
+    figure = style.figure(13, 3.4 + 3.2 * rows)
     upper, lower = figure.add_gridspec(2, 1, height_ratios=(3 * rows, 3))
     places = upper.subgridspec(rows, 2)
     axes = None
@@ -90,12 +114,12 @@ def _comparison_of_nodes(first: panel.Side, second: panel.Side) -> bytes:
             if not row:
                 panel.title(axes, f'{name}: {side.title}')
     _draw_before_after(figure, lower, first, second)
-    _headline(
+    style.headline(
         figure,
         f'{first.result["scenario"]}: part of each node that each VM got '
         f'({first.result["backend"]})',
     )
-    return _png(figure)
+    return style.png(figure)
 
 
 def _draw_before_after(
@@ -115,7 +139,7 @@ def comparison(first: panel.Side, second: panel.Side) -> bytes:
     """
     if _has_nodes(first) and _has_nodes(second):
         return _comparison_of_nodes(first, second)
-    figure = _figure(13, 8.4)
+    figure = style.figure(13, 8.4)
     upper, lower = figure.add_gridspec(2, 1, height_ratios=(5, 4))
     axes = None
     for place, name, side in zip(
@@ -125,34 +149,9 @@ def comparison(first: panel.Side, second: panel.Side) -> bytes:
         panel.draw_shares(axes, side, explain=side is first)
         panel.title(axes, f'{name}: {side.title}')
     _draw_before_after(figure, lower, first, second)
-    _headline(
+    style.headline(
         figure,
         f'{first.result["scenario"]}: part of the CPU that each user (thick) '
         f'and VM got ({first.result["backend"]})',
     )
-    return _png(figure)
-
-
-def _figure(width: float, height: float) -> Any:
-    # Imported here, so that the other commands do without the second it
-    # takes; the object interface needs no display and no global state.
-    from matplotlib import figure
-    from matplotlib import layout_engine
-    from matplotlib.backends import backend_agg
-
-    drawn = figure.Figure(
-        figsize=(width, height),
-        layout=layout_engine.ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.1),
-    )
-    backend_agg.FigureCanvasAgg(drawn)
-    return drawn
-
-
-def _headline(figure: Any, text: str) -> None:
-    figure.suptitle(text, x=0.012, ha='left', fontsize=13, fontweight='bold')
-
-
-def _png(figure: Any) -> bytes:
-    stream = io.BytesIO()
-    figure.savefig(stream, format='png', dpi=120, facecolor='white')
-    return stream.getvalue()
+    return style.png(figure)

@@ -14,6 +14,7 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 import contextlib
 import os
 import pathlib
@@ -27,6 +28,8 @@ from nova_fairness.lab import agent
 from nova_fairness.lab import agents as agents_module
 from nova_fairness.lab import backend
 from nova_fairness.lab import cleanup
+from nova_fairness.lab import disk
+from nova_fairness.lab import far_end
 from nova_fairness.lab import fleet
 from nova_fairness.lab import image
 from nova_fairness.lab import keys
@@ -60,9 +63,11 @@ class QemuBackend:
         self._accelerator = wanted or accelerator.TCG
         self._run: pathlib.Path | None = None
         self._nodes: dict[str, node.Node] = {}
+        self._disks: list[disk.NodeDisk] = []
         self._fleet = fleet.Fleet(scenario)
         self._agents = agents_module.Agents(scenario.interval_s)
         self._wiring: wiring.Wiring | None = None
+        self._far: far_end.FarEnd | None = None
 
     @property
     def name(self) -> str:
@@ -101,9 +106,13 @@ class QemuBackend:
                 last.callback(cleanup.finish, self._run)
             if self._wiring is not None:
                 last.callback(self._wiring.close)
+            if self._far is not None:
+                last.callback(self._far.close)
             for running in self._nodes.values():
                 last.callback(running.stop)
                 last.callback(self._keep_logs, running)
+            for own in self._disks:
+                last.callback(own.close)
             last.callback(self._fleet.close)
             last.callback(self._agents.close)
 
@@ -186,6 +195,13 @@ class QemuBackend:
         """Read a VM; ``None`` if it does not exist."""
         return self._fleet.state(vm)
 
+    def fio(self, seconds: float) -> Mapping[str, Mapping[str, float]]:
+        """Repeat the present disk load with fio.
+
+        :raises LabError: if fio does not work.
+        """
+        return self._fleet.fio(seconds)
+
     def machine(self) -> dict[str, Any]:
         """Say on what it runs."""
         found: dict[str, Any] = {
@@ -217,6 +233,8 @@ class QemuBackend:
             )
             self._nodes[spec.name] = made
             made.start()
+            self._add_disk(made, spec)
+            self._add_uplink(made, spec)
             if self._wiring is not None:
                 self._wiring.link(made)
             self._fleet.add(made)
@@ -227,6 +245,34 @@ class QemuBackend:
             self._agents.add(
                 spec.name, agent.NodeAgent(made, directory, options)
             )
+
+    def _add_disk(
+        self, made: node.Node, spec: scenario_module.NodeSpec
+    ) -> None:
+        if not spec.disk_scheduler:
+            return
+        size_mib = sum(
+            own.size_mib
+            for vm in self._scenario.vms.values()
+            for own in vm.guest.disks
+        )
+        added = disk.NodeDisk(
+            made, size_mib, spec.disk_mib_s, spec.disk_scheduler
+        )
+        self._disks.append(added)
+        added.open()
+        made.has_disk = True
+
+    def _add_uplink(
+        self, made: node.Node, spec: scenario_module.NodeSpec
+    ) -> None:
+        if not spec.uplink or self._run is None:
+            return
+        if self._far is None:
+            self._far = self._fleet.far = far_end.FarEnd(self._run)
+            self._far.open()
+        self._far.link(made)
+        made.has_uplink = True
 
     def _keep_logs(self, running: node.Node) -> None:
         log = running.directory / 'var/log/libvirt/libvirtd.log'

@@ -19,6 +19,12 @@ import pathlib
 
 from nova_fairness.model import cgroup
 
+_IO_WEIGHTS = (
+    ('blkio', 'blkio.bfq.weight'),
+    (cgroup.UNIFIED, 'io.bfq.weight'),
+    (cgroup.UNIFIED, 'io.weight'),
+)
+_VCPU_THREADS = ('CPU ', 'ALL CPUs')
 _SHARES = {'cpu': 'cpu.shares', cgroup.UNIFIED: 'cpu.weight'}
 
 
@@ -56,6 +62,50 @@ def cpu_shares(pid: int | None) -> int | None:
             except OSError:
                 return None
     return None
+
+
+def io_weight(pid: int | None) -> int | None:
+    """Give the weight of a VM's block I/O.
+
+    :param pid: the VM's QEMU process.
+    :returns: kernel units; ``None`` if it has none, or is gone.
+    """
+    for controller, name in _IO_WEIGHTS:
+        directory = _directory(pid, controller)
+        if directory is not None and (directory / name).is_file():
+            try:
+                line = (directory / name).read_text().splitlines()[0]
+            except (OSError, IndexError):
+                return None
+            return int(line.split()[-1])
+    return None
+
+
+def wait_seconds(pid: int | None) -> float | None:
+    """Give for how long the vCPUs of a VM were ready and had no CPU.
+
+    :param pid: the VM's QEMU process.
+    :returns: seconds, the mean over the vCPUs; ``None`` if it is gone.
+    """
+    try:
+        waited = [
+            int((task / 'schedstat').read_text().split()[1])
+            for task in pathlib.Path(f'/proc/{pid}/task').iterdir()
+            if (task / 'comm').read_text().startswith(_VCPU_THREADS)
+        ]
+    except OSError:
+        return None
+    return sum(waited) / len(waited) / 1e9 if waited else None
+
+
+def parents(pid: int) -> dict[str, pathlib.Path]:
+    """Give the groups in which a VM's own are, by controller."""
+    found = {}
+    for controller in ('blkio', cgroup.UNIFIED):
+        directory = _directory(pid, controller)
+        if directory is not None:
+            found[controller] = directory.parent
+    return found
 
 
 def _directory(pid: int | None, controller: str) -> pathlib.Path | None:

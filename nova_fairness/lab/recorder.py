@@ -45,7 +45,13 @@ class Recorder:
             self._files = {
                 name: self._begin(name, columns)
                 for name, columns in (
-                    (recording.INSTANCES, recording.INSTANCE_COLUMNS),
+                    (
+                        recording.INSTANCES,
+                        (
+                            *recording.INSTANCE_COLUMNS,
+                            *recording.MORE_COLUMNS,
+                        ),
+                    ),
                     (recording.EVENTS, recording.EVENT_COLUMNS),
                     (recording.OFFERED, recording.OFFER_COLUMNS),
                 )
@@ -72,7 +78,13 @@ class Recorder:
             _maybe(row.cpu_shares),
             _maybe(row.work),
             row.state,
+            *(_maybe(row.more.get(name)) for name in recording.MORE_COLUMNS),
         )
+
+    def fio(self, moved: Mapping[str, Mapping[str, float]]) -> None:
+        """Write what fio moved after the run."""
+        text = json.dumps(moved, indent=2, sort_keys=True) + '\n'
+        (self.directory / recording.FIO).write_text(text)
 
     def event(self, row: recording.Event) -> None:
         """Add something that happened."""

@@ -18,6 +18,7 @@ A recording is a directory::
     instances.csv               the lab's own readings, about one a second
     events.csv                  what happened to whom
     offered.csv                 how much CPU each guest wanted from when on
+    fio.json                    what fio moved after the run, if it was asked
     agents/<node>/rounds.jsonl  the agent's record, one line a round
 
 Times ``t_s`` are seconds since the load began. A last line that was cut off
@@ -35,6 +36,7 @@ import pathlib
 from typing import Any
 
 from nova_fairness import exception
+from nova_fairness.lab import recorded
 from nova_fairness.lab import tables
 
 META = 'meta.json'
@@ -68,6 +70,29 @@ INSTANCE_COLUMNS = (
     'work',
     'state',
 )
+MORE_COLUMNS = (
+    'read_bytes',
+    'written_bytes',
+    'io_weight',
+    'sent_bytes',
+    'received_bytes',
+    'arrived_bytes',
+    'memory_bytes',
+    'wait_s',
+    'wakes',
+    'late_us',
+    'late_20ms',
+)
+"""Columns that older recordings lack: what a guest moved, and what of it
+arrived at the far end of its node's uplink, cumulative bytes;
+its weight of block I/O; memory that it uses, bytes; seconds that its vCPUs
+waited for a CPU, cumulative; how often a program of the guest woke, by how
+much too late in all, microseconds, and how often by 20 ms or more."""
+
+FIO = 'fio.json'
+"""What fio moved after the run, if it was asked to; see
+:meth:`backend.Backend.fio`."""
+
 EVENT_COLUMNS = ('t_s', 'event', 'subject')
 OFFER_COLUMNS = ('t_s', 'vm', 'cpu')
 
@@ -76,8 +101,6 @@ RUNNING = 'running'
 
 MAXIMUM = 'max'
 """Demand for all vCPUs that the VM has."""
-
-RECORD_VERSION = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,6 +115,7 @@ class Reading:
     :ivar cpu_shares: what the kernel held, kernel units, or ``None``.
     :ivar work: cumulative units of work that the guest did, or ``None``.
     :ivar state: :data:`RUNNING`, or a word for why it does not run.
+    :ivar more: of :data:`MORE_COLUMNS`, those that were read.
     """
 
     t_s: float
@@ -102,6 +126,12 @@ class Reading:
     cpu_shares: int | None = None
     work: float | None = None
     state: str = RUNNING
+    more: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def row(self) -> tuple[Any, ...]:
+        """Give the fields in the order of the columns."""
+        fixed = [getattr(self, name) for name in INSTANCE_COLUMNS]
+        return (*fixed, *(self.more.get(name) for name in MORE_COLUMNS))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -134,6 +164,7 @@ class Recording:
     :ivar events: in the order of time.
     :ivar offers: in the order of time.
     :ivar rounds: the agent's rounds by node, in the order of time.
+    :ivar fio: what fio moved after the run, by VM; see :data:`FIO`.
     """
 
     meta: Mapping[str, Any]
@@ -141,6 +172,9 @@ class Recording:
     events: tuple[Event, ...] = ()
     offers: tuple[Offer, ...] = ()
     rounds: Mapping[str, tuple[Mapping[str, Any], ...]] = dataclasses.field(
+        default_factory=dict
+    )
+    fio: Mapping[str, Mapping[str, float]] = dataclasses.field(
         default_factory=dict
     )
 
@@ -161,7 +195,8 @@ def read(directory: pathlib.Path) -> Recording:
         readings=_sorted(_readings(directory / INSTANCES)),
         events=_sorted(_events(directory / EVENTS)),
         offers=_sorted(_offers(directory / OFFERED)),
-        rounds=_rounds_by_node(directory / AGENTS),
+        rounds=recorded.rounds_by_node(directory / AGENTS, ROUNDS),
+        fio=recorded.fio(directory / FIO),
     )
 
 
@@ -172,8 +207,8 @@ def write(recording: Recording, directory: pathlib.Path) -> None:
     (directory / META).write_text(meta + '\n')
     _write_csv(
         directory / INSTANCES,
-        INSTANCE_COLUMNS,
-        [dataclasses.astuple(row) for row in recording.readings],
+        (*INSTANCE_COLUMNS, *MORE_COLUMNS),
+        [row.row() for row in recording.readings],
     )
     _write_csv(
         directory / EVENTS,
@@ -185,6 +220,8 @@ def write(recording: Recording, directory: pathlib.Path) -> None:
         for row in recording.offers
     ]
     _write_csv(directory / OFFERED, OFFER_COLUMNS, offers)
+    if recording.fio:
+        (directory / FIO).write_text(json.dumps(recording.fio))
     for node, rounds in recording.rounds.items():
         folder = directory / AGENTS / node
         folder.mkdir(parents=True, exist_ok=True)
@@ -235,6 +272,12 @@ def _readings(path: pathlib.Path) -> Iterator[Reading]:
             cpu_shares=None if shares is None else int(shares),
             work=tables.maybe(path, line, row, 'work'),
             state=row['state'],
+            more={
+                name: value
+                for name in MORE_COLUMNS
+                if name in row
+                and (value := tables.maybe(path, line, row, name)) is not None
+            },
         )
 
 
@@ -251,33 +294,3 @@ def _offers(path: pathlib.Path) -> Iterator[Offer]:
         else:
             cpu = tables.number(path, line, row, 'cpu')
         yield Offer(tables.number(path, line, row, 't_s'), row['vm'], cpu)
-
-
-def _rounds_by_node(
-    folder: pathlib.Path,
-) -> Mapping[str, tuple[Mapping[str, Any], ...]]:
-    return {
-        path.parent.name: tuple(_rounds(path))
-        for path in sorted(folder.glob(f'*/{ROUNDS}'))
-    }
-
-
-def _rounds(path: pathlib.Path) -> Iterator[Mapping[str, Any]]:
-    whole, _, _cut_off = tables.text(path).rpartition('\n')
-    for number, line in enumerate(whole.splitlines(), start=1):
-        try:
-            entry = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise tables.wrong(path, number, f'no JSON: {error.msg}') from None
-        if not isinstance(entry, dict) or 'instances' not in entry:
-            raise tables.wrong(
-                path, number, 'expected a round with its instances'
-            )
-        if entry.get('version') != RECORD_VERSION:
-            raise tables.wrong(
-                path,
-                number,
-                f'expected version {RECORD_VERSION} of the record, '
-                f'got {entry.get("version")!r}',
-            )
-        yield entry

@@ -32,6 +32,8 @@ from nova_fairness.lab import timeline
 RESULT = 'result.json'
 SERIES = 'series.csv'
 PICTURE = 'run.png'
+DISK_PICTURE = 'disk.png'
+NETWORK_PICTURE = 'network.png'
 
 Result = Mapping[str, Any]
 
@@ -50,9 +52,12 @@ def write(recording_dir: pathlib.Path, out_dir: pathlib.Path) -> pathlib.Path:
     result = result_module.build(recorded)
     result['checks'] = [item.to_json() for item in checks.evaluate(result)]
     line = timeline.Timeline(recorded)
-    picture = plot.run(
-        panel.Side(headline(result), result, tuple(series.points(line)))
-    )
+    side = panel.Side(headline(result), result, tuple(series.points(line)))
+    picture = plot.run(side)
+    if result['disk']:
+        write_whole(out_dir / DISK_PICTURE, plot.disks(side))
+    if result['network']:
+        write_whole(out_dir / NETWORK_PICTURE, plot.network(side))
     path = out_dir / RESULT
     write_whole(out_dir / SERIES, series.to_csv(line).encode())
     write_whole(out_dir / PICTURE, picture)

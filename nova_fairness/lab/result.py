@@ -22,6 +22,8 @@ import math
 import statistics
 from typing import Any
 
+from nova_fairness.lab import disk_result
+from nova_fairness.lab import network_windows
 from nova_fairness.lab import peers
 from nova_fairness.lab import phases
 from nova_fairness.lab import recording as recording_module
@@ -77,6 +79,9 @@ def build(recording: recording_module.Recording) -> Json:
         'healings': list(peers.healings(line)),
         'lone': list(phases.lone(line)),
         'uncontended': phases.uncontended(line),
+        'network': list(network_windows.windows(line)),
+        'disk': disk_result.disks(line, from_s, to_s),
+        'latency': disk_result.latency(line, from_s, to_s),
         'reference': _reference(recording),
     }
 

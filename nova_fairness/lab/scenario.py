@@ -32,14 +32,19 @@ class NodeSpec:
     :ivar cpus: numbers of the machine's CPUs that it has, not empty.
     :ivar memory_mib: memory that its VMs may use, MiB.
     :ivar disk_mib_s: rate of its disk, each direction, MiB/s.
+    :ivar disk_scheduler: of a disk of its own that has this rate, reading
+        and writing together; empty lets it use the machine's.
     :ivar network_mbit_s: rate of its network, each direction, Mbit/s.
+    :ivar uplink: whether its guests reach a far end through an uplink.
     """
 
     name: str
     cpus: tuple[int, ...] = (0,)
     memory_mib: int = 4096
     disk_mib_s: float = 200.0
+    disk_scheduler: str = ''
     network_mbit_s: float = 1000.0
+    uplink: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,7 +88,15 @@ class Step:
     :ivar memory_mib: memory kept in use, MiB.
     :ivar disk_read_mib_s: MiB/s, or :data:`MAXIMUM`.
     :ivar disk_write_mib_s: MiB/s, or :data:`MAXIMUM`.
-    :ivar net_send_mbit_s: Mbit/s, or :data:`MAXIMUM`.
+    :ivar disk_depth: requests under way at once at random places; 1 goes
+        through the disk from its beginning.
+    :ivar disk_block_kib: size of a request, KiB.
+    :ivar net_send_mbit_s: of datagrams, Mbit/s, or :data:`MAXIMUM`.
+    :ivar net_receive_mbit_s: of datagrams from the far end, Mbit/s.
+    :ivar tcp_send_flows: connections that send all they can.
+    :ivar tcp_receive_flows: connections to which all is sent.
+    :ivar wake_hz: how often a program of the guest sleeps and wakes, to
+        measure how late that is, 1/s.
     """
 
     at_s: float
@@ -91,7 +104,20 @@ class Step:
     memory_mib: float | None = None
     disk_read_mib_s: float | None = None
     disk_write_mib_s: float | None = None
+    disk_depth: int = 1
+    disk_block_kib: int = 64
     net_send_mbit_s: float | None = None
+    net_receive_mbit_s: float | None = None
+    tcp_send_flows: int | None = None
+    tcp_receive_flows: int | None = None
+    wake_hz: float | None = None
+
+    @property
+    def loads_network(self) -> bool:
+        """Whether it says anything of the network."""
+        rates = self.net_send_mbit_s, self.net_receive_mbit_s
+        flows = self.tcp_send_flows, self.tcp_receive_flows
+        return any(told is not None for told in (*rates, *flows))
 
 
 class Action(enum.Enum):
@@ -175,6 +201,8 @@ class Scenario:
     :ivar redis: whether there is a Redis through which agents find each
         other.
     :ivar keys: whether agents prove who they are and encrypt what they say.
+    :ivar fio_s: seconds for which fio repeats the disk load after the run,
+        with the weights that the VMs had at its end; 0 for not at all.
     """
 
     name: str
@@ -194,6 +222,7 @@ class Scenario:
     agent: Mapping[str, Mapping[str, str]]
     redis: bool = False
     keys: bool = False
+    fio_s: float = 0.0
 
     def starts_late(self, vm: str) -> bool:
         """Whether the first thing that happens to a VM is its start."""
@@ -232,6 +261,10 @@ class Scenario:
             self, duration_s=duration_s, load=load, events=events
         )
 
+    def _network_changes_s(self) -> list[float]:
+        steps = [step for steps in self.load.values() for step in steps]
+        return sorted({step.at_s for step in steps if step.loads_network})
+
     def to_json(self) -> dict[str, Any]:
         """Give what ``meta.json`` keeps of the scenario."""
         return {
@@ -242,10 +275,12 @@ class Scenario:
                     'cpus': list(node.cpus),
                     'memory_mib': node.memory_mib,
                     'disk_mib_s': node.disk_mib_s,
+                    'disk_scheduler': node.disk_scheduler,
                     'network_mbit_s': node.network_mbit_s,
                 }
                 for node in self.nodes.values()
             },
+            'network_changes_s': self._network_changes_s(),
             'users': {
                 user.name: {'weight': user.weight}
                 for user in self.users.values()

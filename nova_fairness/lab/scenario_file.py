@@ -20,13 +20,16 @@ import functools
 import pathlib
 
 from nova_fairness import exception
+from nova_fairness import yaml_section
 from nova_fairness.lab import domain
 from nova_fairness.lab import scenario
 from nova_fairness.lab import scenario_load
-from nova_fairness.lab import yaml_section
 
 FOLDER = pathlib.Path(__file__).parent / 'scenarios'
 """Where the scenarios of the package are."""
+
+SCHEDULERS = ('bfq', 'mq-deadline', 'kyber', 'none')
+"""Of a node's own disk."""
 
 _MOST_VMS = 200
 _LARGEST_CPU = 4095
@@ -100,6 +103,7 @@ def read(path: pathlib.Path) -> scenario.Scenario:
         agent=top.take('agent', scenario_load.agent, {}),
         redis=redis,
         keys=keys,
+        fio_s=top.take('fio', yaml_section.Value.number, 0.0),
     )
     top.finish()
     _check_redis(top, result)
@@ -155,7 +159,11 @@ def _node(name: str, value: yaml_section.Value) -> scenario.NodeSpec:
         cpus=section.need('cpus', _cpus),
         memory_mib=section.take('memory_mib', _memory, 4096),
         disk_mib_s=section.take('disk_mib_s', positive, 200.0),
+        disk_scheduler=section.take(
+            'disk_scheduler', lambda v: v.one_of(SCHEDULERS), ''
+        ),
         network_mbit_s=section.take('network_mbit_s', positive, 1000.0),
+        uplink=section.take('uplink', yaml_section.Value.yes_or_no, False),
     )
     section.finish()
     return node
@@ -263,6 +271,7 @@ def _disk(value: yaml_section.Value) -> domain.Disk:
     disk = domain.Disk(
         section.take('size_mib', lambda v: v.integer(1, 1 << 20), 64),
         section.take('cache', lambda v: v.one_of(domain.CACHE_MODES), 'none'),
+        section.take('io', lambda v: v.one_of(domain.IO_MODES), ''),
     )
     section.finish()
     return disk

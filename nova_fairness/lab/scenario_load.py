@@ -17,8 +17,8 @@ import dataclasses
 import functools
 import math
 
+from nova_fairness import yaml_section
 from nova_fairness.lab import scenario
-from nova_fairness.lab import yaml_section
 
 REDIS = 'redis'
 """Key of what happens to Redis; its value says what."""
@@ -105,14 +105,28 @@ def _step(value: yaml_section.Value, vm: scenario.Vm) -> scenario.Step:
         ),
         disk_read_mib_s=section.take('disk_read_mib_s', _rate, None),
         disk_write_mib_s=section.take('disk_write_mib_s', _rate, None),
+        disk_depth=section.take('disk_depth', lambda v: v.integer(1, 64), 1),
+        disk_block_kib=section.take(
+            'disk_block_kib', lambda v: v.integer(4, 1024), 64
+        ),
         net_send_mbit_s=section.take('net_send_mbit_s', _rate, None),
+        net_receive_mbit_s=section.take(
+            'net_receive_mbit_s', yaml_section.Value.number, None
+        ),
+        tcp_send_flows=section.take('tcp_send_flows', _flows, None),
+        tcp_receive_flows=section.take('tcp_receive_flows', _flows, None),
+        wake_hz=section.take('wake_hz', yaml_section.Value.number, None),
     )
     section.finish()
     if not guest.disks and (step.disk_read_mib_s or step.disk_write_mib_s):
         raise value.wrong(f'no disk load, since {vm.name} has no disk')
-    if not guest.nics and step.net_send_mbit_s:
+    if not guest.nics and step.loads_network:
         raise value.wrong(f'no network load, since {vm.name} has no NIC')
     return step
+
+
+def _flows(value: yaml_section.Value) -> int | None:
+    return value.integer(0, 16)
 
 
 def _rate(value: yaml_section.Value) -> float | None:

@@ -17,6 +17,8 @@ import csv
 import dataclasses
 import io
 
+from nova_fairness.lab import disk_result
+from nova_fairness.lab import network_windows
 from nova_fairness.lab import peers
 from nova_fairness.lab import phases
 from nova_fairness.lab import timeline
@@ -45,18 +47,32 @@ def points(line: timeline.Timeline) -> Iterator[Point]:
     step_s = max(SHORTEST_STEP_S, line.duration_s / POINTS)
     for number in range(int(line.duration_s / step_s)):
         yield from _parts(line, number * step_s, (number + 1) * step_s)
+    if network_windows.is_loaded(line):
+        for to_s, vm, direction, value in network_windows.rates(line, step_s):
+            yield Point(to_s, 'instance', vm, f'{direction}_mbit_s', value)
     for vm in line.places:
-        for t_s, row in phases.vm_rounds(line, vm):
-            for field, quantity in (
-                ('weights', 'weight'),
-                ('applied', 'applied'),
-            ):
-                value = (row.get(field) or {}).get('cpu')
-                if value is not None:
-                    yield Point(t_s, 'instance', vm, quantity, value)
+        yield from _rounds_of(line, vm)
     for node in line.capacity:
         for t_s, part in peers.known_parts(line, node):
             yield Point(t_s, 'node', node, 'known_part', part)
+
+
+def _rounds_of(line: timeline.Timeline, vm: str) -> Iterator[Point]:
+    """Yield what the agent decided of a VM, round by round."""
+    for t_s, row in phases.vm_rounds(line, vm):
+        weights, applied = (
+            row.get(field) or {} for field in ('weights', 'applied')
+        )
+        found = {
+            'weight': weights.get('cpu'),
+            'applied': applied.get('cpu'),
+            'blkio_weight': weights.get('blkio'),
+        }
+        if rate := applied.get('network'):
+            found['class_mbit_s'] = rate * 8e-6
+        for quantity, value in found.items():
+            if value is not None:
+                yield Point(t_s, 'instance', vm, quantity, value)
 
 
 def _parts(
@@ -71,6 +87,10 @@ def _parts(
             yield Point(to_s, 'user', name, quantity, value)
         for name, value in line.node_parts(amounts, to_s).items():
             yield Point(to_s, 'instance', name, quantity, value)
+    moved = disk_result.moved(line, from_s, to_s)
+    if any(moved.values()):
+        for name, value in line.node_parts(moved, to_s).items():
+            yield Point(to_s, 'instance', name, 'disk_share', value)
 
 
 def to_csv(line: timeline.Timeline) -> str:

@@ -26,6 +26,7 @@ from nova_fairness import exception
 from nova_fairness.lab import counter
 from nova_fairness.lab import layout
 from nova_fairness.lab import maxmin
+from nova_fairness.lab import more
 from nova_fairness.lab import reach
 from nova_fairness.lab import recording as recording_module
 
@@ -71,6 +72,7 @@ class Timeline:
             recording.events,
             agents=bool(recording.meta['options']['agents']),
         )
+        self.more = more.More(self._rows)
         self._fair: dict[float, dict[str, float]] = {}
         self._cpu = self._counters('cpu_s')
         self._work = self._counters('work')

@@ -40,7 +40,7 @@ static atomic_int loaded;
 
 static void say(const char *format, ...)
 {
-    char line[256];
+    char line[512];
     va_list arguments;
     int length;
 
@@ -73,12 +73,16 @@ static void open_port(void)
 
 static void report(void)
 {
+    unsigned long long wakes, late_us, late_20ms;
+
+    wake_report(&wakes, &late_us, &late_20ms);
     say("work %llu read %llu written %llu sent %llu received %llu "
-        "memory %llu unit_ns %.0f\n",
+        "memory %llu unit_ns %.0f wakes %llu late_us %llu late_20ms %llu\n",
         (unsigned long long)done.work, (unsigned long long)done.read,
         (unsigned long long)done.written, (unsigned long long)done.sent,
         (unsigned long long)done.received,
-        (unsigned long long)memory_load(), unit_seconds() * 1e9);
+        (unsigned long long)memory_load(), unit_seconds() * 1e9, wakes,
+        late_us, late_20ms);
 }
 
 static void *report_often(void *argument)
@@ -115,7 +119,14 @@ static int set_load(const char *what, char **word)
         set_memory_load(count(word[1]));
     else if (!strcmp(what, "disk"))
         set_disk_load(amount(word[1]), amount(word[2]),
-                      (unsigned)count(word[3]));
+                      (unsigned)count(word[3]), (unsigned)count(word[4]));
+    else if (!strncmp(what, "tcp-", 4) && word[1] && word[2])
+        return set_tcp_load(word[1], atoi(word[2]), (unsigned)count(word[3]),
+                            what[4] == 's')
+                   ? -1
+                   : 1;
+    else if (!strcmp(what, "wake"))
+        set_wake_load(amount(word[1]));
     else if (!strcmp(what, "net") && word[1] && word[2])
         return set_net_load(word[1], atoi(word[2]), amount(word[3])) ? -1 : 1;
     else
@@ -201,7 +212,8 @@ int main(void)
     open_port();
     start_cpu_load();
     start_memory_load();
-    start_io_load();
+    start_net_load();
+    start_tcp_load();
     pthread_create(&thread, 0, report_often, 0);
     printf("guest ready\n");
     say("ready\n");

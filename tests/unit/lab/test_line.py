@@ -99,6 +99,19 @@ def test_a_counter_goes_on_between_reports_as_fast_as_before(
     assert made.now('flights') is None
 
 
+def test_reports_that_were_read_late_make_no_counter_faster(talk, monkeypatch):
+    said = {name: f'work {n}\ndone {name}\n' for name, n in
+            (('one', 100), ('two', 300), ('three', 500))}  # fmt: skip
+    _, made = talk(**said)
+    clock = [10.0]
+    monkeypatch.setattr(line.time, 'monotonic', lambda: clock[0])
+    for name, at_s in (('one', 10.0), ('two', 14.0), ('three', 14.001)):
+        clock[0] = at_s
+        made.ask(name, 10)
+    clock[0] = 15.001
+    assert made.now('work') == 600
+
+
 def test_what_the_guest_does_not_know_is_an_error(talk):
     _, made = talk(fly='error fly\n')
     with pytest.raises(exception.LabError, match=r"does not know 'fly'"):

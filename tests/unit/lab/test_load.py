@@ -28,8 +28,15 @@ from nova_fairness.lab import scenario
         (scenario.Step(0, memory_mib=2), ['memory 2097152']),
         (
             scenario.Step(0, disk_read_mib_s=math.inf, disk_write_mib_s=1),
-            ['disk max 1048576.000000'],
+            ['disk max 1048576.000000 65536 1'],
         ),
+        (
+            scenario.Step(
+                0, disk_read_mib_s=math.inf, disk_depth=16, disk_block_kib=4
+            ),
+            ['disk max 0.000000 4096 16'],
+        ),
+        (scenario.Step(0, wake_hz=100), ['wake 100.000000']),
         (
             scenario.Step(0, net_send_mbit_s=8),
             ['net 10.78.8.1 9 1000000.000000'],

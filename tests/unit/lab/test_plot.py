@@ -18,7 +18,7 @@ from hypothesis import strategies
 from matplotlib import image
 import pytest
 
-from nova_fairness.lab import labels
+from nova_fairness.drawing import labels
 from nova_fairness.lab import panel
 from nova_fairness.lab import plot
 from nova_fairness.lab import result

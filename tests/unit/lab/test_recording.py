@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
 import json
 
 import pytest
@@ -17,6 +18,9 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.lab import recording
 from tests.unit.lab import fake_run
+
+EMPTY = ',' * len(recording.MORE_COLUMNS)
+COLUMNS = len(recording.INSTANCE_COLUMNS) + len(recording.MORE_COLUMNS)
 
 
 @pytest.fixture
@@ -29,6 +33,36 @@ def test_what_is_written_is_read_again(tmp_path):
     written = fake_run.one_node_cpu(events=[(3.0, 'freeze', 'a1')])
     recording.write(written, tmp_path)
     assert recording.read(tmp_path) == written
+
+
+def test_a_recording_of_old_without_more_columns_can_be_read(folder):
+    path = folder / 'instances.csv'
+    lines = path.read_text().splitlines()
+    short = [line.removesuffix(EMPTY) for line in lines[1:]]
+    head = ','.join(recording.INSTANCE_COLUMNS)
+    path.write_text('\n'.join([head, *short]) + '\n')
+    assert all(not row.more for row in recording.read(folder).readings)
+
+
+def test_what_else_was_read_and_what_fio_moved_comes_back(tmp_path):
+    written = fake_run.one_node_cpu(duration_s=5.0)
+    more = {'read_bytes': 5.0, 'io_weight': 250.0, 'wait_s': 0.5}
+    rows = tuple(
+        dataclasses.replace(row, more=more) for row in written.readings
+    )
+    fio = {'a1': {'weight': 250.0, 'bytes_per_s': 7e6}}
+    written = dataclasses.replace(written, readings=rows, fio=fio)
+    recording.write(written, tmp_path)
+    assert recording.read(tmp_path) == written
+
+
+@pytest.mark.parametrize(
+    'text', ['{', '[]', '{"a1": 3}', '{"a1": {"w": "x"}}']
+)
+def test_results_of_fio_that_are_no_numbers_are_an_error(folder, text):
+    (folder / recording.FIO).write_text(text)
+    with pytest.raises(exception.LabError, match='numbers by VM'):
+        recording.read(folder)
 
 
 @pytest.mark.parametrize(
@@ -45,9 +79,9 @@ def test_a_last_line_that_was_cut_off_is_left_out(folder, name):
     ('name', 'line', 'text', 'complaint'),
     [
         ('instances.csv', 1, 't_s,node', 'vm'),
-        ('instances.csv', 3, 'soon,n,v,u,1,2,3,running', "'soon'"),
-        ('instances.csv', 4, '1,2', '8 fields'),
-        ('instances.csv', 3, '1,n,v,u,nine,2,3,running', 'cpu_s'),
+        ('instances.csv', 3, f'soon,n,v,u,1,2,3,running{EMPTY}', "'soon'"),
+        ('instances.csv', 4, '1,2', f'{COLUMNS} fields'),
+        ('instances.csv', 3, f'1,n,v,u,nine,2,3,running{EMPTY}', 'cpu_s'),
         ('offered.csv', 2, '0,a1,lots', "'lots'"),
         ('agents/node1/rounds.jsonl', 2, '{', 'JSON'),
         ('agents/node1/rounds.jsonl', 1, '[]', 'round'),
@@ -83,7 +117,7 @@ def test_a_missing_table_is_named(folder):
 
 def test_values_that_were_not_read_are_none(folder):
     with (folder / 'instances.csv').open('a') as stream:
-        stream.write('99,node1,a1,alice,,,,frozen\n')
+        stream.write(f'99,node1,a1,alice,,,,frozen{EMPTY}\n')
     last = recording.read(folder).readings[-1]
     assert (last.cpu_s, last.cpu_shares, last.work) == (None, None, None)
     assert last.state == 'frozen'
