@@ -1,0 +1,152 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How far users are from their ideal, and for how long: formulas.
+
+All take shares over rounds, (k, u), and what would be ideal in the same
+shape; NaN rows of the ideal are rounds for which it is not known.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.shares import jain
+
+Floats = npt.NDArray[np.float64]
+
+NEGLIGIBLE = 1e-9
+"""A share below this is none."""
+
+WITHIN = 0.05
+"""A user with less missing than this part of the ideal is as he should be."""
+
+LONG_ENOUGH = 10
+"""Rounds of constant demand from which it is told how steady they end."""
+
+SWING_ROUNDS = 30
+"""Rounds over which weights should rest after settling."""
+
+
+def missing(share: Floats, ideal: Floats) -> Floats:
+    """Give the part of the ideal that each user lacks.
+
+    :returns: (k, u) 0..1; 0 for users who could have nothing, or have more.
+    """
+    some = ideal > NEGLIGIBLE
+    part = (ideal - share) / np.where(some, ideal, 1.0)
+    lacking = np.where(some, np.maximum(part, 0.0), 0.0)
+    return np.asarray(np.where(np.isnan(ideal), np.nan, lacking))
+
+
+def worst(share: Floats, ideal: Floats) -> Floats:
+    """Give the part of the ideal that the user lacks who lacks most, (k,)."""
+    return np.asarray(missing(share, ideal).max(axis=1, initial=0.0))
+
+
+def distance(share: Floats, ideal: Floats) -> Floats:
+    """Give what would have to change hands, as part of all shares, (k,).
+
+    Half of the sum of differences, because what one lacks another has.
+    """
+    total = ideal.sum(axis=1)
+    apart = np.abs(share - ideal).sum(axis=1) / 2
+    return np.asarray(
+        np.where(total > NEGLIGIBLE, apart / np.where(total > 0, total, 1), 0)
+        + np.where(np.isnan(total), np.nan, 0.0)
+    )
+
+
+def jain_indices(share: Floats, ideal: Floats) -> Floats:
+    """Give Jain's index of share / ideal over users who can have any, (k,).
+
+    It is 1 where all have the same part of their ideal. Plain shares would
+    blame those who want little.
+    """
+    result = np.full(len(share), np.nan)
+    for row, (had, best) in enumerate(zip(share, ideal, strict=True)):
+        some = best > NEGLIGIBLE
+        if some.any():
+            result[row] = jain.jain_index(had[some] / best[some])
+        elif not np.isnan(best).any():
+            result[row] = 1.0
+    return result
+
+
+def rounds_until(lacking: Floats, within: float = WITHIN) -> int | None:
+    """Give after how many rounds the worst user is and stays close.
+
+    :param lacking: (k,) of :func:`worst`, of one stretch of constant demand.
+    :returns: 0 if from the first on; ``None`` if the last round is too far.
+    """
+    far = np.flatnonzero(~(lacking <= within))
+    if not len(far):
+        return 0
+    last = int(far[-1])
+    return last + 1 if last + 1 < len(lacking) else None
+
+
+def overshoot(share: Floats, ideal: Floats) -> float:
+    """Give how far a user went beyond his ideal, at most.
+
+    What counts is the excess on the other side of the ideal from where the
+    stretch began, for users who began further off than :data:`WITHIN`: as
+    part of the ideal, or of the way to it where that was longer.
+    """
+    some = ideal[0] > NEGLIGIBLE
+    if not some.any():
+        return 0.0
+    off = share[:, some] - ideal[:, some]
+    scale = np.maximum(ideal[0, some], np.abs(off[0]))
+    began = np.abs(off[0]) > WITHIN * ideal[0, some]
+    beyond = -off * np.sign(off[0]) / scale
+    return float(beyond[:, began].max(initial=0.0))
+
+
+def oscillation(share: Floats) -> float:
+    """Give the largest peak to peak of a user's share, as part of its mean."""
+    mean = share.mean(axis=0)
+    some = mean > NEGLIGIBLE
+    swing = share.max(axis=0) - share.min(axis=0)
+    return float((swing[some] / mean[some]).max(initial=0.0))
+
+
+def swing(weights: Floats) -> float:
+    """Give the largest peak to peak of a weight, relative.
+
+    :param weights: (k, n) > 0.
+    """
+    if not weights.size:
+        return 0.0
+    part = weights.max(axis=0) / weights.min(axis=0) - 1
+    return float(part.max(initial=0.0))
+
+
+def stretches(changed: Sequence[bool]) -> list[tuple[int, int]]:
+    """Give begin and end of the rounds between changes of demand.
+
+    :param changed: whether demand differs from the round before.
+    """
+    starts = [0, *(k for k, new in enumerate(changed) if new and k)]
+    return list(zip(starts, [*starts[1:], len(changed)], strict=True))
+
+
+def exponent(sizes: Sequence[float], rounds: Sequence[float]) -> float:
+    """Give the exponent p of ``rounds ~ size ** p``: least squares of logs.
+
+    :param sizes: > 0, two different ones at least.
+    :param rounds: > 0.
+    """
+    x, y = np.log(np.asarray(sizes, float)), np.log(np.asarray(rounds, float))
+    x = x - x.mean()
+    return float((x @ (y - y.mean())) / (x @ x))

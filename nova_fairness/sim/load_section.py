@@ -1,0 +1,115 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""The part of a scenario file that says what VMs want over time."""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from nova_fairness import yaml_section
+from nova_fairness.model import resources
+from nova_fairness.sim import scenario
+
+Value = yaml_section.Value
+
+LOAD: dict[str, tuple[str, float]] = {
+    'cpu': ('cpu_time', 1.0),
+    'memory_mib': ('memory', scenario.MIB),
+    'disk_read_mib_s': ('disk_read', scenario.MIB),
+    'disk_write_mib_s': ('disk_written', scenario.MIB),
+    'net_receive_mbit_s': ('net_received', scenario.MBIT),
+    'net_send_mbit_s': ('net_sent', scenario.MBIT),
+}
+"""Resource and unit by the key of a step, and column of a trace."""
+
+_FLOWS = {'tcp_send_flows': 'net_sent', 'tcp_receive_flows': 'net_received'}
+"""The laboratory's TCP connections: as fast as they can."""
+
+
+def pass_over(section: yaml_section.Section, *keys: str) -> None:
+    """Take keys that say how real machines do what is only counted here."""
+    for key in keys:
+        section.take(key, lambda value: value, None)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Step:
+    """What a VM wants from a moment on; NaN leaves a thing as it was.
+
+    :ivar at_s: seconds since the begin.
+    :ivar demand: (r,) as in :class:`.model.Changes`.
+    """
+
+    at_s: float
+    demand: resources.Vector
+
+
+def load(
+    value: Value, groups: dict[str, str], length_s: float
+) -> dict[str, list[Step]]:
+    """Read what each VM wants.
+
+    :param groups: name that a VM shares with its copies, by its own.
+    :param length_s: of the scenario, seconds.
+    :raises BadScenario: with file, line and what was expected.
+    """
+    found: dict[str, list[Step]] = {}
+    for name, entry in value.entries().items():
+        members = [vm for vm, group in groups.items() if name in {vm, group}]
+        if not members:
+            known = sorted(set(groups.values()))
+            raise entry.wrong(f'a VM or group out of {", ".join(known[:10])}')
+        steps = _steps(entry, length_s)
+        for vm in members:
+            if vm in found:
+                raise entry.wrong(f'one load of {vm}')
+            found[vm] = steps
+    return found
+
+
+def _steps(value: Value, length_s: float) -> list[Step]:
+    steps: list[Step] = []
+    for item in value.items():
+        step = _step(item)
+        last_s = steps[-1].at_s if steps else -math.inf
+        if not last_s < step.at_s < length_s:
+            raise item.wrong(f'times that rise and stay below {length_s:g} s')
+        steps.append(step)
+    return steps
+
+
+def _step(value: Value) -> Step:
+    section = value.section()
+    at_s = section.need('at', Value.number)
+    demand = np.full(len(resources.RESOURCES), np.nan)
+    for key, (name, unit) in LOAD.items():
+        amount = section.take(key, _amount, math.nan)
+        demand[resources.RESOURCES.index(name)] = amount * unit
+    for key, name in _FLOWS.items():
+        flows = section.take(key, Value.integer, None)
+        place = resources.RESOURCES.index(name)
+        if flows is not None and np.isnan(demand[place]):
+            demand[place] = math.inf if flows else 0.0
+    pass_over(section, 'disk_depth', 'disk_block_kib', 'wake_hz')
+    section.finish()
+    memory = resources.RESOURCES.index('memory')
+    demand[memory] += scenario.IDLE_MEMORY_MIB * scenario.MIB
+    return Step(at_s, demand)
+
+
+def _amount(value: Value) -> float:
+    if value.node.value == 'max':
+        return math.inf
+    return value.number()

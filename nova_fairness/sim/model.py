@@ -1,0 +1,244 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is simulated, and what is seen of it: frozen values.
+
+n VMs that ever exist, m nodes, u users, r resources, c controls. Everything
+but weights changes at the begin of a round only. Rates are per second.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.decide import policy as policy_base
+from nova_fairness.measure import metric as metric_base
+from nova_fairness.model import allocation
+from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+
+Scalars = usage_model.Scalars
+Indices = usage_model.Indices
+
+ABSENT = -1
+"""Node of a VM that does not exist."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Changes:
+    """Where VMs are and what they want, from a round on.
+
+    :ivar round: (k,) ascending, 0 is the first round.
+    :ivar vm: (k,) which VM.
+    :ivar node: (k,) on which node it is from then on, or :data:`ABSENT`.
+    :ivar demand: (k, r) >= 0, what it wants from then on: CPUs for
+        ``cpu_time``, bytes per second, bytes of memory; infinite for as much
+        as there is.
+    """
+
+    round: Indices
+    vm: Indices
+    node: Indices
+    demand: resources.Vector
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Cloud:
+    """A scenario: who wants what where; no agents in it.
+
+    :ivar name: identifier.
+    :ivar description: what it shows, for people.
+    :ivar interval_s: length of a round, seconds, > 0.
+    :ivar rounds: how many.
+    :ivar nodes: (m) names.
+    :ivar cpus: (m,) CPUs, > 0.
+    :ivar speed: (m,) weighted seconds per second of one CPU, > 0.
+    :ivar capacity: (m, r) >= 0, per second where time-shared; ``cpu_time`` is
+        CPUs x speed.
+    :ivar users: (u) names, sorted.
+    :ivar user_weight: (u,) > 0, parts of the supply that they may expect.
+    :ivar vms: (n) names, sorted.
+    :ivar user_of_vm: (n,) index of the owner.
+    :ivar vcpus: (n,) >= 1.
+    :ivar memory_bytes: (n,) > 0, of the flavor.
+    :ivar coupled: (n, r) resources that a VM uses in the proportion of its
+        demand only (Leontief); a VM without any uses each for itself.
+    :ivar changes: what happens.
+    :ivar silent: (rounds, m) whether a node's agent is down in that round;
+        ``None`` if none ever is.
+    :ivar cut: (rounds, m) whether a node hears and is heard by nobody;
+        ``None`` if none ever is.
+    """
+
+    name: str
+    description: str
+    interval_s: float
+    rounds: int
+    nodes: tuple[str, ...]
+    cpus: Scalars
+    speed: Scalars
+    capacity: resources.Vector
+    users: tuple[str, ...]
+    user_weight: Scalars
+    vms: tuple[str, ...]
+    user_of_vm: Indices
+    vcpus: npt.NDArray[np.int64]
+    memory_bytes: Scalars
+    coupled: resources.Mask
+    changes: Changes
+    silent: resources.Mask | None = None
+    cut: resources.Mask | None = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Links:
+    """How reports travel from node to node.
+
+    :ivar delay: (m, m) ticks from sender (column) to receiver (row), >= 0.
+    :ivar loss: (m, m) probability that one report does not arrive, 0..1.
+    :ivar jitter: largest extra delay, ticks, each as likely.
+    :ivar seed: of the chance that decides.
+    """
+
+    delay: npt.NDArray[np.int64]
+    loss: npt.NDArray[np.float64]
+    jitter: int = 0
+    seed: int = 0
+
+
+class Allocator(Protocol):
+    """A reference that divides nodes itself, instead of steering weights."""
+
+    description: str
+
+    def __call__(self, request: 'Request') -> resources.Vector:
+        """Divide the nodes.
+
+        :returns: (n, r) what each VM receives; never more than it wants, nor
+            all VMs of a node together more than the node has.
+        """
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Request:
+    """What is to be divided in a round; rows are the VMs that exist.
+
+    :ivar node: (n,) index of each VM's node.
+    :ivar user: (n,) index of each VM's user.
+    :ivar demand: (n, r) finite: weighted CPU seconds and bytes per second,
+        bytes of memory.
+    :ivar coupled: (n, r) as in :class:`Cloud`.
+    :ivar endowment: (n, r) per second, part of its node of each VM.
+    :ivar capacity: (m, r).
+    :ivar users: number of users u.
+    """
+
+    node: Indices
+    user: Indices
+    demand: resources.Vector
+    coupled: resources.Mask
+    endowment: resources.Vector
+    capacity: resources.Vector
+    users: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Setup:
+    """The agents.
+
+    :ivar metric: name of the metric.
+    :ivar policy: name of the policy or reference; ``none`` for no agents.
+    :ivar metric_plugin: the metric.
+    :ivar policy_plugin: the policy; ``None`` if nobody steers.
+    :ivar allocator: a reference instead of weights.
+    :ivar decay_factor: part of the newest interval in the usage, in (0, 1].
+    :ivar max_weight_ratio: largest to smallest weight of a node, >= 1.
+    :ivar largest_step: factor per round, >= 1.
+    :ivar weight_tolerance: smaller relative changes are not written.
+    :ivar overcommit: (r,) factors of the supply in the norm; ``None`` is 1.
+    :ivar controls: that are judged and steered.
+    :ivar ticks: parts of a round at which agents can act, >= 1.
+    :ivar phase: (m,) tick at which each node's agent acts; ``None``: all at
+        the last.
+    :ivar links: how reports travel; ``None``: all know all at once.
+    :ivar view_max_age: rounds after which a report does not count, > 0.
+    :ivar equal_vms: VMs weigh the same whatever their number of vCPUs.
+    """
+
+    metric: str
+    policy: str
+    metric_plugin: metric_base.Metric
+    policy_plugin: policy_base.Policy | None = None
+    allocator: Allocator | None = None
+    decay_factor: float = 0.5
+    max_weight_ratio: float = 20.0
+    largest_step: float = 4.0
+    weight_tolerance: float = 0.01
+    overcommit: resources.Vector | None = None
+    controls: tuple[resources.Control, ...] = resources.CONTROLS
+    ticks: int = 1
+    phase: Indices | None = None
+    links: Links | None = None
+    view_max_age: float = 3.0
+    equal_vms: bool = False
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Moment:
+    """One round; the arrays are good until the next one.
+
+    :ivar round: its number, 0 for the first.
+    :ivar time_s: its end, seconds since the begin.
+    :ivar changed: whether demand or place of any VM is new in this round.
+    :ivar node: (n,) index, :data:`ABSENT` for VMs that do not exist.
+    :ivar demand: (n, r) finite, what each VM wants: weighted CPU seconds and
+        bytes per second, bytes; zero for VMs that do not exist.
+    :ivar received: (n, r) mean over the round, same units.
+    :ivar weights: (n, c) in force at its end; 1 for VMs that do not exist.
+    :ivar shares: (n, r) in proportion to which its node's kernel divided each
+        resource at its end.
+    :ivar neutral: (n, r) the same if all weights were 1.
+    :ivar heaviness: (n,) by which each VM was treated; NaN if it was not yet.
+    :ivar user_heaviness: (u,) of what is really used, known at once.
+    :ivar contended: (m, c) as the agents judged.
+    :ivar wanting: (n, c) as the agents judged.
+    :ivar capacity: (m, r).
+    """
+
+    round: int
+    time_s: float
+    changed: bool
+    node: Indices
+    demand: resources.Vector
+    received: resources.Vector
+    weights: allocation.Weights
+    shares: resources.Vector
+    neutral: resources.Vector
+    heaviness: Scalars
+    user_heaviness: Scalars
+    contended: resources.Mask
+    wanting: resources.Mask
+    capacity: resources.Vector
+
+
+class Observer(Protocol):
+    """Sees every round and sums up."""
+
+    def see(self, moment: Moment) -> None:
+        """Look at a round; copy what is kept."""
+
+    def result(self) -> Mapping[str, Any]:
+        """Give what goes into ``result.json``: JSON types."""

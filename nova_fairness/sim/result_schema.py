@@ -1,0 +1,35 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""The JSON schema of the simulator's ``result.json``."""
+
+import importlib.resources
+import json
+from typing import Any
+
+FILE_NAME = 'result_schema.json'
+MEASURES = 'measures_schema.json'
+
+
+def schema() -> dict[str, Any]:
+    """Give the schema (draft 2020-12), that of the measures included."""
+    whole = _read(FILE_NAME)
+    # Its own identifier, so that what it refers to is found within it.
+    whole['properties']['measures'] = {'$id': MEASURES, **_read(MEASURES)}
+    return whole
+
+
+def _read(name: str) -> dict[str, Any]:
+    text = importlib.resources.files(__package__).joinpath(name)
+    content: dict[str, Any] = json.loads(text.read_text(encoding='utf-8'))
+    return content
