@@ -116,7 +116,8 @@ find_python() {
 
 requirements_hash() {
     { "$1" -VV && cd "$TOP" && cat requirements.txt test-requirements.txt \
-        doc/requirements.txt setup.cfg setup.py && pwd; } |
+        doc/requirements.txt setup.cfg setup.py tools/environment.sh &&
+        pwd; } |
         sha256sum | cut -d ' ' -f 1
 }
 
@@ -133,7 +134,7 @@ pip_install() {
     local attempt
     for attempt in 1 2 3; do
         "$VENV/bin/python" -m pip install --disable-pip-version-check \
-            -e "${TOP}[lab]" -r "$TOP/test-requirements.txt" \
+            -e "${TOP}[lab,sim]" -r "$TOP/test-requirements.txt" \
             -r "$TOP/doc/requirements.txt" && return
         echo "attempt $attempt failed"
         sleep $((attempt * 5))

@@ -53,7 +53,7 @@ parse_options() {
 
 scripts() {
     grep -rlE '^(#!.*[/ ](ba)?sh|# shellcheck shell=.*)$' \
-        --include='*.sh' --include=run .ci tools nova_fairness
+        --include='*.sh' --include=run .ci tools nova_fairness tests
 }
 
 shell_check() {

@@ -26,6 +26,7 @@ import pytest
 
 from nova_fairness.apply import applier as appliers
 from nova_fairness.apply import cpu
+from nova_fairness.apply import drift
 from nova_fairness.apply import found as found_values
 from nova_fairness.apply import groups
 from nova_fairness.apply import privileged
@@ -284,9 +285,9 @@ def test_drift_is_seen_and_repaired(vms, keys, in_process, tmp_path):
     changes = [change(key, 500) for key in keys]
     applier.apply(changes)
     wanted = {item.knob: item.after for item in changes}
-    assert appliers.drift(wanted, applier.present(keys)) == {}
+    assert drift.drift(wanted, applier.present(keys)) == {}
     vms.set(1, 777)
-    drifted = appliers.drift(wanted, applier.present(keys))
+    drifted = drift.drift(wanted, applier.present(keys))
     assert drifted == {changes[1].knob: 777}
     applier.apply([change(knob.incarnation, 500) for knob in drifted])
     assert vms.values() == (500, 500, 500)

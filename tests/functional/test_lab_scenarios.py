@@ -60,6 +60,11 @@ FAST = {
         '--interval=1',
         '--duration=45',
     ),
+    'guests get of a disk what fio gets with the same weights': (
+        'one-node-disk',
+        '--interval=1',
+        '--duration=60',
+    ),
 }
 
 WHOLE = {
@@ -88,6 +93,14 @@ WHOLE = {
     'node cut off': ('cut-node',),
     'late joiner': ('late-joiner',),
     'rolling restart': ('rolling-restart',),
+    'disk of one node': ('one-node-disk',),
+    'CPU and disk of two nodes, without agents': (
+        'two-nodes-cpu-disk',
+        '--no-agents',
+    ),
+    'CPU and disk of two nodes': ('two-nodes-cpu-disk',),
+    'latency, without an agent': ('latency', '--no-agents'),
+    'latency': ('latency',),
 }
 
 

@@ -174,7 +174,7 @@ SNIPPETS = {
     'privsep away from the door to root': (
         'nova_fairness.apply.cpu',
         'from oslo_privsep import priv_context',
-        'only apply.privileged may',
+        'imports oslo_privsep.priv_context, which only',
     ),
     'the agent in the laboratory': (
         'nova_fairness.lab.runner',

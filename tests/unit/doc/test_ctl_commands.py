@@ -41,13 +41,17 @@ def shown():
 def typed(line):
     """Give the words that an operator types for what is shown."""
     hosts = iter(HOSTS)
-    of_kind = {'set-metric': 'UniformMetric', 'set-policy': 'thesis'}
+    of_kind = {
+        'set-metric': 'UniformMetric',
+        'set-policy': 'thesis',
+        'prefer': 'a-1=3',
+    }
     words = line.split()
     return [
         next(hosts)
         if word == 'HOST'
         else of_kind[words[0]]
-        if word == 'NAME'
+        if word in ('NAME', 'UUID=3')
         else word
         for word in words
     ]
@@ -102,4 +106,5 @@ def test_what_is_shown_can_be_typed(configuration, capsys, line):
     assert (code, said.err) == (0, '')
     header, first, *_ = said.out.splitlines()
     assert len(first) > 1
-    assert header.split()[0] in ('HOST', 'USER')
+    begin = '{' if '--json' in words else ('HOST', 'USER')
+    assert header.startswith(begin)

@@ -1,0 +1,91 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The whole agent on a node that systemd and control groups v2 run."""
+
+import pathlib
+
+import pytest
+
+from nova_fairness.lab import processes
+from tests.fixtures.v2_guest import compute
+from tests.functional import agent_process
+
+FOUND = {'ann-1': 200, 'ann-2': 100, 'bob-1': 100}
+"""What the VMs have before any agent comes."""
+
+
+@pytest.fixture(scope='module')
+def vms(start):
+    """Two VMs of ann and one of bob that want all of one CPU."""
+    made = {
+        name: start(name, name[:3], rate=10**7, cputune={'shares': str(found)})
+        for name, found in FOUND.items()
+    }
+    for vm in made.values():
+        vm.await_started()
+        (vm.group / 'cpuset.cpus').write_text('0')
+    pathlib.Path('/sys/fs/cgroup/machine.slice/cpuset.cpus').write_text('0')
+    return made
+
+
+@pytest.fixture
+def agent(vms, tmp_path):
+    made = agent_process.Agent(compute.Here(), tmp_path, interval=1)
+    yield made
+    made.close()
+    assert weights(vms) == FOUND
+
+
+def weights(vms):
+    return {
+        name: int((vm.group / 'cpu.weight').read_text())
+        for name, vm in vms.items()
+    }
+
+
+def is_steered(done):
+    held = {
+        item['name']: item['applied']['cpu']
+        for item in done['instances']
+        if 'cpu' in item['applied']
+    }
+    return (
+        done['enforced']
+        and held.keys() == FOUND.keys()
+        and all(held[name] != FOUND[name] for name in held)
+        and held['bob-1'] / held['ann-2'] > 1.4
+    )
+
+
+def test_a_stopped_agent_restores_what_it_moved(vms, agent):
+    agent.start()
+    steered = agent.await_round(is_steered)
+    assert not steered['errors']
+    held = {
+        item['name']: item['applied']['cpu'] for item in steered['instances']
+    }
+    assert held.keys() == FOUND.keys()
+    assert weights(vms) != FOUND
+    assert agent.stop() == 0
+    assert weights(vms) == FOUND
+    assert processes.wait_until(lambda: not agent.helpers(), 60)
+
+
+def test_restore_undoes_what_a_killed_agent_left(vms, agent):
+    agent.start()
+    agent.await_round(is_steered)
+    agent.kill()
+    assert weights(vms) != FOUND
+    done = agent.run('restore')
+    assert done.returncode == 0, done.stderr
+    assert weights(vms) == FOUND

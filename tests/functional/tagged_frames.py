@@ -1,0 +1,70 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Sends frames with a VLAN tag, or counts what arrives, by MAC address.
+
+The kernels that run tests need not know VLAN devices, so frames are made here.
+Run in a namespace: ``send DEVICE FROM TO SECONDS``, ``count DEVICE SECONDS``.
+"""
+
+import collections
+import json
+import socket
+import sys
+import time
+
+EVERYTHING = 3
+TAG = bytes.fromhex('81000007')
+PAYLOAD = b'\x08\x00' + bytes(1400)
+
+
+def send(device, source, destination, seconds):
+    """Send as fast as it goes."""
+    frame = b''.join(
+        [
+            bytes.fromhex(destination.replace(':', '')),
+            bytes.fromhex(source.replace(':', '')),
+            TAG,
+            PAYLOAD,
+        ]
+    )
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as way:
+        way.bind((device, 0))
+        end_s = time.monotonic() + float(seconds)
+        while time.monotonic() < end_s:
+            try:
+                way.send(frame)
+            except OSError:
+                time.sleep(0.001)
+
+
+def count(device, seconds):
+    """Count bytes, by source and destination."""
+    came = collections.Counter()
+    ours = socket.htons(EVERYTHING)
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, ours) as way:
+        way.bind((device, 0))
+        way.settimeout(0.1)
+        end_s = time.monotonic() + float(seconds)
+        while time.monotonic() < end_s:
+            try:
+                frame, where = way.recvfrom(4096)
+            except TimeoutError:
+                continue
+            if where[2] != socket.PACKET_OUTGOING:
+                for part in (frame[6:12], frame[:6]):
+                    came[part.hex(':')] += len(frame)
+    sys.stdout.write(json.dumps(came))
+
+
+if __name__ == '__main__':
+    {'send': send, 'count': count}[sys.argv[1]](*sys.argv[2:])

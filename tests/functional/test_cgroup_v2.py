@@ -1,0 +1,153 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Control groups of version 2 alone, as on a host of today.
+
+The machine in which all of this runs is described in
+``doc/source/contributor/cgroup-v2.rst``. Whatever fails inside is a failure
+here, by the same name; a machine that cannot be had is one too.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import pathlib
+import sys
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from nova_fairness.lab import image as lab_image
+from tests.fixtures.v2_guest import image
+from tests.fixtures.v2_guest import machine
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
+
+INSIDE = 'tests/functional/inside_v2'
+SUITES = (
+    'tests/functional/test_cgroup_hierarchies.py',
+    f'{INSIDE}/check_scopes.py',
+    f'{INSIDE}/check_agent.py',
+)
+
+DISKS = (machine.Disk(64), machine.Disk(256, 16 * 2**20))
+"""A fast one, and one that a few readers keep busy."""
+
+
+@pytest.fixture(scope='module')
+def guest():
+    with machine.running(disks=DISKS) as made:
+        yield made
+
+
+@dataclasses.dataclass
+class Report:
+    """How all suites went inside.
+
+    :ivar done: the end of pytest.
+    :ivar results: by file, what became of each test: '' if it passed.
+    """
+
+    done: machine.Done
+    results: dict[str, dict[str, str]]
+
+
+@pytest.fixture(scope='module')
+def report(guest):
+    """Run all suites in one go, since starting Python takes long inside."""
+    path = guest.exchange / 'report.xml'
+    done = guest.run(
+        [
+            *(sys.executable, '-m', 'pytest', '-q', '--timeout=300'),
+            *('-p', 'no:cacheprovider', f'--junitxml={path}', *SUITES),
+        ],
+        timeout_s=800,
+    )
+    results = collections.defaultdict(dict)
+    cases = ET.parse(path).iter('testcase') if path.exists() else ()
+    for case in cases:
+        said = [f'{child.tag}: {child.text}' for child in bad(case)]
+        file = case.get('classname').replace('.', '/') + '.py'
+        results[file][case.get('name')] = '\n'.join(said)
+    return Report(done, results)
+
+
+def bad(case):
+    """Give the parts of a test's report that say it did not pass."""
+    return [
+        child for child in case if child.tag in ('failure', 'error', 'skipped')
+    ]
+
+
+@pytest.mark.parametrize('suite', SUITES)
+def test_a_suite_holds_inside(report, suite):
+    results = report.results[suite]
+    assert results, report.done.output[-4000:]
+    failed = {name: said for name, said in results.items() if said}
+    assert not failed, '\n\n'.join(
+        f'{name}\n{said}' for name, said in failed.items()
+    )
+
+
+def test_the_hierarchy_is_version_2_alone_with_all_controllers(guest):
+    mounts = guest.run(['cat', '/proc/mounts'])
+    kinds = [line.split()[2] for line in mounts.output.splitlines()]
+    assert kinds.count('cgroup2') == 1
+    assert 'cgroup' not in kinds
+    root = guest.run(['cat', '/sys/fs/cgroup/cgroup.subtree_control'])
+    assert {'cpu', 'cpuset', 'io', 'memory'} <= set(root.output.split())
+
+
+@pytest.mark.parametrize(
+    ('script', 'code'), [('exit 0', 0), ('exit 3', 3), ('kill -9 $$', -9)]
+)
+def test_exit_codes_come_back(guest, script, code):
+    assert guest.run(['sh', '-c', script]).code == code
+
+
+def test_output_and_files_come_back_and_nothing_else_does(guest, tmp_path):
+    kept, lost = guest.exchange / 'kept', tmp_path / 'lost'
+    script = f'echo one; echo two >&2; date >{kept}; mkdir -p {tmp_path}'
+    done = guest.run(['sh', '-c', f'{script}; date >{lost}'])
+    assert done.output == 'one\ntwo\n'
+    assert kept.read_text()
+    assert not lost.exists()
+
+
+def test_an_unknown_command_says_so(guest):
+    done = guest.run(['no-such-command'])
+    assert done.code == 127
+    assert 'no-such-command' in done.output
+
+
+def test_a_command_that_takes_too_long_is_killed_with_its_children(guest):
+    with pytest.raises(machine.CommandTookTooLong, match='begun'):
+        guest.run(
+            ['sh', '-c', 'echo begun; sleep 61234 & sleep 61234'], timeout_s=2
+        )
+    assert guest.run(['pgrep', '-f', 'sleep 61234']).code == 1
+
+
+def test_a_machine_that_does_not_come_up_leaves_nothing(tmp_path):
+    boot = image.ensure(lab_image.default_cache())
+    with pytest.raises(machine.GuestFailed, match='does not answer'):
+        machine.Machine(tmp_path, boot).start(patience_s=0.5)
+    assert not processes_that_name(tmp_path)
+
+
+def processes_that_name(path):
+    found = []
+    for line in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
+        with contextlib.suppress(OSError):
+            if str(path).encode() in line.read_bytes():
+                found.append(line.parent.name)
+    return found

@@ -1,0 +1,104 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What flavors and pinning mean for the CPU weights of real guests."""
+
+import contextlib
+import os
+
+import libvirt
+import pytest
+
+from nova_fairness.lab import cleanup
+from nova_fairness.lab import domain
+from nova_fairness.lab import guest as lab_guest
+from nova_fairness.lab import image
+from nova_fairness.lab import node as lab_node
+from tests.functional import agent_process
+
+pytestmark = pytest.mark.real
+
+BOOT_S = 120.0
+SPECS = (
+    domain.GuestSpec('ann-1', 'ann'),
+    domain.GuestSpec('ann-2', 'ann', vcpus=2, cputune={'shares': '2048'}),
+    domain.GuestSpec(
+        'bob-1',
+        'bob',
+        extra_specs={'quota:cpu_shares': '3000'},
+        cputune={'shares': '3000'},
+    ),
+    domain.GuestSpec('cat-1', 'cat', cputune={'shares': '1500'}),
+)
+BASES = {'ann-1': 1024, 'ann-2': 2048, 'bob-1': 3000}
+PINNED = 'cat-1'
+
+
+@pytest.fixture(scope='module')
+def cpu():
+    return min(os.sched_getaffinity(0))
+
+
+@pytest.fixture(scope='module')
+def node(cpu):
+    run = cleanup.begin(os.getpid())
+    made = lab_node.Node('flavors', run, image.default_cache(), [cpu])
+    try:
+        made.start()
+        yield made
+        made.stop()
+    finally:
+        cleanup.finish(run)
+
+
+@pytest.fixture(scope='module')
+def guests(node, cpu):
+    boot = image.ensure(image.default_cache())
+    made = {spec.name: lab_guest.Guest(node, spec, boot) for spec in SPECS}
+    with contextlib.closing(libvirt.open(node.libvirt_uri)) as connection:
+        for item in made.values():
+            item.start(connection)
+        pinned = connection.lookupByUUIDString(made[PINNED].uuid)
+        places = [number == cpu for number in range(os.cpu_count())]
+        pinned.pinVcpu(0, tuple(places))
+    for item in made.values():
+        item.await_ready(BOOT_S)
+    node.set_cpus()
+    for item in made.values():
+        item.command('cpu 2' if item is made['ann-2'] else 'cpu 1')
+    yield made
+    for item in made.values():
+        item.hang_up()
+
+
+def test_shares_follow_flavors_and_leave_dedicated_cpus_alone(
+    node, guests, tmp_path
+):
+    found = {name: item.cpu_shares() for name, item in guests.items()}
+    agent = agent_process.Agent(node, tmp_path)
+    try:
+        agent.start()
+        done = agent.await_round(
+            lambda done: done['changes'] > 0 and done['contended']['cpu'], 3
+        )
+        told = {item['name']: item for item in done['instances']}
+        for name, base in BASES.items():
+            weight = told[name]['weights']['cpu']
+            wanted = told[name]['wanted']['cpu']
+            assert wanted == pytest.approx(base * weight, abs=1), name
+            assert guests[name].cpu_shares() != found[name]
+        assert 'cpu' not in told[PINNED]['wanted']
+        assert guests[PINNED].cpu_shares() == found[PINNED]
+        assert agent.stop() == 0
+    finally:
+        agent.close()
+    assert {n: item.cpu_shares() for n, item in guests.items()} == found

@@ -1,0 +1,61 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""Every command of ``nova-fairness-sim`` that the documents show works."""
+
+import pathlib
+import re
+
+import pytest
+
+from nova_fairness.cmd import sim
+from nova_fairness.sim import recipe_section
+from nova_fairness.sim import traces
+
+SOURCE = pathlib.Path(__file__).resolve().parents[3] / 'doc' / 'source'
+PAGE = SOURCE / 'user' / 'simulator.rst'
+SHOWN = re.compile(r'^ +\$ nova-fairness-sim (.+)$', re.MULTILINE)
+
+
+def shown():
+    return sorted(
+        {
+            line
+            for path in SOURCE.rglob('*.rst')
+            for line in SHOWN.findall(path.read_text('utf-8'))
+        }
+    )
+
+
+def test_all_commands_are_shown():
+    assert {line.split()[0] for line in shown()} == {
+        'list',
+        'run',
+        'compare',
+        'sweep',
+    }
+
+
+@pytest.mark.parametrize('line', shown())
+def test_what_is_shown_can_be_typed(tmp_path, monkeypatch, capsys, line):
+    (tmp_path / 'examples').symlink_to(SOURCE / 'user' / 'examples')
+    monkeypatch.chdir(tmp_path)
+    assert sim.main(line.split()) == 0
+    written = {path.name for path in tmp_path.iterdir()} - {'examples'}
+    assert len(written) == ('--out' in line)
+
+
+def test_everything_that_can_be_told_is_described():
+    text = PAGE.read_text('utf-8')
+    for name in (*recipe_section.KEYS, *traces.COLUMNS):
+        assert f'``{name}``' in text, name
