@@ -46,12 +46,23 @@ LIMITS = {'driver': 1.5, 'exchange': 4.0}
 """Largest ratio to plain PUB/SUB, by way."""
 
 MODEL_NODES = 1000
-IDLE_S = 5.0
+IDLE_S = 3.0
 """How long it is watched what nodes use while nobody sends."""
 
 NODES_PER_PROCESS = 40
-USERS = (20, 200)
-ROUND_S = {10: 1.0, 50: 2.0, 100: 5.0, 200: 10.0}
+CASES = (
+    (10, 20),
+    (50, 20),
+    (100, 20),
+    (200, 20),
+    (10, 200),
+    (50, 200),
+    (10, 1000),
+)
+"""Nodes and users of each; all of them take about seven minutes."""
+
+ROUND_S = {10: 1.0, 50: 2.0, 100: 4.0, 200: 8.0}
+ROUNDS = {10: 8, 50: 4, 100: 3, 200: 2}
 
 
 @contextlib.contextmanager
@@ -193,14 +204,14 @@ def _conducted(
 def message_bytes(users: int, vms_per_user: int) -> int:
     """Give the size of the report of a node."""
     made = mesh_nodes.node_report(1, users, vms_per_user)
-    return len(msgpack.packb(codec.encode(made)))
+    return len(msgpack.packb(codec.encode(made, as_bytes=True)))
 
 
 def model(rows: list[dict]) -> list[dict]:
     """Extrapolate to :data:`MODEL_NODES` by a straight line; not measured."""
     fitted = []
     for kind in mesh_nodes.KINDS:
-        for users in USERS:
+        for users in sorted({row['users'] for row in rows}):
             part = [
                 row
                 for row in rows
@@ -247,21 +258,31 @@ def ratios(rows: list[dict]) -> list[dict]:
     ]
 
 
+def cases(options: argparse.Namespace) -> list[tuple[int, int]]:
+    """Give what to measure: all, or every combination of what was named."""
+    if not options.nodes and not options.users:
+        return list(CASES)
+    nodes = options.nodes or ROUND_S
+    return [
+        (total, users) for total in nodes for users in options.users or (20,)
+    ]
+
+
 def main() -> int:
     """Measure, print and keep."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--nodes', type=int, nargs='+', default=[*ROUND_S])
-    parser.add_argument('--users', type=int, nargs='+', default=[*USERS])
-    parser.add_argument('--rounds', type=int, default=5)
+    parser.add_argument('--nodes', type=int, nargs='+')
+    parser.add_argument('--users', type=int, nargs='+')
+    parser.add_argument('--rounds', type=int)
     parser.add_argument('--out', type=pathlib.Path)
     options = parser.parse_args()
     rows = []
     with redis_server() as url:
-        for total in options.nodes:
-            for users in options.users:
-                for kind in mesh_nodes.KINDS:
-                    rows.append(run(kind, total, users, options.rounds, url))
-                    print(json.dumps(rows[-1]))
+        for total, users in cases(options):
+            rounds = options.rounds or ROUNDS.get(total, 3)
+            for kind in mesh_nodes.KINDS:
+                rows.append(run(kind, total, users, rounds, url))
+                print(json.dumps(rows[-1]), flush=True)
     result = {
         'version': 1,
         'command': ' '.join(['python', 'benchmarks/mesh.py', *sys.argv[1:]]),

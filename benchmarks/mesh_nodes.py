@@ -110,7 +110,7 @@ class PubSubNode:
         first: report.NodeReport,
     ) -> None:
         del url
-        self._message = codec.encode(first)
+        self._message = codec.encode(first, as_bytes=True)
         self.number = number
         self.heard = Heard()
         self._context = context
@@ -167,7 +167,7 @@ class DriverNode:
         first: report.NodeReport,
     ) -> None:
         del context
-        self._message = codec.encode(first)
+        self._message = codec.encode(first, as_bytes=True)
         self.number = number
         self.heard = Heard()
         self._transport = transport(url)

@@ -115,19 +115,23 @@ def _cpu_s(pid: int) -> float:
 
 
 def _processes(conf: pathlib.Path) -> list[int]:
-    """Give the agent and its helper, which is no child of it."""
-    found = []
+    """Give the agent and its helpers, which are no children of it."""
+    agents, helpers = [], []
     for path in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
         try:
             words = path.read_bytes().split(b'\0')
+            where = (path.parent / 'ns/net').readlink()
         except OSError:
             continue
-        programs = (b'nova-fairness', b'privsep-helper')
-        if str(conf).encode() in words and any(
-            word.endswith(programs) for word in words
+        if any(word.endswith(b'/nova-fairness') for word in words):
+            if str(conf).encode() in words:
+                agents.append((int(path.parent.name), where))
+        elif any(
+            word.endswith(b'/nova-fairness-privileged') for word in words
         ):
-            found.append(int(path.parent.name))
-    return sorted(found)
+            helpers.append((int(path.parent.name), where))
+    nodes = {where for _, where in agents}
+    return sorted(pid for pid, where in (*agents, *helpers) if where in nodes)
 
 
 def _daemon(node: lab_node.Node) -> int:
@@ -141,6 +145,8 @@ interval = 10
 metric = GreedinessMetric
 policy = thesis
 state_path = {state}
+[fairness_node]
+network_bandwidth = 125000000
 [fairness_observe]
 prometheus_port = 0
 """
@@ -163,7 +169,7 @@ def agent_cost(
     )
     time.sleep(25)  # start-up and the first rounds are not the steady state
     tree = _processes(conf)
-    assert len(tree) == 2, 'expected an agent and its helper'
+    assert len(tree) == 3, 'expected an agent and its two helpers'
     before = sum(_cpu_s(pid) for pid in tree)
     daemon_before = _cpu_s(daemon)
     time.sleep(window_s)

@@ -36,14 +36,17 @@ from oslo_config import cfg  # noqa: E402
 
 from nova_fairness import plugins  # noqa: E402
 from nova_fairness.agent import assembly  # noqa: E402
+from nova_fairness.agent import controls  # noqa: E402
 from nova_fairness.agent import cycle  # noqa: E402
 from nova_fairness.agent import settings  # noqa: E402
-from nova_fairness.apply import privileged  # noqa: E402
 from nova_fairness.conf import opts  # noqa: E402
 from nova_fairness.decide import policy  # noqa: E402
 from nova_fairness.model import cgroup  # noqa: E402
 
 PARTS = (0.0, 0.1, 1.0)
+
+BANDWIDTH = 125e6
+"""Bytes per second, because taps tell no speed."""
 
 
 class AlternatingPolicy(policy.Policy):
@@ -69,7 +72,8 @@ def _configuration(where: str) -> cfg.ConfigOpts:
     conf([], project='bench')
     conf.set_override('state_path', where, group='fairness')
     conf.set_override('metric', 'DominantShareMetric', group='fairness')
-    privileged.prepare()
+    conf.set_override('network_bandwidth', BANDWIDTH, group='fairness_node')
+    controls.prepare(())
     return conf
 
 
@@ -166,6 +170,10 @@ def _row(parts, part: float, vms: int, rounds: int, ask) -> dict[str, object]:
         'floor_us_per_vm': statistics.median(floors) / vms,
         'rounds': rounds,
         'original_rounds': len(theirs),
+    }
+    newest = changes[-1]
+    row['controls'] = {
+        kind.value: item.works for kind, item in newest.controls.items()
     }
     row['ratio'] = row['original_us_per_vm'] / row['ours_us_per_vm']
     return row

@@ -42,8 +42,8 @@ RUNS = {
     'one-node-cpu-thesis': ['one-node-cpu', *THESIS],
     'spike': ['spike'],
     'many-against-one': ['many-against-one'],
-    'uncontended-10s': ['uncontended', '--duration=1440'],
-    'uncontended-1s': ['uncontended', '--interval=1', '--duration=600'],
+    'uncontended-10s': ['uncontended'],
+    'uncontended-1s': ['uncontended', '--interval=1', '--duration=300'],
     'churn': ['churn'],
     'frozen-guest': ['frozen-guest'],
     'two-nodes-cpu-without': ['two-nodes-cpu', '--no-agents'],
@@ -60,6 +60,15 @@ RUNS = {
     'cut-node': ['cut-node'],
     'late-joiner': ['late-joiner'],
     'rolling-restart': ['rolling-restart'],
+    'one-node-disk-without': ['one-node-disk', '--no-agents'],
+    'one-node-disk': ['one-node-disk'],
+    'two-nodes-cpu-disk-without': ['two-nodes-cpu-disk', '--no-agents'],
+    'two-nodes-cpu-disk': ['two-nodes-cpu-disk'],
+    'two-nodes-cpu-disk-thesis': ['two-nodes-cpu-disk', '--policy=thesis'],
+    'one-node-network': ['one-node-network'],
+    'one-node-network-weighted': ['one-node-network-weighted'],
+    'latency-without': ['latency', '--no-agents'],
+    'latency': ['latency'],
 }
 
 ALL_CPUS = frozenset(
@@ -72,12 +81,16 @@ ALL_CPUS = frozenset(
         'late-joiner',
         'rolling-restart',
         'two-nodes-cpu',
+        'two-nodes-cpu-disk',
+        'one-node-disk',
+        'one-node-network',
+        'one-node-network-weighted',
     }
 )
 """Scenarios with a node on every CPU, of which none is left to keep awake:
 what keeps it busy would look like contention to the node's agent."""
 
-KEPT = ('result.json', 'run.png')
+KEPT = ('result.json', 'run.png', 'disk.png', 'network.png')
 
 
 def run(name: str, arguments: list[str], out: pathlib.Path) -> dict:

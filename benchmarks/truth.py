@@ -1,0 +1,47 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""The laboratory's recorded runs beside the simulator's, as a table.
+
+Run::
+
+    python benchmarks/truth.py
+"""
+
+import pathlib
+import sys
+
+from nova_fairness.sim import files
+from nova_fairness.sim import truth
+
+TOP = pathlib.Path(__file__).resolve().parents[1]
+RESULTS = TOP / 'benchmarks' / 'results'
+PAGE = TOP / 'doc' / 'source' / 'user' / 'simulator-truth.inc'
+
+
+def main() -> int:
+    """Print the table, and write it as JSON and for the documents."""
+    rows = truth.compare(RESULTS / 'scenarios')
+    files.write_json(
+        RESULTS / 'simulator-and-laboratory.json', truth.table(rows)
+    )
+    PAGE.write_text(truth.page(rows), encoding='utf-8')
+    print(truth.text(rows))
+    far = [
+        row for row in rows if abs(row.difference) > truth.LARGEST_DIFFERENCE
+    ]
+    return 1 if far else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
