@@ -96,6 +96,10 @@ class NotAllowed(RpcError):
     """The caller's role does not allow this call."""
 
 
+class UnknownInstance(RpcError):
+    """No such VM is on the node."""
+
+
 class Superseded(RpcError):
     """A newer epoch of the desired state is known already."""
 

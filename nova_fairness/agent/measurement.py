@@ -140,6 +140,13 @@ class Measurement:
             supply=combined.supply,
             view=view,
             user_usage=combined.totals.usage,
+            basis=round_model.Basis(
+                supply=demands.supply,
+                user_count=demands.user_count,
+                user_supply=combined.totals.supply,
+                user_instance_heaviness=combined.totals.instance_heaviness,
+                user_endowment=combined.totals.endowment,
+            ),
         )
 
     def _demands(

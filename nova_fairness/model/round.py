@@ -25,6 +25,26 @@ from nova_fairness.model import usage as usage_model
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Basis:
+    """What a metric was given besides what :class:`Measured` holds.
+
+    With it, the heaviness of a round can be computed again.
+
+    :ivar supply: (r,) of the instance stage, with overcommit.
+    :ivar user_count: of the instance stage, >= 1.
+    :ivar user_supply: (r,) of the user stage, with overcommit.
+    :ivar user_instance_heaviness: (u,) sums over all known nodes.
+    :ivar user_endowment: (u, r) sums over all known nodes.
+    """
+
+    supply: resources.Vector
+    user_count: int
+    user_supply: resources.Vector
+    user_instance_heaviness: usage_model.Scalars
+    user_endowment: resources.Vector
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Measured:
     """What the measure and exchange rooms made of a sample.
 
@@ -39,6 +59,7 @@ class Measured:
     :ivar view: what was known of the nodes.
     :ivar user_usage: (u, r) of all known nodes, amounts of the interval;
         ``None`` if nobody summed it.
+    :ivar basis: ``None`` if nobody kept it.
     """
 
     usage: usage_model.Usage
@@ -51,6 +72,7 @@ class Measured:
     supply: resources.Vector
     view: report.View
     user_usage: resources.Vector | None = None
+    basis: Basis | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
