@@ -24,6 +24,7 @@ from oslo_config import cfg
 
 from nova_fairness import exception
 from nova_fairness import plugins
+from nova_fairness.agent import cloud as cloud_module
 from nova_fairness.agent import controls as controls_module
 from nova_fairness.agent import cycle
 from nova_fairness.agent import decision
@@ -36,6 +37,7 @@ from nova_fairness.agent import preferences as preferences_module
 from nova_fairness.agent import regime as regime_module
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent import state
+from nova_fairness.agent import weight_history
 from nova_fairness.apply import applier as applier_module
 from nova_fairness.apply import control
 from nova_fairness.apply import found as found_module
@@ -55,6 +57,7 @@ class Parts:
     :ivar memory: where the policies' memory is saved.
     :ivar regime: what is in force; asked before each round.
     :ivar boot_id: of this run.
+    :ivar cloud: of which the node is a part.
     """
 
     node_cycle: cycle.Cycle
@@ -68,13 +71,17 @@ class Parts:
     orders: orders_module.Orders
     preferences: preferences_module.Preferences
     boot_id: str
+    cloud: cloud_module.Cloud
 
     def operations(
-        self, newest_round: Callable[[], round_model.Round | None]
+        self,
+        newest_round: Callable[[], round_model.Round | None],
+        history: weight_history.WeightHistory,
     ) -> operations.AgentOperations:
         """Give what answers calls.
 
         :param newest_round: the last finished one, if any.
+        :param history: of the weights of this node's VMs.
         """
         return operations.AgentOperations(
             operations.Sources(
@@ -85,6 +92,7 @@ class Parts:
                 preferences=self.preferences,
                 newest_round=newest_round,
                 clock=time.monotonic,
+                history=history,
             )
         )
 
@@ -161,14 +169,20 @@ def open_record(
     return found, True
 
 
-def build(conf: cfg.ConfigOpts) -> Parts:
+def build(
+    conf: cfg.ConfigOpts, cloud: cloud_module.Cloud | None = None
+) -> Parts:
     """Build everything; nothing is started.
 
+    :param cloud: of which the node is a part, if it is of one.
     :raises FairnessError: if an option, a plugin or the host cannot be used.
     """
+    cloud = cloud or cloud_module.NoCloud()
     settings = settings_module.from_conf(conf)
     loaded = load_plugins(settings)
-    site = _site(conf, settings_module.owners(conf.fairness.owners_file))
+    site = _site(
+        conf, settings_module.owners(conf.fairness.owners_file), cloud
+    )
     memory = state.PolicyMemory(site.state_path / 'policies.json')
     orders = orders_module.Orders(site.state_path / 'paused.json')
     found, _ = open_record(conf)
@@ -183,7 +197,12 @@ def build(conf: cfg.ConfigOpts) -> Parts:
         inventory=site.inventory,
         counters=counters.CounterReader(),
         measurement=measurement.Measurement(
-            site.node, peering.exchange, guard, boot_id, time.monotonic
+            site.node,
+            peering.exchange,
+            guard,
+            boot_id,
+            time.monotonic,
+            cloud.weights,
         ),
         decision=decision.Decision(
             site.node, guard, controls.scales, memory.load()
@@ -210,11 +229,14 @@ def build(conf: cfg.ConfigOpts) -> Parts:
         orders=orders,
         preferences=preferences,
         boot_id=boot_id,
+        cloud=cloud,
     )
 
 
 def _site(
-    conf: cfg.ConfigOpts, owners: Mapping[str, tuple[str, str]]
+    conf: cfg.ConfigOpts,
+    owners: Mapping[str, tuple[str, str]],
+    cloud: cloud_module.Cloud,
 ) -> controls_module.Site:
     return controls_module.Site(
         conf=conf,
@@ -223,6 +245,7 @@ def _site(
             conf.fairness.connection_uri,
             conf.fairness.reconcile_interval,
             owners=owners,
+            describe=cloud.describe,
         ),
         state_path=state_directory(conf),
         pressure=controls_module.Pressure(),
@@ -255,7 +278,7 @@ def restore(conf: cfg.ConfigOpts) -> Restored:
     :raises StateError: if an agent runs.
     """
     found, is_whole = open_record(conf)
-    controls = controls_module.build(_site(conf, {}))
+    controls = controls_module.build(_site(conf, {}, cloud_module.NoCloud()))
     try:
         applier = applier_module.Applier(controls.built, found)
         outcomes, problems = applier.restore(), applier.problems()

@@ -13,6 +13,7 @@
 """From a sample to heaviness: the measure and exchange rooms in order."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 
 import numpy as np
@@ -36,6 +37,15 @@ from nova_fairness.model import sample as sample_model
 from nova_fairness.model import usage as usage_model
 
 
+Weights = Callable[[Iterable[str]], Mapping[str, float]]
+"""Gives the weights > 0 of some users, those that are known; never blocks."""
+
+
+def configured_only(_users: Iterable[str]) -> Mapping[str, float]:
+    """Know no weights but those in the settings."""
+    return {}
+
+
 class Measurement:
     """Remembers the last sample and usage, and weighs the newest.
 
@@ -44,6 +54,7 @@ class Measurement:
     :param guard: runs the metric.
     :param boot_id: identity of this run of the agent.
     :param clock: monotonic, seconds.
+    :param weights: of users that the settings give none.
     """
 
     def __init__(
@@ -53,12 +64,14 @@ class Measurement:
         guard: guard_module.Guard,
         boot_id: str,
         clock: Callable[[], float],
+        weights: Weights = configured_only,
     ) -> None:
         self._node = node
         self._exchange = exchange
         self._guard = guard
         self._boot_id = boot_id
         self._clock = clock
+        self._weights = weights
         self._before: sample_model.Sample | None = None
         self._past: usage_model.Usage | None = None
         self._reading: pressure_model.PressureSample | None = None
@@ -122,7 +135,7 @@ class Measurement:
             view,
             used.interval_s,
             settings.metric,
-            settings.quota_weights,
+            self._quota_weights(view, settings),
             settings.overcommit,
         )
         owners = ownership.extended(owners, combined.users)
@@ -178,6 +191,12 @@ class Measurement:
             node=owners.node_index,
             user_count=max(1, len(users)),
         )
+
+    def _quota_weights(
+        self, view: report.View, settings: settings_module.Settings
+    ) -> Mapping[str, float]:
+        users = totals.known_users(view, settings.metric)
+        return {**self._weights(users), **settings.quota_weights}
 
     def _others(self, metric: str) -> report.View:
         """Give what is known of the other nodes before this round."""

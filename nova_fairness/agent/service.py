@@ -76,6 +76,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         """Start the rooms and the rounds."""
         self._take_signals()
         self._parts.rooms.inventory.start()
+        self._parts.cloud.start(self._parts.rooms.inventory.look_again)
         self._parts.peering.start(
             self._parts.operations(lambda: self._collector.newest)
         )
@@ -193,6 +194,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
             self._save(at_once=True)
         except exception.FairnessError as error:
             LOG.error('While stopping: %s', error)
+        parts.cloud.stop()
         parts.peering.stop()
         if self._endpoint is not None:
             self._endpoint.stop()

@@ -20,10 +20,17 @@ warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
 # The privileged helper is a process of its own, whose warnings are logged.
 os.environ.setdefault('PYTHONWARNINGS', 'ignore:::oslo_privsep.daemon')
 
-# The backend must be chosen before anything else of oslo is imported.
-from oslo_service import backend  # noqa: E402
+# The backend must be chosen before anything else of oslo is imported. Where
+# Nova is installed it chooses, or it would choose another one when imported.
+try:
+    from nova import monkey_patch
+except ImportError:
+    from oslo_service import backend
 
-backend.init_backend(backend.BackendType.THREADING)
+    backend.init_backend(backend.BackendType.THREADING)
+else:
+    os.environ['OS_NOVA_DISABLE_EVENTLET_PATCHING'] = 'true'
+    monkey_patch.patch(backend='threading')
 
 from collections.abc import Callable  # noqa: E402
 import logging  # noqa: E402
@@ -39,9 +46,11 @@ from oslo_service import service  # noqa: E402
 from nova_fairness import exception  # noqa: E402
 from nova_fairness import version  # noqa: E402
 from nova_fairness.agent import assembly  # noqa: E402
+from nova_fairness.agent import cloud as cloud_module  # noqa: E402
 from nova_fairness.agent import controls  # noqa: E402
 from nova_fairness.agent import service as fairness_service  # noqa: E402
 from nova_fairness.conf import opts  # noqa: E402
+from nova_fairness.nova_service import presence  # noqa: E402
 
 LOG = log.getLogger(__name__)
 
@@ -79,8 +88,37 @@ def _configuration(arguments: list[str]) -> cfg.ConfigOpts:
         # Standard output is for what a command answers.
         conf.set_default('use_stderr', True)
     log.setup(conf, PROJECT)
-    controls.prepare(conf.config_file or ())
     return conf
+
+
+def _cloud(conf: cfg.ConfigOpts) -> cloud_module.Cloud:
+    """Become a service of Nova, if that is wanted.
+
+    :raises ConfigurationError: if it is wanted and cannot be.
+    """
+    options = conf.fairness_nova
+    wanted, why_not = presence.wanted(options.service, options.config_files)
+    if not wanted:
+        LOG.info('This agent is no service of Nova: %s', why_not)
+        return cloud_module.NoCloud()
+    # Only here it is known that there is a Nova to be imported.
+    from nova_fairness.nova_service import service as nova_service
+
+    source = None
+    if options.quota_weights:
+        source = nova_service.QuotaSource(
+            resource=options.quota_weights,
+            entity=conf.fairness.entity,
+            section=options.quota_section,
+            region=options.region_name,
+            interval_s=options.quota_interval,
+        )
+    return nova_service.connect(
+        conf.fairness.host,
+        options.config_files,
+        conf.config_file or (),
+        source,
+    )
 
 
 def _raise_descriptor_limit() -> None:
@@ -91,7 +129,10 @@ def _raise_descriptor_limit() -> None:
 
 def _run(conf: cfg.ConfigOpts) -> NoReturn:
     _raise_descriptor_limit()
-    parts = assembly.build(conf)
+    # First, because all of this process shares one configuration of Nova.
+    cloud = _cloud(conf)
+    controls.prepare(conf.config_file or ())
+    parts = assembly.build(conf, cloud)
     agent = fairness_service.FairnessService(conf, parts)
     launcher = service.launch(conf, agent, workers=1, no_fork=True)
     launcher.wait()
@@ -107,6 +148,7 @@ def _restore(conf: cfg.ConfigOpts) -> int:
     :returns: 0 if all could be restored, else 1; also if nobody knows what
         all is, because the record cannot be understood.
     """
+    controls.prepare(conf.config_file or ())
     done = assembly.restore(conf)
     for error in done.errors:
         sys.stderr.write(f'{error}\n')

@@ -53,6 +53,7 @@ class Inventory:
     :param clock: monotonic seconds.
     :param run: directory into which libvirt writes ``DOMAIN.pid``.
     :param proc: where the process file system is mounted.
+    :param describe: says what the cloud knows of a VM without an owner.
     """
 
     def __init__(
@@ -63,12 +64,13 @@ class Inventory:
         clock: Callable[[], float] = time.monotonic,
         run: str = '/run/libvirt/qemu',
         proc: str = '/proc',
+        describe: roster.Describe = roster.nothing_known,
     ) -> None:
         self._uri = connection_uri
         self._interval_s = reconcile_interval_s
         self._clock = clock
         self._roster = roster.Roster(
-            owners, pathlib.Path(run), pathlib.Path(proc)
+            owners, pathlib.Path(run), pathlib.Path(proc), describe
         )
         self._wakeups: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
@@ -138,6 +140,10 @@ class Inventory:
         if self._thread.is_alive():
             LOG.warning('libvirt at %s hangs; left alone', self._uri)
         self._thread = None
+
+    def look_again(self, uuid: str) -> None:
+        """Read the XML of a domain again; returns at once."""
+        self._wakeups.put(uuid)
 
     def wait_ready(self, timeout_s: float) -> bool:
         """Wait until all VMs were listed once.

@@ -117,6 +117,32 @@ def with_owner(
     )
 
 
+def described(
+    vm: instance.Instance, known: instance.Description
+) -> instance.Instance:
+    """Give a VM without Nova metadata what the cloud knows of it.
+
+    :returns: ``vm`` itself if it has an owner.
+    """
+    if vm.user_id != instance.UNOWNED:
+        return vm
+    return dataclasses.replace(
+        vm,
+        user_id=known.user_id,
+        project_id=known.project_id,
+        user_name=known.user_id,
+        project_name=known.project_id,
+        display_name=_clean(known.display_name),
+        flavor=_clean(known.flavor),
+        extra_specs=types.MappingProxyType(
+            {_clean(k): _clean(v) for k, v in known.extra_specs.items()}
+        ),
+        memory_bytes=known.memory_bytes,
+        dedicated_cpus=vm.dedicated_cpus
+        or known.extra_specs.get('hw:cpu_policy') in _PINNED_POLICIES,
+    )
+
+
 def _root(xml: str) -> ET.Element:
     if '<!DOCTYPE' in xml:
         raise exception.BadDomain(

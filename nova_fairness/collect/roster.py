@@ -30,6 +30,14 @@ LOG = logging.getLogger(__name__)
 Incarnations = Mapping[str, instance.Incarnation]
 """Incarnations by UUID."""
 
+Describe = Callable[[str], instance.Description | None]
+"""Gives what the cloud knows of a VM, by UUID; never blocks."""
+
+
+def nothing_known(_uuid: str) -> instance.Description | None:
+    """Know nothing of any VM."""
+    return None
+
 
 class Roster:
     """Turns domains into incarnations and remembers what it has parsed.
@@ -37,6 +45,7 @@ class Roster:
     :param owners: (user, project) by UUID or domain name.
     :param run: directory into which libvirt writes ``DOMAIN.pid``.
     :param proc: where the process file system is mounted.
+    :param describe: asked about VMs that then still have no owner.
     """
 
     def __init__(
@@ -44,8 +53,10 @@ class Roster:
         owners: Mapping[str, tuple[str, str]],
         run: pathlib.Path,
         proc: pathlib.Path,
+        describe: Describe = nothing_known,
     ) -> None:
         self._owners = dict(owners)
+        self._describe = describe
         self._run, self._proc = run, proc
         self._known: dict[str, instance.Incarnation] = {}
         self._outdated: set[str] = set()
@@ -138,6 +149,9 @@ class Roster:
         vm = parse.with_owner(
             parse.parse_domain(domain.read_xml()), self._owners
         )
+        if vm.user_id == instance.UNOWNED:
+            known = self._describe(vm.uuid)
+            vm = vm if known is None else parse.described(vm, known)
         return instance.Incarnation(vm, pid, started, domain.paused)
 
     def _complain(self, uuid: str, problem: str) -> None:

@@ -24,10 +24,11 @@ from nova_fairness.conf import fairness
 from nova_fairness.conf import memory
 from nova_fairness.conf import network
 from nova_fairness.conf import node
+from nova_fairness.conf import nova
 from nova_fairness.conf import observe
 from nova_fairness.conf import transport
 
-_GROUPS = (fairness, node, network, disk, memory, exchange, observe)
+_GROUPS = (fairness, node, network, disk, memory, exchange, observe, nova)
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:

@@ -91,6 +91,21 @@ class Instance:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Description:
+    """What the cloud knows of a VM whose domain does not say it.
+
+    Fields as of :class:`Instance`.
+    """
+
+    user_id: str
+    project_id: str
+    display_name: str
+    flavor: str
+    extra_specs: Mapping[str, str]
+    memory_bytes: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Incarnation:
     """One run of a VM's process on this host.
 

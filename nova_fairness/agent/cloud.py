@@ -1,0 +1,64 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What an agent asks the cloud that it is part of, beside its rounds."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Protocol
+
+from nova_fairness.model import instance
+
+
+class Cloud(Protocol):
+    """Knows more of VMs and their owners than the node itself.
+
+    Only ``start`` and ``stop`` may take time, and that is bounded.
+    """
+
+    def start(self, look_again: Callable[[str], None]) -> None:
+        """Begin to ask and to be known.
+
+        :param look_again: called with the UUID of a domain of which more is
+            known now.
+        """
+
+    def stop(self) -> None:
+        """End all of it."""
+
+    def describe(self, uuid: str) -> instance.Description | None:
+        """Say whose a VM is whose domain does not, if it is known by now."""
+
+    def weights(self, owners: Iterable[str]) -> Mapping[str, float]:
+        """Give the weights of users or projects that are known by now.
+
+        :returns: > 0 by id; those not named have what is configured.
+        """
+
+
+class NoCloud:
+    """A node on its own."""
+
+    def start(self, look_again: Callable[[str], None]) -> None:
+        """Do nothing."""
+
+    def stop(self) -> None:
+        """Do nothing."""
+
+    def describe(self, uuid: str) -> instance.Description | None:
+        """Know nothing."""
+        return None
+
+    def weights(self, owners: Iterable[str]) -> Mapping[str, float]:
+        """Know nothing."""
+        return {}

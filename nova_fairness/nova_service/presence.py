@@ -1,0 +1,56 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Whether an agent shall be a service of Nova; imports nothing of Nova."""
+
+from collections.abc import Sequence
+import importlib.util
+import pathlib
+
+from nova_fairness import exception
+
+AUTO, ON, OFF = 'auto', 'on', 'off'
+
+_EXTRA = 'nova-fairness[nova]'
+
+
+def wanted(mode: str, config_files: Sequence[str]) -> tuple[bool, str]:
+    """Tell whether to be a service of Nova.
+
+    :param mode: one of :data:`AUTO`, :data:`ON`, :data:`OFF`.
+    :param config_files: of Nova.
+    :returns: whether, and if not, why not.
+    :raises ConfigurationError: if it must be and cannot.
+    """
+    if mode == OFF:
+        return False, '[fairness_nova] service = off'
+    missing = _missing(config_files)
+    if missing and mode == ON:
+        raise exception.ConfigurationError(
+            f'[fairness_nova] service = on: {missing}'
+        )
+    return not missing, missing
+
+
+def _missing(config_files: Sequence[str]) -> str:
+    """Say what is missing; empty if nothing is."""
+    if importlib.util.find_spec('nova') is None:
+        return f'Nova is not installed here; expected {_EXTRA}'
+    if not config_files:
+        return 'config_files names no file; expected those of nova-compute'
+    for name in config_files:
+        try:
+            with pathlib.Path(name).open('rb'):
+                pass
+        except OSError as error:
+            return f'{name}: {error.strerror}; expected a file of Nova'
+    return ''

@@ -1,0 +1,130 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Quotas of users and projects as weights of their parts of the cloud.
+
+Nova's API is asked for them, because it answers alike whether the limits are
+Nova's own or Keystone's unified ones, and compute nodes have no database.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from typing import Protocol
+
+from keystoneauth1 import adapter
+from keystoneauth1 import exceptions
+from keystoneauth1 import loading
+import nova.conf
+
+RESOURCES = ('instances', 'cores', 'ram')
+"""Resources of Nova's quotas that say how much of a cloud is meant."""
+
+SMALLEST, LARGEST = 0.001, 1e6
+"""Bounds of a weight, as of ``[fairness] quota_weights``."""
+
+UNLIMITED = -1
+
+_INTERFACES = ('internal', 'public')
+
+
+class Api(Protocol):
+    """As much of an HTTP client as is needed."""
+
+    def get(self, url: str, **options: Any) -> Any:
+        """Ask; raises what is not found as ``exceptions.NotFound``."""
+
+
+def clients(section: str, region: str) -> tuple[Api, Api]:
+    """Make clients of Nova's and Keystone's API; nothing is asked yet.
+
+    :param section: of Nova's configuration with options of keystoneauth.
+    :param region: of the endpoints; empty for the only one.
+    :raises oslo_config.cfg.Error: if the section cannot be used.
+    """
+    conf = nova.conf.CONF
+    loading.register_auth_conf_options(conf, section)
+    loading.register_session_conf_options(conf, section)
+    session = loading.load_session_from_conf_options(
+        conf, section, auth=loading.load_auth_from_conf_options(conf, section)
+    )
+
+    def made(service: str) -> Api:
+        client: Api = adapter.Adapter(
+            session,
+            service_type=service,
+            interface=_INTERFACES,
+            region_name=region or None,
+        )
+        return client
+
+    return made('compute'), made('identity')
+
+
+class QuotaWeights:
+    """Asks for the weight of a user or project; calls may block.
+
+    The weight is the limit divided by the default limit, so whoever has what
+    everybody has weighs 1, as does whoever has no limit at all. That of a
+    user is the sum over the projects in which the user has a role.
+
+    :param resource: one of :data:`RESOURCES`.
+    :param compute: client of Nova's API.
+    :param identity: client of Keystone's API.
+    """
+
+    def __init__(self, resource: str, compute: Api, identity: Api) -> None:
+        self._resource = resource
+        self._compute = compute
+        self._identity = identity
+
+    def of_project(self, project: str) -> float | None:
+        """Give the weight of a project; ``None`` if nobody knows it."""
+        try:
+            return _bounded(self._weight(project, {}))
+        except exceptions.NotFound:
+            return None
+
+    def of_user(self, user: str) -> float | None:
+        """Give the weight of a user; ``None`` if nobody knows the user."""
+        try:
+            projects = self._projects(user)
+        except exceptions.NotFound:
+            return None
+        if not projects:
+            return None
+        asked = {'user_id': user}
+        return _bounded(sum(self._weight(name, asked) for name in projects))
+
+    def _weight(self, project: str, query: Mapping[str, str]) -> float:
+        limit = self._limit(f'/os-quota-sets/{project}', query)
+        default = self._limit(f'/os-quota-sets/{project}/defaults', {})
+        if UNLIMITED in (limit, default) or not default:
+            return 1.0
+        return limit / default
+
+    def _limit(self, url: str, query: Mapping[str, str]) -> int:
+        answer = self._compute.get(url, params=dict(query)).json()
+        return int(answer['quota_set'][self._resource])
+
+    def _projects(self, user: str) -> list[str]:
+        query = {'user.id': user, 'effective': 'true'}
+        answer = self._identity.get(
+            '/v3/role_assignments', params=query
+        ).json()
+        scopes = [item['scope'] for item in answer['role_assignments']]
+        return sorted(
+            {scope['project']['id'] for scope in scopes if 'project' in scope}
+        )
+
+
+def _bounded(weight: float) -> float:
+    return min(max(weight, SMALLEST), LARGEST)
