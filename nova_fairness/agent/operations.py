@@ -15,15 +15,19 @@
 from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
+import time
 from typing import Any
 
 from nova_fairness import exception
 from nova_fairness import plugins
 from nova_fairness import version
+from nova_fairness.agent import explainer as explainer_module
+from nova_fairness.agent import explanation
 from nova_fairness.agent import orders as orders_module
 from nova_fairness.agent import peering as peering_module
 from nova_fairness.agent import preferences as preferences_module
 from nova_fairness.agent import regime as regime_module
+from nova_fairness.agent import weight_history
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.model import round as round_model
 from nova_fairness.observe import status
@@ -37,6 +41,9 @@ class Sources:
     :ivar boot_id: of this run of the agent.
     :ivar newest_round: the last finished one, if any.
     :ivar clock: monotonic, seconds.
+    :ivar history: of the weights of this node's VMs.
+    :ivar explainer: takes heaviness apart.
+    :ivar wall_clock: since the epoch, seconds.
     """
 
     boot_id: str
@@ -46,6 +53,11 @@ class Sources:
     preferences: preferences_module.Preferences
     newest_round: Callable[[], round_model.Round | None]
     clock: Callable[[], float]
+    history: weight_history.WeightHistory
+    explainer: explainer_module.Explainer = dataclasses.field(
+        default_factory=explainer_module.Explainer
+    )
+    wall_clock: Callable[[], float] = time.time
 
 
 class AgentOperations(endpoint.Operations):
@@ -149,7 +161,52 @@ class AgentOperations(endpoint.Operations):
     def users(self) -> endpoint.Answer:
         """Say how the users of all known nodes are."""
         done = self._of.newest_round()
-        return self._listed(done, users=status.of_users(done))
+        return self._listed(
+            done, users=status.of_users(done), entity=self._entity
+        )
+
+    def projects(self) -> endpoint.Answer:
+        """Say how the projects of this node, or of all, are."""
+        done = self._of.newest_round()
+        everywhere = self._entity == 'project'
+        tell = status.of_users if everywhere else status.of_projects
+        return self._listed(
+            done,
+            entity=self._entity,
+            scope='domain' if everywhere else 'host',
+            projects=tell(done),
+        )
+
+    def plugins(self) -> endpoint.Answer:
+        """Say what is installed on this node."""
+        return {
+            'host': self._of.regime.configured.host,
+            'metrics': _described(plugins.describe_metrics()),
+            'policies': _described(plugins.describe_policies()),
+        }
+
+    def instance(self, uuid: str) -> endpoint.Answer:
+        """Say why a VM gets what it gets."""
+        done = self._of.newest_round()
+        row = None if done is None else explanation.row_of(done, uuid)
+        if done is None or row is None:
+            host = self._of.regime.configured.host
+            raise exception.UnknownInstance(
+                f'no VM {uuid} was on {host} in its newest round'
+            )
+        asked = explanation.Asked(
+            done,
+            row,
+            self._of.explainer.parts(done),
+            self._of.history.of(uuid, self._of.wall_clock()),
+            self._of.regime.in_force.settings,
+            self._of.explainer.preset(done),
+        )
+        return self._listed(done, instance=explanation.explain(asked))
+
+    @property
+    def _entity(self) -> str:
+        return self._of.regime.in_force.settings.entity
 
     @property
     def _desired(self) -> Any:
@@ -187,6 +244,12 @@ class AgentOperations(endpoint.Operations):
             'round': None if done is None else done.number,
             **more,
         }
+
+
+def _described(found: Mapping[str, str]) -> list[dict[str, str]]:
+    return [
+        {'name': name, 'description': text} for name, text in found.items()
+    ]
 
 
 def _check_plugins(metric: str | None, policy: str | None) -> None:

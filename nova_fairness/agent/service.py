@@ -26,8 +26,10 @@ from oslo_service import service
 
 from nova_fairness import exception
 from nova_fairness.agent import assembly
+from nova_fairness.agent import notifying
 from nova_fairness.agent import pace as pace_module
 from nova_fairness.agent import settings as settings_module
+from nova_fairness.agent import weight_history
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.observe import endpoint
@@ -63,7 +65,14 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         self._stopping = threading.Event()
         self._stopped = threading.Event()
         self._reload = threading.Event()
-        self._collector = metrics.RoundCollector(parts.peering.statistics)
+        self._history = weight_history.WeightHistory()
+        self._notifying = notifying.connect(conf)
+        self._collector = metrics.RoundCollector(
+            lambda: {
+                **parts.peering.statistics(),
+                'notifications': self._notifying.statistics(),
+            }
+        )
         self._endpoint = _endpoint(conf, self._collector)
         self._recorder = _recorder(conf)
         self._saved_s = 0.0
@@ -78,8 +87,11 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         self._parts.rooms.inventory.start()
         self._parts.cloud.start(self._parts.rooms.inventory.look_again)
         self._parts.peering.start(
-            self._parts.operations(lambda: self._collector.newest)
+            self._parts.operations(
+                lambda: self._collector.newest, self._history
+            )
         )
+        self._notifying.start()
         if self._endpoint is not None:
             self._endpoint.start()
         self._thread.start()
@@ -155,10 +167,20 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
             LOG.exception('A round failed; all weights stay as they are')
             return
         self._collector.add(done)
+        self._remember(done)
         _log(done)
         if self._recorder is not None:
             _keep(functools.partial(self._recorder.add, done))
         _keep(self._save)
+
+    def _remember(self, done: round_model.Round) -> None:
+        """Keep what answers and notifications are made of."""
+        try:
+            self._history.add(done)
+            settings = self._parts.regime.in_force.settings
+            self._notifying.add(done, settings.ratios())
+        except Exception:
+            LOG.exception('A round is missing in the history of weights')
 
     def _save(self, *, at_once: bool = False) -> None:
         now_s = time.monotonic()
@@ -196,6 +218,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
             LOG.error('While stopping: %s', error)
         parts.cloud.stop()
         parts.peering.stop()
+        self._notifying.stop()
         if self._endpoint is not None:
             self._endpoint.stop()
         if self._recorder is not None:

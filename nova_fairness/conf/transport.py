@@ -46,6 +46,8 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     # Making one registers its options, which have no public list of their
     # own; the list of all would load every driver.
     oslo_messaging.TransportURL(conf)
+    # Likewise those of notifications; this transport is never used.
+    oslo_messaging.get_notification_transport(conf, 'fake:')
     conf.set_default('transport_url', '')
     _register_what_watches(conf)
 

@@ -13,6 +13,7 @@
 """The newest round as Prometheus metrics; every name carries its unit."""
 
 from collections.abc import Callable
+from collections.abc import Mapping
 
 import numpy as np
 from prometheus_client import core
@@ -24,7 +25,8 @@ from nova_fairness.observe import families
 from nova_fairness.observe import peers
 
 Statistics = Callable[[], peers.Statistics]
-"""Counts by name, by who counts: ``exchange``, ``transport``."""
+"""Counts by name, by who counts: ``exchange``, ``transport``,
+``notifications``."""
 
 
 class RoundCollector(registry.Collector):
@@ -78,7 +80,9 @@ class RoundCollector(registry.Collector):
         """Give all metrics; called by the Prometheus library."""
         for name, total in self._sums.items():
             yield families.counter(name, _SUMS[name], [((), total)])
-        yield from peers.of_statistics(self._statistics())
+        statistics = self._statistics()
+        yield from peers.of_statistics(statistics)
+        yield from _notifications(statistics.get('notifications', {}))
         done = self._newest
         if done is None:
             return
@@ -90,6 +94,19 @@ class RoundCollector(registry.Collector):
             yield from peers.of_view(done.measured.view, done.node.host)
         if done.decided is not None:
             yield from _weights(done, done.decided)
+
+
+def _notifications(counts: Mapping[str, int]) -> families.Metrics:
+    yield families.counter(
+        'notifications_sent',
+        'Notifications handed to oslo.messaging.',
+        [((), counts.get('sent', 0))],
+    )
+    yield families.counter(
+        'notifications_dropped',
+        'Notifications dropped because too many waited, or sending failed.',
+        [((), counts.get('dropped', 0))],
+    )
 
 
 _SUMS = {

@@ -130,6 +130,32 @@ def of_users(done: round_model.Round | None) -> Mapping[str, Any]:
     }
 
 
+def of_projects(done: round_model.Round | None) -> Mapping[str, Any]:
+    """Say how heavy the VMs of each project on this node are, by id.
+
+    Usage is in parts of an equal part of the cloud for each user, because a
+    project has no quota where users are compared.
+    """
+    if done is None or done.measured is None:
+        return {}
+    measured = done.measured
+    rows_of: dict[str, list[int]] = {}
+    for row, item in enumerate(done.incarnations):
+        rows_of.setdefault(item.instance.project_id, []).append(row)
+    equal = measured.supply / max(1, len(measured.ownership.users))
+    told = {}
+    for project, rows in sorted(rows_of.items()):
+        used = measured.usage.amounts[rows].sum(axis=0)
+        told[project] = {
+            'heaviness_quotas': _number(
+                measured.instance_heaviness[rows].sum()
+            ),
+            'instances_here_count': len(rows),
+            'usage_quotas': _in_parts(used, equal),
+        }
+    return told
+
+
 def _told(here: Any, heaviness: Any) -> list[int]:
     """Choose the rows of users, in their order: no message holds them all."""
     count = len(here)
@@ -146,9 +172,14 @@ def _quotas(
     """Give what a user used of each resource, in parts of the quota."""
     if measured.user_usage is None:
         return {}
-    quota = measured.quota[row]
+    return _in_parts(measured.user_usage[row], measured.quota[row])
+
+
+def _in_parts(
+    used: resources.Vector, quota: resources.Vector
+) -> Mapping[str, float | None]:
     parts = np.full(len(quota), np.nan)
-    np.divide(measured.user_usage[row], quota, out=parts, where=quota > 0)
+    np.divide(used, quota, out=parts, where=quota > 0)
     return {
         name: _number(part)
         for name, part in zip(resources.RESOURCES.names, parts, strict=True)

@@ -14,14 +14,17 @@
 
 from collections.abc import Iterable
 from collections.abc import Mapping
+import copy
 import dataclasses
 from typing import Any
+from typing import Self
 
 import oslo_messaging
 
 from nova_fairness import exception
 from nova_fairness.rpc import parallel
 from nova_fairness.rpc import protocol
+from nova_fairness.rpc import request_ids
 
 ALLOWED_REMOTE_MODULES = (exception.__name__,)
 """Give them to the transport, so that remote errors keep their class."""
@@ -68,15 +71,28 @@ class FairnessClient:
         self._domain = domain
         self._timeout_s = timeout_s
         self._at_once = at_once
+        self._context: Mapping[str, str] = {}
         self._client = oslo_messaging.get_rpc_client(
             transport,
             oslo_messaging.Target(
                 exchange=domain,
                 topic=protocol.TOPIC,
-                version=protocol.VERSION,
+                version=protocol.FIRST,
             ),
             timeout=timeout_s,
         )
+
+    def of_request(self, request_id: str) -> Self:
+        """Give a client whose calls belong to a request.
+
+        It shares everything with this one.
+
+        :param request_id: 1 to :data:`protocol.LONGEST_NAME` printable
+            characters; agents write it into their logs.
+        """
+        other = copy.copy(self)
+        other._context = {request_ids.KEY: request_id}
+        return other
 
     def call(self, host: str | None, method: str, **arguments: Any) -> Any:
         """Call one agent.
@@ -105,9 +121,12 @@ class FairnessClient:
     def _call(
         self, host: str, method: str, arguments: Mapping[str, Any]
     ) -> Any:
-        whom = self._client.prepare(server=host) if host else self._client
+        whom: dict[str, str] = {'server': host} if host else {}
+        asked = self._client.prepare(
+            version=protocol.SINCE.get(method, protocol.FIRST), **whom
+        )
         try:
-            return whom.call({}, method, **arguments)
+            return asked.call(dict(self._context), method, **arguments)
         except oslo_messaging.MessagingTimeout as error:
             raise exception.HostNotReached(
                 f'no answer within {self._timeout_s:g} s'

@@ -24,12 +24,19 @@ import oslo_messaging
 from nova_fairness import exception
 from nova_fairness.rpc import arguments
 from nova_fairness.rpc import protocol
+from nova_fairness.rpc import request_ids
 from nova_fairness.rpc import roles
 
 LOG = logging.getLogger(__name__)
 
 Answer = Mapping[str, Any]
 Context = Mapping[str, Any]
+
+_LEVELS = {
+    roles.Access.READ: logging.DEBUG,
+    roles.Access.CHANGE: logging.INFO,
+}
+"""What changes nothing is of interest to those who debug."""
 
 
 class Operations(abc.ABC):
@@ -88,6 +95,21 @@ class Operations(abc.ABC):
     def users(self) -> Answer:
         """Say how the users of all known nodes are."""
 
+    @abc.abstractmethod
+    def projects(self) -> Answer:
+        """Say how the projects are: of this node, or of all known ones."""
+
+    @abc.abstractmethod
+    def plugins(self) -> Answer:
+        """Say which metrics and policies are installed here."""
+
+    @abc.abstractmethod
+    def instance(self, uuid: str) -> Answer:
+        """Say why a VM gets what it gets.
+
+        :raises UnknownInstance: if it is not here.
+        """
+
 
 def _call(
     access: roles.Access,
@@ -100,22 +122,61 @@ def _call(
         def answer(
             self: 'FairnessEndpoint', ctxt: Context, **given: Any
         ) -> Answer:
-            roles.require(access, method.__name__, ctxt)
-            arguments.check_names(method.__get__(self), given)
-            if access is roles.Access.CHANGE:
-                LOG.info(
-                    '%s(%s) was asked for by %s',
-                    method.__name__,
-                    ', '.join(f'{k}={v!r:.60}' for k, v in given.items()),
-                    roles.caller(ctxt),
-                )
-            return method(self, ctxt, **given)
+            request_id = request_ids.of(ctxt)
+            request_ids.note(request_id)
+            asked = functools.partial(_ask, access, method, self, ctxt, given)
+            return _logged(access, method.__name__, request_id, asked)
 
         functools.update_wrapper(answer, method)
         exposed: Callable[..., Answer] = oslo_messaging.expose(answer)
         return exposed
 
     return decorate
+
+
+def _ask(
+    access: roles.Access,
+    method: Callable[..., Answer],
+    endpoint: 'FairnessEndpoint',
+    ctxt: Context,
+    given: dict[str, Any],
+) -> Answer:
+    """Judge a call and let the method answer it."""
+    roles.require(access, method.__name__, ctxt)
+    arguments.check_names(method.__get__(endpoint), given)
+    LOG.log(
+        _LEVELS[access],
+        '%s(%s) was asked for by %s',
+        method.__name__,
+        ', '.join(f'{k}={v!r:.60}' for k, v in given.items()),
+        roles.caller(ctxt),
+    )
+    return method(endpoint, ctxt, **given)
+
+
+def _logged(
+    access: roles.Access,
+    name: str,
+    request_id: str,
+    ask: Callable[[], Answer],
+) -> Answer:
+    """Let a call be answered, and log what came of it."""
+    try:
+        answer = ask()
+    except exception.FairnessError as error:
+        LOG.info('%s: %s was refused: %.300s', request_id, name, error)
+        raise
+    LOG.log(_LEVELS[access], '%s: %s: %s', request_id, name, _summary(answer))
+    return answer
+
+
+def _summary(answer: Answer) -> str:
+    """Write the short fields of an answer."""
+    return ', '.join(
+        f'{key}={value!r:.60}'
+        for key, value in answer.items()
+        if isinstance(value, str | int | float | None)
+    )
 
 
 _READ = _call(roles.Access.READ)
@@ -220,3 +281,21 @@ class FairnessEndpoint:
     def list_users(self, ctxt: Context) -> Answer:
         """Say how the users of all known nodes are."""
         return self._operations.users()
+
+    @_READ
+    def list_projects(self, ctxt: Context) -> Answer:
+        """Say how the projects of this node, or of all, are."""
+        return self._operations.projects()
+
+    @_READ
+    def get_plugins(self, ctxt: Context) -> Answer:
+        """Say which metrics and policies are installed here."""
+        return self._operations.plugins()
+
+    @_READ
+    def get_instance(self, ctxt: Context, uuid: Any) -> Answer:
+        """Say why a VM gets what it gets.
+
+        :param uuid: of the VM.
+        """
+        return self._operations.instance(arguments.name('uuid', uuid))

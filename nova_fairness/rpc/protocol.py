@@ -12,11 +12,28 @@
 
 """Where agents listen for control calls, and what they answer to."""
 
+from collections.abc import Mapping
+import types
+
 TOPIC = 'fairness'
 """Topic of the calls; the server of a node's agent is the node's name."""
 
-VERSION = '1.1'
+VERSION = '1.2'
 """Version of the calls. Minor: methods or answers were added."""
+
+FIRST = '1.0'
+"""Version of the calls that there were from the beginning."""
+
+SINCE: Mapping[str, str] = types.MappingProxyType(
+    {
+        'set_preferences': '1.1',
+        'get_instance': '1.2',
+        'get_plugins': '1.2',
+        'list_projects': '1.2',
+    }
+)
+"""Version in which a call appeared. It is asked for with that one, so that
+agents of an older release answer all that they know."""
 
 DEFAULT_DOMAIN = 'nova-fairness'
 """Exchange of a fairness domain that nobody has named."""

@@ -1,0 +1,108 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Takes the heaviness of a round apart when somebody asks for it."""
+
+from collections.abc import Callable
+import logging
+import threading
+
+from nova_fairness import exception
+from nova_fairness import plugins
+from nova_fairness.agent import breakdown
+from nova_fairness.agent import guard as guard_module
+from nova_fairness.decide import policy as policy_base
+from nova_fairness.measure import metric as metric_base
+from nova_fairness.model import round as round_model
+
+LOG = logging.getLogger(__name__)
+
+Load = Callable[[str], metric_base.Metric]
+LoadPolicy = Callable[[str], policy_base.Policy]
+
+
+class Explainer:
+    """Runs the metric beside the rounds, once for each that is asked about.
+
+    Rounds never wait for it, and a metric that fails here is not taken from
+    them: its parts are unknown until another one is set.
+
+    :param load: of a metric by its name; raises PluginError.
+    :param load_policy: likewise.
+    :param deadline_s: seconds that the metric may take, > 0.
+    """
+
+    def __init__(
+        self,
+        load: Load = plugins.load_metric,
+        deadline_s: float = 1.0,
+        load_policy: LoadPolicy = plugins.load_policy,
+    ) -> None:
+        self._load = load
+        self._load_policy = load_policy
+        self._presets: dict[str, policy_base.Preset] = {}
+        self._deadline_s = deadline_s
+        self._lock = threading.Lock()
+        self._guard = guard_module.Guard(deadline_s)
+        self._set: tuple[str, int] | None = None
+        self._metric: metric_base.Metric | None = None
+        self._round: round_model.Round | None = None
+        self._parts: breakdown.Parts | None = None
+
+    def parts(self, done: round_model.Round) -> breakdown.Parts | None:
+        """Say what each resource has in the heaviness of each VM.
+
+        :returns: ``None`` if that is not known.
+        """
+        with self._lock:
+            if done is not self._round:
+                self._parts = self._computed(done)
+                self._round = done
+            return self._parts
+
+    def preset(self, done: round_model.Round) -> policy_base.Preset:
+        """Say what the weights of a round are."""
+        with self._lock:
+            if done.policy not in self._presets:
+                try:
+                    found = self._load_policy(done.policy).preset
+                except exception.PluginError:
+                    return policy_base.Preset.DEFAULT
+                self._presets[done.policy] = found
+            return self._presets[done.policy]
+
+    def stop(self) -> None:
+        """End the thread; may be called twice."""
+        self._guard.stop()
+
+    def _computed(self, done: round_model.Round) -> breakdown.Parts | None:
+        measured = done.measured
+        if measured is None or done.metric in done.quarantined:
+            return None
+        try:
+            metric = self._metric_of(done)
+            return self._guard.call(
+                f'the explanation of {done.metric}',
+                lambda: breakdown.parts(metric, measured),
+            )
+        except exception.PluginError as error:
+            LOG.debug('The parts of a heaviness are not known: %s', error)
+            return None
+
+    def _metric_of(self, done: round_model.Round) -> metric_base.Metric:
+        chosen = (done.metric, done.epoch)
+        if self._metric is None or self._set != chosen:
+            self._guard.stop()
+            self._guard = guard_module.Guard(self._deadline_s)
+            self._metric = self._load(done.metric)
+            self._set = chosen
+        return self._metric

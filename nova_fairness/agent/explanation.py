@@ -1,0 +1,259 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Why a VM gets what it gets, as JSON types; see the page of the calls."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import datetime
+import math
+from typing import Any
+
+import numpy as np
+
+from nova_fairness.agent import advice
+from nova_fairness.agent import breakdown
+from nova_fairness.agent import settings as settings_module
+from nova_fairness.agent import weight_history
+from nova_fairness.decide import policy as policy_base
+from nova_fairness.model import allocation
+from nova_fairness.model import instance
+from nova_fairness.model import resources
+from nova_fairness.model import round as round_model
+
+_CPU = 'cpu_time'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Asked:
+    """The VM that somebody asks about, and what is known besides its round.
+
+    :ivar row: of the VM in the round.
+    :ivar parts: of the heaviness; ``None`` if they are not known.
+    :ivar history: earlier weights, oldest first.
+    :ivar settings: in force.
+    :ivar preset: of the policy in force.
+    """
+
+    done: round_model.Round
+    row: int
+    parts: breakdown.Parts | None
+    history: Sequence[weight_history.Entry]
+    settings: settings_module.Settings
+    preset: policy_base.Preset = policy_base.Preset.DEFAULT
+
+    @property
+    def vm(self) -> instance.Incarnation:
+        """The VM."""
+        return self.done.incarnations[self.row]
+
+
+def row_of(done: round_model.Round, uuid: str) -> int | None:
+    """Find a VM in a round."""
+    for row, item in enumerate(done.incarnations):
+        if item.instance.uuid == uuid:
+            return row
+    return None
+
+
+def explain(asked: Asked) -> Mapping[str, Any]:
+    """Say why a VM gets what it gets."""
+    done, vm = asked.done, asked.vm.instance
+    return {
+        'uuid': vm.uuid,
+        'name': vm.display_name or vm.domain_name,
+        'user_id': vm.user_id,
+        'project_id': vm.project_id,
+        'entity': asked.settings.entity,
+        'metric': done.metric,
+        'policy': done.policy,
+        'enforced': done.enforced,
+        'heaviness': _heaviness(asked),
+        **_amounts(asked),
+        **_competition(asked),
+        'weights_last_hour': [
+            {'at': _time(item.wall_s), 'weights': _by_control(item.weights)}
+            for item in asked.history
+        ],
+        'advice': _advice(asked),
+    }
+
+
+def _heaviness(asked: Asked) -> Mapping[str, Any]:
+    measured, parts, row = asked.done.measured, asked.parts, asked.row
+    total = None if measured is None else float(measured.heaviness[row])
+    if parts is None:
+        return {
+            'total': total,
+            'additive': None,
+            'by_resource': {},
+            'elsewhere': None,
+        }
+    return {
+        'total': total,
+        'additive': bool(parts.additive[row]),
+        'by_resource': _by_resource(parts.by_resource[row]),
+        'elsewhere': float(parts.elsewhere[row]),
+    }
+
+
+def _amounts(asked: Asked) -> Mapping[str, Any]:
+    """Give amounts in units that people know."""
+    names = ('endowment', 'quota', 'usage', 'owner_usage')
+    measured, row = asked.done.measured, asked.row
+    if measured is None:
+        return {name: {} for name in names}
+    owner = measured.ownership.user_index[row]
+    of_owner = measured.user_usage
+    given = (
+        measured.endowment[row],
+        measured.quota[owner],
+        measured.usage.amounts[row],
+        None if of_owner is None else of_owner[owner],
+    )
+    return {
+        name: {} if vector is None else _by_resource(_rates(asked, vector))
+        for name, vector in zip(names, given, strict=True)
+    }
+
+
+def _rates(asked: Asked, amounts: resources.Vector) -> resources.Vector:
+    """Turn amounts of the interval into CPUs, bytes per second, bytes."""
+    measured = asked.done.measured
+    if measured is None:
+        return amounts
+    registry = resources.RESOURCES
+    rates = np.where(
+        registry.time_shared, amounts / measured.usage.interval_s, amounts
+    )
+    rates[registry.index(_CPU)] /= asked.done.node.speed_factor
+    return rates
+
+
+def _competition(asked: Asked) -> Mapping[str, Any]:
+    decided, row = asked.done.decided, asked.row
+    if decided is None:
+        return {'waiting': [], 'contended': [], 'weights': {}}
+    return {
+        'waiting': _steered(decided.wanting[row]),
+        'contended': _steered(decided.contended),
+        'weights': _by_control(decided.weights[row]),
+    }
+
+
+def _steered(controls: resources.Mask) -> list[str]:
+    """Name the resources that some controls steer."""
+    chosen = {
+        control
+        for control, is_one in zip(resources.CONTROLS, controls, strict=True)
+        if is_one
+    }
+    return [item.name for item in resources.RESOURCES if item.control in chosen]
+
+
+def _advice(asked: Asked) -> list[str]:
+    measured, decided = asked.done.measured, asked.done.decided
+    if measured is None or decided is None:
+        return [advice.NOTHING_KNOWN]
+    vm, row = asked.vm.instance, asked.row
+    used = _rates(asked, measured.usage.amounts[row])
+    preference = decided.preference
+    return advice.sentences(
+        advice.Case(
+            entity=asked.settings.entity,
+            enforced=asked.done.enforced,
+            exempt=asked.settings.is_exempt(vm),
+            claims=tuple(_claims(asked, measured, decided)),
+            vcpus_used=float(used[resources.RESOURCES.index(_CPU)]) / vm.vcpus,
+            heaviest=_heaviest(asked),
+            preference=1.0 if preference is None else float(preference[row]),
+            places=asked.preset is not policy_base.Preset.DEFAULT,
+        )
+    )
+
+
+def _heaviest(asked: Asked) -> str:
+    if asked.parts is None:
+        return ''
+    of_vm = asked.parts.by_resource[asked.row]
+    place = int(of_vm.argmax())
+    return resources.RESOURCES.names[place] if of_vm[place] > 0 else ''
+
+
+def _claims(
+    asked: Asked,
+    measured: round_model.Measured,
+    decided: round_model.Decided,
+) -> Iterator[advice.Claim]:
+    part = _parts_of_quota(measured, asked.row)
+    ratios = asked.settings.ratios()
+    for place, control in enumerate(resources.CONTROLS):
+        steered = np.flatnonzero(resources.RESOURCES.steered_by(control))
+        most = steered[np.nan_to_num(part[steered], nan=-1.0).argmax()]
+        yield advice.Claim(
+            resource=resources.RESOURCES.names[most],
+            part=float(part[most]) if np.isfinite(part[most]) else None,
+            contended=bool(decided.contended[place]),
+            waiting=bool(decided.wanting[asked.row, place]),
+            weight=float(decided.weights[asked.row, place]),
+            smallest=_smallest(asked, float(ratios[place])),
+            steered=_is_steered(asked, control),
+        )
+
+
+def _smallest(asked: Asked, ratio: float) -> float:
+    """Give the smallest weight; a place in a range has none but 0."""
+    if asked.preset is not policy_base.Preset.DEFAULT:
+        return 0.0
+    return 1.0 / math.sqrt(ratio)
+
+
+def _is_steered(asked: Asked, control: resources.Control) -> bool:
+    done = asked.done
+    working = done.controls.get(control)
+    if working is not None:
+        return working.works and asked.vm.key not in working.without_effect
+    return allocation.Knob(asked.vm.key, control) in done.applied
+
+
+def _parts_of_quota(
+    measured: round_model.Measured, row: int
+) -> resources.Vector:
+    """Give the part of each quota that the owner uses; NaN if unknown."""
+    part = np.full(len(resources.RESOURCES), np.nan)
+    if measured.user_usage is None:
+        return part
+    owner = measured.ownership.user_index[row]
+    quota = measured.quota[owner]
+    np.divide(measured.user_usage[owner], quota, out=part, where=quota > 0)
+    return part
+
+
+def _by_resource(vector: resources.Vector) -> dict[str, float]:
+    names = resources.RESOURCES.names
+    return dict(zip(names, vector.tolist(), strict=True))
+
+
+def _by_control(weights: Any) -> dict[str, float]:
+    return {
+        control.value: value
+        for control, value in zip(
+            resources.CONTROLS, weights.tolist(), strict=True
+        )
+    }
+
+
+def _time(wall_s: float) -> str:
+    at = datetime.datetime.fromtimestamp(wall_s, datetime.UTC)
+    return at.strftime('%Y-%m-%dT%H:%M:%SZ')
