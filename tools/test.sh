@@ -53,10 +53,13 @@ parse_options() {
 
 scripts() {
     grep -rlE '^(#!.*[/ ](ba)?sh|# shellcheck shell=.*)$' \
-        --include='*.sh' --include=run .ci tools nova_fairness tests
+        --include='*.sh' --include=run --include=settings \
+        --include=nova-fairness .ci devstack tools nova_fairness tests
 }
 
 shell_check() {
+    # Only what devstack sources is written in its style.
+    bashate --error '*' devstack/plugin.sh devstack/settings devstack/lib/*
     if ! command -v shellcheck; then
         echo 'shellcheck is not installed: only the syntax is checked'
         scripts | while read -r script; do bash -n "$script"; done
@@ -91,15 +94,22 @@ unit_checks() {
 
 # The pure rooms are named in pyproject.toml; so is the floor.
 unit_tests() {
-    python -m pytest -q tests/unit --cov --cov-report=term:skip-covered
+    python -m pytest -q -n 2 tests/unit --cov --cov-report=term:skip-covered
 }
 
 integration_tests() {
     python -m pytest -q tests/integration
 }
 
+# A file's tests share guests and nodes, so they stay together.
 functional_tests() {
-    python -m pytest -q -m "$SELECTION" tests/functional
+    python -m pytest -q -n 2 --dist loadfile \
+        -m "not alone${SELECTION:+ and $SELECTION}" tests/functional
+}
+
+measuring_tests() {
+    python -m pytest -q -m "alone${SELECTION:+ and $SELECTION}" \
+        tests/functional
 }
 
 # summary NAME: the closing line of a pytest run.
@@ -121,10 +131,12 @@ main() {
     ((!UNIT)) || step 'unit tests' unit_tests
     ((!UNIT)) || step 'integration tests' integration_tests
     ((!FUNCTIONAL)) || step 'functional tests' functional_tests
+    ((!FUNCTIONAL)) || step 'measuring tests' measuring_tests
     printf '\nEverything holds, after %s s.\n' "$(elapsed "$began")"
     ((!UNIT)) || summary unit
     ((!UNIT)) || summary integration
     ((!FUNCTIONAL)) || summary functional
+    ((!FUNCTIONAL)) || summary measuring
 }
 
 main "$@"

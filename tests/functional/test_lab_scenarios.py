@@ -22,7 +22,11 @@ import sys
 
 import pytest
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(2700)]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.alone,
+    pytest.mark.timeout(2700),
+]
 
 THESIS = ('--metric', 'GreedinessMetric', '--policy', 'thesis')
 
@@ -78,8 +82,8 @@ WHOLE = {
     'one node, original': ('one-node-cpu', *THESIS),
     'spike': ('spike',),
     'many against one': ('many-against-one',),
-    'uncontended, 10 s': ('uncontended', '--duration=1920'),
-    'uncontended, 1 s': ('uncontended', '--interval=1'),
+    'uncontended, 10 s': ('uncontended',),
+    'uncontended, 1 s': ('uncontended', '--interval=1', '--duration=302.5'),
     'churn': ('churn',),
     'frozen guest': ('frozen-guest',),
     'two nodes, without agents': ('two-nodes-cpu', '--no-agents'),
