@@ -118,6 +118,9 @@ def _lone_entry(
 def uncontended(line: timeline.Timeline) -> Json | None:
     """Compare the work of neighbouring phases without and with agents.
 
+    The first pair is left out: at its beginning the guest has not begun to
+    work, or its emulator still translates what it runs.
+
     :returns: ``None`` if the run has no such phases.
     """
     phases: dict[bool, list[float]] = {False: [], True: []}
@@ -133,7 +136,7 @@ def uncontended(line: timeline.Timeline) -> Json | None:
     pairs = [
         abtest.Pair(without, with_agent)
         for without, with_agent in zip(
-            phases[False], phases[True], strict=False
+            phases[False][1:], phases[True][1:], strict=False
         )
         if without > 0
     ]

@@ -136,14 +136,14 @@ def test_the_light_one_among_many_gets_what_the_bound_allows():
 def test_lost_work_is_noticed(interval_s, speed, passed):
     events = [
         (10.0 * n, ('agents_stopped', 'agents_started')[n % 2], 'node1')
-        for n in range(20)
+        for n in range(22)
     ]
     run = fake_run.FakeRun(
         {'a1': 'alice'},
         [(0, 'a1', 0.5)],
         name='uncontended',
         events=events,
-        duration_s=200.0,
+        duration_s=220.0,
         interval_s=interval_s,
         speed_without=speed,
     )

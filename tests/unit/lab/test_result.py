@@ -168,14 +168,14 @@ def test_a_lone_vm_and_its_weight_are_found():
 def uncontended(speed):
     events = [
         (10.0 * n, ('agents_stopped', 'agents_started')[n % 2], 'node1')
-        for n in range(20)
+        for n in range(22)
     ]
     return simulate(
         {'a1': 'alice'},
         [(0, 'a1', 0.5)],
         name='uncontended',
         events=events,
-        duration_s=200.0,
+        duration_s=220.0,
         speed_without=speed,
     )
 
