@@ -94,6 +94,8 @@ class Listener(base.Listener):  # type: ignore[misc]
         self._poller.register(self._rpc.descriptor, _READABLE)
         self._delivery: delivery.Straight | None = None
         self._is_closing = False
+        # Whoever starts it and whoever closes it may be two threads.
+        self._changing = native.lock()
         self._thread: Any = None
         self._ended = native.Waiter()
         self.peer = addressing.Peer(
@@ -106,14 +108,17 @@ class Listener(base.Listener):  # type: ignore[misc]
         )
 
     def start(self, on_incoming_callback: delivery.Callback) -> None:
-        """Give messages to a callback from now on."""
-        super().start(on_incoming_callback)
+        """Give messages to a callback from now on; nothing once closed."""
         capacity = (
             self._settings.requests_in_work + self._settings.fanouts_in_work
         )
-        self._delivery = delivery.start(on_incoming_callback, capacity)
-        self._thread = native.start(f'zmq-{self._name}', self._run)
-        self._fanout.start(self._delivery)
+        with self._changing:
+            if self._is_closing:
+                return
+            super().start(on_incoming_callback)
+            self._delivery = delivery.start(on_incoming_callback, capacity)
+            self._thread = native.start(f'zmq-{self._name}', self._run)
+            self._fanout.start(self._delivery)
 
     def stop(self) -> None:
         """Give no more messages to the callback.
@@ -132,10 +137,13 @@ class Listener(base.Listener):  # type: ignore[misc]
 
     def cleanup(self) -> None:
         """Close the sockets; waits until it is done."""
-        if self._pid != os.getpid() or self._is_closing:
+        if self._pid != os.getpid():
             return
+        with self._changing:
+            if self._is_closing:
+                return
+            self._is_closing = True
         self._leave(self.peer)
-        self._is_closing = True
         self._fanout.close()
         if self._thread is None:
             self._end()

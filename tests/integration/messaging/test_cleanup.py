@@ -12,10 +12,12 @@
 
 """What is left of a transport after its cleanup: nothing."""
 
+import functools
 import gc
 import pathlib
 import threading
 
+import oslo_messaging
 import pytest
 
 from tests.fixtures import zmq_cloud
@@ -109,3 +111,31 @@ def test_the_last_answer_before_cleanup_arrives(cloud):
     server.transport.cleanup()
     asking.join(zmq_cloud.PATIENCE_S)
     assert answers == ['last']
+
+
+def test_a_listener_that_is_closed_while_it_starts_ends(cloud):
+    transport = cloud.transport()
+    for number in range(40):
+        target = oslo_messaging.Target(topic='t', server=f's{number}')
+        listener = transport._listen(target, 1, None)
+        starting = zmq_cloud.background(
+            functools.partial(listener.start, lambda messages: None)
+        )
+        ending = zmq_cloud.background(listener.cleanup)
+        starting.join(zmq_cloud.PATIENCE_S)
+        ending.join(zmq_cloud.PATIENCE_S)
+        assert not starting.is_alive()
+        assert not ending.is_alive()
+
+
+def test_a_listener_that_rests_after_a_fanout_ends(cloud):
+    near, far = cloud.transport(fanout_pause='0.01'), cloud.transport()
+    client = cloud.client('t', far)
+    for number in range(20):
+        endpoint = Endpoint()
+        server = cloud.serve('t', f's{number}', endpoint, near)
+        client.prepare(fanout=True).cast({}, 'note', value=number)
+        eventually(lambda got=endpoint.got: got)
+        ending = zmq_cloud.background(server.listener.cleanup)
+        ending.join(zmq_cloud.PATIENCE_S)
+        assert not ending.is_alive()
