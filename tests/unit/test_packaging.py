@@ -31,7 +31,10 @@ LICENCE = 'Licensed under the Apache License, Version 2.0'
 DISTRIBUTION = {
     'libvirt': 'libvirt-python',
     'libvirt_qemu': 'libvirt-python',
+    'openstackclient': 'python-openstackclient',
+    'osc_lib': 'osc-lib',
     'prometheus_client': 'prometheus-client',
+    'requests_mock': 'requests-mock',
     'yaml': 'pyyaml',
     'zmq': 'pyzmq',
 }
@@ -85,7 +88,9 @@ def third_party_imports(folder: str) -> set[str]:
 @pytest.mark.parametrize(('group', 'name', 'target'), entry_points())
 def test_every_entry_point_leads_somewhere(group, name, target):
     module, _, attribute = target.partition(':')
-    assert callable(getattr(importlib.import_module(module), attribute))
+    found = importlib.import_module(module)
+    # The client of OpenStack takes the module itself.
+    assert not attribute or callable(getattr(found, attribute))
 
 
 def test_plugins_are_named_after_their_class():

@@ -1,0 +1,159 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the commands have in common."""
+
+import argparse
+from collections.abc import Mapping
+from collections.abc import Sequence
+import logging
+from typing import Any
+
+from osc_lib.command import command
+
+from nova_fairness.client import http
+
+LOG = logging.getLogger(__name__)
+
+INCOMPLETE = 1
+"""Exit code if some hosts did not answer, or refused."""
+
+ALL = 'all'
+"""Every host of the domain."""
+
+Table = tuple[Sequence[str], list[tuple[Any, ...]]]
+
+
+class Lister(command.Lister):  # type: ignore[misc]  # untyped
+    """Makes a table, and fails if hosts are missing in it."""
+
+    is_complete = True
+
+    @property
+    def api(self) -> http.FairnessApi:
+        """What to ask."""
+        found: http.FairnessApi = self.app.client_manager.fairness
+        return found
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command; give its exit code."""
+        code: int = super().run(parsed_args) or 0
+        return code or (0 if self.is_complete else INCOMPLETE)
+
+    def miss(self, what: str, hosts: Mapping[str, str]) -> None:
+        """Say on standard error which hosts are missing."""
+        for host, reason in hosts.items():
+            LOG.error('%s %s: %s', host, what, reason)
+            self.is_complete = False
+
+
+class ShowOne(command.ShowOne):  # type: ignore[misc]  # untyped
+    """Shows one thing."""
+
+    @property
+    def api(self) -> http.FairnessApi:
+        """What to ask."""
+        found: http.FairnessApi = self.app.client_manager.fairness
+        return found
+
+
+class Action(Lister):
+    """Lets a host, or all, do something, and lists those that do it."""
+
+    columns: tuple[tuple[str, str], ...] = ()
+    """Titles and keys of what a host answers."""
+
+    def act(self, host: str, action: str, argument: Any = None) -> Table:
+        """Do it.
+
+        :param host: its name or :data:`ALL`.
+        """
+        answer = self.api.act(host, action, argument)
+        self.miss('was not reached', http.reasons(answer.get('not_reached')))
+        self.miss('refused', http.reasons(answer.get('refused')))
+        for item in answer.get('hosts', ()):
+            if item.get('problem'):
+                LOG.warning('%s: %s', item.get('name'), item['problem'])
+        return table(self.columns, answer.get('hosts', ()))
+
+
+def table(
+    columns: Sequence[tuple[str, str]],
+    items: Sequence[Mapping[str, Any]],
+    forms: Mapping[str, Any] | None = None,
+) -> Table:
+    """Arrange things as a table.
+
+    :param columns: titles and keys.
+    :param forms: classes of columns, by key.
+    """
+    titles = [title for title, _ in columns]
+    return titles, [
+        tuple(formed(item.get(key), key, forms or {}) for _, key in columns)
+        for item in items
+    ]
+
+
+def formed(value: Any, key: str, forms: Mapping[str, Any]) -> Any:
+    """Give a value its form in a table."""
+    return forms[key](value) if key in forms else value
+
+
+def add_whom(parser: argparse.ArgumentParser) -> None:
+    """Take a host or all of them, as an argument."""
+    group = parser.add_mutually_exclusive_group(required=True)
+    group.add_argument(
+        'host', nargs='?', metavar='<host>', help='Name of the host'
+    )
+    group.add_argument(
+        '--all', action='store_true', help='Every host of the domain'
+    )
+
+
+def whom(parsed_args: argparse.Namespace) -> str:
+    """Say what was given."""
+    return ALL if parsed_args.all else str(parsed_args.host)
+
+
+def add_page(
+    parser: argparse.ArgumentParser, keys: Sequence[str]
+) -> None:
+    """Take how a list is to be sorted and where it ends."""
+    parser.add_argument(
+        '--sort-key', choices=keys, help=f'Sort by this (default: {keys[0]})'
+    )
+    parser.add_argument(
+        '--sort-dir', choices=('asc', 'desc'), help='Direction (default: asc)'
+    )
+    parser.add_argument(
+        '--limit', type=_count, metavar='<count>', help='Most entries'
+    )
+    parser.add_argument(
+        '--marker', metavar='<last>', help='Begin after this entry'
+    )
+
+
+def page(parsed_args: argparse.Namespace) -> dict[str, Any]:
+    """Say what was given, as parameters of a list."""
+    return {
+        'limit': parsed_args.limit,
+        'marker': parsed_args.marker,
+        'sort_key': parsed_args.sort_key,
+        'sort_dir': parsed_args.sort_dir,
+    }
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError(f'expected 1 or more, got {text}')
+    return count

@@ -1,0 +1,112 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How values look in a table; ``-f json`` and the like give them as they are."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import math
+from typing import Any
+
+from cliff import columns
+
+_MOST_ENTRIES = 10
+"""Of a history in a table."""
+
+_STEPS = ((1e12, 'T'), (1e9, 'G'), (1e6, 'M'), (1e3, 'k'))
+
+
+def number(value: Any) -> str:
+    """Write a number with three digits."""
+    if value is None:
+        return '-'
+    for step, letter in _STEPS:
+        if abs(value) >= step:
+            return f'{value / step:.3g}{letter}'
+    return f'{value:.3g}' if math.isfinite(value) else '-'
+
+
+def _numbers(values: Mapping[str, Any]) -> str:
+    return ' '.join(f'{name}={number(n)}' for name, n in values.items())
+
+
+class Number(columns.FormattableColumn):  # type: ignore[type-arg,misc]
+    """A number, or none."""
+
+    def human_readable(self) -> str:
+        """Write it with three digits."""
+        return number(self._value)
+
+
+class Numbers(columns.FormattableColumn):  # type: ignore[type-arg,misc]
+    """Numbers by name."""
+
+    def human_readable(self) -> str:
+        """Write one on each line."""
+        return '\n'.join(
+            f'{name}={number(n)}' for name, n in (self._value or {}).items()
+        )
+
+
+class Names(columns.FormattableColumn):  # type: ignore[type-arg,misc]
+    """A list of names."""
+
+    def human_readable(self) -> str:
+        """Write them on one line."""
+        return ', '.join(map(str, self._value or ()))
+
+
+class Sentences(columns.FormattableColumn):  # type: ignore[type-arg,misc]
+    """A list of sentences."""
+
+    def human_readable(self) -> str:
+        """Write each on a line."""
+        return '\n'.join(map(str, self._value or ()))
+
+
+class History(columns.FormattableColumn):  # type: ignore[type-arg,misc]
+    """Weights by time."""
+
+    def human_readable(self) -> str:
+        """Write the newest, each on a line."""
+        entries: Sequence[Mapping[str, Any]] = self._value or ()
+        left = len(entries) - _MOST_ENTRIES
+        lines = [f'... {left} before'] if left > 0 else []
+        lines += [
+            f'{item["at"]} {_numbers(item["weights"])}'
+            for item in entries[-_MOST_ENTRIES:]
+        ]
+        return '\n'.join(lines)
+
+
+class Tree(columns.FormattableColumn):  # type: ignore[type-arg,misc]
+    """An object of anything."""
+
+    def human_readable(self) -> str:
+        """Write a line for each leaf."""
+        return '\n'.join(_leaves(self._value, ''))
+
+
+def _leaves(value: Any, path: str) -> list[str]:
+    if isinstance(value, dict) and value:
+        return [
+            line
+            for key, inner in value.items()
+            for line in _leaves(inner, f'{path}.{key}' if path else key)
+        ]
+    if isinstance(value, list):
+        value = ', '.join(map(str, value))
+    if isinstance(value, float):
+        value = number(value)
+    if value is None or value in ('', {}):
+        value = '-'
+    return [f'{path}={value}' if path else str(value)]

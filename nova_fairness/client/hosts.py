@@ -1,0 +1,127 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Hosts: how their agents are, and pausing them."""
+
+import argparse
+from typing import Any
+
+from nova_fairness.client import base
+from nova_fairness.client import columns
+from nova_fairness.client import http
+
+_SORT_KEYS = (
+    'name',
+    'metric',
+    'policy',
+    'paused',
+    'instances_count',
+    'duration_s',
+)
+
+
+class ListHost(base.Lister):
+    """List hosts with an agent, and how they are"""
+
+    _columns = (
+        ('Name', 'name'),
+        ('Metric', 'metric'),
+        ('Policy', 'policy'),
+        ('Epoch', 'epoch'),
+        ('Paused', 'paused'),
+        ('Enforce', 'enforce'),
+        ('VMs', 'instances_count'),
+        ('Users', 'users_count'),
+        ('Peers', 'peers_count'),
+        ('Left Out', 'left_out_count'),
+        ('Round', 'round'),
+        ('Duration (s)', 'duration_s'),
+        ('Age (s)', 'age_s'),
+        ('Refused', 'refused'),
+    )
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take how to sort."""
+        parser = super().get_parser(prog_name)
+        base.add_page(parser, _SORT_KEYS)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
+        """Ask all hosts."""
+        listed = self.api.pages('hosts', **base.page(parsed_args))
+        self.miss('was not reached', listed.not_reached)
+        self.is_complete = self.is_complete and not listed.partial
+        forms = dict.fromkeys(('duration_s', 'age_s'), columns.Number)
+        return base.table(self._columns, listed.items, forms)
+
+
+class ShowHost(base.ShowOne):
+    """Show how the agent of a host is"""
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take a host."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument('host', metavar='<host>', help='Name of the host')
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+        """Ask it."""
+        path = f'/hosts/{http.quoted(parsed_args.host)}'
+        found = self.api.one('host', path)
+        return tuple(found), tuple(map(_formed, found.values()))
+
+
+def _formed(value: Any) -> Any:
+    if isinstance(value, dict | list):
+        return columns.Tree(value)
+    return columns.Number(value) if isinstance(value, float) else value
+
+
+class _Pause(base.Action):
+    action = ''
+    columns = (
+        ('Host', 'name'),
+        ('Paused', 'paused'),
+        ('From Round', 'from_round'),
+        ('Persistent', 'persistent'),
+    )
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take a host or all."""
+        parser = super().get_parser(prog_name)
+        base.add_whom(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
+        """Do it."""
+        return self.act(base.whom(parsed_args), self.action)
+
+
+class PauseHost(_Pause):
+    """Give every control of a host the value it had, and leave it alone"""
+
+    action = 'pause'
+
+
+class ResumeHost(_Pause):
+    """Let a paused host steer again"""
+
+    action = 'resume'
+
+
+class ResetHost(_Pause):
+    """Begin again with neutral weights"""
+
+    action = 'reset'
+    columns = (('Host', 'name'), ('From Round', 'from_round'))

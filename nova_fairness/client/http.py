@@ -1,0 +1,192 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Talks to the HTTP interface, which Nova's compute endpoint serves."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import re
+from typing import Any
+from urllib import parse
+
+from keystoneauth1 import adapter
+from osc_lib import exceptions
+import requests
+
+_VERSIONED = re.compile(r'/v2(\.\d+)?(/|$)')
+"""Some clouds register the compute service without its version."""
+
+_UNKNOWN_URL = 'The resource could not be found'
+"""What Nova itself says to a URL that nobody serves."""
+
+Answer = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Listed:
+    """A list, as far as hosts answered.
+
+    :ivar items: all pages, or as many as were asked for.
+    :ivar partial: whether something is missing.
+    :ivar not_reached: why hosts did not answer, by host; empty for those who
+        may not see hosts.
+    """
+
+    items: Sequence[Answer]
+    partial: bool
+    not_reached: Mapping[str, str]
+
+
+class FairnessApi:
+    """The HTTP interface; every error is a CommandError with its reason.
+
+    :param session: of the compute service.
+    """
+
+    def __init__(self, session: adapter.Adapter) -> None:
+        self._session = session
+
+    def get(self, path: str, **query: Any) -> Answer:
+        """Read something.
+
+        :param path: below ``/fairness``, with a slash or empty.
+        :param query: parameters; ``None`` leaves one out.
+        """
+        given = {key: value for key, value in query.items() if value}
+        return self._asked('GET', path, params=given)
+
+    def act(self, host: str, action: str, argument: Any = None) -> Answer:
+        """Let a host, or ``all``, do something.
+
+        :param action: such as ``set-metric``.
+        :param argument: of the action.
+        """
+        return self._asked(
+            'POST', f'/{quoted(host)}/action', json={action: argument}
+        )
+
+    def pages(
+        self, noun: str, limit: int | None = None, **query: Any
+    ) -> Listed:
+        """Read a list, page by page.
+
+        :param noun: ``hosts``, ``users`` or ``projects``.
+        :param limit: most items; ``None`` for all.
+        """
+        items: list[Answer] = []
+        partial, not_reached = False, {}
+        more: Mapping[str, Any] | None = {**query, 'limit': limit}
+        while more is not None:
+            answer = self.get(f'/{noun}', **more)
+            page = _found(answer, noun)
+            items.extend(page)
+            partial = partial or bool(answer.get('partial'))
+            not_reached |= reasons(answer.get('not_reached'))
+            is_enough = limit is not None and len(items) >= limit
+            more = _next(answer, noun) if page and not is_enough else None
+        return Listed(items[:limit], partial, not_reached)
+
+    def one(self, noun: str, path: str) -> Answer:
+        """Read one thing.
+
+        :param noun: its key in the answer.
+        """
+        found: Answer = _found(self.get(path), noun)
+        return found
+
+    def _asked(self, method: str, path: str, **given: Any) -> Answer:
+        response = self._session.request(
+            f'{self._prefix()}/fairness{path}',
+            method,
+            raise_exc=False,
+            headers={'Accept': 'application/json'},
+            **given,
+        )
+        content = _content(response)
+        if response.status_code >= 400:
+            raise exceptions.CommandError(_fault(response, content))
+        if not isinstance(content, dict):
+            raise exceptions.CommandError(
+                f'{response.url} answered {response.status_code} with '
+                'something else than a JSON object'
+            )
+        return content
+
+    def _prefix(self) -> str:
+        endpoint = self._session.get_endpoint()
+        if endpoint is None:
+            raise exceptions.CommandError(
+                'the catalog has no compute service in this region with '
+                'this interface'
+            )
+        path = parse.urlsplit(endpoint).path
+        return '' if _VERSIONED.search(path) else '/v2.1'
+
+
+def quoted(name: str) -> str:
+    """Write a name as one part of a path."""
+    return parse.quote(name, safe='')
+
+
+def reasons(listed: Any) -> dict[str, str]:
+    """Read why hosts are missing, by host."""
+    return {
+        str(item.get('host')): str(item.get('reason')) for item in listed or ()
+    }
+
+
+def _found(answer: Answer, noun: str) -> Any:
+    try:
+        return answer[noun]
+    except KeyError:
+        raise exceptions.CommandError(
+            f'the answer lacks {noun!r}: this is no interface of nova-fairness'
+        ) from None
+
+
+def _next(answer: Answer, noun: str) -> Mapping[str, Any] | None:
+    """Give the query of the next page, if there is one."""
+    for link in answer.get(f'{noun}_links') or ():
+        if link.get('rel') == 'next':
+            return dict(parse.parse_qsl(parse.urlsplit(link['href']).query))
+    return None
+
+
+def _content(response: requests.Response) -> Any:
+    try:
+        return response.json()
+    except ValueError:
+        return None
+
+
+def _fault(response: requests.Response, content: Any) -> str:
+    """Say in one line what was wrong, and for which request."""
+    message = _message(content) or response.reason or 'no reason given'
+    if response.status_code == 404 and message.startswith(_UNKNOWN_URL):
+        message += (
+            ' Is the filter of nova-fairness in the api-paste.ini of this '
+            'cloud?'
+        )
+    request_id = response.headers.get('x-openstack-request-id')
+    told = f' (Request-ID: {request_id})' if request_id else ''
+    return f'{message} (HTTP {response.status_code}){told}'
+
+
+def _message(content: Any) -> str:
+    """Find the message in a fault of Nova, of its middleware, or ours."""
+    if not isinstance(content, dict):
+        return ''
+    for inner in (content, *content.values()):
+        if isinstance(inner, dict) and isinstance(inner.get('message'), str):
+            return str(inner['message'])
+    return ''

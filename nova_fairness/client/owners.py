@@ -1,0 +1,100 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Users and projects: how heavy they are."""
+
+import argparse
+from typing import Any
+
+from nova_fairness.client import base
+from nova_fairness.client import columns
+from nova_fairness.client import http
+
+_SORT_KEYS = ('id', 'heaviness_quotas', 'instances_count')
+
+_FORMS = {
+    'heaviness_quotas': columns.Number,
+    'usage_quotas': columns.Numbers,
+    'hosts': columns.Names,
+}
+
+
+class _List(base.Lister):
+    noun = ''
+    _columns = (
+        ('ID', 'id'),
+        ('Heaviness', 'heaviness_quotas'),
+        ('VMs', 'instances_count'),
+        ('Usage', 'usage_quotas'),
+        ('Hosts', 'hosts'),
+    )
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take how to sort."""
+        parser = super().get_parser(prog_name)
+        base.add_page(parser, _SORT_KEYS)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
+        """Ask all hosts."""
+        listed = self.api.pages(f'{self.noun}s', **base.page(parsed_args))
+        self.miss('was not reached', listed.not_reached)
+        self.is_complete = self.is_complete and not listed.partial
+        return base.table(self._columns, listed.items, _FORMS)
+
+
+class ListUser(_List):
+    """List users and how heavy they are"""
+
+    noun = 'user'
+
+
+class ListProject(_List):
+    """List projects and how heavy they are"""
+
+    noun = 'project'
+
+
+class _Show(base.ShowOne):
+    noun = ''
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take an id."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'id',
+            metavar=f'<{self.noun}>',
+            help=f'Id of the {self.noun}; "me" for that of the token',
+        )
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+        """Ask for it."""
+        path = f'/{self.noun}s/{http.quoted(parsed_args.id)}'
+        found = self.api.one(self.noun, path)
+        return tuple(found), tuple(
+            base.formed(value, key, _FORMS) for key, value in found.items()
+        )
+
+
+class ShowUser(_Show):
+    """Show how heavy a user is"""
+
+    noun = 'user'
+
+
+class ShowProject(_Show):
+    """Show how heavy a project is"""
+
+    noun = 'project'

@@ -1,0 +1,57 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Makes ``openstack fairness`` known to python-openstackclient.
+
+The names in this module are those that it looks for.
+"""
+
+import argparse
+from typing import Any
+
+from keystoneauth1 import adapter
+
+from nova_fairness.client import http
+
+DEFAULT_API_VERSION = '1'
+API_VERSION_OPTION = 'os_fairness_api_version'
+API_NAME = 'fairness'
+API_VERSIONS = {'1': 'nova_fairness.client.http.FairnessApi'}
+
+
+def make_client(instance: Any) -> http.FairnessApi:
+    """Build what the commands talk through.
+
+    :param instance: the ClientManager of the command line.
+    """
+    return http.FairnessApi(
+        adapter.Adapter(
+            instance.session,
+            service_type='compute',
+            interface=instance.interface,
+            region_name=instance.region_name,
+            user_agent='nova-fairness',
+        )
+    )
+
+
+def build_option_parser(
+    parser: argparse.ArgumentParser,
+) -> argparse.ArgumentParser:
+    """Add the options that belong to no command."""
+    parser.add_argument(
+        '--os-fairness-api-version',
+        metavar='<fairness-api-version>',
+        help='Version of the fairness API '
+        f'(default: {DEFAULT_API_VERSION}, the only one)',
+    )
+    return parser
