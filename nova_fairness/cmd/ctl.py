@@ -39,6 +39,7 @@ from nova_fairness.conf import exchange  # noqa: E402
 from nova_fairness.conf import opts  # noqa: E402
 from nova_fairness.conf import transport as transport_conf  # noqa: E402
 from nova_fairness.rpc import client as client_module  # noqa: E402
+from nova_fairness.rpc import request_ids  # noqa: E402
 from nova_fairness.rpc import rollout  # noqa: E402
 
 DONE = 0
@@ -131,17 +132,18 @@ def _names(path: pathlib.Path) -> list[str]:
 
 def _run(options: argparse.Namespace) -> int:
     conf = _configuration(options)
+    request_id = request_ids.made()
     transport = transport_module.open_transport(
         conf, client_module.ALLOWED_REMOTE_MODULES
     )
     try:
         client = client_module.FairnessClient(
             transport, options.timeout, conf.fairness_exchange.domain
-        )
+        ).of_request(request_id)
         answers = _ask(options, client, _hosts(options, client))
     finally:
         _clean(transport.cleanup)
-    _show(options, answers)
+    _show(options, answers, request_id)
     return DONE if answers.is_complete else INCOMPLETE
 
 
@@ -155,6 +157,8 @@ def _ask(
         return rollout.set_for_all(client, hosts, method, options.name)
     if options.command == 'prefer':
         return client.to_all(hosts, method, preferences=options.preferences)
+    if options.command == 'why':
+        return client.find_instance(hosts, options.name)
     return client.to_all(hosts, method)
 
 
@@ -165,12 +169,17 @@ def _clean(clean: Callable[[], None]) -> None:
     thread.join(_CLEAN_S)
 
 
-def _show(options: argparse.Namespace, answers: client_module.Answers) -> None:
+def _show(
+    options: argparse.Namespace,
+    answers: client_module.Answers,
+    request_id: str,
+) -> None:
     if options.json:
         json.dump(
             {
                 'version': _VERSION,
                 'command': options.command,
+                'request_id': request_id,
                 **dataclasses.asdict(answers),
             },
             sys.stdout,

@@ -31,6 +31,9 @@ commands:
   status            how the agents are
   instances         how the VMs are treated
   users             how heavy the users are
+  projects          how heavy the projects are
+  plugins           which metrics and policies are installed
+  why UUID          why a VM gets what it gets
 
 exit codes:
   0    every host did it
@@ -49,11 +52,14 @@ METHODS = {
     'status': 'get_status',
     'instances': 'list_instances',
     'users': 'list_users',
+    'projects': 'list_projects',
+    'plugins': 'get_plugins',
+    'why': 'get_instance',
 }
 ROLLED = ('set-metric', 'set-policy')
 """What becomes one epoch for all hosts."""
 
-NAMED = (*ROLLED, 'prefer')
+NAMED = (*ROLLED, 'prefer', 'why')
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:

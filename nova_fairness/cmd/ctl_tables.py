@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
+from nova_fairness.cmd import ctl_why
+
 Answers = Mapping[str, Any]
 Rows = Sequence[Sequence[Any]]
 
@@ -31,7 +33,11 @@ def table(command: str, answers: Answers) -> str:
     :returns: lines, the first with the names of the columns.
     """
     titles, rows = _FORMS[command]
-    return _aligned(titles, rows(answers))
+    text = _aligned(titles, rows(answers))
+    if command == 'why':
+        lines = map(_text, ctl_why.after(answers))
+        text += '\n' + ''.join(f'{line}\n' for line in lines)
+    return text
 
 
 def _aligned(titles: Sequence[str], rows: Rows) -> str:
@@ -175,6 +181,36 @@ def _users(answers: Answers) -> Rows:
     return sorted(rows, key=lambda row: -row[1])
 
 
+def _projects(answers: Answers) -> Rows:
+    """Put together what nodes say of a project; the heaviest first.
+
+    Where users are compared, each node tells of its own VMs only.
+    """
+    rows: dict[str, list[Any]] = {}
+    for said in answers.values():
+        for name, one in said['projects'].items():
+            row = rows.setdefault(name, [name, said['scope'], 0.0, 0])
+            heaviness = one['heaviness_quotas'] or 0.0
+            is_part = said['scope'] == 'host'
+            row[2] = row[2] + heaviness if is_part else max(row[2], heaviness)
+            row[3] += one['instances_here_count']
+    return sorted(rows.values(), key=lambda row: (-row[2], row[0]))
+
+
+def _plugins(answers: Answers) -> Rows:
+    """List what is installed, and on how many of the nodes."""
+    hosts: dict[tuple[str, str, str], int] = {}
+    for said in answers.values():
+        for kind, key in (('metric', 'metrics'), ('policy', 'policies')):
+            for item in said[key]:
+                row = (kind, item['name'], item['description'])
+                hosts[row] = hosts.get(row, 0) + 1
+    return [
+        [kind, name, f'{count}/{len(answers)}', description]
+        for (kind, name, description), count in sorted(hosts.items())
+    ]
+
+
 def _user(name: str, answers: Answers) -> Sequence[Any]:
     told = [
         said['users'][name]
@@ -242,4 +278,7 @@ _FORMS: Mapping[str, tuple[Sequence[str], Callable[[Answers], Rows]]] = {
         ('USER', 'HEAVINESS', 'VMS', 'USES MOST', 'QUOTAS OF IT'),
         _users,
     ),
+    'projects': (('PROJECT', 'SCOPE', 'HEAVINESS', 'VMS'), _projects),
+    'plugins': (('KIND', 'NAME', 'HOSTS', 'DESCRIPTION'), _plugins),
+    'why': (ctl_why.TITLES, ctl_why.rows),
 }

@@ -148,20 +148,22 @@ class FairnessClient:
         It takes the timeout at most, times the number of hosts that do not
         answer divided by ``at_once``, rounded up.
         """
-        answers, errors = self._ask(hosts, method, arguments)
-        return Answers(
-            answers,
-            not_reached={
-                host: str(error)
+        return _sorted_out(*self._ask(hosts, method, arguments))
+
+    def find_instance(self, hosts: Iterable[str], uuid: str) -> Answers:
+        """Ask many agents about a VM that is on one of them.
+
+        :returns: hosts that answered and do not have it are left out, unless
+            nobody has it.
+        """
+        answers, errors = self._ask(hosts, 'get_instance', {'uuid': uuid})
+        if answers:
+            errors = {
+                host: error
                 for host, error in errors.items()
-                if isinstance(error, exception.HostNotReached)
-            },
-            refused={
-                host: str(error)
-                for host, error in errors.items()
-                if not isinstance(error, exception.HostNotReached)
-            },
-        )
+                if not isinstance(error, exception.UnknownInstance)
+            }
+        return _sorted_out(answers, errors)
 
     def known_hosts(self) -> tuple[str, ...]:
         """Ask some agents, whichever answer, which hosts they know.
@@ -187,6 +189,26 @@ class FairnessClient:
                 f'are: {failure}'
             ) from failure
         return tuple(sorted(known))
+
+
+def _sorted_out(
+    answers: Mapping[str, Any],
+    errors: Mapping[str, exception.FairnessError],
+) -> Answers:
+    """Tell hosts that were not reached from those that refused."""
+    return Answers(
+        answers,
+        not_reached={
+            host: str(error)
+            for host, error in errors.items()
+            if isinstance(error, exception.HostNotReached)
+        },
+        refused={
+            host: str(error)
+            for host, error in errors.items()
+            if not isinstance(error, exception.HostNotReached)
+        },
+    )
 
 
 def _without_traceback(
