@@ -1,0 +1,104 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""``nova-fairness-status``: is this machine ready for the agent?
+
+``nova-fairness-status upgrade check`` looks at what the agent and the HTTP
+interface need, changes nothing, and says of each what it found.
+"""
+
+import warnings
+
+# Libraries import eventlet where it is installed; this program never runs it.
+warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
+warnings.filterwarnings('ignore', message='eventletutils module is deprecated')
+
+from collections.abc import Callable  # noqa: E402
+import logging  # noqa: E402
+import sys  # noqa: E402
+
+from oslo_config import cfg  # noqa: E402
+from oslo_upgradecheck import upgradecheck  # noqa: E402
+
+from nova_fairness.cmd import status_cloud  # noqa: E402
+from nova_fairness.cmd import status_node  # noqa: E402
+from nova_fairness.cmd import status_results  # noqa: E402
+from nova_fairness.conf import opts  # noqa: E402
+
+PROGRAM = 'nova-fairness-status'
+PROJECT = 'nova-fairness'
+
+BROKEN = 255
+"""As oslo.upgradecheck ends when a check itself does not work."""
+
+_OPTIONS = [
+    cfg.BoolOpt(
+        'controller',
+        default=False,
+        help='leave out what only a compute node needs',
+    ),
+    cfg.StrOpt(
+        'api-paste',
+        default='/etc/nova/api-paste.ini',
+        metavar='FILE',
+        help='configuration of the pipelines of nova-api; where there is '
+        'none, there is no nova-api (default: %(default)s)',
+    ),
+]
+
+Bound = Callable[[object], upgradecheck.Result]
+
+
+class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
+    """What ``upgrade check`` looks at.
+
+    :param conf: read when the checks run.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        super().__init__()
+        self._conf = conf
+
+    @property
+    def _upgrade_checks(self) -> tuple[tuple[str, Bound], ...]:
+        chosen = status_cloud.CHECKS
+        if not self._conf.controller:
+            chosen = (*status_node.CHECKS, *chosen)
+        return tuple((name, self._bound(check)) for name, check in chosen)
+
+    def _bound(self, check: status_results.Check) -> Bound:
+        return lambda _: status_results.run(check, self._conf)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the checks.
+
+    :param arguments: without the program; ``None`` for those of the process.
+    :returns: 0 if all is well, 1 if something should be looked at, 2 if
+        something will not work, 255 if the checks could not be run.
+    """
+    given = sys.argv[1:] if arguments is None else arguments
+    logging.basicConfig(level=logging.CRITICAL)
+    conf = cfg.ConfigOpts()
+    opts.register_opts(conf)
+    conf.register_cli_opts(_OPTIONS)
+    try:
+        code = upgradecheck.main(conf, PROJECT, Checks(conf), argv=given)
+    except cfg.Error as error:
+        sys.stderr.write(f'{PROGRAM}: {error}\n')
+        return BROKEN
+    return int(code)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

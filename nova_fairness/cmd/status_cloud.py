@@ -1,0 +1,109 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""What ``nova-fairness-status`` looks at on every machine of a cloud."""
+
+import pathlib
+
+from oslo_config import cfg
+import oslo_messaging
+from oslo_upgradecheck import upgradecheck
+
+from nova_fairness.agent import transport
+from nova_fairness.cmd import status_paste
+from nova_fairness.cmd import status_results as results
+from nova_fairness.messaging import keyring
+from nova_fairness.messaging import options
+from nova_fairness.messaging import redis_client
+
+
+def message_transport(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+    """Reach the Redis of the transport, if it has one."""
+    if not conf.transport_url:
+        return results.warning(
+            'transport_url is not set: this node compares only its own '
+            'users, and nova-fairness-ctl cannot reach it'
+        )
+    url = oslo_messaging.TransportURL.parse(conf)
+    place = transport.redis_of(conf)
+    if place is None:
+        return results.success(f'{url.transport}:// needs no Redis')
+    timeout_s = options.read(conf, url).redis_timeout
+    client = redis_client.connect(place, timeout_s=timeout_s)
+    try:
+        version = client.info('server')['redis_version']
+    except redis_client.FAILURES as error:
+        return results.failure(redis_client.explain(error, place))
+    finally:
+        client.close()
+    return results.success(f'{place.place} answers, version {version}')
+
+
+def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+    """Look whether this node can prove who it is."""
+    url = oslo_messaging.TransportURL.parse(conf)
+    if not conf.transport_url or not transport.is_ours(url):
+        return results.success('only zmq+redis:// and its kin need keys')
+    settings = options.read(conf, url)
+    if not settings.keys_path:
+        if settings.insecure:
+            return results.warning(
+                '[oslo_messaging_zmq] insecure is set: nothing is '
+                'authenticated or encrypted'
+            )
+        return results.failure(
+            '[oslo_messaging_zmq] keys_path is not set; expected what '
+            'nova-fairness-keys makes'
+        )
+    return _of_ring(
+        keyring.FileKeyring(settings.keys_path), conf.fairness.host
+    )
+
+
+def api_paste(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+    """Look for the filter of the HTTP interface, where nova-api is."""
+    path = pathlib.Path(conf.api_paste)
+    if not path.exists():
+        return results.success(f'no nova-api here: there is no {path}')
+    if fault := status_paste.fault(path):
+        return results.failure(f'{path}: {fault}')
+    if not status_paste.has_filter(path):
+        return results.warning(
+            f'{path} does not name the filter {status_paste.FACTORY}: '
+            'nova-api answers nothing below /fairness'
+        )
+    return results.success(f'{path} has the filter where it belongs')
+
+
+CHECKS: tuple[results.Named, ...] = (
+    ('Message transport', message_transport),
+    ('Keys', keys),
+    ('HTTP interface', api_paste),
+)
+"""What every machine of the cloud needs, by name."""
+
+
+def _of_ring(
+    ring: keyring.FileKeyring, host: str
+) -> upgradecheck.Result:
+    entry = ring.require(ring.public)
+    if entry.name != ring.name:
+        return results.failure(
+            f'the key of {ring.name} is on the allow-list as {entry.name}'
+        )
+    if entry.role == 'node' and ring.name != host:
+        return results.failure(
+            f'the key is that of {ring.name}; expected that of '
+            f'[fairness] host, {host}: reports with another are refused'
+        )
+    return results.success(f'{ring.name} is on the allow-list as {entry.role}')

@@ -1,0 +1,205 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""What ``nova-fairness-status`` looks at on a compute node."""
+
+from collections.abc import Iterator
+import contextlib
+import os
+import pathlib
+import shutil
+import subprocess
+
+from oslo_config import cfg
+from oslo_upgradecheck import upgradecheck
+
+from nova_fairness import exception
+from nova_fairness.agent import assembly
+from nova_fairness.agent import controls as controls_module
+from nova_fairness.agent import settings as settings_module
+from nova_fairness.apply import blkio
+from nova_fairness.apply import cpu
+from nova_fairness.apply import memory
+from nova_fairness.apply import privileged
+from nova_fairness.cmd import status_results as results
+from nova_fairness.collect import hypervisor
+from nova_fairness.collect import parse
+from nova_fairness.model import cgroup
+from nova_fairness.model import instance
+from nova_fairness.model import resources
+
+_MOUNTINFO = '/proc/self/mountinfo'
+_PATIENCE_S = 10.0
+_SHOWN = 5
+_AVAILABILITY = {
+    resources.Control.CPU: cpu.availability,
+    resources.Control.MEMORY: memory.availability,
+    resources.Control.BLKIO: blkio.availability,
+}
+_PATH = '/usr/sbin:/sbin:/usr/bin:/bin'
+
+
+def configuration(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+    """Read all options of the agent, and load what they name."""
+    settings = settings_module.from_conf(conf)
+    assembly.load_plugins(settings)
+    return results.success(
+        f'metric {settings.metric}, policy {settings.policy}, '
+        f'a round every {settings.interval_s:g} s'
+    )
+
+
+def state(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+    """Look whether the state can be kept."""
+    path = pathlib.Path(conf.fairness.state_path)
+    place = next(each for each in (path, *path.parents) if each.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        return results.failure(
+            f'[fairness] state_path = {path} cannot be written by this '
+            f'user; expected a directory that the agent can write'
+        )
+    said = 'can be written' if place == path else f'can be made in {place}'
+    return results.success(f'{path} {said}')
+
+
+def libvirt(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+    """Ask libvirt which domains run."""
+    uri = conf.fairness.connection_uri
+    with _connected(uri) as connection:
+        count = len(connection.active())
+    return results.success(f'{uri} answers; {count} domains run')
+
+
+def owners(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+    """Look for Nova's metadata in the domains that run."""
+    claimed = settings_module.owners(conf.fairness.owners_file)
+    unowned, count = [], 0
+    with _connected(conf.fairness.connection_uri) as connection:
+        for domain in connection.active():
+            try:
+                vm = parse.parse_domain(domain.read_xml())
+            except exception.CollectError as error:
+                unowned.append(f'{domain.name} ({error})')
+                continue
+            count += 1
+            if parse.with_owner(vm, claimed).user_id == instance.UNOWNED:
+                unowned.append(domain.name)
+    if unowned:
+        return results.warning(
+            f'no owner is known of {_some(unowned)}: neither Nova wrote one '
+            'into the domain nor does [fairness] owners_file name one; all '
+            f'of them count as one user, {instance.UNOWNED!r}'
+        )
+    return results.success(f'the owners of all {count} domains are known')
+
+
+def control_groups(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+    """Look whether what is to be steered can be steered here."""
+    found, missing = [], []
+    for kind in _steered(conf):
+        if kind in _AVAILABILITY:
+            works, what = _AVAILABILITY[kind](_MOUNTINFO)
+            (found if works else missing).append(f'{kind.value}: {what}')
+    if not found and not missing:
+        return results.success('[fairness] controls names none of them')
+    if not found:
+        return results.failure('; '.join(missing))
+    if refused := _read_only():
+        return results.failure(f'{refused}; expected it to be writable by root')
+    said = f'{_versions()}; {", ".join(found)}'
+    if missing:
+        return results.warning(f'{said}; not steered: {"; ".join(missing)}')
+    return results.success(said)
+
+
+def privileges(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+    """Start the privileged helper as the agent does, if this is root."""
+    if os.geteuid() != 0:
+        return results.warning(
+            'this user is not root: whether it may start '
+            'nova-fairness-privileged by sudo is not tried'
+        )
+    controls_module.prepare(conf.config_file or ())
+    privileged.door.knock()
+    return results.success('the privileged helper starts')
+
+
+def traffic_control(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+    """Look for the programs of iproute2."""
+    if resources.Control.NETWORK not in _steered(conf):
+        return results.success('[fairness] controls does not name network')
+    for name in ('tc', 'ip'):
+        if shutil.which(name, path=_PATH) is None:
+            return results.failure(
+                f'{name} is not in {_PATH}; expected the package iproute2'
+            )
+    program = shutil.which('tc', path=_PATH) or 'tc'
+    done = subprocess.run(
+        [program, '-V'],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_PATIENCE_S,
+    )
+    return results.success(f'{program}: {done.stdout.strip()}')
+
+
+CHECKS: tuple[results.Named, ...] = (
+    ('Configuration', configuration),
+    ('State', state),
+    ('libvirt', libvirt),
+    ('Owners of VMs', owners),
+    ('Control groups', control_groups),
+    ('Privileges', privileges),
+    ('Traffic control', traffic_control),
+)
+"""What only a machine with VMs needs, by name."""
+
+
+@contextlib.contextmanager
+def _connected(uri: str) -> Iterator[hypervisor.Hypervisor]:
+    connection = hypervisor.Hypervisor(uri, lambda _: None)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _steered(conf: cfg.ConfigOpts) -> list[resources.Control]:
+    wanted = settings_module.from_conf(conf).controls
+    return [kind for kind in resources.CONTROLS if kind in wanted]
+
+
+def _mounts() -> dict[str, cgroup.Mount]:
+    text = pathlib.Path(_MOUNTINFO).read_text('utf-8')
+    return dict(cgroup.mounts(text))
+
+
+def _versions() -> str:
+    unified = cgroup.UNIFIED in _mounts()
+    legacy = any(name != cgroup.UNIFIED for name in _mounts())
+    return 'cgroup ' + ' and '.join(
+        name for name, has in (('v1', legacy), ('v2', unified)) if has
+    )
+
+
+def _read_only() -> str:
+    for mount in _mounts().values():
+        if os.statvfs(mount.path).f_flag & os.ST_RDONLY:
+            return f'{mount.path} is mounted read-only'
+    return ''
+
+
+def _some(names: list[str]) -> str:
+    more = f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''
+    return ', '.join(names[:_SHOWN]) + more

@@ -1,0 +1,376 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""``nova-fairness-status`` says what is wrong, and what was expected."""
+
+import os
+import pathlib
+import types
+
+from oslo_config import cfg
+from oslo_upgradecheck import upgradecheck
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cmd import keys as keys_command
+from nova_fairness.cmd import status
+from nova_fairness.cmd import status_cloud
+from nova_fairness.cmd import status_node
+from nova_fairness.cmd import status_paste
+from nova_fairness.cmd import status_results
+from nova_fairness.conf import opts
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+PASTE = TOP / 'tests' / 'data' / 'devstack' / 'api-paste.ini'
+FILTER = f'\n[filter:fair]\npaste.filter_factory = {status_paste.FACTORY}\n'
+SUCCESS, WARNING, FAILURE = upgradecheck.Code
+URL = 'zmq+redis://:hidden@127.0.0.1:1/0'
+
+
+def configuration(tmp_path, text=''):
+    path = tmp_path / 'agent.conf'
+    path.write_text(text)
+    conf = cfg.ConfigOpts()
+    opts.register_opts(conf)
+    conf.register_cli_opts(status._OPTIONS)
+    conf([], project='test', default_config_files=[str(path)])
+    return conf
+
+
+def checked(check, tmp_path, text=''):
+    result = status_results.run(check, configuration(tmp_path, text))
+    return result.code, result.details
+
+
+def test_a_check_that_stumbles_is_a_failure_with_the_reason(tmp_path):
+    def stumble(_):
+        raise exception.StateError('because of this')
+
+    assert checked(stumble, tmp_path) == (FAILURE, 'because of this')
+
+
+@pytest.mark.parametrize(
+    ('text', 'code', 'said'),
+    [
+        ('', SUCCESS, 'metric GreedinessMetric, policy feedback'),
+        ('[fairness]\nmetric = NoSuch\n', FAILURE, 'NoSuch'),
+        ('[fairness]\ninterval = 0\n', FAILURE, 'interval'),
+    ],
+)
+def test_the_configuration_is_read_and_its_plugins_loaded(
+    tmp_path, text, code, said
+):
+    found, details = checked(status_node.configuration, tmp_path, text)
+    assert found == code
+    assert said in details
+
+
+def test_a_state_directory_is_there_or_can_be_made(tmp_path):
+    for path in (tmp_path, tmp_path / 'not' / 'yet'):
+        text = f'[fairness]\nstate_path = {path}\n'
+        code, details = checked(status_node.state, tmp_path, text)
+        assert code == SUCCESS, details
+    (tmp_path / 'file').write_text('')
+    text = f'[fairness]\nstate_path = {tmp_path}/file\n'
+    code, details = checked(status_node.state, tmp_path, text)
+    assert code == FAILURE
+    assert 'expected a directory' in details
+
+
+def test_libvirt_answers_or_does_not(tmp_path):
+    text = '[fairness]\nconnection_uri = test:///default\n'
+    code, details = checked(status_node.libvirt, tmp_path, text)
+    assert (code, details) == (
+        SUCCESS,
+        'test:///default answers; 1 domains run',
+    )
+    text = f'[fairness]\nconnection_uri = test://{tmp_path}/none.xml\n'
+    code, details = checked(status_node.libvirt, tmp_path, text)
+    assert code == FAILURE
+    assert 'does not answer' in details
+
+
+def test_domains_without_an_owner_are_named(tmp_path):
+    text = '[fairness]\nconnection_uri = test:///default\n'
+    code, details = checked(status_node.owners, tmp_path, text)
+    assert code == WARNING
+    assert 'no owner is known of test:' in details
+    owners = tmp_path / 'owners.json'
+    owners.write_text('{"test": {"user": "u", "project": "p"}}')
+    text += f'owners_file = {owners}\n'
+    code, details = checked(status_node.owners, tmp_path, text)
+    assert (code, details) == (
+        SUCCESS,
+        'the owners of all 1 domains are known',
+    )
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """A host with cgroup v2 and these controllers."""
+
+    def make(controllers, flags=0):
+        (tmp_path / 'cgroup.controllers').write_text(controllers)
+        mountinfo = tmp_path / 'mountinfo'
+        mountinfo.write_text(
+            f'30 20 0:26 / {tmp_path} rw - cgroup2 cgroup2 rw\n'
+        )
+        monkeypatch.setattr(status_node, '_MOUNTINFO', str(mountinfo))
+        monkeypatch.setattr(
+            os, 'statvfs', lambda _: types.SimpleNamespace(f_flag=flags)
+        )
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ('controllers', 'flags', 'code', 'said'),
+    [
+        ('cpu memory io', 0, SUCCESS, 'cgroup v2; cpu: cpu.weight'),
+        ('cpu io', 0, WARNING, 'not steered: memory: '),
+        ('pids', 0, FAILURE, 'no CPU controller is mounted'),
+        ('cpu memory io', os.ST_RDONLY, FAILURE, 'is mounted read-only'),
+    ],
+)
+def test_control_groups_are_found_and_writable(
+    host, tmp_path, controllers, flags, code, said
+):
+    host(controllers, flags)
+    found, details = checked(status_node.control_groups, tmp_path)
+    assert (found, said in details) == (code, True), details
+
+
+def test_what_is_not_to_be_steered_is_not_looked_for(host, tmp_path):
+    host('pids')
+    text = '[fairness]\ncontrols = network\n'
+    assert checked(status_node.control_groups, tmp_path, text)[0] == SUCCESS
+    text = '[fairness]\ncontrols = cpu\n'
+    code, details = checked(status_node.traffic_control, tmp_path, text)
+    assert (code, details) == (
+        SUCCESS,
+        '[fairness] controls does not name network',
+    )
+
+
+def test_traffic_control_says_its_version_or_what_is_missing(
+    tmp_path, monkeypatch
+):
+    code, details = checked(status_node.traffic_control, tmp_path)
+    assert code == SUCCESS
+    assert 'iproute2' in details
+    monkeypatch.setattr(status_node, '_PATH', str(tmp_path))
+    code, details = checked(status_node.traffic_control, tmp_path)
+    assert code == FAILURE
+    assert 'expected the package iproute2' in details
+
+
+def test_privileges_are_tried_by_root_only(tmp_path, monkeypatch):
+    knocked = []
+    prepare = lambda files: knocked.append('prepared')  # noqa: E731
+    monkeypatch.setattr(status_node.controls_module, 'prepare', prepare)
+    monkeypatch.setattr(
+        status_node.privileged.door, 'knock', lambda: knocked.append('knocked')
+    )
+    monkeypatch.setattr(os, 'geteuid', lambda: 1000)
+    assert checked(status_node.privileges, tmp_path)[0] == WARNING
+    assert knocked == []
+    monkeypatch.setattr(os, 'geteuid', lambda: 0)
+    assert checked(status_node.privileges, tmp_path)[0] == SUCCESS
+    assert knocked == ['prepared', 'knocked']
+
+
+@pytest.mark.parametrize(
+    ('url', 'code', 'said'),
+    [
+        ('', WARNING, 'compares only its own users'),
+        ('rabbit://u:p@h:5672//', SUCCESS, 'rabbit:// needs no Redis'),
+        (URL, FAILURE, 'Redis at 127.0.0.1:1: '),
+        ('zmq+redis://h:70000/0', FAILURE, ''),
+    ],
+)
+def test_the_transport_is_reached_or_named(tmp_path, url, code, said):
+    text = f'[DEFAULT]\ntransport_url = {url}\n'
+    found, details = checked(status_cloud.message_transport, tmp_path, text)
+    assert (found, said in details) == (code, True), details
+    assert 'hidden' not in details
+
+
+@pytest.fixture
+def keys_text(tmp_path, capsys):
+    """Text of a configuration with keys of these names and roles."""
+
+    def make(*pairs):
+        place = tmp_path / 'keys'
+        for name, role in pairs:
+            code = keys_command.main(
+                ['--directory', str(place), 'make', name, '--role', role]
+            )
+            assert code == 0
+        capsys.readouterr()
+        return (
+            f'[DEFAULT]\ntransport_url = {URL}\n[fairness]\nhost = n1\n'
+            f'[oslo_messaging_zmq]\nkeys_path = {place}\n'
+        )
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ('name', 'role', 'code', 'said'),
+    [
+        ('n1', 'node', SUCCESS, 'n1 is on the allow-list as node'),
+        ('ctl', 'controller', SUCCESS, 'as controller'),
+        ('n2', 'node', FAILURE, 'expected that of [fairness] host, n1'),
+    ],
+)
+def test_the_key_is_that_of_the_node(
+    keys_text, tmp_path, name, role, code, said
+):
+    text = keys_text((name, role))
+    found, details = checked(status_cloud.keys, tmp_path, text)
+    assert (found, said in details) == (code, True), details
+
+
+def test_a_key_that_is_revoked_or_open_to_others_is_a_failure(
+    keys_text, tmp_path, capsys
+):
+    text = keys_text(('n1', 'node'))
+    secret = tmp_path / 'keys' / 'n1.secret'
+    secret.chmod(0o644)
+    code, details = checked(status_cloud.keys, tmp_path, text)
+    assert code == FAILURE
+    assert 'can be read by others' in details
+    secret.chmod(0o600)
+    directory = str(tmp_path / 'keys')
+    keys_command.main(['--directory', directory, 'revoke', 'n1'])
+    code, details = checked(status_cloud.keys, tmp_path, text)
+    assert code == FAILURE
+    assert 'was revoked' in details
+
+
+@pytest.mark.parametrize(
+    ('text', 'code', 'said'),
+    [
+        ('', SUCCESS, 'need keys'),
+        ('transport_url = rabbit://h//\n', SUCCESS, 'need keys'),
+        (f'transport_url = {URL}\n', FAILURE, 'keys_path is not set'),
+        (
+            f'transport_url = {URL}\n[oslo_messaging_zmq]\ninsecure = true\n',
+            WARNING,
+            'nothing is authenticated',
+        ),
+    ],
+)
+def test_going_without_keys_is_only_on_purpose(tmp_path, text, code, said):
+    text = f'[DEFAULT]\n{text}'
+    found, details = checked(status_cloud.keys, tmp_path, text)
+    assert (found, said in details) == (code, True), details
+
+
+def paste(tmp_path, before='osapi_compute_app_v21', after='', filters=FILTER):
+    text = PASTE.read_text()
+    line = 'authtoken keystonecontext osapi_compute_app_v21\n'
+    assert text.count(line) == 1
+    changed = line.replace(before, after or before)
+    path = tmp_path / 'api-paste.ini'
+    path.write_text(text.replace(line, changed) + filters)
+    return f'[DEFAULT]\napi-paste = {path}\n'
+
+
+@pytest.mark.parametrize(
+    ('change', 'code', 'said'),
+    [
+        (
+            {'after': 'fair osapi_compute_app_v21'},
+            SUCCESS,
+            'where it belongs',
+        ),
+        ({'filters': ''}, WARNING, 'answers nothing below /fairness'),
+        ({}, FAILURE, 'names no filter of this package; expected fair once'),
+        (
+            {'before': 'authtoken', 'after': 'fair authtoken'},
+            FAILURE,
+            'expected it between keystonecontext and the application',
+        ),
+        (
+            {'after': 'osapi_compute_app_v21 fair'},
+            FAILURE,
+            'in the wrong place',
+        ),
+        (
+            {'after': 'fair fair osapi_compute_app_v21'},
+            FAILURE,
+            'names fair and fair',
+        ),
+        ({'filters': 'no header = 1'}, WARNING, ''),
+        ({'filters': '\n[broken'}, FAILURE, 'cannot be read'),
+    ],
+)
+def test_the_filter_stands_behind_who_knows_who_asks(
+    tmp_path, change, code, said
+):
+    text = paste(tmp_path, **change)
+    found, details = checked(status_cloud.api_paste, tmp_path, text)
+    assert (found, said in details) == (code, True), details
+
+
+def test_where_there_is_no_nova_api_no_filter_is_missed(tmp_path):
+    text = f'[DEFAULT]\napi-paste = {tmp_path}/none\n'
+    code, details = checked(status_cloud.api_paste, tmp_path, text)
+    assert code == SUCCESS
+    assert 'no nova-api here' in details
+
+
+def run(tmp_path, capsys, text, *words):
+    path = tmp_path / 'agent.conf'
+    path.write_text(text)
+    given = ['--config-file', str(path), *words, 'upgrade', 'check']
+    code = status.main(given)
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.mark.parametrize(
+    ('text', 'code'),
+    [
+        ('transport_url = rabbit://h//\n', 0),
+        ('', 1),
+        (f'transport_url = {URL}\n', 2),
+    ],
+)
+def test_the_exit_code_is_the_worst_result(tmp_path, capsys, text, code):
+    text = f'[DEFAULT]\napi-paste = {tmp_path}/none\n{text}'
+    found, out, err = run(tmp_path, capsys, text, '--controller')
+    assert (found, err) == (code, '')
+    assert [name for name, _ in status_cloud.CHECKS] == [
+        line.partition('Check: ')[2].strip(' |')
+        for line in out.splitlines()
+        if 'Check: ' in line
+    ]
+
+
+def test_a_compute_node_is_checked_for_more(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(os, 'geteuid', lambda: 1000)
+    text = '[fairness]\nconnection_uri = test:///default\n'
+    code, out, err = run(tmp_path, capsys, text)
+    assert code in {1, 2}
+    assert err == ''
+    for name, _ in (*status_node.CHECKS, *status_cloud.CHECKS):
+        assert f'Check: {name} ' in out
+    assert 'Traceback' not in out
+
+
+def test_a_configuration_that_is_none_cannot_be_checked(tmp_path, capsys):
+    code, out, err = run(tmp_path, capsys, 'no section\n')
+    assert (code, out) == (255, '')
+    assert err.startswith('nova-fairness-status: ')
