@@ -1,0 +1,296 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""The devstack plugin: all of its phases, on one machine, twice, and back."""
+
+import configparser
+import dataclasses
+import json
+import os
+import pathlib
+import pwd
+import shutil
+import subprocess
+import sys
+import time
+
+from oslo_rootwrap import wrapper
+import pytest
+
+from nova_fairness.apply import door
+from nova_fairness.cmd import status_paste
+from nova_fairness.lab import processes
+from tests.fixtures import redis_server
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+PREFIX = pathlib.Path(sys.executable).parent
+GIVEN = TOP / 'tests' / 'data' / 'devstack'
+FUNCTIONS = TOP / 'tests' / 'fixtures' / 'fake_devstack_functions.sh'
+NOVA_FILES = ('api-paste.ini', 'nova.conf', 'rootwrap.conf')
+STACK = ('pre-install', 'install', 'post-config', 'extra')
+PATIENCE_S = 120.0
+"""For broken code only."""
+
+
+@dataclasses.dataclass
+class FakeHost:
+    """A host that devstack would set up, in one directory.
+
+    :param place: the directory.
+    :param name: of the host.
+    :param redis_port: where the cloud's Redis is to be.
+    :param services: of Nova that are enabled before the plugin comes.
+    :param settings: more lines of localrc.
+    """
+
+    place: pathlib.Path
+    name: str
+    redis_port: int
+    services: str = 'n-api,n-cpu'
+    settings: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        self.place.mkdir()
+        self.nova.mkdir()
+        for name in NOVA_FILES:
+            shutil.copy(GIVEN / name, self.nova / name)
+
+    @property
+    def nova(self):
+        return self.place / 'nova'
+
+    @property
+    def conf(self):
+        return self.place / 'conf'
+
+    def localrc(self):
+        return {
+            'FAKE_STACK': self.place,
+            'FAKE_PREFIX': PREFIX,
+            'STACK_USER': pwd.getpwuid(os.geteuid()).pw_name,
+            'FAIRNESS_AGENT_USER': pwd.getpwuid(os.geteuid()).pw_name,
+            'DEST': self.place / 'no-such-place',
+            'DATA_DIR': self.place / 'data',
+            'HOST_IP': redis_server.HOST,
+            'SERVICE_HOST': redis_server.HOST,
+            'SERVICE_PASSWORD': "it's&a/secret%",
+            'NOVA_CONF_DIR': self.nova,
+            'NOVA_CONF': self.nova / 'nova.conf',
+            'ENABLED_SERVICES': self.services,
+            'FAIRNESS_DIR': TOP,
+            'FAIRNESS_CONF_DIR': self.conf,
+            'FAIRNESS_HOST': self.name,
+            'FAIRNESS_REDIS_PORT': self.redis_port,
+            'FAIRNESS_ENFORCE': 'False',
+            'FAIRNESS_INTERVAL': '0.5',
+            'FAIRNESS_METRICS_PORT': 0,
+            'FAIRNESS_CONNECTION_URI': 'test:///default',
+            **self.settings,
+        }
+
+    def run(self, *phases):
+        """Run phases as devstack does: one shell, everything is sourced."""
+        plugin = TOP / 'devstack' / 'plugin.sh'
+        lines = [
+            f'source {FUNCTIONS}',
+            f'source {TOP / "devstack" / "settings"}',
+            *(f'source {plugin} {phase}' for phase in phases),
+        ]
+        return subprocess.run(
+            ['bash', '-c', '\n'.join(lines)],
+            env={
+                'PATH': os.environ['PATH'],
+                'HOME': str(self.place),
+                **{name: str(text) for name, text in self.localrc().items()},
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=self.place,
+        )
+
+    def stack(self):
+        done = self.run(*(f'stack {phase}' for phase in STACK))
+        assert done.returncode == 0, done.stderr
+
+    def destroy(self):
+        for mode in ('unstack', 'clean'):
+            done = self.run(mode)
+            assert done.returncode == 0, done.stderr
+
+    def pids(self):
+        paths = sorted((self.place / 'run').glob('*.pid'))
+        return {path.stem: int(path.read_text()) for path in paths}
+
+    def files(self):
+        """All that was configured, by path; without what programs write."""
+        return {
+            str(path.relative_to(self.place)): (
+                path.read_bytes(),
+                path.stat().st_mode,
+            )
+            for folder in (self.conf, self.nova)
+            for path in sorted(folder.rglob('*'))
+            if path.is_file()
+        }
+
+    def status(self):
+        """Ask all agents as an operator does; hosts that answered."""
+        done = subprocess.run(
+            [
+                str(PREFIX / 'nova-fairness-ctl'),
+                f'--config-file={self.conf / "controller.conf"}',
+                *('--all', '--json', '--timeout', '5', 'status'),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if not done.stdout.startswith('{'):
+            return {}, done.stderr
+        return json.loads(done.stdout)['by_host'], done.stderr
+
+    def wait_for(self, *names):
+        """Wait until these agents, and no others, answer."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            answers, said = self.status()
+            if set(answers) == set(names):
+                return answers
+            time.sleep(0.2)
+        log = (self.place / 'run' / 'fairness-agent.log').read_text()
+        raise AssertionError(f'{sorted(answers)} answer; {said}\n{log[-4000:]}')
+
+
+@pytest.fixture
+def hosts(tmp_path):
+    """Makes hosts of one cloud; all are taken down afterwards."""
+    port = redis_server.free_port()
+    made = []
+
+    def make(name, **given):
+        made.append(FakeHost(tmp_path / name, name, port, **given))
+        return made[-1]
+
+    yield make
+    for host in made:
+        host.run('unstack')
+        assert host.pids() == {}
+
+
+def original(name):
+    return (GIVEN / name).read_text()
+
+
+def test_a_stacked_host_works_is_stacked_again_and_leaves_nothing(hosts):
+    host = hosts('stacked')
+    host.stack()
+    assert set(host.pids()) == {'fairness-agent', 'fairness-redis'}
+    status = host.wait_for('stacked')['stacked']
+    assert status['host'] == 'stacked'
+    before, first = host.files(), host.pids()
+    host.stack()
+    assert host.files() == before
+    assert not set(host.pids().values()) & set(first.values())
+    host.wait_for('stacked')
+    last = host.pids()
+    host.destroy()
+    assert host.pids() == {}
+    assert [processes.identify(pid) for pid in last.values()] == [None, None]
+    assert not host.conf.exists()
+    assert not (host.place / 'data' / 'nova-fairness').exists()
+    assert not list((host.nova / 'rootwrap.d').iterdir())
+    for name in NOVA_FILES:
+        assert (host.nova / name).read_text() == original(name), name
+
+
+def test_a_second_host_joins_with_a_key_of_the_controller(hosts):
+    controller = hosts('controller', settings={'FAIRNESS_NODES': 'far'})
+    controller.stack()
+    far = hosts(
+        'far',
+        services='n-cpu',
+        settings={'FAIRNESS_KEYS_FROM': str(controller.conf / 'all-keys')},
+    )
+    far.stack()
+    assert set(far.pids()) == {'fairness-agent'}
+    assert not (far.conf / 'controller-keys').exists()
+    assert (far.nova / 'api-paste.ini').read_text() == original(
+        'api-paste.ini'
+    )
+    controller.wait_for('controller', 'far')
+
+
+def test_a_second_host_without_a_key_says_where_keys_are(hosts):
+    host = hosts('far', services='n-cpu')
+    done = host.run('stack post-config')
+    assert done.returncode != 0
+    assert 'FAIRNESS_KEYS_FROM is not set' in done.stderr
+
+
+def test_the_filter_stands_where_nova_api_needs_it(hosts):
+    host = hosts('controller', services='n-api')
+    done = host.run('stack post-config', 'stack post-config')
+    assert done.returncode == 0, done.stderr
+    path = host.nova / 'api-paste.ini'
+    assert status_paste.has_filter(path)
+    assert status_paste.fault(path) == ''
+    assert path.read_text().count('fairness osapi_compute_app_v21') == 1
+    assert not (host.nova / 'rootwrap.d').exists()
+
+
+def test_rootwrap_permits_the_helper_of_an_agent_that_is_not_root(hosts):
+    host = hosts(
+        'node',
+        services='n-cpu',
+        settings={
+            'FAIRNESS_AGENT_USER': 'nobody',
+            'FAIRNESS_INSECURE': 'True',
+        },
+    )
+    done = host.run('stack post-config', 'stack post-config')
+    assert done.returncode == 0, done.stderr
+    agent = configparser.RawConfigParser()
+    agent.read(host.conf / 'nova-fairness.conf')
+    helper = agent['nova_fairness_privileged']['helper_command'].split()
+    assert helper == [
+        'sudo',
+        f'{PREFIX}/nova-rootwrap',
+        str(host.nova / 'rootwrap.conf'),
+        door.PROGRAM,
+    ]
+    rootwrap = configparser.RawConfigParser()
+    rootwrap.read(helper[2])
+    places = rootwrap['DEFAULT']['exec_dirs'].split(',')
+    assert places.count(str(PREFIX)) == 1
+    (context, *_) = door.KEPT
+    command = [
+        *(helper[3], '--privsep_context', context),
+        *('--privsep_sock_path', '/tmp/tmpa1_b2c3d/privsep.sock'),
+    ]
+    found = wrapper.load_filters([str(host.nova / 'rootwrap.d')])
+    permitted = wrapper.match_filter(found, command, places)
+    assert permitted.get_command(command, places)[0].startswith(str(PREFIX))
+
+
+def test_a_disabled_service_stays_out(hosts):
+    host = hosts(
+        'controller',
+        services='n-api,n-cpu',
+        settings={'DISABLED_SERVICES': 'fairness-redis,fairness-agent'},
+    )
+    done = host.run('stack post-config', 'stack extra')
+    assert done.returncode == 0, done.stderr
+    assert host.pids() == {}
+    assert not (host.conf / 'nova-fairness.conf').exists()
+    assert not (host.conf / 'redis.conf').exists()
