@@ -173,23 +173,25 @@ def _greedy(claim: Claim, case: Case) -> str:
 
 def _modest(claim: Claim, case: Case) -> str:
     first = f'This VM competes with others for {claim.resource}'
-    used = (
-        ''
-        if claim.part is None
-        else f' {_owners(case)} VMs use {_times(claim.part)} '
-        f'{_part(case)} of it'
-    )
     if claim.weight > HIGH:
-        reason = f',{used}' if used else ''
         return (
-            f'{first}{reason}, and it is served before heavier ones (weight '
-            f'{claim.weight:.2f}, 1 is neutral).'
+            f'{first}, and is served before heavier ones (weight '
+            f'{claim.weight:.2f}, 1 is neutral){_used(claim, case)}.'
         )
     if claim.weight >= LOW:
         return f'{first}, and is served as others of its size are.'
     return (
         f'{first} and stands back (weight {claim.weight:.2f}, 1 is neutral'
         f'{_bound(claim)}){_because(case)}.'
+    )
+
+
+def _used(claim: Claim, case: Case) -> str:
+    if claim.part is None:
+        return ''
+    return (
+        f': {_owners(case).lower()} VMs use {_times(claim.part)} '
+        f'{_part(case)} of it'
     )
 
 

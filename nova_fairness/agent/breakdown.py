@@ -129,9 +129,7 @@ def _given(measured: round_model.Measured) -> _Given | None:
     )
 
 
-def _here(
-    metric: metric_base.Metric, given: _Given
-) -> metric_base.Heaviness:
+def _here(metric: metric_base.Metric, given: _Given) -> metric_base.Heaviness:
     """Weigh the VMs as if their owners had no others."""
     own = stages.instance_stage(metric, given.demands)
     return _treated(metric, given, _summed(given, own), own)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import datetime
+import datetime as dt
 import math
 from typing import Any
 
@@ -159,7 +159,9 @@ def _steered(controls: resources.Mask) -> list[str]:
         for control, is_one in zip(resources.CONTROLS, controls, strict=True)
         if is_one
     }
-    return [item.name for item in resources.RESOURCES if item.control in chosen]
+    return [
+        item.name for item in resources.RESOURCES if item.control in chosen
+    ]
 
 
 def _advice(asked: Asked) -> list[str]:
@@ -255,5 +257,5 @@ def _by_control(weights: Any) -> dict[str, float]:
 
 
 def _time(wall_s: float) -> str:
-    at = datetime.datetime.fromtimestamp(wall_s, datetime.UTC)
+    at = dt.datetime.fromtimestamp(wall_s, dt.UTC)
     return at.strftime('%Y-%m-%dT%H:%M:%SZ')

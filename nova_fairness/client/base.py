@@ -124,9 +124,7 @@ def whom(parsed_args: argparse.Namespace) -> str:
     return ALL if parsed_args.all else str(parsed_args.host)
 
 
-def add_page(
-    parser: argparse.ArgumentParser, keys: Sequence[str]
-) -> None:
+def add_page(parser: argparse.ArgumentParser, keys: Sequence[str]) -> None:
     """Take how a list is to be sorted and where it ends."""
     parser.add_argument(
         '--sort-key', choices=keys, help=f'Sort by this (default: {keys[0]})'

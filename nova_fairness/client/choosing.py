@@ -26,7 +26,9 @@ class _List(base.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask what agents have installed."""
         answer = self.api.get('')
-        found = [item[self.noun] for item in answer.get(f'{_plural(self)}', ())]
+        found = [
+            item[self.noun] for item in answer.get(f'{_plural(self)}', ())
+        ]
         self.miss('was not reached', http.reasons(answer.get('not_reached')))
         wanted = [('Name', 'name'), ('Description', 'description')]
         if any('hosts_without' in item for item in found):

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""How values look in a table; ``-f json`` and the like give them as they are."""
+"""How values look in a table; ``-f json`` gives them as they are."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence

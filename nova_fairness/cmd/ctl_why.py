@@ -73,12 +73,13 @@ def after(answers: Answers) -> Iterator[str]:
         vm = said['instance']
         total = vm['heaviness']['total']
         yield (
-            f'{vm["name"]} of {vm["user_id"]} in {vm["project_id"]} on {host}: '
-            f'heaviness {"-" if total is None else f"{total:.3f}"} '
+            f'{vm["name"]} of {vm["user_id"]} in {vm["project_id"]} on '
+            f'{host}: heaviness {"-" if total is None else f"{total:.3f}"} '
             f'({vm["metric"]})'
         )
         if vm['weights']:
             yield 'weights: ' + ' '.join(
-                f'{name}={weight:.3f}' for name, weight in vm['weights'].items()
+                f'{name}={weight:.3f}'
+                for name, weight in vm['weights'].items()
             )
         yield from vm['advice']

@@ -18,7 +18,7 @@ The payloads are documented and versioned; see the page of notifications.
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
-import datetime
+import datetime as dt
 from typing import Any
 
 import numpy as np
@@ -162,9 +162,7 @@ def _below(
     # What is the smallest possible may be a rounding above it.
     rows, places = np.nonzero(weights <= level * (1 + 1e-9))
     knobs = (
-        allocation.Knob(
-            done.incarnations[row].key, resources.CONTROLS[place]
-        )
+        allocation.Knob(done.incarnations[row].key, resources.CONTROLS[place])
         for row, place in zip(rows.tolist(), places.tolist(), strict=True)
     )
     wanted = done.decided.wanted
@@ -172,7 +170,9 @@ def _below(
 
 
 def _sorted(knobs: frozenset[allocation.Knob]) -> list[allocation.Knob]:
-    return sorted(knobs, key=lambda knob: (knob.incarnation, knob.control.value))
+    return sorted(
+        knobs, key=lambda knob: (knob.incarnation, knob.control.value)
+    )
 
 
 def _of_knob(
@@ -214,7 +214,7 @@ def _lost(hosts: list[str], view: report.View) -> Mapping[str, Any]:
 
 
 def _common(done: round_model.Round) -> Mapping[str, Any]:
-    at = datetime.datetime.fromtimestamp(done.wall_s, datetime.UTC)
+    at = dt.datetime.fromtimestamp(done.wall_s, dt.UTC)
     return {
         'version': VERSION,
         'host': done.node.host,

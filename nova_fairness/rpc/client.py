@@ -59,6 +59,7 @@ class FairnessClient:
     :param timeout_s: seconds to wait for each answer, > 0.
     :param domain: the agents' ``[fairness_exchange] domain``.
     :param at_once: most hosts that are asked at a time.
+    :ivar context: that calls carry; see :meth:`of_request`.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class FairnessClient:
         self._domain = domain
         self._timeout_s = timeout_s
         self._at_once = at_once
-        self._context: Mapping[str, str] = {}
+        self.context: Mapping[str, str] = {}
         self._client = oslo_messaging.get_rpc_client(
             transport,
             oslo_messaging.Target(
@@ -91,7 +92,7 @@ class FairnessClient:
             characters; agents write it into their logs.
         """
         other = copy.copy(self)
-        other._context = {request_ids.KEY: request_id}
+        other.context = {request_ids.KEY: request_id}
         return other
 
     def call(self, host: str | None, method: str, **arguments: Any) -> Any:
@@ -126,7 +127,7 @@ class FairnessClient:
             version=protocol.SINCE.get(method, protocol.FIRST), **whom
         )
         try:
-            return asked.call(dict(self._context), method, **arguments)
+            return asked.call(dict(self.context), method, **arguments)
         except oslo_messaging.MessagingTimeout as error:
             raise exception.HostNotReached(
                 f'no answer within {self._timeout_s:g} s'
