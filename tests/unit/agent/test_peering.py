@@ -46,7 +46,9 @@ def test_without_a_transport_a_node_hears_itself_and_says_so(
 
 
 @pytest.mark.parametrize(
-    'url', ['fake://', f'zmq+redis://{NOBODY}/0?insecure=true']
+    'url',
+    ['fake://', f'zmq+redis://{NOBODY}/0?insecure=true'],
+    ids=['fake', 'zmq'],
 )
 def test_a_node_starts_and_stops_while_nobody_is_there(
     configured, tmp_path, url
