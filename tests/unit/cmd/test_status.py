@@ -284,7 +284,7 @@ def paste(tmp_path, before='osapi_compute_app_v21', after='', filters=FILTER):
     changed = line.replace(before, after or before)
     path = tmp_path / 'api-paste.ini'
     path.write_text(text.replace(line, changed) + filters)
-    return f'[DEFAULT]\napi-paste = {path}\n'
+    return f'[DEFAULT]\napi_paste = {path}\n'
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_the_filter_stands_behind_who_knows_who_asks(
 
 
 def test_where_there_is_no_nova_api_no_filter_is_missed(tmp_path):
-    text = f'[DEFAULT]\napi-paste = {tmp_path}/none\n'
+    text = f'[DEFAULT]\napi_paste = {tmp_path}/none\n'
     code, details = checked(status_cloud.api_paste, tmp_path, text)
     assert code == SUCCESS
     assert 'no nova-api here' in details
@@ -349,7 +349,7 @@ def run(tmp_path, capsys, text, *words):
     ],
 )
 def test_the_exit_code_is_the_worst_result(tmp_path, capsys, text, code):
-    text = f'[DEFAULT]\napi-paste = {tmp_path}/none\n{text}'
+    text = f'[DEFAULT]\napi_paste = {tmp_path}/none\n{text}'
     found, out, err = run(tmp_path, capsys, text, '--controller')
     assert (found, err) == (code, '')
     assert [name for name, _ in status_cloud.CHECKS] == [
