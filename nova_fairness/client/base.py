@@ -33,7 +33,13 @@ ALL = 'all'
 Table = tuple[Sequence[str], list[tuple[Any, ...]]]
 
 
-class Lister(command.Lister):  # type: ignore[misc]  # untyped
+def _api(manager: Any) -> http.FairnessApi:
+    """Give what the plugin made; the manager has it by a computed name."""
+    made: http.FairnessApi = manager.fairness
+    return made
+
+
+class Lister(command.Lister):
     """Makes a table, and fails if hosts are missing in it."""
 
     is_complete = True
@@ -41,8 +47,7 @@ class Lister(command.Lister):  # type: ignore[misc]  # untyped
     @property
     def api(self) -> http.FairnessApi:
         """What to ask."""
-        found: http.FairnessApi = self.app.client_manager.fairness
-        return found
+        return _api(self.app.client_manager)
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command; give its exit code."""
@@ -56,14 +61,13 @@ class Lister(command.Lister):  # type: ignore[misc]  # untyped
             self.is_complete = False
 
 
-class ShowOne(command.ShowOne):  # type: ignore[misc]  # untyped
+class ShowOne(command.ShowOne):
     """Shows one thing."""
 
     @property
     def api(self) -> http.FairnessApi:
         """What to ask."""
-        found: http.FairnessApi = self.app.client_manager.fairness
-        return found
+        return _api(self.app.client_manager)
 
 
 class Action(Lister):

@@ -39,7 +39,7 @@ def _numbers(values: Mapping[str, Any]) -> str:
     return ' '.join(f'{name}={number(n)}' for name, n in values.items())
 
 
-class Number(columns.FormattableColumn):  # type: ignore[type-arg,misc]
+class Number(columns.FormattableColumn):  # type: ignore[type-arg]
     """A number, or none."""
 
     def human_readable(self) -> str:
@@ -47,7 +47,7 @@ class Number(columns.FormattableColumn):  # type: ignore[type-arg,misc]
         return number(self._value)
 
 
-class Numbers(columns.FormattableColumn):  # type: ignore[type-arg,misc]
+class Numbers(columns.FormattableColumn):  # type: ignore[type-arg]
     """Numbers by name."""
 
     def human_readable(self) -> str:
@@ -57,7 +57,7 @@ class Numbers(columns.FormattableColumn):  # type: ignore[type-arg,misc]
         )
 
 
-class Names(columns.FormattableColumn):  # type: ignore[type-arg,misc]
+class Names(columns.FormattableColumn):  # type: ignore[type-arg]
     """A list of names."""
 
     def human_readable(self) -> str:
@@ -65,7 +65,7 @@ class Names(columns.FormattableColumn):  # type: ignore[type-arg,misc]
         return ', '.join(map(str, self._value or ()))
 
 
-class Sentences(columns.FormattableColumn):  # type: ignore[type-arg,misc]
+class Sentences(columns.FormattableColumn):  # type: ignore[type-arg]
     """A list of sentences."""
 
     def human_readable(self) -> str:
@@ -73,7 +73,7 @@ class Sentences(columns.FormattableColumn):  # type: ignore[type-arg,misc]
         return '\n'.join(map(str, self._value or ()))
 
 
-class History(columns.FormattableColumn):  # type: ignore[type-arg,misc]
+class History(columns.FormattableColumn):  # type: ignore[type-arg]
     """Weights by time."""
 
     def human_readable(self) -> str:
@@ -88,7 +88,7 @@ class History(columns.FormattableColumn):  # type: ignore[type-arg,misc]
         return '\n'.join(lines)
 
 
-class Tree(columns.FormattableColumn):  # type: ignore[type-arg,misc]
+class Tree(columns.FormattableColumn):  # type: ignore[type-arg]
     """An object of anything."""
 
     def human_readable(self) -> str:

@@ -90,7 +90,7 @@ def _formed(value: Any) -> Any:
 
 class _Pause(base.Action):
     action = ''
-    columns = (
+    columns: tuple[tuple[str, str], ...] = (
         ('Host', 'name'),
         ('Paused', 'paused'),
         ('From Round', 'from_round'),

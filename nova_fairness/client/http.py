@@ -84,7 +84,8 @@ class FairnessApi:
         :param limit: most items; ``None`` for all.
         """
         items: list[Answer] = []
-        partial, not_reached = False, {}
+        partial = False
+        not_reached: dict[str, str] = {}
         more: Mapping[str, Any] | None = {**query, 'limit': limit}
         while more is not None:
             answer = self.get(f'/{noun}', **more)
@@ -123,13 +124,7 @@ class FairnessApi:
         return content
 
     def _prefix(self) -> str:
-        endpoint = self._session.get_endpoint()
-        if endpoint is None:
-            raise exceptions.CommandError(
-                'the catalog has no compute service in this region with '
-                'this interface'
-            )
-        path = parse.urlsplit(endpoint).path
+        path = parse.urlsplit(self._session.get_endpoint() or '').path
         return '' if _VERSIONED.search(path) else '/v2.1'
 
 

@@ -134,6 +134,11 @@ class FairnessClient:
             ) from error
         except oslo_messaging.RemoteError as error:
             raise exception.RpcError(_remote(error)) from error
+        except oslo_messaging.UnsupportedVersion as error:
+            # What a driver within one process does not turn into the above.
+            raise exception.RpcError(
+                f'UnsupportedVersion: {_first_line(error)}'
+            ) from error
         except oslo_messaging.MessagingException as error:
             raise exception.HostNotReached(_first_line(error)) from error
         except exception.FairnessError as error:

@@ -23,6 +23,7 @@ from nova_fairness import exception
 from nova_fairness.agent import operations
 from nova_fairness.agent import peering
 from nova_fairness.agent import preferences
+from nova_fairness.agent import weight_history
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
 from nova_fairness.model import report
@@ -50,6 +51,13 @@ KEYS = {
     'without_effect': '<uuid>',
     'users': '<user>',
     'usage_quotas': '<resource>',
+    'projects': '<project>',
+    'by_resource': '<resource>',
+    'endowment': '<resource>',
+    'quota': '<resource>',
+    'usage': '<resource>',
+    'owner_usage': '<resource>',
+    'weights': '<control>',
 }
 
 
@@ -85,6 +93,7 @@ class FakeAgent:
         self.domain = test_regime.FakeDomain(tmp_path)
         self.domain.regime._newest = peers.newest
         self.newest = None
+        self.history = weight_history.WeightHistory()
         self.operations = operations.AgentOperations(
             operations.Sources(
                 boot_id='boot',
@@ -96,11 +105,15 @@ class FakeAgent:
                 ),
                 newest_round=lambda: self.newest,
                 clock=lambda: 0.0,
+                history=self.history,
+                wall_clock=lambda: 60.0,
             )
         )
 
     def rounds(self, count):
-        self.newest = self.domain.rounds(count)
+        for _ in range(count):
+            self.newest = self.domain.rounds(1)
+            self.history.add(self.newest)
         return self.newest
 
 
@@ -143,7 +156,9 @@ def answers(agent):
         'get_status': asked.status(),
         'list_instances': asked.instances(),
         'list_users': asked.users(),
-    }
+        'list_projects': asked.projects(),
+        'get_plugins': asked.plugins(),
+    } | ({'get_instance': asked.instance('a-1')} if agent.newest else {})
 
 
 def test_the_page_names_every_field_of_every_answer_with_its_type(agent):
@@ -242,3 +257,67 @@ def test_users_are_told_in_parts_of_their_quota(agent):
             1.0, abs=0.06
         )
     assert [users[user]['instances_here_count'] for user in users] == [2, 1]
+
+
+def test_projects_of_a_node_are_the_sums_of_its_vms(agent):
+    agent.rounds(20)
+    told = agent.operations.projects()
+    assert (told['entity'], told['scope']) == ('user', 'host')
+    projects = told['projects']
+    assert list(projects) == ['project-ann', 'project-bob']
+    assert projects['project-ann']['instances_here_count'] == 2
+    # One CPU for two users: half of it is an equal part.
+    for one in projects.values():
+        assert one['usage_quotas']['cpu_time'] == pytest.approx(1.0, abs=0.06)
+    vms = agent.newest.measured.instance_heaviness
+    assert projects['project-ann']['heaviness_quotas'] == pytest.approx(
+        vms[:2].sum()
+    )
+
+
+def test_where_projects_are_compared_they_are_what_users_are(agent):
+    agent.domain.configure(entity='project')
+    agent.rounds(3)
+    told, users = agent.operations.projects(), agent.operations.users()
+    assert (told['entity'], told['scope']) == ('project', 'domain')
+    assert users['entity'] == 'project'
+    assert told['projects'] == users['users']
+    assert list(told['projects']) == ['project-ann', 'project-bob']
+
+
+def test_what_is_installed_is_told_with_what_it_does(agent):
+    told = agent.operations.plugins()
+    names = [item['name'] for item in told['metrics']]
+    assert 'GreedinessMetric' in names
+    assert names == sorted(names)
+    assert {'feedback', 'thesis'} <= {
+        item['name'] for item in told['policies']
+    }
+    every = [*told['metrics'], *told['policies']]
+    assert all(item['description'] for item in every)
+
+
+def test_a_vm_that_is_not_here_is_named(agent):
+    with pytest.raises(exception.UnknownInstance, match='no VM a-1 was on'):
+        agent.operations.instance('a-1')
+    agent.rounds(2)
+    with pytest.raises(exception.UnknownInstance, match='no VM x-9 was on'):
+        agent.operations.instance('x-9')
+
+
+def test_why_names_what_the_round_did(agent):
+    agent.rounds(20)
+    why = agent.operations.instance('b-3')['instance']
+    vm = agent.operations.instances()['instances'][2]
+    assert why['uuid'] == vm['uuid'] == 'b-3'
+    assert why['weights'] == vm['weight_ratios']
+    assert why['heaviness']['total'] == vm['heaviness_quotas']
+    assert why['endowment']['cpu_time'] == pytest.approx(1 / 3)
+    assert why['quota']['cpu_time'] == pytest.approx(0.5)
+    assert why['usage']['cpu_time'] == pytest.approx(0.5, abs=0.03)
+    assert why['owner_usage'] == pytest.approx(why['usage'])
+    assert 'cpu_time' in why['contended']
+    assert 'cpu_time' in why['waiting']
+    assert why['weights_last_hour'][-1]['weights'] == pytest.approx(
+        why['weights'], rel=0.02
+    )

@@ -20,6 +20,7 @@ import types
 from oslo_config import cfg
 import pytest
 
+from nova_fairness.agent import cloud
 from nova_fairness.agent import orders
 from nova_fairness.agent import peering
 from nova_fairness.agent import regime
@@ -45,6 +46,9 @@ class FakeInventory(fake_host.FakeInventory):
 
     def stop(self):
         """Nothing to stop."""
+
+    def look_again(self, uuid):
+        """Nothing to look at."""
 
     def wait_ready(self, timeout_s):
         self.asked.set()
@@ -76,6 +80,7 @@ class FakeParts:
         self.found = host.found
         self.controls = self.pressure = nothing
         self.peering = peering.Peering()
+        self.cloud = cloud.NoCloud()
         self.regime = regime.Regime(
             host.settings,
             orders.Orders(tmp_path / 'paused.json'),
@@ -84,7 +89,7 @@ class FakeParts:
         )
         self._host = host
 
-    def operations(self, newest_round):
+    def operations(self, newest_round, history):
         """Nobody calls."""
 
     def warm_up(self):

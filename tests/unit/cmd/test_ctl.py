@@ -77,6 +77,23 @@ def test_a_metric_is_set_with_one_epoch(cloud, command):
     assert {item.metric for item in cloud.agents.values()} == {'M1'}
 
 
+def test_agents_log_the_request_that_the_answers_name(command, caplog):
+    caplog.set_level('INFO')
+    code, out, _ = command('--host', 'n2', 'reset', '--json')
+    assert code == 0
+    assert f'{json.loads(out)["request_id"]}: reset: ' in caplog.text
+
+
+def test_a_vm_is_found_among_all_hosts(cloud, command):
+    cloud.agents['n3'].vms = ('a-1',)
+    code, out, err = command('why', 'a-1', '--all', '--json')
+    assert (code, err) == (0, '')
+    assert list(json.loads(out)['by_host']) == ['n3']
+    code, _, err = command('why', 'x-9', '--all')
+    assert code == 1
+    assert 'n1 refused: no VM x-9 on n1\n' in err
+
+
 def test_hosts_that_refuse_are_named_with_what_they_know(command):
     code, out, err = command('set-metric', 'M9', '--all')
     assert (code, out) == (1, '')
@@ -243,6 +260,90 @@ def test_users_of_many_nodes_are_put_together_the_heaviest_first():
     assert [line.split() for line in lines[1:]] == [
         ['bob', '0.900', '1', '-', '-'],
         ['ann', '0.600', '3', 'memory', '1'],
+    ]
+
+
+def test_plugins_are_listed_with_how_many_hosts_have_them(command):
+    code, out, _ = command('plugins', '--all')
+    assert code == 0
+    assert [line.split() for line in out.splitlines()[1:]] == [
+        ['metric', 'M0', '3/3', 'A', 'metric.'],
+        ['metric', 'M1', '3/3', 'A', 'metric.'],
+        ['policy', 'P0', '3/3', 'A', 'policy.'],
+    ]
+
+
+@pytest.mark.parametrize(
+    ('scope', 'heaviness'), [('host', '1.100'), ('domain', '0.600')]
+)
+def test_projects_are_added_up_unless_each_node_tells_the_whole(
+    scope, heaviness
+):
+    def says(number):
+        one = {'heaviness_quotas': number, 'instances_here_count': 2}
+        return {'scope': scope, 'projects': {'p': one}}
+
+    answers = {'n1': says(0.5), 'n2': says(0.6), 'n3': says(None)}
+    lines = ctl_tables.table('projects', answers).splitlines()
+    assert lines[1].split() == ['p', scope, heaviness, '6']
+
+
+WHY = {
+    'uuid': 'a-1',
+    'name': 'we\x1bb',
+    'user_id': 'ann',
+    'project_id': 'p',
+    'metric': 'M1',
+    'heaviness': {'total': 0.5, 'by_resource': {'cpu_time': 0.4}},
+    'endowment': {'cpu_time': 0.5, 'memory': 2.0e9},
+    'quota': {'cpu_time': 1.0, 'memory': 4.0e6},
+    'usage': {'cpu_time': 0.25, 'memory': 1500.0},
+    'owner_usage': {'cpu_time': 0.75, 'memory': 3.0e9},
+    'contended': ['cpu_time'],
+    'waiting': [],
+    'weights': {'cpu': 0.5},
+    'advice': ['Do this.', 'Or that.'],
+}
+
+
+def test_why_is_a_row_for_each_resource_and_what_to_do():
+    text = ctl_tables.table('why', {'n1': {'instance': WHY}})
+    lines = text.splitlines()
+    assert [line.split() for line in lines[1:3]] == [
+        [
+            'n1',
+            'cpu_time',
+            '0.400',
+            '0.25',
+            '0.50',
+            '0.75',
+            '1.00',
+            'yes',
+            'no',
+        ],
+        ['n1', 'memory', '-', '1.50k', '2.00G', '3.00G', '4.00M', 'no', 'no'],
+    ]
+    assert lines[3:] == [
+        '',
+        'we?b of ann in p on n1: heaviness 0.500 (M1)',
+        'weights: cpu=0.500',
+        'Do this.',
+        'Or that.',
+    ]
+
+
+def test_why_of_a_vm_that_was_not_measured_is_told_too():
+    vm = {
+        **WHY,
+        'heaviness': {'total': None, 'by_resource': {}},
+        'usage': {},
+        'weights': {},
+    }
+    lines = ctl_tables.table('why', {'n1': {'instance': vm}}).splitlines()
+    assert lines[2:] == [
+        'we?b of ann in p on n1: heaviness - (M1)',
+        'Do this.',
+        'Or that.',
     ]
 
 

@@ -82,7 +82,11 @@ def done(tmp_path):
 def exported(done):
     """Give type and labels of each metric of the endpoint, by name."""
     collector = metrics.RoundCollector(
-        lambda: {'exchange': {'sent': 1}, 'transport': {'dropped': 0}}
+        lambda: {
+            'exchange': {'sent': 1},
+            'transport': {'dropped': 0},
+            'notifications': {'sent': 2, 'dropped': 1},
+        }
     )
     collector.add(done)
     made = endpoint.Endpoint('127.0.0.1', 0, collector)
@@ -108,6 +112,18 @@ def test_the_page_of_metrics_names_each_with_its_type_and_labels(done):
         kind, _, labels = text.partition('; ')
         documented[name] = (kind, frozenset(filter(None, labels.split(', '))))
     assert documented == exported(done)
+
+
+def test_the_page_for_watching_lists_every_metric(done):
+    text = (PAGES.parent / 'admin/watching.rst').read_text('utf-8')
+    names = re.findall(r'^``(\w+)``  +\w', text, re.MULTILINE)
+    # The process tells about itself what every Prometheus client tells.
+    own = {
+        name.removeprefix('nova_fairness_')
+        for name in exported(done)
+        if '_process_' not in name
+    }
+    assert sorted(names) == sorted(own)
 
 
 def test_the_page_of_metrics_names_no_metric_twice():

@@ -116,7 +116,7 @@ def test_the_newest_round_is_told_and_counts_are_summed(host):
 UNITS = (
     'seconds', 'bytes', 'ratio', 'bool', 'count', 'quotas', 'shares', 'units',
     'rounds', 'missed', 'changed', 'failed', 'drifted', 'restored', 'errors',
-    'epoch',
+    'epoch', 'sent', 'dropped',
 )  # fmt: skip
 
 

@@ -39,6 +39,7 @@ class FakeOperations(endpoint.Operations):
         self.epoch = 0
         self.metric, self.policy, self.origin = 'M0', 'P0', ''
         self.known = ('M0', 'M1')
+        self.vms = ()
 
     def choose(self, metric, policy):
         return self.take_over(metric, policy, self.epoch + 1, self.host)
@@ -94,6 +95,24 @@ class FakeOperations(endpoint.Operations):
 
     def users(self):
         return {'host': self.host, 'users': {}}
+
+    def projects(self):
+        return {'host': self.host, 'scope': 'host', 'projects': {}}
+
+    def plugins(self):
+        return {
+            'host': self.host,
+            'metrics': [
+                {'name': name, 'description': 'A metric.'}
+                for name in self.known
+            ],
+            'policies': [{'name': 'P0', 'description': 'A policy.'}],
+        }
+
+    def instance(self, uuid):
+        if uuid not in self.vms:
+            raise exception.UnknownInstance(f'no VM {uuid} on {self.host}')
+        return {'host': self.host, 'round': 1, 'instance': {'uuid': uuid}}
 
 
 class FakeCloud:

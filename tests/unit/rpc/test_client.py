@@ -14,11 +14,14 @@
 
 import threading
 
+import oslo_messaging
 import pytest
 
 from nova_fairness import exception
 from nova_fairness.rpc import client as client_module
+from nova_fairness.rpc import endpoint
 from nova_fairness.rpc import parallel
+from nova_fairness.rpc import protocol
 from nova_fairness.rpc import rollout
 from tests.unit.rpc import fake_cloud
 
@@ -83,6 +86,81 @@ def test_where_nobody_answers_nobody_is_known(cloud):
     )
     with pytest.raises(exception.HostNotReached, match=r'within 0\.3 s'):
         other.known_hosts()
+
+
+def test_a_vm_is_found_wherever_it_is(cloud):
+    cloud.agents['n2'].vms = ('a-1',)
+    answers = cloud.client().find_instance(HOSTS, 'a-1')
+    assert list(answers.by_host) == ['n2']
+    assert answers.is_complete
+
+
+def test_a_vm_that_nobody_has_is_refused_by_all(cloud):
+    answers = cloud.client().find_instance(HOSTS, 'x-9')
+    assert answers.refused == {name: f'no VM x-9 on {name}' for name in HOSTS}
+
+
+def test_a_vm_that_was_found_hides_no_host_that_is_down(cloud):
+    cloud.agents['n2'].vms = ('a-1',)
+    client = cloud.client(fake_cloud.SOON_S)
+    answers = client.find_instance([*HOSTS, 'gone'], 'a-1')
+    assert list(answers.by_host) == ['n2']
+    assert list(answers.not_reached) == ['gone']
+    assert answers.refused == {}
+
+
+def test_calls_carry_the_request_that_they_belong_to(cloud, caplog):
+    caplog.set_level('INFO')
+    plain = cloud.client()
+    plain.of_request('req-7').call('n1', 'pause')
+    assert "req-7: pause: host='n1', paused=True" in caplog.messages
+    caplog.clear()
+    plain.call('n1', 'resume')
+    assert 'req-7' not in caplog.text
+
+
+class FakeOldEndpoint:
+    """An agent of an older release."""
+
+    target = oslo_messaging.Target(version='1.1')
+
+    @oslo_messaging.expose
+    def get_status(self, ctxt):
+        return {'host': 'old'}
+
+    @oslo_messaging.expose
+    def set_preferences(self, ctxt, preferences):
+        return {'host': 'old'}
+
+
+def test_an_older_agent_answers_all_that_it_knows(cloud):
+    server = oslo_messaging.get_rpc_server(
+        cloud.transport,
+        oslo_messaging.Target(
+            exchange=cloud.domain, topic=protocol.TOPIC, server='old'
+        ),
+        [FakeOldEndpoint()],
+        access_policy=oslo_messaging.ExplicitRPCAccessPolicy,
+    )
+    server.start()
+    client = cloud.client()
+    try:
+        assert client.call('old', 'get_status') == {'host': 'old'}
+        assert client.call('old', 'set_preferences', preferences={'a': 1})
+        with pytest.raises(exception.RpcError, match='UnsupportedVersion'):
+            client.call('old', 'get_plugins')
+    finally:
+        threading.Thread(target=server.stop, daemon=True).start()
+
+
+def test_every_call_is_asked_for_with_the_version_in_which_it_appeared():
+    known = {
+        name
+        for name in dir(endpoint.FairnessEndpoint)
+        if not name.startswith('_') and name != 'target'
+    }
+    assert set(protocol.SINCE) <= known
+    assert max(protocol.SINCE.values()) == protocol.VERSION
 
 
 def desired(cloud):

@@ -12,18 +12,20 @@
 
 """What the endpoint lets pass, and what it says of the rest."""
 
+from oslo_context import context
 import oslo_messaging
 import pytest
 
 from nova_fairness import exception
 from nova_fairness.rpc import endpoint
+from nova_fairness.rpc import request_ids
 from tests.unit.rpc import fake_cloud
 
 NODE = {'zmq_peer': {'name': 'n1', 'role': 'node'}}
 CONTROLLER = {'zmq_peer': {'name': 'c1', 'role': 'controller'}}
 INSECURE = {'zmq_peer': {'name': None, 'role': None, 'insecure': True}}
 REVOKED = {'zmq_peer': {'name': 'x', 'role': None}}
-READS = ('get_status', 'list_users')
+READS = ('get_status', 'list_users', 'list_projects', 'get_plugins')
 CHANGES = ('pause', 'resume', 'reset')
 
 
@@ -151,8 +153,55 @@ def test_preferences_of_another_form_are_refused(agent, given):
     assert agent.asked == []
 
 
-def test_what_was_asked_for_and_by_whom_is_logged(agent, caplog):
+def test_a_vm_is_asked_for_by_its_uuid(agent):
+    agent.vms = ('a-1',)
+    answer = ask(agent, 'get_instance', NODE, uuid='a-1')
+    assert answer['instance'] == {'uuid': 'a-1'}
+    with pytest.raises(exception.UnknownInstance, match='no VM x on n1'):
+        ask(agent, 'get_instance', NODE, uuid='x')
+
+
+@pytest.mark.parametrize('uuid', [None, 3, '', 'x' * 256, 'a\nb', ['a']])
+def test_what_is_no_uuid_is_refused(agent, uuid):
+    with pytest.raises(exception.BadArgument, match='uuid'):
+        ask(agent, 'get_instance', {}, uuid=uuid)
+
+
+def test_what_was_asked_for_and_what_came_of_it_is_logged(agent, caplog):
     caplog.set_level('INFO')
-    ask(agent, 'set_metric', CONTROLLER, name='M1')
-    ask(agent, 'get_status', CONTROLLER)
-    assert caplog.messages == ["set_metric(name='M1') was asked for by c1"]
+    request = CONTROLLER | {'request_id': 'req-1'}
+    ask(agent, 'set_metric', request, name='M1')
+    ask(agent, 'get_status', request)
+    assert caplog.messages == [
+        "set_metric(name='M1') was asked for by c1",
+        (
+            "req-1: set_metric: host='n1', metric='M1', policy='P0', epoch=1, "
+            "origin='n1'"
+        ),
+    ]
+
+
+def test_what_was_refused_is_logged_with_the_request(agent, caplog):
+    caplog.set_level('INFO')
+    with pytest.raises(exception.NotAllowed):
+        ask(agent, 'pause', NODE | {'request_id': 'req-2'})
+    (line,) = caplog.messages
+    assert line.startswith('req-2: pause was refused: pause needs a key')
+
+
+def test_every_line_of_a_call_carries_its_request(agent):
+    seen = []
+    agent.pause = lambda: seen.append(context.get_current().request_id) or {}
+    ask(agent, 'pause', {'request_id': 'req-3'})
+    assert seen == ['req-3']
+
+
+BAD_IDS = [None, 3, '', 'x' * 256, 'a\nb', ['a'], {'a': 1}]
+
+
+@pytest.mark.parametrize('given', BAD_IDS)
+def test_what_is_no_request_id_never_reaches_the_log(agent, caplog, given):
+    caplog.set_level('INFO')
+    ask(agent, 'reset', {'request_id': given})
+    assert caplog.messages[1].startswith('req-')
+    assert len(caplog.messages[1].split(': ')[0]) == len(request_ids.made())

@@ -1,0 +1,106 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A compute endpoint behind a real keystoneauth session; no network."""
+
+import io
+import logging
+import types
+
+from keystoneauth1 import fixture
+from keystoneauth1 import session
+from keystoneauth1.identity import v3
+
+from nova_fairness.client import plugin
+
+IDENTITY = 'http://keystone.example.org/v3'
+COMPUTE = 'http://compute.example.org/v2.1'
+NEVER = 'http://elsewhere.example.org'
+
+
+class FakeCompute:
+    """What the command line gives to its commands, and whom it reaches.
+
+    :param mock: of requests.
+    :param endpoint: of the compute service in the catalog.
+    """
+
+    def __init__(self, mock, endpoint=COMPUTE):
+        self.mock = mock
+        self.base = f'{COMPUTE}/fairness'
+        token = fixture.V3Token(user_id='u1', project_id='p1')
+        compute = token.add_service('compute', name='nova')
+        compute.add_endpoint('public', endpoint, region='one')
+        compute.add_endpoint('internal', NEVER, region='one')
+        compute.add_endpoint('public', NEVER, region='two')
+        mock.get(IDENTITY, json={'version': fixture.V3Discovery(IDENTITY)})
+        mock.post(
+            f'{IDENTITY}/auth/tokens',
+            json=token,
+            headers={'X-Subject-Token': 'secret'},
+        )
+        auth = v3.Password(
+            IDENTITY,
+            username='ann',
+            password='x',
+            user_domain_id='default',
+            project_id='p1',
+        )
+        self.servers = {}
+        manager = types.SimpleNamespace(
+            session=session.Session(auth),
+            interface='public',
+            region_name='one',
+            sdk_connection=types.SimpleNamespace(
+                compute=types.SimpleNamespace(find_server=self._find_server)
+            ),
+        )
+        manager.fairness = plugin.make_client(manager)
+        self.manager = manager
+
+    def _find_server(self, name, ignore_missing):
+        uuid = self.servers.get(name)
+        return uuid and types.SimpleNamespace(id=uuid)
+
+    def answers(self, path, content, status=200, method='GET', **more):
+        """Let the endpoint answer a path below /fairness."""
+        self.mock.request(
+            method,
+            f'{self.base}{path}',
+            json=content,
+            status_code=status,
+            **more,
+        )
+
+    def run(self, command, *words):
+        """Run a command as the command line does; give code and output."""
+        out = io.StringIO()
+        app = types.SimpleNamespace(
+            client_manager=self.manager,
+            stdout=out,
+            stderr=io.StringIO(),
+            options=types.SimpleNamespace(debug=False),
+            LOG=logging.getLogger('app'),
+        )
+        made = command(app, None)
+        parser = made.get_parser('openstack')
+        code = made.run(parser.parse_args(list(words)))
+        return code, out.getvalue()
+
+    @property
+    def asked(self):
+        """The requests to the compute service, without Keystone's."""
+        return [
+            item
+            for item in self.mock.request_history
+            if 'compute.example.org' in item.url
+        ]

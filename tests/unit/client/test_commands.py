@@ -1,0 +1,371 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The commands: what they ask, what they show, how they end."""
+
+import configparser
+import json
+import pathlib
+
+from cliff import columns as cliff_columns
+from osc_lib import exceptions
+import pytest
+
+from nova_fairness.client import base
+from nova_fairness.client import choosing
+from nova_fairness.client import columns
+from nova_fairness.client import hosts
+from nova_fairness.client import owners
+from nova_fairness.client import plugin
+from nova_fairness.client import servers
+from tests.unit.client import fake_compute
+
+TOP = pathlib.Path(__file__).parents[3]
+UUID = '53a7a2a1-7d4e-4a55-9d3c-2a8f9d0a1c11'
+
+
+@pytest.fixture
+def cloud(requests_mock):
+    return fake_compute.FakeCompute(requests_mock)
+
+
+def ask(cloud, command, *words):
+    """Run a command with -f json; give its code and what it said."""
+    code, out = cloud.run(command, *words, '-f', 'json')
+    return code, json.loads(out)
+
+
+INSTALLED = {
+    'metrics': [
+        {'metric': {'name': 'M1', 'description': 'One.', 'hosts_without': []}},
+        {
+            'metric': {
+                'name': 'M2',
+                'description': 'Two.',
+                'hosts_without': ['cmp2', 'cmp3'],
+            }
+        },
+    ],
+    'policies': [{'policy': {'name': 'P1', 'description': 'A policy.'}}],
+}
+
+
+def test_metrics_are_listed_with_the_hosts_that_lack_them(cloud):
+    cloud.answers('', INSTALLED)
+    code, out = cloud.run(choosing.ListMetric)
+    assert code == 0
+    assert 'cmp2, cmp3' in out
+    assert 'Hosts Without' in out
+    code, told = ask(cloud, choosing.ListMetric)
+    assert told[1] == {
+        'Name': 'M2',
+        'Description': 'Two.',
+        'Hosts Without': ['cmp2', 'cmp3'],
+    }
+
+
+def test_who_may_not_see_hosts_gets_no_column_of_them(cloud):
+    cloud.answers('', INSTALLED)
+    assert ask(cloud, choosing.ListPolicy) == (
+        0,
+        [{'Name': 'P1', 'Description': 'A policy.'}],
+    )
+
+
+DONE = {
+    'name': 'cmp1',
+    'from_round': 42,
+    'epoch': 7,
+    'metric': 'M1',
+    'policy': 'P1',
+    'origin': 'cmp1',
+}
+
+
+@pytest.mark.parametrize(
+    ('command', 'action'),
+    [(choosing.SetMetric, 'set-metric'), (choosing.SetPolicy, 'set-policy')],
+)
+@pytest.mark.parametrize(
+    ('words', 'host'), [(['--all'], 'all'), (['--host', 'cmp1'], 'cmp1')]
+)
+def test_one_is_chosen_for_a_host_or_all(cloud, command, action, words, host):
+    cloud.answers(
+        f'/{host}/action', {'action': action, 'hosts': [DONE]}, 202, 'POST'
+    )
+    code, told = ask(cloud, command, 'X', *words)
+    assert cloud.asked[-1].json() == {action: {'name': 'X'}}
+    assert code == 0
+    assert told == [
+        {
+            'Host': 'cmp1',
+            'Metric': 'M1',
+            'Policy': 'P1',
+            'Epoch': 7,
+            'From Round': 42,
+        }
+    ]
+
+
+def test_hosts_that_did_not_do_it_are_named_and_the_rest_is_shown(
+    cloud, caplog
+):
+    cloud.answers(
+        '/all/action',
+        {
+            'action': 'set-metric',
+            'hosts': [DONE],
+            'not_reached': [{'host': 'cmp2', 'reason': 'no answer'}],
+            'refused': [{'host': 'cmp3', 'reason': 'no metric X'}],
+        },
+        202,
+        'POST',
+    )
+    code, told = ask(cloud, choosing.SetMetric, 'X', '--all')
+    assert code == 1
+    assert len(told) == 1
+    assert 'cmp2 was not reached: no answer' in caplog.text
+    assert 'cmp3 refused: no metric X' in caplog.text
+
+
+@pytest.mark.parametrize(
+    ('command', 'action'),
+    [
+        (hosts.PauseHost, 'pause'),
+        (hosts.ResumeHost, 'resume'),
+        (hosts.ResetHost, 'reset'),
+    ],
+)
+@pytest.mark.parametrize(
+    ('word', 'host'), [('--all', 'all'), ('cmp1', 'cmp1')]
+)
+def test_a_host_or_all_is_told(cloud, command, action, word, host):
+    answer = {**DONE, 'paused': True, 'persistent': True, 'problem': ''}
+    cloud.answers(
+        f'/{host}/action', {'action': action, 'hosts': [answer]}, 202, 'POST'
+    )
+    code, told = ask(cloud, command, word)
+    assert (code, told[0]['Host']) == (0, 'cmp1')
+    assert cloud.asked[-1].json() == {action: None}
+
+
+def test_a_pause_that_will_be_forgotten_is_a_warning(cloud, caplog):
+    answer = {**DONE, 'paused': True, 'persistent': False, 'problem': 'full'}
+    cloud.answers('/cmp1/action', {'hosts': [answer]}, 202, 'POST')
+    assert ask(cloud, hosts.PauseHost, 'cmp1')[0] == 0
+    assert 'cmp1: full' in caplog.text
+
+
+WRONG = {
+    'no host': (hosts.PauseHost, []),
+    'a host and all': (hosts.PauseHost, ['cmp1', '--all']),
+    'nobody to tell': (choosing.SetMetric, ['X']),
+    'no metric': (choosing.SetMetric, ['--all']),
+    'two to tell': (choosing.SetMetric, ['X', '--all', '--host', 'a']),
+    'a wrong key': (owners.ListUser, ['--sort-key', 'name']),
+    'a wrong limit': (owners.ListUser, ['--limit', '0']),
+    'no server': (servers.ShowServer, []),
+}
+
+
+@pytest.mark.parametrize(('command', 'words'), WRONG.values(), ids=list(WRONG))
+def test_wrong_usage_asks_nobody(cloud, command, words):
+    with pytest.raises(SystemExit) as caught:
+        cloud.run(command, *words)
+    assert caught.value.code == 2
+    assert cloud.asked == []
+
+
+HOST = {
+    'name': 'cmp1',
+    'metric': 'M1',
+    'policy': 'P1',
+    'epoch': 7,
+    'paused': False,
+    'enforce': True,
+    'instances_count': 12,
+    'users_count': 5,
+    'peers_count': 1,
+    'left_out_count': 0,
+    'round': 4241,
+    'duration_s': 0.0031234,
+    'age_s': None,
+    'refused': '',
+}
+
+
+def test_hosts_are_listed_as_asked(cloud, caplog):
+    cloud.answers(
+        '/hosts',
+        {
+            'hosts': [HOST],
+            'partial': True,
+            'not_reached': [{'host': 'cmp2', 'reason': 'no answer'}],
+        },
+    )
+    words = ['--sort-key', 'duration_s', '--sort-dir', 'desc', '--limit', '5']
+    code, told = ask(cloud, hosts.ListHost, *words, '--marker', 'cmp0')
+    assert cloud.asked[-1].qs == {
+        'sort_key': ['duration_s'],
+        'sort_dir': ['desc'],
+        'limit': ['5'],
+        'marker': ['cmp0'],
+    }
+    assert code == 1
+    assert told[0]['Duration (s)'] == 0.0031234
+    assert 'cmp2 was not reached' in caplog.text
+    _, out = cloud.run(hosts.ListHost)
+    assert '0.00312' in out
+
+
+def test_a_host_is_shown_with_all_that_it_says(cloud):
+    cloud.answers(
+        '/hosts/cmp1',
+        {
+            'host': {
+                **HOST,
+                'peers': {'cmp2': {'age_s': 4.1, 'left_out': None}},
+                'quarantined': {},
+                'round': {'errors': ['one', 'two']},
+            }
+        },
+    )
+    code, told = ask(cloud, hosts.ShowHost, 'cmp1')
+    assert code == 0
+    assert told['peers'] == {'cmp2': {'age_s': 4.1, 'left_out': None}}
+    _, out = cloud.run(hosts.ShowHost, 'cmp1')
+    assert 'cmp2.age_s=4.1' in out
+    assert 'errors=one, two' in out
+
+
+USER = {
+    'id': 'u1',
+    'heaviness_quotas': 0.83123,
+    'instances_count': 3,
+    'usage_quotas': {'cpu_time': 1.21, 'memory': None},
+}
+
+
+@pytest.mark.parametrize(
+    ('noun', 'lists', 'shows'),
+    [
+        ('user', owners.ListUser, owners.ShowUser),
+        ('project', owners.ListProject, owners.ShowProject),
+    ],
+)
+def test_users_and_projects_are_listed_and_shown(cloud, noun, lists, shows):
+    cloud.answers(f'/{noun}s', {f'{noun}s': [USER], 'partial': False})
+    cloud.answers(f'/{noun}s/me', {noun: USER, 'partial': False})
+    code, told = ask(cloud, lists)
+    assert (code, told[0]['Usage']) == (0, USER['usage_quotas'])
+    _, out = cloud.run(lists)
+    assert '0.831' in out
+    assert ask(cloud, shows, 'me') == (0, USER)
+
+
+WHY = {
+    'uuid': UUID,
+    'name': 'web-1',
+    'heaviness': {'total': 0.31, 'by_resource': {'cpu_time': 0.4}},
+    'usage': {'cpu_time': 1.4, 'memory': 134217728.0},
+    'contended': ['cpu_time'],
+    'weights': {'cpu': 0.7},
+    'weights_last_hour': [
+        {'at': f'2026-01-31T12:{n:02}:00Z', 'weights': {'cpu': 0.8}}
+        for n in range(14)
+    ],
+    'advice': ['Use less of it.', 'Or wait.'],
+    'host': 'cmp1',
+}
+
+
+@pytest.mark.parametrize('given', [UUID, UUID.upper(), 'web-1'])
+def test_why_begins_with_the_advice(cloud, given):
+    cloud.servers = {'web-1': UUID}
+    cloud.answers(f'/instances/{UUID}', {'instance': WHY})
+    code, told = ask(cloud, servers.ShowServer, given)
+    assert (code, told) == (0, WHY)
+    assert list(told)[:4] == ['name', 'uuid', 'host', 'advice']
+    _, out = cloud.run(servers.ShowServer, given)
+    assert 'by_resource.cpu_time=0.4' in out
+    assert 'memory=134M' in out
+    assert '... 4 before' in out
+    assert '2026-01-31T12:13:00Z cpu=0.8' in out
+
+
+def test_a_server_that_nobody_has_is_named(cloud):
+    with pytest.raises(exceptions.CommandError, match="no server 'web-9'"):
+        cloud.run(servers.ShowServer, 'web-9')
+
+
+@pytest.mark.parametrize(
+    ('value', 'text'),
+    [
+        (None, '-'),
+        (0.0, '0'),
+        (0.12345, '0.123'),
+        (-1234.0, '-1.23k'),
+        (5e6, '5M'),
+        (2e9, '2G'),
+        (3e13, '30T'),
+        (7, '7'),
+    ],
+)
+def test_numbers_have_three_digits(value, text):
+    assert columns.Number(value).human_readable() == text
+    assert columns.Number(value).machine_readable() == value
+
+
+@pytest.mark.parametrize(
+    'kind',
+    [
+        item
+        for item in vars(columns).values()
+        if isinstance(item, type)
+        and issubclass(item, cliff_columns.FormattableColumn)
+    ],
+)
+@pytest.mark.parametrize('nothing', [None, {}, []])
+def test_nothing_can_be_shown(kind, nothing):
+    if kind is not columns.Number:
+        assert kind(nothing).human_readable() in ('', '-')
+
+
+def entry_points(group):
+    parser = configparser.ConfigParser()
+    parser.optionxform = str
+    parser.read(TOP / 'setup.cfg', encoding='utf-8')
+    lines = parser['entry_points'][group].strip().splitlines()
+    return dict(line.split(' = ') for line in lines)
+
+
+def test_the_group_of_commands_is_where_the_client_looks():
+    assert entry_points('openstack.cli.extension') == {
+        plugin.API_NAME: plugin.__name__
+    }
+    major = plugin.DEFAULT_API_VERSION.split('.')[0]
+    assert entry_points(f'openstack.{plugin.API_NAME}.v{major}')
+
+
+def test_the_page_shows_every_command():
+    page = (TOP / 'doc/source/cli/index.rst').read_text('utf-8')
+    for name in entry_points('openstack.fairness.v1'):
+        assert f'$ openstack {name.replace("_", " ")}' in page, name
+
+
+def test_every_command_says_what_it_does():
+    for target in entry_points('openstack.fairness.v1').values():
+        module, _, name = target.partition(':')
+        made = {m.__name__: m for m in (choosing, hosts, owners, servers)}
+        command = getattr(made[module], name)
+        assert command.__doc__, name
+        assert issubclass(command, base.Lister | base.ShowOne)

@@ -1,0 +1,180 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How the client talks to the compute endpoint, and what it says of faults."""
+
+import re
+
+from keystoneauth1 import exceptions as ksa_exceptions
+from osc_lib import exceptions
+import pytest
+
+from tests.unit.client import fake_compute
+
+
+@pytest.fixture
+def cloud(requests_mock):
+    return fake_compute.FakeCompute(requests_mock)
+
+
+@pytest.fixture
+def api(cloud):
+    return cloud.manager.fairness
+
+
+@pytest.mark.parametrize(
+    'endpoint',
+    [
+        'http://compute.example.org/v2.1',
+        'http://compute.example.org/v2.1/',
+        'http://compute.example.org',
+        'http://compute.example.org/',
+    ],
+)
+def test_the_catalog_says_where_with_or_without_a_version(
+    requests_mock, endpoint
+):
+    cloud = fake_compute.FakeCompute(requests_mock, endpoint)
+    cloud.answers('/users/me', {'user': {'id': 'u1'}})
+    assert cloud.manager.fairness.one('user', '/users/me') == {'id': 'u1'}
+    (asked,) = cloud.asked
+    assert asked.headers['X-Auth-Token'] == 'secret'
+    assert asked.headers['Accept'] == 'application/json'
+
+
+def test_the_project_may_be_in_the_endpoint(requests_mock):
+    cloud = fake_compute.FakeCompute(
+        requests_mock, f'{fake_compute.COMPUTE}/p1'
+    )
+    cloud.base = f'{fake_compute.COMPUTE}/p1/fairness'
+    cloud.answers('', {'metrics': []})
+    assert cloud.manager.fairness.get('') == {'metrics': []}
+
+
+def test_a_cloud_without_the_service_is_named(cloud):
+    cloud.manager.fairness._session.region_name = 'nowhere'
+    with pytest.raises(
+        ksa_exceptions.EndpointNotFound, match='compute service in nowhere'
+    ):
+        cloud.manager.fairness.get('')
+
+
+FAULTS = {
+    'ours': (
+        404,
+        {'itemNotFound': {'code': 404, 'message': 'no host x'}},
+        'no host x (HTTP 404) (Request-ID: req-1)',
+    ),
+    'of the middleware': (
+        401,
+        {'error': {'code': 401, 'message': 'The request needs a token.'}},
+        'The request needs a token. (HTTP 401) (Request-ID: req-1)',
+    ),
+    'without a reason': (
+        502,
+        {},
+        'Bad Gateway (HTTP 502) (Request-ID: req-1)',
+    ),
+    'of a Nova without the filter': (
+        404,
+        {
+            'itemNotFound': {
+                'code': 404,
+                'message': 'The resource could not be found.',
+            }
+        },
+        (
+            'The resource could not be found. Is the filter of '
+            'nova-fairness in the api-paste.ini of this cloud? (HTTP 404) '
+            '(Request-ID: req-1)'
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ('status', 'content', 'said'), FAULTS.values(), ids=list(FAULTS)
+)
+def test_a_fault_is_told_in_one_line(cloud, api, status, content, said):
+    cloud.answers(
+        '/hosts/x',
+        content,
+        status,
+        headers={'X-OpenStack-Request-Id': 'req-1'},
+        reason='Bad Gateway',
+    )
+    with pytest.raises(exceptions.CommandError) as caught:
+        api.get('/hosts/x')
+    assert str(caught.value) == said
+
+
+def test_a_page_of_a_proxy_is_not_taken_for_an_answer(cloud, api):
+    cloud.mock.get(f'{cloud.base}/users', text='<html>')
+    with pytest.raises(exceptions.CommandError, match='than a JSON object'):
+        api.get('/users')
+
+
+def test_an_answer_of_something_else_is_named(cloud, api):
+    cloud.answers('/users/me', {'server': {}})
+    with pytest.raises(exceptions.CommandError, match="lacks 'user'"):
+        api.one('user', '/users/me')
+
+
+@pytest.mark.parametrize('name', ['../x', 'a b', 'a/b?c=d', 'ü', '%2e'])
+def test_a_name_is_one_part_of_the_path(cloud, api, name):
+    anything = re.compile(re.escape(fake_compute.COMPUTE))
+    cloud.mock.post(anything, json={'hosts': []})
+    api.act(name, 'reset')
+    path = cloud.asked[-1].url.removeprefix(fake_compute.COMPUTE)
+    assert path.count('/') == 3
+    assert '?' not in path
+    assert path.startswith('/fairness/')
+    assert path.endswith('/action')
+
+
+def pages(cloud, noun='users'):
+    """Three pages of two items."""
+    for number, marker in enumerate(('', '?marker=i1', '?marker=i3')):
+        items = [{'id': f'i{number * 2 + n}'} for n in (0, 1)]
+        content = {noun: items, 'partial': number == 1, 'not_reached': []}
+        if number < 2:
+            href = f'{cloud.base}/{noun}?marker={items[-1]["id"]}'
+            content[f'{noun}_links'] = [{'rel': 'next', 'href': href}]
+        cloud.answers(f'/{noun}{marker}', content)
+
+
+def test_all_pages_are_read(cloud, api):
+    pages(cloud)
+    listed = api.pages('users')
+    assert [item['id'] for item in listed.items] == [
+        f'i{number}' for number in range(6)
+    ]
+    assert listed.partial
+    assert len(cloud.asked) == 3
+
+
+def test_no_more_pages_are_read_than_are_wanted(cloud, api):
+    pages(cloud)
+    listed = api.pages('users', limit=3)
+    assert [item['id'] for item in listed.items] == ['i0', 'i1', 'i2']
+    assert len(cloud.asked) == 2
+    assert not listed.not_reached
+
+
+def test_a_link_that_leads_nowhere_ends_the_list(cloud, api):
+    content = {
+        'users': [],
+        'users_links': [{'rel': 'next', 'href': f'{cloud.base}/users?a=b'}],
+    }
+    cloud.answers('/users', content)
+    assert api.pages('users').items == []
+    assert len(cloud.asked) == 1
