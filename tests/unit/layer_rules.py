@@ -70,7 +70,7 @@ ARROWS: Mapping[str, frozenset[str]] = {
     'cluster': _ASSEMBLY | {'rpc'},
     'sim': _ASSEMBLY | {'yaml_section'},
     'lab': _ASSEMBLY | {'rpc', 'yaml_section'},
-    'api_ext': _VOCABULARY | {'rpc', 'conf', 'plugins'},
+    'api_ext': _VOCABULARY | {'rpc', 'conf', 'plugins', 'version'},
     'cmd': _ASSEMBLY
     | {'agent', 'cluster', 'sim', 'lab', 'client', 'rpc', 'testing'},
 }
@@ -79,7 +79,9 @@ ARROWS: Mapping[str, frozenset[str]] = {
 OUTSIDERS: Mapping[str, tuple[str, ...]] = {
     'libvirt': ('collect', 'lab', 'cmd'),
     'libvirt_qemu': (),
-    'nova': ('nova_service', 'api_ext'),
+    'oslo_policy': ('api_ext.enforcement', 'api_ext.policies'),
+    'webob': ('api_ext.application', 'api_ext.filter'),
+    'nova': ('nova_service', 'api_ext.filter', 'api_ext.location'),
     'nova.monkey_patch': ('nova_service', 'api_ext', 'cmd'),
     'stevedore': ('plugins',),
     'oslo_privsep': (
@@ -96,6 +98,7 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
 """Which modules alone may import a package that is not ours."""
 
 PURE = (
+    'api_ext.owners',
     'model',
     'measure',
     'decide',

@@ -1,0 +1,171 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The agents of the domain, as one process of nova-api sees them."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+import copy
+import dataclasses
+from typing import Any
+from typing import Generic
+from typing import Self
+from typing import TypeVar
+
+from api_ext import faults
+from api_ext import kept
+from nova_fairness import exception
+from nova_fairness.rpc import client as client_module
+from nova_fairness.rpc import rollout
+
+T = TypeVar('T')
+
+_LONGEST_REASON = 300
+_NOT_UNDERSTOOD = 'its answer cannot be understood'
+_NOBODY = 'No agent answers: nothing is known of the hosts.'
+
+
+@dataclasses.dataclass(frozen=True)
+class Told(Generic[T]):
+    """What hosts said.
+
+    :ivar by_host: of those that answered, sorted by host.
+    :ivar missing: why the others' answers are missing, sorted by host.
+    """
+
+    by_host: Mapping[str, T]
+    missing: Mapping[str, str]
+
+    def require_any(self) -> None:
+        """Go on if somebody answered.
+
+        :raises Unavailable: otherwise.
+        """
+        if not self.by_host:
+            raise faults.Unavailable(_NOBODY)
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """How the agents are asked.
+
+    :ivar kept_s: how long answers are used again.
+    :ivar hosts_count: most hosts that the transport is good for.
+    """
+
+    kept_s: float = 1.0
+    hosts_count: int | None = None
+
+
+class Agents:
+    """Asks agents and remembers for a short while what they said.
+
+    :ivar client: of the agents' RPC; all views share it but for the id of
+        the request.
+    """
+
+    def __init__(
+        self, client: client_module.FairnessClient, limits: Limits
+    ) -> None:
+        self.client = client
+        self._limits = limits
+        self._hosts: kept.Kept[tuple[str, ...]] = kept.Kept(limits.kept_s)
+        self._lists: Mapping[str, kept.Kept[client_module.Answers]] = {
+            method: kept.Kept(limits.kept_s)
+            for method in ('list_users', 'list_projects', 'get_plugins')
+        }
+
+    def of_request(self, request_id: str) -> Self:
+        """Give the same agents, whose calls carry the id of a request."""
+        view = copy.copy(self)
+        view.client = self.client.of_request(request_id)
+        return view
+
+    def hosts(self, *, fresh: bool = False) -> tuple[str, ...]:
+        """Name the hosts of the domain.
+
+        :param fresh: whether to ask whatever was said shortly before.
+        :raises Unavailable: if no agent answers, or the transport is not
+            good for that many.
+        """
+        try:
+            names = self._hosts.get(self.client.known_hosts, fresh=fresh)
+        except exception.FairnessError as error:
+            raise faults.Unavailable(_NOBODY) from error
+        most = self._limits.hosts_count
+        if most is not None and len(names) > most:
+            raise faults.Unavailable(
+                f'transport_url names a broker, and the domain has '
+                f'{len(names)} hosts: more than {most} need zmq+redis://.'
+            )
+        return names
+
+    def require(self, host: str) -> None:
+        """Go on if there is such a host.
+
+        :raises NotFound: otherwise.
+        """
+        if host not in self.hosts() and host not in self.hosts(fresh=True):
+            raise faults.NotFound(f'Host {host} could not be found.')
+
+    def call(self, host: str, method: str, **arguments: Any) -> Any:
+        """Call one agent.
+
+        :raises FairnessError: what the client raises.
+        """
+        return self.client.call(host, method, **arguments)
+
+    def to_all(
+        self, hosts: Iterable[str], method: str, **arguments: Any
+    ) -> client_module.Answers:
+        """Call many agents at once."""
+        return self.client.to_all(hosts, method, **arguments)
+
+    def set_for_all(self, method: str, name: str) -> client_module.Answers:
+        """Choose a metric or policy for every host, as one epoch."""
+        hosts = self.hosts(fresh=True)
+        return rollout.set_for_all(self.client, hosts, method, name)
+
+    def told(self, method: str, shape: Callable[[Any], T]) -> Told[T]:
+        """Ask all agents what hardly changes from second to second.
+
+        :param method: one without arguments.
+        :param shape: takes from an answer what is needed.
+        """
+        hosts = self.hosts()
+        answers = self._lists[method].get(
+            lambda: self.client.to_all(hosts, method)
+        )
+        return understood(answers, shape)
+
+
+def understood(
+    answers: client_module.Answers, shape: Callable[[Any], T]
+) -> Told[T]:
+    """Take from answers what is needed; one that is broken is missing."""
+    by_host: dict[str, T] = {}
+    missing = reasons({**answers.not_reached, **answers.refused})
+    for host, answer in answers.by_host.items():
+        try:
+            by_host[host] = shape(answer)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            missing[host] = _NOT_UNDERSTOOD
+    return Told(by_host, dict(sorted(missing.items())))
+
+
+def reasons(why: Mapping[str, str]) -> dict[str, str]:
+    """Shorten what agents say to one line."""
+    return {
+        host: (text.splitlines() or [''])[0][:_LONGEST_REASON]
+        for host, text in why.items()
+    }

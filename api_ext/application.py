@@ -1,0 +1,227 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Answers requests below ``/fairness``; knows webob and nothing of Nova."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import dataclasses
+import json
+import logging
+import re
+import time
+from typing import Any
+
+import webob
+
+from api_ext import agents as agents_module
+from api_ext import asked as asked_module
+from api_ext import enforcement
+from api_ext import faults
+from api_ext import microversion
+from api_ext import openapi
+from api_ext import routes
+from api_ext import validation
+from api_ext.schemas import url as url_schemas
+
+LOG = logging.getLogger(__name__)
+
+LARGEST_BODY = 64 * 1024
+"""Bytes."""
+
+ME = 'me'
+
+_OURS = re.compile(
+    r'(?:/(?P<project>[0-9a-f-]+))?(?P<path>/fairness(?:/.*)?)', re.DOTALL
+)
+
+
+def is_ours(environ: Mapping[str, Any]) -> bool:
+    """Tell whether a WSGI request is for this interface."""
+    return _split(environ) is not None
+
+
+def _split(environ: Mapping[str, Any]) -> re.Match[str] | None:
+    return _OURS.fullmatch(environ.get('PATH_INFO', ''))
+
+
+@dataclasses.dataclass(frozen=True)
+class Services:
+    """What requests are answered with.
+
+    :ivar connect: gives the agents of this process.
+    :ivar max_limit: most items of a page.
+    :ivar locate: finds instances, where Nova can.
+    :ivar wall: seconds since the epoch of Unix.
+    """
+
+    enforcement: enforcement.Enforcement
+    connect: Callable[[], agents_module.Agents]
+    max_limit: int = 1000
+    locate: asked_module.Locate | None = None
+    wall: Callable[[], float] = time.time
+
+
+class Application:
+    """Answers requests.
+
+    :param services: what is needed for it.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._queries = {
+            route.name: validation.Judge(route.query)
+            for route in routes.ROUTES
+        }
+        self._bodies = {
+            route.name: validation.Judge(route.body)
+            for route in routes.ROUTES
+            if route.body is not None
+        }
+
+    def answer(self, request: webob.Request, context: Any) -> webob.Response:
+        """Answer a request that is ours.
+
+        :param context: of oslo.context, which says who asks; ``None`` for
+            nobody.
+        """
+        headers: dict[str, str] = {}
+        try:
+            headers = microversion.check(request.headers)
+            status, body = self._answer(request, context)
+        except faults.Fault as fault:
+            LOG.info(
+                '%s %r: %s',
+                request.method,
+                request.environ.get('PATH_INFO'),
+                fault,
+            )
+            status, body = fault.code, fault.body()
+            headers |= fault.headers
+        response = webob.Response(
+            status=status,
+            body=json.dumps(body).encode('ascii'),
+            content_type=openapi.JSON,
+        )
+        response.headers.update(headers)
+        return response
+
+    def _answer(
+        self, request: webob.Request, context: Any
+    ) -> tuple[int, Mapping[str, Any]]:
+        caller = self._caller(context)
+        route, names = _route(request, caller)
+        if route.rules:
+            caller.require(*route.rules)
+        asked = asked_module.Asked(
+            caller=caller,
+            names=_names(names, route, caller),
+            query=validation.query(
+                request.query_string, self._queries[route.name]
+            ),
+            body=self._body(request, route),
+            url=request.path_url,
+            connect=self._services.connect,
+            max_limit=self._services.max_limit,
+            now_s=self._services.wall(),
+            locate=self._services.locate,
+        )
+        return route.status, route.answers(asked)
+
+    def _caller(self, context: Any) -> enforcement.Caller:
+        if context is None:
+            raise faults.Unauthorized('The request has no valid token.')
+        return enforcement.Caller(context, self._services.enforcement)
+
+    def _body(self, request: webob.Request, route: routes.Route) -> Any:
+        if route.body is None:
+            return None
+        body = validation.json_text(_read(request))
+        self._bodies[route.name].check(body, 'body')
+        return body
+
+
+def _route(
+    request: webob.Request, caller: enforcement.Caller
+) -> tuple[routes.Route, Mapping[str, str]]:
+    """Find who answers.
+
+    :returns: the route, and what stands in the places of its path.
+    :raises Fault: if nobody does, or not with this method.
+    """
+    match = _split(request.environ)
+    if match is None:
+        raise faults.NotFound('The resource could not be found.')
+    project = match['project']
+    if project is not None and project != caller.project_id:
+        raise faults.BadRequest(
+            f"Malformed request URL: URL's project_id '{project[:64]}' "
+            f"doesn't match Context's project_id '{caller.project_id}'"
+        )
+    try:
+        path = match['path'].encode('latin-1').decode('utf-8')
+    except ValueError as error:
+        raise faults.BadRequest('The URL is not in UTF-8.') from error
+    found = routes.find(path)
+    if not found.by_method:
+        raise faults.NotFound('The resource could not be found.')
+    method = 'GET' if request.method == 'HEAD' else request.method
+    route = found.by_method.get(method)
+    if route is None:
+        raise faults.BadMethod(
+            f'{request.method[:20]} is not possible here.',
+            {'Allow': ', '.join(sorted(found.by_method))},
+        )
+    return route, found.names[route.name]
+
+
+def _names(
+    given: Mapping[str, str], route: routes.Route, caller: enforcement.Caller
+) -> Mapping[str, str]:
+    """Judge what stands in the URL, and replace ``me``."""
+    names = {}
+    for place, value in given.items():
+        name = validation.name(place, value, url_schemas.PATTERNS[place])
+        names[place] = name
+        if place == 'id' and name == ME:
+            names[place] = _own(route, caller)
+    return names
+
+
+def _own(route: routes.Route, caller: enforcement.Caller) -> str:
+    is_project = '/projects/' in route.path
+    own = caller.project_id if is_project else caller.user_id
+    if own is None:
+        what = 'project' if is_project else 'user'
+        raise faults.BadRequest(f'The token is of no {what}.')
+    return own
+
+
+def _read(request: webob.Request) -> bytes:
+    """Read a body, but no more than is allowed."""
+    too_large = faults.TooLarge(
+        f'The body is larger than {LARGEST_BODY} bytes.'
+    )
+    if (request.content_length or 0) > LARGEST_BODY:
+        raise too_large
+    if request.content_type != openapi.JSON:
+        raise faults.BadMediaType(
+            f'Content-Type is {request.content_type[:60]!r}, expected '
+            f'{openapi.JSON}'
+        )
+    if not request.is_body_readable:
+        return b''
+    text: bytes = request.body_file.read(LARGEST_BODY + 1)
+    if len(text) > LARGEST_BODY:
+        raise too_large
+    return text

@@ -1,0 +1,72 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""One request, after it was judged, and its answer."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+from typing import Protocol
+
+from api_ext import agents as agents_module
+from api_ext import enforcement
+
+Answer = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Owner:
+    """Whose an instance is, and where, as Nova knows it."""
+
+    host: str | None
+    user_id: str
+    project_id: str
+
+
+class Locate(Protocol):
+    """Finds an instance without asking every agent."""
+
+    def __call__(self, context: Any, uuid: str) -> Owner:
+        """Find it.
+
+        :raises LookupError: if there is none.
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What somebody wants to know or to have done.
+
+    :ivar names: from the URL, by their place in it; ``me`` is replaced.
+    :ivar query: parameters by name.
+    :ivar body: what the schema let pass.
+    :ivar url: without the query.
+    :ivar connect: gives the agents; :class:`faults.Unavailable` if it cannot.
+    :ivar max_limit: most items of a page.
+    :ivar now_s: seconds since the epoch of Unix.
+    """
+
+    caller: enforcement.Caller
+    names: Mapping[str, str]
+    query: Mapping[str, Any]
+    body: Any
+    url: str
+    connect: Callable[[], agents_module.Agents]
+    max_limit: int
+    now_s: float
+    locate: Locate | None = None
+
+    @property
+    def agents(self) -> agents_module.Agents:
+        """The agents, called in the name of this request."""
+        return self.connect().of_request(self.caller.request_id)

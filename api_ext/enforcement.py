@@ -1,0 +1,103 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Asks oslo.policy who may do what."""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+from oslo_config import cfg
+from oslo_policy import policy
+
+from api_ext import faults
+from api_ext import policies
+
+
+class Enforcement:
+    """Rules of this interface, with what an operator's files say of them.
+
+    It reads the files that Nova reads (``[oslo_policy]``), and they are read
+    again when they change.
+
+    :param conf: Nova's.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._enforcer = enforcer(conf)
+
+    def allows(
+        self, rule: str, target: Mapping[str, Any], context: Any
+    ) -> bool:
+        """Tell whether somebody may do something.
+
+        :param target: what the rule may refer to.
+        :param context: of oslo.context.
+        """
+        try:
+            return bool(self._enforcer.authorize(rule, target, context))
+        except policy.InvalidScope:
+            return False
+
+
+def enforcer(conf: cfg.ConfigOpts) -> policy.Enforcer:
+    """Make an enforcer that knows the defaults."""
+    made = policy.Enforcer(conf)
+    made.register_defaults(policies.list_rules())
+    return made
+
+
+def installed_enforcer() -> policy.Enforcer:
+    """Make one of Nova's files, for the tools of oslo.policy."""
+    conf = cfg.ConfigOpts()
+    conf([], project='nova')
+    return enforcer(conf)
+
+
+@dataclasses.dataclass(frozen=True)
+class Caller:
+    """Who asks.
+
+    :ivar context: of oslo.context, as Keystone's middleware left it.
+    """
+
+    context: Any
+    enforcement: Enforcement
+
+    @property
+    def user_id(self) -> str | None:
+        """Of the token."""
+        return self.context.user_id or None
+
+    @property
+    def project_id(self) -> str | None:
+        """Of the token; ``None`` for one of the system."""
+        return self.context.project_id or None
+
+    @property
+    def request_id(self) -> str:
+        """Of this request, ``req-...``."""
+        return str(self.context.request_id)
+
+    def may(self, rule: str, **target: Any) -> bool:
+        """Tell whether the policy allows something."""
+        return self.enforcement.allows(rule, target, self.context)
+
+    def require(self, *rules: str, **target: Any) -> None:
+        """Go on if one of these rules allows it.
+
+        :raises Forbidden: otherwise, in Nova's words.
+        """
+        if not any(self.may(rule, **target) for rule in rules):
+            raise faults.Forbidden(
+                f"Policy doesn't allow {' or '.join(rules)} to be performed."
+            )

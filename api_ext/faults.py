@@ -1,0 +1,124 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Answers that are not what was asked for, in the form that Nova gives."""
+
+from collections.abc import Mapping
+
+LONGEST = 1000
+"""Characters of a message."""
+
+RETRY_AFTER_S = 5
+
+
+class Fault(Exception):
+    """Something that ends a request.
+
+    :param message: what was wrong and what was expected; the caller reads it.
+    :param headers: of the answer.
+    """
+
+    code = 500
+    key = 'computeFault'
+
+    def __init__(
+        self, message: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message[:LONGEST])
+        self.headers = dict(headers or {})
+
+    def body(self) -> Mapping[str, Mapping[str, object]]:
+        """Give the answer's body."""
+        return {self.key: {'code': self.code, 'message': str(self)}}
+
+
+class BadRequest(Fault):
+    """Body, query or a name is not as described."""
+
+    code = 400
+    key = 'badRequest'
+
+
+class Unauthorized(Fault):
+    """Nobody knows who asks."""
+
+    code = 401
+    key = 'unauthorized'
+
+
+class Forbidden(Fault):
+    """The policy does not allow it."""
+
+    code = 403
+    key = 'forbidden'
+
+
+class NotFound(Fault):
+    """There is no such thing, or the caller may not know of it."""
+
+    code = 404
+    key = 'itemNotFound'
+
+
+class BadMethod(Fault):
+    """Not with this method."""
+
+    code = 405
+    key = 'badMethod'
+
+
+class Conflict(Fault):
+    """No agent that answered does it."""
+
+    code = 409
+    key = 'conflictingRequest'
+
+
+class TooLarge(Fault):
+    """The body is too large."""
+
+    code = 413
+    key = 'overLimit'
+
+
+class BadMediaType(Fault):
+    """The body is not JSON."""
+
+    code = 415
+    key = 'badMediaType'
+
+
+class Unavailable(Fault):
+    """Agents do not answer."""
+
+    code = 503
+    key = 'serviceUnavailable'
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, {'Retry-After': str(RETRY_AFTER_S)})
+
+
+KINDS: Mapping[int, type[Fault]] = {
+    kind.code: kind
+    for kind in (
+        BadRequest,
+        Unauthorized,
+        Forbidden,
+        NotFound,
+        BadMethod,
+        Conflict,
+        TooLarge,
+        BadMediaType,
+        Unavailable,
+    )
+}
+"""Every fault there is, by its code."""

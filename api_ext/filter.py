@@ -1,0 +1,42 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The filter of ``api-paste.ini``; the only part that needs Nova."""
+
+from typing import Any
+
+from nova.api import wsgi
+import nova.conf
+import webob
+import webob.dec
+
+from api_ext import application
+from api_ext import assembly
+from api_ext import location
+
+
+class FairnessFilter(wsgi.Middleware):  # type: ignore[misc]  # no types
+    """Answers what is below ``/fairness``; all else goes on to Nova.
+
+    :param application: what comes next in the pipeline.
+    """
+
+    def __init__(self, application: Any) -> None:
+        super().__init__(application)
+        self._own = assembly.build(nova.conf.CONF, location.Location())
+
+    @webob.dec.wsgify  # type: ignore[untyped-decorator]  # no types
+    def __call__(self, request: webob.Request) -> Any:
+        """Answer, or name who does."""
+        if not application.is_ours(request.environ):
+            return self.application
+        return self._own.answer(request, request.environ.get('nova.context'))

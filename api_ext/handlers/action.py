@@ -1,0 +1,149 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Has hosts do something."""
+
+from collections.abc import Mapping
+import logging
+from typing import Any
+
+from api_ext import agents as agents_module
+from api_ext import asked as asked_module
+from api_ext import faults
+from api_ext.handlers import plugin
+from api_ext.handlers import telling
+from api_ext.policies import action as policies
+from api_ext.schemas import action as schemas
+from nova_fairness import exception
+from nova_fairness.rpc import client as client_module
+
+LOG = logging.getLogger(__name__)
+
+ALL = 'all'
+"""In the place of a host: every host of the domain."""
+
+_PLURALS = {'set-metric': 'metrics', 'set-policy': 'policies'}
+
+_REPORTED = (
+    'from_round',
+    'epoch',
+    'metric',
+    'policy',
+    'origin',
+    'paused',
+    'persistent',
+    'problem',
+)
+
+
+def perform(asked: asked_module.Asked) -> asked_module.Answer:
+    """Have one host or all do one thing."""
+    [(action, given)] = asked.body.items()
+    asked.caller.require(policies.name(action))
+    host = asked.names['host']
+    LOG.info(
+        '%s of %s was asked for by user %s in %s',
+        action,
+        host,
+        asked.caller.user_id,
+        asked.caller.request_id,
+    )
+    agents = asked.agents
+    if host == ALL:
+        answers = _all(agents, action, given or {})
+    else:
+        answers = _one(agents, host, action, given or {})
+    return _answer(action, answers)
+
+
+def _one(
+    agents: agents_module.Agents,
+    host: str,
+    action: str,
+    given: Mapping[str, Any],
+) -> client_module.Answers:
+    agents.require(host)
+    try:
+        answer = agents.call(host, schemas.METHODS[action], **given)
+    except exception.HostNotReached as error:
+        raise faults.Unavailable(
+            f'Host {host} was not reached: {error}'
+        ) from error
+    except (exception.PluginError, exception.BadArgument) as error:
+        raise faults.BadRequest(f'Host {host} refused: {error}') from error
+    except exception.FairnessError as error:
+        raise faults.Conflict(f'Host {host} refused: {error}') from error
+    return client_module.Answers({host: answer}, {})
+
+
+def _all(
+    agents: agents_module.Agents, action: str, given: Mapping[str, Any]
+) -> client_module.Answers:
+    method = schemas.METHODS[action]
+    if action in schemas.CHOOSING:
+        answers = agents.set_for_all(method, given['name'])
+    else:
+        answers = agents.to_all(agents.hosts(fresh=True), method)
+    if answers.by_host:
+        return answers
+    if not answers.refused:
+        raise faults.Unavailable('No host was reached.')
+    if action in schemas.CHOOSING:
+        _require_installed(agents, _PLURALS[action], given['name'])
+    why = agents_module.reasons(answers.refused)
+    raise faults.Conflict(
+        'No host does it: '
+        + '; '.join(f'{host}: {reason}' for host, reason in why.items())
+    )
+
+
+def _require_installed(
+    agents: agents_module.Agents, plural: str, name: str
+) -> None:
+    """Go on if some host has a plugin.
+
+    :raises BadRequest: with those that are installed.
+    """
+    told = agents.told('get_plugins', plugin.shape)
+    names = plugin.installed(told.by_host, plural)
+    if names and name not in names:
+        raise faults.BadRequest(
+            f'{name} is not among the {plural} that are installed: '
+            + ', '.join(names)
+        )
+
+
+def _answer(
+    action: str, answers: client_module.Answers
+) -> asked_module.Answer:
+    done = agents_module.understood(answers, _reported)
+    refused = agents_module.reasons(answers.refused)
+    not_reached = {
+        host: reason
+        for host, reason in done.missing.items()
+        if host not in refused
+    }
+    return {
+        'action': action,
+        'hosts': [
+            {'name': host, **said} for host, said in done.by_host.items()
+        ],
+        'not_reached': telling.why_not(not_reached),
+        'refused': telling.why_not(refused),
+    }
+
+
+def _reported(answer: Any) -> dict[str, Any]:
+    return {
+        'from_round': int(answer['from_round']),
+        **{key: answer[key] for key in _REPORTED if key in answer},
+    }

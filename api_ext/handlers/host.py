@@ -1,0 +1,142 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Answers how hosts are."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import functools
+import json
+from typing import Any
+
+from api_ext import agents as agents_module
+from api_ext import asked as asked_module
+from api_ext import faults
+from api_ext import owners
+from api_ext import paging
+from api_ext.handlers import telling
+from nova_fairness import exception
+
+_METHOD = 'get_status'
+
+_Told = agents_module.Told[paging.Item]
+_Chosen = tuple[_Told, list[paging.Item], str | None]
+"""What was told, what of it is listed, and the name of the page's end if more
+follows."""
+
+
+def index(asked: asked_module.Asked) -> asked_module.Answer:
+    """List hosts."""
+    wanted = paging.Wanted.of(asked.query, 'name', asked.max_limit)
+    choose = _by_name if wanted.is_by_name else _by_value
+    told, listed, last = choose(asked, asked.agents.hosts(), wanted)
+    return {
+        **paging.page('hosts', asked.url, asked.query, listed, last),
+        'partial': bool(told.missing),
+        'not_reached': telling.why_not(told.missing),
+    }
+
+
+def _by_name(
+    asked: asked_module.Asked, hosts: Sequence[str], wanted: paging.Wanted
+) -> _Chosen:
+    """Ask only those on the page; its end may be a host that is silent."""
+    names, more = paging.names(hosts, wanted)
+    told = _statuses(asked, names)
+    if len(names) == len(hosts):
+        told.require_any()
+    listed = [told.by_host[name] for name in names if name in told.by_host]
+    return told, listed, names[-1] if more else None
+
+
+def _by_value(
+    asked: asked_module.Asked, hosts: Sequence[str], wanted: paging.Wanted
+) -> _Chosen:
+    """Ask all, because any may be on the page."""
+    told = _statuses(asked, hosts)
+    told.require_any()
+    listed, more = paging.items(list(told.by_host.values()), wanted)
+    return told, listed, str(listed[-1]['name']) if more else None
+
+
+def _statuses(asked: asked_module.Asked, names: Iterable[str]) -> _Told:
+    answers = asked.agents.to_all(names, _METHOD)
+    return agents_module.understood(
+        answers, functools.partial(summary, now_s=asked.now_s)
+    )
+
+
+def show(asked: asked_module.Asked) -> asked_module.Answer:
+    """Show one host."""
+    host = asked.names['host']
+    agents = asked.agents
+    agents.require(host)
+    try:
+        status = dict(agents.call(host, _METHOD))
+        named = {'name': str(status.pop('host')), **status}
+        # What an agent sends must be JSON, which knows no NaN.
+        return {'host': json.loads(json.dumps(named, allow_nan=False))}
+    except exception.HostNotReached as error:
+        raise faults.Unavailable(
+            f'Host {host} was not reached: {error}'
+        ) from error
+    except exception.FairnessError as error:
+        raise faults.Unavailable(f'Host {host} refused: {error}') from error
+    except (LookupError, TypeError, ValueError) as error:
+        raise faults.Unavailable(
+            f'The answer of host {host} cannot be understood.'
+        ) from error
+
+
+def summary(status: Mapping[str, Any], now_s: float) -> Mapping[str, Any]:
+    """Sum up what an agent says of itself.
+
+    :param now_s: seconds since the epoch of Unix.
+    """
+    peers = status['peers']
+    return {
+        'name': str(status['host']),
+        'version': str(status['version']),
+        'metric': str(status['metric']),
+        'policy': str(status['policy']),
+        'epoch': int(status['epoch']),
+        'paused': bool(status['paused']),
+        'enforce': bool(status['enforce']),
+        'refused': str(status['refused']),
+        'interval_s': owners.number(status['interval_s']),
+        'peers_count': len(peers),
+        'left_out_count': sum(
+            1 for peer in peers.values() if peer['left_out'] is not None
+        ),
+        **_of_round(status['round'], now_s),
+    }
+
+
+def _of_round(done: Mapping[str, Any] | None, now_s: float) -> dict[str, Any]:
+    if done is None:
+        keys = (
+            'round',
+            'duration_s',
+            'age_s',
+            'instances_count',
+            'users_count',
+        )
+        return dict.fromkeys(keys)
+    began_s = owners.number(done['wall_s'])
+    return {
+        'round': int(done['number']),
+        'duration_s': owners.number(done['duration_s']),
+        'age_s': None if began_s is None else now_s - began_s,
+        'instances_count': int(done['instances_count']),
+        'users_count': int(done['users_count']),
+    }

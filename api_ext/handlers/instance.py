@@ -1,0 +1,116 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Answers why an instance is treated as it is."""
+
+from collections.abc import Mapping
+import json
+from typing import Any
+
+from api_ext import agents as agents_module
+from api_ext import asked as asked_module
+from api_ext import faults
+from api_ext import validation
+from api_ext.handlers import telling
+from api_ext.policies import instance as policies
+from api_ext.schemas import instance as schemas
+from nova_fairness import exception
+from nova_fairness.rpc import client
+
+_METHOD = 'get_instance'
+_JUDGE = validation.Judge(schemas.ITEM)
+_UNKNOWN = 'Instance {} could not be found.'
+_SILENT = 'The agents that may know instance {} do not answer.'
+
+
+def show(asked: asked_module.Asked) -> asked_module.Answer:
+    """Show one instance, to whoever may see it."""
+    uuid = asked.names['uuid'].lower()
+    host = _host(asked, uuid)
+    told = _told(asked, uuid, host)
+    for name, item in told.by_host.items():
+        _require(asked, uuid, item['user_id'], item['project_id'])
+        if telling.sees_hosts(asked):
+            item['host'] = name
+        return {'instance': item}
+    if told.missing:
+        raise faults.Unavailable(_SILENT.format(uuid))
+    raise faults.NotFound(_UNKNOWN.format(uuid))
+
+
+def _host(asked: asked_module.Asked, uuid: str) -> str | None:
+    """Ask Nova where an instance is, if Nova is there.
+
+    :raises NotFound: if there is none, or it is not the caller's.
+    """
+    if asked.locate is None:
+        return None
+    try:
+        owner = asked.locate(asked.caller.context, uuid)
+    except LookupError as error:
+        raise faults.NotFound(_UNKNOWN.format(uuid)) from error
+    _require(asked, uuid, owner.user_id, owner.project_id)
+    return owner.host
+
+
+def _require(
+    asked: asked_module.Asked, uuid: str, user_id: str, project_id: str
+) -> None:
+    """Go on if the caller may see the instance.
+
+    :raises NotFound: otherwise, as if it were not there.
+    """
+    if not asked.caller.may(
+        policies.SHOW, user_id=user_id, project_id=project_id
+    ):
+        raise faults.NotFound(_UNKNOWN.format(uuid))
+
+
+def _told(
+    asked: asked_module.Asked, uuid: str, host: str | None
+) -> agents_module.Told[dict[str, Any]]:
+    """Ask the host, or all; those that do not know it are left out."""
+    agents = asked.agents
+    if host is not None:
+        return agents_module.understood(_of_host(agents, uuid, host), _shape)
+    answers = agents.to_all(agents.hosts(), _METHOD, uuid=uuid)
+    return agents_module.understood(
+        client.Answers(answers.by_host, answers.not_reached), _shape
+    )
+
+
+def _of_host(
+    agents: agents_module.Agents, uuid: str, host: str
+) -> client.Answers:
+    try:
+        answer = agents.call(host, _METHOD, uuid=uuid)
+    except exception.UnknownInstance:
+        return client.Answers({}, {})
+    except exception.FairnessError as error:
+        return client.Answers({}, {host: str(error)})
+    return client.Answers({host: answer}, {})
+
+
+def _shape(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Take what may be told.
+
+    :raises ValueError: if it is not as the schema says.
+    """
+    said = answer['instance']
+    item = {
+        key: said[key] for key in schemas.ITEM['properties'] if key in said
+    }
+    try:
+        _JUDGE.check(item, 'instance')
+    except faults.BadRequest as error:
+        raise ValueError(str(error)) from error
+    return dict(json.loads(json.dumps(item, allow_nan=False)))

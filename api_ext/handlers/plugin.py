@@ -1,0 +1,94 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Answers what metrics and policies are installed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from api_ext import asked as asked_module
+from api_ext.handlers import telling
+
+_UNUSABLE = 'unusable:'
+
+Descriptions = Mapping[str, str]
+
+
+def index(asked: asked_module.Asked) -> asked_module.Answer:
+    """List metrics and policies of all hosts."""
+    told = asked.agents.told('get_plugins', shape)
+    told.require_any()
+    sees_hosts = telling.sees_hosts(asked)
+    answer = {
+        plural: [
+            {singular: item}
+            for item in _merged(told.by_host, plural, sees_hosts)
+        ]
+        for plural, singular in (('metrics', 'metric'), ('policies', 'policy'))
+    }
+    if not told.missing:
+        return answer
+    return {**answer, **telling.partial(asked, told.missing)}
+
+
+def shape(answer: Any) -> Mapping[str, Descriptions]:
+    """Take names and descriptions from an agent's answer."""
+    return {
+        plural: {
+            str(item['name']): str(item['description'])
+            for item in answer[plural]
+        }
+        for plural in ('metrics', 'policies')
+    }
+
+
+def installed(
+    by_host: Mapping[str, Mapping[str, Descriptions]], plural: str
+) -> list[str]:
+    """Name what can be used on one host at least, sorted."""
+    return [
+        item['name']
+        for item in _merged(by_host, plural, sees_hosts=True)
+        if len(item['hosts_without']) < len(by_host)
+    ]
+
+
+def _merged(
+    by_host: Mapping[str, Mapping[str, Descriptions]],
+    plural: str,
+    sees_hosts: bool,
+) -> list[dict[str, Any]]:
+    names = {name for known in by_host.values() for name in known[plural]}
+    return [
+        _item(
+            name,
+            {host: known[plural].get(name) for host, known in by_host.items()},
+            sees_hosts,
+        )
+        for name in sorted(names)
+    ]
+
+
+def _item(
+    name: str, descriptions: Mapping[str, str | None], sees_hosts: bool
+) -> dict[str, Any]:
+    """Describe a plugin; a host where it cannot be loaded lacks it."""
+    usable = {
+        host: text
+        for host, text in descriptions.items()
+        if text is not None and not text.startswith(_UNUSABLE)
+    }
+    texts = [*usable.values(), *filter(None, descriptions.values()), '']
+    item: dict[str, Any] = {'name': name, 'description': texts[0]}
+    if sees_hosts:
+        item['hosts_without'] = sorted(set(descriptions) - set(usable))
+    return item

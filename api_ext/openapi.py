@@ -1,0 +1,116 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Writes the OpenAPI document of the table of URLs."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import http
+import re
+import typing
+from typing import Any
+
+from api_ext import faults
+from api_ext.schemas import fault
+from api_ext.schemas import url
+from nova_fairness import version
+
+if typing.TYPE_CHECKING:
+    from api_ext import routes
+
+JSON = 'application/json'
+
+_PLACES = {
+    'host': 'Name of a host.',
+    'id': 'Id, or "me" for the one of the token.',
+    'uuid': 'UUID of an instance.',
+}
+
+
+def document(table: Sequence['routes.Route']) -> Mapping[str, Any]:
+    """Write the document, OpenAPI 3.1."""
+    paths: dict[str, dict[str, Any]] = {}
+    for route in table:
+        operations = paths.setdefault(route.path, _places(route.path))
+        operations[route.method.lower()] = _operation(route)
+    return {
+        'openapi': '3.1.0',
+        'info': {
+            'title': 'nova-fairness',
+            'summary': 'Fair sharing of an OpenStack cloud while it runs',
+            'version': version.release(),
+            'license': {'name': 'Apache-2.0', 'identifier': 'Apache-2.0'},
+        },
+        'servers': [{'url': '/v2.1'}],
+        'security': [{'token': []}],
+        'paths': paths,
+        'components': {
+            'securitySchemes': {
+                'token': {
+                    'type': 'apiKey',
+                    'in': 'header',
+                    'name': 'X-Auth-Token',
+                }
+            },
+            'responses': {
+                str(code): _fault(kind) for code, kind in faults.KINDS.items()
+            },
+        },
+    }
+
+
+def _places(path: str) -> dict[str, Any]:
+    parameters = [
+        {
+            'name': name,
+            'in': 'path',
+            'required': True,
+            'description': _PLACES[name],
+            'schema': {'type': 'string', 'pattern': url.PATTERNS[name]},
+        }
+        for name in re.findall(r'{(\w+)}', path)
+    ]
+    return {'parameters': parameters} if parameters else {}
+
+
+def _operation(route: 'routes.Route') -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        'operationId': route.name,
+        'summary': route.summary,
+        'parameters': [
+            {'name': name, 'in': 'query', 'required': False, 'schema': schema}
+            for name, schema in route.query['properties'].items()
+        ],
+        'responses': {
+            str(route.status): {
+                'description': http.HTTPStatus(route.status).phrase,
+                'content': {JSON: {'schema': route.answer}},
+            },
+            **{
+                str(code): {'$ref': f'#/components/responses/{code}'}
+                for code in sorted(route.faults)
+            },
+        },
+    }
+    if route.body is not None:
+        operation['requestBody'] = {
+            'required': True,
+            'content': {JSON: {'schema': route.body}},
+        }
+    return operation
+
+
+def _fault(kind: type[faults.Fault]) -> dict[str, Any]:
+    return {
+        'description': (kind.__doc__ or '').strip(),
+        'content': {JSON: {'schema': fault.body(kind.code, kind.key)}},
+    }

@@ -1,0 +1,137 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Sorts lists and cuts them into pages."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+from typing import Self
+import urllib.parse
+
+from api_ext import faults
+
+Item = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """Which part of a list is wanted.
+
+    :ivar name_key: key of what names an item; it decides between equals.
+    """
+
+    name_key: str
+    sort_key: str
+    is_descending: bool
+    marker: str | None
+    limit: int
+
+    @classmethod
+    def of(
+        cls, query: Mapping[str, Any], name_key: str, max_limit: int
+    ) -> Self:
+        """Read the parameters of a list."""
+        return cls(
+            name_key=name_key,
+            sort_key=query.get('sort_key', name_key),
+            is_descending=query.get('sort_dir') == 'desc',
+            marker=query.get('marker'),
+            limit=min(query.get('limit', max_limit), max_limit),
+        )
+
+    @property
+    def is_by_name(self) -> bool:
+        """Whether the order is that of the names."""
+        return self.sort_key == self.name_key
+
+
+def names(all_names: Sequence[str], wanted: Wanted) -> tuple[list[str], bool]:
+    """Choose the names of a page in the order of names.
+
+    The marker need not exist any more.
+
+    :returns: the page, and whether more follows.
+    """
+    ordered = sorted(all_names, reverse=wanted.is_descending)
+    marker = wanted.marker
+    if marker is not None:
+        ordered = [
+            name
+            for name in ordered
+            if (name < marker if wanted.is_descending else name > marker)
+        ]
+    return ordered[: wanted.limit], len(ordered) > wanted.limit
+
+
+def items(
+    all_items: Sequence[Item], wanted: Wanted
+) -> tuple[list[Item], bool]:
+    """Choose the items of a page.
+
+    :returns: the page, and whether more follows.
+    :raises BadRequest: if the marker is not in the list, and the order is
+        not that of names.
+    """
+    by_name = {str(item[wanted.name_key]): item for item in all_items}
+    if wanted.is_by_name:
+        page, more = names(list(by_name), wanted)
+        return [by_name[name] for name in page], more
+    ordered = _sorted(by_name, wanted)
+    start = 0
+    if wanted.marker is not None:
+        if wanted.marker not in by_name:
+            raise faults.BadRequest(f'marker [{wanted.marker}] not found')
+        start = ordered.index(wanted.marker) + 1
+    page = ordered[start : start + wanted.limit]
+    return [by_name[name] for name in page], len(ordered) > start + len(page)
+
+
+def _sorted(by_name: Mapping[str, Item], wanted: Wanted) -> list[str]:
+    """Sort names by the items' values; those without one come last."""
+
+    def value(name: str) -> Any:
+        return by_name[name][wanted.sort_key]
+
+    known = [name for name in sorted(by_name) if value(name) is not None]
+    known.sort(key=value, reverse=wanted.is_descending)
+    return known + sorted(set(by_name) - set(known))
+
+
+def links(
+    url: str, query: Mapping[str, Any], last: str
+) -> list[Mapping[str, str]]:
+    """Name the next page.
+
+    :param last: what names the last item of this page.
+    """
+    following = urllib.parse.urlencode({**query, 'marker': last})
+    return [{'rel': 'next', 'href': f'{url}?{following}'}]
+
+
+def page(
+    plural: str,
+    url: str,
+    query: Mapping[str, Any],
+    listed: Sequence[Item],
+    last: str | None,
+) -> Mapping[str, Any]:
+    """Write a page as it is answered.
+
+    :param plural: of what is listed.
+    :param last: what names the end of the page; ``None`` if nothing follows.
+    """
+    answer: dict[str, Any] = {plural: list(listed)}
+    if last is not None:
+        answer[f'{plural}_links'] = links(url, query, last)
+    return answer

@@ -1,0 +1,39 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What changes hosts: one rule per action."""
+
+from api_ext.policies import base
+from api_ext.schemas import action
+
+_WHAT = {
+    'set-metric': 'Choose the metric of the domain.',
+    'set-policy': 'Choose the policy of the domain.',
+    'pause': 'Give the controls of a host what they had, and leave them.',
+    'resume': 'Steer a host again.',
+    'reset': 'Let a host begin again with neutral weights.',
+}
+_URL = 'POST /fairness/{host}/action'
+
+
+def name(of_action: str) -> str:
+    """Give the rule of an action."""
+    return f'os_fairness_api:hosts:{of_action}'
+
+
+RULES = tuple(
+    base.rule('hosts', key, base.ADMIN, _WHAT[key], f'{_URL} ({key})')
+    for key in action.METHODS
+)
+
+ANY = tuple(rule.name for rule in RULES)
+"""Who may none of them is refused before the body is read."""

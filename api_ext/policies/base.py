@@ -1,0 +1,45 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the rules are made of."""
+
+from oslo_policy import policy
+
+ADMIN = 'role:admin'
+OPERATOR = f'{ADMIN} or (role:reader and system_scope:all)'
+"""Those who run the cloud, and those who may look on."""
+
+EVERYBODY = 'role:reader or role:admin'
+
+_SCOPES = ['system', 'project']
+"""Tokens of projects are what Nova knows; those of the system are good here
+as well, because nothing of this belongs to one project."""
+
+
+def rule(
+    noun: str, verb: str, default: str, description: str, *urls: str
+) -> policy.DocumentedRuleDefault:
+    """Make a rule.
+
+    :param urls: method and URL, with a blank between.
+    """
+    operations: list[policy.Operation] = []
+    for url in urls:
+        method, _, path = url.partition(' ')
+        operations.append({'method': method, 'path': path})
+    return policy.DocumentedRuleDefault(
+        name=f'os_fairness_api:{noun}:{verb}',
+        check_str=default,
+        description=description,
+        operations=operations,
+        scope_types=_SCOPES,
+    )

@@ -1,0 +1,35 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Hosts with an agent."""
+
+from api_ext.policies import base
+
+LIST = 'os_fairness_api:hosts:list'
+SHOW = 'os_fairness_api:hosts:show'
+
+RULES = (
+    base.rule(
+        'hosts',
+        'list',
+        base.OPERATOR,
+        'List the hosts. Who may not is told the name of no host anywhere.',
+        'GET /fairness/hosts',
+    ),
+    base.rule(
+        'hosts',
+        'show',
+        base.OPERATOR,
+        'Show how a host is, and what it knows of the others.',
+        'GET /fairness/hosts/{host}',
+    ),
+)

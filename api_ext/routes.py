@@ -1,0 +1,222 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Every URL: who may ask, what is judged, who answers.
+
+The application serves this table, and the OpenAPI document is made of it.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+
+from api_ext import asked as asked_module
+from api_ext import openapi
+from api_ext.handlers import action as action_handler
+from api_ext.handlers import host as host_handler
+from api_ext.handlers import instance as instance_handler
+from api_ext.handlers import plugin as plugin_handler
+from api_ext.handlers import project as project_handler
+from api_ext.handlers import user as user_handler
+from api_ext.policies import action as action_policies
+from api_ext.policies import document as document_policies
+from api_ext.policies import host as host_policies
+from api_ext.policies import plugin as plugin_policies
+from api_ext.policies import project as project_policies
+from api_ext.policies import user as user_policies
+from api_ext.schemas import action as action_schemas
+from api_ext.schemas import document as document_schemas
+from api_ext.schemas import host as host_schemas
+from api_ext.schemas import instance as instance_schemas
+from api_ext.schemas import owner as owner_schemas
+from api_ext.schemas import plugin as plugin_schemas
+from api_ext.schemas import url
+
+_ALWAYS = (400, 401, 403, 503)
+
+
+@dataclasses.dataclass(frozen=True)
+class Route:
+    """One URL and method.
+
+    :ivar path: with places for names, such as ``/fairness/hosts/{host}``.
+    :ivar answers: makes the answer.
+    :ivar answer: its schema.
+    :ivar rules: one of which must allow it; without one, the handler asks
+        when it knows what is asked for.
+    :ivar faults: their codes.
+    """
+
+    name: str
+    method: str
+    path: str
+    summary: str
+    answers: Callable[[asked_module.Asked], asked_module.Answer]
+    answer: Mapping[str, Any]
+    rules: tuple[str, ...] = ()
+    query: Mapping[str, Any] = dataclasses.field(
+        default_factory=lambda: url.NOTHING
+    )
+    body: Mapping[str, Any] | None = None
+    status: int = 200
+    faults: tuple[int, ...] = _ALWAYS
+
+
+def _document(_: asked_module.Asked) -> asked_module.Answer:
+    return openapi.document(ROUTES)
+
+
+ROUTES: Sequence[Route] = (
+    Route(
+        name='listPlugins',
+        method='GET',
+        path='/fairness',
+        summary='List the metrics and policies that are installed',
+        answers=plugin_handler.index,
+        answer=plugin_schemas.LIST,
+        rules=(plugin_policies.LIST,),
+    ),
+    Route(
+        name='showDocument',
+        method='GET',
+        path='/fairness/openapi.json',
+        summary='Show this document',
+        answers=_document,
+        answer=document_schemas.SHOW,
+        rules=(document_policies.SHOW,),
+        faults=(400, 401, 403),
+    ),
+    Route(
+        name='actOnHost',
+        method='POST',
+        path='/fairness/{host}/action',
+        summary='Have a host, or all hosts, do something',
+        answers=action_handler.perform,
+        answer=action_schemas.ANSWER,
+        rules=action_policies.ANY,
+        body=action_schemas.REQUEST,
+        status=202,
+        faults=(*_ALWAYS, 404, 409, 413, 415),
+    ),
+    Route(
+        name='listHosts',
+        method='GET',
+        path='/fairness/hosts',
+        summary='List the hosts that have an agent',
+        answers=host_handler.index,
+        answer=host_schemas.LIST,
+        rules=(host_policies.LIST,),
+        query=host_schemas.QUERY,
+    ),
+    Route(
+        name='showHost',
+        method='GET',
+        path='/fairness/hosts/{host}',
+        summary='Show how a host is and what it knows of the others',
+        answers=host_handler.show,
+        answer=host_schemas.SHOW,
+        rules=(host_policies.SHOW,),
+        faults=(*_ALWAYS, 404),
+    ),
+    Route(
+        name='listUsers',
+        method='GET',
+        path='/fairness/users',
+        summary='List how heavy users are',
+        answers=user_handler.index,
+        answer=owner_schemas.USER_LIST,
+        rules=(user_policies.LIST,),
+        query=owner_schemas.QUERY,
+    ),
+    Route(
+        name='showUser',
+        method='GET',
+        path='/fairness/users/{id}',
+        summary='Show how heavy a user is',
+        answers=user_handler.show,
+        answer=owner_schemas.USER_SHOW,
+        faults=(*_ALWAYS, 404),
+    ),
+    Route(
+        name='listProjects',
+        method='GET',
+        path='/fairness/projects',
+        summary='List how heavy projects are',
+        answers=project_handler.index,
+        answer=owner_schemas.PROJECT_LIST,
+        rules=(project_policies.LIST,),
+        query=owner_schemas.QUERY,
+    ),
+    Route(
+        name='showProject',
+        method='GET',
+        path='/fairness/projects/{id}',
+        summary='Show how heavy a project is',
+        answers=project_handler.show,
+        answer=owner_schemas.PROJECT_SHOW,
+        faults=(*_ALWAYS, 404),
+    ),
+    Route(
+        name='showInstance',
+        method='GET',
+        path='/fairness/instances/{uuid}',
+        summary='Show why an instance is treated as it is',
+        answers=instance_handler.show,
+        answer=instance_schemas.SHOW,
+        faults=(*_ALWAYS, 404),
+    ),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What a path leads to.
+
+    :ivar by_method: routes.
+    :ivar names: what stands in the places of each route, by its name.
+    """
+
+    by_method: Mapping[str, Route]
+    names: Mapping[str, Mapping[str, str]]
+
+
+def find(path: str) -> Found:
+    """Find the routes of a path.
+
+    :param path: from ``/fairness`` on, decoded; one slash at its end is
+        ignored.
+    """
+    segments = path.removesuffix('/').split('/')
+    by_method: dict[str, Route] = {}
+    names: dict[str, Mapping[str, str]] = {}
+    for route in ROUTES:
+        taken = _taken(route.path.split('/'), segments)
+        if taken is not None and route.method not in by_method:
+            by_method[route.method] = route
+            names[route.name] = taken
+    return Found(by_method, names)
+
+
+def _taken(
+    pattern: Sequence[str], segments: Sequence[str]
+) -> dict[str, str] | None:
+    if len(pattern) != len(segments):
+        return None
+    taken = {}
+    for expected, segment in zip(pattern, segments, strict=True):
+        if expected.startswith('{'):
+            taken[expected[1:-1]] = segment
+        elif expected != segment:
+            return None
+    return taken

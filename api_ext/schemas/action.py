@@ -1,0 +1,76 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What hosts are told to do."""
+
+from api_ext.schemas import parts
+
+_CHOICE = parts.record(
+    {
+        'name': {
+            'type': 'string',
+            'pattern': r'^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,254}$',
+        }
+    }
+)
+_ORDER = {
+    'type': ['null', 'object'],
+    'properties': {},
+    'additionalProperties': False,
+}
+
+METHODS = {
+    'set-metric': 'set_metric',
+    'set-policy': 'set_policy',
+    'pause': 'pause',
+    'resume': 'resume',
+    'reset': 'reset',
+}
+"""What agents call each action."""
+
+CHOOSING = ('set-metric', 'set-policy')
+
+REQUEST = {
+    'type': 'object',
+    'properties': {
+        action: _CHOICE if action in CHOOSING else _ORDER for action in METHODS
+    },
+    'additionalProperties': False,
+    'minProperties': 1,
+    'maxProperties': 1,
+}
+
+ANSWER = parts.record(
+    {
+        'action': {'type': 'string', 'enum': list(METHODS)},
+        'hosts': {
+            'type': 'array',
+            'items': {
+                'type': 'object',
+                'properties': {
+                    'name': parts.TEXT,
+                    'from_round': parts.COUNT,
+                    'epoch': parts.COUNT,
+                    'metric': parts.TEXT,
+                    'policy': parts.TEXT,
+                    'origin': parts.TEXT,
+                    'paused': parts.TRUTH,
+                    'persistent': parts.TRUTH,
+                    'problem': parts.TEXT,
+                },
+                'required': ['name', 'from_round'],
+            },
+        },
+        'not_reached': parts.WHY_NOT,
+        'refused': parts.WHY_NOT,
+    }
+)

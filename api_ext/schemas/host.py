@@ -1,0 +1,75 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Hosts with an agent."""
+
+from api_ext.schemas import parts
+from api_ext.schemas import url
+
+SUMMARY = parts.record(
+    {
+        'name': parts.TEXT,
+        'version': parts.TEXT,
+        'metric': parts.TEXT,
+        'policy': parts.TEXT,
+        'epoch': parts.COUNT,
+        'paused': parts.TRUTH,
+        'enforce': parts.TRUTH,
+        'refused': parts.TEXT,
+        'interval_s': parts.NUMBER,
+        'instances_count': parts.MAYBE_COUNT,
+        'users_count': parts.MAYBE_COUNT,
+        'peers_count': parts.COUNT,
+        'left_out_count': parts.COUNT,
+        'round': parts.MAYBE_COUNT,
+        'duration_s': parts.MAYBE_NUMBER,
+        'age_s': parts.MAYBE_NUMBER,
+    }
+)
+
+SORT_KEYS = (
+    'name',
+    'metric',
+    'policy',
+    'paused',
+    'instances_count',
+    'duration_s',
+)
+
+QUERY = url.listing(url.HOST, *SORT_KEYS)
+
+LIST = parts.record(
+    {
+        'hosts': {'type': 'array', 'items': SUMMARY},
+        'hosts_links': parts.LINKS,
+        **parts.PARTIAL,
+    },
+    optional=('hosts_links',),
+)
+
+SHOW = parts.record(
+    {
+        'host': {
+            'type': 'object',
+            'properties': {
+                'name': parts.TEXT,
+                'metric': parts.TEXT,
+                'policy': parts.TEXT,
+                'paused': parts.TRUTH,
+                'enforce': parts.TRUTH,
+                'round': {'type': ['object', 'null']},
+                'peers': {'type': 'object'},
+            },
+            'required': ['name', 'metric', 'policy', 'paused', 'peers'],
+        }
+    }
+)

@@ -1,0 +1,56 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Why an instance is treated as it is."""
+
+from api_ext.schemas import parts
+
+ITEM = parts.record(
+    {
+        'uuid': parts.TEXT,
+        'name': parts.TEXT,
+        'user_id': parts.TEXT,
+        'project_id': parts.TEXT,
+        'entity': parts.TEXT,
+        'metric': parts.TEXT,
+        'policy': parts.TEXT,
+        'enforced': parts.TRUTH,
+        'heaviness': {
+            'type': 'object',
+            'properties': {
+                'total': parts.MAYBE_NUMBER,
+                'additive': {'type': ['boolean', 'null']},
+                'by_resource': parts.MAYBE_NUMBERS,
+                'elsewhere': parts.MAYBE_NUMBER,
+            },
+        },
+        'endowment': parts.MAYBE_NUMBERS,
+        'quota': parts.MAYBE_NUMBERS,
+        'usage': parts.MAYBE_NUMBERS,
+        'owner_usage': parts.MAYBE_NUMBERS,
+        'waiting': parts.TEXTS,
+        'contended': parts.TEXTS,
+        'weights': parts.MAYBE_NUMBERS,
+        'weights_last_hour': {
+            'type': 'array',
+            'items': parts.record(
+                {'at': parts.TEXT, 'weights': parts.MAYBE_NUMBERS}
+            ),
+        },
+        'advice': parts.TEXTS,
+        'host': parts.TEXT,
+    },
+    optional=('host',),
+)
+"""Nothing else that an agent says of an instance is told."""
+
+SHOW = parts.record({'instance': ITEM})

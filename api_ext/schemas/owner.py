@@ -1,0 +1,59 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Users and projects: those who own VMs."""
+
+from typing import Any
+
+from api_ext.schemas import parts
+from api_ext.schemas import url
+
+_NUMBERS = {
+    'id': parts.TEXT,
+    'heaviness_quotas': parts.MAYBE_NUMBER,
+    'instances_count': parts.COUNT,
+    'usage_quotas': parts.MAYBE_NUMBERS,
+    'hosts': parts.TEXTS,
+}
+_USER = parts.record(_NUMBERS, optional=('hosts',))
+_PROJECT = parts.record(
+    {
+        **_NUMBERS,
+        'scope': {'type': 'string', 'enum': ['host', 'domain']},
+    },
+    optional=('hosts',),
+)
+
+QUERY = url.listing(url.ID, 'id', 'heaviness_quotas', 'instances_count')
+
+
+def _list(plural: str, item: parts.Schema) -> parts.Schema:
+    properties: dict[str, Any] = {
+        plural: {'type': 'array', 'items': item},
+        f'{plural}_links': parts.LINKS,
+        **parts.PARTIAL,
+    }
+    return parts.record(
+        properties, optional=(f'{plural}_links', 'not_reached')
+    )
+
+
+def _show(singular: str, item: parts.Schema) -> parts.Schema:
+    return parts.record(
+        {singular: item, **parts.PARTIAL}, optional=('not_reached',)
+    )
+
+
+USER_LIST = _list('users', _USER)
+USER_SHOW = _show('user', _USER)
+PROJECT_LIST = _list('projects', _PROJECT)
+PROJECT_SHOW = _show('project', _PROJECT)

@@ -1,0 +1,60 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What many answers are made of."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Schema = Mapping[str, Any]
+
+TEXT: Schema = {'type': 'string'}
+TRUTH: Schema = {'type': 'boolean'}
+COUNT: Schema = {'type': 'integer', 'minimum': 0}
+NUMBER: Schema = {'type': 'number'}
+MAYBE_NUMBER: Schema = {'type': ['number', 'null']}
+MAYBE_COUNT: Schema = {'type': ['integer', 'null'], 'minimum': 0}
+TEXTS: Schema = {'type': 'array', 'items': TEXT}
+NUMBERS: Schema = {'type': 'object', 'additionalProperties': NUMBER}
+MAYBE_NUMBERS: Schema = {
+    'type': 'object',
+    'additionalProperties': MAYBE_NUMBER,
+}
+
+
+def record(
+    properties: Mapping[str, Any], optional: tuple[str, ...] = ()
+) -> Schema:
+    """Describe an object with these keys and no others.
+
+    :param optional: keys that may be missing.
+    """
+    return {
+        'type': 'object',
+        'properties': dict(properties),
+        'required': [key for key in properties if key not in optional],
+        'additionalProperties': False,
+    }
+
+
+def records(properties: Mapping[str, Any]) -> Schema:
+    """Describe an array of such objects."""
+    return {'type': 'array', 'items': record(properties)}
+
+
+WHY_NOT: Schema = records({'host': TEXT, 'reason': TEXT})
+"""Hosts and reasons."""
+
+PARTIAL: Mapping[str, Any] = {'partial': TRUTH, 'not_reached': WHY_NOT}
+"""Whether something is missing, and for some callers what."""
+
+LINKS: Schema = records({'rel': TEXT, 'href': TEXT})

@@ -1,0 +1,54 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What stands in URLs."""
+
+from api_ext.schemas import parts
+
+HOST = r'^[A-Za-z0-9:][A-Za-z0-9._:-]{0,254}$'
+"""A host's name or address; ``all`` means every host where that is said."""
+
+ID = r'^[A-Za-z0-9._@:-]{1,255}$'
+"""Of a user or project; ``me`` means the one of the token."""
+
+UUID = r'^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$'
+
+PATTERNS = {'host': HOST, 'id': ID, 'uuid': UUID}
+"""By the name of the place in the URL."""
+
+LARGEST_LIMIT = 2**31 - 1
+
+NOTHING = parts.record({})
+"""The query of URLs that take none."""
+
+
+def listing(marker: str, *sort_keys: str) -> parts.Schema:
+    """Describe the query of a list.
+
+    :param marker: pattern of what names an item.
+    :param sort_keys: the first is the default.
+    """
+    properties = {
+        'limit': {'type': 'integer', 'minimum': 1, 'maximum': LARGEST_LIMIT},
+        'marker': {'type': 'string', 'pattern': marker},
+        'sort_key': {
+            'type': 'string',
+            'enum': list(sort_keys),
+            'default': sort_keys[0],
+        },
+        'sort_dir': {
+            'type': 'string',
+            'enum': ['asc', 'desc'],
+            'default': 'asc',
+        },
+    }
+    return parts.record(properties, optional=tuple(properties))

@@ -1,0 +1,140 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Judges what came from outside by JSON schemas."""
+
+from collections.abc import Mapping
+import functools
+import json
+from typing import Any
+import urllib.parse
+
+import jsonschema
+
+from api_ext import faults
+
+Schema = Mapping[str, Any]
+
+_LONGEST_SHOWN = 300
+_MOST_PARAMETERS = 20
+
+
+class Judge:
+    """Judges values by one schema.
+
+    :param schema: of JSON Schema 2020-12.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._validator = jsonschema.Draft202012Validator(schema)
+
+    def check(self, value: Any, what: str) -> None:
+        """Let a value pass.
+
+        :param what: how messages call it.
+        :raises BadRequest: saying where it is wrong and what was expected.
+        """
+        try:
+            error = jsonschema.exceptions.best_match(
+                self._validator.iter_errors(value)
+            )
+            if error is None:
+                return
+            place = '.'.join([what, *map(str, error.absolute_path)])
+            message = f'{place}: {error.message[:_LONGEST_SHOWN]}'
+        except RecursionError:
+            message = f'{what} is nested too deeply'
+        raise faults.BadRequest(message)
+
+
+@functools.cache
+def _judge_of_text(pattern: str) -> Judge:
+    return Judge({'type': 'string', 'pattern': pattern})
+
+
+def json_text(text: bytes) -> Any:
+    """Read a JSON body.
+
+    :raises BadRequest: if it is none, names something twice, or holds what
+        JSON has not, such as NaN.
+    """
+    try:
+        return json.loads(
+            text.decode('utf-8'),
+            object_pairs_hook=_unique,
+            parse_constant=_no_number,
+        )
+    except RecursionError as error:
+        raise faults.BadRequest('the body is nested too deeply') from error
+    except ValueError as error:
+        raise faults.BadRequest(
+            f'the body is no JSON in UTF-8: {error}'
+        ) from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError('a key is given twice')
+    return result
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f'{name} is no number of JSON')
+
+
+def query(text: str, judge: Judge) -> dict[str, Any]:
+    """Read a query string.
+
+    :param judge: of an object with a property for each parameter.
+    :returns: parameters by name; those of type integer as integers.
+    :raises BadRequest: if it cannot be decoded, names a parameter twice or
+        one that is unknown, or does not follow the schema.
+    """
+    try:
+        pairs = urllib.parse.parse_qsl(
+            text,
+            keep_blank_values=True,
+            errors='strict',
+            max_num_fields=_MOST_PARAMETERS,
+        )
+    except ValueError as error:
+        raise faults.BadRequest(
+            f'the query cannot be decoded: {error}'
+        ) from error
+    given: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in given:
+            raise faults.BadRequest(f'{name[:40]!r} is given twice')
+        given[name] = _typed(value, judge.schema['properties'].get(name))
+    judge.check(given, 'query')
+    return given
+
+
+def _typed(value: str, schema: Schema | None) -> Any:
+    is_integer = schema is not None and schema.get('type') == 'integer'
+    # Python reads more than JSON: signs, blanks, other scripts' digits.
+    is_digits = value.isascii() and value.isdigit() and len(value) < 20
+    return int(value) if is_integer and is_digits else value
+
+
+def name(what: str, value: str, pattern: str) -> str:
+    """Take a name out of a URL.
+
+    :param pattern: that it must match as a whole; without a line's end.
+    :raises BadRequest: if it does not.
+    """
+    if value.isprintable():
+        _judge_of_text(pattern).check(value, what)
+        return value
+    raise faults.BadRequest(f'{what} holds what cannot be printed')

@@ -1,0 +1,265 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Agents in this process: the client's and the endpoint's code are real, the
+transport between them and the host are not."""
+
+from collections.abc import Mapping
+import copy
+import dataclasses
+import json
+from typing import Any
+
+import oslo_messaging
+
+from nova_fairness import exception
+from nova_fairness.rpc import client
+from nova_fairness.rpc import endpoint
+
+RESOURCES = ('cpu_time', 'disk_read', 'memory')
+NOW_S = 1_800_000_000.0
+
+
+@dataclasses.dataclass
+class FakeVm:
+    uuid: str
+    user: str
+    project: str
+    heaviness: float = 0.25
+
+
+@dataclasses.dataclass
+class FakeAgent(endpoint.Operations):
+    host: str
+    vms: list[FakeVm] = dataclasses.field(default_factory=list)
+    metrics: dict[str, str] = dataclasses.field(
+        default_factory=lambda: {
+            'DominantShareMetric': 'The largest share.',
+            'GreedinessMetric': 'Credit for what is left unused.',
+        }
+    )
+    policies: dict[str, str] = dataclasses.field(
+        default_factory=lambda: {
+            'feedback': 'Until heaviness is equal.',
+            'thesis': 'The fixed map.',
+        }
+    )
+    metric: str = 'GreedinessMetric'
+    policy: str = 'feedback'
+    entity: str = 'user'
+    epoch: int = 0
+    paused: bool = False
+    resets: int = 0
+    peers: tuple[str, ...] = ()
+    has_round: bool = True
+    heaviness_elsewhere: Mapping[str, float] = dataclasses.field(
+        default_factory=dict
+    )
+
+    def _done(self, **more: Any) -> Any:
+        return {'host': self.host, 'from_round': 42, **more}
+
+    def _chosen(self) -> Any:
+        return self._done(
+            epoch=self.epoch,
+            metric=self.metric,
+            policy=self.policy,
+            origin=self.host,
+        )
+
+    def _check(self, metric: str | None, policy: str | None) -> None:
+        for name, known in ((metric, self.metrics), (policy, self.policies)):
+            if name is not None and name not in known:
+                raise exception.UnknownPlugin(
+                    f'{name} is not installed; installed: {sorted(known)}'
+                )
+
+    def choose(self, metric, policy):
+        self._check(metric, policy)
+        self.epoch += 1
+        self.metric = metric or self.metric
+        self.policy = policy or self.policy
+        return self._chosen()
+
+    def take_over(self, metric, policy, epoch, origin):
+        self._check(metric, policy)
+        if epoch < self.epoch:
+            raise exception.Superseded(f'epoch {self.epoch} is known')
+        self.epoch = epoch
+        self.metric = metric or self.metric
+        self.policy = policy or self.policy
+        return self._chosen()
+
+    def pause(self):
+        self.paused = True
+        return self._done(paused=True, persistent=True, problem='')
+
+    def resume(self):
+        self.paused = False
+        return self._done(paused=False, persistent=True, problem='')
+
+    def reset(self):
+        self.resets += 1
+        return self._done()
+
+    def prefer(self, preferences):
+        raise NotImplementedError
+
+    def status(self):
+        return {
+            'host': self.host,
+            'boot_id': 'b',
+            'version': '1.0',
+            'metric': self.metric,
+            'policy': self.policy,
+            'epoch': self.epoch,
+            'origin': '',
+            'refused': '',
+            'desired': {'epoch': self.epoch},
+            'paused': self.paused,
+            'enforce': True,
+            'interval_s': 10.0,
+            'next_round': 42,
+            'round': self._round() if self.has_round else None,
+            'peers': {
+                peer: {'age_s': 1.5, 'left_out': None} for peer in self.peers
+            },
+            'controls': {},
+        }
+
+    def _round(self):
+        return {
+            'number': 41,
+            'wall_s': NOW_S - 4.0,
+            'duration_s': 0.003,
+            'instances_count': len(self.vms),
+            'users_count': len({vm.user for vm in self.vms}),
+        }
+
+    def instances(self):
+        raise NotImplementedError
+
+    def _owners(self, key: str) -> dict[str, Any]:
+        ids = {getattr(vm, key) for vm in self.vms}
+        if key == self.entity:
+            ids |= set(self.heaviness_elsewhere)
+        return {owner: self._owner(key, owner) for owner in sorted(ids)}
+
+    def _owner(self, key: str, owner: str) -> dict[str, Any]:
+        own = [vm for vm in self.vms if getattr(vm, key) == owner]
+        heaviness = sum(vm.heaviness for vm in own)
+        if key == self.entity:
+            heaviness += self.heaviness_elsewhere.get(owner, 0.0)
+        return {
+            'heaviness_quotas': heaviness,
+            'instances_here_count': len(own),
+            'usage_quotas': dict.fromkeys(RESOURCES, heaviness),
+        }
+
+    def users(self):
+        return {
+            'host': self.host,
+            'round': 41,
+            'entity': self.entity,
+            'users': self._owners(self.entity),
+        }
+
+    def projects(self):
+        return {
+            'host': self.host,
+            'round': 41,
+            'entity': self.entity,
+            'scope': 'domain' if self.entity == 'project' else 'host',
+            'projects': self._owners('project'),
+        }
+
+    def plugins(self):
+        return {
+            'host': self.host,
+            'metrics': _described(self.metrics),
+            'policies': _described(self.policies),
+        }
+
+    def instance(self, uuid):
+        for vm in self.vms:
+            if vm.uuid == uuid:
+                return {'host': self.host, 'round': 41, 'instance': _why(vm)}
+        raise exception.UnknownInstance(f'no VM {uuid} is on {self.host}')
+
+
+def _described(plugins: Mapping[str, str]) -> list[dict[str, str]]:
+    return [
+        {'name': name, 'description': text}
+        for name, text in sorted(plugins.items())
+    ]
+
+
+def _why(vm: FakeVm) -> dict[str, Any]:
+    amounts = dict.fromkeys(RESOURCES, 1.0)
+    return {
+        'uuid': vm.uuid,
+        'name': 'a server',
+        'user_id': vm.user,
+        'project_id': vm.project,
+        'entity': 'user',
+        'metric': 'GreedinessMetric',
+        'policy': 'feedback',
+        'enforced': True,
+        'heaviness': {
+            'total': vm.heaviness,
+            'additive': True,
+            'by_resource': {'cpu_time': vm.heaviness},
+            'elsewhere': 0.0,
+        },
+        'endowment': amounts,
+        'quota': amounts,
+        'usage': amounts,
+        'owner_usage': amounts,
+        'waiting': ['cpu_time'],
+        'contended': ['cpu_time'],
+        'weights': {'cpu': 0.7},
+        'weights_last_hour': [
+            {'at': '2026-11-22T01:20:00Z', 'weights': {'cpu': 0.8}}
+        ],
+        'advice': ['Use less CPU.'],
+        'neighbours': 'what an agent must not tell, and nobody must repeat',
+    }
+
+
+class FakeClient(client.FairnessClient):
+    """The real client but for the transport."""
+
+    def __init__(self, *agents: FakeAgent) -> None:
+        self._agents = {agent.host: agent for agent in agents}
+        self._domain = 'fake'
+        self._timeout_s = 1.0
+        self._at_once = 8
+        self.context = {}
+        self.silent: set[str] = set()
+        self.broken: dict[str, Any] = {}
+        self.calls: list[tuple[str, str, str | None]] = []
+
+    def _call(self, host, method, arguments):
+        self.calls.append((host, method, self.context.get('request_id')))
+        living = [name for name in self._agents if name not in self.silent]
+        if not host and living:
+            host = living[0]
+        if host not in living:
+            raise exception.HostNotReached('no answer within 1 s')
+        if host in self.broken:
+            return copy.deepcopy(self.broken[host])
+        exposed = endpoint.FairnessEndpoint(self._agents[host])
+        try:
+            answer = getattr(exposed, method)(dict(self.context), **arguments)
+        except oslo_messaging.ExpectedException as error:
+            raise error.exc_info[1] from None
+        return json.loads(json.dumps(answer))

@@ -1,0 +1,84 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The interface under abuse: nothing breaks, nothing is told."""
+
+import pytest
+import webob
+
+from tests.fixtures import api_abuse
+from tests.unit.api_ext import fake_cloud
+
+PLACE = api_abuse.Place(
+    host='cmp1',
+    tokens={'admin': 'admin', 'user': 'alice', 'stranger': 'carol'},
+    user_id=fake_cloud.ALICE,
+    project_id=fake_cloud.RED,
+    instance=fake_cloud.ALICES,
+    secrets=('cmp1', 'cmp2', fake_cloud.BOB, fake_cloud.BOBS),
+    strangers_secrets=(
+        fake_cloud.ALICE,
+        fake_cloud.RED,
+        fake_cloud.ALICES,
+    ),
+)
+
+
+@pytest.fixture
+def send(cloud):
+    def to_cloud(method, path, headers, body):
+        path, _, query = path.partition('?')
+        request = webob.Request.blank(path, method=method)
+        request.environ['QUERY_STRING'] = query
+        request.headers.update(headers)
+        if body:
+            request.body = body
+        answer = request.get_response(cloud)
+        return api_abuse.Response(
+            answer.status_code, dict(answer.headers), answer.body
+        )
+
+    return to_cloud
+
+
+def test_what_is_tried_on_purpose_is_refused(send):
+    assert api_abuse.run(PLACE, api_abuse.cases(PLACE), send) == []
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_what_is_tried_by_chance_breaks_nothing(send, seed):
+    cases = api_abuse.random_cases(PLACE, seed, 500)
+    assert api_abuse.run(PLACE, cases, send) == []
+
+
+@pytest.mark.parametrize('silent', [{'cmp2'}, {'cmp1', 'cmp2'}])
+def test_the_same_while_hosts_are_silent(cloud, send, silent):
+    cloud.client.silent = silent
+    cases = api_abuse.random_cases(PLACE, 99, 500)
+    assert api_abuse.run(PLACE, cases, send) == []
+
+
+@pytest.mark.parametrize(
+    ('who', 'status', 'body', 'headers'),
+    [
+        ('admin', 500, b'oops', {}),
+        ('admin', 200, b'Traceback (most recent call last)', {}),
+        ('admin', 200, b'', {'X-Injected': 'yes'}),
+        ('user', 200, b'cmp2', {}),
+        ('stranger', 200, fake_cloud.RED.encode(), {}),
+        ('admin', 404, b'', {}),
+    ],
+)
+def test_what_is_wrong_is_seen(who, status, body, headers):
+    case = api_abuse.Case('a', who, 'GET', '/v2.1/fairness', (200,))
+    response = api_abuse.Response(status, headers, body)
+    assert list(api_abuse.faults_of(PLACE, case, response))

@@ -1,0 +1,189 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""POST /fairness/{host}/action."""
+
+import pytest
+
+from nova_fairness import exception
+from tests.unit.api_ext import fake_cloud
+
+
+def act(cloud, host, body, who='admin'):
+    return cloud.ask(who, 'POST', f'/fairness/{host}/action', body)
+
+
+def agents(cloud):
+    return list(cloud.client._agents.values())
+
+
+def test_a_metric_is_chosen_through_one_host(cloud):
+    answer = act(cloud, 'cmp1', {'set-metric': {'name': 'TrialMetric'}})
+    assert answer.status_code == 202
+    assert answer.json == {
+        'action': 'set-metric',
+        'hosts': [
+            {
+                'name': 'cmp1',
+                'from_round': 42,
+                'epoch': 1,
+                'metric': 'TrialMetric',
+                'policy': 'feedback',
+                'origin': 'cmp1',
+            }
+        ],
+        'not_reached': [],
+        'refused': [],
+    }
+    assert [agent.epoch for agent in agents(cloud)] == [1, 0]
+
+
+def test_a_policy_is_chosen_for_all_as_one_epoch(cloud):
+    answer = act(cloud, 'all', {'set-policy': {'name': 'thesis'}})
+    assert answer.status_code == 202
+    assert [item['name'] for item in answer.json['hosts']] == ['cmp1', 'cmp2']
+    assert {agent.policy for agent in agents(cloud)} == {'thesis'}
+    assert {agent.epoch for agent in agents(cloud)} == {1}
+
+
+@pytest.mark.parametrize('given', [None, {}])
+def test_all_hosts_are_paused_resumed_and_reset(cloud, given):
+    for action in ('pause', 'reset', 'resume'):
+        answer = act(cloud, 'all', {action: given})
+        assert answer.status_code == 202
+        assert len(answer.json['hosts']) == 2
+    assert [agent.paused for agent in agents(cloud)] == [False, False]
+    assert [agent.resets for agent in agents(cloud)] == [1, 1]
+
+
+def test_one_host_is_paused(cloud):
+    answer = act(cloud, 'cmp2', {'pause': None})
+    assert answer.json['hosts'] == [
+        {
+            'name': 'cmp2',
+            'from_round': 42,
+            'paused': True,
+            'persistent': True,
+            'problem': '',
+        }
+    ]
+    assert [agent.paused for agent in agents(cloud)] == [False, True]
+
+
+def test_hosts_that_are_not_reached_are_named(cloud):
+    cloud.client.silent = {'cmp2'}
+    for body in ({'pause': None}, {'set-metric': {'name': 'TrialMetric'}}):
+        answer = act(cloud, 'all', body)
+        assert answer.status_code == 202
+        assert [item['host'] for item in answer.json['not_reached']] == [
+            'cmp2'
+        ]
+
+
+def test_hosts_that_refuse_are_named(cloud):
+    answer = act(cloud, 'all', {'set-metric': {'name': 'TrialMetric'}})
+    assert answer.status_code == 202
+    assert [item['host'] for item in answer.json['refused']] == ['cmp2']
+    assert 'GreedinessMetric' in answer.json['refused'][0]['reason']
+
+
+@pytest.mark.parametrize('host', ['cmp1', 'all'])
+def test_a_metric_that_nobody_has_is_400_and_those_there_are_named(
+    cloud, host
+):
+    answer = act(cloud, host, {'set-metric': {'name': 'NoMetric'}})
+    assert answer.status_code == 400
+    assert 'GreedinessMetric' in answer.json['badRequest']['message']
+    assert {agent.metric for agent in agents(cloud)} == {'GreedinessMetric'}
+
+
+def test_a_host_that_is_not_there_is_404(cloud):
+    answer = act(cloud, 'cmp9', {'pause': None})
+    assert answer.status_code == 404
+
+
+def test_a_host_that_does_not_answer_is_503(cloud):
+    cloud.client.silent = {'cmp2'}
+    answer = act(cloud, 'cmp2', {'pause': None})
+    assert answer.status_code == 503
+    assert 'cmp2' in answer.json['serviceUnavailable']['message']
+
+
+@pytest.mark.parametrize('host', ['cmp1', 'all'])
+@pytest.mark.parametrize(
+    'error',
+    [
+        exception.NotAllowed('the key is no controller'),
+        exception.StateError('no domain'),
+        exception.Superseded('epoch 7 is known'),
+        exception.RpcError('KeyError: bug'),
+    ],
+)
+def test_what_no_host_does_is_409(cloud, monkeypatch, host, error):
+    real = type(cloud.client)._call
+
+    def call(self, name, method, arguments):
+        if method in ('pause', 'set_metric'):
+            raise error
+        return real(self, name, method, arguments)
+
+    monkeypatch.setattr(type(cloud.client), '_call', call)
+    for body in ({'pause': None}, {'set-metric': {'name': 'TrialMetric'}}):
+        answer = act(cloud, host, body)
+        assert answer.status_code == 409
+        assert str(error) in answer.json['conflictingRequest']['message']
+
+
+@pytest.mark.parametrize('who', ['alice', 'auditor', 'nobody'])
+def test_only_administrators_act(cloud, who):
+    for body in ({'pause': None}, {'set-metric': {'name': 'TrialMetric'}}):
+        for host in ('cmp1', 'all', 'cmp9'):
+            answer = act(cloud, host, body, who)
+            assert answer.status_code == 403
+    assert cloud.client.calls == []
+
+
+def test_a_policy_file_may_allow_one_action_to_others(tmp_path, cloud):
+    enforcer = cloud.enforcement._enforcer
+    enforcer.set_rules(
+        {
+            **enforcer.rules,
+            'os_fairness_api:hosts:pause': _always(),
+        },
+        overwrite=True,
+        use_conf=False,
+    )
+    assert act(cloud, 'cmp1', {'pause': None}, 'alice').status_code == 202
+    assert act(cloud, 'cmp1', {'reset': None}, 'alice').status_code == 403
+
+
+def _always():
+    from oslo_policy import _checks
+
+    return _checks.TrueCheck()
+
+
+def test_what_was_done_is_not_told_wrongly_by_a_broken_answer(cloud):
+    cloud.client.broken = {'cmp2': {'host': 'cmp2', 'peers': {}}}
+    answer = act(cloud, 'all', {'pause': None})
+    assert answer.status_code == 202
+    assert [item['name'] for item in answer.json['hosts']] == ['cmp1']
+    assert [item['host'] for item in answer.json['not_reached']] == ['cmp2']
+
+
+def test_the_names_of_the_domain_are_asked_anew(tmp_path):
+    cloud = fake_cloud.FakeCloud(tmp_path, kept_s=3600.0)
+    cloud.ask('admin', 'GET', '/fairness/hosts')
+    agents(cloud)[0].peers = ()
+    agents(cloud)[1].peers = ()
+    answer = act(cloud, 'all', {'pause': None})
+    assert [item['name'] for item in answer.json['hosts']] == ['cmp1']

@@ -1,0 +1,106 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How a process of nova-api comes to its agents."""
+
+import os
+
+from oslo_config import cfg
+import pytest
+
+from api_ext import agents
+from api_ext import connection
+from api_ext import faults
+from nova_fairness.conf import api as api_conf
+from tests.unit.api_ext import fake_agents
+
+
+class FakeMaker:
+    def __init__(self, *results):
+        self.results = list(results)
+
+    def __call__(self):
+        result = self.results.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+
+def test_each_process_makes_its_own_once():
+    process_id = [1]
+    connect = connection.PerProcess(
+        FakeMaker('of 1', 'of 2'), lambda: process_id[0]
+    )
+    assert [connect(), connect()] == ['of 1', 'of 1']
+    process_id[0] = 2
+    assert [connect(), connect()] == ['of 2', 'of 2']
+    process_id[0] = 1
+    assert connect() == 'of 1'
+
+
+def test_a_forked_process_makes_its_own():
+    connect = connection.PerProcess(os.getpid)
+    assert connect() == os.getpid()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, str(connect() == os.getpid()).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 100) == b'True'
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_failure_is_503_and_the_next_request_tries_again(caplog):
+    connect = connection.PerProcess(
+        FakeMaker(ValueError('redis://:secret@host'), 'agents')
+    )
+    with pytest.raises(faults.Unavailable) as caught:
+        connect()
+    assert 'secret' not in str(caught.value)
+    assert 'secret' in caplog.text
+    assert connect() == 'agents'
+
+
+def configuration(**fairness):
+    conf = cfg.ConfigOpts()
+    api_conf.register_opts(conf)
+    conf([], default_config_files=[], default_config_dirs=[])
+    for name, value in fairness.items():
+        conf.set_override(name, value, group='fairness')
+    return conf
+
+
+def test_a_broker_is_good_for_few_hosts_only():
+    conf = configuration(transport_url='fake://')
+    conf.set_override('max_broker_hosts', 3, group='fairness_api')
+    made = connection.connected(conf)
+    assert made._limits.hosts_count == 3
+
+
+@pytest.mark.parametrize(('hosts', 'is_refused'), [(3, False), (4, True)])
+def test_a_larger_domain_is_refused(hosts, is_refused):
+    names = tuple(f'cmp{number}' for number in range(hosts))
+    client = fake_agents.FakeClient(fake_agents.FakeAgent('cmp0', peers=names))
+    some = agents.Agents(client, agents.Limits(hosts_count=3))
+    if not is_refused:
+        assert some.hosts() == names
+        return
+    with pytest.raises(faults.Unavailable, match='more than 3'):
+        some.hosts()
+
+
+def test_an_unusable_transport_url_is_503():
+    conf = configuration(transport_url='nothing://at-all')
+    with pytest.raises(faults.Unavailable):
+        connection.PerProcess(lambda: connection.connected(conf))()

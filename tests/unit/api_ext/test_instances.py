@@ -1,0 +1,163 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""GET /fairness/instances/{uuid}."""
+
+import math
+
+import pytest
+
+from api_ext import asked
+from nova_fairness import exception
+from tests.unit.api_ext import fake_agents
+from tests.unit.api_ext import fake_cloud
+
+URL = '/fairness/instances/{}'
+NOT_THERE = '44444444-4444-4444-8444-444444444444'
+
+
+def ask(cloud, who, uuid):
+    return cloud.ask(who, 'GET', URL.format(uuid))
+
+
+def test_the_owner_is_told_why(cloud):
+    answer = ask(cloud, 'alice', fake_cloud.ALICES)
+    assert answer.status_code == 200
+    instance = answer.json['instance']
+    assert instance['heaviness']['total'] == 0.5
+    assert instance['weights'] == {'cpu': 0.7}
+    assert instance['advice'] == ['Use less CPU.']
+    assert instance['contended'] == ['cpu_time']
+
+
+def test_the_owner_is_told_no_host_and_nothing_that_is_not_described(cloud):
+    text = ask(cloud, 'alice', fake_cloud.ALICES).text
+    assert 'cmp1' not in text
+    assert 'neighbours' not in text
+
+
+@pytest.mark.parametrize('who', ['admin', 'auditor'])
+def test_operators_see_any_instance_and_its_host(cloud, who):
+    answer = ask(cloud, who, fake_cloud.CAROLS)
+    assert answer.json['instance']['host'] == 'cmp2'
+
+
+@pytest.mark.parametrize('who', ['bob', 'carol', 'nobody'])
+def test_what_is_somebody_elses_is_as_if_it_were_not_there(cloud, who):
+    theirs = ask(cloud, who, fake_cloud.ALICES)
+    none = ask(cloud, who, NOT_THERE)
+    assert theirs.status_code == none.status_code == 404
+    assert theirs.text == none.text.replace(NOT_THERE, fake_cloud.ALICES)
+
+
+def test_capital_letters_are_the_same_uuid(cloud):
+    vm = 'abcdefab-1111-4111-8111-111111111111'
+    cloud.client._agents['cmp1'].vms.append(
+        fake_agents.FakeVm(vm, fake_cloud.ALICE, fake_cloud.RED)
+    )
+    assert ask(cloud, 'alice', vm.upper()).status_code == 200
+
+
+def test_an_instance_that_a_silent_host_may_know_is_503(cloud):
+    cloud.client.silent = {'cmp2'}
+    answer = ask(cloud, 'carol', fake_cloud.CAROLS)
+    assert answer.status_code == 503
+    assert 'cmp2' not in answer.text
+    assert ask(cloud, 'alice', fake_cloud.ALICES).status_code == 200
+
+
+@pytest.mark.parametrize(
+    'change',
+    [
+        {'weights': {'cpu': math.nan}},
+        {'usage': None},
+        {'user_id': 7},
+        {'advice': 'x'},
+    ],
+)
+def test_an_answer_that_is_broken_is_503(cloud, change):
+    agent = cloud.client._agents['cmp1']
+    answer = agent.instance(fake_cloud.ALICES)
+    answer['instance'].update(change)
+    cloud.client.broken = {'cmp1': answer}
+    cloud.client.silent = {'cmp2'}
+    cloud.agents._hosts.get(lambda: ('cmp1',))
+    cloud.agents.hosts = lambda **_: ('cmp1',)
+    assert ask(cloud, 'alice', fake_cloud.ALICES).status_code == 503
+
+
+class FakeNova:
+    """Knows where instances are."""
+
+    def __init__(self, **owners):
+        self.owners = owners
+
+    def __call__(self, context, uuid):
+        for owner in self.owners.values():
+            if owner is not None and owner[0] == uuid:
+                return owner[1]
+        raise LookupError(uuid)
+
+
+@pytest.fixture
+def located(tmp_path):
+    nova = FakeNova(
+        alice=(
+            fake_cloud.ALICES,
+            asked.Owner('cmp1', fake_cloud.ALICE, fake_cloud.RED),
+        ),
+        bob=(
+            fake_cloud.BOBS,
+            asked.Owner(None, fake_cloud.BOB, fake_cloud.RED),
+        ),
+        carol=(
+            fake_cloud.CAROLS,
+            asked.Owner('cmp1', fake_cloud.CAROL, fake_cloud.BLUE),
+        ),
+    )
+    return fake_cloud.FakeCloud(tmp_path, locate=nova)
+
+
+def test_where_nova_knows_the_host_only_that_one_is_asked(located):
+    answer = ask(located, 'alice', fake_cloud.ALICES)
+    assert answer.status_code == 200
+    assert [call[:2] for call in located.client.calls] == [
+        ('cmp1', 'get_instance')
+    ]
+
+
+def test_while_an_instance_moves_all_hosts_are_asked(located):
+    assert ask(located, 'bob', fake_cloud.BOBS).status_code == 200
+
+
+def test_what_nova_does_not_know_is_not_there(located):
+    assert ask(located, 'admin', NOT_THERE).status_code == 404
+    assert located.client.calls == []
+
+
+def test_who_may_not_see_it_asks_no_agent(located):
+    assert ask(located, 'bob', fake_cloud.ALICES).status_code == 404
+    assert located.client.calls == []
+
+
+def test_an_instance_that_its_host_does_not_know_is_404(located):
+    assert ask(located, 'carol', fake_cloud.CAROLS).status_code == 404
+
+
+def test_an_agent_that_fails_is_503(located, monkeypatch):
+    def call(self, host, method, arguments):
+        raise exception.RpcError('KeyError: a bug')
+
+    monkeypatch.setattr(type(located.client), '_call', call)
+    answer = ask(located, 'alice', fake_cloud.ALICES)
+    assert answer.status_code == 503
+    assert 'KeyError' not in answer.text

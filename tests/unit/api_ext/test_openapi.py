@@ -1,0 +1,92 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The OpenAPI document, and the interface against it."""
+
+import jsonschema
+import pytest
+
+from api_ext import routes
+from api_ext.schemas import action
+from tests.unit.api_ext import fake_cloud
+
+
+@pytest.fixture
+def document(cloud):
+    answer = cloud.ask('alice', 'GET', '/fairness/openapi.json')
+    assert answer.status_code == 200
+    return answer.json
+
+
+def test_it_names_every_url_and_method(document):
+    named = {
+        (path, method.upper())
+        for path, item in document['paths'].items()
+        for method in item
+        if method != 'parameters'
+    }
+    assert named == {(route.path, route.method) for route in routes.ROUTES}
+
+
+def test_it_describes_what_the_table_judges_by(document):
+    operation = document['paths']['/fairness/{host}/action']['post']
+    body = operation['requestBody']['content']['application/json']['schema']
+    assert body == action.REQUEST
+    assert set(body['properties']) == set(action.METHODS)
+
+
+def test_every_schema_is_one():
+    for route in routes.ROUTES:
+        for schema in (route.query, route.answer, route.body or True):
+            jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_every_place_of_a_url_and_every_fault_is_described(document):
+    for path, item in document['paths'].items():
+        places = {part['name'] for part in item.get('parameters', ())}
+        assert places == {
+            segment[1:-1]
+            for segment in path.split('/')
+            if segment.startswith('{')
+        }
+    for route in routes.ROUTES:
+        known = document['components']['responses']
+        assert {str(code) for code in route.faults} <= set(known)
+
+
+URLS = {
+    'listPlugins': '/fairness',
+    'showDocument': '/fairness/openapi.json',
+    'actOnHost': '/fairness/all/action',
+    'listHosts': '/fairness/hosts?limit=1',
+    'showHost': '/fairness/hosts/cmp1',
+    'listUsers': '/fairness/users?limit=1',
+    'showUser': f'/fairness/users/{fake_cloud.ALICE}',
+    'listProjects': '/fairness/projects?limit=1',
+    'showProject': f'/fairness/projects/{fake_cloud.RED}',
+    'showInstance': f'/fairness/instances/{fake_cloud.ALICES}',
+}
+
+
+@pytest.mark.parametrize('who', ['admin', 'alice'])
+@pytest.mark.parametrize('is_partial', [False, True])
+@pytest.mark.parametrize('route', routes.ROUTES, ids=lambda route: route.name)
+def test_every_answer_is_as_described(cloud, route, is_partial, who):
+    cloud.client.silent = {'cmp2'} if is_partial else set()
+    body = {'set-metric': {'name': 'TrialMetric'}} if route.body else None
+    answer = cloud.ask(who, route.method, URLS[route.name], body)
+    if who == 'admin':
+        assert answer.status_code == route.status
+    if answer.status_code == route.status:
+        jsonschema.Draft202012Validator(route.answer).validate(answer.json)
+    else:
+        assert answer.status_code in route.faults

@@ -1,0 +1,123 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""GET /fairness."""
+
+from nova_fairness import exception
+from tests.unit.api_ext import fake_agents
+from tests.unit.api_ext import fake_cloud
+
+
+def test_everybody_is_told_what_is_installed(cloud):
+    answer = cloud.ask('alice', 'GET', '/fairness')
+    assert answer.status_code == 200
+    assert answer.json == {
+        'metrics': [
+            {
+                'metric': {
+                    'name': 'DominantShareMetric',
+                    'description': 'The largest share.',
+                }
+            },
+            {
+                'metric': {
+                    'name': 'GreedinessMetric',
+                    'description': 'Credit for what is left unused.',
+                }
+            },
+            {
+                'metric': {
+                    'name': 'TrialMetric',
+                    'description': 'An experiment.',
+                }
+            },
+        ],
+        'policies': [
+            {
+                'policy': {
+                    'name': 'feedback',
+                    'description': 'Until heaviness is equal.',
+                }
+            },
+            {'policy': {'name': 'thesis', 'description': 'The fixed map.'}},
+        ],
+    }
+
+
+def without(answer):
+    return {
+        item['metric']['name']: item['metric']['hosts_without']
+        for item in answer.json['metrics']
+    }
+
+
+def test_operators_are_told_which_hosts_lack_one(cloud):
+    answer = cloud.ask('admin', 'GET', '/fairness/')
+    assert without(answer) == {
+        'DominantShareMetric': [],
+        'GreedinessMetric': [],
+        'TrialMetric': ['cmp2'],
+    }
+    assert 'partial' not in answer.json
+
+
+def test_a_host_where_it_cannot_be_loaded_lacks_it(tmp_path):
+    broken = fake_agents.FakeAgent('cmp1', peers=('cmp2',))
+    broken.metrics['TrialMetric'] = 'unusable: it has no method'
+    well = fake_agents.FakeAgent('cmp2', peers=('cmp1',))
+    well.metrics['TrialMetric'] = 'An experiment.'
+    cloud = fake_cloud.FakeCloud(
+        tmp_path, of_client=fake_agents.FakeClient(broken, well)
+    )
+    answer = cloud.ask('admin', 'GET', '/fairness')
+    assert without(answer)['TrialMetric'] == ['cmp1']
+    assert answer.json['metrics'][-1]['metric']['description'] == (
+        'An experiment.'
+    )
+
+
+def test_a_silent_host_makes_the_answer_partial(cloud):
+    cloud.client.silent = {'cmp2'}
+    told = cloud.ask('auditor', 'GET', '/fairness').json
+    assert told['partial'] is True
+    assert told['not_reached'] == [
+        {'host': 'cmp2', 'reason': 'no answer within 1 s'}
+    ]
+    told = cloud.ask('alice', 'GET', '/fairness').json
+    assert told['partial'] is True
+    assert 'cmp' not in str(told)
+
+
+def test_an_answer_that_is_broken_is_missing(cloud):
+    for broken in (None, [], {'metrics': 3}, {'metrics': [{}]}, 'x'):
+        cloud.client.broken = {'cmp2': broken}
+        told = cloud.ask('admin', 'GET', '/fairness').json
+        assert [item['host'] for item in told['not_reached']] == ['cmp2']
+
+
+def test_who_has_no_role_is_told_nothing(cloud):
+    assert cloud.ask('nobody', 'GET', '/fairness').status_code == 403
+
+
+def test_an_agent_of_an_older_release_is_missing(cloud, monkeypatch):
+    real = type(cloud.client)._call
+
+    def call(self, host, method, arguments):
+        if host == 'cmp2' and method == 'get_plugins':
+            raise exception.RpcError('UnsupportedVersion: 1.2')
+        return real(self, host, method, arguments)
+
+    monkeypatch.setattr(type(cloud.client), '_call', call)
+    told = cloud.ask('admin', 'GET', '/fairness').json
+    assert told['not_reached'] == [
+        {'host': 'cmp2', 'reason': 'UnsupportedVersion: 1.2'}
+    ]

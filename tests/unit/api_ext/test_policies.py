@@ -1,0 +1,102 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Who may do what."""
+
+from oslo_config import cfg
+import pytest
+import yaml
+
+from api_ext import enforcement
+from api_ext import policies
+from api_ext import routes
+from tests.unit.api_ext import fake_cloud
+
+OPERATORS = {'admin', 'auditor'}
+EVERYBODY = {'admin', 'auditor', 'alice', 'bob', 'carol'}
+
+ALLOWED = {
+    'os_fairness_api:plugins:list': EVERYBODY,
+    'os_fairness_api:openapi:show': EVERYBODY,
+    'os_fairness_api:hosts:set-metric': {'admin'},
+    'os_fairness_api:hosts:set-policy': {'admin'},
+    'os_fairness_api:hosts:pause': {'admin'},
+    'os_fairness_api:hosts:resume': {'admin'},
+    'os_fairness_api:hosts:reset': {'admin'},
+    'os_fairness_api:hosts:list': OPERATORS,
+    'os_fairness_api:hosts:show': OPERATORS,
+    'os_fairness_api:users:list': OPERATORS,
+    'os_fairness_api:users:show': {*OPERATORS, 'alice'},
+    'os_fairness_api:projects:list': OPERATORS,
+    'os_fairness_api:projects:show': {*OPERATORS, 'alice', 'bob'},
+    'os_fairness_api:instances:show': {*OPERATORS, 'alice'},
+}
+"""Who may, of something that is Alice's in the red project."""
+
+
+def test_the_table_names_every_rule():
+    assert {rule.name for rule in policies.list_rules()} == set(ALLOWED)
+
+
+@pytest.mark.parametrize('rule', ALLOWED)
+def test_the_defaults_are_as_described(cloud, rule):
+    target = {'user_id': fake_cloud.ALICE, 'project_id': fake_cloud.RED}
+    allowed = {
+        who
+        for who, values in fake_cloud.TOKENS.items()
+        if cloud.enforcement.allows(
+            rule,
+            target,
+            fake_cloud.context.RequestContext(overwrite=False, **values),
+        )
+    }
+    assert allowed == ALLOWED[rule]
+
+
+def test_an_instance_of_ones_own_in_another_project_is_not_shown(cloud):
+    values = {**fake_cloud.TOKENS['alice'], 'project_id': fake_cloud.BLUE}
+    assert not cloud.enforcement.allows(
+        'os_fairness_api:instances:show',
+        {'user_id': fake_cloud.ALICE, 'project_id': fake_cloud.RED},
+        fake_cloud.context.RequestContext(overwrite=False, **values),
+    )
+
+
+def test_every_route_asks_for_a_rule_that_exists():
+    names = {rule.name for rule in policies.list_rules()}
+    for route in routes.ROUTES:
+        assert set(route.rules) <= names
+
+
+def test_every_rule_names_an_url_that_exists():
+    known = {f'{route.method} {route.path}' for route in routes.ROUTES}
+    named = {
+        f'{operation["method"]} {operation["path"].partition(" ")[0]}'
+        for rule in policies.list_rules()
+        for operation in rule.operations
+    }
+    assert named == known
+
+
+def test_an_operators_file_counts(tmp_path):
+    path = tmp_path / 'policy.yaml'
+    path.write_text(yaml.safe_dump({'os_fairness_api:hosts:list': '@'}))
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[], default_config_dirs=[])
+    asks = enforcement.Enforcement(conf)
+    conf.set_override('policy_file', str(path), group='oslo_policy')
+    asks = enforcement.Enforcement(conf)
+    alice = fake_cloud.context.RequestContext(
+        overwrite=False, **fake_cloud.TOKENS['alice']
+    )
+    assert asks.allows('os_fairness_api:hosts:list', {}, alice)
+    assert not asks.allows('os_fairness_api:hosts:show', {}, alice)
