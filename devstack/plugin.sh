@@ -1,3 +1,4 @@
+#!/bin/bash
 # shellcheck shell=bash
 # Licensed under the Apache License, Version 2.0 (the "License"); you may
 # not use this file except in compliance with the License. You may obtain

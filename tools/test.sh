@@ -59,7 +59,7 @@ scripts() {
 
 shell_check() {
     # Only what devstack sources is written in its style.
-    bashate --error '*' devstack/plugin.sh devstack/settings devstack/lib/*
+    bashate --error . devstack/plugin.sh devstack/settings devstack/lib/*
     if ! command -v shellcheck; then
         echo 'shellcheck is not installed: only the syntax is checked'
         scripts | while read -r script; do bash -n "$script"; done
@@ -74,6 +74,12 @@ samples() {
     oslo-config-generator \
         --config-file etc/nova-fairness/nova-fairness-config-generator.conf \
         --output-file build/etc/nova-fairness.conf.sample
+    oslo-config-generator \
+        --config-file etc/nova-fairness/nova-fairness-api-config-generator.conf \
+        --output-file build/etc/nova-fairness-api.conf.sample
+    oslopolicy-sample-generator \
+        --config-file etc/nova-fairness/nova-fairness-policy-generator.conf \
+        --output-file build/etc/policy.yaml.sample
     grep -q '^\[fairness\]' build/etc/nova-fairness.conf.sample
 }
 

@@ -96,9 +96,7 @@ CHECKS: tuple[results.Named, ...] = (
 """What every machine of the cloud needs, by name."""
 
 
-def _of_ring(
-    ring: keyring.FileKeyring, host: str
-) -> upgradecheck.Result:
+def _of_ring(ring: keyring.FileKeyring, host: str) -> upgradecheck.Result:
     entry = ring.require(ring.public)
     if entry.name != ring.name:
         return results.failure(

@@ -115,7 +115,9 @@ def control_groups(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     if not found:
         return results.failure('; '.join(missing))
     if refused := _read_only():
-        return results.failure(f'{refused}; expected it to be writable by root')
+        return results.failure(
+            f'{refused}; expected it to be writable by root'
+        )
     said = f'{_versions()}; {", ".join(found)}'
     if missing:
         return results.warning(f'{said}; not steered: {"; ".join(missing)}')

@@ -66,8 +66,7 @@ def _names(parser: configparser.RawConfigParser) -> list[str]:
         section.partition(':')[2]
         for section in parser.sections()
         if section.startswith('filter:')
-        and parser.get(section, 'paste.filter_factory', fallback='')
-        == FACTORY
+        and parser.get(section, 'paste.filter_factory', fallback='') == FACTORY
     ]
 
 

@@ -169,7 +169,9 @@ class FakeHost:
                 return answers
             time.sleep(0.2)
         log = (self.place / 'run' / 'fairness-agent.log').read_text()
-        raise AssertionError(f'{sorted(answers)} answer; {said}\n{log[-4000:]}')
+        raise AssertionError(
+            f'{sorted(answers)} answer; {said}\n{log[-4000:]}'
+        )
 
 
 @pytest.fixture

@@ -1,0 +1,160 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""The Debian package: built, installed, used and removed again.
+
+It is installed into a copy of this machine that vanishes with the test: an
+overlay in a mount namespace of its own. There the commands of the install
+guide are run as they are written.
+"""
+
+import configparser
+import pathlib
+import re
+import subprocess
+import textwrap
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+GUIDE = TOP / 'doc' / 'source' / 'install' / 'index.rst'
+UNIT = TOP / 'etc' / 'systemd' / 'nova-fairness.service'
+BUILT = 'build/packages'
+SHARED = '/usr/share/nova-fairness'
+WANTED = '/etc/systemd/system/multi-user.target.wants'
+ENTER = """\
+set -eu
+mount -t tmpfs none {place}
+mkdir {place}/upper {place}/work {place}/root
+mount -t overlay overlay {place}/root \\
+    -o lowerdir=/,upperdir={place}/upper,workdir={place}/work
+for name in proc sys dev; do
+    mount --rbind /$name {place}/root/$name
+done
+mkdir -p {place}/root/clone/{built}
+mount --bind {packages} {place}/root/clone/{built}
+exec chroot {place}/root bash -euo pipefail -c "$1"
+"""
+
+
+@pytest.fixture(scope='module')
+def packages(tmp_path_factory):
+    """A directory with what one command built."""
+    place = tmp_path_factory.mktemp('packages')
+    done = subprocess.run(
+        [str(TOP / 'tools' / 'deb.sh'), '--out', str(place)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    return place
+
+
+@pytest.fixture
+def copy(packages, tmp_path):
+    """Runs a script in a copy of this machine."""
+    place = tmp_path / 'machine'
+    place.mkdir()
+    enter = ENTER.format(place=place, packages=packages, built=BUILT)
+
+    def run(script):
+        return subprocess.run(
+            ['unshare', '--mount', 'bash', '-c', enter, 'enter', script],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', 'LC_ALL': 'C.UTF-8'},
+        )
+
+    return run
+
+
+def section(title):
+    """Commands of a section of the install guide."""
+    text = GUIDE.read_text(encoding='utf-8')
+    body = re.split(r'\n=+\n', text.split(f'\n{title}\n', 1)[1])[1]
+    return re.findall(r'^ +# (.+)$', body, re.MULTILINE)
+
+
+def test_one_command_builds_a_package_and_a_wheel(packages):
+    names = sorted(path.name for path in packages.iterdir())
+    assert len(names) == 2
+    assert re.fullmatch(r'nova-fairness_[0-9][^_]*_[a-z0-9]+\.deb', names[0])
+    assert re.fullmatch(r'nova_fairness-[0-9].*-py3-none-any\.whl', names[1])
+
+
+def test_the_guide_installs_it_and_nothing_is_left_when_it_is_purged(copy):
+    install, check, enable, _ = section('As a Debian package')
+    assert install.startswith('apt-get install ./')
+    done = copy(
+        textwrap.dedent("""\
+        before=$(find / -xdev -path /clone -prune -o -print | sort)
+        cd /clone
+        {install} -y
+        {check} && code=0 || code=$?
+        echo "the check ended with $code"
+        {enable}
+        test -L {wanted}/nova-fairness.service
+        nova-fairness --version
+        nova-fairness-ctl --version
+        nova-fairness-keys --help >/dev/null
+        nova-fairness-privileged --help >/dev/null
+        grep -q '^\\[fairness\\]' {shared}/nova-fairness.conf.sample
+        grep -q fairness {shared}/policy.yaml.sample
+        systemd-analyze verify nova-fairness.service
+        dpkg --purge nova-fairness
+        after=$(find / -xdev -path /clone -prune -o -print | sort)
+        diff <(echo "$before") <(echo "$after") | grep -v '/var/\\|/root/' |
+            grep '^[<>]' && exit 1
+        echo nothing is left
+        """).format(
+            install=install,
+            check=check,
+            enable=enable,
+            wanted=WANTED,
+            shared=SHARED,
+        )
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert re.search(r'the check ended with [012]\n', done.stdout), done.stdout
+    assert 'Check: Configuration' in done.stdout
+    assert 'nothing is left' in done.stdout
+
+
+def test_the_unit_is_exposed_to_little():
+    done = subprocess.run(
+        ['systemd-analyze', 'security', '--offline=true', '--no-pager', UNIT],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = re.search(
+        r'Overall exposure level for \S+: ([0-9.]+)', done.stdout
+    )
+    assert found, done.stdout + done.stderr
+    # 9.6 without any hardening; root with two capabilities remains.
+    assert float(found[1]) < 5.0, done.stdout
+
+
+def test_the_unit_restores_whatever_happened():
+    unit = configparser.RawConfigParser(strict=False)
+    unit.optionxform = str
+    unit.read(UNIT)
+    service = unit['Service']
+    run, after = service['ExecStart'], service['ExecStopPost']
+    program, _, given = run.partition(' ')
+    assert after == f'{program} restore {given}'
+    assert service['ProtectControlGroups'] == 'no'

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+# Builds the Debian package and the wheel by one command. See --help.
+
+set -euo pipefail
+# shellcheck source=tools/environment.sh
+. "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
+
+usage() {
+    cat <<'TEXT'
+Usage: tools/deb.sh [--extras LIST] [--out DIR] [--help]
+
+Builds what is committed, with debhelper and dh-virtualenv:
+
+  nova-fairness_VERSION_ARCH.deb     agent and tools, with all that they need
+  nova_fairness-VERSION-*.whl        for nova-api's own Python environment
+
+  --extras LIST  extras of the package that go into it (default: api,nova)
+  --out DIR      where both are put (default: build/packages)
+
+Installs what it needs (apt); needs root for that only. Needs PyPI.
+TEXT
+}
+
+parse_options() {
+    EXTRAS=api,nova OUT=$TOP/build/packages
+    while (($#)); do
+        case $1 in
+            --extras) EXTRAS=${2?--extras needs a list} && shift 2 ;;
+            --out) OUT=${2?--out needs a directory} && shift 2 ;;
+            --help | -h) usage && exit 0 ;;
+            *) die "unknown option: $1 (see --help)" ;;
+        esac
+    done
+}
+
+# committed DIRECTORY: a copy of what is committed, with its history, from
+# which the version is told.
+committed() {
+    git -C "$TOP" rev-parse HEAD >/dev/null 2>&1 ||
+        die 'this is no clone with git: what is to be packaged?'
+    rm -rf "$1"
+    git clone -q "$TOP" "$1"
+}
+
+# wheel SOURCE DIRECTORY
+wheel() {
+    rm -rf "$2"
+    "$WORK/tools/bin/python" -m pip wheel --disable-pip-version-check \
+        --no-deps --wheel-dir "$2" "$1"
+    # What building left there is not to be packaged.
+    git -C "$1" clean -qfdx
+}
+
+# version_of WHEEL: the second part of its name.
+version_of() {
+    local name=${1##*/}
+    name=${name#*-}
+    echo "${name%%-*}"
+}
+
+# changelog VERSION: in Debian's order, .dev comes before the release.
+changelog() {
+    printf 'nova-fairness (%s) unstable; urgency=medium\n\n' \
+        "${1/.dev/\~dev}"
+    printf '  * As committed in %s.\n\n' "$(git -C "$TOP" rev-parse HEAD)"
+    printf ' -- the nova-fairness developers <nova-fairness@localhost>  %s\n' \
+        "$(git -C "$TOP" log -1 --format=%cD)"
+}
+
+# package SOURCE VERSION: pip's cache and configuration stay in use, though
+# debhelper gives the build another home.
+package() {
+    changelog "$2" >"$1/debian/changelog"
+    cd "$1"
+    PIP_CACHE_DIR=$("$WORK/tools/bin/python" -m pip cache dir) \
+        PBR_VERSION=$2 FAIRNESS_EXTRAS=$EXTRAS \
+        dpkg-buildpackage --build=binary --unsigned-changes --no-pre-clean
+}
+
+main() {
+    local source version
+    parse_options "$@"
+    WORK=$TOP/build/deb
+    source=$WORK/source
+    cd "$TOP"
+    system_packages compile package
+    export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory
+    export GIT_CONFIG_VALUE_0='*'
+    mkdir -p "$WORK" "$OUT"
+    rm -f "$WORK"/*.deb
+    step 'copy' committed "$source"
+    step 'tools' python3 -m venv --clear "$WORK/tools"
+    step 'wheel' wheel "$source" "$WORK/wheel"
+    version=$(version_of "$WORK"/wheel/*.whl)
+    step 'package' package "$source" "$version"
+    cp "$WORK"/wheel/*.whl "$WORK"/*.deb "$OUT/"
+    printf '\n%s\n' "$OUT"/*"${version/.dev/\~dev}"*.deb "$OUT"/*"$version"*.whl
+}
+
+main "$@"
