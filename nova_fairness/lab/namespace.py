@@ -63,7 +63,7 @@ class NetworkNamespace:
             raise exception.LabError(f'the network {self.name} is not there')
         return self._pause.pid
 
-    def start(self, patience_s: float = 10.0) -> None:
+    def start(self, patience_s: float = 60.0) -> None:
         """Make it.
 
         :raises LabError: if it does not come up; nothing of it is left.

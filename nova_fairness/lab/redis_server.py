@@ -32,7 +32,7 @@ NAME = '@redis'
 PORT = 6379
 PROGRAM = 'redis-server'
 
-_PATIENCE_S = 10.0
+_PATIENCE_S = 120.0
 _ANSWER_S = 1.0
 
 
