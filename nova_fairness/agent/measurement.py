@@ -36,7 +36,6 @@ from nova_fairness.model import round as round_model
 from nova_fairness.model import sample as sample_model
 from nova_fairness.model import usage as usage_model
 
-
 Weights = Callable[[Iterable[str]], Mapping[str, float]]
 """Gives the weights > 0 of some users, those that are known; never blocks."""
 

@@ -16,18 +16,16 @@ from collections.abc import Sequence
 import itertools
 
 from nova import config
-import nova.conf
-from nova.conductor import rpcapi as conductor_rpcapi
-import nova.db.main.api
 from nova import objects
+from nova.conductor import rpcapi as conductor_rpcapi
+import nova.conf
+import nova.db.main.api
 from nova.objects import base as objects_base
 
 PROGRAM = 'nova-fairness'
 
 
-def prepare(
-    nova_files: Sequence[str], own_files: Sequence[str] = ()
-) -> None:
+def prepare(nova_files: Sequence[str], own_files: Sequence[str] = ()) -> None:
     """Read Nova's configuration; call once, before anything else parses it.
 
     As in nova-compute no database is ever opened here: all that Nova's

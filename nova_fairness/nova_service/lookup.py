@@ -93,7 +93,9 @@ class Lookup(Generic[Value]):
     def start(self) -> None:
         """Begin to ask."""
         self._thread = threading.Thread(
-            target=self._ask_all, name=self._what.replace(' ', '-'), daemon=True
+            target=self._ask_all,
+            name=self._what.replace(' ', '-'),
+            daemon=True,
         )
         self._thread.start()
 

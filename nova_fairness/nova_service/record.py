@@ -116,7 +116,9 @@ class ServiceRecord:
                     report_count=0,
                 ).create()
             except _RAISED_AFTER_CREATION as error:
-                LOG.debug('Nova answered to the creation of the row: %s', error)
+                LOG.debug(
+                    'Nova answered to the creation of the row: %s', error
+                )
             row = self._found(asker)
         if row is None:
             raise nova_exception.HostBinaryNotFound(

@@ -25,6 +25,7 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.collect import hypervisor
 from nova_fairness.collect import inventory
+from nova_fairness.model import instance
 from tests.unit.collect import fake_kernel
 
 URI = 'test:///default'
@@ -183,6 +184,37 @@ def test_the_operators_owner_is_applied(driver, kernel, follow):
     found = follow(owners={'a': ('bob', 'chemistry')})
     assert found.wait_ready(30)
     assert found.incarnations()[0].instance.user_id == 'bob'
+
+
+def test_the_cloud_is_asked_about_a_vm_without_owner_until_it_knows(
+    driver, kernel, follow
+):
+    begin(driver, kernel, 'a', ONE, 11)
+    known = {}
+    found = follow(describe=known.get)
+    assert found.wait_ready(30)
+    assert found.incarnations()[0].instance.user_id == instance.UNOWNED
+    known[ONE] = instance.Description(
+        'bob', 'chemistry', 'web', 'small', {'quota:cpu_shares': '7'}, 2**27
+    )
+    found.look_again(ONE)
+    assert eventually(
+        lambda: found.incarnations()[0].instance.user_id == 'bob'
+    )
+    vm = found.incarnations()[0].instance
+    assert (vm.project_id, vm.display_name) == ('chemistry', 'web')
+    assert (vm.flavor, vm.memory_bytes) == ('small', 2**27)
+    assert vm.extra_specs == {'quota:cpu_shares': '7'}
+
+
+def test_the_cloud_is_not_asked_about_a_vm_with_an_owner(
+    driver, kernel, follow
+):
+    begin(driver, kernel, 'a', ONE, 11)
+    asked = []
+    found = follow(owners={'a': ('bob', 'chemistry')}, describe=asked.append)
+    assert found.wait_ready(30)
+    assert asked == []
 
 
 def test_libvirt_that_is_not_there_is_a_problem_and_no_error(follow, tmp_path):

@@ -1,0 +1,117 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Servers that move, begin again or end while they are steered."""
+
+import pytest
+
+from tests.integration.nova import watching
+
+pytestmark = pytest.mark.real
+pytest_plugins = ('tests.fixtures.nova_cloud.fixtures',)
+
+
+@pytest.fixture
+def fair(cloud, servers):
+    """Servers of users who are made equal."""
+    watching.set_metric(cloud, 'DominantShareMetric')
+    watching.act(cloud, 'all', 'resume')
+    watching.eventually(
+        lambda: watching.prefers(cloud, servers['alice-1'], servers['bob-1'])
+    )
+    return servers
+
+
+def migrate(cloud, server, host):
+    cloud.act(server, 'os-migrateLive', host=host, block_migration='auto')
+    cloud.await_status(server)
+    assert cloud.show(server)['OS-EXT-SRV-ATTR:host'] == host
+
+
+def test_live_migration_carries_the_fair_weight_within_two_rounds(cloud, fair):
+    there = cloud.nodes['cmp2']
+    before = there.rounds()
+    migrate(cloud, fair['bob-1'], 'cmp2')
+    try:
+
+        def both():
+            """Weights of both servers since the newcomer is measured."""
+            found = []
+            for done in watching.rounds(there)[before:]:
+                new = watching.in_round(done, fair['bob-1'])
+                old = watching.in_round(done, fair['alice-2'])
+                if new and old and new.get('known') and 'weights' in new:
+                    found.append(
+                        (new['weights']['cpu'], old['weights']['cpu'])
+                    )
+            return found
+
+        watching.eventually(lambda: len(both()) >= 3, both)
+        newcomer, other = both()[2]
+        assert newcomer < other, both()
+        watching.eventually(
+            lambda: watching.prefers(cloud, fair['alice-2'], fair['bob-1'])
+        )
+    finally:
+        migrate(cloud, fair['bob-1'], 'cmp1')
+
+
+@pytest.mark.parametrize('action', ['reboot', 'rebuild'])
+def test_a_server_that_begins_again_is_steered_again(cloud, fair, action):
+    node, server = cloud.nodes['cmp1'], fair['bob-2']
+    what = {
+        'reboot': {'type': 'HARD'},
+        'rebuild': {'imageRef': cloud.images['busy']},
+    }
+    before = node.pid_of(server)
+    cloud.act(server, action, **what[action])
+    watching.eventually(
+        lambda: node.pid_of(server) not in (None, before),
+        lambda: cloud.show(server),
+    )
+    cloud.await_status(server)
+    watching.eventually(
+        lambda: watching.prefers(cloud, fair['alice-1'], server),
+        lambda: node.said('nova-fairness'),
+    )
+
+
+def test_a_server_deleted_while_it_runs_leaves_nothing(cloud, fair):
+    node = cloud.nodes['cmp1']
+    server = cloud.boot('bob', 'bob-3', 'cmp1')
+    cloud.await_status(server)
+    watching.eventually(
+        lambda: watching.prefers(cloud, fair['alice-1'], server)
+    )
+    group = node.group_of(server)
+    records = node.directory / 'var/lib/nova-fairness'
+    assert group.is_dir()
+    assert any(server in path.read_text() for path in records.glob('*.json'))
+    cloud.delete([server])
+    assert server not in node.domains().values()
+    watching.eventually(lambda: not group.exists(), lambda: group)
+
+    def kept():
+        return [
+            path.name
+            for path in records.glob('*.json')
+            if path.name != 'policies.json' and server in path.read_text()
+        ]
+
+    watching.eventually(lambda: not kept(), kept)
+
+    def status():
+        path = f'/fairness/instances/{server}'
+        return cloud.admin.ask('GET', 'compute', path).status
+
+    watching.eventually(lambda: status() == 404, status)
+    assert 'Traceback' not in node.said('nova-fairness')

@@ -1,0 +1,116 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The agents as services of Nova."""
+
+import pytest
+
+from tests.integration.nova import watching
+
+pytestmark = pytest.mark.real
+pytest_plugins = ('tests.fixtures.nova_cloud.fixtures',)
+
+
+def test_agents_are_listed_as_services_of_their_hosts(cloud):
+    listed = cloud.admin.get('compute', '/os-services?binary=nova-fairness')
+    found = {
+        (item['host'], item['zone'], item['status'], item['state'])
+        for item in listed['services']
+    }
+    assert found == {
+        (name, 'internal', 'enabled', 'up') for name in cloud.nodes
+    }
+
+
+def test_the_first_start_on_a_clean_cell_says_nothing_bad(cloud):
+    for node in cloud.nodes.values():
+        said = (node.directory / 'nova-fairness.log').read_text()
+        assert f'Nova knows this agent as nova-fairness on {node.name}' in said
+        assert 'Traceback' not in said
+        assert ' ERROR ' not in said
+
+
+def test_the_command_line_lists_agents(cloud):
+    listed = watching.openstack(
+        cloud, 'compute', 'service', 'list', '--service', 'nova-fairness'
+    )
+    assert {item['Host']: item['State'] for item in listed} == dict.fromkeys(
+        cloud.nodes, 'up'
+    )
+    hosts = watching.openstack(cloud, 'fairness', 'host', 'list')
+    assert {item['Host'] for item in hosts} == set(cloud.nodes)
+
+
+def test_rounds_go_on_without_a_conductor_and_nova_hears_again(cloud):
+    node = cloud.nodes['cmp1']
+    cloud.plane.stop_program('nova-conductor')
+    try:
+        watching.await_rounds(node, 5)
+        said = node.said('nova-fairness')
+        watching.eventually(
+            lambda: 'down' in cloud.services('nova-fairness').values(),
+            lambda: said,
+        )
+        watching.await_rounds(node, 5)
+    finally:
+        cloud.plane.start_program('nova-conductor')
+    cloud.await_up()
+
+
+def test_a_dead_agent_is_down_and_the_api_says_so(cloud):
+    node = cloud.nodes['cmp2']
+    node.kill_agent()
+    try:
+        watching.eventually(
+            lambda: (
+                cloud.services('nova-fairness')
+                == {'cmp1': 'up', 'cmp2': 'down'}
+            ),
+            lambda: cloud.services('nova-fairness'),
+        )
+        alone = cloud.admin.ask('GET', 'compute', '/fairness/hosts/cmp2')
+        assert alone.status == 503
+        assert 'serviceUnavailable' in alone.body
+        listed = cloud.admin.get('compute', '/fairness/hosts')
+        assert listed['partial'] is True
+        assert [item['host'] for item in listed['not_reached']] == ['cmp2']
+        assert [item['name'] for item in listed['hosts']] == ['cmp1']
+    finally:
+        node.start_agent()
+    cloud.await_up()
+    watching.eventually(
+        lambda: (
+            cloud.admin.ask('GET', 'compute', '/fairness/hosts/cmp2').status
+            == 200
+        )
+    )
+
+
+def test_an_owner_that_the_domain_does_not_name_is_asked_of_nova(
+    cloud, servers
+):
+    node, server = cloud.nodes['cmp2'], servers['alice-2']
+    alice = cloud.users['alice']
+    node.forget_metadata(server)
+    assert alice.user not in node.xml_of(server)
+    node.stop_agent()
+    before = node.rounds()
+    node.start_agent()
+
+    def owner():
+        latest = watching.rounds(node)[before:][-1:]
+        found = [watching.in_round(done, server) for done in latest]
+        return [(vm['user'], vm['project']) for vm in found if vm]
+
+    watching.eventually(
+        lambda: owner() == [(alice.user, alice.project)], owner
+    )

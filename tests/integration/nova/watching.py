@@ -1,0 +1,164 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the tests of the cloud look at, and wait for."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import json
+import re
+import subprocess
+from typing import Any
+
+from nova_fairness.lab import hierarchy
+from tests.fixtures.nova_cloud import cloud as cloud_module
+from tests.fixtures.nova_cloud import compute_node
+from tests.fixtures.nova_cloud import machine
+from tests.fixtures.nova_cloud import places
+from tests.fixtures.nova_cloud import rest
+
+DIFFERENT = 1.2
+"""So many times the shares of another are more, and no accident."""
+
+
+def eventually(
+    holds: Callable[[], bool], what: Callable[[], object] = lambda: ''
+) -> None:
+    """Wait until something holds; tests have no other deadline."""
+    machine.await_true(holds, lambda: f'it does not come true: {what()}')
+
+
+def act(
+    cloud: cloud_module.Cloud, host: str, action: str, what: Any = None
+) -> rest.Answer:
+    """Have agents do something, as an administrator."""
+    path = f'/fairness/{host}/action'
+    answer = cloud.admin.ask('POST', 'compute', path, {action: what})
+    assert answer.status == 202, answer
+    return answer
+
+
+def set_metric(cloud: cloud_module.Cloud, name: str) -> None:
+    """Have all agents begin anew with a metric, and wait until they have."""
+    act(cloud, 'all', 'set-metric', {'name': name})
+    act(cloud, 'all', 'reset')
+    eventually(lambda: metrics(cloud) == dict.fromkeys(cloud.nodes, name))
+
+
+def metrics(cloud: cloud_module.Cloud) -> Mapping[str, str]:
+    """Give the metric in force by host."""
+    found = cloud.admin.get('compute', '/fairness/hosts')
+    return {item['name']: item['metric'] for item in found['hosts']}
+
+
+def curl(
+    cloud: cloud_module.Cloud, session: rest.Session, path: str, *more: str
+) -> tuple[int, Any]:
+    """Ask the HTTP interface as an operator would.
+
+    :param more: arguments of curl.
+    :returns: status and body.
+    """
+    done = subprocess.run(
+        cloud.controller.command(
+            [
+                *('curl', '-sS', '-w', '\n%{http_code}'),
+                *('-H', f'X-Auth-Token: {session.token}'),
+                *more,
+                places.url('compute') + path,
+            ]
+        ),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    body, _, status = done.stdout.rpartition('\n')
+    return int(status), json.loads(body)
+
+
+def openstack(cloud: cloud_module.Cloud, *words: str) -> Any:
+    """Run the openstack command as the administrator."""
+    environment = machine.environment(
+        cloud.venv,
+        {
+            'OS_AUTH_URL': places.url('identity'),
+            'OS_USERNAME': 'admin',
+            'OS_PASSWORD': places.PASSWORD,
+            'OS_PROJECT_NAME': 'admin',
+            'OS_USER_DOMAIN_ID': 'default',
+            'OS_PROJECT_DOMAIN_ID': 'default',
+        },
+    )
+    done = subprocess.run(
+        cloud.controller.command(
+            [f'{cloud.venv}/bin/openstack', *words, '-f', 'json']
+        ),
+        check=False,
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def shares(cloud: cloud_module.Cloud, server: str) -> int:
+    """Give the CPU shares of a server; 0 if it does not run."""
+    return cloud.host_of(server).shares_of(server) or 0
+
+
+def prefers(cloud: cloud_module.Cloud, one: str, other: str) -> bool:
+    """Whether the kernel gives one server clearly more than another."""
+    more, less = shares(cloud, one), shares(cloud, other)
+    return more > DIFFERENT * less > 0
+
+
+def of_nova(node: compute_node.ComputeNode, server: str) -> int:
+    """Give the CPU shares that Nova wants a server to have."""
+    found = re.search(r'<shares>(\d+)</shares>', node.xml_of(server))
+    if found is not None:
+        return int(found[1])
+    is_v1 = any('cpu' in item.controllers for item in hierarchy.mounted())
+    return 1024 if is_v1 else 100
+
+
+def as_nova_wants(
+    node: compute_node.ComputeNode, servers: Mapping[str, str]
+) -> Mapping[str, tuple[int | None, int]]:
+    """Give servers of a node that have not what Nova wants: has, wants."""
+    found = {
+        name: (node.shares_of(server), of_nova(node, server))
+        for name, server in servers.items()
+        if server in node.domains().values()
+    }
+    return {name: (has, to) for name, (has, to) in found.items() if has != to}
+
+
+def rounds(node: compute_node.ComputeNode) -> list[Mapping[str, Any]]:
+    """Give the record of a node's rounds."""
+    text = (node.directory / 'rounds.jsonl').read_text()
+    whole = text[: text.rfind('\n') + 1]
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def await_rounds(node: compute_node.ComputeNode, count: int) -> None:
+    """Wait for some more rounds of a node."""
+    wanted = node.rounds() + count
+    eventually(
+        lambda: node.rounds() >= wanted, lambda: node.said('nova-fairness')
+    )
+
+
+def in_round(done: Mapping[str, Any], server: str) -> Mapping[str, Any] | None:
+    """Give what a round says of a server, if it was there."""
+    found = [vm for vm in done['instances'] if vm['uuid'] == server]
+    return found[0] if found else None

@@ -1,0 +1,62 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Whether an agent is a service of Nova."""
+
+import importlib.util
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.nova_service import presence
+
+
+@pytest.fixture
+def nova_conf(tmp_path):
+    path = tmp_path / 'nova.conf'
+    path.touch()
+    return str(path)
+
+
+@pytest.fixture
+def without_nova(monkeypatch):
+    monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
+
+
+@pytest.mark.parametrize('mode', [presence.AUTO, presence.ON])
+def test_with_nova_and_its_configuration_it_is(mode, nova_conf):
+    assert presence.wanted(mode, [nova_conf]) == (True, '')
+
+
+def test_switched_off_it_is_not(nova_conf):
+    assert not presence.wanted(presence.OFF, [nova_conf])[0]
+
+
+@pytest.mark.parametrize('files', [[], ['/nonexistent/nova.conf']])
+def test_without_configuration_it_is_not_by_itself(files):
+    wanted, why_not = presence.wanted(presence.AUTO, files)
+    assert not wanted
+    assert 'expected' in why_not
+
+
+@pytest.mark.parametrize('files', [[], ['/nonexistent/nova.conf']])
+def test_without_configuration_it_cannot_be_made_to(files):
+    with pytest.raises(exception.ConfigurationError, match='service = on'):
+        presence.wanted(presence.ON, files)
+
+
+def test_without_nova_the_extra_is_named(without_nova, nova_conf):
+    wanted, why_not = presence.wanted(presence.AUTO, [nova_conf])
+    assert not wanted
+    assert 'nova-fairness[nova]' in why_not
+    with pytest.raises(exception.ConfigurationError, match=r'\[nova\]'):
+        presence.wanted(presence.ON, [nova_conf])

@@ -1,0 +1,65 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What Nova is to an agent."""
+
+import threading
+
+from nova_fairness.model import instance
+from nova_fairness.nova_service import service
+
+ENOUGH_S = 60  # for broken code only
+DESCRIPTION = instance.Description('ann', 'p', 'web', 'small', {}, 2**27)
+
+
+def test_a_domain_is_looked_at_again_when_its_owner_is_known():
+    looked_at, again = [], threading.Event()
+
+    def look_again(uuid):
+        looked_at.append(uuid)
+        again.set()
+
+    nova = service.NovaService(None, {'u-1': DESCRIPTION}.get)
+    nova.start(look_again)
+    try:
+        assert nova.describe('u-1') is None
+        assert again.wait(ENOUGH_S)
+        assert looked_at == ['u-1']
+        assert nova.describe('u-1') == DESCRIPTION
+    finally:
+        nova.stop()
+
+
+def test_without_a_source_nobody_is_weighed():
+    nova = service.NovaService(None, lambda uuid: None)
+    assert nova.weights(['ann']) == {}
+
+
+def test_nobody_asks_for_the_quota_of_vms_without_owner():
+    asked, done = [], threading.Event()
+
+    def weigh(user):
+        asked.append(user)
+        done.set()
+        return 2.0
+
+    nova = service.NovaService(None, lambda uuid: None, weigh)
+    nova.start(lambda uuid: None)
+    try:
+        assert nova.weights([instance.UNOWNED, 'ann']) == {}
+        assert done.wait(ENOUGH_S)
+        while not nova.weights(['ann']):
+            threading.Event().wait(0.01)
+        assert nova.weights(['ann', instance.UNOWNED]) == {'ann': 2.0}
+        assert asked == ['ann']
+    finally:
+        nova.stop()

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+# A real OpenStack with two compute nodes and fair servers. See --help.
+
+set -euo pipefail
+# shellcheck source=tools/environment.sh
+. "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
+
+usage() {
+    cat <<'TEXT'
+Usage: tools/nova.sh [up [--check] | shell [USER] | run COMMAND...]
+
+  up       installs what it needs (apt, pip), brings up Keystone, Placement,
+           Glance, Nova and two compute nodes with an agent each, boots servers
+           of two users and shows that they are steered; runs until Ctrl-C, and
+           leaves nothing running. With --check it ends at once. Needs root.
+  shell    opens a shell inside the network of the cloud that is up, with the
+           credentials of USER: admin (the default), alice or bob
+  run      runs one command there, as the administrator
+
+Everything has its own network, so no port of this machine is used. The logs
+of all programs are in build/logs/nova-cloud/ afterwards.
+TEXT
+}
+
+main() {
+    local command=${1:-up}
+    case $command in
+        --help | -h) usage && exit 0 ;;
+        up | shell | run) ;;
+        *) die "unknown command: $command (see --help)" ;;
+    esac
+    ((EUID == 0)) || die 'a cloud needs root: sudo tools/nova.sh'
+    cd "$TOP"
+    if [[ $command == up ]]; then
+        environment compile lab nova
+    else
+        export PATH=$VENV/bin:$PATH
+    fi
+    exec python -m tests.fixtures.nova_cloud "$command" "${@:2}"
+}
+
+main "$@"
