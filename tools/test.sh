@@ -28,7 +28,8 @@ Installs what it needs (apt, pip into .venv), then runs:
   --unit         style, types, shell, docs, release notes, samples, unit and
                  integration tests (real sockets and Redis); needs no root
                  once the system packages are there
-  --functional   only the tests on real guests, short scenarios; needs root
+  --functional   only the tests on real guests, short scenarios, and on a real
+                 OpenStack; needs root
   --full         everything, also the long scenarios; needs root
 
 Each step prints how long it took. A step that fails prints the end of its
@@ -104,7 +105,12 @@ unit_tests() {
 }
 
 integration_tests() {
-    python -m pytest -q tests/integration
+    python -m pytest -q tests/integration --ignore tests/integration/nova
+}
+
+# They bring up an OpenStack of their own; its packages come by pip, once.
+nova_tests() {
+    python -m pytest -q tests/integration/nova
 }
 
 # A file's tests share guests and nodes, so they stay together.
@@ -129,7 +135,7 @@ main() {
     parse_options "$@"
     cd "$TOP"
     if ((FUNCTIONAL)); then
-        environment compile test lab
+        environment compile test lab nova
     else
         environment compile test
     fi
@@ -137,11 +143,13 @@ main() {
     ((!UNIT)) || step 'unit tests' unit_tests
     ((!UNIT)) || step 'integration tests' integration_tests
     ((!FUNCTIONAL)) || step 'functional tests' functional_tests
+    ((!FUNCTIONAL)) || step 'nova tests' nova_tests
     ((!FUNCTIONAL)) || step 'measuring tests' measuring_tests
     printf '\nEverything holds, after %s s.\n' "$(elapsed "$began")"
     ((!UNIT)) || summary unit
     ((!UNIT)) || summary integration
     ((!FUNCTIONAL)) || summary functional
+    ((!FUNCTIONAL)) || summary nova
     ((!FUNCTIONAL)) || summary measuring
 }
 
