@@ -59,7 +59,7 @@ _OPTIONS = [
 Bound = Callable[[object], upgradecheck.Result]
 
 
-class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
+class Checks(upgradecheck.UpgradeCommands):
     """What ``upgrade check`` looks at.
 
     :param conf: read when the checks run.
@@ -69,12 +69,15 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         super().__init__()
         self._conf = conf
 
-    @property
-    def _upgrade_checks(self) -> tuple[tuple[str, Bound], ...]:
+    def check(self) -> upgradecheck.Code:
+        """Run the checks that this machine needs, and print their results."""
         chosen = status_cloud.CHECKS
         if not self._conf.controller:
             chosen = (*status_node.CHECKS, *chosen)
-        return tuple((name, self._bound(check)) for name, check in chosen)
+        self._upgrade_checks = tuple(
+            (name, self._bound(check)) for name, check in chosen
+        )
+        return super().check()
 
     def _bound(self, check: status_results.Check) -> Bound:
         return lambda _: status_results.run(check, self._conf)

@@ -105,7 +105,8 @@ def owners(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 def control_groups(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Look whether what is to be steered can be steered here."""
-    found, missing = [], []
+    found: list[str] = []
+    missing: list[str] = []
     for kind in _steered(conf):
         if kind in _AVAILABILITY:
             works, what = _AVAILABILITY[kind](_MOUNTINFO)
