@@ -61,7 +61,7 @@ def clients(section: str, region: str) -> tuple[Api, Api]:
         client: Api = adapter.Adapter(
             session,
             service_type=service,
-            interface=_INTERFACES,
+            interface=list(_INTERFACES),
             region_name=region or None,
         )
         return client
