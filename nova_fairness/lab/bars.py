@@ -111,10 +111,11 @@ def draw_pairs(axes: panel.Axes, found: Mapping[str, Any]) -> None:
         axes.axhspan(low, high, color=panel.PALETTE[0], alpha=0.25, lw=0)
         panel.note(axes, 'band: 95 % confidence')
     axes.axhline(0, color=panel.FAIR, lw=1)
-    axes.plot(numbers, changes, 'o', color=panel.PALETTE[0])
+    size = 6 if len(changes) <= 2 * panel.MANY_EVENTS else 3
+    axes.plot(numbers, changes, 'o', ms=size, color=panel.PALETTE[0])
     reach = max(2.0, *(1.2 * abs(change) for change in changes))
     axes.set_ylim(-reach, reach)
-    axes.set_xticks(numbers)
+    axes.locator_params(axis='x', nbins=10, integer=True)
     axes.set_xlabel('pair of phases')
     axes.set_ylabel('with the agent against without [%]')
     panel.tidy(axes)

@@ -39,6 +39,9 @@ FEW = 8
 MANY_EVENTS = 12
 """More events than this are marked, but not named one by one."""
 
+MOST_EVENTS = 60
+"""More events than this would hide the curves, and are not marked."""
+
 Axes = style.Axes
 
 Result = Mapping[str, Any]
@@ -60,12 +63,14 @@ class Side:
     def curve(
         self, kind: str, name: str, quantity: str
     ) -> tuple[list[float], list[float]]:
-        """Give times in seconds and values of one thing."""
+        """Give times in seconds and values of one thing, under load."""
         wanted = (kind, name, quantity)
+        end_s = self.result['duration_s']
         chosen = [
             (point.t_s, point.value)
             for point in self.points
             if (point.kind, point.name, point.quantity) == wanted
+            and point.t_s <= end_s
         ]
         return [t_s for t_s, _ in chosen], [value for _, value in chosen]
 
@@ -172,6 +177,8 @@ def mark_events(axes: Axes, result: Result, *, named: bool = True) -> None:
         for event in result['events']
         if 0 < event['t_s'] < result['duration_s']
     ]
+    if len(inside) > MOST_EVENTS:
+        return
     for event in inside:
         axes.axvline(event['t_s'], color=QUIET, lw=0.8, ls=':', zorder=0)
         if not named or len(inside) > MANY_EVENTS:
