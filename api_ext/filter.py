@@ -14,10 +14,12 @@
 
 from typing import Any
 
+# Nova 34's wsgi uses it without importing it.
+import webob.dec  # isort: skip
+
 from nova.api import wsgi
 import nova.conf
 import webob
-import webob.dec
 
 from api_ext import application
 from api_ext import assembly

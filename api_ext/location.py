@@ -12,6 +12,7 @@
 
 """Asks Nova where an instance is, so that one agent is asked and not all."""
 
+import logging
 import threading
 from typing import Any
 
@@ -20,6 +21,9 @@ from nova.compute import api
 from nova.compute import task_states
 
 from api_ext import asked
+from api_ext import faults
+
+LOG = logging.getLogger(__name__)
 
 
 class Location:
@@ -34,11 +38,17 @@ class Location:
 
         :raises LookupError: if there is none that this context may see, or
             it is on no host.
+        :raises Unavailable: if Nova cannot say.
         """
         try:
             instance = self._compute().get(context, uuid)
         except (exception.NotFound, exception.Forbidden) as error:
             raise LookupError(uuid) from error
+        except Exception as error:  # of the database, of the message queue
+            LOG.exception('Nova cannot say where instance %s is', uuid)
+            raise faults.Unavailable(
+                f'Nova cannot say where instance {uuid} is.'
+            ) from error
         if not instance.host:
             raise LookupError(uuid)
         # While it moves, its host may be the one that it has left.
