@@ -48,6 +48,7 @@ from nova_fairness.model import node as node_model
 from nova_fairness.model import round as round_model
 
 LOG = logging.getLogger(__name__)
+_ALONE = cloud_module.NoCloud()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,20 +170,16 @@ def open_record(
     return found, True
 
 
-def build(
-    conf: cfg.ConfigOpts, cloud: cloud_module.Cloud | None = None
-) -> Parts:
+def build(conf: cfg.ConfigOpts, cloud: cloud_module.Cloud = _ALONE) -> Parts:
     """Build everything; nothing is started.
 
     :param cloud: of which the node is a part, if it is of one.
     :raises FairnessError: if an option, a plugin or the host cannot be used.
     """
-    cloud = cloud or cloud_module.NoCloud()
     settings = settings_module.from_conf(conf)
     loaded = load_plugins(settings)
-    site = _site(
-        conf, settings_module.owners(conf.fairness.owners_file), cloud
-    )
+    owners = settings_module.owners(conf.fairness.owners_file)
+    site = _site(conf, owners, cloud)
     memory = state.PolicyMemory(site.state_path / 'policies.json')
     orders = orders_module.Orders(site.state_path / 'paused.json')
     found, _ = open_record(conf)
@@ -196,17 +193,8 @@ def build(
     rooms = cycle.Rooms(
         inventory=site.inventory,
         counters=counters.CounterReader(),
-        measurement=measurement.Measurement(
-            site.node,
-            peering.exchange,
-            guard,
-            boot_id,
-            time.monotonic,
-            cloud.weights,
-        ),
-        decision=decision.Decision(
-            site.node, guard, controls.scales, memory.load()
-        ),
+        measurement=_measurement(site, peering, guard, boot_id, cloud),
+        decision=_decision(site, controls, guard, memory),
         applier=applier_module.Applier(controls.built, found),
         guard=guard,
         node=site.node,
@@ -233,10 +221,32 @@ def build(
     )
 
 
+def _measurement(
+    site: controls_module.Site,
+    peering: peering_module.Peering,
+    guard: guard_module.Guard,
+    boot_id: str,
+    cloud: cloud_module.Cloud,
+) -> measurement.Measurement:
+    at, heard = site.node, peering.exchange
+    return measurement.Measurement(
+        at, heard, guard, boot_id, time.monotonic, cloud.weights
+    )
+
+
+def _decision(
+    site: controls_module.Site,
+    controls: controls_module.Controls,
+    guard: guard_module.Guard,
+    memory: state.PolicyMemory,
+) -> decision.Decision:
+    return decision.Decision(site.node, guard, controls.scales, memory.load())
+
+
 def _site(
     conf: cfg.ConfigOpts,
     owners: Mapping[str, tuple[str, str]],
-    cloud: cloud_module.Cloud,
+    cloud: cloud_module.Cloud = _ALONE,
 ) -> controls_module.Site:
     return controls_module.Site(
         conf=conf,
@@ -278,7 +288,7 @@ def restore(conf: cfg.ConfigOpts) -> Restored:
     :raises StateError: if an agent runs.
     """
     found, is_whole = open_record(conf)
-    controls = controls_module.build(_site(conf, {}, cloud_module.NoCloud()))
+    controls = controls_module.build(_site(conf, {}))
     try:
         applier = applier_module.Applier(controls.built, found)
         outcomes, problems = applier.restore(), applier.problems()
