@@ -152,13 +152,7 @@ class Measurement:
             supply=combined.supply,
             view=view,
             user_usage=combined.totals.usage,
-            basis=round_model.Basis(
-                supply=demands.supply,
-                user_count=demands.user_count,
-                user_supply=combined.totals.supply,
-                user_instance_heaviness=combined.totals.instance_heaviness,
-                user_endowment=combined.totals.endowment,
-            ),
+            basis=_basis(demands, combined.totals),
         )
 
     def _demands(
@@ -225,6 +219,18 @@ class Measurement:
                 users=users,
             )
         )
+
+
+def _basis(
+    demands: metric_base.Demands, of_all: metric_base.Totals
+) -> round_model.Basis:
+    return round_model.Basis(
+        supply=demands.supply,
+        user_count=demands.user_count,
+        user_supply=of_all.supply,
+        user_instance_heaviness=of_all.instance_heaviness,
+        user_endowment=of_all.endowment,
+    )
 
 
 def _treated(

@@ -187,6 +187,11 @@ def test_what_was_refused_is_logged_with_the_request(agent, caplog):
         ask(agent, 'pause', NODE | {'request_id': 'req-2'})
     (line,) = caplog.messages
     assert line.startswith('req-2: pause was refused: pause needs a key')
+    caplog.clear()
+    # Who looks for a VM on many hosts finds it on one.
+    with pytest.raises(exception.UnknownInstance):
+        ask(agent, 'get_instance', CONTROLLER, uuid='x')
+    assert caplog.messages == []
 
 
 def test_every_line_of_a_call_carries_its_request(agent):
