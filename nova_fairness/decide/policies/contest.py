@@ -90,27 +90,39 @@ class Contest:
         sums = np.bincount(node[there], means, len(self.names))
         return np.asarray(sums / np.maximum(users, 1))
 
-    def error(self, heaviness: Scalars, log: Scalars) -> Scalars:
+    def error(self, heaviness: Scalars, log: Scalars, at_top: Mask) -> Scalars:
         """Give how much heavier VMs are than what they compete with.
 
         That is the mean over the contenders' parts of what is divided: to
         whom goes what a VM leaves, and from whom comes what it takes. So
         it counts also who is at a bound, and can only take or only give.
 
+        A light VM whose weight is the highest allowed gets more only if all
+        others get less. So all but the lightest of these are compared with
+        it as well, and the larger error counts.
+
         :param log: (n,) logarithms of the weights.
+        :param at_top: (n,) who cannot be raised.
         """
         part = np.where(self.playing, self.size * np.exp(log), 0.0)
         count = len(self.names)
         total = np.bincount(self.node, part, count)
         heavy = np.bincount(self.node, part * heaviness, count)
-        reference = heavy / np.where(total > 0, total, 1.0)
+        reference = (heavy / np.where(total > 0, total, 1.0))[self.node]
+        stuck = at_top & self.playing & (heaviness < reference)
+        least = np.full(count, np.inf)
+        np.minimum.at(least, self.node[stuck], heaviness[stuck])
+        lightest = stuck & (heaviness <= least[self.node])
+        reference = np.where(
+            lightest, reference, np.minimum(reference, least[self.node])
+        )
         scale = self.mean(np.abs(heaviness), self.playing)
         scale = scale.clip(min=FINEST_SCALE)
-        return np.asarray(
-            (heaviness - reference[self.node]) / scale[self.node]
-        )
+        return np.asarray((heaviness - reference) / scale[self.node])
 
-    def centring(self, log: Scalars, settled: Mask, cut: Mask) -> Scalars:
+    def centring(
+        self, log: Scalars, settled: Mask, cut: Mask, full: Mask
+    ) -> Scalars:
         """Shift the contenders so that the middle of their range is neutral.
 
         A common factor changes no share. Bounds lie symmetrically around
@@ -119,6 +131,7 @@ class Contest:
         :param log: (n,) logarithms of the weights.
         :param settled: (m,) nodes at rest are left alone.
         :param cut: (n,) who is at a bound; then any shift counts.
+        :param full: (m,) nodes with VMs at both bounds, whose range is used.
         """
         count = np.bincount(self.node[self.playing], minlength=len(settled))
         high = np.full(len(settled), -np.inf)
@@ -126,7 +139,7 @@ class Contest:
         np.maximum.at(high, self.node[self.playing], log[self.playing])
         np.minimum.at(low, self.node[self.playing], log[self.playing])
         held = self.any(cut)
-        moved = (count > 1) & (held | ~settled)
+        moved = (count > 1) & (held | ~settled) & ~full
         middle = np.where(moved, high, 0.0) + np.where(moved, low, 0.0)
         middle /= 2
         middle = np.where(held | (np.abs(middle) > OFF_CENTRE), middle, 0.0)

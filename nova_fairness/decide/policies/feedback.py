@@ -82,6 +82,8 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
         'step': array_policy.Field(_PER_VM),
         'run': array_policy.Field(_PER_VM),
         'damping': array_policy.Field(_PER_VM),
+        'top': array_policy.Field(_PER_VM),
+        'bottom': array_policy.Field(_PER_VM),
         'noise': array_policy.Field(array_policy.Per.NODE_CONTROL),
     }
 
@@ -143,8 +145,10 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
         cut = who.playing & (np.abs(short) > CUT)
         log = applied + np.where(np.abs(short) <= CUT, short, 0.0)
         free = who.free(cut)
-        now_error = who.error(heaviness, log)
-        error = who.error(coming, log)
+        top = steps.end(past['top'], applied, cut & (short > 0))
+        bottom = steps.end(past['bottom'], applied, cut & (short < 0))
+        now_error = who.error(heaviness, log, np.isfinite(top))
+        error = who.error(coming, log, np.isfinite(top))
         noise = steps.noise(who, past['noise'], now_error, error, free)
         near = (NOISE_MARGIN * noise).clip(max=LARGEST_DEADBAND)[who.node]
         damping = steps.damping(past, error, near)
@@ -164,7 +168,10 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
         step = np.where(who.playing | rivals, step, 0.0)
         step = step.clip(-LARGEST_STEP, LARGEST_STEP)
         still = ~who.any(free & (step != 0.0))
-        shift = who.centring(log + step, still, cut) + who.pull(log, heaviness)
+        full = who.any(who.playing & np.isfinite(top))
+        full &= who.any(who.playing & np.isfinite(bottom))
+        shift = who.centring(log + step, still, cut, full)
+        shift += who.pull(log, heaviness)
         return _Wanted(
             applied=applied,
             log=log + (step + shift).clip(-LARGEST_STEP, LARGEST_STEP),
@@ -172,6 +179,8 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
             step=step,
             run=run,
             damping=damping,
+            top=top,
+            bottom=bottom,
             noise=noise,
         )
 
@@ -231,6 +240,9 @@ class _Wanted:
     :ivar step: (n,) of the answer, without centring.
     :ivar run: (n,) rounds for which it has gone the same way.
     :ivar damping: (n,) factor of the answer, in (0, 1].
+    :ivar top: (n,) logarithm of the highest weight allowed, where it is
+        that one; else NaN.
+    :ivar bottom: (n,) the same of the lowest.
     :ivar noise: (m,) of their errors.
     """
 
@@ -240,6 +252,8 @@ class _Wanted:
     step: Scalars
     run: Scalars
     damping: Scalars
+    top: Scalars
+    bottom: Scalars
     noise: Scalars
 
     def keep(
@@ -255,4 +269,6 @@ class _Wanted:
         kept['step'][rows, column] = self.step
         kept['run'][rows, column] = self.run
         kept['damping'][rows, column] = self.damping
+        kept['top'][rows, column] = self.top
+        kept['bottom'][rows, column] = self.bottom
         kept['noise'][who.names, column] = self.noise

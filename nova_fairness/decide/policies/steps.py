@@ -34,7 +34,22 @@ ENOUGH = 1.5
 """Momentum is whole for an error that falls to two thirds of the way from
 ``fading`` to 1, or less."""
 
+AT_END = 0.02
+"""A weight this near to where it was cut off is still there."""
+
 _SMALLEST = 1e-9
+
+
+def end(past: Scalars, applied: Scalars, cut: Mask) -> Scalars:
+    """Find the bounds of weights, of which a policy is not told.
+
+    :param past: (n,) what was found last, NaN for none.
+    :param applied: (n,) logarithms of the weights in force.
+    :param cut: (n,) whose last step was cut off at this end.
+    :returns: (n,) logarithms, NaN for weights that are not at this end.
+    """
+    stays = np.abs(applied - past) <= AT_END
+    return np.where(cut, applied, np.where(stays, past, np.nan))
 
 
 def smaller(one: Scalars, other: Scalars) -> Scalars:

@@ -91,3 +91,39 @@ def test_weights_rest_after_settling(name, noise):
         SMALL[name], feedback.FeedbackPolicy(), noise=noise, rounds=110
     )
     assert distance.swing(trace.weights[80:]) <= 0.05
+
+
+NARROW = plant.Cloud([4.0], [(0, 0)] + [(0, 1)] * 6 + [(0, 2)] * 30)
+"""Even the largest ratio of weights leaves user 0 lighter than user 1."""
+
+WIDE = {
+    'one node': NARROW,
+    **{f'drawn {seed}': plant.drawn(10, 10, 4, seed) for seed in (0, 4, 5)},
+}
+"""Where weights end at bounds: nodes differ in size, users are few."""
+
+
+@pytest.mark.parametrize('given', WIDE.values(), ids=WIDE)
+def test_ten_rounds_are_enough_where_weights_end_at_bounds(given):
+    trace = plant.run(given, feedback.FeedbackPolicy(), rounds=60)
+    lacking = trace.lacking(given.best())
+    needed = distance.rounds_until(lacking)
+    assert needed is not None
+    assert needed <= 10
+    assert lacking[40:].max() <= 0.01
+
+
+@pytest.mark.parametrize('given', WIDE.values(), ids=WIDE)
+@pytest.mark.parametrize('noise', [0.01, 0.02])
+def test_noise_does_not_make_those_at_bounds_restless(given, noise):
+    trace = plant.run(given, feedback.FeedbackPolicy(), rounds=70, noise=noise)
+    assert trace.lacking(given.best())[40:].max() <= distance.WITHIN
+    assert distance.swing(trace.weights[40:]) <= 0.1
+
+
+def test_those_in_the_middle_make_room_only_as_long_as_they_are_heavier():
+    trace = plant.run(NARROW, feedback.FeedbackPolicy(), rounds=60)
+    loner, middle, crowd = trace.weights[-1][[0, 1, 7]]
+    assert loner == pytest.approx(plant.RATIO**0.5, rel=0.01)
+    assert crowd == pytest.approx(plant.RATIO**-0.5, rel=0.01)
+    assert crowd <= middle < loner
