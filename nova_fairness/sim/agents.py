@@ -19,6 +19,7 @@ from nova_fairness.decide import array_policy
 from nova_fairness.decide import contention
 from nova_fairness.measure import endowment
 from nova_fairness.model import resources
+from nova_fairness.sim import judging
 from nova_fairness.sim import knowledge
 from nova_fairness.sim import links
 from nova_fairness.sim import meters
@@ -101,7 +102,9 @@ class Fleet:
         self._steer(batch, load)
 
     def _steer(self, batch: knowledge.Batch, load: contention.Load) -> None:
-        contended, wanting = contention.judged(load, self._controls)
+        contended, wanting = judging.judged(
+            load, self._controls, self.steering.weights[batch.rows]
+        )
         self.contended[batch.acting] = contended
         self.wanting[batch.rows] = wanting
         crowd = array_policy.Crowd(

@@ -64,6 +64,7 @@ class Model:
     :param cost: (c,) per unit of each column; the sum is made small.
     :param upper: (c,) upper ends of the columns; the lower ends are 0.
     :param matrix: the rows.
+    :raises SolverFailed: if HiGHS does not take it.
     """
 
     def __init__(self, cost: Floats, upper: Floats, matrix: Matrix) -> None:
@@ -80,7 +81,13 @@ class Model:
             ('dual_feasibility_tolerance', TOLERANCE),
         ):
             self._solver.setOptionValue(name, value)
-        self._solver.passModel(_linear_program(highspy, cost, upper, matrix))
+        taken = self._solver.passModel(
+            _linear_program(highspy, cost, upper, matrix)
+        )
+        if taken == highspy.HighsStatus.kError:
+            raise exception.SolverFailed(
+                'HiGHS does not take the linear program, expected it to'
+            )
 
     def change_row(self, row: int, lower: float, upper: float) -> None:
         """Give a row other bounds; the next solution starts from the last."""
@@ -110,8 +117,7 @@ class Model:
 def _linear_program(
     highspy: Any, cost: Floats, upper: Floats, matrix: Matrix
 ) -> Any:
-    entries = matrix.entries
-    order = np.lexsort((entries.row, entries.column))
+    entries = matrix.entries.summed()
     counts = np.bincount(entries.column, minlength=len(cost))
     result = highspy.HighsLp()
     result.num_col_, result.num_row_ = len(cost), len(matrix.lower)
@@ -120,6 +126,6 @@ def _linear_program(
     result.row_lower_, result.row_upper_ = matrix.lower, matrix.upper
     result.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     result.a_matrix_.start_ = np.concatenate([[0], np.cumsum(counts)])
-    result.a_matrix_.index_ = entries.row[order]
-    result.a_matrix_.value_ = entries.value[order]
+    result.a_matrix_.index_ = entries.row
+    result.a_matrix_.value_ = entries.value
     return result

@@ -70,6 +70,19 @@ class Entries:
             self.row[chosen], self.column[chosen], self.value[chosen]
         )
 
+    def summed(self) -> 'Entries':
+        """Give each place once, by columns and in them by rows.
+
+        A sum that counts several amounts of a column names it several times.
+        """
+        order = np.lexsort((self.row, self.column))
+        row, column = self.row[order], self.column[order]
+        new = np.ones(len(order), dtype=np.bool_)
+        new[1:] = (row[1:] != row[:-1]) | (column[1:] != column[:-1])
+        place = np.cumsum(new) - 1
+        value = np.bincount(place, self.value[order], int(new.sum()))
+        return Entries(row[new], column[new], value.astype(np.float64))
+
     def renumbered(self, rows: Places, columns: Places) -> 'Entries':
         """Give new numbers to rows and columns, by their old ones."""
         return Entries(rows[self.row], columns[self.column], self.value)

@@ -23,8 +23,10 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.lab import maxmin
+from nova_fairness.sim import highs
 from nova_fairness.sim import ideal
 from nova_fairness.sim import levels
+from nova_fairness.sim import program
 from tests.unit.sim import wishes as build
 
 H = build.HUNGRY
@@ -356,3 +358,32 @@ def with_more(wishes, share, user, more):
     found = ideal.ideal(others, 'cpu_time').share
     found[user] = wanted[user]
     return found
+
+
+def test_the_sum_of_what_is_used_together_counts_every_part():
+    # One makes twice as much of a node's disk as of its CPU, and the other
+    # the reverse: (2 + 1) x 1/3 of the node each.
+    wishes = build.many(
+        [{'cpu_time': 3.0, 'disk_read': 3.0}],
+        [
+            (0, 0, {'cpu_time': 10.0, 'disk_read': 20.0}),
+            (0, 1, {'cpu_time': 20.0, 'disk_read': 10.0}),
+        ],
+        coupled=True,
+    )
+    found = ideal.ideal(wishes, ideal.ASSET)
+    np.testing.assert_allclose(
+        build.amounts(wishes, found), [1.0, 2.0], atol=1e-4
+    )
+    np.testing.assert_allclose(found.share[0], found.share[1], atol=1e-4)
+
+
+def test_a_program_that_the_solver_does_not_take_is_an_error():
+    nothing = np.zeros(1)
+    matrix = highs.Matrix(
+        program.Entries(np.array([3]), np.array([0]), np.array([1.0])),
+        lower=nothing,
+        upper=nothing,
+    )
+    with pytest.raises(exception.SolverFailed, match='does not take'):
+        highs.Model(nothing, nothing, matrix)
