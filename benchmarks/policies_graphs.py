@@ -1,0 +1,222 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""Chains, stars and random graphs that grow; reports that get lost."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import pathlib
+import time
+from typing import Any
+
+import policies_runs as runs
+
+from nova_fairness.sim import distance
+from nova_fairness.sim import generators
+from nova_fairness.sim import model
+from nova_fairness.sim import recipes
+from nova_fairness.sim import running
+from nova_fairness.sim import scenario as scenario_module
+
+PLAIN = {'momentum': 0.0}
+"""Multiplicative feedback without momentum, to compare with."""
+
+TRIED = (('plain', PLAIN), ('feedback', {}))
+
+SIZES = (2, 3, 4, 5, 10, 30, 100, 300, 1000)
+
+LONG = 100
+"""From so many nodes on, runs have twice the rounds."""
+
+AGENTS = {
+    'prompt': scenario_module.AgentSpec(),
+    'one round late': scenario_module.AgentSpec(
+        links=scenario_module.LinkSpec(delay=1.0)
+    ),
+    'a third lost': scenario_module.AgentSpec(
+        links=scenario_module.LinkSpec(loss=1 / 3)
+    ),
+    'a third lost, up to two rounds late, at different times': (
+        scenario_module.AgentSpec(
+            ticks=4,
+            spread=True,
+            view_max_age=6.0,
+            links=scenario_module.LinkSpec(loss=1 / 3, jitter=2.0),
+        )
+    ),
+    'one node three rounds old': scenario_module.AgentSpec(
+        view_max_age=6.0,
+        links=scenario_module.LinkSpec(of=(('node0', 3.0, 0.0),)),
+    ),
+}
+
+
+def grown(
+    graph: recipes.Graph,
+    nodes: int,
+    speeds: tuple[float, ...] = (1.0,),
+) -> model.Cloud:
+    recipe = recipes.Recipe(
+        graph=graph,
+        nodes=nodes,
+        users=nodes,
+        degree=min(3, nodes),
+        vms_per_node=4,
+        node_cpus=(1.0, 2.0, 4.0),
+        node_speeds=speeds,
+        vcpus=(4.0,),
+        seed=nodes,
+    )
+    rounds = 200 if nodes < LONG else 400
+    return generators.generate(
+        recipe, f'{graph.value}-{nodes}', 'grown', 10.0, rounds
+    )
+
+
+def graphs(out: pathlib.Path, sizes: Iterable[int]) -> None:
+    """Say how many rounds each policy needs, by size."""
+    results: dict[tuple[str, str], list[Mapping[str, Any]]] = {
+        (graph.value, name): [] for graph in recipes.Graph for name, _ in TRIED
+    }
+    for nodes in sizes:
+        for graph in recipes.Graph:
+            cloud = grown(graph, nodes)
+            for name, parameters in TRIED:
+                point = _point(cloud, parameters)
+                results[graph.value, name].append(point)
+                print(graph.value, name, nodes, point[runs.ROUNDS], flush=True)
+        write_graphs(out, results)
+
+
+def _point(
+    cloud: model.Cloud, parameters: Mapping[str, float]
+) -> Mapping[str, Any]:
+    began_s = time.process_time()
+    found = runs.tried(
+        scenario_module.Scenario(cloud, scenario_module.AgentSpec()),
+        running.Choice(
+            metric=runs.METRICS[0],
+            policy='feedback',
+            share='cpu_time',
+            parameters=parameters,
+        ),
+    )
+    return {
+        'nodes': len(cloud.nodes),
+        'cpu_s': time.process_time() - began_s,
+        **found['measures'],
+    }
+
+
+def write_graphs(
+    out: pathlib.Path,
+    results: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]],
+) -> None:
+    runs.write(
+        out / 'graphs.json',
+        [
+            {
+                'graph': graph,
+                'policy': policy,
+                'exponent': exponent(points),
+                'points': points,
+            }
+            for (graph, policy), points in results.items()
+        ],
+    )
+    sizes = [point['nodes'] for point in next(iter(results.values()))]
+    runs.write_csv(
+        out / 'graphs.csv',
+        [
+            ['graph', 'policy', *(f'{size} nodes' for size in sizes), 'p'],
+            *(
+                [
+                    *key,
+                    *(runs.late(point[runs.ROUNDS]) for point in points),
+                    _power(exponent(points)),
+                ]
+                for key, points in results.items()
+            ),
+        ],
+    )
+    for name, quantity in (
+        ('overshoot', lambda point: point['overshoot']),
+        ('settled', lambda point: point['bounded']['worst']['settled']),
+    ):
+        runs.write_csv(
+            out / f'graphs-{name}.csv',
+            [
+                ['graph', 'policy', *(f'{size} nodes' for size in sizes)],
+                *(
+                    [*key, *(runs.percent(quantity(item)) for item in points)]
+                    for key, points in results.items()
+                ),
+            ],
+        )
+
+
+def exponent(points: Iterable[Mapping[str, Any]]) -> float | None:
+    """Give p of ``rounds ~ nodes ** p``, of those that got there."""
+    known = [
+        (point['nodes'], max(1, point[runs.ROUNDS]))
+        for point in points
+        if point[runs.ROUNDS] is not None
+    ]
+    if len(known) < 2:
+        return None
+    return distance.exponent(*zip(*known, strict=True))
+
+
+def _power(value: float | None) -> str:
+    return '-' if value is None else f'{value:.2f}'
+
+
+def robust(out: pathlib.Path) -> None:
+    """Make reports late and lost, nodes slow, and one node deaf."""
+    results = []
+    for name, agents in AGENTS.items():
+        for graph, nodes in (
+            (recipes.Graph.CHAIN, 5),
+            (recipes.Graph.RANDOM, 10),
+        ):
+            found = runs.tried(
+                scenario_module.Scenario(
+                    grown(graph, nodes, speeds=(0.7, 1.0, 1.4)), agents
+                ),
+                running.Choice(
+                    metric=runs.METRICS[0], policy='feedback', share='cpu_time'
+                ),
+            )
+            results.append({'reports': name, **found})
+            print(name, end=' ')
+            runs.show(found)
+    runs.write(out / 'robust.json', results)
+    runs.write_csv(
+        out / 'robust.csv',
+        [
+            ['reports', 'graph', 'rounds', 'settled %', 'overshoot %'],
+            *(
+                [
+                    item['reports'],
+                    item['scenario'],
+                    runs.late(item['measures'][runs.ROUNDS]),
+                    runs.percent(
+                        item['measures']['bounded']['worst']['settled']
+                    ),
+                    runs.percent(item['measures']['overshoot']),
+                ]
+                for item in results
+            ),
+        ],
+    )

@@ -1,0 +1,188 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""The standard set x metrics x policies and references."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import policies_runs as runs
+
+from nova_fairness.model import resources
+from nova_fairness.sim import comparison
+from nova_fairness.sim import ideal
+from nova_fairness.sim import pictures
+from nova_fairness.sim import report
+from nova_fairness.sim import running
+from nova_fairness.sim import scenario as scenario_module
+from nova_fairness.sim import scenario_file
+from nova_fairness.sim import series_file
+from nova_fairness.sim.references import allocators
+
+POLICIES = ('feedback', 'thesis')
+
+DRAWN = ('feedback DominantShare', 'thesis DominantShare', 'none')
+
+FEW_CHANGES = 12
+"""Up to so many rounds with new demand, every resource's ideal is sought."""
+
+HALF = 0.5
+"""Of what the worst user lacks with ``thesis``, he may lack by default ..."""
+
+NOTHING = 0.01
+"""... where that is more than this: two digits of kernel units."""
+
+Result = Mapping[str, Any]
+
+
+def table(out: pathlib.Path, only: str) -> None:
+    """Run the standard set, small clouds first, a file for each scenario."""
+    names = [name for name in scenario_file.names() if only in name]
+    found = [scenario_file.find(name) for name in names]
+    for scenario in sorted(found, key=lambda item: len(item.cloud.vms)):
+        shares = shares_of(scenario)
+        results = []
+        for choice in columns():
+            results.append(runs.tried(scenario, choice, shares))
+            runs.show(results[-1])
+        runs.write(out / 'table' / f'{scenario.name}.json', results)
+
+
+def columns() -> Iterable[running.Choice]:
+    for metric in runs.METRICS:
+        for policy in POLICIES:
+            yield running.Choice(metric=metric, policy=policy)
+    for reference in allocators.names():
+        yield running.Choice(metric=runs.METRICS[0], policy=reference)
+
+
+def shares_of(scenario: scenario_module.Scenario) -> tuple[str, ...]:
+    """Say which shares count beside the dominant one.
+
+    Where several resources are wanted: their sum, and each alone.
+    """
+    changes = scenario.cloud.changes
+    wanted = (changes.demand > 0).any(axis=0)
+    wanted &= resources.RESOURCES.time_shared
+    if wanted.sum() < 2:
+        return ()
+    if len(np.unique(changes.round)) > FEW_CHANGES:
+        return (ideal.ASSET,)
+    names = np.array(resources.RESOURCES.names)[wanted]
+    return (ideal.ASSET, *map(str, names))
+
+
+def summed(out: pathlib.Path) -> None:
+    """Write what all files of scenarios say as tables and as a picture."""
+    results = read(out)
+    for name, item in (
+        ('settled', comparison.QUANTITIES[0]),
+        ('mean', comparison.QUANTITIES[1]),
+    ):
+        runs.write_csv(out / f'table-{name}.csv', crossed(results, item))
+    runs.write_csv(out / 'bars.csv', bars(results))
+    chosen = [item for item in results if column_of(item) in DRAWN]
+    (out / 'table.png').write_bytes(
+        comparison.compare([drawn(item) for item in chosen])
+    )
+
+
+def read(out: pathlib.Path) -> list[Result]:
+    """Read the results of all scenarios, small clouds first."""
+    files = [
+        json.loads(path.read_text(encoding='utf-8'))['results']
+        for path in sorted((out / 'table').glob('*.json'))
+    ]
+    files.sort(key=lambda results: results[0]['vms'])
+    return [item for results in files for item in results]
+
+
+def drawn(result: Result) -> pictures.Run:
+    rows = tuple(
+        {'round': str(k), 'worst_bounded': '' if value is None else str(value)}
+        for k, value in enumerate(result['worst_bounded'])
+    )
+    series = series_file.Series((), (), rows)
+    return pictures.Run(report.name_of(result), result, series)
+
+
+def crossed(
+    results: Sequence[Result], item: comparison.Quantity
+) -> list[list[str]]:
+    """Give a row per scenario and a column per policy and metric, in %."""
+    names = list(dict.fromkeys(map(column_of, results)))
+    scenarios = list(dict.fromkeys(run['scenario'] for run in results))
+    found = {
+        (run['scenario'], column_of(run)): item.of(run) for run in results
+    }
+    return [
+        ['scenario', *names],
+        *(
+            [
+                scenario,
+                *(runs.percent(found.get((scenario, name))) for name in names),
+            ]
+            for scenario in scenarios
+        ),
+    ]
+
+
+def column_of(result: Result) -> str:
+    if result['policy'] in allocators.names():
+        return str(result['policy'])
+    metric = result['metric'].removesuffix('Metric')
+    return f'{result["policy"]} {metric}'
+
+
+def bars(results: Sequence[Result]) -> list[list[str]]:
+    """Compare the default policy with ``thesis``, settled worst users.
+
+    A row for each scenario and share; metrics that make a share equal are
+    compared by it.
+    """
+    found: dict[tuple[str, str, str], dict[str, float]] = {}
+    for result in results:
+        if result['policy'] not in POLICIES:
+            continue
+        every = {result['measures']['share']: result['measures']}
+        for share, measures in {**every, **result['by_share']}.items():
+            value = measures['bounded']['worst']['settled']
+            key = (result['scenario'], share, result['metric'])
+            found.setdefault(key, {})[result['policy']] = value
+    return [
+        ['scenario', 'share', 'metric', *POLICIES, 'part', 'holds'],
+        *(
+            [*key, *map(runs.percent, both.values()), *judged(both)]
+            for key, both in found.items()
+            if len(both) == len(POLICIES) and fits(key[1], key[2])
+        ),
+    ]
+
+
+def fits(share: str, metric: str) -> bool:
+    """Tell whether a metric asks for a share to be equal."""
+    if share == ideal.ASSET:
+        return metric == 'AssetFairnessMetric'
+    return metric == 'DominantShareMetric'
+
+
+def judged(both: Mapping[str, float]) -> tuple[str, str]:
+    own, other = (both[policy] for policy in POLICIES)
+    part = own / other if other > 0 else 0.0 if own <= 0 else float('inf')
+    holds = part <= HALF or own <= NOTHING
+    return f'{part:.2f}', 'yes' if holds else 'no'
