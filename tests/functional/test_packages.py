@@ -18,7 +18,6 @@ overlay in a mount namespace of its own. There the commands of the install
 guide are run as they are written.
 """
 
-import configparser
 import pathlib
 import re
 import subprocess
@@ -30,7 +29,6 @@ pytestmark = pytest.mark.real
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 GUIDE = TOP / 'doc' / 'source' / 'install' / 'index.rst'
-UNIT = TOP / 'etc' / 'systemd' / 'nova-fairness.service'
 BUILT = 'build/packages'
 SHARED = '/usr/share/nova-fairness'
 WANTED = '/etc/systemd/system/multi-user.target.wants'
@@ -132,29 +130,3 @@ def test_the_guide_installs_it_and_nothing_is_left_when_it_is_purged(copy):
     assert re.search(r'the check ended with [012]\n', done.stdout), done.stdout
     assert 'Check: Configuration' in done.stdout
     assert 'nothing is left' in done.stdout
-
-
-def test_the_unit_is_exposed_to_little():
-    done = subprocess.run(
-        ['systemd-analyze', 'security', '--offline=true', '--no-pager', UNIT],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    found = re.search(
-        r'Overall exposure level for \S+: ([0-9.]+)', done.stdout
-    )
-    assert found, done.stdout + done.stderr
-    # 9.6 without any hardening; root with two capabilities remains.
-    assert float(found[1]) < 5.0, done.stdout
-
-
-def test_the_unit_restores_whatever_happened():
-    unit = configparser.RawConfigParser(strict=False)
-    unit.optionxform = str
-    unit.read(UNIT)
-    service = unit['Service']
-    run, after = service['ExecStart'], service['ExecStopPost']
-    program, _, given = run.partition(' ')
-    assert after == f'{program} restore {given}'
-    assert service['ProtectControlGroups'] == 'no'

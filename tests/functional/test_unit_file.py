@@ -1,0 +1,136 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""The unit of systemd leaves the agent little, and that is enough."""
+
+import configparser
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+import libvirt
+import pytest
+
+from nova_fairness.lab import cleanup
+from nova_fairness.lab import domain
+from nova_fairness.lab import guest as lab_guest
+from nova_fairness.lab import image
+from nova_fairness.lab import node as lab_node
+from tests.functional import agent_process
+
+pytestmark = pytest.mark.real
+
+UNIT = (
+    pathlib.Path(__file__).resolve().parents[2]
+    / 'etc'
+    / 'systemd'
+    / 'nova-fairness.service'
+)
+BOOT_S = 120.0
+
+
+def service():
+    """The section of the service, by option."""
+    unit = configparser.RawConfigParser(strict=False)
+    unit.optionxform = str
+    unit.read(UNIT)
+    return unit['Service']
+
+
+def test_it_restores_whatever_happened():
+    program, _, given = service()['ExecStart'].partition(' ')
+    assert service()['ExecStopPost'] == f'{program} restore {given}'
+
+
+def test_systemd_understands_it(tmp_path):
+    # The programs that it names come with the package.
+    path = tmp_path / UNIT.name
+    text = UNIT.read_text().replace('/usr/bin/nova-fairness', '/bin/true')
+    path.write_text(text)
+    done = subprocess.run(
+        ['systemd-analyze', 'verify', '--man=no', str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    ours = [line for line in done.stderr.splitlines() if UNIT.name in line]
+    assert (done.returncode, ours) == (0, []), done.stderr
+
+
+def test_it_is_exposed_to_little():
+    done = subprocess.run(
+        ['systemd-analyze', 'security', '--offline=true', '--no-pager', UNIT],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = re.search(r'exposure level for \S+: ([0-9.]+)', done.stdout)
+    assert found, done.stdout + done.stderr
+    # 9.6 is a service without any of this; root with few capabilities stays.
+    assert float(found[1]) < 4.0, done.stdout
+
+
+@pytest.fixture
+def node():
+    run = cleanup.begin(os.getpid())
+    cpu = min(os.sched_getaffinity(0))
+    made = lab_node.Node('unit', run, image.default_cache(), [cpu])
+    try:
+        made.start()
+        yield made
+        made.stop()
+    finally:
+        cleanup.finish(run)
+
+
+@pytest.fixture
+def guest(node):
+    boot = image.ensure(image.default_cache())
+    spec = domain.GuestSpec('ann-1', 'ann', cputune={'shares': '2000'})
+    made = lab_guest.Guest(node, spec, boot)
+    connection = libvirt.open(node.libvirt_uri)
+    made.start(connection)
+    connection.close()
+    made.await_ready(BOOT_S)
+    yield made
+    made.hang_up()
+
+
+@pytest.fixture
+def directory():
+    path = pathlib.Path(tempfile.mkdtemp(dir='/var/tmp', prefix='unit-'))
+    yield path
+    shutil.rmtree(path)
+
+
+def test_with_its_capabilities_the_agent_steers_and_restores(
+    node, guest, directory
+):
+    left = ','.join(
+        f'+{name.removeprefix("CAP_").lower()}'
+        for name in service()['CapabilityBoundingSet'].split()
+    )
+    agent = agent_process.Agent(node, directory, policy='thesis')
+    try:
+        agent.start(
+            ('setpriv', f'--bounding-set=-all,{left}', '--no-new-privs', '--')
+        )
+        agent.await_round(lambda done: done['changes'] > 0)
+        assert guest.cpu_shares() <= 100
+        assert agent.stop() == 0
+        assert guest.cpu_shares() == 2000
+    finally:
+        agent.close()
