@@ -19,6 +19,7 @@ from oslo_config import cfg
 
 from nova_fairness.conf import exchange
 from nova_fairness.conf import opts
+from nova_fairness.conf import transport
 
 GROUP = cfg.OptGroup(
     'fairness_api',
@@ -108,6 +109,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register what nova-api needs, on Nova's configuration."""
     for group, options in _GROUPS:
         opts.register_group(conf, group, options)
+    transport.register_what_watches(conf)
 
 
 def list_opts() -> Sequence[tuple[cfg.OptGroup, Sequence[cfg.Opt]]]:

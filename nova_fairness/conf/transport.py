@@ -49,10 +49,10 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     # Likewise those of notifications; this transport is never used.
     oslo_messaging.get_notification_transport(conf, 'fake:')
     conf.set_default('transport_url', '')
-    _register_what_watches(conf)
+    register_what_watches(conf)
 
 
-def _register_what_watches(conf: cfg.ConfigOpts) -> None:
+def register_what_watches(conf: cfg.ConfigOpts) -> None:
     """Register what newer releases register on the global object only."""
     for path, options in (
         ('_metrics', 'oslo_messaging_metrics'),
