@@ -63,7 +63,7 @@ node can have at most, where nodes are not trusted.
         max=100_000_000,
         help="""
 Users in the newest reports of all nodes together, a user on ten nodes counted
-ten times. It bounds the memory, about 200 bytes each. Raise it if the log
+ten times. It bounds the memory, about 300 bytes each. Raise it if the log
 says that there is no room for a report.
 """,
     ),

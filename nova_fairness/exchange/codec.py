@@ -29,6 +29,7 @@ from nova_fairness.exchange import desired as desired_module
 from nova_fairness.exchange import fields
 from nova_fairness.exchange import known as known_module
 from nova_fairness.exchange import tables
+from nova_fairness.exchange import unread
 from nova_fairness.model import report
 from nova_fairness.model import resources
 
@@ -69,6 +70,46 @@ class Decoded(NamedTuple):
     def desired(self) -> desired_module.Desired | None:
         """The newest that the sender knows; ``None`` if nothing."""
         return self.known.desired
+
+
+class Short(NamedTuple):
+    """A message that says what the one before said, but for its numbers.
+
+    :ivar known: what both say.
+    :ivar sequence: number of the round.
+    :ivar numbers: of the users; nobody has looked at them yet.
+    """
+
+    known: known_module.Known
+    sequence: int
+    numbers: unread.Numbers
+
+    @property
+    def host(self) -> str:
+        """As which it was sent."""
+        return self.known.resources.host
+
+    @property
+    def head(self) -> Head:
+        """What says whether it is news."""
+        _, host, boot_id, *_ = self.known.written
+        return Head(host, boot_id, self.sequence)
+
+    def complete(self, users: report.UserTable) -> report.NodeReport:
+        """Make the report of it.
+
+        :param users: what the numbers are.
+        """
+        _, host, boot_id, metric, *_ = self.known.written
+        return report.NodeReport(
+            host=host,
+            boot_id=boot_id,
+            sequence=self.sequence,
+            interval_s=self.numbers.interval_s,
+            metric=metric,
+            resources=self.known.resources,
+            users=users,
+        )
 
 
 def encode(
@@ -122,6 +163,34 @@ def head(message: object, limits: bounds.Bounds) -> Head:
     )
 
 
+def shorten(
+    message: object,
+    new: Head,
+    limits: bounds.Bounds,
+    before: known_module.Known,
+) -> Short | None:
+    """Read a message but for its numbers, if nothing else has changed.
+
+    :param new: what :func:`head` made of it.
+    :param before: what the host's last message said.
+    :returns: ``None`` if it must be read by :func:`decode`.
+    :raises ReportRefused: as :func:`decode` does.
+    """
+    given = fields.Fields(message, 'the report')
+    if not known_module.is_unchanged(given, before):
+        return None
+    table = given.given('table')
+    if type(table) is not bytes or len(table) != before.size:
+        return None
+    return Short(
+        before,
+        new.sequence,
+        unread.Numbers(
+            table, before.ids, before.most, _interval_s(given, limits)
+        ),
+    )
+
+
 def decode(
     message: object,
     limits: bounds.Bounds,
@@ -137,9 +206,7 @@ def decode(
     given = fields.Fields(message, 'the report')
     known = known_module.read(given, before, limits)
     _, host, boot_id, metric, *_ = known.written
-    interval_s = given.number(
-        'interval_s', _SHORTEST_INTERVAL_S, limits.max_interval_s
-    )
+    interval_s = _interval_s(given, limits)
     return Decoded(
         report.NodeReport(
             host=host,
@@ -166,6 +233,12 @@ def claimed_host(message: object, limits: bounds.Bounds) -> str:
         return fields.Fields(message, '').text('host', limits.max_text)
     except exception.ReportRefused:
         return ''
+
+
+def _interval_s(given: fields.Fields, limits: bounds.Bounds) -> float:
+    return given.number(
+        'interval_s', _SHORTEST_INTERVAL_S, limits.max_interval_s
+    )
 
 
 def _ranges(numbers: tuple[int, ...]) -> list[int]:

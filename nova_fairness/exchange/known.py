@@ -42,6 +42,8 @@ class Known(NamedTuple):
     :ivar ids: of its users.
     :ivar desired: the newest that the sender knows; ``None`` if nothing.
     :ivar most: what the amounts of its users may add up to.
+    :ivar size: of the numbers of its users, bytes, where they may be read
+        together with those of others; otherwise -1.
     """
 
     written: tuple[Any, ...]
@@ -50,6 +52,7 @@ class Known(NamedTuple):
     ids: tuple[str, ...]
     desired: desired_module.Desired | None
     most: tables.Most
+    size: int
 
 
 _LASTING = operator.itemgetter(
@@ -76,9 +79,9 @@ def read(
     :param before: what that was; the time it takes is all that differs.
     :raises ReportRefused: naming what was wrong and what was expected.
     """
-    written = given.all_of(_LASTING)
-    if before is not None and written == before.written:
+    if before is not None and is_unchanged(given, before):
         return before
+    written = given.all_of(_LASTING)
     check_version(given.given('version'))
     host = given.text('host', limits.max_text)
     given.text('boot_id', limits.max_text)
@@ -97,7 +100,24 @@ def read(
     # Nothing is kept of what we do not read.
     told = None if desired is None else dataclasses.asdict(desired)
     written = (*written[:-1], told)
-    return Known(written, what, order, ids, desired, tables.Most(what, limits))
+    is_plain = order == tables.OURS and len(ids) > 0
+    return Known(
+        written,
+        what,
+        order,
+        ids,
+        desired,
+        tables.Most(what, limits),
+        len(ids) * tables.ROW_BYTES if is_plain else -1,
+    )
+
+
+def is_unchanged(given: fields.Fields, before: Known) -> bool:
+    """Tell whether a message says what the host's last one said.
+
+    :raises ReportRefused: if a field is missing.
+    """
+    return given.all_of(_LASTING) == before.written
 
 
 def check_version(version: object) -> None:

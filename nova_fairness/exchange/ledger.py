@@ -17,54 +17,24 @@ and the sequence number in that run. Ages are counted from when a report
 arrived here, so a sender's clock means nothing.
 """
 
-import collections
-import dataclasses
-
 from nova_fairness import exception
 from nova_fairness.exchange import bounds
 from nova_fairness.exchange import codec
 from nova_fairness.exchange import known as known_module
+from nova_fairness.exchange import peer as peer_module
+from nova_fairness.exchange import postponed
+from nova_fairness.exchange import unread
 from nova_fairness.model import report
-
-RETIRED = 64
-"""Boot ids of former runs that are refused, per host."""
-
-AHEAD = 1_000
-"""Rounds that a sequence number may leap without time for them."""
-
-_ROUNDS_PER_S = 10.0
-"""More than the shortest interval allows."""
 
 _OWN_INTERVALS = 10.0
 """Up to so many own intervals a slower peer's interval counts."""
 
 
-@dataclasses.dataclass(slots=True)
-class _Peer:
-    """What is remembered of a host.
-
-    :ivar heard_s: when something of it was accepted or refused last.
-    :ivar arrived_s: when the newest report was accepted.
-    :ivar refusal: why the newest message was not accepted, empty if it was.
-    :ivar known: what its newest message said; goes with ``newest``.
-    """
-
-    heard_s: float
-    newest: report.NodeReport | None = None
-    known: known_module.Known | None = None
-    boot_id: str = ''
-    sequence: int = -1
-    arrived_s: float = 0.0
-    refusal: str = ''
-    retired: collections.deque[str] = dataclasses.field(
-        default_factory=lambda: collections.deque(maxlen=RETIRED)
-    )
-
-
 class Ledger:
     """Decides which report of each peer counts; not thread-safe.
 
-    Its memory is bounded: by hosts, by rows of users, by boot ids.
+    Its memory is bounded: by hosts, by rows of users, by boot ids. Numbers
+    that nobody has looked at yet take no more of it than those that were.
 
     :param host: the node's own name.
     :param boot_id: of its agent's run.
@@ -75,7 +45,8 @@ class Ledger:
         self._host = host
         self._boot_id = boot_id
         self._limits = limits
-        self._peers: dict[str, _Peer] = {}
+        self._peers: dict[str, peer_module.Peer] = {}
+        self._postponed = postponed.Postponed()
         self._rows = 0
 
     @property
@@ -103,8 +74,59 @@ class Ledger:
         if peer is None:
             return None
         peer.heard_s = now_s
-        _check_order(head, peer, now_s)
+        peer.check_order(head, now_s)
         return peer.known
+
+    def postpone(self, short: codec.Short, now_s: float) -> bool:
+        """Keep a message until somebody wants to see its numbers.
+
+        :param short: made of what expect() gave.
+        :param now_s: monotonic clock of this node, seconds.
+        :returns: False if one of its host was not settled yet.
+        """
+        return self._postponed.put(short, now_s)
+
+    def settle(self, host: str = '') -> postponed.Settled:
+        """Look at the numbers that were postponed.
+
+        :param host: whose; empty: everybody's.
+        """
+        waiting = self._postponed.take(host)
+        if not waiting:
+            return postponed.NOTHING
+        numbers = [item.short.numbers for item in waiting]
+        refusals = []
+        for item, users in zip(
+            waiting, unread.read(numbers, self._limits), strict=True
+        ):
+            error = self._settle(item, users)
+            if error is not None:
+                host = item.short.host
+                refusals.append(postponed.Refusal(host, error))
+        return postponed.Settled(len(waiting) - len(refusals), refusals)
+
+    def _settle(
+        self,
+        item: postponed.Waiting,
+        users: report.UserTable | exception.ReportRefused,
+    ) -> exception.ReportRefused | None:
+        short, arrived_s = item
+        if isinstance(users, exception.ReportRefused):
+            why = f'{report.REFUSED} {users}'
+            self.refused(short.host, why, arrived_s)
+            return users
+        peer = self._peers.get(short.host)
+        # Another thread may have accepted something newer meanwhile.
+        if peer is None or peer.known is not short.known:
+            return exception.ReportRefused(
+                'late', f'{short.host} sent something newer meanwhile'
+            )
+        try:
+            peer.check_order(short.head, arrived_s)
+        except exception.ReportRefused as error:
+            return error
+        peer.take(short.complete(users), short.known, arrived_s)
+        return None
 
     def accept(
         self,
@@ -124,16 +146,11 @@ class Ledger:
             self._refuse_own(new)
         peer = self._remembered(new.host, now_s)
         peer.heard_s = now_s
-        _check_order(new, peer, now_s)
-        had = 0 if peer.newest is None else len(peer.newest.users)
-        more = len(new.users) - had
+        peer.check_order(new, now_s)
+        more = len(new.users) - peer.rows
         self._check_room(new.host, more)
-        if peer.boot_id and peer.boot_id != new.boot_id:
-            peer.retired.append(peer.boot_id)
         self._rows += more
-        peer.newest, peer.known = new, known
-        peer.boot_id, peer.sequence = new.boot_id, new.sequence
-        peer.arrived_s, peer.refusal = now_s, ''
+        peer.take(new, known, now_s)
 
     def refused(self, host: str, why: str, now_s: float) -> None:
         """Remember why a host's message was not used.
@@ -171,7 +188,7 @@ class Ledger:
             age_s = max(0.0, now_s - peer.arrived_s)
             newest = self._young(peer, age_s, interval_s)
             if newest is None:
-                left_out[host] = _why_nothing(peer, age_s)
+                left_out[host] = peer.why_nothing(age_s)
             elif newest.metric != metric:
                 left_out[host] = (
                     f'{report.OTHER_METRIC} with {newest.metric}, not with '
@@ -187,7 +204,7 @@ class Ledger:
         )
 
     def _young(
-        self, peer: _Peer, age_s: float, interval_s: float
+        self, peer: peer_module.Peer, age_s: float, interval_s: float
     ) -> report.NodeReport | None:
         """Give a peer's report unless it is too old, which drops it."""
         if peer.newest is not None and age_s > self._oldest_s(
@@ -210,13 +227,13 @@ class Ledger:
             'one started; expected each host to have a name of its own',
         )
 
-    def _remembered(self, host: str, now_s: float) -> _Peer:
+    def _remembered(self, host: str, now_s: float) -> peer_module.Peer:
         peer = self._peers.get(host)
         if peer is not None:
             return peer
         if len(self._peers) >= self._limits.max_peers:
             self._make_room(host)
-        peer = self._peers[host] = _Peer(heard_s=now_s)
+        peer = self._peers[host] = peer_module.Peer(heard_s=now_s)
         return peer
 
     def _make_room(self, host: str) -> None:
@@ -252,40 +269,6 @@ class Ledger:
         for host in silent:
             self._drop(self._peers.pop(host))
 
-    def _drop(self, peer: _Peer) -> None:
-        if peer.newest is not None:
-            self._rows -= len(peer.newest.users)
-            peer.newest = peer.known = None
-
-
-def _why_nothing(peer: _Peer, age_s: float) -> str:
-    silent = f'{report.SILENT} for {age_s:.0f} s' if peer.boot_id else ''
-    return peer.refusal or silent or 'sent nothing usable'
-
-
-def _check_order(
-    new: codec.Head | report.NodeReport, peer: _Peer, now_s: float
-) -> None:
-    """Refuse what is not newer than the newest of its host."""
-    if new.boot_id in peer.retired:
-        raise exception.ReportRefused(
-            'replayed',
-            f'{new.host} sent a report of a run that ended: either it is '
-            'replayed, or two agents have this name',
-        )
-    if new.boot_id != peer.boot_id:
-        return
-    if new.sequence <= peer.sequence:
-        same = new.sequence == peer.sequence
-        raise exception.ReportRefused(
-            'duplicate' if same else 'late',
-            f'{new.host} sent number {new.sequence} after {peer.sequence}',
-        )
-    elapsed_s = max(0.0, now_s - peer.arrived_s)
-    most = peer.sequence + AHEAD + int(elapsed_s * _ROUNDS_PER_S)
-    if new.sequence > most:
-        raise exception.ReportRefused(
-            'future',
-            f'{new.host} sent number {new.sequence} after {peer.sequence}; '
-            f'expected at most {most}',
-        )
+    def _drop(self, peer: peer_module.Peer) -> None:
+        self._rows -= peer.rows
+        peer.newest = peer.known = None

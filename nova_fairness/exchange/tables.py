@@ -31,7 +31,7 @@ from nova_fairness.model import node
 from nova_fairness.model import report
 from nova_fairness.model import resources
 
-_FIRST = 2
+FIRST = 2
 """Columns before the resources."""
 
 _ENDOWED = 1.001
@@ -39,9 +39,17 @@ _ENDOWED = 1.001
 
 _HUGE = bounds.HUGE
 
-_WRITTEN = np.dtype('<f8')
+WRITTEN = np.dtype('<f8')
 
-_OURS = list(range(len(resources.RESOURCES)))
+OURS = list(range(len(resources.RESOURCES)))
+"""The order of resources in which nothing has to be moved."""
+
+COLUMNS = FIRST + 2 * len(resources.RESOURCES)
+
+ROW_BYTES = COLUMNS * WRITTEN.itemsize
+
+SCALES = np.tile(resources.RESOURCES.time_shared, 2)
+"""Whether an amount grows with the interval, by column after the first."""
 
 
 def numbers(table: report.UserTable) -> resources.Vector:
@@ -53,7 +61,7 @@ def numbers(table: report.UserTable) -> resources.Vector:
             table.endowment,
             table.usage,
         )
-    ).astype(_WRITTEN)
+    ).astype(WRITTEN)
 
 
 def text(block: resources.Vector) -> str:
@@ -69,17 +77,19 @@ class Most:
 
     :param what: the sender has.
     :param limits: what is believed.
+    :ivar rates: (2r,) what endowments and usages may add up to, per second
+        where time-shared; as it is in memory.
     """
 
-    __slots__ = ('_fixed', '_host', '_limits', '_scaled')
+    __slots__ = ('_fixed', '_host', '_limits', '_scaled', 'rates')
 
     def __init__(
         self, what: node.NodeResources, limits: bounds.Bounds
     ) -> None:
         rates = np.concatenate((what.capacity, limits.capacity)) * _ENDOWED
-        scales = np.tile(resources.RESOURCES.time_shared, 2)
-        self._scaled = np.where(scales, rates, 0.0)
-        self._fixed = np.where(scales, 0.0, rates)
+        self.rates = rates.tobytes()
+        self._scaled = np.where(SCALES, rates, 0.0)
+        self._fixed = np.where(SCALES, 0.0, rates)
         self._host = what.host
         self._limits = limits
 
@@ -96,7 +106,7 @@ class Most:
         # each call of numpy costs more than its work.
         if (
             _all((block >= lows) & (block <= highs))
-            and _all(np.add.reduce(block, axis=0)[_FIRST:] <= most)
+            and _all(np.add.reduce(block, axis=0)[FIRST:] <= most)
             and _is_whole(block[:, 1])
         ):
             return
@@ -109,13 +119,13 @@ class Most:
         _check_finite(lows, highs)
         _check_heaviness(self._host, max(highs[0], -lows[0]), self._limits)
         _check_instances(block[:, 1], lows[1], highs[1], self._limits)
-        sums: list[float] = np.add.reduce(block, axis=0).tolist()[_FIRST:]
+        sums: list[float] = np.add.reduce(block, axis=0).tolist()[FIRST:]
         width = len(resources.RESOURCES)
         for name, part in (
             ('endowment', slice(None, width)),
             ('usage', slice(width, None)),
         ):
-            if min(lows[_FIRST:][part]) < 0:
+            if min(lows[FIRST:][part]) < 0:
                 raise exception.ReportRefused(
                     'bounds', f'{self._host}: {name} must not be negative'
                 )
@@ -138,20 +148,24 @@ def read(
     :param interval_s: of the amounts.
     :raises ReportRefused: naming what was wrong and what was expected.
     """
-    width = len(order)
-    middle = _FIRST + width
-    block = _block(written, len(ids), middle + width)
+    block = _block(written, len(ids))
     # Where the orders agree, as they do almost always, nothing is moved.
-    if order != _OURS:
-        endowed = [_FIRST + place for place in order]
-        used = [middle + place for place in order]
-        block = block[:, [*range(_FIRST), *endowed, *used]]
+    if order != OURS:
+        endowed = [FIRST + place for place in order]
+        used = [FIRST + len(order) + place for place in order]
+        block = block[:, [*range(FIRST), *endowed, *used]]
     if ids:
         most.check(block, interval_s)
+    return made(ids, block)
+
+
+def made(ids: tuple[str, ...], block: resources.Vector) -> report.UserTable:
+    """Make a table of numbers that were checked, in our order."""
+    middle = FIRST + len(OURS)
     return report.UserTable(
         ids,
         block[:, 0],
-        block[:, _FIRST:middle],
+        block[:, FIRST:middle],
         block[:, middle:],
         block[:, 1].astype(np.int64),
     )
@@ -241,8 +255,8 @@ def ids(given: fields.Fields, limits: bounds.Bounds) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _block(written: object, rows: int, columns: int) -> resources.Vector:
-    size = rows * columns * 8
+def _block(written: object, rows: int) -> resources.Vector:
+    size = rows * ROW_BYTES
     octets = written if type(written) is bytes else _octets(written, size)
     if len(octets) != size:
         raise exception.ReportRefused(
@@ -250,7 +264,7 @@ def _block(written: object, rows: int, columns: int) -> resources.Vector:
             f'the report: table holds {len(octets)} bytes; expected {size} '
             f'for {rows} users',
         )
-    block = np.frombuffer(octets, _WRITTEN).reshape(rows, columns)
+    block = np.frombuffer(octets, WRITTEN).reshape(rows, COLUMNS)
     return block.astype(np.float64, copy=False)
 
 

@@ -30,11 +30,11 @@ class Tally:
         self._lock = threading.Lock()
         self._counts: collections.Counter[str] = collections.Counter()
 
-    def add(self, *names: str) -> None:
-        """Count one more of each."""
+    def add(self, *names: str, count: int = 1) -> None:
+        """Count some more of each."""
         with self._lock:
             for name in names:
-                self._counts[name] += 1
+                self._counts[name] += count
 
     def counts(self) -> Mapping[str, int]:
         """Give all counts so far, by name."""

@@ -36,6 +36,14 @@ def of_codec() -> dict[str, bytes]:
             codec.encode(build.node_report(sequence=number))
             for number in (1, 2, 2, 1, 5_000)
         ],
+        'bytes': [
+            codec.encode(
+                build.node_report(host, number, users=('anna',)),
+                as_bytes=True,
+            )
+            for number in (1, 2, 3, 4)
+            for host in 'ab'
+        ],
         'restart': [
             codec.encode(build.node_report(boot_id=name, users=('anna',)))
             for name in ('a', 'b', 'a')

@@ -15,7 +15,9 @@
 They know nothing of the fuzzer, so that a test can replay its findings.
 """
 
+import logging
 import math
+import pathlib
 
 import msgpack
 import numpy as np
@@ -24,7 +26,11 @@ from nova_fairness import exception
 from nova_fairness.exchange import bounds
 from nova_fairness.exchange import codec as codec_module
 from nova_fairness.exchange import desired
+from nova_fairness.exchange import desired_state
+from nova_fairness.exchange import desired_store
+from nova_fairness.exchange import intake
 from nova_fairness.exchange import ledger as ledger_module
+from nova_fairness.exchange import tally
 from nova_fairness.messaging import wire as wire_module
 from nova_fairness.model import report
 
@@ -39,8 +45,10 @@ def codec(content: bytes) -> None:
     :param content: msgpack objects in a row.
     """
     ledger = ledger_module.Ledger('me', 'boot', LIMITS)
+    times: list[float] = [0.0]
+    other = _intake(times)
     for number, message in enumerate(_messages(content)):
-        now_s = float(number)
+        now_s = times[0] = float(number)
         try:
             head = codec_module.head(message, LIMITS)
             before = ledger.expect(head, now_s)
@@ -53,6 +61,11 @@ def codec(content: bytes) -> None:
         else:
             _check_report(got)
         _check_ledger(ledger, now_s)
+        other.received({}, message)
+        # Some are read one by one, some together.
+        if number % 3 == 2:
+            _check_alike(ledger, other, now_s)
+    _check_alike(ledger, other, times[0])
 
 
 def wire(content: bytes) -> None:
@@ -83,6 +96,44 @@ def _receive(got: object) -> None:
                 codec_module.decode(arguments.get('report'), LIMITS)
             except exception.ReportRefused:
                 return
+
+
+def _intake(times: list[float]) -> intake.Intake:
+    """Make what postpones reading numbers, as nodes do."""
+
+    def clock() -> float:
+        return times[0]
+
+    nowhere = desired_store.FileStore(pathlib.Path('/nonexistent'))
+    return intake.Intake(
+        ledger_module.Ledger('me', 'boot', LIMITS),
+        LIMITS,
+        desired_state.DesiredState('me', nowhere),
+        tally.Tally(),
+        tally.QuietLog(logging.getLogger(__name__), clock),
+        clock,
+    )
+
+
+def _check_alike(
+    ledger: ledger_module.Ledger, other: intake.Intake, now_s: float
+) -> None:
+    """Whether numbers were read at once or later makes no difference."""
+    metric = 'GreedinessMetric'
+    one = ledger.view(now_s, None, metric, 10.0)
+    two = other.view(now_s, None, metric, 10.0)
+    assert list(one.reports) == list(two.reports)
+    assert list(one.left_out) == list(two.left_out)
+    for mine, theirs in zip(
+        one.reports.values(), two.reports.values(), strict=True
+    ):
+        assert (mine.boot_id, mine.sequence) == (
+            theirs.boot_id,
+            theirs.sequence,
+        )
+        tables = [report.UserTable.of(item.users) for item in (mine, theirs)]
+        assert tables[0].ids == tables[1].ids
+        assert np.array_equal(tables[0].usage, tables[1].usage)
 
 
 def _messages(content: bytes) -> list[object]:

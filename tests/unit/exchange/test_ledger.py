@@ -20,6 +20,7 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.exchange import codec
 from nova_fairness.exchange import ledger as ledger_module
+from nova_fairness.exchange import peer
 from tests.unit.exchange import build
 
 METRIC = 'GreedinessMetric'
@@ -87,9 +88,9 @@ def test_a_restarted_agent_begins_again_and_its_former_run_is_refused():
 
 def test_memory_of_former_runs_is_bounded():
     ledger = make()
-    for number in range(3 * ledger_module.RETIRED):
+    for number in range(3 * peer.RETIRED):
         ledger.accept(build.node_report(boot_id=f'run {number}'), 0.0)
-    recent = 3 * ledger_module.RETIRED - 2
+    recent = 3 * peer.RETIRED - 2
     refused = build.node_report(boot_id=f'run {recent}')
     assert reason(ledger, refused) == 'replayed'
     assert ledger.hosts == 1

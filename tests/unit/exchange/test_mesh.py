@@ -24,6 +24,7 @@ from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
 from nova_fairness.exchange import listening
 from nova_fairness.exchange import mesh
+from nova_fairness.exchange import sender_key
 from tests.unit.exchange import build
 from tests.unit.exchange import fake_store
 from tests.unit.exchange import fake_transport
@@ -154,7 +155,7 @@ SECURE = {'name': 'n2', 'role': 'node'}
 def handed(exchange, context, message):
     """Hand a message over as the listener does, and count."""
     before = exchange.statistics()
-    exchange._received(context, message)
+    exchange.intake.received(context, message)
     after = exchange.statistics()
     return {
         name: number - before.get(name, 0)
@@ -192,12 +193,12 @@ KEYS = {
 @pytest.mark.parametrize(('key', 'expected'), KEYS.values(), ids=KEYS)
 def test_a_report_is_taken_from_the_key_of_its_host(node, key, expected):
     exchange = node('n1', start=False, clock=fixed)
-    assert handed(exchange, {mesh.PEER: key}, from_n2()) == {expected: 1}
+    assert handed(exchange, {sender_key.PEER: key}, from_n2()) == {expected: 1}
 
 
 def test_who_lied_is_named_by_its_key_and_not_by_what_it_claims(node):
     exchange = node('n1', start=False, clock=fixed)
-    handed(exchange, {mesh.PEER: {**SECURE, 'name': 'n3'}}, from_n2())
+    handed(exchange, {sender_key.PEER: {**SECURE, 'name': 'n3'}}, from_n2())
     left_out = exchange.view(0.0, 'GreedinessMetric').left_out
     assert list(left_out) == ['n3']
     assert 'the key of n3 sent a report of n2' in left_out['n3']
@@ -265,7 +266,7 @@ def test_gossip_of_a_node_counts_less_than_the_store(
     node, key, shared, expected
 ):
     exchange = node('n1', shared=shared, start=False)
-    handed(exchange, {mesh.PEER: key}, from_n2(wish=SET))
+    handed(exchange, {sender_key.PEER: key}, from_n2(wish=SET))
     assert exchange.desired.current() == expected
 
 

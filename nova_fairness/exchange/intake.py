@@ -1,0 +1,185 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Takes messages of peers in.
+
+A message that says what the one of its host before said, but for its
+numbers, waits until somebody wants to see them.
+"""
+
+from collections.abc import Callable
+import threading
+from typing import Any
+
+from nova_fairness import exception
+from nova_fairness.exchange import bounds
+from nova_fairness.exchange import codec
+from nova_fairness.exchange import desired_state
+from nova_fairness.exchange import known as known_module
+from nova_fairness.exchange import ledger as ledger_module
+from nova_fairness.exchange import postponed
+from nova_fairness.exchange import sender_key
+from nova_fairness.exchange import tally as tally_module
+from nova_fairness.model import node
+from nova_fairness.model import report
+from nova_fairness.model import resources
+
+_EVERY_DAY = ('own', 'duplicate', 'late')
+"""Refusals that need nobody's attention."""
+
+
+class Intake:
+    """Checks and keeps what peers send; any thread.
+
+    :param ledger: keeps it.
+    :param limits: what is believed and kept of peers.
+    :param desired: hears what others tell.
+    :param tally: counts ``received``, ``accepted`` and ``refused_<reason>``.
+    :param log: where refusals are told.
+    :param clock: monotonic, seconds.
+    """
+
+    def __init__(
+        self,
+        ledger: ledger_module.Ledger,
+        limits: bounds.Bounds,
+        desired: desired_state.DesiredState,
+        tally: tally_module.Tally,
+        log: tally_module.QuietLog,
+        clock: Callable[[], float],
+    ) -> None:
+        self._lock = threading.Lock()
+        self._ledger = ledger
+        self._limits = limits
+        self._desired = desired
+        self._tally = tally
+        self._log = log
+        self._clock = clock
+
+    def received(self, context: Any, message: Any) -> None:
+        """Take a message, or count and name what is wrong; never raises."""
+        key = sender_key.NOBODY
+        try:
+            key = sender_key.Key.of(context, self._limits)
+            self._accept(message, key)
+        except exception.ReportRefused as error:
+            host = key.name or codec.claimed_host(message, self._limits)
+            self._refuse(host, error)
+
+    def view(
+        self,
+        now_s: float,
+        own: report.NodeReport | None,
+        metric: str,
+        interval_s: float,
+    ) -> report.View:
+        """Give what the ledger does, of all that came until now."""
+        with self._lock:
+            settled = self._ledger.settle()
+            view = self._ledger.view(now_s, own, metric, interval_s)
+        self._note(settled)
+        return view
+
+    def remembered(self) -> tuple[int, int]:
+        """Count the hosts, and the rows of users, that are kept now."""
+        with self._lock:
+            settled = self._ledger.settle()
+            found = self._ledger.hosts, self._ledger.rows
+        self._note(settled)
+        return found
+
+    def _accept(self, message: Any, key: sender_key.Key) -> None:
+        key.check_role()
+        head = codec.head(message, self._limits)
+        key.check_host(head.host)
+        now_s = self._clock()
+        before = self._expected(head, now_s)
+        # Where no keys are known, whoever has access to the transport is
+        # believed.
+        trusted = not key.name
+        if before is not None and self._postponed(
+            message, head, before, now_s
+        ):
+            self._desired.offer(before.desired, trusted=trusted)
+            return
+        seen = codec.decode(message, self._limits, before)
+        with self._lock:
+            self._ledger.accept(seen.report, now_s, seen.known)
+        if before is not None and seen.known is not before:
+            self._compare(before.resources, seen.report.resources)
+        self._desired.offer(seen.desired, trusted=trusted)
+        self._tally.add('received', 'accepted')
+
+    def _expected(
+        self, head: codec.Head, now_s: float
+    ) -> known_module.Known | None:
+        with self._lock:
+            settled = self._ledger.settle(head.host)
+        if settled is not postponed.NOTHING:
+            self._note(settled)
+        with self._lock:
+            return self._ledger.expect(head, now_s)
+
+    def _postponed(
+        self,
+        message: Any,
+        head: codec.Head,
+        before: known_module.Known,
+        now_s: float,
+    ) -> bool:
+        short = codec.shorten(message, head, self._limits, before)
+        if short is None:
+            return False
+        with self._lock:
+            return self._ledger.postpone(short, now_s)
+
+    def _note(self, settled: postponed.Settled) -> None:
+        if settled.accepted:
+            self._tally.add('received', 'accepted', count=settled.accepted)
+        for host, error in settled.refusals:
+            self._refuse(host, error)
+
+    def _compare(
+        self, before: node.NodeResources, now: node.NodeResources
+    ) -> None:
+        """Say what a node claims to have now: it makes all quotas grow."""
+        changes = [
+            f'{name} {old:g} became {new:g}'
+            for name, old, new in zip(
+                resources.RESOURCES.names,
+                before.capacity.tolist(),
+                now.capacity.tolist(),
+                strict=True,
+            )
+            if old != new
+        ]
+        if changes:
+            self._log.warning(
+                'capacity',
+                now.host,
+                f'{now.host} says that it has another capacity: '
+                f'{", ".join(changes)}',
+            )
+
+    def _refuse(self, host: str, error: exception.ReportRefused) -> None:
+        self._tally.add('received', f'refused_{error.reason}')
+        if error.reason in _EVERY_DAY:
+            return
+        with self._lock:
+            self._ledger.refused(
+                host, f'{report.REFUSED} {error}', self._clock()
+            )
+        self._log.warning(
+            error.reason,
+            host,
+            f'A report of {host or "an unnamed node"} is not used: {error}',
+        )
