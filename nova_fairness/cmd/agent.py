@@ -13,6 +13,7 @@
 """``nova-fairness``: the agent of one node, and ``restore`` without it."""
 
 import os
+import sys
 import warnings
 
 # Libraries import eventlet where it is installed; this program never runs it.
@@ -21,10 +22,13 @@ warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
 os.environ.setdefault('PYTHONWARNINGS', 'ignore:::oslo_privsep.daemon')
 
 # The backend must be chosen before anything else of oslo is imported. Where
-# Nova is installed it chooses, or it would choose another one when imported.
+# Nova is installed it chooses, or it would choose another one when imported;
+# it refuses to where somebody has imported eventlet before.
 try:
     from nova import monkey_patch
 except ImportError:
+    monkey_patch = None
+if monkey_patch is None or 'eventlet' in sys.modules:
     from oslo_service import backend
 
     backend.init_backend(backend.BackendType.THREADING)
@@ -36,7 +40,6 @@ from collections.abc import Callable  # noqa: E402
 import logging  # noqa: E402
 import resource  # noqa: E402
 import signal  # noqa: E402
-import sys  # noqa: E402
 from typing import NoReturn  # noqa: E402
 
 from oslo_config import cfg  # noqa: E402
