@@ -24,6 +24,7 @@ from typing import TypeVar
 
 from api_ext import faults
 from api_ext import kept
+from api_ext import silence
 from nova_fairness import exception
 from nova_fairness.rpc import client as client_module
 from nova_fairness.rpc import rollout
@@ -60,10 +61,12 @@ class Limits:
     """How the agents are asked.
 
     :ivar kept_s: how long answers are used again.
+    :ivar silent_s: how long lists do without a host that did not answer.
     :ivar hosts_count: most hosts that the transport is good for.
     """
 
     kept_s: float = 1.0
+    silent_s: float = 10.0
     hosts_count: int | None = None
 
 
@@ -79,6 +82,7 @@ class Agents:
     ) -> None:
         self.client = client
         self._limits = limits
+        self._silence = silence.Silence(limits.silent_s)
         self._hosts: kept.Kept[tuple[str, ...]] = kept.Kept(limits.kept_s)
         self._lists: Mapping[str, kept.Kept[client_module.Answers]] = {
             method: kept.Kept(limits.kept_s)
@@ -129,7 +133,24 @@ class Agents:
         self, hosts: Iterable[str], method: str, **arguments: Any
     ) -> client_module.Answers:
         """Call many agents at once."""
-        return self.client.to_all(hosts, method, **arguments)
+        answers = self.client.to_all(hosts, method, **arguments)
+        self._silence.note(
+            (*answers.by_host, *answers.refused), answers.not_reached
+        )
+        return answers
+
+    def look(
+        self, hosts: Iterable[str], method: str, **arguments: Any
+    ) -> client_module.Answers:
+        """Call those of many agents that were not silent shortly before."""
+        named = tuple(hosts)
+        silent = self._silence.among(named)
+        answers = self.to_all(
+            (host for host in named if host not in silent), method, **arguments
+        )
+        return dataclasses.replace(
+            answers, not_reached={**answers.not_reached, **silent}
+        )
 
     def set_for_all(self, method: str, name: str) -> client_module.Answers:
         """Choose a metric or policy for every host, as one epoch."""
@@ -143,9 +164,7 @@ class Agents:
         :param shape: takes from an answer what is needed.
         """
         hosts = self.hosts()
-        answers = self._lists[method].get(
-            lambda: self.client.to_all(hosts, method)
-        )
+        answers = self._lists[method].get(lambda: self.look(hosts, method))
         return understood(answers, shape)
 
 

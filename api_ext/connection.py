@@ -101,6 +101,7 @@ def connected(conf: cfg.ConfigOpts) -> agents.Agents:
         ),
         agents.Limits(
             kept_s=settings.answers_kept,
+            silent_s=settings.silence_kept,
             hosts_count=None if _is_direct(url) else settings.max_broker_hosts,
         ),
     )

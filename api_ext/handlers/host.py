@@ -70,7 +70,7 @@ def _by_value(
 
 
 def _statuses(asked: asked_module.Asked, names: Iterable[str]) -> _Told:
-    answers = asked.agents.to_all(names, _METHOD)
+    answers = asked.agents.look(names, _METHOD)
     return agents_module.understood(
         answers, functools.partial(summary, now_s=asked.now_s)
     )
@@ -136,7 +136,7 @@ def _of_round(done: Mapping[str, Any] | None, now_s: float) -> dict[str, Any]:
     return {
         'round': int(done['number']),
         'duration_s': owners.number(done['duration_s']),
-        'age_s': None if began_s is None else now_s - began_s,
+        'age_s': None if began_s is None else max(0.0, now_s - began_s),
         'instances_count': int(done['instances_count']),
         'users_count': int(done['users_count']),
     }

@@ -82,7 +82,7 @@ def _told(
     agents = asked.agents
     if host is not None:
         return agents_module.understood(_of_host(agents, uuid, host), _shape)
-    answers = agents.to_all(agents.hosts(), _METHOD, uuid=uuid)
+    answers = agents.look(agents.hosts(), _METHOD, uuid=uuid)
     return agents_module.understood(
         client.Answers(answers.by_host, answers.not_reached), _shape
     )

@@ -69,6 +69,17 @@ agents. Agents measure every ``[fairness] interval`` seconds, so less than that
 shows no older numbers. 0: ask for every request.
 """,
     ),
+    cfg.FloatOpt(
+        'silence_kept',
+        default=10.0,
+        min=0.0,
+        max=600.0,
+        help="""
+Seconds for which lists do without a host that did not answer, and say that it
+does not, instead of waiting ``rpc_timeout`` for it again. Actions, and whoever
+wants to see that host alone, are not kept from it. 0: wait each time.
+""",
+    ),
     cfg.IntOpt(
         'max_broker_hosts',
         default=50,

@@ -88,7 +88,10 @@ class FakeCloud:
         **services: Any,
     ) -> None:
         self.client = of_client or client()
-        limits = agents.Limits(kept_s=services.pop('kept_s', 0.0))
+        limits = agents.Limits(
+            kept_s=services.pop('kept_s', 0.0),
+            silent_s=services.pop('silent_s', 0.0),
+        )
         self.agents = agents.Agents(self.client, limits)
         conf = cfg.ConfigOpts()
         conf([], default_config_files=[], default_config_dirs=[])

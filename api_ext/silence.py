@@ -1,0 +1,62 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Remembers who was silent, so that lists do not wait for it each time."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+import threading
+import time
+
+
+class Silence:
+    """Hosts that did not answer a short while ago.
+
+    :param for_s: how long they are not asked again, in seconds; >= 0.
+    :param clock: monotonic, seconds.
+    """
+
+    def __init__(
+        self, for_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._for_s = for_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._until: dict[str, tuple[float, str]] = {}
+
+    def among(self, hosts: Iterable[str]) -> dict[str, str]:
+        """Name those that are not worth asking now.
+
+        :returns: why they did not answer, by host; nothing if there would be
+            nobody left to ask.
+        """
+        now_s = self._clock()
+        named = set(hosts)
+        with self._lock:
+            silent = {
+                host: why
+                for host, (until_s, why) in self._until.items()
+                if host in named and now_s < until_s
+            }
+        return silent if len(silent) < len(named) else {}
+
+    def note(
+        self, answered: Iterable[str], not_reached: Mapping[str, str]
+    ) -> None:
+        """Take down who answered and who did not."""
+        until_s = self._clock() + self._for_s
+        with self._lock:
+            for host in answered:
+                self._until.pop(host, None)
+            for host, why in not_reached.items():
+                self._until[host] = (until_s, why)
