@@ -55,10 +55,6 @@ LARGEST_DEADBAND = 0.05
 LARGEST_STEP = float(np.log(2.0))
 """A weight at most doubles or halves in a round."""
 
-CUT = 0.05
-"""A wanted step up or down of which this much was not applied was cut;
-less was only too small to be written, and is added to the next step."""
-
 _FARTHEST = 1e12
 _WIDEST = 20.0
 _PER_VM = array_policy.Per.VM_CONTROL
@@ -127,7 +123,7 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
                 (heaviness + LEAD * change)[rows],
                 np.log(previous[rows, column]).clip(-_WIDEST, _WIDEST),
             )
-            moved = wanted.log != wanted.applied
+            moved = wanted.log != wanted.start.applied
             weights[rows[moved], column] = np.exp(wanted.log[moved])
             wanted.keep(kept, rows, column, found.contest)
         return weights, kept
@@ -141,14 +137,11 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
     ) -> '_Wanted':
         """Give the new logarithms of one control on contended nodes."""
         who, past = rows.contest, rows.past
-        short = np.nan_to_num(past['wanted'] - applied)
-        cut = who.playing & (np.abs(short) > CUT)
-        log = applied + np.where(np.abs(short) <= CUT, short, 0.0)
+        start = steps.Start.of(who, past, applied)
+        cut, log = start.cut, start.log
         free = who.free(cut)
-        top = steps.end(past['top'], applied, cut & (short > 0))
-        bottom = steps.end(past['bottom'], applied, cut & (short < 0))
-        now_error = who.error(heaviness, log, np.isfinite(top))
-        error = who.error(coming, log, np.isfinite(top))
+        now_error = who.error(heaviness, log, start.at_top)
+        error = who.error(coming, log, start.at_top)
         noise = steps.noise(who, past['noise'], now_error, error, free)
         near = (NOISE_MARGIN * noise).clip(max=LARGEST_DEADBAND)[who.node]
         damping = steps.damping(past, error, near)
@@ -168,19 +161,17 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
         step = np.where(who.playing | rivals, step, 0.0)
         step = step.clip(-LARGEST_STEP, LARGEST_STEP)
         still = ~who.any(free & (step != 0.0))
-        full = who.any(who.playing & np.isfinite(top))
-        full &= who.any(who.playing & np.isfinite(bottom))
+        full = who.any(who.playing & start.at_top)
+        full &= who.any(who.playing & start.at_bottom)
         shift = who.centring(log + step, still, cut, full)
         shift += who.pull(log, heaviness)
         return _Wanted(
-            applied=applied,
+            start=start,
             log=log + (step + shift).clip(-LARGEST_STEP, LARGEST_STEP),
             error=error,
             step=step,
             run=run,
             damping=damping,
-            top=top,
-            bottom=bottom,
             noise=noise,
         )
 
@@ -234,26 +225,21 @@ def _sizes(
 class _Wanted:
     """What comes of a round.
 
-    :ivar applied: (n,) logarithms of the weights before it.
+    :ivar start: from where.
     :ivar log: (n,) logarithms of the weights wanted.
     :ivar error: (n,) that was answered to.
     :ivar step: (n,) of the answer, without centring.
     :ivar run: (n,) rounds for which it has gone the same way.
     :ivar damping: (n,) factor of the answer, in (0, 1].
-    :ivar top: (n,) logarithm of the highest weight allowed, where it is
-        that one; else NaN.
-    :ivar bottom: (n,) the same of the lowest.
     :ivar noise: (m,) of their errors.
     """
 
-    applied: Scalars
+    start: steps.Start
     log: Scalars
     error: Scalars
     step: Scalars
     run: Scalars
     damping: Scalars
-    top: Scalars
-    bottom: Scalars
     noise: Scalars
 
     def keep(
@@ -269,6 +255,6 @@ class _Wanted:
         kept['step'][rows, column] = self.step
         kept['run'][rows, column] = self.run
         kept['damping'][rows, column] = self.damping
-        kept['top'][rows, column] = self.top
-        kept['bottom'][rows, column] = self.bottom
+        kept['top'][rows, column] = self.start.top
+        kept['bottom'][rows, column] = self.start.bottom
         kept['noise'][who.names, column] = self.noise

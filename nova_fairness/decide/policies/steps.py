@@ -13,6 +13,7 @@
 """How the feedback policy answers errors: formulas, row by row."""
 
 from collections.abc import Mapping
+import dataclasses
 
 import numpy as np
 
@@ -34,13 +35,64 @@ ENOUGH = 1.5
 """Momentum is whole for an error that falls to two thirds of the way from
 ``fading`` to 1, or less."""
 
+CUT = 0.05
+"""A wanted step up or down of which this much was not applied was cut;
+less was only too small to be written, and is added to the next step."""
+
 AT_END = 0.02
 """A weight this near to where it was cut off is still there."""
 
 _SMALLEST = 1e-9
 
 
-def end(past: Scalars, applied: Scalars, cut: Mask) -> Scalars:
+@dataclasses.dataclass(frozen=True, eq=False)
+class Start:
+    """From where the weights of a round start; logarithms.
+
+    :ivar applied: (n,) of the weights in force.
+    :ivar log: (n,) the same, with what was too small to be written.
+    :ivar cut: (n,) contenders whose last step was cut off.
+    :ivar top: (n,) the highest weight allowed, for VMs that have it; NaN for
+        the others.
+    :ivar bottom: (n,) the same of the lowest.
+    """
+
+    applied: Scalars
+    log: Scalars
+    cut: Mask
+    top: Scalars
+    bottom: Scalars
+
+    @classmethod
+    def of(
+        cls,
+        who: contest.Contest,
+        past: Mapping[str, Scalars],
+        applied: Scalars,
+    ) -> 'Start':
+        """See what came of the last round's wishes."""
+        short = np.nan_to_num(past['wanted'] - applied)
+        cut = who.playing & (np.abs(short) > CUT)
+        return cls(
+            applied=applied,
+            log=applied + np.where(np.abs(short) <= CUT, short, 0.0),
+            cut=cut,
+            top=_end(past['top'], applied, cut & (short > 0)),
+            bottom=_end(past['bottom'], applied, cut & (short < 0)),
+        )
+
+    @property
+    def at_top(self) -> Mask:
+        """Who cannot be raised, (n,)."""
+        return np.isfinite(self.top)
+
+    @property
+    def at_bottom(self) -> Mask:
+        """Who cannot be lowered, (n,)."""
+        return np.isfinite(self.bottom)
+
+
+def _end(past: Scalars, applied: Scalars, cut: Mask) -> Scalars:
     """Find the bounds of weights, of which a policy is not told.
 
     :param past: (n,) what was found last, NaN for none.
