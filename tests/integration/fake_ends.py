@@ -44,6 +44,9 @@ class FakeInventory(fake_host.FakeInventory):
     def stop(self):
         """Nothing to stop."""
 
+    def look_again(self):
+        """There is nothing that it does not know."""
+
     def wait_ready(self, timeout_s):
         return True
 
@@ -73,6 +76,7 @@ class Node:
     """An agent, assembled and started as the program does.
 
     :param directory: keeps its state; another life may use it again.
+    :param options: of the group ``fairness``, or ``group.option``.
     """
 
     def __init__(self, url, directory, name, *vms, **options):
@@ -183,7 +187,8 @@ def configuration(url, directory, name, options):
         'state_path': str(directory),
         **options,
     }.items():
-        conf.set_override(option, value, group='fairness')
+        group, _, name = option.rpartition('.')
+        conf.set_override(name, value, group=group or 'fairness')
     return conf
 
 

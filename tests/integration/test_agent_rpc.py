@@ -22,9 +22,12 @@ import subprocess
 import sys
 import time
 
+from oslo_config import cfg
+import oslo_messaging
 import pytest
 
 from nova_fairness.cmd import keys
+from nova_fairness.conf import transport as transport_conf
 from tests.fixtures import redis_server
 from tests.integration import fake_ends
 from tests.unit.agent import fake_host
@@ -185,6 +188,131 @@ def test_instances_and_users_are_listed(cloud):
     assert list(users) == ['ann', 'bob', 'cid']
     assert users['ann']['instances_here_count'] == 0
     assert users['bob']['usage_quotas']['cpu_time'] > 0
+
+
+def test_why_is_told_by_the_host_that_has_the_vm(cloud):
+    assert all_hear_all(cloud)
+    told = cloud.asked('why', 'b-3', '--all')
+    assert list(told) == ['n2']
+    why = told['n2']['instance']
+    assert why['user_id'] == 'bob'
+    # Bob's VM on the other node counts too, and has no parts here.
+    assert why['owner_usage']['cpu_time'] > why['usage']['cpu_time']
+    heaviness = why['heaviness']
+    assert heaviness['additive'] is True
+    assert heaviness['elsewhere'] != 0
+    assert sum(
+        [*heaviness['by_resource'].values(), heaviness['elsewhere']]
+    ) == pytest.approx(heaviness['total'])
+    assert why['advice']
+    code, out, _ = cloud.ctl('why', 'b-3', '--all')
+    assert code == 0
+    assert out.splitlines()[1].startswith('n2    cpu_time')
+    code, _, err = cloud.ctl('why', 'x-9', '--host', 'n1')
+    assert code == 1
+    assert 'n1 refused: no VM x-9 was on n1 in its newest round' in err
+
+
+def test_projects_and_plugins_of_all_hosts_are_told(cloud):
+    assert all_hear_all(cloud)
+    told = cloud.asked('projects', '--all')
+    assert {name: list(said['projects']) for name, said in told.items()} == {
+        'n1': ['project-ann', 'project-bob'],
+        'n2': ['project-bob', 'project-cid'],
+    }
+    told = cloud.asked('plugins', '--all')
+    assert told['n1']['metrics'] == told['n2']['metrics']
+
+
+def test_the_agent_logs_the_request_that_changed_it(cloud, caplog):
+    assert all_hear_all(cloud)
+    caplog.set_level('INFO')
+    code, out, _ = cloud.ctl('pause', '--host', 'n1', '--json')
+    assert code == 0
+    request_id = json.loads(out)['request_id']
+    assert f"{request_id}: pause: host='n1', from_round=" in caplog.text
+
+
+class Listener:
+    """Hears notifications."""
+
+    def __init__(self):
+        self.heard = []
+
+    def info(self, ctxt, publisher_id, event_type, payload, metadata):
+        self.heard.append((publisher_id, event_type, payload))
+
+    warn = info
+
+    def of(self, event):
+        return [said for said in self.heard if said[1] == event]
+
+
+@contextlib.contextmanager
+def listening(url):
+    conf = cfg.ConfigOpts()
+    transport_conf.register_opts(conf)
+    listener = Listener()
+    transport = oslo_messaging.get_notification_transport(conf, url)
+    server = oslo_messaging.get_notification_listener(
+        transport, [oslo_messaging.Target(topic='notifications')], [listener]
+    )
+    server.start()
+    try:
+        yield listener
+    finally:
+        server.stop()
+        server.wait()
+        transport.cleanup()
+
+
+def test_what_changes_is_told_to_whoever_listens(cloud):
+    driver = {'oslo_messaging_notifications.driver': ['messagingv2']}
+    with listening(cloud.url_of('listener')) as listener:
+        node = cloud.start('n3', fake_host.vm('d-5', 'dan'), **driver)
+        assert all_hear_all(cloud)
+        assert cloud.asked('set-metric', 'UniformMetric', '--all')
+        assert cloud.asked('pause', '--host', 'n3')
+        cloud.nodes.pop('n2').stop()
+        assert eventually(lambda: listener.of('fairness.peer.lost'))
+        (chosen,) = listener.of('fairness.metric.set')
+        assert chosen[0] == 'nova-fairness.n3'
+        assert chosen[2]['metric'] == 'UniformMetric'
+        assert chosen[2]['previous'] == 'GreedinessMetric'
+        assert chosen[2]['epoch'] == 1
+        assert listener.of('fairness.host.pause')
+        lost = [
+            peer
+            for said in listener.of('fairness.peer.lost')
+            for peer in said[2]['peers']
+        ]
+        assert 'n2' in {peer['host'] for peer in lost}
+        assert node.agent._notifying.statistics()['dropped'] == 0
+
+
+def test_rounds_go_on_while_nobody_takes_notifications(cloud):
+    """The Redis of the notifications is away; the one of the domain is not."""
+    with redis_server.running() as other:
+        gone = other.url
+    node = cloud.start(
+        'n3',
+        fake_host.vm('d-5', 'dan'),
+        **{
+            'oslo_messaging_notifications.driver': ['messagingv2'],
+            'oslo_messaging_notifications.transport_url': gone,
+            'fairness_observe.notification_queue': 2,
+        },
+    )
+    assert all_hear_all(cloud)
+    for word in ('pause', 'resume') * 4:
+        told = cloud.asked(word, '--host', 'n3')['n3']
+        assert eventually(
+            lambda: node.newest.number >= told['from_round']  # noqa: B023
+        )
+    counts = node.agent._notifying.statistics()
+    # One is being sent for ever, two wait.
+    assert counts == {'sent': 0, 'dropped': counts['dropped']}
+    assert counts['dropped'] >= 5
 
 
 def in_force(cloud, names, expected):
