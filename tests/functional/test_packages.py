@@ -83,7 +83,8 @@ def copy(packages, tmp_path):
 def section(title):
     """Commands of a section of the install guide."""
     text = GUIDE.read_text(encoding='utf-8')
-    body = re.split(r'\n=+\n', text.split(f'\n{title}\n', 1)[1])[1]
+    after = text.split(f'\n{title}\n{"=" * len(title)}\n', 1)[1]
+    body = re.split(r'\n=+\n', after, maxsplit=1)[0]
     return re.findall(r'^ +# (.+)$', body, re.MULTILINE)
 
 
@@ -95,8 +96,10 @@ def test_one_command_builds_a_package_and_a_wheel(packages):
 
 
 def test_the_guide_installs_it_and_nothing_is_left_when_it_is_purged(copy):
-    install, check, enable, _ = section('As a Debian package')
+    install, check, enable, start, *_ = section('As a Debian package')
     assert install.startswith('apt-get install ./')
+    # Nothing can be started here, where systemd does not run.
+    assert start == 'systemctl start nova-fairness'
     done = copy(
         textwrap.dedent("""\
         before=$(find / -xdev -path /clone -prune -o -print | sort)
