@@ -12,7 +12,11 @@
 
 """The interface under abuse: nothing breaks, nothing is told."""
 
+import http.client
+import threading
+
 import pytest
+import waitress
 import webob
 
 from tests.fixtures import api_abuse
@@ -67,6 +71,27 @@ def test_the_same_while_hosts_are_silent(cloud, send, silent):
     assert api_abuse.run(PLACE, cases, send) == []
 
 
+@pytest.fixture
+def served(cloud):
+    """The same behind a server of HTTP, which reads what is really sent."""
+    server = waitress.create_server(cloud, host='127.0.0.1', port=0)
+    serving = threading.Thread(target=server.run, daemon=True)
+    serving.start()
+    yield api_abuse.over_http(
+        lambda: http.client.HTTPConnection(
+            '127.0.0.1', server.effective_port, timeout=60
+        )
+    )
+    server.close()
+    serving.join()
+
+
+def test_a_server_passes_on_what_is_tried(served):
+    assert api_abuse.run(PLACE, api_abuse.cases(PLACE), served) == []
+    cases = api_abuse.random_cases(PLACE, 7, 300)
+    assert api_abuse.run(PLACE, cases, served) == []
+
+
 @pytest.mark.parametrize(
     ('who', 'status', 'body', 'headers'),
     [
@@ -76,6 +101,7 @@ def test_the_same_while_hosts_are_silent(cloud, send, silent):
         ('user', 200, b'cmp2', {}),
         ('stranger', 200, fake_cloud.RED.encode(), {}),
         ('admin', 404, b'', {}),
+        ('admin', 0, b'', {}),
     ],
 )
 def test_what_is_wrong_is_seen(who, status, body, headers):

@@ -1,0 +1,110 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The HTTP interface of a real nova-api under abuse."""
+
+import pytest
+import schemathesis
+
+from tests.fixtures import api_abuse
+from tests.fixtures import api_fuzz
+from tests.fixtures.nova_cloud import places
+from tests.fixtures.nova_cloud import rest
+
+pytestmark = pytest.mark.real
+pytest_plugins = ('tests.fixtures.nova_cloud.fixtures',)
+
+RANDOM_COUNT = 1000
+FUZZED_COUNT = 1000
+
+
+@pytest.fixture
+def place(cloud, servers):
+    alice, bob = cloud.users['alice'], cloud.users['bob']
+    return api_abuse.Place(
+        host='cmp1',
+        tokens={
+            'admin': cloud.admin.token,
+            'user': alice.token,
+            'stranger': bob.token,
+        },
+        user_id=alice.user,
+        project_id=alice.project,
+        instance=servers['alice-1'],
+        secrets=(*cloud.nodes, cloud.admin.token),
+        strangers_secrets=(alice.user, alice.project, servers['alice-1']),
+    )
+
+
+@pytest.fixture
+def send(cloud):
+    return api_abuse.over_http(
+        lambda: rest._Connection(cloud.controller, places.PORTS['compute'])
+    )
+
+
+@pytest.fixture(autouse=True)
+def steered_afterwards(cloud):
+    """What administrators do by chance is undone."""
+    yield
+    path = '/fairness/all/action'
+    cloud.admin.post('compute', path, {'resume': None})
+
+
+def logged(cloud):
+    return (cloud.controller.logs / 'nova-api.log').read_text(errors='replace')
+
+
+def test_what_is_tried_on_purpose_is_refused(cloud, place, send):
+    assert api_abuse.run(place, api_abuse.cases(place), send) == []
+    assert 'Unexpected exception in API method' not in logged(cloud)
+
+
+def test_what_is_tried_by_chance_breaks_nothing(cloud, place, send):
+    cases = api_abuse.random_cases(place, 1, RANDOM_COUNT)
+    assert api_abuse.run(place, cases, send) == []
+    assert 'Unexpected exception in API method' not in logged(cloud)
+
+
+class Application:
+    """Lets the fuzzer, which knows WSGI, reach nova-api."""
+
+    def __init__(self, send):
+        self._send = send
+
+    def __call__(self, environ, start_response):
+        path = environ['REQUEST_URI'].partition('?')[0]
+        if environ['QUERY_STRING']:
+            path += f'?{environ["QUERY_STRING"]}'
+        headers = {
+            name.removeprefix('HTTP_').replace('_', '-').title(): value
+            for name, value in environ.items()
+            if name.startswith('HTTP_') or name == 'CONTENT_TYPE'
+        }
+        length = int(environ.get('CONTENT_LENGTH') or 0)
+        body = environ['wsgi.input'].read(length)
+        method = environ['REQUEST_METHOD']
+        answer = self._send(method, path, headers, body)
+        start_response(
+            f'{answer.status} as answered', list(answer.headers.items())
+        )
+        return [answer.body]
+
+
+def test_a_fuzzer_is_answered_as_described(cloud, send):
+    token = cloud.admin.token
+    schema = schemathesis.openapi.from_wsgi(
+        '/v2.1/fairness/openapi.json',
+        Application(send),
+        headers={'X-Auth-Token': token},
+    )
+    assert api_fuzz.run(schema, token, FUZZED_COUNT) >= FUZZED_COUNT
