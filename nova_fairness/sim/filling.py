@@ -45,6 +45,9 @@ floors can be out of reach by a little more; then the next is tried."""
 _PRICED = 1e-6
 """Part of the largest price below which something has none."""
 
+_AT_END = 1e-7
+"""Progress this near to an end of a column is that end."""
+
 _MOST_STEPS = 200
 
 
@@ -150,11 +153,15 @@ def _rows(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Cut:
-    """Why a level is too high: ``price @ entities`` is at most ``most``."""
+    """Why a level is too high: ``price @ entities`` is at most ``most``.
+
+    :ivar value: (c,) of columns in the best solution at that level.
+    """
 
     price: Floats
     most: float
     column_price: Floats
+    value: Floats
 
 
 def _raise_poorest(
@@ -227,7 +234,10 @@ def _shortage(
     price = found.row_price[count:].clip(min=0.0)
     asked = np.where(program.open, goal, program.floor)
     return _Cut(
-        price, float(price @ asked) - found.cost, found.column_price[:-1]
+        price,
+        float(price @ asked) - found.cost,
+        found.column_price[:-1],
+        found.value[:-1],
     )
 
 
@@ -262,6 +272,9 @@ def _settled(
         bound = open_ & (cut.price > _PRICED * cut.price.max()) & ~content
         price = cut.column_price
         priced = np.abs(price) > _PRICED * np.abs(price).max(initial=0.0)
+        # Small prices can be rounding: then the column is not at that end.
+        end = np.where(price > 0, 0.0, program.upper)
+        priced &= np.abs(cut.value - end) <= _AT_END
         fixed |= priced
         value[priced & (price < 0)] = program.upper[priced & (price < 0)]
     of_content = program.entities.column[content[program.entities.row]]
