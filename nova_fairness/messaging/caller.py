@@ -58,6 +58,7 @@ class Caller:
     :param guard: prepares connections.
     :param settings: of the driver.
     :param name: of the driver in the log.
+    :ivar is_closed: nothing is sent any more.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Caller:
         self._pending: dict[str, pending.Pending] = {}
         self._settling: list[_Settling] = []
         self._sent = self._answers = 0
-        self._closing = False
+        self._closing = self.is_closed = False
         self._orders = orders.Orders()
         self._ended = native.Waiter()
         native.start(f'zmq-calls-{name}', self._run)
@@ -86,6 +87,8 @@ class Caller:
     def send(self, message: pending.Pending) -> None:
         """Send a call or a cast; its ``wait()`` says how that went."""
         self._orders.put(functools.partial(self._send, message))
+        if self.is_closed:
+            message.tell(wire.Answer(pending.UNSENT, message.msg_id))
 
     def give_up(self, message: pending.Pending) -> None:
         """Wait for no more answers to a call."""
@@ -159,6 +162,9 @@ class Caller:
             self._read_answers()
 
     def _end(self) -> None:
+        # In this order: what is ordered later answers itself.
+        self.is_closed = True
+        self._orders.work()
         for message in self._pending.values():
             message.tell(wire.Answer(pending.UNSENT, message.msg_id))
         for _, done in self._settling:
@@ -170,7 +176,7 @@ class Caller:
         self._ended.set()
 
     def _send(self, message: pending.Pending) -> None:
-        route = self._routes.to(message.peer)
+        route = None if self.is_closed else self._routes.to(message.peer)
         if route is None or not self._was_sent(route, message.payload):
             message.tell(wire.Answer(pending.UNSENT, message.msg_id))
             return

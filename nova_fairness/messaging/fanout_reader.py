@@ -36,6 +36,8 @@ from nova_fairness.messaging import wire
 LOG = native_log.Log(__name__)
 
 _PAUSE_S = 0.1
+_LOOK_MS = 5000
+"""How long it waits in ZeroMQ before it looks whether it should end."""
 
 
 class FanoutReader:
@@ -62,6 +64,7 @@ class FanoutReader:
         self._rested = native.Waiter()
         self._served = native.Waiter()
         self._port = make_port(kinds={wire.FANOUT}, wake=self._served.set)
+        self._port.socket.setsockopt(zmq.RCVTIMEO, _LOOK_MS)
         # Only this process can reach it: to end the wait for a message.
         self._inside = f'inproc://{uuid.uuid4().hex}'
         self._port.socket.bind(self._inside)
@@ -105,12 +108,17 @@ class FanoutReader:
     def _end(self) -> None:
         self._served.set()
         self._rested.set()
-        with contextlib.closing(self._context.socket(zmq.DEALER)) as sender:
+        # If there is no descriptor left, or the thread has ended already, it
+        # needs nobody to wake it: it looks by itself now and then.
+        with (
+            contextlib.suppress(zmq.ZMQError),
+            self._context.socket(zmq.DEALER) as sender,
+        ):
+            sender.setsockopt(zmq.LINGER, 0)
             sender.connect(self._inside)
-            # Without a peer the thread saw by itself that it should end.
-            with contextlib.suppress(zmq.Again):
-                sender.send(b'', zmq.DONTWAIT)
+            sender.send(b'', zmq.DONTWAIT)
             self._ended.wait()
+        self._ended.wait()
 
     def _run(self) -> None:
         while not self._is_closing:

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 import functools
 import os
+import threading
 from typing import Any
 import uuid
 
@@ -94,8 +95,9 @@ class Listener(base.Listener):  # type: ignore[misc]
         self._poller.register(self._rpc.descriptor, _READABLE)
         self._delivery: delivery.Straight | None = None
         self._is_closing = False
-        # Whoever starts it and whoever closes it may be two threads.
-        self._changing = native.lock()
+        # Whoever starts it and whoever closes it may be two threads, green
+        # under eventlet: starting one more there lets others run meanwhile.
+        self._changing = threading.Lock()
         self._thread: Any = None
         self._ended = native.Waiter()
         self.peer = addressing.Peer(

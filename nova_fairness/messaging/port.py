@@ -106,21 +106,17 @@ class Port:
             return None
         return self.take(sender, answering)
 
-    def wait(self) -> bytes:
-        """Wait for a message.
+    def wait(self) -> bytes | None:
+        """Wait for a message, as long as the socket's RCVTIMEO says.
 
-        :returns: name of its connection; take() gives the message.
+        :returns: name of its connection; take() gives the message. None if
+            none came.
         """
-        sender: Any = self.socket.recv()
-        return bytes(sender)
+        return self._sender(0)
 
     def next(self) -> bytes | None:
         """Give the same of a message that is there; None if none is."""
-        try:
-            sender: Any = self.socket.recv(_NOBLOCK)
-        except zmq.Again:
-            return None
-        return bytes(sender)
+        return self._sender(_NOBLOCK)
 
     def take(
         self, sender: bytes, answering: incoming.Answering
@@ -164,6 +160,13 @@ class Port:
             self.socket.send(payload, _NOBLOCK)
         except zmq.ZMQError as error:
             self._refused.note('answer', self.endpoint, str(error))
+
+    def _sender(self, flags: int) -> bytes | None:
+        try:
+            sender: Any = self.socket.recv(flags)
+        except zmq.Again:
+            return None
+        return bytes(sender)
 
     def _bind(self, bind_address: str, host: str) -> str:
         socket = self.socket

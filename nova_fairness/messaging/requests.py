@@ -100,6 +100,7 @@ class Requests:
             span_s = retry * _RETRY_S
         deadline = time.monotonic() + span_s
         while not self._was_cast(request, payload, deadline):
+            self._check_open()
             left = deadline - time.monotonic()
             if left <= 0:
                 self._not_delivered(request, retry)
@@ -119,6 +120,7 @@ class Requests:
         payload = self._encoded(request)
         refused: set[str] = set()
         while True:
+            self._check_open()
             peer = self._someone(request, deadline, refused)
             answer = self._ask(request, peer, payload, deadline)
             if answer.kind == wire.REPLY:
@@ -127,6 +129,11 @@ class Requests:
                 refused.add(peer.id)
             else:
                 time.sleep(_FULL_S)
+
+    def _check_open(self) -> None:
+        if self._caller.is_closed:
+            msg = 'the transport was cleaned up'
+            raise oslo_messaging.MessageDeliveryFailure(msg)
 
     def _encoded(self, request: wire.Request) -> bytes:
         try:
@@ -165,6 +172,7 @@ class Requests:
             request.exchange, request.topic, request.server, deadline, refused
         )
         if peer is None:
+            self._check_open()
             _timed_out(request, 'nobody listens who can be reached')
         return peer
 

@@ -29,7 +29,12 @@ _PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.3)
 
 
 class Connections(Protocol):
-    """What a choice needs to know about connections."""
+    """What a choice needs to know about connections.
+
+    :ivar is_closed: there are none any more.
+    """
+
+    is_closed: bool
 
     def is_up(self, peer: addressing.Peer) -> bool | None:
         """Whether a listener is connected, None if nobody knows."""
@@ -86,13 +91,13 @@ class Chooser:
         """Choose like choose(), waiting for somebody to come.
 
         :param deadline: when to give up, of the monotonic clock.
-        :returns: None if nobody came in time.
+        :returns: None if nobody came in time, or the connections are closed.
         """
         pauses = itertools.chain(_PAUSES_S, itertools.repeat(_PAUSES_S[-1]))
         while True:
             peer = self.choose(exchange, topic, server, avoid)
             left = deadline - time.monotonic()
-            if peer is not None or left <= 0:
+            if peer is not None or left <= 0 or self._connections.is_closed:
                 return peer
             time.sleep(min(next(pauses), left))
 

@@ -12,14 +12,18 @@
 
 """What is left of a transport after its cleanup: nothing."""
 
+import errno
 import functools
 import gc
 import pathlib
 import threading
+import types
 
 import oslo_messaging
 import pytest
+import zmq
 
+from nova_fairness.messaging import fanout_reader
 from tests.fixtures import zmq_cloud
 
 eventually = zmq_cloud.eventually
@@ -38,6 +42,14 @@ class Endpoint:
     def note(self, ctxt, value):
         self.got.append(value)
         return value
+
+
+class Blocking:
+    def __init__(self, release):
+        self.release = release
+
+    def block(self, ctxt):
+        self.release.wait(zmq_cloud.PATIENCE_S)
 
 
 def descriptors():
@@ -129,13 +141,64 @@ def test_a_listener_that_is_closed_while_it_starts_ends(cloud):
 
 
 def test_a_listener_that_rests_after_a_fanout_ends(cloud):
-    near, far = cloud.transport(fanout_pause='0.01'), cloud.transport()
-    client = cloud.client('t', far)
+    near = cloud.transport(fanout_pause='0.01')
+    far = cloud.transport(poll_interval='0.05')
+    everybody = cloud.client('t', far).prepare(fanout=True)
+
+    def has_heard(endpoint):
+        # Who came just now is not known to the sender yet.
+        everybody.cast({}, 'note', value=1)
+        return endpoint.got
+
     for number in range(20):
         endpoint = Endpoint()
         server = cloud.serve('t', f's{number}', endpoint, near)
-        client.prepare(fanout=True).cast({}, 'note', value=number)
-        eventually(lambda got=endpoint.got: got)
+        eventually(functools.partial(has_heard, endpoint))
         ending = zmq_cloud.background(server.listener.cleanup)
         ending.join(zmq_cloud.PATIENCE_S)
         assert not ending.is_alive()
+
+
+@pytest.mark.parametrize('listens', [True, False])
+def test_a_call_without_end_ends_with_its_transport(cloud, listens):
+    release = threading.Event()
+    if listens:
+        cloud.serve('t', 's', Blocking(release))
+    transport = cloud.transport()
+    client = cloud.client('t', transport, timeout=None)
+    failures = []
+
+    def ask():
+        try:
+            client.call({}, 'block')
+        except oslo_messaging.MessageDeliveryFailure as error:
+            failures.append(str(error))
+
+    asking = zmq_cloud.background(ask)
+    eventually(lambda: transport._driver.statistics().get('matchmaker_topics'))
+    if listens:
+        eventually(lambda: transport._driver.statistics()['calls_pending'])
+    transport.cleanup()
+    asking.join(zmq_cloud.PATIENCE_S)
+    release.set()
+    assert failures == ['the transport was cleaned up']
+
+
+def test_a_listener_ends_though_nothing_is_left_to_wake_it_with(
+    cloud, monkeypatch
+):
+    monkeypatch.setattr(fanout_reader, '_LOOK_MS', 200)
+    transport = cloud.transport(fanout_pause='0.0')
+    target = oslo_messaging.Target(topic='t', server='s')
+    listener = transport._listen(target, 1, None)
+    listener.start(lambda messages: None)
+
+    def fail(kind):
+        raise zmq.ZMQError(errno.EMFILE)
+
+    monkeypatch.setattr(
+        listener._fanout, '_context', types.SimpleNamespace(socket=fail)
+    )
+    ending = zmq_cloud.background(listener.cleanup)
+    ending.join(zmq_cloud.PATIENCE_S)
+    assert not ending.is_alive()

@@ -25,6 +25,8 @@ from tests.fixtures import fake_matchmaker
 class FakeConnections:
     """Connections whose state a test says."""
 
+    is_closed = False
+
     def __init__(self, **up):
         self.up = up
         self.settled = []
