@@ -23,37 +23,44 @@
 references of the field, and writes a file for each in ``table/``; with
 ``--only`` some of them, such as on another core. ``summary`` writes of these
 files the tables and the picture. ``graphs`` grows chains, stars and random
-graphs, and writes how many rounds each policy needs. ``sweep`` tries the
-numbers of the default policy. ``robust`` makes reports late and lost, nodes
-slow and one node deaf.
+graphs, and writes how many rounds each policy needs; ``small`` draws many of
+up to five nodes. ``sweep`` tries the numbers of the default policy.
+``robust`` makes reports late and lost, nodes slow and one node deaf.
+``apart`` says how far fair divisions of each resource are from the dominant
+ideal.
 """
 
 import argparse
 import pathlib
 
+import policies_apart
 import policies_graphs
 import policies_sweep
 import policies_table
 
+KINDS = {
+    'table': lambda options: policies_table.table(options.out, options.only),
+    'summary': lambda options: policies_table.summed(options.out),
+    'apart': lambda options: policies_apart.apart(options.out),
+    'graphs': lambda options: policies_graphs.graphs(
+        options.out, options.sizes
+    ),
+    'small': lambda options: policies_graphs.small(options.out),
+    'sweep': lambda options: policies_sweep.swept(options.out),
+    'robust': lambda options: policies_graphs.robust(options.out),
+}
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        'what', choices=['table', 'summary', 'graphs', 'sweep', 'robust']
-    )
+    parser.add_argument('what', choices=list(KINDS))
     parser.add_argument('--out', type=pathlib.Path, required=True)
     parser.add_argument('--only', default='', help='part of scenario names')
     parser.add_argument(
         '--sizes', type=int, nargs='+', default=policies_graphs.SIZES
     )
     options = parser.parse_args()
-    {
-        'table': lambda: policies_table.table(options.out, options.only),
-        'summary': lambda: policies_table.summed(options.out),
-        'graphs': lambda: policies_graphs.graphs(options.out, options.sizes),
-        'sweep': lambda: policies_sweep.swept(options.out),
-        'robust': lambda: policies_graphs.robust(options.out),
-    }[options.what]()
+    KINDS[options.what](options)
 
 
 if __name__ == '__main__':

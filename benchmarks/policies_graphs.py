@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import pathlib
+import statistics
 import time
 from typing import Any
 
@@ -35,6 +36,9 @@ PLAIN = {'momentum': 0.0}
 TRIED = (('plain', PLAIN), ('feedback', {}))
 
 SIZES = (2, 3, 4, 5, 10, 30, 100, 300, 1000)
+
+SEEDS = range(1, 9)
+"""Of small clouds."""
 
 LONG = 100
 """From so many nodes on, runs have twice the rounds."""
@@ -66,6 +70,7 @@ def grown(
     graph: recipes.Graph,
     nodes: int,
     speeds: tuple[float, ...] = (1.0,),
+    seed: int | None = None,
 ) -> model.Cloud:
     recipe = recipes.Recipe(
         graph=graph,
@@ -76,7 +81,7 @@ def grown(
         node_cpus=(1.0, 2.0, 4.0),
         node_speeds=speeds,
         vcpus=(4.0,),
-        seed=nodes,
+        seed=nodes if seed is None else seed,
     )
     rounds = 200 if nodes < LONG else 400
     return generators.generate(
@@ -180,6 +185,52 @@ def exponent(points: Iterable[Mapping[str, Any]]) -> float | None:
 
 def _power(value: float | None) -> str:
     return '-' if value is None else f'{value:.2f}'
+
+
+def small(out: pathlib.Path) -> None:
+    """Draw many clouds of up to five nodes, for the default policy."""
+    results = []
+    for graph in recipes.Graph:
+        for nodes in range(2, 6):
+            points = [
+                _point(grown(graph, nodes, seed=seed), {}) for seed in SEEDS
+            ]
+            results.append(
+                {'graph': graph.value, 'nodes': nodes, 'points': points}
+            )
+            print(graph.value, nodes, [p[runs.ROUNDS] for p in points])
+    runs.write(out / 'small.json', results)
+    runs.write_csv(
+        out / 'small.csv',
+        [
+            [
+                'graph',
+                'nodes',
+                'clouds',
+                'most rounds',
+                'largest distance settled %',
+                'median overshoot %',
+                'largest overshoot %',
+            ],
+            *(_of_many(item) for item in results),
+        ],
+    )
+
+
+def _of_many(item: Mapping[str, Any]) -> list[str]:
+    points = item['points']
+    rounds = [point[runs.ROUNDS] for point in points]
+    overshoots = [point['overshoot'] or 0.0 for point in points]
+    settled = max(point['bounded']['worst']['settled'] for point in points)
+    return [
+        item['graph'],
+        str(item['nodes']),
+        str(len(points)),
+        runs.late(None if None in rounds else max(rounds)),
+        runs.percent(settled),
+        runs.percent(statistics.median(overshoots)),
+        runs.percent(max(overshoots)),
+    ]
 
 
 def robust(out: pathlib.Path) -> None:

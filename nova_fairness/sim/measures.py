@@ -77,7 +77,7 @@ class Measures:
             seen.bounded.append(seen.bounded[-1])
             return
         known = self._rounds is None or moment.round in self._rounds
-        wishes = self._wishes(moment) if known else None
+        wishes = self.wishes(moment) if known else None
         for rows, find in (
             (seen.free, self._free),
             (seen.bounded, self._bounded),
@@ -88,7 +88,8 @@ class Measures:
                 else find(wishes).share
             )
 
-    def _wishes(self, moment: model.Moment) -> columns.Wishes:
+    def wishes(self, moment: model.Moment) -> columns.Wishes:
+        """Say who wants how much of what in a round."""
         return columns.Wishes(
             capacity=moment.capacity,
             demand=moment.demand,

@@ -1,0 +1,75 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""How far fair divisions of every resource are from the dominant ideal.
+
+The dominant share of a user with independent wishes is the largest of his
+parts. What makes the least of these as large as possible is that users
+specialise: one has the CPU, another the disk. Here is how far from that each
+user is who has of every resource what is fair of that resource. Resources
+that a VM uses together are taken as if the others were always there, so that
+this is the least distance.
+"""
+
+import pathlib
+
+import numpy as np
+import policies_runs as runs
+
+from nova_fairness.model import resources
+from nova_fairness.sim import distance
+from nova_fairness.sim import engine
+from nova_fairness.sim import ideal
+from nova_fairness.sim import measures
+from nova_fairness.sim import running
+from nova_fairness.sim import scenario as scenario_module
+from nova_fairness.sim import scenario_file
+
+SCENARIOS = ('cpu-and-disk', 'all-resources')
+
+
+def apart(out: pathlib.Path) -> None:
+    rows = [found(scenario_file.find(name)) for name in SCENARIOS]
+    runs.write_csv(
+        out / 'apart.csv',
+        [
+            [
+                'scenario',
+                'fair in every resource lacks',
+                'in the ideal, least part beside the largest',
+            ],
+            *rows,
+        ],
+    )
+
+
+def found(scenario: scenario_module.Scenario) -> list[str]:
+    made = running.setup(scenario, running.Choice(policy='none'))
+    moment = next(iter(engine.simulate(scenario.cloud, made)))
+    wishes = measures.Measures(scenario.cloud, made).wishes(moment)
+    ratio = made.max_weight_ratio
+    best = ideal.ideal(wishes, ideal.DOMINANT, ratio)
+    wanted = (wishes.demand > 0).any(axis=0) & resources.RESOURCES.time_shared
+    parts = [
+        ideal.ideal(wishes, name, ratio).share
+        for name in np.array(resources.RESOURCES.names)[wanted]
+    ]
+    largest = np.max(parts, axis=0)
+    lacking = distance.worst(largest[np.newaxis], best.share[np.newaxis])
+    timed = best.parts[:, wanted]
+    spread = float((timed.min(axis=1) / timed.max(axis=1)).min())
+    return [
+        scenario.name,
+        runs.percent(float(lacking[0])),
+        runs.percent(spread),
+    ]
