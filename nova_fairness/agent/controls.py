@@ -198,6 +198,7 @@ def _memory(site: Site, made: Controls) -> Built:
         minimum_bytes=options.minimum,
         floor_part=options.floor_part,
         headroom=options.headroom,
+        unspared_part=options.unspared_part,
     )
     return item, scales.MemoryScale(float(capacity), rules)
 

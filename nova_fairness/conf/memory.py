@@ -52,4 +52,16 @@ Part of what a VM holds that is spared on top, 0 to 1, so that it can grow
 until the next round. Raise it with long intervals.
 """,
     ),
+    cfg.FloatOpt(
+        'unspared_part',
+        default=0.1,
+        min=0.0,
+        max=0.9,
+        help="""
+Part of the node's memory, 0 to 0.9, that is promised to no VM. VMs use it as
+they like, but when memory is short it is what the kernel takes from first:
+without it the host's own programs would be. ``[fairness_node]
+reserved_memory`` is what VMs cannot use at all.
+""",
+    ),
 ]

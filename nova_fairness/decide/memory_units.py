@@ -42,11 +42,15 @@ class Rules:
     :ivar floor_part: part of the flavor's memory, 0..1, likewise.
     :ivar headroom: part of what a VM holds, >= 0, that is protected on top,
         so that it can grow until the next round.
+    :ivar unspared_part: part of the node's memory, 0..1, that is promised to
+        nobody. Were all of it, the kernel would take from the host's own
+        programs first, and then from those who are spared, too.
     """
 
     minimum_bytes: int = 128 * _MIB
     floor_part: float = 0.25
     headroom: float = 0.125
+    unspared_part: float = 0.1
 
 
 DEFAULT_RULES = Rules()
@@ -77,7 +81,8 @@ def protections(
     Parts are in proportion to weight x the flavor's memory, but nobody is
     given more than it holds (with headroom), nor less than its floor: what
     one does not need, the others share. If the floors alone are more than
-    the node has, they are what is given.
+    the node has, they are what is given. A part of the node's memory is left
+    out, see :attr:`Rules.unspared_part`.
 
     The preset ``THESIS`` gives the place in the range 10 MiB .. the flavor's
     memory instead, never less than the floor.
@@ -96,7 +101,8 @@ def protections(
         )
         return _whole(np.maximum(chosen, floor))
     shares = weights * demand.memory_bytes
-    return _whole(_filled(shares, floor, most, capacity_bytes))
+    spared = capacity_bytes * (1 - rules.unspared_part)
+    return _whole(_filled(shares, floor, most, spared))
 
 
 def _most(demand: Demand, rules: Rules) -> usage_model.Scalars:

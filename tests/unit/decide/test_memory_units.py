@@ -12,6 +12,8 @@
 
 """How the memory of a node is divided into what each VM is spared."""
 
+import dataclasses
+
 import hypothesis
 from hypothesis import strategies as st
 import numpy as np
@@ -24,7 +26,9 @@ from nova_fairness.decide import policy
 MIB = 1 << 20
 GIB = 1 << 30
 
-PLAIN = memory_units.Rules(minimum_bytes=0, floor_part=0.0, headroom=0.0)
+PLAIN = memory_units.Rules(
+    minimum_bytes=0, floor_part=0.0, headroom=0.0, unspared_part=0.0
+)
 
 
 def divide(weights, held, sizes, capacity, **options):
@@ -69,7 +73,7 @@ def test_parts(given, expected):
 
 
 def test_a_floor_is_given_whatever_the_weight():
-    rules = memory_units.Rules(256 * MIB, 0.25, 0.0)
+    rules = memory_units.Rules(256 * MIB, 0.25, 0.0, 0.0)
     parts = divide(
         [1, 1000], [4 * GIB, 4 * GIB], [4 * GIB, 4 * GIB], 4 * GIB, rules=rules
     )
@@ -77,7 +81,7 @@ def test_a_floor_is_given_whatever_the_weight():
 
 
 def test_the_minimum_counts_where_the_flavor_is_small():
-    rules = memory_units.Rules(256 * MIB, 0.25, 0.0)
+    rules = memory_units.Rules(256 * MIB, 0.25, 0.0, 0.0)
     parts = divide(
         [1, 1000], [512 * MIB, GIB], [512 * MIB, GIB], GIB, rules=rules
     )
@@ -85,22 +89,30 @@ def test_the_minimum_counts_where_the_flavor_is_small():
 
 
 def test_no_floor_is_more_than_the_vm_holds():
-    rules = memory_units.Rules(256 * MIB, 0.5, 0.0)
+    rules = memory_units.Rules(256 * MIB, 0.5, 0.0, 0.0)
     parts = divide([1, 1], [64 * MIB, GIB], [GIB, GIB], 512 * MIB, rules=rules)
     assert parts[0] == 64 * MIB
 
 
 def test_floors_are_kept_where_they_are_more_than_the_node_has():
-    rules = memory_units.Rules(0, 0.5, 0.0)
+    rules = memory_units.Rules(0, 0.5, 0.0, 0.0)
     parts = divide([1, 9], [GIB, GIB], [GIB, GIB], 512 * MIB, rules=rules)
     assert parts == [512 * MIB, 512 * MIB]
 
 
 def test_headroom_lets_a_vm_grow():
-    rules = memory_units.Rules(0, 0.0, 0.5)
+    rules = memory_units.Rules(0, 0.0, 0.5, 0.0)
     assert divide([1], [GIB], [4 * GIB], 4 * GIB, rules=rules) == [
         GIB + GIB // 2
     ]
+
+
+def test_a_part_of_the_node_is_promised_to_nobody():
+    rules = dataclasses.replace(PLAIN, unspared_part=0.25)
+    parts = divide(
+        [1, 1], [4 * GIB, 4 * GIB], [4 * GIB, 4 * GIB], 4 * GIB, rules=rules
+    )
+    assert parts == [3 * GIB // 2, 3 * GIB // 2]
 
 
 def test_the_preset_of_the_original_gives_places_of_its_range():
@@ -142,7 +154,8 @@ def test_the_parts_use_the_node_and_no_more(vms, capacity):
     slack = len(vms) * MIB
     assert (parts <= most).all()
     assert (parts >= floors - MIB).all()
-    expected = min(max(capacity, floors.sum()), most.sum())
+    spared = capacity * (1 - rules.unspared_part)
+    expected = min(max(spared, floors.sum()), most.sum())
     assert abs(parts.sum() - expected) <= slack
 
 
