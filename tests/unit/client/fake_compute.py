@@ -27,7 +27,43 @@ COMPUTE = 'http://compute.example.org/v2.1'
 NEVER = 'http://elsewhere.example.org'
 
 
-class FakeCompute:
+class Terminal:
+    """What the command line gives to its commands.
+
+    :ivar servers: ids by name.
+    """
+
+    def __init__(self):
+        self.servers = {}
+        self.manager = types.SimpleNamespace(
+            interface='public',
+            region_name='one',
+            sdk_connection=types.SimpleNamespace(
+                compute=types.SimpleNamespace(find_server=self._find_server)
+            ),
+        )
+
+    def _find_server(self, name, ignore_missing):
+        uuid = self.servers.get(name)
+        return uuid and types.SimpleNamespace(id=uuid)
+
+    def run(self, command, *words):
+        """Run a command as the command line does; give code and output."""
+        out = io.StringIO()
+        app = types.SimpleNamespace(
+            client_manager=self.manager,
+            stdout=out,
+            stderr=io.StringIO(),
+            options=types.SimpleNamespace(debug=False),
+            LOG=logging.getLogger('app'),
+        )
+        made = command(app, None)
+        parser = made.get_parser('openstack')
+        code = made.run(parser.parse_args(list(words)))
+        return code, out.getvalue()
+
+
+class FakeCompute(Terminal):
     """What the command line gives to its commands, and whom it reaches.
 
     :param mock: of requests.
@@ -35,6 +71,7 @@ class FakeCompute:
     """
 
     def __init__(self, mock, endpoint=COMPUTE):
+        super().__init__()
         self.mock = mock
         self.base = f'{COMPUTE}/fairness'
         token = fixture.V3Token(user_id='u1', project_id='p1')
@@ -55,21 +92,8 @@ class FakeCompute:
             user_domain_id='default',
             project_id='p1',
         )
-        self.servers = {}
-        manager = types.SimpleNamespace(
-            session=session.Session(auth),
-            interface='public',
-            region_name='one',
-            sdk_connection=types.SimpleNamespace(
-                compute=types.SimpleNamespace(find_server=self._find_server)
-            ),
-        )
-        manager.fairness = plugin.make_client(manager)
-        self.manager = manager
-
-    def _find_server(self, name, ignore_missing):
-        uuid = self.servers.get(name)
-        return uuid and types.SimpleNamespace(id=uuid)
+        self.manager.session = session.Session(auth)
+        self.manager.fairness = plugin.make_client(self.manager)
 
     def answers(self, path, content, status=200, method='GET', **more):
         """Let the endpoint answer a path below /fairness."""
@@ -80,21 +104,6 @@ class FakeCompute:
             status_code=status,
             **more,
         )
-
-    def run(self, command, *words):
-        """Run a command as the command line does; give code and output."""
-        out = io.StringIO()
-        app = types.SimpleNamespace(
-            client_manager=self.manager,
-            stdout=out,
-            stderr=io.StringIO(),
-            options=types.SimpleNamespace(debug=False),
-            LOG=logging.getLogger('app'),
-        )
-        made = command(app, None)
-        parser = made.get_parser('openstack')
-        code = made.run(parser.parse_args(list(words)))
-        return code, out.getvalue()
 
     @property
     def asked(self):

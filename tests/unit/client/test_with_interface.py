@@ -1,0 +1,182 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The commands and the real HTTP interface understand each other."""
+
+import io
+import json
+
+from keystoneauth1 import session
+from keystoneauth1 import token_endpoint
+from osc_lib import exceptions
+import pytest
+import requests
+from requests import adapters
+import webob
+
+from nova_fairness.client import choosing
+from nova_fairness.client import hosts
+from nova_fairness.client import owners
+from nova_fairness.client import plugin
+from nova_fairness.client import servers
+from tests.unit.api_ext import fake_cloud
+from tests.unit.client import fake_compute
+
+
+class WsgiAdapter(adapters.BaseAdapter):
+    """Gives requests to an application in this process."""
+
+    def __init__(self, application):
+        super().__init__()
+        self._application = application
+
+    def send(self, request, **_more):
+        body = request.body or b''
+        asked = webob.Request.blank(
+            request.path_url,
+            method=request.method,
+            headers=dict(request.headers),
+            body=body.encode() if isinstance(body, str) else body,
+        )
+        said = asked.get_response(self._application)
+        response = requests.Response()
+        response.status_code = said.status_int
+        response.reason = said.status.partition(' ')[2]
+        response.headers.update(said.headers)
+        response.raw = io.BytesIO(said.body)
+        response.url = request.url
+        return response
+
+    def close(self):
+        """Nothing is open."""
+
+
+class Terminal(fake_compute.Terminal):
+    """The commands of somebody in a cloud."""
+
+    def __init__(self, cloud, who):
+        super().__init__()
+        own = requests.Session()
+        own.mount('http://', WsgiAdapter(cloud))
+        self.manager.session = session.Session(
+            token_endpoint.Token(fake_compute.COMPUTE, who), session=own
+        )
+        self.manager.fairness = plugin.make_client(self.manager)
+
+    def ask(self, command, *words):
+        code, out = self.run(command, *words, '-f', 'json')
+        return code, json.loads(out)
+
+
+@pytest.fixture
+def cloud(tmp_path):
+    return fake_cloud.FakeCloud(tmp_path)
+
+
+@pytest.fixture
+def admin(cloud):
+    return Terminal(cloud, 'admin')
+
+
+@pytest.fixture
+def alice(cloud):
+    return Terminal(cloud, 'alice')
+
+
+def test_metrics_and_policies(admin, alice):
+    code, told = admin.ask(choosing.ListMetric)
+    assert code == 0
+    assert {item['Name']: item['Hosts Without'] for item in told} == {
+        'DominantShareMetric': [],
+        'GreedinessMetric': [],
+        'TrialMetric': ['cmp2'],
+    }
+    code, told = alice.ask(choosing.ListPolicy)
+    assert [set(item) for item in told] == [{'Name', 'Description'}] * 2
+
+
+@pytest.mark.parametrize('words', [['--all'], ['--host', 'cmp1']])
+def test_choosing(admin, words):
+    code, told = admin.ask(choosing.SetMetric, 'DominantShareMetric', *words)
+    assert code == 0
+    assert {item['Metric'] for item in told} == {'DominantShareMetric'}
+    assert len(told) == (2 if words == ['--all'] else 1)
+    code, told = admin.ask(choosing.SetPolicy, 'thesis', *words)
+    assert {item['Policy'] for item in told} == {'thesis'}
+
+
+def test_choosing_what_only_some_have(admin, caplog):
+    code, told = admin.ask(choosing.SetMetric, 'TrialMetric', '--all')
+    assert code == 1
+    assert [item['Host'] for item in told] == ['cmp1']
+    assert 'cmp2 refused: TrialMetric is not installed' in caplog.text
+
+
+def test_choosing_what_nobody_has(admin):
+    with pytest.raises(exceptions.CommandError, match=r'Nosuch.*HTTP 400'):
+        admin.run(choosing.SetMetric, 'NosuchMetric', '--all')
+
+
+def test_pausing(admin):
+    code, told = admin.ask(hosts.PauseHost, '--all')
+    assert (code, [item['Paused'] for item in told]) == (0, [True, True])
+    code, told = admin.ask(hosts.ResumeHost, 'cmp2')
+    assert told == [
+        {'Host': 'cmp2', 'Paused': False, 'From Round': 42, 'Persistent': True}
+    ]
+    code, told = admin.ask(hosts.ResetHost, 'cmp1')
+    assert told == [{'Host': 'cmp1', 'From Round': 42}]
+
+
+def test_hosts(admin):
+    words = ['--sort-key', 'instances_count', '--sort-dir', 'desc']
+    code, told = admin.ask(hosts.ListHost, *words)
+    assert (code, [item['Name'] for item in told]) == (0, ['cmp1', 'cmp2'])
+    assert [item['VMs'] for item in told] == [2, 1]
+    assert all(None not in item.values() for item in told)
+    code, told = admin.ask(hosts.ListHost, '--limit', '1', '--marker', 'cmp1')
+    assert [item['Name'] for item in told] == ['cmp2']
+    code, told = admin.ask(hosts.ShowHost, 'cmp1')
+    assert (told['name'], told['round']['number']) == ('cmp1', 41)
+    with pytest.raises(exceptions.CommandError, match='HTTP 404'):
+        admin.run(hosts.ShowHost, 'nosuch/../cmp1')
+
+
+@pytest.mark.parametrize(
+    ('lists', 'shows', 'own'),
+    [
+        (owners.ListUser, owners.ShowUser, fake_cloud.ALICE),
+        (owners.ListProject, owners.ShowProject, fake_cloud.RED),
+    ],
+)
+def test_users_and_projects(admin, alice, lists, shows, own):
+    code, told = admin.ask(lists, '--sort-key', 'id')
+    assert code == 0
+    assert own in [item['ID'] for item in told]
+    code, one = alice.ask(shows, 'me')
+    assert (code, one['id']) == (0, own)
+    assert one['instances_count'] >= 1
+    with pytest.raises(exceptions.CommandError, match='HTTP 403'):
+        alice.run(lists)
+
+
+def test_why(admin, alice):
+    code, told = alice.ask(servers.ShowServer, fake_cloud.ALICES)
+    assert (code, told['uuid']) == (0, fake_cloud.ALICES)
+    assert told['advice']
+    assert 'host' not in told
+    assert admin.ask(servers.ShowServer, fake_cloud.ALICES)[1]['host']
+    code, out = alice.run(servers.ShowServer, fake_cloud.ALICES)
+    assert code == 0
+    assert told['advice'][0] in ' '.join(out.split())
+    with pytest.raises(exceptions.CommandError, match='HTTP 404'):
+        alice.run(servers.ShowServer, fake_cloud.CAROLS)
