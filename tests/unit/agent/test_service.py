@@ -187,3 +187,35 @@ def test_a_record_that_cannot_be_written_keeps_no_memory_from_being_saved(
     agent._thread.join(ENOUGH_S)
     assert 'settled' in (tmp_path / 'policies.json').read_text()
     agent._stopping.clear()
+
+
+def some_rounds(agent, parts, count):
+    """Run rounds on this thread."""
+    for _ in range(count):
+        agent._round(0)
+    return agent._collector.newest
+
+
+def test_weights_of_rounds_are_remembered(agent, parts):
+    done = some_rounds(agent, parts, 3)
+    (entry,) = agent._history.of('a-1', done.wall_s)
+    assert (entry.weights == done.decided.weights[0]).all()
+
+
+def test_what_cannot_be_remembered_ends_no_round(
+    agent, parts, monkeypatch, caplog
+):
+    monkeypatch.setattr(agent._history, 'add', lambda done: 1 / 0)
+    assert some_rounds(agent, parts, 2).number == 2
+    assert 'missing in the history of weights' in caplog.text
+
+
+def test_rounds_reach_the_notifications_with_the_ratios_in_force(
+    agent, parts, monkeypatch
+):
+    seen = []
+    monkeypatch.setattr(
+        agent._notifying, 'add', lambda done, ratios: seen.append(ratios)
+    )
+    some_rounds(agent, parts, 1)
+    assert (seen[0] == parts.regime.in_force.settings.ratios()).all()
