@@ -164,7 +164,7 @@ SNIPPETS = {
     'nova in the agent': (
         'nova_fairness.agent.service',
         'from nova import context',
-        'only nova_service, api_ext may',
+        'only nova_service, api_ext.filter, api_ext.location may',
     ),
     'stevedore outside plugins': (
         'nova_fairness.cmd.agent',

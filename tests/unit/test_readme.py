@@ -25,6 +25,7 @@ import sys
 from oslo_config import cfg
 import pytest
 
+from nova_fairness.conf import api
 from nova_fairness.conf import opts
 from nova_fairness.messaging import options
 
@@ -54,6 +55,7 @@ SYSTEM_COMMANDS = frozenset(
         'pytest',
         'python',
         'python3',
+        'oslopolicy-policy-generator',
         'oslopolicy-sample-generator',
         'reno',
         'systemctl',
@@ -204,6 +206,7 @@ def configuration() -> cfg.ConfigOpts:
     conf = cfg.ConfigOpts()
     opts.register_opts(conf)
     options.register_opts(conf)
+    api.register_opts(conf)
     return conf
 
 
