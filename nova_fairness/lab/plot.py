@@ -31,6 +31,8 @@ def run(side: panel.Side) -> bytes:
 
     :returns: a PNG image.
     """
+    if side.result['uncontended']:
+        return _run_of_pairs(side)
     if _has_nodes(side):
         return _run_of_nodes(side)
     figure = style.figure(11, 8.2)
@@ -40,10 +42,7 @@ def run(side: panel.Side) -> bytes:
     panel.draw_shares(shares, side)
     panel.title(shares, 'Part of the CPU that each user (thick) and VM got')
     panel.draw_weights(figure.add_subplot(left), side)
-    if side.result['uncontended']:
-        bars.draw_pairs(figure.add_subplot(right), side.result['uncontended'])
-    else:
-        bars.draw_settled(figure.add_subplot(right), side.result)
+    bars.draw_settled(figure.add_subplot(right), side.result)
     style.headline(figure, side.title)
     return style.png(figure)
 
@@ -73,6 +72,15 @@ def network(side: panel.Side) -> bytes:
 def _has_nodes(side: panel.Side) -> bool:
     """Whether there are several; results of old say nothing of nodes."""
     return len(side.result.get('nodes', ())) > 1
+
+
+def _run_of_pairs(side: panel.Side) -> bytes:
+    """Draw what counts where agents change nothing but the work of guests."""
+    figure = style.figure(11, 5.5)
+    axes = figure.add_subplot()
+    bars.draw_pairs(axes, side.result['uncontended'])
+    style.headline(figure, side.title)
+    return style.png(figure)
 
 
 def _run_of_nodes(side: panel.Side) -> bytes:
