@@ -1,0 +1,159 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What touches Nova, beside a Nova that is not there."""
+
+import importlib
+import sys
+import types
+
+from oslo_config import cfg
+import pytest
+import webob
+import webob.dec
+
+from api_ext import asked
+from api_ext import faults
+from tests.unit.api_ext import fake_cloud
+
+UUID = fake_cloud.ALICES
+
+
+class NotFound(Exception):
+    pass
+
+
+class Forbidden(Exception):
+    pass
+
+
+class FakeComputeApi:
+    """Nova's compute API with one answer."""
+
+    answer = None
+    made = 0
+
+    def __init__(self):
+        type(self).made += 1
+
+    def get(self, context, uuid):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+class FakeMiddleware:
+    def __init__(self, application):
+        self.application = application
+
+
+def module(name, **content):
+    made = types.ModuleType(name)
+    vars(made).update(content)
+    return made
+
+
+@pytest.fixture
+def nova(monkeypatch):
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[], default_config_dirs=[])
+    api = module('nova.compute.api', API=FakeComputeApi)
+    states = module('nova.compute.task_states', MIGRATING='migrating')
+    exception = module(
+        'nova.exception', NotFound=NotFound, Forbidden=Forbidden
+    )
+    compute = module('nova.compute', api=api, task_states=states)
+    wsgi = module('nova.api.wsgi', Middleware=FakeMiddleware)
+    fakes = [
+        api,
+        states,
+        exception,
+        compute,
+        wsgi,
+        module('nova.api', wsgi=wsgi),
+        module('nova.conf', CONF=conf),
+    ]
+    top = module('nova', exception=exception, compute=compute)
+    top.conf, top.api = fakes[-1], fakes[-2]
+    for fake in (top, *fakes):
+        monkeypatch.setitem(sys.modules, fake.__name__, fake)
+    for name in ('api_ext.location', 'api_ext.filter'):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(FakeComputeApi, 'made', 0)
+    yield
+    for name in ('api_ext.location', 'api_ext.filter'):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def location(nova):
+    return importlib.import_module('api_ext.location').Location()
+
+
+def instance(**values):
+    known = {
+        'host': 'cmp1',
+        'user_id': 'u',
+        'project_id': 'p',
+        'task_state': None,
+    }
+    return types.SimpleNamespace(**(known | values))
+
+
+def test_nova_says_where_an_instance_is_and_whose(location, monkeypatch):
+    monkeypatch.setattr(FakeComputeApi, 'answer', instance())
+    assert location(None, UUID) == asked.Owner('cmp1', 'u', 'p')
+    assert location(None, UUID) == asked.Owner('cmp1', 'u', 'p')
+    assert FakeComputeApi.made == 1
+
+
+def test_a_moving_instance_may_be_anywhere(location, monkeypatch):
+    moving = instance(task_state='migrating')
+    monkeypatch.setattr(FakeComputeApi, 'answer', moving)
+    assert location(None, UUID).host is None
+
+
+@pytest.mark.parametrize(
+    'answer', [NotFound(), Forbidden(), instance(host=None), instance(host='')]
+)
+def test_an_instance_that_is_nowhere_is_not_there(
+    location, monkeypatch, answer
+):
+    monkeypatch.setattr(FakeComputeApi, 'answer', answer)
+    with pytest.raises(LookupError):
+        location(None, UUID)
+
+
+def test_a_nova_that_cannot_say_is_503(location, monkeypatch):
+    monkeypatch.setattr(FakeComputeApi, 'answer', OSError('secret password'))
+    with pytest.raises(faults.Unavailable) as caught:
+        location(None, UUID)
+    assert 'secret' not in str(caught.value)
+
+
+@webob.dec.wsgify
+def rest_of_nova(request):
+    return webob.Response('Nova itself')
+
+
+def test_the_filter_answers_what_is_its_own_and_passes_on_the_rest(nova):
+    filter_module = importlib.import_module('api_ext.filter')
+    filtered = filter_module.FairnessFilter(rest_of_nova)
+    request = webob.Request.blank('/servers')
+    assert request.get_response(filtered).text == 'Nova itself'
+    request = webob.Request.blank('/fairness/openapi.json')
+    assert request.get_response(filtered).status_code == 401
+    request.environ['nova.context'] = fake_cloud.context.RequestContext(
+        overwrite=False, **fake_cloud.TOKENS['alice']
+    )
+    answer = request.get_response(filtered)
+    assert answer.json['info']['title'] == 'nova-fairness'
