@@ -20,7 +20,7 @@ from tests.fixtures import api_fuzz
 from tests.fixtures.nova_cloud import places
 from tests.fixtures.nova_cloud import rest
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.timeout(3600)]
 pytest_plugins = ('tests.fixtures.nova_cloud.fixtures',)
 
 RANDOM_COUNT = 1000
