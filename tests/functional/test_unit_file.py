@@ -83,7 +83,7 @@ def test_it_is_exposed_to_little():
     assert float(found[1]) < 4.0, done.stdout
 
 
-@pytest.fixture
+@pytest.fixture(scope='module')
 def node():
     run = cleanup.begin(os.getpid())
     cpu = min(os.sched_getaffinity(0))
@@ -96,7 +96,7 @@ def node():
         cleanup.finish(run)
 
 
-@pytest.fixture
+@pytest.fixture(scope='module')
 def guest(node):
     boot = image.ensure(image.default_cache())
     spec = domain.GuestSpec('ann-1', 'ann', cputune={'shares': '2000'})
@@ -116,18 +116,39 @@ def directory():
     shutil.rmtree(path)
 
 
-def test_with_its_capabilities_the_agent_steers_and_restores(
-    node, guest, directory
-):
+def restricted(*words):
+    """A command line that has what the unit leaves."""
     left = ','.join(
         f'+{name.removeprefix("CAP_").lower()}'
         for name in service()['CapabilityBoundingSet'].split()
     )
+    given = (f'--bounding-set=-all,{left}', '--no-new-privs')
+    return ('setpriv', *given, '--', *words)
+
+
+def test_the_status_finds_all_that_the_agent_needs(node, guest, directory):
+    config = directory / 'agent.conf'
+    config.write_text(f'[fairness]\nstate_path = {directory}\n')
+    done = node.run(
+        restricted(
+            *(f'{agent_process.PROGRAM}-status', f'--config-file={config}'),
+            *('upgrade', 'check'),
+        )
+    )
+    # The one warning: no other node can be reached.
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.count('Result: Warning') == 1
+    assert 'qemu:///system answers; 1 domains run' in done.stdout
+    assert 'the owners of all 1 domains are known' in done.stdout
+    assert 'the privileged helper starts' in done.stdout
+
+
+def test_with_its_capabilities_the_agent_steers_and_restores(
+    node, guest, directory
+):
     agent = agent_process.Agent(node, directory, policy='thesis')
     try:
-        agent.start(
-            ('setpriv', f'--bounding-set=-all,{left}', '--no-new-privs', '--')
-        )
+        agent.start(restricted())
         agent.await_round(lambda done: done['changes'] > 0)
         assert guest.cpu_shares() <= 100
         assert agent.stop() == 0

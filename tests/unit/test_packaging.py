@@ -25,7 +25,7 @@ import tomllib
 import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-SCRIPTS = ('tools/test.sh', 'tools/lab.sh', '.ci/run')
+SCRIPTS = ('tools/test.sh', 'tools/lab.sh', 'tools/deb.sh', '.ci/run')
 LICENCE = 'Licensed under the Apache License, Version 2.0'
 
 DISTRIBUTION = {
