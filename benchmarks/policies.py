@@ -43,7 +43,7 @@ KINDS = {
     'summary': lambda options: policies_table.summed(options.out),
     'apart': lambda options: policies_apart.apart(options.out),
     'graphs': lambda options: policies_graphs.graphs(
-        options.out, options.sizes
+        options.out, options.sizes, more=options.more
     ),
     'small': lambda options: policies_graphs.small(options.out),
     'sweep': lambda options: policies_sweep.swept(options.out),
@@ -58,6 +58,9 @@ def main() -> None:
     parser.add_argument('--only', default='', help='part of scenario names')
     parser.add_argument(
         '--sizes', type=int, nargs='+', default=policies_graphs.SIZES
+    )
+    parser.add_argument(
+        '--more', action='store_true', help='keep graphs of other sizes'
     )
     options = parser.parse_args()
     KINDS[options.what](options)

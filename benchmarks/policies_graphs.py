@@ -16,6 +16,7 @@
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import json
 import pathlib
 import statistics
 import time
@@ -89,11 +90,18 @@ def grown(
     )
 
 
-def graphs(out: pathlib.Path, sizes: Iterable[int]) -> None:
-    """Say how many rounds each policy needs, by size."""
+def graphs(out: pathlib.Path, sizes: Iterable[int], *, more: bool) -> None:
+    """Say how many rounds each policy needs, by size.
+
+    :param more: keep what was found for other sizes.
+    """
     results: dict[tuple[str, str], list[Mapping[str, Any]]] = {
         (graph.value, name): [] for graph in recipes.Graph for name, _ in TRIED
     }
+    if more:
+        text = (out / 'graphs.json').read_text(encoding='utf-8')
+        for item in json.loads(text)['results']:
+            results[item['graph'], item['policy']] = item['points']
     for nodes in sizes:
         for graph in recipes.Graph:
             cloud = grown(graph, nodes)

@@ -41,6 +41,9 @@ Columns = columns_module.Columns
 _MOST_TURNS = 40
 _FULL = 1 - 1e-6
 _CLOSE = 1e-5
+_MOST = 4000
+"""Beyond so many columns nothing is bounded: it would take hours."""
+
 _FEW = 3000
 """Up to so many columns all nodes are bounded at once; beyond, only those
 on which weights would not reach what was found without."""
@@ -80,7 +83,8 @@ def divided(
 
     :param ratio: of the largest to the smallest weight, >= 1.
     :param counts: as in :func:`.raising.raised`.
-    :returns: (u, r) parts of the quotas.
+    :returns: (u, r) parts of the quotas; for more than :data:`_MOST` columns
+        those of the free ideal, which weights may not reach.
     :raises SolverFailed: if turns do not end.
     """
     rows, cells = columns_module.limits(found, wishes.capacity)
@@ -88,7 +92,7 @@ def divided(
         found, wishes.quota, rows, np.ones(len(cells))
     )
     unbounded, _ = raising.raised(program, counts, solver)
-    if witness.is_reached(wishes, unbounded, ratio):
+    if len(found.node) > _MOST or witness.is_reached(wishes, unbounded, ratio):
         return unbounded
     bounds = _first_bounds(found, rows, len(cells), ratio)
     for _ in range(_MOST_TURNS):
