@@ -14,7 +14,9 @@
 
 from collections.abc import Callable
 import logging
+import math
 import threading
+import time
 
 from nova_fairness import exception
 from nova_fairness import plugins
@@ -26,6 +28,10 @@ from nova_fairness.model import round as round_model
 
 LOG = logging.getLogger(__name__)
 
+AGAIN_S = 60.0
+"""After so long a metric that failed here is tried again: one that does for
+the rounds was only unlucky, on a busy machine for instance."""
+
 Load = Callable[[str], metric_base.Metric]
 LoadPolicy = Callable[[str], policy_base.Policy]
 
@@ -34,10 +40,11 @@ class Explainer:
     """Runs the metric beside the rounds, once for each that is asked about.
 
     Rounds never wait for it, and a metric that fails here is not taken from
-    them: its parts are unknown until another one is set.
+    them: its parts are unknown for a while.
 
     :param load: of a metric by its name; raises PluginError.
     :param load_policy: likewise.
+    :param clock: monotonic, seconds.
     :param deadline_s: seconds that the metric may take, > 0.
     """
 
@@ -46,7 +53,10 @@ class Explainer:
         load: Load = plugins.load_metric,
         deadline_s: float = 1.0,
         load_policy: LoadPolicy = plugins.load_policy,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
+        self._failed_s = -math.inf
         self._load = load
         self._load_policy = load_policy
         self._presets: dict[str, policy_base.Preset] = {}
@@ -88,21 +98,28 @@ class Explainer:
         measured = done.measured
         if measured is None or done.metric in done.quarantined:
             return None
+        if self._clock() - self._failed_s < AGAIN_S and self._is_same(done):
+            return None
+        name = f'the explanation of {done.metric}'
         try:
             metric = self._metric_of(done)
+            self._guard.release(name)
             return self._guard.call(
-                f'the explanation of {done.metric}',
-                lambda: breakdown.parts(metric, measured),
+                name, lambda: breakdown.parts(metric, measured)
             )
         except exception.PluginError as error:
             LOG.debug('The parts of a heaviness are not known: %s', error)
+            self._failed_s = self._clock()
             return None
 
+    def _is_same(self, done: round_model.Round) -> bool:
+        return self._set == (done.metric, done.epoch)
+
     def _metric_of(self, done: round_model.Round) -> metric_base.Metric:
-        chosen = (done.metric, done.epoch)
-        if self._metric is None or self._set != chosen:
+        if self._metric is None or not self._is_same(done):
             self._guard.stop()
             self._guard = guard_module.Guard(self._deadline_s)
+            self._metric = None
+            self._set = (done.metric, done.epoch)
             self._metric = self._load(done.metric)
-            self._set = chosen
         return self._metric

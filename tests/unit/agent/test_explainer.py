@@ -101,6 +101,31 @@ def test_a_metric_that_fails_or_hangs_here_is_left_to_the_rounds(host):
     never.set()
 
 
+def test_a_metric_that_failed_is_tried_again_after_a_while(host):
+    now_s = [0.0]
+    load = FakeLoader()
+    load.instead = FakeWild(lambda: 1 / 0)
+    made = explainer.Explainer(load, clock=lambda: now_s[0])
+    assert made.parts(host.rounds(3)) is None
+    load.instead.instances = plugins.load_metric('GreedinessMetric').instances
+    load.instead.users = plugins.load_metric('GreedinessMetric').users
+    load.instead.combine = plugins.load_metric('GreedinessMetric').combine
+    now_s[0] = explainer.AGAIN_S - 1
+    assert made.parts(host.rounds(1)) is None
+    now_s[0] = explainer.AGAIN_S
+    assert made.parts(host.rounds(1)).additive.all()
+
+
+def test_another_metric_does_not_wait_for_the_one_that_failed(host):
+    load = FakeLoader()
+    load.instead = FakeWild(lambda: 1 / 0)
+    made = explainer.Explainer(load, clock=lambda: 0.0)
+    assert made.parts(host.rounds(3)) is None
+    load.instead = None
+    host.change(metric='AssetFairnessMetric')
+    assert made.parts(host.rounds(1)).additive.all()
+
+
 def test_a_plugin_that_is_gone_explains_nothing(host):
     def gone(name):
         raise exception.UnknownPlugin(name)
