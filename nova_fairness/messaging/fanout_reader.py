@@ -61,7 +61,9 @@ class FanoutReader:
         self._context = context
         self._pause_s = pause_s
         self._name = name
-        self._rested = native.Waiter()
+        # Held until the end: to wait for it costs least.
+        self._resting = native.lock()
+        self._resting.acquire()
         self._served = native.Waiter()
         self._port = make_port(kinds={wire.FANOUT}, wake=self._served.set)
         self._port.socket.setsockopt(zmq.RCVTIMEO, _LOOK_MS)
@@ -96,7 +98,6 @@ class FanoutReader:
             self._end()
         self._ended.close()
         self._served.close()
-        self._rested.close()
 
     def statistics(self) -> Mapping[str, int]:
         """Counters by name."""
@@ -107,7 +108,7 @@ class FanoutReader:
 
     def _end(self) -> None:
         self._served.set()
-        self._rested.set()
+        self._resting.release()
         # If there is no descriptor left, or the thread has ended already, it
         # needs nobody to wake it: it looks by itself now and then.
         with (
@@ -141,7 +142,7 @@ class FanoutReader:
                 return
             sender = self._port.next()
         if self._pause_s and not self._is_closing:
-            self._rested.wait(self._pause_s)
+            self._resting.acquire(True, self._pause_s)
 
     def _deliver(self, sender: bytes) -> None:
         message = self._port.take(sender, _no_answer)

@@ -134,7 +134,7 @@ often.
     ),
     cfg.FloatOpt(
         'fanout_pause',
-        default=0.25,
+        default=0.5,
         min=0.0,
         max=60.0,
         help="""
