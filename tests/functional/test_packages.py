@@ -25,7 +25,8 @@ import textwrap
 
 import pytest
 
-pytestmark = pytest.mark.real
+# Everything is downloaded and packed, beside other tests.
+pytestmark = [pytest.mark.real, pytest.mark.timeout(2400)]
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 GUIDE = TOP / 'doc' / 'source' / 'install' / 'index.rst'

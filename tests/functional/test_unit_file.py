@@ -39,6 +39,20 @@ UNIT = (
     / 'systemd'
     / 'nova-fairness.service'
 )
+READ_ONLY = """\
+set -e
+mount --make-rprivate /
+mount --bind "$0" "$0"
+mount -t tmpfs none /tmp
+mount -o remount,bind,ro /
+mount -o remount,bind,ro /sys
+test ! -w /etc
+test ! -w /sys/kernel
+test -w /sys/fs/cgroup
+exec "$@"
+"""
+"""What the unit's Protect options make of the file systems; $0 stays."""
+
 BOOT_S = 120.0
 
 
@@ -116,14 +130,19 @@ def directory():
     shutil.rmtree(path)
 
 
-def restricted(*words):
-    """A command line that has what the unit leaves."""
+def restricted(directory, *words):
+    """A command line that has what the unit leaves, and one directory."""
+    options = service()
+    assert options['ProtectSystem'] == 'strict'
+    assert options['ProtectKernelTunables'] == options['PrivateTmp'] == 'yes'
+    assert options['ProtectControlGroups'] == 'no'
     left = ','.join(
         f'+{name.removeprefix("CAP_").lower()}'
-        for name in service()['CapabilityBoundingSet'].split()
+        for name in options['CapabilityBoundingSet'].split()
     )
     given = (f'--bounding-set=-all,{left}', '--no-new-privs')
-    return ('setpriv', *given, '--', *words)
+    inside = ('unshare', '--mount', 'sh', '-c', READ_ONLY, str(directory))
+    return (*inside, 'setpriv', *given, '--', *words)
 
 
 def test_the_status_finds_all_that_the_agent_needs(node, guest, directory):
@@ -131,6 +150,7 @@ def test_the_status_finds_all_that_the_agent_needs(node, guest, directory):
     config.write_text(f'[fairness]\nstate_path = {directory}\n')
     done = node.run(
         restricted(
+            directory,
             *(f'{agent_process.PROGRAM}-status', f'--config-file={config}'),
             *('upgrade', 'check'),
         )
@@ -143,12 +163,12 @@ def test_the_status_finds_all_that_the_agent_needs(node, guest, directory):
     assert 'the privileged helper starts' in done.stdout
 
 
-def test_with_its_capabilities_the_agent_steers_and_restores(
+def test_with_what_the_unit_leaves_it_the_agent_steers_and_restores(
     node, guest, directory
 ):
     agent = agent_process.Agent(node, directory, policy='thesis')
     try:
-        agent.start(restricted())
+        agent.start(restricted(directory))
         agent.await_round(lambda done: done['changes'] > 0)
         assert guest.cpu_shares() <= 100
         assert agent.stop() == 0
