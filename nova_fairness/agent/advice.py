@@ -30,8 +30,13 @@ FULL = 0.95
 """Part of what its vCPUs can do from which a VM uses all of them."""
 
 NOTHING_KNOWN = (
-    'Nothing is known of this VM for now: its node has not measured it yet, '
-    'or cannot judge anybody at the moment. Ask again in a minute.'
+    'Nothing is known of this VM for now: its node has not measured it yet. '
+    'Ask again in a minute.'
+)
+
+NOBODY_JUDGED = (
+    'The metric or the policy of this node failed, so nobody is judged at the '
+    'moment, and weights stay as they are, until an operator sets it again.'
 )
 
 _EXEMPT = (

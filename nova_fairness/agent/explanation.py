@@ -144,7 +144,10 @@ def _rates(asked: Asked, amounts: resources.Vector) -> resources.Vector:
 def _competition(asked: Asked) -> Mapping[str, Any]:
     decided, row = asked.done.decided, asked.row
     if decided is None:
-        return {'waiting': [], 'contended': [], 'weights': {}}
+        # What was decided last stays in force.
+        last = asked.history[-1:]
+        weights = [_by_control(item.weights) for item in last] or [{}]
+        return {'waiting': [], 'contended': [], 'weights': weights[0]}
     return {
         'waiting': _steered(decided.wanting[row]),
         'contended': _steered(decided.contended),
@@ -167,7 +170,8 @@ def _steered(controls: resources.Mask) -> list[str]:
 def _advice(asked: Asked) -> list[str]:
     measured, decided = asked.done.measured, asked.done.decided
     if measured is None or decided is None:
-        return [advice.NOTHING_KNOWN]
+        failed = bool(asked.done.quarantined)
+        return [advice.NOBODY_JUDGED if failed else advice.NOTHING_KNOWN]
     vm, row = asked.vm.instance, asked.row
     used = _rates(asked, measured.usage.amounts[row])
     preference = decided.preference

@@ -18,6 +18,7 @@ import json
 import numpy as np
 import pytest
 
+from nova_fairness import exception
 from nova_fairness.agent import explainer
 from nova_fairness.agent import explanation
 from nova_fairness.agent import weight_history
@@ -179,3 +180,24 @@ def test_earlier_weights_are_told_with_their_time(host):
 
 def test_a_vm_that_is_not_there_has_no_row(host):
     assert explanation.row_of(host.rounds(1), 'x-9') is None
+
+
+def test_a_metric_that_failed_leaves_the_weights_as_they_were(host):
+    history = weight_history.WeightHistory()
+    before = host.rounds(4)
+    history.add(before)
+    guard = host.cycle._rooms.guard
+    with pytest.raises(exception.PluginMisbehaved):
+        guard.call(host.settings.metric, lambda: 1 / 0)
+    done = host.rounds(1)
+    assert done.decided is None
+    why = explained(host, done, 'b-3', history.of('b-3', 0.0))
+    assert why['weights'] == {
+        control.value: weight
+        for control, weight in zip(
+            resources.CONTROLS, before.decided.weights[2], strict=True
+        )
+    }
+    assert why['usage'] == {}
+    (sentence,) = why['advice']
+    assert sentence.startswith('The metric or the policy of this node failed')
