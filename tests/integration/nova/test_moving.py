@@ -16,7 +16,7 @@ import pytest
 
 from tests.integration.nova import watching
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.timeout(watching.TIMEOUT_S)]
 pytest_plugins = ('tests.fixtures.nova_cloud.fixtures',)
 
 

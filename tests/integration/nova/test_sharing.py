@@ -19,7 +19,7 @@ import pytest
 from tests.fixtures.nova_cloud import rest
 from tests.integration.nova import watching
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.timeout(watching.TIMEOUT_S)]
 pytest_plugins = ('tests.fixtures.nova_cloud.fixtures',)
 
 JSON = ('-H', 'Content-Type: application/json')

@@ -26,6 +26,9 @@ from tests.fixtures.nova_cloud import machine
 from tests.fixtures.nova_cloud import places
 from tests.fixtures.nova_cloud import rest
 
+TIMEOUT_S = 3600
+"""Of one test, the cloud's coming up among it, on a very busy machine."""
+
 DIFFERENT = 1.2
 """So many times the shares of another are more, and no accident."""
 
