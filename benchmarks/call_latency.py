@@ -14,7 +14,9 @@
 
 Client and server are processes of their own on the loopback interface; blocks
 of calls over the two transports take turns, so that both see the same
-machine. Needs redis-server and rabbitmq-server, and no root::
+machine. Also how long an agent with many peers takes to tell of them (see
+``call_latency_peers.py``). Needs redis-server and rabbitmq-server, and no
+root::
 
     python benchmarks/call_latency.py --out results.json
 """
@@ -34,6 +36,11 @@ import time
 
 from oslo_config import cfg
 import oslo_messaging
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import call_latency_peers  # noqa: E402
 
 TOPIC = 'latency'
 BLOCK = 100
@@ -67,7 +74,7 @@ def running(command: list[str], port: int, **environment: str):
         env={**os.environ, **environment},
     )
     try:
-        wait_for(port, 60)
+        wait_for(port, 300)
         yield
     finally:
         server.terminate()
@@ -216,6 +223,10 @@ def main() -> int:
             'rabbit': stack.enter_context(rabbit_server(directories[1])),
         }
         found = measure(urls, options.calls)
+        answers = [
+            call_latency_peers.measure(urls['zmq'], peers)
+            for peers in (10, call_latency_peers.PEERS)
+        ]
     result = {
         'version': 1,
         'command': ' '.join(
@@ -228,6 +239,7 @@ def main() -> int:
         'transports': found,
         'p50_ratio': found['zmq']['p50_us'] / found['rabbit']['p50_us'],
         'p99_ratio': found['zmq']['p99_us'] / found['rabbit']['p99_us'],
+        'answers': answers,
     }
     print(json.dumps(result, indent=2))
     if options.out:
