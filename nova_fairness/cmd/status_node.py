@@ -37,6 +37,7 @@ from nova_fairness.collect import parse
 from nova_fairness.model import cgroup
 from nova_fairness.model import instance
 from nova_fairness.model import resources
+from nova_fairness.nova_service import presence
 
 _MOUNTINFO = '/proc/self/mountinfo'
 _PATIENCE_S = 10.0
@@ -157,6 +158,16 @@ def traffic_control(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.success(f'{program}: {done.stdout.strip()}')
 
 
+def nova_service(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+    """Say whether the agent will be a service of Nova."""
+    options = conf.fairness_nova
+    wanted, why_not = presence.wanted(options.service, options.config_files)
+    if not wanted:
+        return results.success(f'the agent is on its own: {why_not}')
+    files = ', '.join(options.config_files)
+    return results.success(f'the agent is a service of Nova, by {files}')
+
+
 CHECKS: tuple[results.Named, ...] = (
     ('Configuration', configuration),
     ('State', state),
@@ -165,6 +176,7 @@ CHECKS: tuple[results.Named, ...] = (
     ('Control groups', control_groups),
     ('Privileges', privileges),
     ('Traffic control', traffic_control),
+    ('Service of Nova', nova_service),
 )
 """What only a machine with VMs needs, by name."""
 

@@ -189,6 +189,22 @@ def test_privileges_are_tried_by_root_only(tmp_path, monkeypatch):
     assert knocked == ['prepared', 'knocked']
 
 
+def test_a_service_of_nova_needs_what_nova_is_configured_with(tmp_path):
+    none = f'config_files = {tmp_path}/none.conf\n'
+    code, details = checked(
+        status_node.nova_service, tmp_path, f'[fairness_nova]\n{none}'
+    )
+    assert code == SUCCESS
+    assert 'the agent is on its own: ' in details
+    code, details = checked(
+        status_node.nova_service,
+        tmp_path,
+        f'[fairness_nova]\nservice = on\n{none}',
+    )
+    assert code == FAILURE
+    assert 'service = on' in details
+
+
 @pytest.mark.parametrize(
     ('url', 'code', 'said'),
     [
