@@ -27,6 +27,7 @@ Installs what it needs (apt, pip into .venv), boots a small virtual machine
 with a pure cgroup v2 hierarchy, runs COMMAND in it as root, in this checkout
 and with this machine's files (read-only: what it changes is gone afterwards),
 and ends with its exit code. The directory $V2_EXCHANGE is shared both ways.
+/dev/vda and /dev/vdb are empty disks, a fast and a slow one.
 
   --memory-mib N  memory of the machine, default 2048
   --cpus N        number of its CPUs, default 2

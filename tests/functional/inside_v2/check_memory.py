@@ -1,0 +1,114 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Memory of VMs on a node that is short of it: the scenario in short.
+
+``benchmarks/memory_v2.py`` is the long form. What counts here is the part of
+the pages it touches for which a guest waits, since that does not depend on
+how fast the machine is.
+"""
+
+import time
+
+import pytest
+
+from nova_fairness.lab import processes
+from tests.fixtures.v2_guest import compute
+from tests.fixtures.v2_guest import scarcity
+from tests.fixtures.v2_guest import vms as vms_module
+from tests.functional import agent_process
+
+SIZES = scarcity.Sizes(
+    node_mib=330,
+    light_mib=96,
+    heavy_mib=256,
+    light_rate=1000,
+    heavy_rate=10000,
+)
+SECONDS = 8
+SETTLED = 0.02
+"""Part of the touched pages; less is nothing that a guest would notice."""
+
+
+@pytest.fixture(scope='module')
+def agent(start, tmp_path_factory):
+    """An agent that looks on, on a node that has become small."""
+    with scarcity.node(SIZES) as reserved:
+        made = agent_process.Agent(
+            compute.Here(),
+            tmp_path_factory.mktemp('agent'),
+            interval=1,
+            controls='memory',
+            enforce=False,
+        )
+        with made.config.open('a') as file:
+            file.write(f'[fairness_node]\nreserved_memory = {reserved}\n')
+        made.start()
+        made.await_round(lambda done: not done['enforced'])
+        scarcity.shrink(SIZES)
+        yield made
+        made.close()
+        # Their memory is in the swap that goes away with the node.
+        for vm in list(start.vms):
+            start.end(vm)
+
+
+def waited(vms, seconds=SECONDS):
+    """Give for which part of the pages they touch VMs wait, from now on."""
+    before = scarcity.count(*vms)
+    time.sleep(seconds)
+    after = scarcity.count(*vms)
+    return {
+        vm.name: scarcity.waited_part(before, after, vm.name) for vm in vms
+    }
+
+
+def spares_the_light_user(done):
+    applied = {
+        item['name']: item['applied'].get('memory', 0)
+        for item in done['instances']
+    }
+    return done['enforced'] and applied.get('light', 0) > SIZES.light_mib << 20
+
+
+def is_whole(lows):
+    """Tell whether the whole way to the VMs is spared what they are."""
+    own = [name for name in lows if name.endswith('.scope')]
+    inner = [lows[f'{name}/libvirt'] for name in own]
+    return inner == ['max', 'max'] and lows['machine.slice'] == str(
+        sum(int(lows[name]) for name in own)
+    )
+
+
+def test_what_a_light_user_works_with_is_spared(start, agent):
+    light = SIZES.start(start, 'light')
+    assert waited([light])['light'] < SETTLED
+    vms = [light, SIZES.start(start, 'heavy')]
+    found = scarcity.lows(*vms)
+    left_alone = waited(vms)
+    assert left_alone['light'] > 2 * SETTLED
+    assert scarcity.lows(*vms) == found
+    text = agent.config.read_text()
+    agent.config.write_text(text.replace('enforce = False', 'enforce = True'))
+    agent.send(agent_process.signal.SIGHUP)
+    agent.await_round(spares_the_light_user, count=2)
+    # A round may be writing just now.
+    assert processes.wait_until(lambda: is_whole(scarcity.lows(*vms)), 60)
+    # What was taken before comes back one page at a time.
+    assert processes.wait_until(
+        lambda: waited(vms)['light'] < SETTLED, vms_module.PATIENCE_S
+    )
+    steered = waited(vms, 2 * SECONDS)
+    assert steered['light'] < SETTLED
+    assert steered['heavy'] > 2 * SETTLED
+    assert agent.stop() == 0
+    assert scarcity.lows(*vms) == found
