@@ -94,6 +94,8 @@ class FakeHost:
             'FAIRNESS_ENFORCE': 'False',
             'FAIRNESS_INTERVAL': '0.5',
             'FAIRNESS_METRICS_PORT': 0,
+            # There is no conductor here that could be asked.
+            'FAIRNESS_NOVA_SERVICE': 'off',
             'FAIRNESS_CONNECTION_URI': 'test:///default',
             **self.settings,
         }
