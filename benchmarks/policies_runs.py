@@ -41,15 +41,18 @@ def tried(
     scenario: scenario_module.Scenario,
     choice: running.Choice,
     shares: Iterable[str] = (),
+    *,
+    few: bool | None = None,
 ) -> dict[str, Any]:
     """Run a scenario without files.
 
     :param shares: that are compared with their ideals beside
         ``choice.share``, in the same run.
+    :param few: whether ideals are found for few rounds only.
     """
     made = running.setup(scenario, choice)
     judges = {
-        share: measures.Measures(scenario.cloud, made, share)
+        share: measures.Measures(scenario.cloud, made, share, few=few)
         for share in (choice.share, *shares)
     }
     running.observe(scenario.cloud, made, judges.values())

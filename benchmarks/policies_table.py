@@ -41,9 +41,8 @@ DRAWN = ('feedback DominantShare', 'thesis DominantShare', 'none')
 FEW_CHANGES = 12
 """Up to so many rounds with new demand, every resource's ideal is sought."""
 
-SHORTER = {'heterogeneous': 30}
-"""Rounds of scenarios whose ideals take long: one for every round in which
-demand changes."""
+FEW_IDEALS = ('heterogeneous',)
+"""Scenarios whose ideals take minutes, and are found for a few rounds."""
 
 HALF = 0.5
 """Of what the worst user lacks with ``thesis``, he may lack by default ..."""
@@ -57,19 +56,15 @@ Result = Mapping[str, Any]
 def table(out: pathlib.Path, only: str) -> None:
     """Run the standard set, small clouds first, a file for each scenario."""
     names = [name for name in scenario_file.names() if only in name]
-    found = [scenario_file.find(name, overrides(name)) for name in names]
+    found = [scenario_file.find(name) for name in names]
     for scenario in sorted(found, key=lambda item: len(item.cloud.vms)):
         shares = shares_of(scenario)
         results = []
         for choice in columns():
-            results.append(runs.tried(scenario, choice, shares))
-            results[-1]['rounds'] = scenario.cloud.rounds
+            few = True if scenario.name in FEW_IDEALS else None
+            results.append(runs.tried(scenario, choice, shares, few=few))
             runs.show(results[-1])
         runs.write(out / 'table' / f'{scenario.name}.json', results)
-
-
-def overrides(name: str) -> Mapping[str, str]:
-    return {'rounds': str(SHORTER[name])} if name in SHORTER else {}
 
 
 def columns() -> Iterable[running.Choice]:
@@ -88,7 +83,7 @@ def shares_of(scenario: scenario_module.Scenario) -> tuple[str, ...]:
     changes = scenario.cloud.changes
     wanted = (changes.demand > 0).any(axis=0)
     wanted &= resources.RESOURCES.time_shared
-    if wanted.sum() < 2:
+    if wanted.sum() < 2 or scenario.name in FEW_IDEALS:
         return ()
     if len(np.unique(changes.round)) > FEW_CHANGES:
         return (ideal.ASSET,)

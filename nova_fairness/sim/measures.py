@@ -40,6 +40,8 @@ class Measures:
     :param cloud: that is simulated.
     :param setup: of its agents; the bound is their ``max_weight_ratio``.
     :param share: which share is compared; see :mod:`.ideal`.
+    :param few: whether ideals are found for :data:`FEW_IDEALS` rounds only;
+        ``None``: where there are more than :data:`MANY_VMS`.
     :raises UnknownShare: if there is no such share.
     """
 
@@ -48,6 +50,8 @@ class Measures:
         cloud: model.Cloud,
         setup: model.Setup,
         share: str = ideal_module.DOMINANT,
+        *,
+        few: bool | None = None,
     ) -> None:
         self._cloud = cloud
         self._share = ideal_module.checked(share)
@@ -57,7 +61,8 @@ class Measures:
         )
         self._free = ideal_module.remembered(share, None)
         self._bounded = ideal_module.remembered(share, setup.max_weight_ratio)
-        self._rounds = _rounds_with_ideal(cloud)
+        many = len(cloud.vms) > MANY_VMS if few is None else few
+        self._rounds = _rounds_with_ideal(cloud) if many else None
         self._seen = measures_series.Seen(
             measures_series.spread(len(cloud.vms), measures_series.SHOWN_VMS)
         )
@@ -137,7 +142,7 @@ class Measures:
 def _rounds_with_ideal(cloud: model.Cloud) -> frozenset[int] | None:
     """Say for which changes the ideal is found; ``None`` is for all."""
     changed = np.unique(cloud.changes.round)
-    if len(cloud.vms) <= MANY_VMS or len(changed) <= FEW_IDEALS:
+    if len(changed) <= FEW_IDEALS:
         return None
     return frozenset(
         int(changed[place])
