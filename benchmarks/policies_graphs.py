@@ -13,6 +13,7 @@
 
 """Chains, stars and random graphs that grow; reports that get lost."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -42,7 +43,10 @@ SEEDS = range(1, 9)
 """Of small clouds."""
 
 LONG = 100
-"""From so many nodes on, runs have twice the rounds."""
+"""From so many nodes on, runs have twice the rounds ..."""
+
+LARGE = 1000
+"""... and from so many on half of them, and the default policy only."""
 
 AGENTS = {
     'prompt': scenario_module.AgentSpec(),
@@ -84,7 +88,7 @@ def grown(
         vcpus=(4.0,),
         seed=nodes if seed is None else seed,
     )
-    rounds = 200 if nodes < LONG else 400
+    rounds = 200 if nodes < LONG else 400 if nodes < LARGE else 100
     return generators.generate(
         recipe, f'{graph.value}-{nodes}', 'grown', 10.0, rounds
     )
@@ -105,7 +109,7 @@ def graphs(out: pathlib.Path, sizes: Iterable[int], *, more: bool) -> None:
     for nodes in sizes:
         for graph in recipes.Graph:
             cloud = grown(graph, nodes)
-            for name, parameters in TRIED:
+            for name, parameters in TRIED if nodes < LARGE else TRIED[1:]:
                 point = _point(cloud, parameters)
                 results[graph.value, name].append(point)
                 print(graph.value, name, nodes, point[runs.ROUNDS], flush=True)
@@ -148,35 +152,35 @@ def write_graphs(
             for (graph, policy), points in results.items()
         ],
     )
-    sizes = [point['nodes'] for point in next(iter(results.values()))]
-    runs.write_csv(
-        out / 'graphs.csv',
-        [
-            ['graph', 'policy', *(f'{size} nodes' for size in sizes), 'p'],
-            *(
-                [
-                    *key,
-                    *(runs.late(point[runs.ROUNDS]) for point in points),
-                    _power(exponent(points)),
-                ]
-                for key, points in results.items()
-            ),
-        ],
-    )
     for name, quantity in (
-        ('overshoot', lambda point: point['overshoot']),
-        ('settled', lambda point: point['bounded']['worst']['settled']),
+        ('graphs', lambda point: runs.late(point[runs.ROUNDS])),
+        ('graphs-overshoot', lambda point: runs.percent(point['overshoot'])),
+        (
+            'graphs-settled',
+            lambda point: runs.percent(point['bounded']['worst']['settled']),
+        ),
     ):
-        runs.write_csv(
-            out / f'graphs-{name}.csv',
-            [
-                ['graph', 'policy', *(f'{size} nodes' for size in sizes)],
-                *(
-                    [*key, *(runs.percent(quantity(item)) for item in points)]
-                    for key, points in results.items()
-                ),
-            ],
-        )
+        rows = _by_size(results, quantity)
+        if name == 'graphs':
+            powers = ['p', *map(_power, map(exponent, results.values()))]
+            rows = [[*row, p] for row, p in zip(rows, powers, strict=True)]
+        runs.write_csv(out / f'{name}.csv', rows)
+
+
+def _by_size(
+    results: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]],
+    quantity: Callable[[Mapping[str, Any]], str],
+) -> list[list[str]]:
+    """Give a row for each graph and policy, a column for each size."""
+    sizes = sorted(
+        {point['nodes'] for points in results.values() for point in points}
+    )
+    rows = []
+    for key, points in results.items():
+        said = {point['nodes']: quantity(point) for point in points}
+        rows.append([*key, *(said.get(size, '-') for size in sizes)])
+    head = ['graph', 'policy', *(f'{size} nodes' for size in sizes)]
+    return [head, *rows]
 
 
 def exponent(points: Iterable[Mapping[str, Any]]) -> float | None:
