@@ -23,6 +23,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.lab import maxmin
+from nova_fairness.sim import bounded
 from nova_fairness.sim import highs
 from nova_fairness.sim import ideal
 from nova_fairness.sim import levels
@@ -387,3 +388,15 @@ def test_a_program_that_the_solver_does_not_take_is_an_error():
     )
     with pytest.raises(exception.SolverFailed, match='does not take'):
         highs.Model(nothing, nothing, matrix)
+
+
+def test_what_is_too_large_to_be_bounded_is_told_as_the_free_ideal(
+    monkeypatch,
+):
+    wishes = build.cpu_only([1.0], [(0, 0, H)] * 9 + [(0, 1, H)])
+    free = ideal.ideal(wishes, 'cpu_time').share
+    assert ideal.ideal(wishes, 'cpu_time', 2.0).share[1] < 0.5 * free[1]
+    monkeypatch.setattr(bounded, '_MOST', 0)
+    np.testing.assert_allclose(
+        ideal.ideal(wishes, 'cpu_time', 2.0).share, free
+    )
