@@ -20,7 +20,6 @@ import contextlib
 import os
 import pathlib
 import subprocess
-import time
 
 import pytest
 
@@ -40,7 +39,8 @@ from tests.functional import test_memory_disk_real as groups_of_vms
 DISK = pathlib.Path('/dev/vdb')
 QUEUE = pathlib.Path('/sys/block', DISK.name, 'queue')
 COST = pathlib.Path('/sys/fs/cgroup/io.cost.qos')
-SECONDS = 10
+MIB = 1 << 20
+MEASURED = 40 * MIB
 
 
 def number():
@@ -156,9 +156,6 @@ def readers(vms):
                     start_new_session=True,
                 )
             )
-        assert processes.wait_until(
-            lambda: all(bytes_read(vms)), vms_module.PATIENCE_S, 0.1
-        ), 'nothing was read'
         yield
     finally:
         for place in range(1, len(started) + 1):
@@ -197,6 +194,20 @@ def bytes_read(vms):
     return found
 
 
+def await_read(vms, is_enough):
+    """Wait until enough was read; give what each VM has from now on."""
+    before = bytes_read(vms)
+
+    def read():
+        now = bytes_read(vms)
+        return [new - old for old, new in zip(before, now, strict=True)]
+
+    assert processes.wait_until(
+        lambda: is_enough(read()), vms_module.PATIENCE_S, 0.1
+    ), f'too little was read: {read()}'
+    return read()
+
+
 @pytest.mark.parametrize(('first', 'second'), [(100, 400), (400, 100)])
 def test_bfq_divides_a_busy_disk_by_weight(vms, control, first, second):
     schedule('bfq')
@@ -206,11 +217,9 @@ def test_bfq_divides_a_busy_disk_by_weight(vms, control, first, second):
     assert control.availability() == (True, 'io.bfq.weight')
     try:
         with readers(vms):
-            before = bytes_read(vms)
-            time.sleep(SECONDS)
-            after = bytes_read(vms)
+            await_read(vms, lambda read: min(read) > MIB)
+            ours, theirs = await_read(vms, lambda read: sum(read) > MEASURED)
     finally:
         write(control, vms.keys, 100, 100)
-    ours, theirs = (new - old for old, new in zip(before, after, strict=True))
     assert theirs / ours == pytest.approx(second / first, rel=0.3)
     assert vms.value(1, 'io.bfq.weight') == 'default 100'
