@@ -35,6 +35,9 @@ UNLIMITED = -1
 
 _INTERFACES = ('internal', 'public')
 
+_NO_PROJECT = (exceptions.BadRequest, exceptions.NotFound)
+"""What Nova says to the id of a project that Keystone does not know."""
+
 
 class Api(Protocol):
     """As much of an HTTP client as is needed."""
@@ -57,16 +60,19 @@ def clients(section: str, region: str) -> tuple[Api, Api]:
         conf, section, auth=loading.load_auth_from_conf_options(conf, section)
     )
 
-    def made(service: str) -> Api:
+    def made(service: str, version: str | None = None) -> Api:
         client: Api = adapter.Adapter(
             session,
             service_type=service,
             interface=list(_INTERFACES),
             region_name=region or None,
+            min_version=version,
+            max_version=None if version is None else f'{version}.latest',
         )
         return client
 
-    return made('compute'), made('identity')
+    # Catalogs name Keystone with and without a version.
+    return made('compute'), made('identity', '3')
 
 
 class QuotaWeights:
@@ -90,15 +96,12 @@ class QuotaWeights:
         """Give the weight of a project; ``None`` if nobody knows it."""
         try:
             return _bounded(self._weight(project, {}))
-        except exceptions.NotFound:
+        except _NO_PROJECT:
             return None
 
     def of_user(self, user: str) -> float | None:
         """Give the weight of a user; ``None`` if nobody knows the user."""
-        try:
-            projects = self._projects(user)
-        except exceptions.NotFound:
-            return None
+        projects = self._projects(user)
         if not projects:
             return None
         asked = {'user_id': user}
@@ -117,9 +120,7 @@ class QuotaWeights:
 
     def _projects(self, user: str) -> list[str]:
         query = {'user.id': user, 'effective': 'true'}
-        answer = self._identity.get(
-            '/v3/role_assignments', params=query
-        ).json()
+        answer = self._identity.get('/role_assignments', params=query).json()
         scopes = [item['scope'] for item in answer['role_assignments']]
         return sorted(
             {scope['project']['id'] for scope in scopes if 'project' in scope}

@@ -48,7 +48,7 @@ def test_live_migration_carries_the_fair_weight_within_two_rounds(cloud, fair):
             found = []
             for done in watching.rounds(there)[before:]:
                 new = watching.in_round(done, fair['bob-1'])
-                old = watching.in_round(done, fair['alice-2'])
+                old = watching.in_round(done, fair['carol-1'])
                 if new and old and new.get('known') and 'weights' in new:
                     found.append(
                         (new['weights']['cpu'], old['weights']['cpu'])
@@ -59,7 +59,7 @@ def test_live_migration_carries_the_fair_weight_within_two_rounds(cloud, fair):
         newcomer, other = both()[2]
         assert newcomer < other, both()
         watching.eventually(
-            lambda: watching.prefers(cloud, fair['alice-2'], fair['bob-1'])
+            lambda: watching.prefers(cloud, fair['carol-1'], fair['bob-1'])
         )
     finally:
         migrate(cloud, fair['bob-1'], 'cmp1')

@@ -85,13 +85,17 @@ def test_a_user_weighs_the_sum_over_all_projects():
             ('/os-quota-sets/q', 'ann'): quota(60),
             '/os-quota-sets/q/defaults': quota(20),
         },
-        {'/v3/role_assignments': roles('q', 'p', 'q')},
+        {'/role_assignments': roles('q', 'p', 'q')},
     )
     assert made.of_user('ann') == 0.5 + 3.0
 
 
 def test_whom_nobody_knows_has_no_weight():
-    made = weights({}, {'/v3/role_assignments': roles()})
+    made = weights({}, {'/role_assignments': roles()})
     assert made.of_project('gone') is None
     assert made.of_user('gone') is None
-    assert weights({}).of_user('gone') is None
+
+
+def test_an_api_that_is_not_where_it_should_be_is_no_answer():
+    with pytest.raises(exceptions.NotFound):
+        weights({}).of_user('ann')
