@@ -56,7 +56,7 @@ PEERS = 1000
 USERS_OF_A_NODE = 20
 USERS = 5000
 HOST = 'asked'
-CALLS = 30
+CALLS = 10
 
 
 def peer_report(number: int) -> report.NodeReport:
