@@ -37,7 +37,7 @@ PLAIN = {'momentum': 0.0}
 
 TRIED = (('plain', PLAIN), ('feedback', {}))
 
-SIZES = (2, 3, 4, 5, 10, 30, 100, 300, 1000)
+SIZES = (2, 3, 4, 5, 10, 30, 100, 300)
 
 SEEDS = range(1, 9)
 """Of small clouds."""

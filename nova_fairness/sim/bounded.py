@@ -41,7 +41,7 @@ Columns = columns_module.Columns
 _MOST_TURNS = 40
 _FULL = 1 - 1e-6
 _CLOSE = 1e-5
-_MOST = 3500
+_MOST = 4000
 """Beyond so many columns nothing is bounded: it would take hours."""
 
 _FEW = 3000
