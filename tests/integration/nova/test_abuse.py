@@ -61,7 +61,7 @@ def steered_afterwards(cloud):
 
 
 def logged(cloud):
-    return (cloud.controller.logs / 'nova-api.log').read_text(errors='replace')
+    return cloud.controller.log('compute').read_text(errors='replace')
 
 
 def test_what_is_tried_on_purpose_is_refused(cloud, place, send):
