@@ -89,25 +89,22 @@ def test_a_server_deleted_while_it_runs_leaves_nothing(cloud, fair):
     node = cloud.nodes['cmp1']
     server = cloud.boot('bob', 'bob-3', 'cmp1')
     cloud.await_status(server)
+    found = node.directory / 'var/lib/nova-fairness/found.json'
     watching.eventually(
-        lambda: watching.prefers(cloud, fair['alice-1'], server)
+        lambda: (
+            watching.prefers(cloud, fair['alice-1'], server)
+            and server in found.read_text()
+        ),
+        found.read_text,
     )
     group = node.group_of(server)
-    records = node.directory / 'var/lib/nova-fairness'
     assert group.is_dir()
-    assert any(server in path.read_text() for path in records.glob('*.json'))
     cloud.delete([server])
     assert server not in node.domains().values()
     watching.eventually(lambda: not group.exists(), lambda: group)
-
-    def kept():
-        return [
-            path.name
-            for path in records.glob('*.json')
-            if path.name != 'policies.json' and server in path.read_text()
-        ]
-
-    watching.eventually(lambda: not kept(), kept)
+    watching.eventually(
+        lambda: server not in found.read_text(), found.read_text
+    )
 
     def status():
         path = f'/fairness/instances/{server}'
