@@ -31,7 +31,7 @@ SIZES = scarcity.Sizes(
     node_mib=320,
     light_mib=96,
     heavy_mib=256,
-    light_rate=1000,
+    light_rate=2000,
     heavy_rate=20000,
 )
 SECONDS = 8
@@ -111,6 +111,6 @@ def test_what_a_light_user_works_with_is_spared(start, agent):
     )
     steered = waited(vms, 2 * SECONDS)
     assert steered['light'] < SETTLED
-    assert steered['heavy'] > 2 * SETTLED
+    assert steered['heavy'] > SETTLED
     assert agent.stop() == 0
     assert scarcity.lows(*vms) == found
