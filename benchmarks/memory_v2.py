@@ -25,7 +25,7 @@ What counts are the pages that each VM waited for, ``pgmajfault`` in the
 ``memory.stat`` of its group. Holds if the light user waits with the agent at
 most twice as often as alone, and the heavy user at least ten times as often as
 alone. Less than one page in a second counts as one. A page that was taken
-comes back when it is touched, so the first two minutes of a phase do not count.
+comes back when it is touched, so the first two minutes of both do not count.
 
 Run as root, on a machine that does nothing else, about nine minutes::
 
