@@ -33,7 +33,7 @@ from tests.fixtures.v2_guest import machine
 from tests.fixtures.v2_guest import scarcity
 
 TIMEOUT_S = 1500
-"""For broken code only: five minutes are usual."""
+"""For broken code only; nothing here takes that long."""
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(TIMEOUT_S)]
 
