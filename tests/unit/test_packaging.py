@@ -25,6 +25,7 @@ import tomllib
 import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+FOLDERS = ('api_ext', 'nova_fairness', 'tests', 'tools', 'benchmarks')
 SCRIPTS = ('tools/test.sh', 'tools/lab.sh', 'tools/deb.sh', '.ci/run')
 LICENCE = 'Licensed under the Apache License, Version 2.0'
 
@@ -118,7 +119,7 @@ def test_every_import_of_a_test_is_a_declared_requirement(folder):
 def test_every_source_file_carries_the_licence():
     paths = [
         path
-        for folder in ('api_ext', 'nova_fairness', 'tests', 'tools', 'benchmarks')
+        for folder in FOLDERS
         for path in (TOP / folder).rglob('*')
         if path.suffix in ('.py', '.sh') and path.stat().st_size
     ]

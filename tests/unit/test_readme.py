@@ -254,6 +254,7 @@ def test_every_metric_of_the_endpoint_is_documented():
     )
     gauges = re.findall(r"families\.gauge\(\s*'(\w+)'", source)
     sums = re.findall(r"^    '(\w+)': '", source, re.MULTILINE)
+    sums += re.findall(r"families\.counter\(\s*'(\w+)'", source)
     assert len(gauges) > 5
     assert sorted(rows) == sorted([*gauges, *(f'{s}_total' for s in sums)])
 
