@@ -236,6 +236,8 @@ def test_a_flood_of_garbage_leaves_no_memory_behind(attack):
 
     flood(200)
     before = resident_bytes()
-    flood(1000)
+    # The sender's own queue is part of this process, so it stays short.
+    for _ in range(10):
+        flood(100)
     assert resident_bytes() - before < 50_000_000
     assert attack.still_serves()
