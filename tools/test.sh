@@ -113,15 +113,9 @@ nova_tests() {
     python -m pytest -q tests/integration/nova
 }
 
-# A file's tests share guests and nodes, so they stay together.
+# One at a time: the laboratory's nodes come before everything else.
 functional_tests() {
-    python -m pytest -q -n 2 --dist loadfile \
-        -m "not alone${SELECTION:+ and $SELECTION}" tests/functional
-}
-
-measuring_tests() {
-    python -m pytest -q -m "alone${SELECTION:+ and $SELECTION}" \
-        tests/functional
+    python -m pytest -q -m "$SELECTION" tests/functional
 }
 
 # summary NAME: the closing line of a pytest run.
@@ -144,13 +138,11 @@ main() {
     ((!UNIT)) || step 'integration tests' integration_tests
     ((!FUNCTIONAL)) || step 'functional tests' functional_tests
     ((!FUNCTIONAL)) || step 'nova tests' nova_tests
-    ((!FUNCTIONAL)) || step 'measuring tests' measuring_tests
     printf '\nEverything holds, after %s s.\n' "$(elapsed "$began")"
     ((!UNIT)) || summary unit
     ((!UNIT)) || summary integration
     ((!FUNCTIONAL)) || summary functional
     ((!FUNCTIONAL)) || summary nova
-    ((!FUNCTIONAL)) || summary measuring
 }
 
 main "$@"

@@ -89,7 +89,6 @@ def test_an_unknown_scheduler_says_so_and_leaves_nothing(lab_node):
     assert traces(lab_node) == []
 
 
-@pytest.mark.alone
 def test_fio_divides_the_rate_of_a_disk_by_weights(lab_node, lab_guest, slow):
     image = domain.Disk(64, 'none', 'native')
     guests = {
@@ -112,7 +111,6 @@ def reported(made):
     return made.line.report
 
 
-@pytest.mark.alone
 def test_a_deep_guest_reads_at_the_rate_of_its_disk(lab_guest, slow):
     image = domain.Disk(64, 'none', 'native')
     made = lab_guest('deep', 'alice', disks=(image,))
@@ -125,7 +123,6 @@ def test_a_deep_guest_reads_at_the_rate_of_its_disk(lab_guest, slow):
     made.command('disk 0 0')
 
 
-@pytest.mark.alone
 def test_a_guest_says_how_late_it_wakes(lab_guest):
     made = lab_guest('sleeper', 'alice')
     made.command('wake 100')

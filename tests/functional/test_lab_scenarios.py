@@ -22,11 +22,7 @@ import sys
 
 import pytest
 
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.alone,
-    pytest.mark.timeout(2700),
-]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(2700)]
 
 THESIS = ('--metric', 'GreedinessMetric', '--policy', 'thesis')
 

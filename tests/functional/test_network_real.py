@@ -192,7 +192,6 @@ def part(passed, name, direction=traffic.OUT):
     return both[1] / both[0]
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize('direction', [traffic.OUT, traffic.IN])
 @pytest.mark.parametrize(
     'more',
@@ -211,7 +210,6 @@ def test_shares_are_those_of_the_classes(node, start, layout, direction, more):
     assert part(passed, 'g2', direction) == pytest.approx(3.0, rel=0.25)
 
 
-@pytest.mark.alone
 def test_a_lone_sender_has_the_link(node, start, layout):
     agent = start(layout)
     agent.write({'g1': MBIT, 'g2': 30 * MBIT})
@@ -298,7 +296,6 @@ def changing(agent):
         thread.join()
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize('direction', [traffic.OUT, traffic.IN])
 def test_no_packet_is_lost_while_classes_change(
     node, start, layout, direction
@@ -332,7 +329,6 @@ def late_for(node, name):
     return int(values[names.index('RcvbufErrors')])
 
 
-@pytest.mark.alone
 def test_the_hosts_own_traffic_has_its_floor(node, start):
     agent = start(AT_UPLINK, '--host-rate', str(10 * MBIT))
     capacity = agent.ask('said')['capacity']
