@@ -107,4 +107,8 @@ def test_a_fuzzer_is_answered_as_described(cloud, send):
         Application(send),
         headers={'X-Auth-Token': token},
     )
-    assert api_fuzz.run(schema, token, FUZZED_COUNT) >= FUZZED_COUNT
+    # A token goes with every request, so one that is bad for want of it, and
+    # for nothing else, is answered; tests without Nova look at that.
+    judged_by = [c for c in api_fuzz.CHECKS if c != 'negative_data_rejection']
+    sent = api_fuzz.run(schema, token, FUZZED_COUNT, judged_by=judged_by)
+    assert sent >= FUZZED_COUNT

@@ -44,12 +44,14 @@ def test_live_migration_carries_the_fair_weight_within_two_rounds(cloud, fair):
     try:
 
         def both():
-            """Weights of both servers since the newcomer is measured."""
+            """Weights of both since the newcomer is measured and competes."""
             found = []
             for done in watching.rounds(there)[before:]:
                 new = watching.in_round(done, fair['bob-1'])
                 old = watching.in_round(done, fair['carol-1'])
-                if new and old and new.get('known') and 'weights' in new:
+                if not (new and old and done['contended']['cpu']):
+                    continue
+                if new.get('known') and 'weights' in new:
                     found.append(
                         (new['weights']['cpu'], old['weights']['cpu'])
                     )
