@@ -27,11 +27,6 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(2700)]
 THESIS = ('--metric', 'GreedinessMetric', '--policy', 'thesis')
 
 FAST = {
-    'every VM gets the same without an agent': (
-        'one-node-cpu',
-        '--no-agents',
-        '--duration=20',
-    ),
     'two users get the same with the default policy': (
         'one-node-cpu',
         '--interval=1',
