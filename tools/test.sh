@@ -110,7 +110,7 @@ integration_tests() {
 
 # They bring up an OpenStack of their own; its packages come by pip, once.
 nova_tests() {
-    python -m pytest -q tests/integration/nova
+    python -m pytest -q -m "$SELECTION" tests/integration/nova
 }
 
 # One at a time: the laboratory's nodes come before everything else.

@@ -37,6 +37,8 @@ def migrate(cloud, server, host):
     assert cloud.show(server)['OS-EXT-SRV-ATTR:host'] == host
 
 
+# Waits until both compete for the CPU, which may take minutes.
+@pytest.mark.slow
 def test_live_migration_carries_the_fair_weight_within_two_rounds(cloud, fair):
     there = cloud.nodes['cmp2']
     before = there.rounds()
