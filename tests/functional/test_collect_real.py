@@ -27,9 +27,7 @@ import pytest
 from nova_fairness.collect import counters
 from nova_fairness.collect import hypervisor
 from nova_fairness.collect import inventory
-from nova_fairness.lab import cleanup
-from nova_fairness.lab import image
-from nova_fairness.lab import node as lab_node
+from tests.fixtures import lab
 
 pytestmark = pytest.mark.real
 
@@ -58,15 +56,8 @@ def eventually(condition, patience_s=60):
 
 @pytest.fixture(scope='module')
 def node():
-    run = cleanup.begin(os.getpid())
-    cpu = min(os.sched_getaffinity(0))
-    made = lab_node.Node('collect-a', run, image.default_cache(), [cpu])
-    try:
-        made.start()
+    with lab.own_node('collect-a') as made:
         yield made
-        made.stop()
-    finally:
-        cleanup.finish(run)
 
 
 @pytest.fixture

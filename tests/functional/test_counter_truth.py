@@ -28,13 +28,12 @@ import pytest
 from nova_fairness.collect import counters
 from nova_fairness.collect import hypervisor
 from nova_fairness.collect import inventory
-from nova_fairness.lab import cleanup
 from nova_fairness.lab import domain as lab_domain
 from nova_fairness.lab import guest as lab_guest
 from nova_fairness.lab import image
 from nova_fairness.lab import network
-from nova_fairness.lab import node as lab_node
 from nova_fairness.model import resources
+from tests.fixtures import lab
 
 pytestmark = pytest.mark.real
 
@@ -76,15 +75,8 @@ class Machine:
 @pytest.fixture(scope='module')
 def node():
     hypervisor._start_event_loop()
-    run = cleanup.begin(os.getpid())
-    cpu = min(os.sched_getaffinity(0))
-    made = lab_node.Node('truth-a', run, image.default_cache(), [cpu])
-    try:
-        made.start()
+    with lab.own_node('truth-a') as made:
         yield made
-        made.stop()
-    finally:
-        cleanup.finish(run)
 
 
 @pytest.fixture(scope='module')

@@ -18,11 +18,10 @@ import os
 import libvirt
 import pytest
 
-from nova_fairness.lab import cleanup
 from nova_fairness.lab import domain
 from nova_fairness.lab import guest as lab_guest
 from nova_fairness.lab import image
-from nova_fairness.lab import node as lab_node
+from tests.fixtures import lab
 from tests.functional import agent_process
 
 pytestmark = pytest.mark.real
@@ -49,15 +48,9 @@ def cpu():
 
 
 @pytest.fixture(scope='module')
-def node(cpu):
-    run = cleanup.begin(os.getpid())
-    made = lab_node.Node('flavors', run, image.default_cache(), [cpu])
-    try:
-        made.start()
+def node():
+    with lab.own_node('flavors') as made:
         yield made
-        made.stop()
-    finally:
-        cleanup.finish(run)
 
 
 @pytest.fixture(scope='module')

@@ -26,11 +26,8 @@ from nova_fairness.apply import confined
 from nova_fairness.apply import door
 from nova_fairness.apply import privileged
 from nova_fairness.apply import privileged_network
-from nova_fairness.lab import cleanup
 from nova_fairness.lab import domain
-from nova_fairness.lab import guest as lab_guest
-from nova_fairness.lab import image
-from nova_fairness.lab import node as lab_node
+from tests.fixtures import lab
 from tests.functional import agent_process
 
 pytestmark = pytest.mark.real
@@ -47,7 +44,6 @@ AS_NOBODY = (
 )
 """May read what root may, for only root may reach many a checkout and Python;
 may write nothing."""
-BOOT_S = 120.0
 
 
 def sets(text):
@@ -298,30 +294,15 @@ def test_and_nothing_else(directory, way, arguments):
 
 @pytest.fixture(scope='module')
 def node():
-    run = cleanup.begin(os.getpid())
-    cpu = min(os.sched_getaffinity(0))
-    made = lab_node.Node('privileges', run, image.default_cache(), [cpu])
-    try:
-        made.start()
+    with lab.own_node('privileges') as made:
         yield made
-        made.stop()
-    finally:
-        cleanup.finish(run)
 
 
 @pytest.fixture(scope='module')
 def guest(node):
-    import libvirt
-
-    boot = image.ensure(image.default_cache())
     spec = domain.GuestSpec('ann-1', 'ann', cputune={'shares': '2000'})
-    made = lab_guest.Guest(node, spec, boot)
-    connection = libvirt.open(node.libvirt_uri)
-    made.start(connection)
-    connection.close()
-    made.await_ready(BOOT_S)
-    yield made
-    made.hang_up()
+    with lab.started_guest(node, spec) as made:
+        yield made
 
 
 @pytest.mark.parametrize('way', ['sudo', 'rootwrap'])

@@ -14,21 +14,16 @@
 """The unit of systemd leaves the agent little, and that is enough."""
 
 import configparser
-import os
 import pathlib
 import re
 import shutil
 import subprocess
 import tempfile
 
-import libvirt
 import pytest
 
-from nova_fairness.lab import cleanup
 from nova_fairness.lab import domain
-from nova_fairness.lab import guest as lab_guest
-from nova_fairness.lab import image
-from nova_fairness.lab import node as lab_node
+from tests.fixtures import lab
 from tests.functional import agent_process
 
 pytestmark = pytest.mark.real
@@ -52,8 +47,6 @@ test -w /sys/fs/cgroup
 exec "$@"
 """
 """What the unit's Protect options make of the file systems; $0 stays."""
-
-BOOT_S = 120.0
 
 
 def service():
@@ -99,28 +92,15 @@ def test_it_is_exposed_to_little():
 
 @pytest.fixture(scope='module')
 def node():
-    run = cleanup.begin(os.getpid())
-    cpu = min(os.sched_getaffinity(0))
-    made = lab_node.Node('unit', run, image.default_cache(), [cpu])
-    try:
-        made.start()
+    with lab.own_node('unit') as made:
         yield made
-        made.stop()
-    finally:
-        cleanup.finish(run)
 
 
 @pytest.fixture(scope='module')
 def guest(node):
-    boot = image.ensure(image.default_cache())
     spec = domain.GuestSpec('ann-1', 'ann', cputune={'shares': '2000'})
-    made = lab_guest.Guest(node, spec, boot)
-    connection = libvirt.open(node.libvirt_uri)
-    made.start(connection)
-    connection.close()
-    made.await_ready(BOOT_S)
-    yield made
-    made.hang_up()
+    with lab.started_guest(node, spec) as made:
+        yield made
 
 
 @pytest.fixture
