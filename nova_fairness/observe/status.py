@@ -13,6 +13,7 @@
 """A round as answers to calls: JSON types, every number with its unit."""
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 import math
 from typing import Any
 
@@ -120,13 +121,14 @@ def of_users(done: round_model.Round | None) -> Mapping[str, Any]:
     measured = done.measured
     ownership = measured.ownership
     here = np.bincount(ownership.user_index, minlength=len(ownership.users))
+    rows = _told(here, measured.user_heaviness)
     return {
         ownership.users[row]: {
             'heaviness_quotas': _number(measured.user_heaviness[row]),
             'instances_here_count': int(here[row]),
-            'usage_quotas': _quotas(measured, row),
+            'usage_quotas': quotas,
         }
-        for row in _told(here, measured.user_heaviness)
+        for row, quotas in zip(rows, _quotas(measured, rows), strict=True)
     }
 
 
@@ -151,7 +153,7 @@ def of_projects(done: round_model.Round | None) -> Mapping[str, Any]:
                 measured.instance_heaviness[rows].sum()
             ),
             'instances_here_count': len(rows),
-            'usage_quotas': _in_parts(used, equal),
+            'usage_quotas': _in_parts(used[None], equal[None])[0],
         }
     return told
 
@@ -167,23 +169,25 @@ def _told(here: Any, heaviness: Any) -> list[int]:
 
 
 def _quotas(
-    measured: round_model.Measured, row: int
-) -> Mapping[str, float | None]:
-    """Give what a user used of each resource, in parts of the quota."""
+    measured: round_model.Measured, rows: Sequence[int]
+) -> list[Mapping[str, float | None]]:
+    """Give what users used of each resource, in parts of their quotas."""
     if measured.user_usage is None:
-        return {}
-    return _in_parts(measured.user_usage[row], measured.quota[row])
+        return [{} for _ in rows]
+    return _in_parts(measured.user_usage[rows], measured.quota[rows])
 
 
 def _in_parts(
     used: resources.Vector, quota: resources.Vector
-) -> Mapping[str, float | None]:
-    parts = np.full(len(quota), np.nan)
+) -> list[Mapping[str, float | None]]:
+    """Divide row by row, (n, r) each; numpy is slow one row at a time."""
+    parts = np.full(used.shape, np.nan)
     np.divide(used, quota, out=parts, where=quota > 0)
-    return {
-        name: _number(part)
-        for name, part in zip(resources.RESOURCES.names, parts, strict=True)
-    }
+    names = resources.RESOURCES.names
+    return [
+        dict(zip(names, map(_number, row), strict=True))
+        for row in parts.tolist()
+    ]
 
 
 def _number(value: float) -> float | None:
