@@ -112,11 +112,11 @@ def test_a_vm_that_was_found_hides_no_host_that_is_down(cloud):
 def test_calls_carry_the_request_that_they_belong_to(cloud, caplog):
     caplog.set_level('INFO')
     plain = cloud.client()
-    plain.of_request('req-7').call('n1', 'pause')
-    assert "req-7: pause: host='n1', paused=True" in caplog.messages
+    plain.of_request('req-of-mine').call('n1', 'pause')
+    assert "req-of-mine: pause: host='n1', paused=True" in caplog.messages
     caplog.clear()
     plain.call('n1', 'resume')
-    assert 'req-7' not in caplog.text
+    assert 'req-of-mine' not in caplog.text
 
 
 class FakeOldEndpoint:
