@@ -198,7 +198,8 @@ react. Not used by the policy ``thesis``. No unit.
         help="""
 Seconds that a metric or policy may take. One that takes longer is put into
 quarantine: the weights stay as they are, and the agent says so, until it is
-set again.
+set again. Time for which a busy host gave it no CPU does not count, up to ten
+times as long. Raise it for a plugin that needs more on nodes with many VMs.
 """,
     ),
     cfg.StrOpt(

@@ -14,6 +14,7 @@
 
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import copy
 import dataclasses
 from typing import Any
@@ -174,27 +175,36 @@ class FairnessClient:
     def known_hosts(self) -> tuple[str, ...]:
         """Ask some agents, whichever answer, which hosts they know.
 
-        Agents of a group take turns, so asking a few times asks a few.
+        Agents of a group take turns, so asking a few times asks a few; all
+        are asked at once, so that it takes the timeout at most.
 
         :returns: names, sorted, of those asked and of all their peers.
         :raises HostNotReached: if nobody answers.
         """
+        answers, errors = parallel.ask_all(
+            map(str, range(_ASKED_FOR_PEERS)),
+            lambda _: self._call('', 'get_status', {}),
+            _ASKED_FOR_PEERS,
+            self._timeout_s,
+        )
         known: set[str] = set()
-        failure: exception.FairnessError | None = None
-        for _ in range(_ASKED_FOR_PEERS):
-            try:
-                status = self.call(None, 'get_status')
-                known |= {str(status['host']), *map(str, status['peers'])}
-            except exception.FairnessError as error:
-                failure = error
-        if not known and failure is not None:
-            if not isinstance(failure, exception.HostNotReached):
-                raise failure
-            raise exception.HostNotReached(
-                f'no agent of domain {self._domain} said which hosts there '
-                f'are: {failure}'
-            ) from failure
+        for status in answers.values():
+            known |= {str(status['host']), *map(str, status['peers'])}
+        if not known:
+            raise self._nobody(list(errors.values()))
         return tuple(sorted(known))
+
+    def _nobody(
+        self, failures: Sequence[exception.FairnessError]
+    ) -> exception.FairnessError:
+        """Say why it is not known which hosts there are."""
+        for failure in failures:
+            if not isinstance(failure, exception.HostNotReached):
+                return failure
+        return exception.HostNotReached(
+            f'no agent of domain {self._domain} said which hosts there are: '
+            f'{failures[0]}'
+        )
 
 
 def _sorted_out(

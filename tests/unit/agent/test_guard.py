@@ -18,6 +18,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.agent import guard
+from nova_fairness.agent import run_queue
 
 
 @pytest.fixture
@@ -86,3 +87,92 @@ def test_a_plugin_that_calls_exit_is_quarantined(a_guard):
 
     with pytest.raises(exception.PluginMisbehaved, match='SystemExit'):
         a_guard.call('leaver', leave)
+
+
+class FakeTurns:
+    """What the scheduler says of a thread, one answer after the other."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.asked = 0
+
+    def __call__(self, native_id):
+        assert native_id > 0
+        self.asked += 1
+        return run_queue.Turns(
+            *(self.answers.pop(0) if self.answers else (0.0, 0.0, False))
+        )
+
+
+IDLE = (0.0, 0.0, False)
+
+
+@pytest.mark.parametrize(
+    'held_up',
+    [
+        pytest.param((0.0, 100.0, False), id='waited-for-a-cpu'),
+        pytest.param((0.01, 0.0, True), id='waits-for-a-cpu'),
+    ],
+)
+def test_time_without_a_cpu_does_not_count(held_up):
+    turns = FakeTurns(IDLE, *[held_up] * 1000)
+    made = guard.Guard(deadline_s=0.2, turns=turns)
+    gate = threading.Event()
+
+    def slow():
+        while turns.asked < 2:
+            gate.wait(0.001)
+        return 'in the end'
+
+    try:
+        assert made.call('slow', slow) == 'in the end'
+        assert made.quarantined == {}
+    finally:
+        made.stop()
+
+
+@pytest.mark.parametrize(
+    'own_fault',
+    [
+        pytest.param((0.05, 0.0, True), id='computes'),
+        pytest.param((0.0, 0.0, False), id='sleeps'),
+    ],
+)
+def test_time_that_a_plugin_takes_itself_counts(own_fault):
+    made = guard.Guard(deadline_s=0.05, turns=FakeTurns(IDLE, own_fault))
+    never = threading.Event()
+    try:
+        with pytest.raises(exception.PluginMisbehaved, match='deadline'):
+            made.call('slow', never.wait)
+    finally:
+        never.set()
+        made.stop()
+
+
+def test_a_host_that_gives_no_cpu_holds_up_a_round_for_ten_deadlines():
+    turns = FakeTurns(IDLE, *[(0.0, 0.0, True)] * 1000)
+    made = guard.Guard(deadline_s=0.01, turns=turns)
+    never = threading.Event()
+    try:
+        with pytest.raises(exception.PluginMisbehaved, match='deadline'):
+            made.call('slow', never.wait)
+        assert turns.answers
+    finally:
+        never.set()
+        made.stop()
+
+
+def test_the_kernel_tells_what_a_thread_got():
+    own = run_queue.of_thread(threading.get_native_id())
+    assert own.runnable
+    assert own.ran_s > 0
+    assert own.waited_s >= 0
+
+
+def test_a_thread_that_is_gone_got_nothing():
+    thread = threading.Thread(target=lambda: None)
+    thread.start()
+    thread.join()
+    assert run_queue.of_thread(thread.native_id) == run_queue.Turns(
+        0.0, 0.0, runnable=False
+    )
