@@ -19,6 +19,7 @@ Run as root, on a machine that does nothing else::
 Takes about an hour and a half. One directory per run: ``result.json``
 (documented in ``doc/source/reference/result-json.rst``) and the picture.
 ``index.json`` says which command made each, and whether its checks passed.
+Exit code 1 if one failed that a policy of today has to pass.
 """
 
 import argparse
@@ -75,6 +76,10 @@ RUNS = {
     'latency': ['latency'],
 }
 
+SHOWN_ONLY = ('two-nodes-cpu-disk-thesis',)
+"""Runs that are there to compare with: what the original did there is not
+what is asked of a policy."""
+
 KEPT = ('result.json', 'run.png', 'disk.png', 'network.png')
 
 
@@ -115,8 +120,8 @@ def main() -> int:
         path.write_text(json.dumps(index, indent=2, sort_keys=True) + '\n')
     failed = [name for name in options.names if not index[name]['passed']]
     for name in failed:
-        print(f'failed: {name}')
-    return 1 if failed else 0
+        print(f'failed: {name}{" (shown only)" * (name in SHOWN_ONLY)}')
+    return 1 if set(failed) - set(SHOWN_ONLY) else 0
 
 
 if __name__ == '__main__':

@@ -48,7 +48,7 @@ def place(cloud, servers):
 @pytest.fixture
 def send(cloud):
     return api_abuse.over_http(
-        lambda: rest._Connection(cloud.controller, places.PORTS['compute'])
+        lambda: rest.Connection(cloud.controller, places.PORTS['compute'])
     )
 
 

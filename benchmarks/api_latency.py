@@ -1,0 +1,254 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How long the HTTP interface takes, and what its filter costs Nova.
+
+Brings up the OpenStack of ``tests/fixtures/nova_cloud`` with two compute nodes
+and servers of three users, once with guests that sleep and once with guests
+that use all CPUs. One client asks over connections that stay open, one
+request at a time. Three processes of nova-api run: one as configured, one of
+which no answer of agents is kept (``answers_kept = 0``), and one without the
+filter; all else is the same.
+
+The first measurement sends each kind of request once per round. What a
+request costs beyond authentication is its median less that of a request of
+the same user, in the same process, for a path that does not exist: it goes
+through Nova's whole pipeline, its token is validated by Keystone, and ends
+with 404 where requests are told apart, before any policy or database. The
+second sends the same request to the second and third process by turns
+(A, B, B, A).
+
+Holds if ``/fairness/users`` takes less than 20 ms more than authentication,
+and a request with the filter less than 1.02 times as long as without it, or
+a ratio of 1 is within the 95 % interval. Intervals are bootstrapped from
+rounds.
+
+Run as root, on a machine that does nothing else, about ten minutes::
+
+    python benchmarks/api_latency.py --out benchmarks/results/api_latency.json
+
+Exit code 1 if it does not hold.
+"""
+
+import argparse
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import platform
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import api_latency_asking as asking  # noqa: E402
+
+from tests.fixtures.nova_cloud import cloud as cloud_module  # noqa: E402
+from tests.fixtures.nova_cloud import fixtures  # noqa: E402
+from tests.fixtures.nova_cloud import guest_image  # noqa: E402
+from tests.fixtures.nova_cloud import machine  # noqa: E402
+
+COMMAND = (
+    'python benchmarks/api_latency.py '
+    '--out benchmarks/results/api_latency.json'
+)
+BARS = {'beyond_authentication_ms': 20.0, 'filter_ratio': 1.02}
+WARM_UP = 20
+RESAMPLED = 2000
+INTERVAL = (2.5, 97.5)
+
+Times = npt.NDArray[np.float64]
+"""Milliseconds, a row for each round."""
+
+
+def latencies(client: asking.Client, rounds: int) -> Mapping[str, Any]:
+    """Send each kind of request once per round.
+
+    :returns: what the kinds took, and cost beyond authentication.
+    """
+    taken = np.empty((rounds, len(asking.KINDS)))
+    for number in range(-WARM_UP, rounds):
+        for column, request in enumerate(asking.KINDS.values()):
+            took, _ = client.ask(request)
+            if number >= 0:
+                taken[number, column] = took
+    columns = dict(zip(asking.KINDS, taken.T, strict=True))
+    return {
+        name: {
+            'request': f'GET {asking.KINDS[name].path}',
+            'user': asking.KINDS[name].user,
+            'p50_ms': round(float(np.median(column)), 2),
+            'p99_ms': round(float(np.percentile(column, 99)), 2),
+            **beyond(name, columns),
+        }
+        for name, column in columns.items()
+    }
+
+
+def beyond(name: str, columns: Mapping[str, Times]) -> Mapping[str, Any]:
+    """Compare with a request that is only authenticated."""
+    own = asking.KINDS[name]
+    base = next(
+        columns[other]
+        for other, request in asking.KINDS.items()
+        if request == asking.nothing(own.service, own.user)
+    )
+    if base is columns[name]:
+        return {}
+    value, between = compared(columns[name], base, np.subtract)
+    return {'beyond_authentication_ms': value, 'interval_95': between}
+
+
+def ratios(client: asking.Client, rounds: int) -> Mapping[str, Any]:
+    """Send the same with and without the filter, by turns."""
+    turns = (
+        asking.AFRESH,
+        asking.WITHOUT,
+        asking.WITHOUT,
+        asking.AFRESH,
+    )
+    taken = np.empty((rounds, len(asking.COMPARED), len(turns)))
+    for number in range(-WARM_UP, rounds):
+        for row, request in enumerate(asking.COMPARED.values()):
+            for turn, service in enumerate(turns):
+                which = dataclasses.replace(request, service=service)
+                took, _ = client.ask(which)
+                if number >= 0:
+                    taken[number, row, turn] = took
+    found = {}
+    for row, name in enumerate(asking.COMPARED):
+        with_filter = taken[:, row, [0, 3]]
+        without = taken[:, row, [1, 2]]
+        value, between = compared(with_filter, without, np.divide)
+        found[name] = {
+            'with_p50_ms': round(float(np.median(with_filter)), 2),
+            'without_p50_ms': round(float(np.median(without)), 2),
+            'ratio': value,
+            'interval_95': between,
+        }
+    return found
+
+
+def compared(
+    one: Times, other: Times, how: Callable[..., Any]
+) -> tuple[float, list[float]]:
+    """Compare medians.
+
+    :returns: of all rounds, and within what it is if rounds are drawn anew.
+    """
+    drawn = np.random.default_rng(1).integers(
+        len(one), size=(RESAMPLED, len(one))
+    )
+    many = [
+        how(np.median(one[rows]), np.median(other[rows])) for rows in drawn
+    ]
+    low, high = np.percentile(many, INTERVAL)
+    whole = how(np.median(one), np.median(other))
+    return round(float(whole), 4), [
+        round(float(low), 4),
+        round(float(high), 4),
+    ]
+
+
+def condition(
+    cloud: cloud_module.Cloud, image: str, rounds: int
+) -> Mapping[str, Any]:
+    """Measure with guests of one kind."""
+    client = asking.Client(cloud)
+    owners = {user for user, _ in fixtures.SERVERS.values()}
+    with asking.servers(cloud, image), contextlib.closing(client):
+        machine.await_true(
+            lambda: all(
+                cloud.users[name].user.encode()
+                in client.ask(asking.users(asking.AFRESH, 'admin'))[1]
+                for name in owners
+            ),
+            lambda: 'the agents do not know all users',
+        )
+        return {
+            'guests': image,
+            'requests': latencies(client, rounds),
+            'filter': ratios(client, rounds),
+        }
+
+
+def misses(found: Mapping[str, Any]) -> Iterator[str]:
+    """Name what does not hold."""
+    for name, request in found['requests'].items():
+        more_ms = request.get('beyond_authentication_ms', 0.0)
+        if (
+            name.startswith('users')
+            and more_ms >= BARS['beyond_authentication_ms']
+        ):
+            yield f'{found["guests"]} guests, {name}: {more_ms} ms'
+    for name, item in found['filter'].items():
+        # A ratio below 1 is none that somebody has to pay for.
+        if (
+            item['ratio'] >= BARS['filter_ratio']
+            and item['interval_95'][0] > 1
+        ):
+            yield f'{found["guests"]} guests, {name}: x {item["ratio"]}'
+
+
+def measured(rounds: int) -> Mapping[str, Any]:
+    """Bring a cloud up and measure in it."""
+    with fixtures.running(print) as cloud:
+        kept = {'fairness_api': {'answers_kept': '0'}}
+        cloud.plane.start_another_api(asking.AFRESH, kept)
+        cloud.plane.start_another_api(asking.WITHOUT, kept, filtered=False)
+        found = [
+            condition(cloud, image, rounds)
+            for image in (guest_image.IDLE, guest_image.BUSY)
+        ]
+    missed = [text for item in found for text in misses(item)]
+    return {
+        'version': 1,
+        'command': COMMAND,
+        'machine': {
+            'kernel': platform.release(),
+            'cpus': os.cpu_count(),
+            'python': platform.python_version(),
+        },
+        'hosts': len(cloud.nodes),
+        'servers': len(fixtures.SERVERS),
+        'rounds': rounds,
+        'bars': BARS,
+        'conditions': found,
+        'missed': missed,
+        'passed': not missed,
+    }
+
+
+def main() -> int:
+    """Measure, print and keep."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--out', type=pathlib.Path)
+    parser.add_argument('--rounds', type=int, default=300)
+    options = parser.parse_args()
+    result = measured(options.rounds)
+    text = json.dumps(result, indent=1) + '\n'
+    print(text, end='')
+    if options.out:
+        options.out.write_text(text)
+    return 0 if result['passed'] else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())

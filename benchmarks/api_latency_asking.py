@@ -1,0 +1,128 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What ``api_latency.py`` asks nova-api for, and of whom."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import dataclasses
+import http.client
+import time
+
+from tests.fixtures.nova_cloud import cloud as cloud_module
+from tests.fixtures.nova_cloud import fixtures
+from tests.fixtures.nova_cloud import places
+from tests.fixtures.nova_cloud import rest
+
+AFRESH, WITHOUT = places.MORE_APIS
+"""Further processes: one keeps no answers, and one has no filter."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """One request.
+
+    :ivar service: the process that is asked.
+    :ivar user: whose token goes with it; empty for none.
+    :ivar status: that is expected.
+    """
+
+    service: str
+    user: str
+    path: str
+    status: int = 200
+
+
+def nothing(service: str, user: str) -> Request:
+    """Give the cheapest request that is authenticated."""
+    return Request(service, user, '/v2.1/nothing', 404)
+
+
+def users(service: str, user: str) -> Request:
+    """Give the request that the bar is about."""
+    own = '' if user == 'admin' else '/me'
+    return Request(service, user, f'/v2.1/fairness/users{own}')
+
+
+KINDS: Mapping[str, Request] = {
+    'authentication, admin': nothing('compute', 'admin'),
+    'authentication, alice': nothing('compute', 'alice'),
+    'authentication, admin, process 2': nothing(AFRESH, 'admin'),
+    'authentication, alice, process 2': nothing(AFRESH, 'alice'),
+    'servers, admin': Request(
+        'compute', 'admin', '/v2.1/servers?all_tenants=1'
+    ),
+    'servers, alice': Request('compute', 'alice', '/v2.1/servers'),
+    'users, admin, kept': users('compute', 'admin'),
+    'users, alice, kept': users('compute', 'alice'),
+    'users, admin, afresh': users(AFRESH, 'admin'),
+    'users, alice, afresh': users(AFRESH, 'alice'),
+}
+
+COMPARED: Mapping[str, Request] = {
+    'GET /': Request('', '', '/'),
+    'GET /v2.1/nothing': nothing('', 'alice'),
+    'GET /v2.1/servers': Request('', 'alice', '/v2.1/servers'),
+}
+
+
+class Client:
+    """Sends requests, one after the other."""
+
+    def __init__(self, cloud: cloud_module.Cloud) -> None:
+        self._tokens = {'admin': cloud.admin.token} | {
+            name: session.token for name, session in cloud.users.items()
+        }
+        self._connections: dict[str, http.client.HTTPConnection] = {
+            service: rest.Connection(cloud.controller, places.PORTS[service])
+            for service in ('compute', *places.MORE_APIS)
+        }
+
+    def ask(self, request: Request) -> tuple[float, bytes]:
+        """Send one and read all of the answer.
+
+        :returns: milliseconds, and the body.
+        :raises RuntimeError: if the answer is not what is expected.
+        """
+        headers = {'OpenStack-API-Version': f'compute {rest.MICROVERSION}'}
+        if request.user:
+            headers['X-Auth-Token'] = self._tokens[request.user]
+        connection = self._connections[request.service]
+        began_s = time.perf_counter()
+        connection.request('GET', request.path, headers=headers)
+        answer = connection.getresponse()
+        body = answer.read()
+        taken_s = time.perf_counter() - began_s
+        if answer.status != request.status:
+            raise RuntimeError(f'{request}: {answer.status} {body!r}')
+        return taken_s * 1e3, body
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in self._connections.values():
+            connection.close()
+
+
+@contextlib.contextmanager
+def servers(cloud: cloud_module.Cloud, image: str) -> Iterator[None]:
+    """Have the servers of the tests run."""
+    made = [
+        cloud.boot(user, name, host, image)
+        for name, (user, host) in fixtures.SERVERS.items()
+    ]
+    try:
+        for server in made:
+            cloud.await_status(server)
+        yield
+    finally:
+        cloud.delete(made)

@@ -1,0 +1,125 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Write what the manual says of the cost of the HTTP interface.
+
+Takes ``benchmarks/results/api_latency.json``; measures nothing itself::
+
+    python benchmarks/api_latency_page.py
+"""
+
+import json
+import pathlib
+import sys
+from typing import Any
+
+TOP = pathlib.Path(__file__).resolve().parents[1]
+RESULT = TOP / 'benchmarks/results/api_latency.json'
+PAGE = TOP / 'doc/source/reference/api-cost.inc'
+
+GUESTS = {'idle': 'Guests that sleep', 'busy': 'Guests that use all CPUs'}
+
+ROWS = {
+    'authentication, admin': 'nothing but authentication, ``admin``',
+    'servers, admin': '``GET /servers?all_tenants=1``, ``admin``',
+    'users, admin, kept': '``GET /fairness/users``, ``admin``',
+    'users, admin, afresh': 'the same, agents asked each time',
+    'authentication, alice': 'nothing but authentication, a user',
+    'servers, alice': '``GET /servers``, a user',
+    'users, alice, kept': '``GET /fairness/users/me``, a user',
+    'users, alice, afresh': 'the same, agents asked each time',
+}
+"""What is shown of what was measured, and as what."""
+
+ASKED = """\
+Measured with {servers} servers on {hosts} hosts, which share {cpus} CPUs with
+all of OpenStack; {rounds} requests of each kind, one after the other and by
+turns (``benchmarks/api_latency.py``). What is beyond authentication is
+compared with a path that does not exist: its token is validated by Keystone,
+and it ends before any policy or database."""
+
+PASSING = """\
+Other requests pass the filter. Their medians with it are so many times those
+of a nova-api without it (95 % interval):"""
+
+
+def table(header: list[str], rows: list[list[str]]) -> list[str]:
+    """Give the lines of a table."""
+    lines = ['.. list-table::', '   :header-rows: 1', '']
+    for row in (header, *rows):
+        first, *others = row
+        lines += [f'   * - {first}', *(f'     - {cell}' for cell in others)]
+    return [*lines, '']
+
+
+def requests(conditions: list[dict[str, Any]]) -> list[str]:
+    """Give the table of what requests take."""
+    header = ['Milliseconds: median, 99 % within, median beyond']
+    header += [GUESTS[item['guests']] for item in conditions]
+    rows = [
+        [shown, *(taken(item['requests'][name]) for item in conditions)]
+        for name, shown in ROWS.items()
+    ]
+    return table(header, rows)
+
+
+def taken(request: dict[str, Any]) -> str:
+    """Say what one kind of request takes."""
+    text = f'{request["p50_ms"]:.1f}, {request["p99_ms"]:.1f}'
+    more_ms = request.get('beyond_authentication_ms')
+    return text if more_ms is None else f'{text}, {more_ms:+.1f}'
+
+
+def filtered(conditions: list[dict[str, Any]]) -> list[str]:
+    """Give the table of what others pay for the filter."""
+    header = ['With the filter : without']
+    header += [GUESTS[item['guests']] for item in conditions]
+    rows = [
+        [
+            f'``{name}``',
+            *(
+                f'{item["filter"][name]["ratio"]:.3f} '
+                '({:.3f} to {:.3f})'.format(
+                    *item['filter'][name]['interval_95']
+                )
+                for item in conditions
+            ),
+        ]
+        for name in conditions[0]['filter']
+    ]
+    return table(header, rows)
+
+
+def page(result: dict[str, Any]) -> str:
+    """Give the text."""
+    conditions = result['conditions']
+    asked = ASKED.format(cpus=result['machine']['cpus'], **result)
+    lines = [
+        *(asked, '', *requests(conditions)),
+        *(PASSING, '', *filtered(conditions)),
+    ]
+    return '\n'.join(lines)
+
+
+def recorded() -> str:
+    """Give the text of what is recorded."""
+    return page(json.loads(RESULT.read_text()))
+
+
+def main() -> int:
+    """Write the page."""
+    PAGE.write_text(recorded())
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
