@@ -154,7 +154,8 @@ class Fleet:
         )
 
     def _arrived(self, made: guest.Guest) -> dict[str, float]:
-        if self.far is None or not made.node.has_uplink:
+        reaches = made.node.has_uplink and made.addresses
+        if self.far is None or not reaches:
             return {}
         return {'arrived_bytes': self.far.came_from(_host(made))}
 

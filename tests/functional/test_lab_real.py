@@ -41,7 +41,7 @@ duration: 60
 interval: 1
 settle: 0
 nodes:
-  node1: {{cpus: [{cpu}]}}
+  node1: {{cpus: [{cpu}], network_mbit_s: 100, uplink: true}}
 vms:
   a: {{user: alice, count: 2, disks: [{{size_mib: 16}}], nics: 1}}
   b: {{user: bob}}

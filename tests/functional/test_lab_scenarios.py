@@ -94,6 +94,8 @@ WHOLE = {
         '--no-agents',
     ),
     'CPU and disk of two nodes': ('two-nodes-cpu-disk',),
+    'uplink of one node': ('one-node-network',),
+    'uplink of one node, unequal users': ('one-node-network-weighted',),
     'latency, without an agent': ('latency', '--no-agents'),
     'latency': ('latency',),
 }
