@@ -271,20 +271,6 @@ class BlkioWeight(control.Control):
         )
 
 
-def availability(
-    mountinfo_path: str = '/proc/self/mountinfo',
-) -> tuple[bool, str]:
-    """Tell whether weights of block I/O can be written here at all.
-
-    :returns: whether they can, and by which files, or why not.
-    """
-    return group_control.availability(_names, mountinfo_path)
-
-
-def _names(mounts: Mapping[str, cgroup.Mount]) -> str:
-    return ' or '.join(blkio_files.names(mounts))
-
-
 def _why(
     disks: Sequence[pressure.DiskPath],
     devices: Mapping[str, pressure.DeviceTotals],

@@ -50,16 +50,6 @@ class CpuShares(group_control.GroupControl):
         )
 
 
-def availability(
-    mountinfo_path: str = '/proc/self/mountinfo',
-) -> tuple[bool, str]:
-    """Tell whether CPU time can be steered here.
-
-    :returns: whether it can, and by what, or why not.
-    """
-    return group_control.availability(_name_of_control, mountinfo_path)
-
-
 def _name_of_control(mounts: Mapping[str, cgroup.Mount]) -> str:
     """Give the name of the file that steers the CPU on this host."""
     version = group_control.version_of(

@@ -237,20 +237,3 @@ def version_of(
     if has_unified(mounts, second):
         return 2
     raise exception.ControlUnavailable(missing)
-
-
-def availability(
-    names: Callable[[Mapping[str, cgroup.Mount]], str], mountinfo_path: str
-) -> tuple[bool, str]:
-    """Tell whether a control can be written on this host at all.
-
-    :param names: gives its files; raises ``ControlUnavailable``.
-    :returns: whether it can, and by which files, or why not.
-    """
-    try:
-        text = pathlib.Path(mountinfo_path).read_text('utf-8')
-        return True, names(cgroup.mounts(text))
-    except exception.ControlUnavailable as error:
-        return False, str(error)
-    except OSError as error:
-        return False, f'cannot read {mountinfo_path}: {error.strerror}'

@@ -127,16 +127,6 @@ class MemoryProtection(group_control.GroupControl):
         return () if self._path is None else self._path.release()
 
 
-def availability(
-    mountinfo_path: str = '/proc/self/mountinfo',
-) -> tuple[bool, str]:
-    """Tell whether memory can be steered here.
-
-    :returns: whether it can, and by what, or why not.
-    """
-    return group_control.availability(_name_of_control, mountinfo_path)
-
-
 def _name_of_control(mounts: Mapping[str, cgroup.Mount]) -> str:
     """Give the name of the file that steers memory on this host."""
     version = group_control.version_of(

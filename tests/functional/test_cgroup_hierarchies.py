@@ -98,16 +98,18 @@ def files_of(vm):
 
 def test_cpu_time_is_steered_where_the_controller_is():
     name = {1: 'cpu.shares', 2: 'cpu.weight'}[version_of('cpu')]
-    assert cpu.availability() == (True, name)
+    assert cpu.CpuShares().availability() == (True, name)
 
 
 def test_memory_is_steered_where_the_controller_is():
     name = {1: 'memory.soft_limit_in_bytes', 2: 'memory.low'}
-    assert memory.availability() == (True, name[version_of('memory')])
+    works, what = memory.MemoryProtection().availability()
+    assert works
+    assert what == name[version_of('memory')]
 
 
 def test_disks_are_steered_where_the_controller_is():
-    works, what = blkio.availability()
+    works, what = blkio.BlkioWeight().availability()
     assert works
     assert what.startswith({1: 'blkio.', 2: 'io.'}[version_of('blkio')])
 

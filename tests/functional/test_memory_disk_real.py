@@ -177,7 +177,6 @@ def memory_file(vms):
 
 def test_the_host_steers_memory_by_the_file_of_its_version(vms, node):
     assert node.memory.availability() == (True, memory_file(vms))
-    assert memory.availability() == (True, memory_file(vms))
 
 
 def test_memory_is_written_by_the_helper_and_restored(vms, node):
