@@ -17,6 +17,7 @@ installed. The RAM disk holds one static program, which is compiled here and
 is the guest's init and load, and the few drivers that it needs.
 """
 
+from collections.abc import Callable
 from collections.abc import Sequence
 import dataclasses
 import fcntl
@@ -73,8 +74,41 @@ def default_cache() -> pathlib.Path:
     return pathlib.Path(base) / 'nova-fairness-lab'
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Recipe:
+    """How an image is made.
+
+    :ivar name: of its directories in the cache.
+    :ivar what: it is, for messages.
+    :ivar sources: of its programs.
+    :ivar modules: drivers in it.
+    :ivar build: makes ``image`` in a directory from a kernel package.
+    """
+
+    name: str
+    what: str
+    sources: tuple[pathlib.Path, ...]
+    modules: tuple[str, ...]
+    build: Callable[[str, pathlib.Path], None]
+
+    def key(self, package: str) -> str:
+        """Give a name for what is made of a kernel package and the sources."""
+        digest = hashlib.sha256(f'{_FORMAT} {package} {self.modules}'.encode())
+        for source in self.sources:
+            digest.update(source.name.encode() + source.read_bytes())
+        return digest.hexdigest()[:16]
+
+
 def ensure(cache: pathlib.Path) -> Image:
-    """Give the image, and build it if there is none of these inputs.
+    """Give the image of the guests, as :func:`made`."""
+    sources = tuple(sorted(_SOURCES.glob('*.[ch]')))
+    return made(
+        cache, Recipe('image', 'image of the guests', sources, MODULES, _build)
+    )
+
+
+def made(cache: pathlib.Path, recipe: Recipe) -> Image:
+    """Give an image, and build it if there is none of these inputs.
 
     :param cache: directory that is kept between runs.
     :raises LabEnvironmentError: if something needed is not installed or
@@ -82,26 +116,26 @@ def ensure(cache: pathlib.Path) -> Image:
     """
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with (cache / 'lock').open('w') as lock:
+        with (cache / f'{recipe.name}-lock').open('w') as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            return _ensure_locked(cache)
+            return _made_locked(cache, recipe)
     except OSError as error:
         raise exception.LabEnvironmentError(
-            f'{cache} cannot hold the image of the guests: {error}'
+            f'{cache} cannot hold the {recipe.what}: {error}'
         ) from None
 
 
-def _ensure_locked(cache: pathlib.Path) -> Image:
-    known = cache / 'kernel-package'
+def _made_locked(cache: pathlib.Path, recipe: Recipe) -> Image:
+    known = cache / f'{recipe.name}-kernel-package'
     package = known.read_text() if known.is_file() else kernel_package()
-    image = Image(cache / f'image-{_key(package)}')
+    image = Image(cache / f'{recipe.name}-{recipe.key(package)}')
     if image.complete:
         return image
     package = kernel_package()
-    image = Image(cache / f'image-{_key(package)}')
+    image = Image(cache / f'{recipe.name}-{recipe.key(package)}')
     with tempfile.TemporaryDirectory(dir=cache, prefix='new-') as work:
         new = pathlib.Path(work)
-        _build(package, new)
+        recipe.build(package, new)
         shutil.rmtree(image.directory, ignore_errors=True)
         (new / 'image').rename(image.directory)
     known.write_text(package)
@@ -121,13 +155,6 @@ def kernel_package() -> str:
             'take their kernel; run apt-get update on a Debian amd64 machine'
         )
     return found[1]
-
-
-def _key(package: str) -> str:
-    digest = hashlib.sha256(f'{_FORMAT} {package} {MODULES}'.encode())
-    for source in sorted(_SOURCES.glob('*.[ch]')):
-        digest.update(source.name.encode() + source.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def _build(package: str, work: pathlib.Path) -> None:
