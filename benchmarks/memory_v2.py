@@ -68,7 +68,7 @@ def main() -> int:
     parser.add_argument('--metric', default='GreedinessMetric')
     parser.add_argument('--node-mib', type=int, default=320)
     parser.add_argument('--light-mib', type=int, default=96)
-    parser.add_argument('--heavy-mib', type=int, default=256)
+    parser.add_argument('--heavy-mib', type=int, default=320)
     parser.add_argument('--light-rate', type=int, default=2000)
     parser.add_argument('--heavy-rate', type=int, default=20000)
     parser.add_argument(

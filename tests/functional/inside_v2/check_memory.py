@@ -30,7 +30,7 @@ from tests.functional import agent_process
 SIZES = scarcity.Sizes(
     node_mib=320,
     light_mib=96,
-    heavy_mib=256,
+    heavy_mib=320,
     light_rate=2000,
     heavy_rate=20000,
 )
