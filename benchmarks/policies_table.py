@@ -83,7 +83,7 @@ def shares_of(scenario: scenario_module.Scenario) -> tuple[str, ...]:
     changes = scenario.cloud.changes
     wanted = (changes.demand > 0).any(axis=0)
     wanted &= resources.RESOURCES.time_shared
-    if wanted.sum() < 2 or scenario.name in FEW_IDEALS:
+    if wanted.sum() < 2:
         return ()
     if len(np.unique(changes.round)) > FEW_CHANGES:
         return (ideal.ASSET,)
