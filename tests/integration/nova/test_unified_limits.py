@@ -44,7 +44,7 @@ class Client:
         path = f'{url}?{urllib.parse.urlencode(params)}'
         answer = self._session.ask('GET', self._service, path)
         if answer.status != 200:
-            raise ERRORS[answer.status](path)
+            raise ERRORS[answer.status](str(answer.body))
         return types.SimpleNamespace(json=lambda: answer.body)
 
 

@@ -96,6 +96,16 @@ def test_whom_nobody_knows_has_no_weight():
     assert made.of_user('gone') is None
 
 
+def test_a_user_whom_keystone_does_not_find_has_no_weight():
+    made = weights({})
+
+    def find_nobody(url, params):
+        raise exceptions.NotFound(f'Could not find user: {params["user.id"]}.')
+
+    made._identity.get = find_nobody
+    assert made.of_user('gone') is None
+
+
 def test_an_api_that_is_not_where_it_should_be_is_no_answer():
     with pytest.raises(exceptions.NotFound):
         weights({}).of_user('ann')
