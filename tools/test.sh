@@ -104,18 +104,20 @@ unit_tests() {
     python -m pytest -q -n 2 tests/unit --cov --cov-report=term:skip-covered
 }
 
+# Mostly waiting, so that two at a time take half as long.
 integration_tests() {
-    python -m pytest -q tests/integration --ignore tests/integration/nova
+    python -m pytest -q -n 2 --dist loadfile tests/integration \
+        --ignore tests/integration/nova
 }
 
 # They bring up an OpenStack of their own; its packages come by pip, once.
 nova_tests() {
-    python -m pytest -q -m "$SELECTION" tests/integration/nova
+    python -m pytest -q --durations=10 -m "$SELECTION" tests/integration/nova
 }
 
 # One at a time: the laboratory's nodes come before everything else.
 functional_tests() {
-    python -m pytest -q -m "$SELECTION" tests/functional
+    python -m pytest -q --durations=20 -m "$SELECTION" tests/functional
 }
 
 # summary NAME: the closing line of a pytest run.
