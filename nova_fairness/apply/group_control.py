@@ -57,6 +57,10 @@ class GroupControl(control.Control):
         self._named: set[str] = set()
         self._problems: dict[str, str] = {}
 
+    def availability(self) -> tuple[bool, str]:
+        """Tell by which file VMs are steered."""
+        return True, self._name
+
     @property
     def name(self) -> str:
         """The file that is read and written."""

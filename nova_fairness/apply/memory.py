@@ -76,10 +76,6 @@ class MemoryProtection(group_control.GroupControl):
                 shared, proc, mounts, writer, lower_empty
             )
 
-    def availability(self) -> tuple[bool, str]:
-        """Tell by what memory is steered."""
-        return True, self.name
-
     def parsed(self, content: bytes) -> int:
         """Give the bytes that a file says."""
         return memory_path.parsed(content)

@@ -13,7 +13,9 @@
 
 """What ``nova-fairness-status`` looks at on a compute node."""
 
+from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 import contextlib
 import os
 import pathlib
@@ -28,6 +30,7 @@ from nova_fairness.agent import assembly
 from nova_fairness.agent import controls as controls_module
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.apply import blkio
+from nova_fairness.apply import control
 from nova_fairness.apply import cpu
 from nova_fairness.apply import memory
 from nova_fairness.apply import privileged
@@ -42,10 +45,10 @@ from nova_fairness.nova_service import presence
 _MOUNTINFO = '/proc/self/mountinfo'
 _PATIENCE_S = 10.0
 _SHOWN = 5
-_AVAILABILITY = {
-    resources.Control.CPU: cpu.availability,
-    resources.Control.MEMORY: memory.availability,
-    resources.Control.BLKIO: blkio.availability,
+_CONTROLS: Mapping[resources.Control, Callable[..., control.Control]] = {
+    resources.Control.CPU: cpu.CpuShares,
+    resources.Control.MEMORY: memory.MemoryProtection,
+    resources.Control.BLKIO: blkio.BlkioWeight,
 }
 _PATH = '/usr/sbin:/sbin:/usr/bin:/bin'
 
@@ -109,8 +112,8 @@ def control_groups(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     found: list[str] = []
     missing: list[str] = []
     for kind in _steered(conf):
-        if kind in _AVAILABILITY:
-            works, what = _AVAILABILITY[kind](_MOUNTINFO)
+        if kind in _CONTROLS:
+            works, what = _availability(kind)
             (found if works else missing).append(f'{kind.value}: {what}')
     if not found and not missing:
         return results.success('[fairness] controls names none of them')
@@ -193,6 +196,15 @@ def _connected(uri: str) -> Iterator[hypervisor.Hypervisor]:
 def _steered(conf: cfg.ConfigOpts) -> list[resources.Control]:
     wanted = settings_module.from_conf(conf).controls
     return [kind for kind in resources.CONTROLS if kind in wanted]
+
+
+def _availability(kind: resources.Control) -> tuple[bool, str]:
+    try:
+        return _CONTROLS[kind](mountinfo_path=_MOUNTINFO).availability()
+    except exception.ControlUnavailable as error:
+        return False, str(error)
+    except OSError as error:
+        return False, f'cannot read {_MOUNTINFO}: {error.strerror}'
 
 
 def _mounts() -> dict[str, cgroup.Mount]:
