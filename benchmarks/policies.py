@@ -19,6 +19,7 @@
     python benchmarks/policies.py sweep --out benchmarks/results/sim
     python benchmarks/policies.py robust --out benchmarks/results/sim
     python benchmarks/policies.py informed --out benchmarks/results/sim
+    python benchmarks/policies.py bursts --out benchmarks/results/sim
 
 ``table`` runs every scenario with every metric and policy and with the
 references of the field, and writes a file for each in ``table/``; with
@@ -28,13 +29,15 @@ graphs, and writes how many rounds each policy needs; ``small`` draws many of
 up to five nodes. ``sweep`` tries the numbers of the default policy.
 ``robust`` makes reports late and lost, nodes slow and one node deaf.
 ``apart`` says how far fair divisions of each resource are from the dominant
-ideal. ``informed`` tries policies that know more of the other nodes.
+ideal. ``informed`` tries policies that know more of the other nodes,
+and ``bursts`` a shorter memory of usage.
 """
 
 import argparse
 import pathlib
 
 import policies_apart
+import policies_bursts
 import policies_graphs
 import policies_sweep
 import policies_table
@@ -50,6 +53,7 @@ KINDS = {
     'small': lambda options: policies_graphs.small(options.out),
     'sweep': lambda options: policies_sweep.swept(options.out),
     'robust': lambda options: policies_graphs.robust(options.out),
+    'bursts': lambda options: policies_bursts.bursts(options.out),
     'informed': lambda options: policies_tried.informed(options.out),
 }
 

@@ -42,13 +42,13 @@ def tried(
     choice: running.Choice,
     shares: Iterable[str] = (),
     *,
-    few: bool | None = None,
+    few: int | None = None,
 ) -> dict[str, Any]:
     """Run a scenario without files.
 
     :param shares: that are compared with their ideals beside
         ``choice.share``, in the same run.
-    :param few: whether ideals are found for few rounds only.
+    :param few: for so many rounds at most ideals are found.
     """
     made = running.setup(scenario, choice)
     judges = {

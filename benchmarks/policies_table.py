@@ -41,8 +41,8 @@ DRAWN = ('feedback DominantShare', 'thesis DominantShare', 'none')
 FEW_CHANGES = 12
 """Up to so many rounds with new demand, every resource's ideal is sought."""
 
-FEW_IDEALS = ('heterogeneous',)
-"""Scenarios whose ideals take minutes, and are found for a few rounds."""
+FEW_IDEALS = {'heterogeneous': 12}
+"""Scenarios whose ideals take long, and for how many rounds they are found."""
 
 HALF = 0.5
 """Of what the worst user lacks with ``thesis``, he may lack by default ..."""
@@ -61,7 +61,7 @@ def table(out: pathlib.Path, only: str) -> None:
         shares = shares_of(scenario)
         results = []
         for choice in columns():
-            few = True if scenario.name in FEW_IDEALS else None
+            few = FEW_IDEALS.get(scenario.name)
             results.append(runs.tried(scenario, choice, shares, few=few))
             runs.show(results[-1])
         runs.write(out / 'table' / f'{scenario.name}.json', results)

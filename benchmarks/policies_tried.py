@@ -269,11 +269,27 @@ def _of_grown(path: pathlib.Path) -> None:
 
 
 def _of_scenario(name: str) -> list[str]:
-    scenario = scenario_file.find(name)
+    found = worst(scenario_file.find(name))
+    print(name, found, flush=True)
+    return [name, runs.percent(found['mean']), runs.percent(found['settled'])]
+
+
+def worst(scenario: scenario_module.Scenario) -> Mapping[str, float]:
+    """Say what the worst user lacks with foresight."""
     plain = running.setup(scenario, running.Choice(metric=runs.METRICS[0]))
     judge = measures.Measures(scenario.cloud, plain)
     setup = _foresight(scenario.cloud, plain)
     running.observe(scenario.cloud, setup, [judge])
-    worst = judge.result()['bounded']['worst']
-    print(name, worst, flush=True)
-    return [name, runs.percent(worst['mean']), runs.percent(worst['settled'])]
+    return dict(judge.result()['bounded']['worst'])
+
+
+def ideals(scenario: scenario_module.Scenario, setup: model.Setup) -> Floats:
+    """Give the bounded ideal of every round, (k, u)."""
+    judge = measures.Measures(scenario.cloud, setup)
+    find = ideal.remembered(ideal.DOMINANT, setup.max_weight_ratio)
+    return np.array(
+        [
+            find(judge.wishes(moment)).share
+            for moment in engine.simulate(scenario.cloud, setup)
+        ]
+    )

@@ -40,8 +40,9 @@ class Measures:
     :param cloud: that is simulated.
     :param setup: of its agents; the bound is their ``max_weight_ratio``.
     :param share: which share is compared; see :mod:`.ideal`.
-    :param few: whether ideals are found for :data:`FEW_IDEALS` rounds only;
-        ``None``: where there are more than :data:`MANY_VMS`.
+    :param few: for so many rounds at most ideals are found; ``None``: for
+        :data:`FEW_IDEALS` where there are more than :data:`MANY_VMS`, for
+        all elsewhere.
     :raises UnknownShare: if there is no such share.
     """
 
@@ -51,7 +52,7 @@ class Measures:
         setup: model.Setup,
         share: str = ideal_module.DOMINANT,
         *,
-        few: bool | None = None,
+        few: int | None = None,
     ) -> None:
         self._cloud = cloud
         self._share = ideal_module.checked(share)
@@ -61,8 +62,9 @@ class Measures:
         )
         self._free = ideal_module.remembered(share, None)
         self._bounded = ideal_module.remembered(share, setup.max_weight_ratio)
-        many = len(cloud.vms) > MANY_VMS if few is None else few
-        self._rounds = _rounds_with_ideal(cloud) if many else None
+        if few is None and len(cloud.vms) > MANY_VMS:
+            few = FEW_IDEALS
+        self._rounds = None if few is None else _rounds_with_ideal(cloud, few)
         self._seen = measures_series.Seen(
             measures_series.spread(len(cloud.vms), measures_series.SHOWN_VMS)
         )
@@ -139,14 +141,14 @@ class Measures:
         }
 
 
-def _rounds_with_ideal(cloud: model.Cloud) -> frozenset[int] | None:
+def _rounds_with_ideal(cloud: model.Cloud, few: int) -> frozenset[int] | None:
     """Say for which changes the ideal is found; ``None`` is for all."""
     changed = np.unique(cloud.changes.round)
-    if len(changed) <= FEW_IDEALS:
+    if len(changed) <= few:
         return None
     return frozenset(
         int(changed[place])
-        for place in measures_series.spread(len(changed), FEW_IDEALS)
+        for place in measures_series.spread(len(changed), few)
     )
 
 
