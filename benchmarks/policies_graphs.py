@@ -46,7 +46,10 @@ LONG = 100
 """From so many nodes on, runs have twice the rounds ..."""
 
 LARGE = 1000
-"""... and from so many on half of them, and the default policy only."""
+"""... and from so many on half of them, and the default policy only, ..."""
+
+LARGE_GRAPHS = (recipes.Graph.CHAIN,)
+"""... on graphs whose bounded ideal takes less than a minute."""
 
 AGENTS = {
     'prompt': scenario_module.AgentSpec(),
@@ -107,7 +110,7 @@ def graphs(out: pathlib.Path, sizes: Iterable[int], *, more: bool) -> None:
         for item in json.loads(text)['results']:
             results[item['graph'], item['policy']] = item['points']
     for nodes in sizes:
-        for graph in recipes.Graph:
+        for graph in recipes.Graph if nodes < LARGE else LARGE_GRAPHS:
             cloud = grown(graph, nodes)
             for name, parameters in TRIED if nodes < LARGE else TRIED[1:]:
                 point = _point(cloud, parameters)
