@@ -67,9 +67,9 @@ def main() -> int:
     parser.add_argument('--interval', type=float, default=2.0)
     parser.add_argument('--metric', default='GreedinessMetric')
     parser.add_argument('--node-mib', type=int, default=320)
-    parser.add_argument('--light-mib', type=int, default=96)
-    parser.add_argument('--heavy-mib', type=int, default=320)
-    parser.add_argument('--light-rate', type=int, default=2000)
+    parser.add_argument('--light-mib', type=int, default=128)
+    parser.add_argument('--heavy-mib', type=int, default=288)
+    parser.add_argument('--light-rate', type=int, default=4000)
     parser.add_argument('--heavy-rate', type=int, default=20000)
     parser.add_argument(
         '--redraw', action='store_true', help='draw what is in --out again'
@@ -159,8 +159,8 @@ def ratio(rates: dict[str, dict[str, float]], user: str, how: str) -> float:
 
 
 TITLES = {
-    'heavy alone': 'heavy user alone',
-    'light alone': 'light user alone',
+    'heavy alone': 'heavy\nalone',
+    'light alone': 'light\nalone',
     'both, without agent': 'both, nobody steers',
     'both, with agent': 'both, the agent steers',
 }
@@ -194,7 +194,7 @@ def picture(result: dict[str, Any]) -> bytes:
     upper.set_yticks([0, 1, 10, 100, 1000, 10000])
     upper.set_yticklabels(['0', '1', '10', '100', '1000', '10 000'])
     lower.set_xlim(0, began)
-    lower.set_ylim(bottom=0)
+    lower.set_ylim(0, 1.15 * lower.get_ylim()[1])
     lower.set_xticks(ticks, names)
     for axes in (upper, lower):
         axes.tick_params(axis='x', length=0)

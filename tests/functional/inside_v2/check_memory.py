@@ -29,9 +29,9 @@ from tests.functional import agent_process
 
 SIZES = scarcity.Sizes(
     node_mib=320,
-    light_mib=96,
-    heavy_mib=320,
-    light_rate=2000,
+    light_mib=128,
+    heavy_mib=288,
+    light_rate=4000,
     heavy_rate=20000,
 )
 SECONDS = 8
