@@ -41,7 +41,7 @@ DRAWN = ('feedback DominantShare', 'thesis DominantShare', 'none')
 FEW_CHANGES = 12
 """Up to so many rounds with new demand, every resource's ideal is sought."""
 
-FEW_IDEALS = {'heterogeneous': 6}
+FEW_IDEALS = {'heterogeneous': 12}
 """Scenarios whose ideals take long, and for how many rounds they are found."""
 
 HALF = 0.5
