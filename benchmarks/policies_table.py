@@ -120,9 +120,11 @@ def read(out: pathlib.Path) -> list[Result]:
 
 
 def drawn(result: Result) -> pictures.Run:
+    """Make a run of what was recorded; rounds without an ideal are no gap."""
     rows = tuple(
-        {'round': str(k), 'worst_bounded': '' if value is None else str(value)}
+        {'round': str(k), 'worst_bounded': str(value)}
         for k, value in enumerate(result['worst_bounded'])
+        if value is not None
     )
     series = series_file.Series((), (), rows)
     return pictures.Run(report.name_of(result), result, series)
