@@ -20,7 +20,9 @@ import pytest
 BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / 'benchmarks'
 
 
-@pytest.mark.parametrize('name', ['exchange_page', 'scenarios_page'])
+@pytest.mark.parametrize(
+    'name', ['api_latency_page', 'exchange_page', 'scenarios_page']
+)
 def test_the_page_is_made_of_what_is_recorded(name):
     spec = importlib.util.spec_from_file_location(
         name, BENCHMARKS / f'{name}.py'
