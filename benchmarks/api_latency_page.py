@@ -22,6 +22,10 @@ import pathlib
 import sys
 from typing import Any
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import manual_table
+
 TOP = pathlib.Path(__file__).resolve().parents[1]
 RESULT = TOP / 'benchmarks/results/api_latency.json'
 PAGE = TOP / 'doc/source/reference/api-cost.inc'
@@ -53,15 +57,6 @@ Other requests pass the filter. Their medians with it are so many times those
 of a nova-api without it (95 % interval, {pairs} pairs of processes):"""
 
 
-def table(header: list[str], rows: list[list[str]]) -> list[str]:
-    """Give the lines of a table."""
-    lines = ['.. list-table::', '   :header-rows: 1', '']
-    for row in (header, *rows):
-        first, *others = row
-        lines += [f'   * - {first}', *(f'     - {cell}' for cell in others)]
-    return [*lines, '']
-
-
 def requests(conditions: list[dict[str, Any]]) -> list[str]:
     """Give the table of what requests take."""
     header = ['Milliseconds: median, 99 % within, median beyond']
@@ -70,7 +65,7 @@ def requests(conditions: list[dict[str, Any]]) -> list[str]:
         [shown, *(taken(item['requests'][name]) for item in conditions)]
         for name, shown in ROWS.items()
     ]
-    return table(header, rows)
+    return manual_table.lines(header, rows)
 
 
 def taken(request: dict[str, Any]) -> str:
@@ -92,7 +87,7 @@ def filtered(conditions: list[dict[str, Any]]) -> list[str]:
         for name, item in condition.get('filter', {}).items()
     ]
     header = ['With the filter : without', 'Ratio', 'Interval']
-    return table(header, rows)
+    return manual_table.lines(header, rows)
 
 
 def page(result: dict[str, Any]) -> str:

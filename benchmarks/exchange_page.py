@@ -22,6 +22,10 @@ import json
 import pathlib
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import manual_table
+
 TOP = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = TOP / 'benchmarks/results'
 PAGE = TOP / 'doc/source/reference/exchange-cost.inc'
@@ -42,19 +46,6 @@ Per node and round, on two cores that all nodes share (``benchmarks/mesh.py``).
 The driver alone, and the whole path from a report to the ledgers of all, are
 multiples of what plain PUB/SUB sockets take in the same run, for the same
 bytes:"""
-
-
-def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    """Give the lines of a table."""
-    lines = ['.. list-table::', '   :header-rows: 1', '']
-    for row in (header, *rows):
-        lines += [
-            f'   {"- " if number else "* - "}{cell}'.replace(
-                '   - ', '     - '
-            )
-            for number, cell in enumerate(row)
-        ]
-    return [*lines, '']
 
 
 def costs(mesh: dict) -> list[tuple[str, ...]]:
@@ -130,7 +121,9 @@ def latencies(calls: dict) -> list[str]:
         )
         for name, row in calls['transports'].items()
     ]
-    return table(('Call on loopback', 'Median', '99 % within'), rows)
+    return manual_table.lines(
+        ('Call on loopback', 'Median', '99 % within'), rows
+    )
 
 
 def page(mesh: dict, calls: dict) -> str:
@@ -138,7 +131,7 @@ def page(mesh: dict, calls: dict) -> str:
     lines = [
         INTRODUCTION,
         '',
-        *table(HEADER, costs(mesh)),
+        *manual_table.lines(HEADER, costs(mesh)),
         sizes(mesh),
         used_after(mesh),
         modelled(mesh),

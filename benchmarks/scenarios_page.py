@@ -26,32 +26,23 @@ import pathlib
 import sys
 from typing import Any
 
+from nova_fairness.lab import report
+
 TOP = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = TOP / 'benchmarks/results/scenarios'
 PAGE = TOP / 'doc/source/reference/measured.csv'
 HEADER = ('Run', 'What is asked', 'Measured', 'Bar', 'Holds')
 
 
-def bar(check: Mapping[str, Any]) -> str:
-    """Say what is asked of a number."""
-    low, high = check['lowest'], check['highest']
-    if low is None:
-        return f'at most {high:.3g}'
-    if high is None:
-        return f'at least {low:.3g}'
-    return f'{low:.3g} to {high:.3g}'
-
-
 def rows(results: Mapping[str, Mapping[str, Any]]) -> Iterator[list[str]]:
     """Give a row for each check of each run."""
     for name, result in results.items():
         for check in result['checks']:
-            measured = check['measured']
             yield [
                 name,
                 check['says'],
-                '-' if measured is None else f'{measured:.3g}',
-                bar(check),
+                report.value_text(check['measured']),
+                report.bounds_text(check),
                 'yes' if check['passed'] else '**no**',
             ]
 

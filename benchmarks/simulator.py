@@ -30,6 +30,8 @@ import subprocess
 import sys
 import time
 
+import manual_table
+
 SIZES = (125, 250, 500, 1000)
 VMS_PER_NODE = 50
 ROUNDS = 100
@@ -88,8 +90,8 @@ def measure(nodes: int, policy: str) -> dict[str, object]:
 
 def page(result: dict[str, object]) -> str:
     """Give the table of the documents."""
-    cells = [('Policy', 'Nodes', 'VMs at a time', 'Seconds', 'Peak memory')]
-    cells += [
+    header = ('Policy', 'Nodes', 'VMs at a time', 'Seconds', 'Peak memory')
+    cells = [
         (
             row['policy'],
             f'{row["nodes"]:,}',
@@ -104,14 +106,9 @@ def page(result: dict[str, object]) -> str:
         '(``benchmarks/simulator.py``; a tenth of the VMs couples its demand;',
         'the ideal, the tables and the pictures are costs of their own):',
         '',
-        '.. list-table::',
-        '   :header-rows: 1',
-        '',
+        *manual_table.lines(header, cells),
     ]
-    for first, *others in cells:
-        lines.append(f'   * - {first}')
-        lines += [f'     - {other}' for other in others]
-    return '\n'.join(lines) + '\n'
+    return '\n'.join(lines)
 
 
 def main() -> int:

@@ -161,7 +161,7 @@ def _lines(result: Result) -> Iterator[str]:
                 yield _vm_line(vm_name, vm)
     yield ''
     index = result['jain']['cpu']
-    yield f"Jain's index of the users: {_value(index)}"
+    yield f"Jain's index of the users: {value_text(index)}"
     yield from _comparison(result)
     yield from _check_lines(result)
 
@@ -170,7 +170,7 @@ def _vm_line(name: str, vm: Mapping[str, Any]) -> str:
     weights = vm['weights'].get('cpu') or [None]
     return (
         f'  {name:14}{_part(vm["cpu_share"])}'
-        f'{_part(vm["max_min_share"])}{_value(weights[-1]):>9}'
+        f'{_part(vm["max_min_share"])}{value_text(weights[-1]):>9}'
     )
 
 
@@ -178,7 +178,8 @@ def _part(value: float) -> str:
     return f'{100 * value:7.1f} %'
 
 
-def _value(value: float | None) -> str:
+def value_text(value: float | None) -> str:
+    """Give a measured number as it is shown."""
     return '-' if value is None else f'{value:.3g}'
 
 
@@ -201,15 +202,16 @@ def _check_lines(result: Result) -> Iterator[str]:
     for item in result['checks']:
         mark = 'pass' if item['passed'] else 'FAIL'
         yield (
-            f'{mark}  {_value(item["measured"]):>8}  '
-            f'{_bounds(item):18} {item["says"]}'
+            f'{mark}  {value_text(item["measured"]):>8}  '
+            f'{bounds_text(item):18} {item["says"]}'
         )
 
 
-def _bounds(item: Mapping[str, Any]) -> str:
+def bounds_text(item: Mapping[str, Any]) -> str:
+    """Say what a check, as the result has it, asks of a number."""
     low, high = item['lowest'], item['highest']
     if low is None:
-        return f'<= {_value(high)}'
+        return f'<= {value_text(high)}'
     if high is None:
-        return f'>= {_value(low)}'
-    return f'{_value(low)} .. {_value(high)}'
+        return f'>= {value_text(low)}'
+    return f'{value_text(low)} .. {value_text(high)}'

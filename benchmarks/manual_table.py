@@ -1,0 +1,24 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tables of the manual that are made of results."""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+
+
+def lines(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Give the lines of a table in reStructuredText, an empty one at last."""
+    made = ['.. list-table::', '   :header-rows: 1', '']
+    for first, *others in (header, *rows):
+        made += [f'   * - {first}', *(f'     - {cell}' for cell in others)]
+    return [*made, '']
