@@ -33,7 +33,6 @@ import tempfile
 import time
 
 import msgpack
-import numpy as np
 
 from nova_fairness.exchange import codec
 
@@ -41,11 +40,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import mesh_nodes  # noqa: E402
+import mesh_ratios  # noqa: E402
 
-LIMITS = {'driver': 1.5, 'exchange': 4.0}
-"""Largest ratio to plain PUB/SUB, by way."""
-
-MODEL_NODES = 1000
 IDLE_S = 3.0
 """How long it is watched what nodes use while nobody sends."""
 
@@ -207,57 +203,6 @@ def message_bytes(users: int, vms_per_user: int) -> int:
     return len(msgpack.packb(codec.encode(made, as_bytes=True)))
 
 
-def model(rows: list[dict]) -> list[dict]:
-    """Extrapolate to :data:`MODEL_NODES` by a straight line; not measured."""
-    fitted = []
-    for kind in mesh_nodes.KINDS:
-        for users in sorted({row['users'] for row in rows}):
-            part = [
-                row
-                for row in rows
-                if row['kind'] == kind and row['users'] == users
-            ]
-            if len(part) < 2:
-                continue
-            entry = {'kind': kind, 'users': users, 'nodes': MODEL_NODES,
-                     'model': 'straight line, not measured'}  # fmt: skip
-            for quantity in (
-                'cpu_ms_per_node_round',
-                'bytes_per_node_round',
-                'descriptors_per_node',
-                'pss_kib_per_node',
-            ):
-                slope, offset = np.polyfit(
-                    [row['nodes'] for row in part],
-                    [row[quantity] for row in part],
-                    1,
-                )
-                entry[quantity] = float(slope * MODEL_NODES + offset)
-            fitted.append(entry)
-    return fitted
-
-
-def ratios(rows: list[dict]) -> list[dict]:
-    """Compare each way with plain PUB/SUB of the same run."""
-    reference = {
-        (row['nodes'], row['users']): row['cpu_ms_per_node_round']
-        for row in rows
-        if row['kind'] == 'pubsub'
-    }
-    return [
-        {
-            'kind': row['kind'],
-            'nodes': row['nodes'],
-            'users': row['users'],
-            'cpu_ratio': row['cpu_ms_per_node_round']
-            / reference[row['nodes'], row['users']],
-            'limit': LIMITS[row['kind']],
-        }
-        for row in rows
-        if row['kind'] in LIMITS
-    ]
-
-
 def cases(options: argparse.Namespace) -> list[tuple[int, int]]:
     """Give what to measure: all, or every combination of what was named."""
     if not options.nodes and not options.users:
@@ -300,8 +245,8 @@ def main() -> int:
             for vms in (1, 10)
         ],
         'rows': rows,
-        'ratios': ratios(rows),
-        'model': model(rows),
+        'ratios': mesh_ratios.ratios(rows),
+        'model': mesh_ratios.model(rows),
     }
     for item in result['ratios']:
         print(json.dumps(item))
