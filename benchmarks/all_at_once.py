@@ -35,15 +35,13 @@ import subprocess
 import sys
 import tempfile
 
-import highspy
+import all_at_once_ideal
 import numpy as np
 
 from nova_fairness.lab import recording as recording_module
 from nova_fairness.lab import timeline
 
 TOLERANCE = 0.05
-RESOURCES = ('cpu', 'disk', 'network', 'memory')
-MEMORY = RESOURCES.index('memory')
 MIB = 1 << 20
 KEPT = ('run.png', 'disk.png', 'network.png')
 
@@ -84,36 +82,37 @@ def evaluate(recorded: recording_module.Recording) -> dict:
     """Compare what users got with the best that they could have got."""
     line = timeline.Timeline(recorded)
     used = {vm: parts(line, vm) for vm in line.places}
-    users = list(line.users)
-    ideal = filled(users, line, used)
-    dominant = {
-        user: float(
-            np.sum(
-                [used[vm] for vm in used if line.places[vm].user == user],
-                axis=0,
-            ).max()
-        )
-        for user in users
-    }
-    entries = {
-        user: {
-            'dominant': dominant[user],
-            'ideal': ideal[user],
-            'distance': abs(dominant[user] - ideal[user]),
-        }
-        for user in users
-    }
+    owner = {vm: line.places[vm].user for vm in used}
+    entries = compared(used, owner)
     worst = max(entry['distance'] for entry in entries.values())
     return {
         'scenario': 'all-at-once',
         'agents': bool(recorded.meta['options']['agents']),
         'version': recorded.meta.get('version', ''),
-        'resources': list(RESOURCES),
+        'resources': list(all_at_once_ideal.RESOURCES),
+        'owners': owner,
         'instances': {vm: values.tolist() for vm, values in used.items()},
         'users': entries,
         'largest_distance': worst,
         'passed': worst <= TOLERANCE,
     }
+
+
+def compared(
+    used: dict[str, np.ndarray], owner: dict[str, str]
+) -> dict[str, dict[str, float]]:
+    """Give each user's dominant share, the best one, and the distance."""
+    ideal = all_at_once_ideal.filled(used, owner)
+    entries = {}
+    for user, best in ideal.items():
+        own = [used[vm] for vm in used if owner[vm] == user]
+        dominant = float(np.sum(own, axis=0).max())
+        entries[user] = {
+            'dominant': dominant,
+            'ideal': best,
+            'distance': abs(dominant - best),
+        }
+    return entries
 
 
 def parts(line: timeline.Timeline, vm: str) -> np.ndarray:
@@ -140,80 +139,6 @@ def parts(line: timeline.Timeline, vm: str) -> np.ndarray:
             memory / (node['memory_mib'] * MIB),
         ]
     )
-
-
-def filled(
-    users: list[str], line: timeline.Timeline, used: dict[str, np.ndarray]
-) -> dict[str, float]:
-    """Fill progressively: the smallest dominant share first.
-
-    A level per VM scales its use. What all VMs used of a resource is what
-    there is of it: no kernel gives more than it gave. Memory that is held
-    stays held.
-    """
-    vms = list(used)
-    needed = np.array([used[vm] for vm in vms])
-    # What a VM holds does not depend on what else it does.
-    needed[needed.argmax(axis=1) != MEMORY, MEMORY] = 0.0
-    whole = needed.sum(axis=0)
-    rows = (needed / np.where(whole > 0, whole, 1)).T
-    fixed: dict[str, float] = {}
-    while len(fixed) < len(users):
-        level, free = _step(users, line, used, vms, rows, fixed)
-        fixed.update(dict.fromkeys(free, level))
-    return fixed
-
-
-def _step(users, line, used, vms, rows, fixed):
-    """Raise the level of all who are not fixed; say who cannot rise more."""
-    waiting = [user for user in users if user not in fixed]
-    best = _solve(users, line, used, vms, rows, fixed, waiting)
-    stuck = [
-        user
-        for user in waiting
-        if _solve(
-            users,
-            line,
-            used,
-            vms,
-            rows,
-            {**fixed, **{other: best for other in waiting if other != user}},
-            [user],
-        )
-        <= best + 1e-4
-    ]
-    return best, stuck or waiting
-
-
-def _solve(users, line, used, vms, rows, fixed, waiting) -> float:
-    """Find the largest level of some, when others have at least theirs."""
-    main = {vm: int(np.argmax(used[vm])) for vm in vms}
-    model = highspy.Highs()
-    model.silent()
-    level = model.addVariable(lb=0)
-    scale = {
-        vm: model.addVariable(
-            lb=0, ub=1 if main[vm] == MEMORY else highspy.kHighsInf
-        )
-        for vm in vms
-    }
-    for user in users:
-        own = sum(
-            float(used[vm][main[vm]]) * scale[vm]
-            for vm in vms
-            if line.places[vm].user == user
-        )
-        least = level if user in waiting else fixed[user] - 1e-9
-        model.addConstr(own >= least)
-    for row in rows:
-        if row.sum() > 0:
-            parts_of_all = zip(row, vms, strict=True)
-            used_of_it = sum(
-                float(part) * scale[vm] for part, vm in parts_of_all
-            )
-            model.addConstr(used_of_it <= 1 + 1e-9)
-    model.maximize(level)
-    return float(model.val(level))
 
 
 if __name__ == '__main__':

@@ -1,0 +1,128 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The best division of one node of which all resources are wanted at once.
+
+What a VM does costs it a fixed amount of every resource: that is what it used,
+divided by what it used of the one that it has most of. A level per VM scales
+its use. What all VMs used of a resource is what there is of it: no kernel
+gives more than it gave.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+import highspy
+import numpy as np
+import numpy.typing as npt
+
+RESOURCES = ('cpu', 'disk', 'network', 'memory')
+MEMORY = RESOURCES.index('memory')
+
+Floats = npt.NDArray[np.float64]
+Levels = Mapping[str, float]
+
+SLACK = 1e-9
+"""What a solver's rounding may take from somebody."""
+
+MORE = 1e-4
+"""Who could have more than this beside the others can still rise."""
+
+
+def filled(
+    used: Mapping[str, Floats], owner: Mapping[str, str]
+) -> dict[str, float]:
+    """Fill progressively: the smallest dominant share first.
+
+    :param used: by VM, parts of the node's resources in the order of
+        :data:`RESOURCES`, shape (4,), each 0..1.
+    :param owner: of every VM.
+    :returns: by user, the dominant share, 0..1: lexicographically max-min.
+    """
+    program = _Program.of(used, owner)
+    users = list(dict.fromkeys(owner[vm] for vm in used))
+    fixed: dict[str, float] = {}
+    while len(fixed) < len(users):
+        waiting = [user for user in users if user not in fixed]
+        level = program.largest(fixed, waiting)
+        stuck = [
+            u for u in waiting if program.is_stuck(u, level, fixed, users)
+        ]
+        fixed.update(dict.fromkeys(stuck or waiting, level))
+    return {user: fixed[user] for user in users}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Program:
+    """The linear program of one node.
+
+    :ivar owner: of each VM, in the order of all that follows.
+    :ivar most: (n,) that each used of the resource it has most of.
+    :ivar holds: (n,) that hold memory: what they hold is all they want.
+    :ivar rows: (4, n) parts of what is used of each resource.
+    """
+
+    owner: Sequence[str]
+    most: Floats
+    holds: npt.NDArray[np.bool_]
+    rows: Floats
+
+    @classmethod
+    def of(
+        cls, used: Mapping[str, Floats], owner: Mapping[str, str]
+    ) -> '_Program':
+        """Make it of what VMs used."""
+        needed = np.array(list(used.values()), dtype=np.float64)
+        main = needed.argmax(axis=1)
+        # What a VM holds does not depend on what else it does.
+        needed[main != MEMORY, MEMORY] = 0.0
+        whole = needed.sum(axis=0)
+        return cls(
+            owner=[owner[vm] for vm in used],
+            most=needed.max(axis=1),
+            holds=main == MEMORY,
+            rows=(needed / np.where(whole > 0, whole, 1.0)).T,
+        )
+
+    def largest(self, fixed: Levels, waiting: Sequence[str]) -> float:
+        """Find the largest share of some, when others have at least theirs."""
+        model = highspy.Highs()
+        model.silent()
+        level = model.addVariable(lb=0)
+        scales = [
+            model.addVariable(lb=0, ub=1 if holds else highspy.kHighsInf)
+            for holds in self.holds
+        ]
+        for user in [*waiting, *fixed]:
+            own = sum(
+                float(most) * scale
+                for most, scale, whose in zip(
+                    self.most, scales, self.owner, strict=True
+                )
+                if whose == user
+            )
+            least = level if user in waiting else fixed[user] - SLACK
+            model.addConstr(own >= least)
+        for row in self.rows[self.rows.sum(axis=1) > 0]:
+            taken = sum(
+                float(part) * scale
+                for part, scale in zip(row, scales, strict=True)
+            )
+            model.addConstr(taken <= 1 + SLACK)
+        model.maximize(level)
+        return float(model.val(level))
+
+    def is_stuck(self, user: str, level: float, shares: Levels) -> bool:
+        """Tell whether a user cannot have more when others keep theirs."""
+        others = {name: s for name, s in shares.items() if name != user}
+        return self.largest(others, [user]) <= level + MORE

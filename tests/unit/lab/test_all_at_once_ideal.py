@@ -1,0 +1,89 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The best division that all resources at once are compared with."""
+
+import importlib.util
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / 'benchmarks'
+RECORDED = BENCHMARKS / 'results' / 'all-at-once' / 'result.json'
+
+
+@pytest.fixture(scope='module')
+def filled():
+    spec = importlib.util.spec_from_file_location(
+        'all_at_once_ideal', BENCHMARKS / 'all_at_once_ideal.py'
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    def found(**used):
+        """Fill for VMs that belong to a user of their own each."""
+        arrays = {vm: np.array(parts) for vm, parts in used.items()}
+        return module.filled(arrays, {vm: vm for vm in used})
+
+    found.of = module.filled
+    return found
+
+
+def test_two_who_want_the_same_share_it_equally(filled):
+    found = filled(a=[0.7, 0, 0, 0], b=[0.2, 0, 0, 0])
+    assert found == pytest.approx({'a': 0.45, 'b': 0.45})
+
+
+def test_who_competes_for_nothing_keeps_what_there_is(filled):
+    found = filled(a=[0.7, 0, 0, 0], b=[0, 0.9, 0, 0], c=[0, 0, 0.3, 0])
+    assert found == pytest.approx({'a': 0.7, 'b': 0.9, 'c': 0.3})
+
+
+def test_requests_cost_others_the_cpu(filled):
+    found = filled(a=[0.6, 0, 0, 0], b=[0.4, 0.8, 0, 0])
+    assert found == pytest.approx({'a': 2 / 3, 'b': 2 / 3})
+
+
+def test_who_has_reached_the_end_of_his_resource_stays_there(filled):
+    found = filled(a=[0.8, 0, 0, 0], b=[0.1, 0.3, 0, 0])
+    assert found == pytest.approx({'a': 0.8, 'b': 0.3})
+
+
+def test_memory_that_is_held_is_all_that_is_wanted(filled):
+    found = filled(a=[0.1, 0, 0, 0.25], b=[0, 0, 0, 0.5], c=[0.5, 0, 0, 0.2])
+    assert found['b'] == pytest.approx(0.5)
+    assert found['a'] == pytest.approx(0.25)
+    assert found['c'] == pytest.approx(0.5)
+
+
+def test_a_user_with_two_vms_counts_once(filled):
+    used = {
+        'a1': np.array([0.3, 0, 0, 0]),
+        'a2': np.array([0.3, 0, 0, 0]),
+        'b': np.array([0.3, 0, 0, 0]),
+    }
+    found = filled.of(used, {'a1': 'a', 'a2': 'a', 'b': 'b'})
+    assert found == pytest.approx({'a': 0.45, 'b': 0.45})
+
+
+def test_what_is_recorded_was_compared_with_it(filled):
+    recorded = json.loads(RECORDED.read_text())
+    used = {vm: np.array(p) for vm, p in recorded['instances'].items()}
+    ideal = filled.of(used, recorded['owners'])
+    assert ideal == pytest.approx(
+        {user: entry['ideal'] for user, entry in recorded['users'].items()},
+        abs=1e-6,
+    )
+    worst = max(entry['distance'] for entry in recorded['users'].values())
+    assert recorded['largest_distance'] == worst
