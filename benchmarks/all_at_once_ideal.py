@@ -55,9 +55,8 @@ def filled(
     while len(fixed) < len(users):
         waiting = [user for user in users if user not in fixed]
         level = program.largest(fixed, waiting)
-        stuck = [
-            u for u in waiting if program.is_stuck(u, level, fixed, users)
-        ]
+        shares = {user: fixed.get(user, level) for user in users}
+        stuck = [u for u in waiting if program.is_stuck(u, level, shares)]
         fixed.update(dict.fromkeys(stuck or waiting, level))
     return {user: fixed[user] for user in users}
 
