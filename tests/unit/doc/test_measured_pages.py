@@ -21,7 +21,13 @@ BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / 'benchmarks'
 
 
 @pytest.mark.parametrize(
-    'name', ['api_latency_page', 'exchange_page', 'scenarios_page']
+    'name',
+    [
+        'all_at_once_page',
+        'api_latency_page',
+        'exchange_page',
+        'scenarios_page',
+    ],
 )
 def test_the_page_is_made_of_what_is_recorded(name):
     spec = importlib.util.spec_from_file_location(

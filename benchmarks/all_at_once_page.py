@@ -1,0 +1,52 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Writes what all resources at once came to into the manual.
+
+Takes ``benchmarks/results/all-at-once``; measures nothing itself::
+
+    python benchmarks/all_at_once_page.py
+"""
+
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import manual_table
+
+TOP = pathlib.Path(__file__).resolve().parents[1]
+RESULT = TOP / 'benchmarks/results/all-at-once/result.json'
+PAGE = TOP / 'doc/source/reference/all-at-once.inc'
+COLUMNS = ('dominant', 'ideal', 'distance')
+HEADER = ('User', 'Dominant share', 'Best possible', 'Distance')
+
+
+def recorded() -> str:
+    """Give the table of what is recorded."""
+    users = json.loads(RESULT.read_text())['users']
+    rows = [
+        [user, *(f'{users[user][what]:.3f}' for what in COLUMNS)]
+        for user in sorted(users)
+    ]
+    return '\n'.join(manual_table.lines(HEADER, rows))
+
+
+def main() -> int:
+    """Write the table."""
+    PAGE.write_text(recorded())
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
