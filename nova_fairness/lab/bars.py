@@ -22,6 +22,12 @@ from nova_fairness.lab import panel
 PALE = 0.35
 """Opacity of the bars of the first of two runs."""
 
+WIDE = 5
+"""Up to so many bars have room for a decimal and a sign."""
+
+LINE = 36
+"""More letters than that do not fit side by side."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Bar:
@@ -46,9 +52,10 @@ def draw_settled(axes: panel.Axes, result: panel.Result) -> None:
     window = result['window']
     panel.title(axes, f'Settled, {window["from_s"]:g} to {window["to_s"]:g} s')
     shades = panel.colours(result)
+    text = '{:.1f} %' if len(shades) <= WIDE else '{:.0f}'
     for x, (user, shade) in enumerate(shades.items()):
         entry = result['users'][user]
-        _draw(axes, Bar(x, 0.6, entry['cpu_share'], shade), text='{:.1f} %')
+        _draw(axes, Bar(x, 0.6, entry['cpu_share'], shade), text)
         _draw_fair(axes, x, entry['max_min_share'])
     _finish(axes, list(shades))
 
@@ -170,6 +177,10 @@ def _draw_fair(axes: panel.Axes, x: float, part: float) -> None:
 def _finish(axes: panel.Axes, names: Sequence[str]) -> None:
     axes.set_xticks(range(len(names)), names)
     axes.tick_params(axis='x', length=0)
+    first = [name.partition('\n')[0] for name in names if name]
+    if sum(len(line) + 1 for line in first) > LINE:
+        for label in axes.get_xticklabels():
+            label.set(rotation=30, ha='right', rotation_mode='anchor')
     axes.set_ylim(0, 1.12 * axes.get_ylim()[1])
     axes.set_xlim(-0.6, len(names) - 0.4)
     axes.set_ylabel('part of the CPU [%]')
