@@ -113,6 +113,15 @@ class Knowledge(abc.ABC):
     def skip(self, tick: int) -> None:
         """Let a tick pass at which no agent acts."""
 
+    def counting(self, acting: model.Indices, tick: int) -> model.Indices:
+        """Give the ticks of the newest reports that count, (k, m).
+
+        :param acting: (k,) nodes that acted at this tick.
+        :returns: :data:`NEVER` for nodes of which none counts.
+        """
+        fresh = tick - self.last <= self.max_age
+        return np.tile(np.where(fresh, self.last, NEVER), (len(acting), 1))
+
     def of_users(self) -> metric_base.Heaviness:
         """Weigh all users by the newest report of every node, (u,)."""
         rows = np.flatnonzero(self.where != NEVER)

@@ -73,6 +73,14 @@ class Linked(knowledge.Knowledge):
                 )
         return result
 
+    def counting(self, acting: model.Indices, tick: int) -> model.Indices:
+        """Give the ticks of the newest reports that count, (k, m)."""
+        arrived = self._arrived[acting]
+        counts = (arrived != knowledge.NEVER) & (
+            tick - arrived <= self.max_age
+        )
+        return np.where(counts, self._version[acting], knowledge.NEVER)
+
     def _own(self, part: knowledge.Batch, tick: int) -> metric_base.Heaviness:
         """Run the instance stage with what was known before the round."""
         if not part.rows.size:
