@@ -11,14 +11,14 @@
 # under the License.
 
 
-"""The devstack plugin: all of its phases, on one machine, twice, and back."""
+"""The devstack plugin: all of its phases, on one machine, twice, and back.
+
+With a real Nova they run in ``nova/test_devstack.py``.
+"""
 
 import configparser
-import dataclasses
 import json
-import os
 import pathlib
-import pwd
 import shutil
 import subprocess
 import sys
@@ -30,21 +30,18 @@ import pytest
 from nova_fairness.apply import door
 from nova_fairness.cmd import status_paste
 from nova_fairness.lab import processes
+from tests.fixtures import devstack_host
 from tests.fixtures import redis_server
 
-TOP = pathlib.Path(__file__).resolve().parents[2]
 PREFIX = pathlib.Path(sys.executable).parent
-GIVEN = TOP / 'tests' / 'data' / 'devstack'
-FUNCTIONS = TOP / 'tests' / 'fixtures' / 'fake_devstack_functions.sh'
+GIVEN = devstack_host.TOP / 'tests' / 'data' / 'devstack'
 NOVA_FILES = ('api-paste.ini', 'nova.conf', 'rootwrap.conf')
-STACK = ('pre-install', 'install', 'post-config', 'extra')
 PATIENCE_S = 120.0
 """For broken code only."""
 
 
-@dataclasses.dataclass
-class FakeHost:
-    """A host that devstack would set up, in one directory.
+class Host(devstack_host.DevstackHost):
+    """A host with Nova's files as devstack would leave them.
 
     :param place: the directory.
     :param name: of the host.
@@ -53,98 +50,26 @@ class FakeHost:
     :param settings: more lines of localrc.
     """
 
-    place: pathlib.Path
-    name: str
-    redis_port: int
-    services: str = 'n-api,n-cpu'
-    settings: dict[str, str] = dataclasses.field(default_factory=dict)
-
-    def __post_init__(self):
-        self.place.mkdir()
-        self.nova.mkdir()
-        for name in NOVA_FILES:
-            shutil.copy(GIVEN / name, self.nova / name)
-
-    @property
-    def nova(self):
-        return self.place / 'nova'
-
-    @property
-    def conf(self):
-        return self.place / 'conf'
-
-    def localrc(self):
-        return {
-            'FAKE_STACK': self.place,
-            'FAKE_PREFIX': PREFIX,
-            'STACK_USER': pwd.getpwuid(os.geteuid()).pw_name,
-            'FAIRNESS_AGENT_USER': pwd.getpwuid(os.geteuid()).pw_name,
-            'DEST': self.place / 'no-such-place',
-            'DATA_DIR': self.place / 'data',
+    def __init__(
+        self, place, name, redis_port, services='n-api,n-cpu', settings=None
+    ):
+        localrc = {
             'HOST_IP': redis_server.HOST,
             'SERVICE_HOST': redis_server.HOST,
-            'SERVICE_PASSWORD': "it's&a/secret%",
-            'NOVA_CONF_DIR': self.nova,
-            'NOVA_CONF': self.nova / 'nova.conf',
-            'ENABLED_SERVICES': self.services,
-            'FAIRNESS_DIR': TOP,
-            'FAIRNESS_CONF_DIR': self.conf,
-            'FAIRNESS_HOST': self.name,
-            'FAIRNESS_REDIS_PORT': self.redis_port,
+            'ENABLED_SERVICES': services,
+            'FAIRNESS_HOST': name,
+            'FAIRNESS_REDIS_PORT': redis_port,
             'FAIRNESS_ENFORCE': 'False',
             'FAIRNESS_INTERVAL': '0.5',
             'FAIRNESS_METRICS_PORT': 0,
             # There is no conductor here that could be asked.
             'FAIRNESS_NOVA_SERVICE': 'off',
             'FAIRNESS_CONNECTION_URI': 'test:///default',
-            **self.settings,
+            **(settings or {}),
         }
-
-    def run(self, *phases):
-        """Run phases as devstack does: one shell, everything is sourced."""
-        plugin = TOP / 'devstack' / 'plugin.sh'
-        lines = [
-            f'source {FUNCTIONS}',
-            f'source {TOP / "devstack" / "settings"}',
-            *(f'source {plugin} {phase}' for phase in phases),
-        ]
-        return subprocess.run(
-            ['bash', '-c', '\n'.join(lines)],
-            env={
-                'PATH': os.environ['PATH'],
-                'HOME': str(self.place),
-                **{name: str(text) for name, text in self.localrc().items()},
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=self.place,
-        )
-
-    def stack(self):
-        done = self.run(*(f'stack {phase}' for phase in STACK))
-        assert done.returncode == 0, done.stderr
-
-    def destroy(self):
-        for mode in ('unstack', 'clean'):
-            done = self.run(mode)
-            assert done.returncode == 0, done.stderr
-
-    def pids(self):
-        paths = sorted((self.place / 'run').glob('*.pid'))
-        return {path.stem: int(path.read_text()) for path in paths}
-
-    def files(self):
-        """All that was configured, by path; without what programs write."""
-        return {
-            str(path.relative_to(self.place)): (
-                path.read_bytes(),
-                path.stat().st_mode,
-            )
-            for folder in (self.conf, self.nova)
-            for path in sorted(folder.rglob('*'))
-            if path.is_file()
-        }
+        super().__init__(place, PREFIX.parent, localrc)
+        for file in NOVA_FILES:
+            shutil.copy(GIVEN / file, self.nova / file)
 
     def status(self):
         """Ask all agents as an operator does; hosts that answered."""
@@ -170,7 +95,7 @@ class FakeHost:
             if set(answers) == set(names):
                 return answers
             time.sleep(0.2)
-        log = (self.place / 'run' / 'fairness-agent.log').read_text()
+        log = self.said('fairness-agent')
         raise AssertionError(
             f'{sorted(answers)} answer; {said}\n{log[-4000:]}'
         )
@@ -183,13 +108,19 @@ def hosts(tmp_path):
     made = []
 
     def make(name, **given):
-        made.append(FakeHost(tmp_path / name, name, port, **given))
+        made.append(Host(tmp_path / name, name, port, **given))
         return made[-1]
 
     yield make
     for host in made:
         host.run('unstack')
         assert host.pids() == {}
+        assert are_gone(host)
+
+
+def are_gone(host):
+    """Whether nothing that was started runs, once helpers have seen it."""
+    return processes.wait_until(lambda: not host.processes(), PATIENCE_S)
 
 
 def original(name):
@@ -208,11 +139,13 @@ def test_a_stacked_host_works_is_stacked_again_and_leaves_nothing(hosts):
     assert not set(host.pids().values()) & set(first.values())
     host.wait_for('stacked')
     last = host.pids()
+    assert last['fairness-agent'] in host.processes()
     host.destroy()
     assert host.pids() == {}
+    assert are_gone(host)
     assert [processes.identify(pid) for pid in last.values()] == [None, None]
     assert not host.conf.exists()
-    assert not (host.place / 'data' / 'nova-fairness').exists()
+    assert not host.state.exists()
     assert not list((host.nova / 'rootwrap.d').iterdir())
     for name in NOVA_FILES:
         assert (host.nova / name).read_text() == original(name), name
@@ -273,18 +206,57 @@ def test_rootwrap_permits_the_helper_of_an_agent_that_is_not_root(hosts):
         str(host.nova / 'rootwrap.conf'),
         door.PROGRAM,
     ]
-    rootwrap = configparser.RawConfigParser()
-    rootwrap.read(helper[2])
-    places = rootwrap['DEFAULT']['exec_dirs'].split(',')
-    assert places.count(str(PREFIX)) == 1
+    assert (host.nova / 'rootwrap.conf').read_text() == original(
+        'rootwrap.conf'
+    )
     (context, *_) = door.KEPT
     command = [
         *(helper[3], '--privsep_context', context),
         *('--privsep_sock_path', '/tmp/tmpa1_b2c3d/privsep.sock'),
     ]
+    places = ['/usr/bin', str(PREFIX)]
     found = wrapper.load_filters([str(host.nova / 'rootwrap.d')])
     permitted = wrapper.match_filter(found, command, places)
     assert permitted.get_command(command, places)[0].startswith(str(PREFIX))
+
+
+def test_where_rootwrap_has_a_list_of_places_ours_comes_last(hosts):
+    host = hosts(
+        'node', services='n-cpu', settings={'FAIRNESS_INSECURE': 'True'}
+    )
+    path = host.nova / 'rootwrap.conf'
+    listed = path.read_text().replace('#exec_dirs', 'exec_dirs')
+    path.write_text(listed)
+    done = host.run('stack post-config', 'stack post-config')
+    assert done.returncode == 0, done.stderr
+    rootwrap = configparser.RawConfigParser()
+    rootwrap.read(path)
+    places = rootwrap['DEFAULT']['exec_dirs'].split(',')
+    assert places == ['/sbin', '/usr/sbin', '/bin', '/usr/bin', str(PREFIX)]
+    host.destroy()
+    assert path.read_text() == listed
+
+
+@pytest.mark.parametrize('more', ['', '\n', '\n\n', '\n[late]\nx = y\n\n'])
+def test_sections_are_taken_out_of_a_file_as_they_were_put_in(hosts, more):
+    host = hosts('controller', services='n-api')
+    paths = [host.nova / name for name in ('nova.conf', 'api-paste.ini')]
+    for path in paths:
+        with path.open('a') as stream:
+            stream.write(more)
+    given = [path.read_bytes() for path in paths]
+    done = host.run('stack post-config')
+    assert done.returncode == 0, done.stderr
+    assert all(
+        path.read_bytes() != old
+        for path, old in zip(paths, given, strict=True)
+    )
+    for path in paths:
+        with path.open('a') as stream:
+            stream.write('\n[later]\nz = 1\n')
+    host.destroy()
+    for path, old in zip(paths, given, strict=True):
+        assert path.read_bytes() == old + b'\n[later]\nz = 1\n'
 
 
 def test_a_disabled_service_stays_out(hosts):
