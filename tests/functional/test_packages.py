@@ -25,13 +25,8 @@ import textwrap
 
 import pytest
 
-# Everything is downloaded and packed, beside other tests.
-# It downloads Nova and packs it, which takes minutes.
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.slow,
-    pytest.mark.timeout(2400),
-]
+# Nova is downloaded and packed, which takes minutes.
+pytestmark = [pytest.mark.real, pytest.mark.timeout(2400)]
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 GUIDE = TOP / 'doc' / 'source' / 'install' / 'index.rst'
