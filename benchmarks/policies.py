@@ -20,6 +20,7 @@
     python benchmarks/policies.py robust --out benchmarks/results/sim
     python benchmarks/policies.py informed --out benchmarks/results/sim
     python benchmarks/policies.py bursts --out benchmarks/results/sim
+    python benchmarks/policies.py foresight --out benchmarks/results/sim
 
 ``table`` runs every scenario with every metric and policy and with the
 references of the field, and writes a file for each in ``table/``; with
@@ -30,7 +31,9 @@ up to five nodes. ``sweep`` tries the numbers of the default policy.
 ``robust`` makes reports late and lost, nodes slow and one node deaf.
 ``apart`` says how far fair divisions of each resource are from the dominant
 ideal. ``informed`` tries policies that know more of the other nodes,
-and ``bursts`` a shorter memory of usage.
+and ``bursts`` a shorter memory of usage. ``foresight`` tries what
+nodes could foresee if reports said what users want; with ``--only`` a part of
+it.
 """
 
 import argparse
@@ -38,10 +41,33 @@ import pathlib
 
 import policies_apart
 import policies_bursts
+import policies_cost
+import policies_foreseen
+import policies_foreseen_set
 import policies_graphs
 import policies_sweep
 import policies_table
 import policies_tried
+
+FORESEEN = {
+    'small': policies_foreseen.small,
+    'graphs': policies_foreseen.graphs,
+    'reports': policies_foreseen.forms,
+    'kernels': policies_foreseen.kernels,
+    'hops': policies_foreseen.hops,
+    'set': policies_foreseen_set.standard,
+    'bursts': policies_foreseen_set.bursts,
+    'robust': policies_foreseen_set.robust,
+    'cost': policies_cost.cost,
+}
+"""What is written of foresight."""
+
+
+def foreseen(out: pathlib.Path, only: str) -> None:
+    for name, write in FORESEEN.items():
+        if only in name:
+            write(out)
+
 
 KINDS = {
     'table': lambda options: policies_table.table(options.out, options.only),
@@ -54,6 +80,7 @@ KINDS = {
     'sweep': lambda options: policies_sweep.swept(options.out),
     'robust': lambda options: policies_graphs.robust(options.out),
     'bursts': lambda options: policies_bursts.bursts(options.out),
+    'foresight': lambda options: foreseen(options.out, options.only),
     'informed': lambda options: policies_tried.informed(options.out),
 }
 
@@ -62,7 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('what', choices=list(KINDS))
     parser.add_argument('--out', type=pathlib.Path, required=True)
-    parser.add_argument('--only', default='', help='part of scenario names')
+    parser.add_argument('--only', default='', help='part of names')
     parser.add_argument(
         '--sizes', type=int, nargs='+', default=policies_graphs.SIZES
     )

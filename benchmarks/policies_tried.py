@@ -14,20 +14,17 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping
-from collections.abc import Sequence
 import dataclasses
-import itertools
 import pathlib
-import statistics
 
 import numpy as np
 import numpy.typing as npt
 import policies_graphs
 import policies_informed
+import policies_joined as joined
 import policies_runs as runs
 
 from nova_fairness.decide.policies import feedback
-from nova_fairness.sim import distance
 from nova_fairness.sim import engine
 from nova_fairness.sim import ideal
 from nova_fairness.sim import measures
@@ -44,8 +41,6 @@ SCENARIOS = ('unequal-quotas', 'chain', 'star', 'crowd', 'idle', 'bursty')
 """Of the standard set: the CPU alone is scarce, and no VM comes or goes."""
 
 SIZES = (10, 30, 100)
-
-ROUNDS = 60
 
 
 def _plain(_cloud: model.Cloud, setup: model.Setup) -> model.Setup:
@@ -93,166 +88,16 @@ def informed(out: pathlib.Path) -> None:
     runs.write_csv(out / 'informed-set.csv', [head, *rows])
 
 
-@dataclasses.dataclass(frozen=True)
-class _Judged:
-    """How one cloud went.
-
-    :ivar rounds: until within 5 %; ``None`` if never.
-    :ivar overshoot: the larger of the next two.
-    :ivar above: beyond the ideal, of users who began below it.
-    :ivar below: the same of users who began above.
-    """
-
-    rounds: int | None
-    overshoot: float
-    above: float
-    below: float
-
-    @classmethod
-    def of(cls, share: Floats, best: Floats) -> '_Judged':
-        best = np.tile(best, (len(share), 1))
-        low = share[0] < best[0]
-        above = distance.overshoot(share[:, low], best[:, low])
-        below = distance.overshoot(share[:, ~low], best[:, ~low])
-        return cls(
-            rounds=distance.rounds_until(distance.worst(share, best)),
-            overshoot=max(above, below),
-            above=above,
-            below=below,
-        )
-
-
-class _Apart:
-    """Many clouds that are simulated as one, and judged one by one.
-
-    Quotas are those of each cloud: they know nothing of each other.
-    """
-
-    def __init__(self, clouds: Sequence[model.Cloud]) -> None:
-        self._joined = _joined(clouds)
-        ends = np.cumsum([len(cloud.users) for cloud in clouds])
-        self._users = [
-            slice(begin, end)
-            for begin, end in itertools.pairwise([0, *map(int, ends)])
-        ]
-        plain = self._setup()
-        moment = next(iter(engine.simulate(self._joined, plain)))
-        wishes = measures.Measures(self._joined, plain).wishes(moment)
-        self._quota = wishes.quota[:, policies_informed.CPU_TIME]
-        self._best = ideal.ideal(
-            wishes, 'cpu_time', plain.max_weight_ratio
-        ).share
-
-    def _setup(self) -> model.Setup:
-        scenario = scenario_module.Scenario(
-            self._joined, scenario_module.AgentSpec()
-        )
-        return running.setup(scenario, running.Choice(metric=runs.METRICS[0]))
-
-    def judged(self, make: Make) -> list[_Judged]:
-        """Run a policy."""
-        setup = make(self._joined, self._setup())
-        share = np.array(
-            [
-                np.bincount(
-                    self._joined.user_of_vm,
-                    moment.received[:, policies_informed.CPU_TIME],
-                )
-                / self._quota
-                for moment in engine.simulate(self._joined, setup)
-            ]
-        )
-        return [
-            _Judged.of(share[:, mine], self._best[mine])
-            for mine in self._users
-        ]
-
-
-def _joined(clouds: Sequence[model.Cloud]) -> model.Cloud:
-    """Put clouds of steady VMs side by side."""
-    nodes = np.cumsum([0, *(len(cloud.nodes) for cloud in clouds)])
-    users = np.cumsum([0, *(len(cloud.users) for cloud in clouds)])
-    vms = np.cumsum([0, *(len(cloud.vms) for cloud in clouds)])
-    plain = ('cpus', 'speed', 'capacity', 'vcpus', 'memory_bytes', 'coupled')
-    whole = {
-        name: np.concatenate([getattr(cloud, name) for cloud in clouds])
-        for name in plain
-    }
-    places = range(len(clouds))
-    changes = [cloud.changes for cloud in clouds]
-    place = policies_informed.CPU_TIME
-    return dataclasses.replace(
-        clouds[0],
-        rounds=ROUNDS,
-        nodes=_names('node', nodes[-1]),
-        users=_names('user', users[-1]),
-        vms=_names('vm', vms[-1]),
-        user_of_vm=np.concatenate(
-            [clouds[k].user_of_vm + users[k] for k in places]
-        ),
-        # A quota is the part of the supply of one's own cloud.
-        user_weight=np.concatenate(
-            [
-                np.full(
-                    len(cloud.users),
-                    cloud.capacity[:, place].sum() / len(cloud.users),
-                )
-                for cloud in clouds
-            ]
-        ),
-        changes=model.Changes(
-            round=np.concatenate([item.round for item in changes]),
-            vm=np.concatenate([changes[k].vm + vms[k] for k in places]),
-            node=np.concatenate([changes[k].node + nodes[k] for k in places]),
-            demand=np.concatenate([item.demand for item in changes]),
-        ),
-        **whole,
-    )
-
-
-def _names(word: str, count: int) -> tuple[str, ...]:
-    return tuple(f'{word}{place:05d}' for place in range(count))
-
-
 def _of_small(path: pathlib.Path) -> None:
     rows = []
-    kinds = {
-        graph: _Apart(
-            [
-                policies_graphs.grown(graph, nodes, seed=seed)
-                for nodes in range(2, 6)
-                for seed in policies_graphs.SEEDS
-            ]
-        )
-        for graph in recipes.Graph
-    }
+    kinds = joined.small()
     for name, make in VARIANTS.items():
         for graph, clouds in kinds.items():
-            rows.append([name, graph.value, *_of_many(clouds.judged(make))])
+            rows.append(
+                [name, graph.value, *joined.of_many(clouds.judged(make))]
+            )
             print(rows[-1], flush=True)
-    head = [
-        'policy',
-        'graph',
-        'most rounds',
-        'median overshoot %',
-        'largest overshoot %',
-        'above, of who began below %',
-        'below, of who began above %',
-    ]
-    runs.write_csv(path, [head, *rows])
-
-
-def _of_many(found: Sequence[_Judged]) -> list[str]:
-    rounds = [item.rounds for item in found if item.rounds is not None]
-    every = len(rounds) == len(found)
-    overshoot = statistics.median(item.overshoot for item in found)
-    return [
-        runs.late(max(rounds) if every else None),
-        runs.percent(overshoot),
-        runs.percent(max(item.overshoot for item in found)),
-        runs.percent(max(item.above for item in found)),
-        runs.percent(max(item.below for item in found)),
-    ]
+    runs.write_csv(path, [['policy', 'graph', *joined.MANY], *rows])
 
 
 def _of_grown(path: pathlib.Path) -> None:
@@ -260,7 +105,7 @@ def _of_grown(path: pathlib.Path) -> None:
     for graph in recipes.Graph:
         clouds = [policies_graphs.grown(graph, nodes) for nodes in SIZES]
         for name in ('default', 'foresight'):
-            found = _Apart(clouds).judged(VARIANTS[name])
+            found = joined.Joined(clouds).judged(VARIANTS[name])
             rounds = [runs.late(item.rounds) for item in found]
             rows.append([graph.value, name, *rounds])
             print(rows[-1], flush=True)
@@ -274,11 +119,13 @@ def _of_scenario(name: str) -> list[str]:
     return [name, runs.percent(found['mean']), runs.percent(found['settled'])]
 
 
-def worst(scenario: scenario_module.Scenario) -> Mapping[str, float]:
-    """Say what the worst user lacks with foresight."""
+def worst(
+    scenario: scenario_module.Scenario, make: Make = _foresight
+) -> Mapping[str, float]:
+    """Say what the worst user lacks, by default with foresight."""
     plain = running.setup(scenario, running.Choice(metric=runs.METRICS[0]))
     judge = measures.Measures(scenario.cloud, plain)
-    setup = _foresight(scenario.cloud, plain)
+    setup = make(scenario.cloud, plain)
     running.observe(scenario.cloud, setup, [judge])
     return dict(judge.result()['bounded']['worst'])
 
