@@ -13,8 +13,6 @@
 """What an agent answers, and that the reference page says the same."""
 
 import json
-import pathlib
-import re
 import types
 
 import pytest
@@ -27,18 +25,10 @@ from nova_fairness.agent import weight_history
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
 from nova_fairness.model import report
+from tests.fixtures import documented
 from tests.unit.agent import test_regime
 
-PAGE = pathlib.Path(__file__).parents[3] / 'doc/source/reference/rpc.rst'
-ENTRY = re.compile(r'^``([\w.<>\[\]]+)`` \((.+)\)$', re.MULTILINE)
-TYPES = {
-    'integer': int,
-    'number': (int, float),
-    'string': str,
-    'boolean': bool,
-    'object': dict,
-    'array': list,
-}
+PAGE = documented.PAGES / 'rpc.rst'
 KEYS = {
     'peers': '<host>',
     'quarantined': '<plugin>',
@@ -136,15 +126,6 @@ def fields(value, path, key=''):
                     yield from fields(part, f'{path}[].{inner}', inner)
 
 
-def is_of(value, text):
-    kinds = text.removesuffix(' or null')
-    if value is None:
-        return kinds != text
-    if isinstance(value, bool):
-        return kinds == 'boolean'
-    return isinstance(value, TYPES[kinds])
-
-
 def answers(agent):
     """Give every kind of answer by the method's name on the page."""
     asked = agent.operations
@@ -166,25 +147,25 @@ def test_the_page_names_every_field_of_every_answer_with_its_type(agent):
     agent.domain.host.cycle._rooms.guard._quarantined['Wild'] = 'raised'
     agent.domain.host.control.without_effect = lambda: {'a-1/1/1': 'a reason'}
     agent.rounds(1)
-    documented = dict(ENTRY.findall(PAGE.read_text('utf-8')))
+    said = documented.entries(PAGE.read_text('utf-8'))
     found = {}
     for method, answer in answers(agent).items():
         assert json.loads(json.dumps(answer, allow_nan=False)) == answer
         for path, value in fields(answer, method):
             found[path] = value
-            assert is_of(value, documented.get(path, '')), path
-    assert found.keys() == documented.keys()
+            assert documented.is_of(value, said.get(path, '')), path
+    assert found.keys() == said.keys()
 
 
 def test_before_a_round_has_ended_there_are_answers_too(agent):
-    documented = dict(ENTRY.findall(PAGE.read_text('utf-8')))
+    said = documented.entries(PAGE.read_text('utf-8'))
     for method, answer in answers(agent).items():
         for path, value in fields(answer, method):
-            assert is_of(value, documented[path]), path
+            assert documented.is_of(value, said[path]), path
     agent.rounds(1)  # measured nothing yet
     for method, answer in answers(agent).items():
         for path, value in fields(answer, method):
-            assert is_of(value, documented[path]), path
+            assert documented.is_of(value, said[path]), path
 
 
 def test_the_next_round_keeps_what_was_promised(agent):

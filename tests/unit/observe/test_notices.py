@@ -14,7 +14,6 @@
 
 import dataclasses
 import json
-import pathlib
 import re
 
 import numpy as np
@@ -23,19 +22,11 @@ import pytest
 from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.observe import notices
+from tests.fixtures import documented
 from tests.unit.agent import fake_host
 
-PAGE = pathlib.Path(__file__).parents[3] / (
-    'doc/source/reference/notifications.rst'
-)
+PAGE = documented.PAGES / 'notifications.rst'
 EVENT = re.compile(r'^(fairness\.[\w.]+)\n=+\n', re.MULTILINE)
-ENTRY = re.compile(r'^``([\w.\[\]]+)`` \((\w+)\)$', re.MULTILINE)
-TYPES = {
-    'integer': int,
-    'number': (int, float),
-    'string': str,
-    'array': list,
-}
 SMALLEST = np.full(len(resources.CONTROLS), 20**-0.5)
 CPU = resources.CONTROLS.index(resources.Control.CPU)
 
@@ -229,20 +220,18 @@ def fields(payload):
 def test_the_page_names_every_event_with_every_field_and_type(done):
     page = PAGE.read_text('utf-8')
     common, *rest = EVENT.split(page)
-    always = dict(ENTRY.findall(common))
-    documented = {
-        event: always | dict(ENTRY.findall(text))
+    always = documented.entries(common)
+    said = {
+        event: always | documented.entries(text)
         for event, text in zip(rest[::2], rest[1::2], strict=True)
     }
     found = every_kind(done)
-    assert {item.event for item in found} == set(documented)
+    assert {item.event for item in found} == set(said)
     for item in found:
         told_fields = dict(fields(item.payload))
-        assert told_fields.keys() == documented[item.event].keys(), item.event
+        assert told_fields.keys() == said[item.event].keys(), item.event
         for name, value in told_fields.items():
-            kind = TYPES[documented[item.event][name]]
-            assert isinstance(value, kind), name
-            assert not isinstance(value, bool)
+            assert documented.is_of(value, said[item.event][name]), name
         text = page.split(f'{item.event}\n=')[1]
         assert f'Priority ``{item.priority}``' in text.split('\n\n')[1]
     assert f'``{notices.VERSION}``' in common

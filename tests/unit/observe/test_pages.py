@@ -13,7 +13,6 @@
 """The reference pages name every metric and every key that there is."""
 
 import dataclasses
-import pathlib
 import re
 
 from prometheus_client import parser
@@ -24,19 +23,10 @@ from nova_fairness.model import resources
 from nova_fairness.observe import endpoint
 from nova_fairness.observe import metrics
 from nova_fairness.observe import record
+from tests.fixtures import documented
 from tests.unit.agent import fake_host
 
-PAGES = pathlib.Path(__file__).parents[3] / 'doc/source/reference'
-ENTRY = re.compile(r'^``([\w.<>\[\]]+)`` \((.+)\)$', re.MULTILINE)
-
-TYPES = {
-    'integer': int,
-    'number': (int, float),
-    'string': str,
-    'boolean': bool,
-    'object': dict,
-    'array': list,
-}
+PAGES = documented.PAGES
 
 RESOURCE_MAPS = ('capacity', 'supply', 'counters', 'usage', 'endowment')
 CONTROL_MAPS = (
@@ -58,7 +48,7 @@ KEYS_OF_MAPS = {
 
 
 def entries(name):
-    return ENTRY.findall((PAGES / name).read_text())
+    return documented.entries((PAGES / name).read_text())
 
 
 @pytest.fixture
@@ -107,11 +97,11 @@ def exported(done):
 
 
 def test_the_page_of_metrics_names_each_with_its_type_and_labels(done):
-    documented = {}
-    for name, text in entries('metrics.rst'):
+    said = {}
+    for name, text in entries('metrics.rst').items():
         kind, _, labels = text.partition('; ')
-        documented[name] = (kind, frozenset(filter(None, labels.split(', '))))
-    assert documented == exported(done)
+        said[name] = (kind, frozenset(filter(None, labels.split(', '))))
+    assert said == exported(done)
 
 
 def test_the_page_for_watching_lists_every_metric(done):
@@ -127,7 +117,7 @@ def test_the_page_for_watching_lists_every_metric(done):
 
 
 def test_the_page_of_metrics_names_no_metric_twice():
-    names = [name for name, _ in entries('metrics.rst')]
+    names = list(entries('metrics.rst'))
     assert len(names) == len(set(names))
 
 
@@ -147,21 +137,12 @@ def fields(value, path='', key=''):
                     yield from fields(part, f'{path}[].{inner}', inner)
 
 
-def is_of(value, text):
-    if value is None:
-        return 'null' in text
-    kinds = text.removesuffix(' or null')
-    if isinstance(value, bool):
-        return kinds == 'boolean'
-    return isinstance(value, TYPES[kinds])
-
-
 def test_the_page_of_the_record_names_every_field_with_its_type(done):
-    documented = dict(entries('record.rst'))
+    said = entries('record.rst')
     found = dict(fields(record.as_json(done)))
-    assert found.keys() == documented.keys()
+    assert found.keys() == said.keys()
     for path, value in fields(record.as_json(done)):
-        assert is_of(value, documented[path]), path
+        assert documented.is_of(value, said[path]), path
 
 
 def test_what_is_not_always_there_is_marked(tmp_path):
@@ -169,7 +150,7 @@ def test_what_is_not_always_there_is_marked(tmp_path):
     page = (PAGES / 'record.rst').read_text()
     first = dict(fields(record.as_json(host.rounds(1))))
     second = dict(fields(record.as_json(host.rounds(1))))
-    for path, _ in entries('record.rst'):
+    for path in entries('record.rst'):
         text = page.split(f'``{path}`` (')[1].split('\n', 1)[1]
         marked = text.strip().startswith(('If measured', 'If decided'))
         within = '<' in path.rpartition('.')[2] or path.startswith('users.')
