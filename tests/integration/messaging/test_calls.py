@@ -25,12 +25,6 @@ from tests.fixtures import zmq_cloud
 eventually = zmq_cloud.eventually
 
 
-@pytest.fixture
-def cloud():
-    with zmq_cloud.running() as made:
-        yield made
-
-
 def watchdogs():
     return [each for each in threading.enumerate() if '_watchdog' in each.name]
 

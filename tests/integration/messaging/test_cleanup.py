@@ -29,12 +29,6 @@ from tests.fixtures import zmq_cloud
 eventually = zmq_cloud.eventually
 
 
-@pytest.fixture
-def cloud():
-    with zmq_cloud.running() as made:
-        yield made
-
-
 class Endpoint:
     def __init__(self):
         self.got = []

@@ -38,12 +38,6 @@ class Endpoint:
 
 
 @pytest.fixture
-def cloud():
-    with zmq_cloud.running() as made:
-        yield made
-
-
-@pytest.fixture
 def keys(tmp_path):
     made = curve_cloud.Cloud(tmp_path)
     for name, role in (

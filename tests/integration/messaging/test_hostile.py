@@ -26,12 +26,6 @@ eventually = zmq_cloud.eventually
 LIMIT = 20000
 
 
-@pytest.fixture
-def cloud():
-    with zmq_cloud.running() as made:
-        yield made
-
-
 class Endpoint:
     def __init__(self):
         self.got = []

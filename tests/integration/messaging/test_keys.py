@@ -22,12 +22,6 @@ eventually = zmq_cloud.eventually
 
 
 @pytest.fixture
-def cloud():
-    with zmq_cloud.running() as made:
-        yield made
-
-
-@pytest.fixture
 def keys(tmp_path):
     return curve_cloud.Cloud(tmp_path)
 

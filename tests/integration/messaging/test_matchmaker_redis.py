@@ -69,12 +69,6 @@ def servers(matchmaker, topic=TOPIC):
 
 
 @pytest.fixture
-def redis():
-    with redis_server.running() as server:
-        yield server
-
-
-@pytest.fixture
 def make(redis):
     made = []
 

@@ -17,17 +17,9 @@ import subprocess
 import sys
 import threading
 
-import pytest
-
 from tests.fixtures import zmq_cloud
 
 eventually = zmq_cloud.eventually
-
-
-@pytest.fixture
-def cloud():
-    with zmq_cloud.running() as made:
-        yield made
 
 
 class Gate:
