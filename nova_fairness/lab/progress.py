@@ -13,11 +13,9 @@
 """What a run says on the terminal while it goes on."""
 
 from collections.abc import Mapping
-import sys
 import time
 
-from rich import console as rich_console
-from rich import progress as rich_progress
+from nova_fairness.drawing import terminal
 
 _PLAIN_EVERY_S = 10.0
 
@@ -26,33 +24,19 @@ class Progress:
     """Says what happens: a moving bar on a terminal, else plain lines."""
 
     def __init__(self) -> None:
-        self._console = rich_console.Console(
-            file=sys.stderr, highlight=False, soft_wrap=True
-        )
-        self._bar: rich_progress.Progress | None = None
-        self._task = rich_progress.TaskID(0)
+        self._bar = terminal.Bar()
         self._started = time.monotonic()
         self._last_s = -_PLAIN_EVERY_S
 
     def say(self, text: str) -> None:
         """Say something that happened."""
         elapsed_s = time.monotonic() - self._started
-        self._console.print(f'[{elapsed_s:6.1f} s] {text}', markup=False)
+        self._bar.say(f'[{elapsed_s:6.1f} s] {text}')
 
     def begin(self, duration_s: float) -> None:
         """Begin the load."""
         self.say(f'load begins, {duration_s:g} s')
-        if not self._console.is_terminal:
-            return
-        self._bar = rich_progress.Progress(
-            rich_progress.TextColumn('{task.description}'),
-            rich_progress.BarColumn(),
-            rich_progress.TimeRemainingColumn(),
-            console=self._console,
-            transient=True,
-        )
-        self._task = self._bar.add_task('load', total=duration_s)
-        self._bar.start()
+        self._bar.begin('load', duration_s)
 
     def tick(self, t_s: float, parts: Mapping[str, float]) -> None:
         """Say how far it is and who gets how much.
@@ -63,14 +47,12 @@ class Progress:
         text = ', '.join(
             f'{name} {100 * part:.0f} %' for name, part in parts.items()
         )
-        if self._bar is not None:
-            self._bar.update(self._task, completed=t_s, description=text)
-        elif t_s - self._last_s >= _PLAIN_EVERY_S:
+        if self._bar.move(t_s, text):
+            return
+        if t_s - self._last_s >= _PLAIN_EVERY_S:
             self._last_s = t_s
             self.say(f'{t_s:5.0f} s of load: {text}')
 
     def end(self) -> None:
         """End the bar."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        self._bar.end()

@@ -13,11 +13,9 @@
 
 """What a simulation says on the terminal while it goes on."""
 
-import sys
 import time
 
-from rich import console as rich_console
-from rich import progress as rich_progress
+from nova_fairness.drawing import terminal
 
 _PLAIN_EVERY_S = 10.0
 
@@ -26,11 +24,7 @@ class Progress:
     """Says how far it is: a moving bar on a terminal, else plain lines."""
 
     def __init__(self) -> None:
-        self._console = rich_console.Console(
-            file=sys.stderr, highlight=False, soft_wrap=True
-        )
-        self._bar: rich_progress.Progress | None = None
-        self._task = rich_progress.TaskID(0)
+        self._bar = terminal.Bar()
         self._title = ''
         self._rounds = 0
         self._last_s = time.monotonic()
@@ -39,31 +33,16 @@ class Progress:
         """Begin a run."""
         self._title, self._rounds = title, rounds
         self._last_s = time.monotonic()
-        if not self._console.is_terminal:
-            return
-        self._bar = rich_progress.Progress(
-            rich_progress.TextColumn('{task.description}'),
-            rich_progress.BarColumn(),
-            rich_progress.MofNCompleteColumn(),
-            rich_progress.TimeRemainingColumn(),
-            console=self._console,
-            transient=True,
-        )
-        self._task = self._bar.add_task(title, total=rounds)
-        self._bar.start()
+        self._bar.begin(title, rounds, counts=True)
 
     def tick(self, done: int) -> None:
         """Say that some rounds are done."""
-        if self._bar is not None:
-            self._bar.update(self._task, completed=done)
-        elif time.monotonic() - self._last_s >= _PLAIN_EVERY_S:
+        if self._bar.move(done):
+            return
+        if time.monotonic() - self._last_s >= _PLAIN_EVERY_S:
             self._last_s = time.monotonic()
-            self._console.print(
-                f'{self._title}: round {done} of {self._rounds}', markup=False
-            )
+            self._bar.say(f'{self._title}: round {done} of {self._rounds}')
 
     def end(self) -> None:
         """End the bar."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        self._bar.end()

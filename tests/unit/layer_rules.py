@@ -92,6 +92,7 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
         'apply.privileged_network',
     ),
     'matplotlib': ('drawing',),
+    'rich.progress': ('drawing',),
     'highspy': ('sim.highs',),
     'prometheus_client': ('observe',),
 }
