@@ -37,7 +37,7 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.intp]
 
-AHEAD = 40
+AHEAD = 80
 """Rounds that are run on the model."""
 
 SHORT = 1.01

@@ -27,7 +27,7 @@ from nova_fairness.sim import ideal
 
 HOPS = (1, 2, 3, None)
 
-TURNS = (10, ahead.AHEAD)
+TURNS = (20, ahead.AHEAD)
 
 
 def cost(out: pathlib.Path) -> None:

@@ -25,6 +25,7 @@ import policies_tried as tried
 import policies_wants as wants
 
 from nova_fairness.decide import array_policy
+from nova_fairness.decide import bounds
 from nova_fairness.model import allocation
 from nova_fairness.sim import chance
 from nova_fairness.sim import model
@@ -69,12 +70,15 @@ def default(_cloud: model.Cloud, setup: model.Setup) -> model.Setup:
 WAYS: Mapping[str, Make] = {
     'default': default,
     'foresight': made(),
-    'foresight, stays': made(way=foresight.Way(finish=False)),
+    'foresight, uncorrected': made(way=foresight.Way(gain=0.0)),
     'foresight, whole way': made(way=foresight.Way(part=1.0)),
     'foresight, decay 0.25': made(decay=0.25),
     'foresight, decay 1': made(decay=1.0),
 }
 """How weights go to where the policy would end."""
+
+GROWN = ('default', 'foresight', 'foresight, uncorrected')
+"""Of these, on larger graphs and kernels that are not exact."""
 
 FORMS: Mapping[str, Make] = {
     'wanted': made(),
@@ -114,7 +118,7 @@ def graphs(out: pathlib.Path) -> None:
         clouds = joined.Joined(
             [policies_graphs.grown(graph, nodes) for nodes in SIZES]
         )
-        for name in ('default', 'foresight', 'foresight, stays'):
+        for name in GROWN:
             found = clouds.judged(WAYS[name])
             rows.append([graph.value, name, *_each(found)])
             print(rows[-1], flush=True)
@@ -182,12 +186,16 @@ class Inexact(array_policy.ArrayPolicy):
     """Has a policy steer kernels that do not divide quite as weights ask.
 
     :param policy: that steers; all VMs are there in every round.
+    :param setup: whose bounds count for the weights that it asks for.
     """
 
     description = 'Another policy, before kernels that are not exact.'
 
-    def __init__(self, policy: array_policy.ArrayPolicy) -> None:
+    def __init__(
+        self, policy: array_policy.ArrayPolicy, setup: model.Setup
+    ) -> None:
         self._policy = policy
+        self._setup = setup
         self.FIELDS = policy.FIELDS
 
     def nothing(self, vms: int, nodes: int) -> array_policy.Memories:
@@ -205,25 +213,38 @@ class Inexact(array_policy.ArrayPolicy):
         weights, kept = self._policy.decide(
             crowd, previous / off, memory, elapsed_s
         )
-        return weights * off, kept
+        asked = bounds.bounded(
+            weights,
+            previous / off,
+            self._setup.max_weight_ratio,
+            self._setup.largest_step,
+        )
+        return asked * off, kept
+
+
+def inexact(exact: Make) -> Make:
+    """Give the same agents before kernels that are not exact."""
+
+    def make(cloud: model.Cloud, setup: model.Setup) -> model.Setup:
+        given = exact(cloud, setup)
+        policy = given.policy_plugin
+        assert isinstance(policy, array_policy.ArrayPolicy)
+        return dataclasses.replace(
+            given,
+            policy_plugin=Inexact(policy, given),
+            max_weight_ratio=given.max_weight_ratio * np.exp(2 * OFF),
+        )
+
+    return make
 
 
 def kernels(out: pathlib.Path) -> None:
     """Let kernels divide otherwise than the model thinks."""
     clouds = joined.small()
     rows = []
-    for name in ('default', 'foresight', 'foresight, stays'):
-
-        def make(
-            cloud: model.Cloud, setup: model.Setup, name: str = name
-        ) -> model.Setup:
-            exact = WAYS[name](cloud, setup)
-            policy = exact.policy_plugin
-            assert isinstance(policy, array_policy.ArrayPolicy)
-            return dataclasses.replace(exact, policy_plugin=Inexact(policy))
-
+    for name in GROWN:
         for graph, item in clouds.items():
-            found = item.judged(make)
+            found = item.judged(inexact(WAYS[name]))
             rows.append([name, graph.value, *_many(found)])
             print(rows[-1], flush=True)
     head = ['policy', 'graph', *MANY]

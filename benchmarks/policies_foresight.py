@@ -13,8 +13,8 @@
 """Foresight from what users want: an experiment, no plugin.
 
 Every node works out, from what the users want on every node, where the
-default policy would end. When that changes, weights go there at once; from
-then on the default policy goes on, so that both end in the same place.
+default policy would end, and goes there at once. What its own kernel then
+gives otherwise than foreseen it corrects by itself.
 """
 
 from collections.abc import Mapping
@@ -38,14 +38,8 @@ Floats = npt.NDArray[np.float64]
 PLANNED = sorted({ahead.COLUMN[place] for place in ahead.TIMED})
 """Controls of what is divided over time; memory is left to feedback."""
 
-CHANGED = 0.1
-"""A weight whose end moves by more (natural logarithm) goes there ..."""
-
-ARRIVED = 0.05
-"""... until it is as near as this."""
-
-FORGOTTEN = 0.05
-"""Of the usage of before may be left when the default policy goes on."""
+NEAR = 0.05
+"""Where the end is this near (natural logarithm), all of the way is gone."""
 
 SAME = 0.002
 """What is wanted has not changed if it differs by less."""
@@ -56,6 +50,9 @@ ACTIVE = 0.1
 FARTHEST_OFF = 1.0
 """More than this (natural logarithm) no kernel is off."""
 
+STILL_WAITS = 0.95
+"""What has more of what it wants does not show what its weight is worth."""
+
 _PER_VM = array_policy.Per.VM_CONTROL
 
 
@@ -65,27 +62,21 @@ class Way:
 
     :ivar part: of the way that is gone in a round.
     :ivar largest: step of a weight in a round, a factor.
-    :ivar rest: rounds for which weights that are there wait for the others
-        at least; more where usage is smoothed for longer.
-    :ivar keep: of what the default policy has changed since they were there,
-        for the next way.
-    :ivar finish: whether the default policy goes on when they are there;
-        they stay otherwise.
+    :ivar gain: part of what kernels give otherwise than asked that is made
+        good in a round; 0 for nothing.
     :ivar share: by which users are compared.
     :ivar ahead: rounds that are run on the model.
     """
 
     part: float = 0.7
     largest: float = 4.0
-    rest: int = 4
-    keep: float = 1.0
-    finish: bool = True
+    gain: float = 0.5
     share: str = ideal.DOMINANT
     ahead: int = ahead.AHEAD
 
 
 class Foresight(feedback.FeedbackPolicy):
-    """Goes at once where the default policy would end, and lets it go on.
+    """Goes at once where the default policy would end, of what is divided.
 
     :param setup: whose bounds count.
     :param reports: what nodes know.
@@ -94,9 +85,7 @@ class Foresight(feedback.FeedbackPolicy):
 
     FIELDS: ClassVar[Mapping[str, array_policy.Field]] = {
         **feedback.FeedbackPolicy.FIELDS,
-        'aimed': array_policy.Field(_PER_VM),
         'offset': array_policy.Field(_PER_VM, 0.0),
-        'rested': array_policy.Field(_PER_VM, 0.0),
     }
 
     def __init__(
@@ -114,45 +103,55 @@ class Foresight(feedback.FeedbackPolicy):
         memory: array_policy.Memories,
         elapsed_s: float,
     ) -> tuple[allocation.Weights, array_policy.Memories]:
-        weights, found = super().decide(crowd, previous, memory, elapsed_s)
-        kept = dict(found)
-        for name in ('aimed', 'offset', 'rested'):
-            kept[name] = memory[name].copy()
-        aim, short = self._aim(crowd)
+        contended = crowd.contended.copy()
+        contended[:, PLANNED] = False
+        weights, found = super().decide(
+            dataclasses.replace(crowd, contended=contended),
+            previous,
+            memory,
+            elapsed_s,
+        )
+        offset = memory['offset'].copy()
+        seen = self._see(crowd, np.log(previous))
         for column in PLANNED:
-            go, step = self._step(
-                crowd, aim, short[:, column], previous, kept, column
+            known = np.isfinite(seen.off[:, column])
+            less = -seen.off[known, column] - offset[known, column]
+            offset[known, column] += self._way.gain * less
+            offset[:, column].clip(
+                -FARTHEST_OFF, FARTHEST_OFF, out=offset[:, column]
             )
-            stay = short[crowd.node, column] & ~go
-            kept['offset'][stay, column] = (
-                np.log(weights[stay, column]) - kept['aimed'][stay, column]
-            ).clip(-FARTHEST_OFF, FARTHEST_OFF)
-            weights[go, column] = previous[go, column] * np.exp(step[go])
-            for name, field in feedback.FeedbackPolicy.FIELDS.items():
-                if field.per is _PER_VM:
-                    kept[name][go, column] = field.unknown
-        return weights, kept
+            step = self._step(
+                crowd, seen, column, offset[:, column], previous[:, column]
+            )
+            weights[:, column] = previous[:, column] * np.exp(step)
+        return weights, {**found, 'offset': offset}
 
-    def _aim(self, crowd: array_policy.Crowd) -> tuple[Floats, resources.Mask]:
+    def _see(self, crowd: array_policy.Crowd, log: Floats) -> '_Seen':
         """Say where weights would end.
 
-        :returns: (p, c) logarithms, and (k, c) on which nodes it matters.
+        :param log: (p, c) logarithms of the weights in force.
         """
-        aim = np.zeros((len(crowd.node), len(resources.CONTROLS)))
-        short = np.zeros((crowd.nodes, aim.shape[1]), dtype=np.bool_)
+        aim, off = np.zeros_like(log), np.full(log.shape, np.nan)
+        short = np.zeros((crowd.nodes, log.shape[1]), dtype=np.bool_)
         views = self._reports.views()
         acting = self._reports.acting
         for view, found in zip(views, self._ends(views), strict=True):
-            for place in ahead.TIMED:
-                here = found.short[acting[view.acting], place]
-                short[view.acting, ahead.COLUMN[place]] |= here
             cells = view.model.cells
-            users = len(view.model.quota)
             rows = np.flatnonzero(np.isin(crowd.node, view.acting))
+            users = len(view.model.quota)
             key = acting[crowd.node[rows]] * users + crowd.user[rows]
             cell = np.searchsorted(cells.node * users + cells.user, key)
             aim[rows] = np.log(found.weights[cell])
-        return aim, short
+            for place in ahead.TIMED:
+                column = ahead.COLUMN[place]
+                here = found.short[acting[view.acting], place]
+                short[view.acting, column] |= here
+                off[rows, column] = np.where(
+                    found.short[cells.node[cell], place],
+                    _off(cells, place, cell, log[rows, column]),
+                    off[rows, column],
+                )
+        return _Seen(aim, short, off)
 
     def _ends(self, views: list[wants.View]) -> list[ahead.End]:
         """Run the model of those for whom something has changed."""
@@ -195,38 +194,75 @@ class Foresight(feedback.FeedbackPolicy):
     def _step(
         self,
         crowd: array_policy.Crowd,
-        aim: Floats,
-        short: resources.Mask,
-        previous: allocation.Weights,
-        kept: Mapping[str, Floats],
+        seen: '_Seen',
         column: int,
-    ) -> tuple[resources.Mask, Floats]:
-        """Say which weights go how far (logarithms) by what is foreseen."""
-        node, way = crowd.node, self._way
-        goal = aim[:, column] + way.keep * kept['offset'][:, column]
-        move = goal - np.log(previous[:, column])
-        counts = short[node] & (self._reports.doing[:, column] > ACTIVE)
-        off = np.abs(aim[:, column] - kept['aimed'][:, column])
-        fresh = _any(crowd, counts & ~(off <= CHANGED))
-        kept['rested'][fresh[node], column] = 0.0
-        going = fresh | _any(
-            crowd, counts & (kept['rested'][:, column] < way.rest)
+        offset: Floats,
+        previous: Floats,
+    ) -> Floats:
+        """Say how far weights go, (p,): logarithms."""
+        short = seen.short[crowd.node, column]
+        counts = short & (self._reports.doing[:, column] > ACTIVE)
+        goal = _centred(
+            crowd, counts, seen.aim[:, column] + offset, self._ratio
         )
-        if not way.finish:
-            going = short
+        move = np.where(short, goal - np.log(previous), 0.0)
         farthest = _largest(crowd, counts, np.abs(move))
-        limit = np.log(way.largest)
-        part = np.minimum(way.part, limit / farthest.clip(min=1e-9))
-        step = (part[node] * move).clip(-limit, limit)
-        left = _largest(crowd, counts, np.abs(move - step))
-        arrived = (going & (left <= ARRIVED))[node]
-        kept['aimed'][arrived, column] = aim[arrived, column]
-        kept['rested'][arrived, column] += 1.0
-        return (short & going)[node], step
+        limit = np.log(self._way.largest)
+        part = np.where(farthest > NEAR, self._way.part, 1.0)
+        part = np.minimum(part, limit / farthest.clip(min=1e-9))
+        return np.asarray((part[crowd.node] * move).clip(-limit, limit))
 
 
-def _any(crowd: array_policy.Crowd, rows: resources.Mask) -> resources.Mask:
-    return np.asarray(np.bincount(crowd.node[rows], minlength=crowd.nodes) > 0)
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Seen:
+    """What is foreseen for the VMs of the nodes that act.
+
+    :ivar aim: (p, c) logarithms of the weights at the end.
+    :ivar short: (k, c) on which nodes they matter.
+    :ivar off: (p, c) logarithms of what each VM's user gets for his weight
+        over what the others of the node get; NaN for who does not wait.
+    """
+
+    aim: Floats
+    short: resources.Mask
+    off: Floats
+
+
+def _off(
+    cells: ahead.Cells, place: int, cell: ahead.Places, log: Floats
+) -> Floats:
+    """Compare what cells get for their weights on one node, (p,).
+
+    :param cell: (p,) of each VM.
+    :param log: (p,) of its weight.
+    """
+    used, count = cells.used[:, place], len(cells.node)
+    waits = (used > 0) & (used < STILL_WAITS * cells.wanted[:, place])
+    vms = np.bincount(cell, minlength=count)
+    known = waits & (vms > 0)
+    means = np.bincount(cell, log, count) / np.maximum(vms, 1)
+    size = cells.size[:, ahead.COLUMN[place]]
+    gets = np.log(np.where(known, used / size, 1.0)) - means
+    nodes = int(cells.node.max(initial=0)) + 1
+    rivals = np.bincount(cells.node[known], minlength=nodes)
+    total = np.bincount(cells.node[known], gets[known], nodes)
+    gets -= (total / np.maximum(rivals, 1))[cells.node]
+    return np.where(known, gets, np.nan)[cell]
+
+
+def _centred(
+    crowd: array_policy.Crowd, rows: resources.Mask, goal: Floats, ratio: float
+) -> Floats:
+    """Shift the goals of nodes on which some are out of bounds.
+
+    A common factor changes no share.
+    """
+    high, low = (np.full(crowd.nodes, -np.inf) for _ in range(2))
+    np.maximum.at(high, crowd.node[rows], goal[rows])
+    np.maximum.at(low, crowd.node[rows], -goal[rows])
+    out = np.maximum(high, low) > np.log(ratio) / 2
+    middle = np.where(out, high, 0.0) - np.where(out, low, 0.0)
+    return np.asarray(goal - middle[crowd.node] / 2)
 
 
 def _largest(
@@ -238,12 +274,6 @@ def _largest(
     return largest
 
 
-def _rounds_to_forget(decay_factor: float) -> int:
-    """Say for how long smoothed usage is still that of before."""
-    kept = max(1.0 - decay_factor, np.finfo(float).tiny)
-    return int(np.ceil(np.log(FORGOTTEN) / np.log(kept)))
-
-
 def make(
     cloud: model.Cloud,
     setup: model.Setup,
@@ -251,8 +281,6 @@ def make(
     way: Way | None = None,
 ) -> model.Setup:
     """Make agents that have foresight."""
-    way = way or Way()
-    rest = max(way.rest, _rounds_to_forget(setup.decay_factor))
     reports = wants.Reports(cloud, setup, form or wants.Form())
-    policy = Foresight(setup, reports, dataclasses.replace(way, rest=rest))
+    policy = Foresight(setup, reports, way or Way())
     return dataclasses.replace(setup, policy_plugin=policy, listener=reports)

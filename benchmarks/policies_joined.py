@@ -117,6 +117,7 @@ class Joined:
                 np.bincount(
                     self._joined.user_of_vm,
                     moment.received[:, policies_informed.CPU_TIME],
+                    len(self._quota),
                 )
                 / self._quota
                 for moment in engine.simulate(self._joined, setup)

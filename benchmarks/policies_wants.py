@@ -224,7 +224,9 @@ class Reports:
         known = np.where(heard.reports >= 0, heard.reports, kept)
         self._newest[heard.acting] = known
         every = self._newest[self._newest != NEVER]
-        oldest = int(every.min(initial=heard.tick))
+        # Some are still on their way.
+        held = heard.tick - int(np.ceil(self._hold))
+        oldest = min(int(every.min(initial=heard.tick)), held)
         for key in [key for key in self._told if key[1] < oldest]:
             del self._told[key]
 
