@@ -48,8 +48,8 @@ LONG = 100
 LARGE = 1000
 """... and from so many on half of them, and the default policy only, ..."""
 
-LARGE_GRAPHS = (recipes.Graph.CHAIN,)
-"""... on graphs whose bounded ideal takes less than a minute."""
+LARGE_GRAPHS = (recipes.Graph.CHAIN, recipes.Graph.STAR)
+"""... on graphs whose bounded ideal takes less than ten minutes."""
 
 AGENTS = {
     'prompt': scenario_module.AgentSpec(),
