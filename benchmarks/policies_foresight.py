@@ -132,26 +132,47 @@ class Foresight(feedback.FeedbackPolicy):
         :param log: (p, c) logarithms of the weights in force.
         """
         aim, off = np.zeros_like(log), np.full(log.shape, np.nan)
-        short = np.zeros((crowd.nodes, log.shape[1]), dtype=np.bool_)
+        lacks = np.zeros((crowd.nodes, len(resources.RESOURCES)), np.bool_)
         views = self._reports.views()
         acting = self._reports.acting
         for view, found in zip(views, self._ends(views), strict=True):
+            lacks[view.acting] = found.short[acting[view.acting]]
             cells = view.model.cells
             rows = np.flatnonzero(np.isin(crowd.node, view.acting))
             users = len(view.model.quota)
             key = acting[crowd.node[rows]] * users + crowd.user[rows]
             cell = np.searchsorted(cells.node * users + cells.user, key)
             aim[rows] = np.log(found.weights[cell])
-            for place in ahead.TIMED:
-                column = ahead.COLUMN[place]
-                here = found.short[acting[view.acting], place]
-                short[view.acting, column] |= here
-                off[rows, column] = np.where(
-                    found.short[cells.node[cell], place],
-                    _off(cells, place, cell, log[rows, column]),
-                    off[rows, column],
-                )
+        short = np.zeros((crowd.nodes, log.shape[1]), dtype=np.bool_)
+        for place in ahead.TIMED:
+            column = ahead.COLUMN[place]
+            short[:, column] |= lacks[:, place]
+            here = lacks[crowd.node, place]
+            gets = self._off(crowd, here, place, log[:, column])
+            off[:, column] = np.where(here, gets, off[:, column])
         return _Seen(aim, short, off)
+
+    def _off(
+        self,
+        crowd: array_policy.Crowd,
+        here: resources.Mask,
+        place: int,
+        log: Floats,
+    ) -> Floats:
+        """Compare what VMs of one node get for their weights, (p,).
+
+        :param here: (p,) on nodes that are short of the resource.
+        :param log: (p,) of their weights.
+        """
+        used = self._reports.used[:, place]
+        known = here & (used < STILL_WAITS * self._reports.wanted[:, place])
+        known &= used > 0
+        size = crowd.vcpus if place == wants.CPU_TIME else 1.0
+        gets = np.log(np.where(known, used, 1.0) / size) - log
+        rivals = np.bincount(crowd.node[known], minlength=crowd.nodes)
+        total = np.bincount(crowd.node[known], gets[known], crowd.nodes)
+        means = total / np.maximum(rivals, 1)
+        return np.where(known, gets - means[crowd.node], np.nan)
 
     def _ends(self, views: list[wants.View]) -> list[ahead.End]:
         """Run the model of those for whom something has changed."""
@@ -219,35 +240,13 @@ class _Seen:
 
     :ivar aim: (p, c) logarithms of the weights at the end.
     :ivar short: (k, c) on which nodes they matter.
-    :ivar off: (p, c) logarithms of what each VM's user gets for his weight
-        over what the others of the node get; NaN for who does not wait.
+    :ivar off: (p, c) logarithms of what each VM gets for its weight over what
+        the others of the node get; NaN for who does not wait.
     """
 
     aim: Floats
     short: resources.Mask
     off: Floats
-
-
-def _off(
-    cells: ahead.Cells, place: int, cell: ahead.Places, log: Floats
-) -> Floats:
-    """Compare what cells get for their weights on one node, (p,).
-
-    :param cell: (p,) of each VM.
-    :param log: (p,) of its weight.
-    """
-    used, count = cells.used[:, place], len(cells.node)
-    waits = (used > 0) & (used < STILL_WAITS * cells.wanted[:, place])
-    vms = np.bincount(cell, minlength=count)
-    known = waits & (vms > 0)
-    means = np.bincount(cell, log, count) / np.maximum(vms, 1)
-    size = cells.size[:, ahead.COLUMN[place]]
-    gets = np.log(np.where(known, used / size, 1.0)) - means
-    nodes = int(cells.node.max(initial=0)) + 1
-    rivals = np.bincount(cells.node[known], minlength=nodes)
-    total = np.bincount(cells.node[known], gets[known], nodes)
-    gets -= (total / np.maximum(rivals, 1))[cells.node]
-    return np.where(known, gets, np.nan)[cell]
 
 
 def _centred(

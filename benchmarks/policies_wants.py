@@ -104,6 +104,8 @@ class Reports:
     :param form: of the reports.
 
     :ivar acting: nodes that act now.
+    :ivar used: (p, r) what each of their VMs used, per second.
+    :ivar wanted: (p, r) what it wanted.
     :ivar doing: (p, c) part of what it can that each of their VMs wants.
     """
 
@@ -123,13 +125,15 @@ class Reports:
             cloud.capacity.sum(axis=0), cloud.user_weight
         )
         self.acting = np.zeros(0, dtype=np.intp)
+        self.used = np.zeros((0, len(resources.RESOURCES)))
+        self.wanted = self.used
         self.doing = np.zeros((0, len(resources.CONTROLS)))
 
     def hear(self, heard: model.Heard) -> None:
         """Take what the nodes that act now have read."""
         used = self._used(heard)
         wanted = self._wanted(heard, used)
-        self.acting = heard.acting
+        self.acting, self.used, self.wanted = heard.acting, used, wanted
         self.doing = self._doing(heard, wanted)
         cells = self._cells(heard, used, wanted)
         for node in heard.acting:
