@@ -103,6 +103,7 @@ def summed(out: pathlib.Path) -> None:
         ):
             runs.write_csv(out / f'{name}-{when}.csv', crossed(chosen, item))
     runs.write_csv(out / 'bars.csv', bars(results))
+    runs.write_csv(out / 'bars-set.csv', whole_set(results))
     chosen = [run for run in results if column_of(run) in DRAWN]
     (out / 'table.png').write_bytes(
         comparison.compare([drawn(run) for run in chosen])
@@ -164,6 +165,57 @@ def bars(results: Sequence[Result]) -> list[list[str]]:
     A row for each scenario and share; metrics that make a share equal are
     compared by it.
     """
+    return [
+        ['scenario', 'share', 'metric', *POLICIES, 'part', 'holds'],
+        *(
+            [*key, *map(runs.percent, both.values()), *judged(key[1], both)]
+            for key, both in paired(results).items()
+        ),
+    ]
+
+
+def whole_set(results: Sequence[Result]) -> list[list[str]]:
+    """Compare both on the set as a whole: means, and where one is worse.
+
+    A row for each share that counts several resources.
+    """
+    found: dict[tuple[str, str], dict[str, Mapping[str, float]]] = {}
+    for (scenario, share, metric), both in paired(results).items():
+        if share not in resources.RESOURCES.names:
+            found.setdefault((share, metric), {})[scenario] = both
+    return [
+        ['share', 'metric', 'scenarios', *POLICIES, 'part', 'worse in'],
+        *([*key, *compared(rows)] for key, rows in found.items()),
+    ]
+
+
+def compared(rows: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Give the number of scenarios, the means, the part, and where worse."""
+    own, other = (
+        float(np.mean([both[policy] for both in rows.values()]))
+        for policy in POLICIES
+    )
+    worse = [
+        scenario
+        for scenario, both in rows.items()
+        if both[POLICIES[0]] > both[POLICIES[1]] + NOTHING
+    ]
+    return [
+        str(len(rows)),
+        runs.percent(own),
+        runs.percent(other),
+        f'{own / other:.2f}',
+        ' '.join(worse) or 'none',
+    ]
+
+
+def paired(
+    results: Sequence[Result],
+) -> dict[tuple[str, str, str], dict[str, float]]:
+    """Give what the settled worst user lacks with both policies.
+
+    By scenario, share and the metric that asks for the share to be equal.
+    """
     found: dict[tuple[str, str, str], dict[str, float]] = {}
     for result in results:
         if result['policy'] not in POLICIES:
@@ -173,14 +225,11 @@ def bars(results: Sequence[Result]) -> list[list[str]]:
             value = measures['bounded']['worst']['settled']
             key = (result['scenario'], share, result['metric'])
             found.setdefault(key, {})[result['policy']] = value
-    return [
-        ['scenario', 'share', 'metric', *POLICIES, 'part', 'holds'],
-        *(
-            [*key, *map(runs.percent, both.values()), *judged(key[1], both)]
-            for key, both in found.items()
-            if len(both) == len(POLICIES) and fits(key[1], key[2])
-        ),
-    ]
+    return {
+        key: both
+        for key, both in found.items()
+        if len(both) == len(POLICIES) and fits(key[1], key[2])
+    }
 
 
 def fits(share: str, metric: str) -> bool:
