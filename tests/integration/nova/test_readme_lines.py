@@ -10,52 +10,26 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What the README tells people to send to nova-api, as it stands there."""
-
-import json
-import pathlib
-import re
-import subprocess
+"""The lines of the README that go to nova-api, on a real one."""
 
 import pytest
 
-from tests.fixtures.nova_cloud import machine
-from tests.fixtures.nova_cloud import places
+from tests.integration.nova import readme_lines
 from tests.integration.nova import watching
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(watching.TIMEOUT_S)]
 pytest_plugins = ('tests.fixtures.nova_cloud.fixtures',)
 
-README = pathlib.Path(__file__).resolve().parents[3] / 'README.rst'
-
-
-def shown():
-    """Give the commands of the README that begin with curl."""
-    text = README.read_text(encoding='utf-8')
-    return re.findall(r'^ {4}curl (?:.*\\\n)*.*$', text, re.MULTILINE)
-
-
-def typed(cloud, command, session):
-    """Run a command where the cloud can be reached; give its answer."""
-    done = subprocess.run(
-        cloud.controller.command(['sh', '-ec', command]),
-        env=machine.environment(
-            cloud.venv,
-            {'TOKEN': session.token, 'NOVA': places.url('compute')},
-        ),
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return json.loads(done.stdout)
-
 
 def test_the_lines_of_the_readme_do_what_it_says(cloud, servers):
-    change, look = shown()
-    answer = typed(cloud, change, cloud.admin)
+    change, look = readme_lines.shown()
+    status, answer = readme_lines.typed(cloud, change, cloud.admin)
+    assert status == 202
     assert {host['name'] for host in answer['hosts']} == set(cloud.nodes)
     assert answer['not_reached'] == []
     everywhere = dict.fromkeys(cloud.nodes, 'GreedinessMetric')
     watching.eventually(lambda: watching.metrics(cloud) == everywhere)
     alice = cloud.users['alice']
-    assert typed(cloud, look, alice)['user']['id'] == alice.user
+    status, answer = readme_lines.typed(cloud, look, alice)
+    assert status == 200
+    assert answer['user']['id'] == alice.user

@@ -1,0 +1,55 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the README tells people to send to nova-api, as it stands there."""
+
+import json
+import pathlib
+import re
+import subprocess
+from typing import Any
+
+from tests.fixtures.nova_cloud import cloud as cloud_module
+from tests.fixtures.nova_cloud import machine
+from tests.fixtures.nova_cloud import places
+from tests.fixtures.nova_cloud import rest
+
+README = pathlib.Path(__file__).resolve().parents[3] / 'README.rst'
+
+
+def shown() -> list[str]:
+    """Give the commands of the README that begin with curl."""
+    text = README.read_text(encoding='utf-8')
+    return re.findall(r'^ {4}curl (?:.*\\\n)*.*$', text, re.MULTILINE)
+
+
+def typed(
+    cloud: cloud_module.Cloud, command: str, session: rest.Session
+) -> tuple[int, Any]:
+    """Run a command where the cloud can be reached.
+
+    :returns: status and body of the answer.
+    """
+    done = subprocess.run(
+        cloud.controller.command(
+            ['sh', '-ec', command + r" -w '\n%{http_code}'"]
+        ),
+        env=machine.environment(
+            cloud.venv,
+            {'TOKEN': session.token, 'NOVA': places.url('compute')},
+        ),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    body, _, status = done.stdout.rpartition('\n')
+    return int(status), json.loads(body)
