@@ -47,8 +47,7 @@ _LOOK_S = 0.1
 _SAVE_S = 30.0
 """The memory of policies is saved at most this often, and at the end."""
 
-_STOP, _RELOAD = b's', b'r'
-"""What a signal's handler tells the main thread."""
+_STOP = (signal.SIGTERM, signal.SIGINT)
 
 
 class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
@@ -99,8 +98,9 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
     def wait(self) -> None:
         """Wait for the end of the service; does what signals ask for."""
         if self._asked is not None and not self._stopped.is_set():
-            while os.read(self._asked, 1) == _RELOAD:
-                self.reset()
+            while (number := os.read(self._asked, 1)[0]) not in _STOP:
+                if number == signal.SIGHUP:
+                    self.reset()
             # oslo.service's handler of the alarm ends the process.
             signal.alarm(getattr(self._conf, 'graceful_shutdown_timeout', 0))
             self.stop()
@@ -130,9 +130,13 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         if threading.current_thread() is not threading.main_thread():
             return
         self._asked, tell = os.pipe()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: os.write(tell, _STOP))
-        signal.signal(signal.SIGHUP, lambda *_: os.write(tell, _RELOAD))
+        os.set_blocking(tell, False)
+        # The interpreter writes each signal's number there at once. A handler
+        # of ours would run on the main thread, and not before wait() reads on
+        # if the signal comes while it is about to, or to another thread.
+        signal.set_wakeup_fd(tell)
+        for number in (*_STOP, signal.SIGHUP):
+            signal.signal(number, lambda *_: None)
 
     def _run(self) -> None:
         # Not on the main thread: a signal's handler runs there, and would

@@ -14,6 +14,7 @@
 
 import math
 import pathlib
+import signal
 import threading
 import types
 
@@ -27,6 +28,7 @@ from nova_fairness.agent import regime
 from nova_fairness.agent import service
 from nova_fairness.agent import state
 from nova_fairness.conf import opts
+from nova_fairness.lab import processes
 from nova_fairness.observe import record
 from tests.unit.agent import fake_host
 
@@ -133,6 +135,51 @@ def agent(conf, parts):
 def test_a_stop_before_the_start_restores_and_ends(agent, parts):
     agent.stop()
     agent.wait()
+    assert parts.restored == 1
+
+
+@pytest.fixture
+def signals():
+    """Handlers of signals are as before afterwards."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    descriptor = signal.set_wakeup_fd(-1)
+    yield
+    signal.set_wakeup_fd(descriptor)
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+def test_signals_are_heard_though_no_handler_can_run(conf, parts, signals):
+    agent = service.FairnessService(conf, parts)
+    reloads, heard = [], []
+    agent.reset = lambda: reloads.append(1)
+    main = pathlib.Path(f'/proc/self/task/{threading.get_native_id()}')
+
+    def reads():
+        """Whether the main thread is inside of its reading."""
+        words = (main / 'syscall').read_text().split()
+        return words[1:2] == [hex(agent._asked)]
+
+    def send():
+        # To a thread that is not the main one, which nothing interrupts.
+        for number, is_heard in (
+            (signal.SIGHUP, lambda: reloads),
+            (signal.SIGTERM, agent._stopping.is_set),
+        ):
+            assert processes.wait_until(reads, ENOUGH_S)
+            signal.pthread_kill(threading.get_ident(), number)
+            heard.append(processes.wait_until(is_heard, ENOUGH_S))
+        if not all(heard):
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
+
+    agent.start()
+    sender = threading.Thread(target=send)
+    sender.start()
+    agent.wait()
+    sender.join()
+    assert heard == [True, True]
+    assert reloads == [1]
     assert parts.restored == 1
 
 
