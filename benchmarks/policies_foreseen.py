@@ -39,7 +39,7 @@ CPU_ONLY = ('chain', 'star', 'idle', 'bursty')
 
 SIZES = (10, 30, 100)
 
-FAR = (30, 100)
+FAR = (30,)
 
 HOPS = (1, 2, 3, None)
 
@@ -81,11 +81,12 @@ GROWN = ('default', 'foresight', 'foresight, uncorrected')
 """Of these, on larger graphs and kernels that are not exact."""
 
 FORMS: Mapping[str, Make] = {
-    'wanted': made(),
+    'wanted and sizes': made(),
     'wanted, half the excess': made(wants.Form(excess=0.5)),
     'wanted, twice the excess': made(wants.Form(excess=2.0)),
     'wanted, 10 % noise': made(wants.Form(noise=0.1)),
-    'wanted, sizes of all VMs': made(wants.Form(sizes=False)),
+    'wanted alone': made(wants.Form(size=wants.Size.WANTED)),
+    'wanted, sizes of all VMs': made(wants.Form(size=wants.Size.ALL)),
     'flag': made(wants.Form(told=wants.Told.FLAG)),
 }
 """What reports say."""

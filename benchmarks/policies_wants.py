@@ -60,6 +60,19 @@ class Told(enum.Enum):
     """Whether they wait: then they may want all that their VMs can."""
 
 
+class Size(enum.Enum):
+    """How it is known what the kernel weighs a user's VMs by."""
+
+    TOLD = 'told'
+    """Reports say it of the VMs that want something."""
+
+    ALL = 'all'
+    """All VMs are taken for it: the endowment says it."""
+
+    WANTED = 'wanted'
+    """By the CPUs that are wanted: nothing else is told."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Form:
     """Of the reports.
@@ -69,8 +82,7 @@ class Form:
         as large as it is.
     :ivar noise: what is told of a VM that waits is up to this part too large
         or too small, anew in every round.
-    :ivar sizes: whether they say what the VMs weigh that want something; all
-        VMs are taken for it otherwise.
+    :ivar size: how it is known what VMs weigh.
     :ivar hold: rounds for which a report counts that is not followed by
         another.
     :ivar hops: how far nodes look; ``None`` for all that they hear.
@@ -79,7 +91,7 @@ class Form:
     told: Told = Told.WANTED
     excess: float = 1.0
     noise: float = 0.0
-    sizes: bool = True
+    size: Size = Size.TOLD
     hold: float = 10.0
     hops: int | None = None
 
@@ -209,8 +221,10 @@ class Reports:
         sizes = np.ones((len(key), len(resources.CONTROLS)))
         cpu = resources.CONTROLS.index(resources.Control.CPU)
         sizes[:, cpu] = cloud.vcpus[heard.rows]
-        if self._form.sizes:
+        if self._form.size is not Size.ALL:
             sizes *= self.doing
+        if self._form.size is Size.WANTED:
+            sizes[:, cpu] = wanted[:, CPU_TIME] / cloud.speed[heard.node]
         return ahead.Cells(
             node=keys // users,
             user=keys % users,
