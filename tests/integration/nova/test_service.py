@@ -114,3 +114,5 @@ def test_an_owner_that_the_domain_does_not_name_is_asked_of_nova(
     watching.eventually(
         lambda: owner() == [(carol.user, carol.project)], owner
     )
+    # Until then nobody is told what it has, whatever test comes next.
+    watching.await_rounds(node, 3)
