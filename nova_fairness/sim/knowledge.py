@@ -119,8 +119,13 @@ class Knowledge(abc.ABC):
         :param acting: (k,) nodes that acted at this tick.
         :returns: :data:`NEVER` for nodes of which none counts.
         """
-        fresh = tick - self.last <= self.max_age
-        return np.tile(np.where(fresh, self.last, NEVER), (len(acting), 1))
+        newest = np.where(self.fresh(tick), self.last, NEVER)
+        return np.tile(newest, (len(acting), 1))
+
+    def fresh(self, tick: int) -> resources.Mask:
+        """Tell of which nodes the newest report counts, (m,)."""
+        known = self.last != NEVER
+        return np.asarray(known & (tick - self.last <= self.max_age))
 
     def of_users(self) -> metric_base.Heaviness:
         """Weigh all users by the newest report of every node, (u,)."""
@@ -223,7 +228,7 @@ class Shared(Knowledge):
         if not batch.rows.size:
             self.publish(batch, np.zeros(0), tick)
             return np.zeros(0)
-        fresh = (self.last != NEVER) & (tick - self.last <= self.max_age)
+        fresh = self.fresh(tick)
         fresh[batch.acting] = True
         supply = self.supply(np.flatnonzero(fresh))
         # The last place stands for VMs that no report names.

@@ -146,11 +146,8 @@ class Linked(knowledge.Knowledge):
         self, node: int, tick: int
     ) -> tuple[knowledge.Told, resources.Vector]:
         """Give the rows and the supply of all reports that count."""
-        age = tick - self._arrived[node]
-        counts = (self._arrived[node] != knowledge.NEVER) & (
-            age <= self.max_age
-        )
-        version = np.where(counts, self._version[node], knowledge.NEVER)
+        version = self.counting(np.array([node]), tick)[0]
+        counts = version != knowledge.NEVER
         counts[node] = True
         parts = [
             self._rows(int(sent), version)
