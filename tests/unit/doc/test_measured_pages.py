@@ -12,12 +12,9 @@
 
 """What the manual says was measured is what was recorded."""
 
-import importlib.util
-import pathlib
-
 import pytest
 
-BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / 'benchmarks'
+from tests.fixtures import benchmark
 
 
 @pytest.mark.parametrize(
@@ -30,9 +27,5 @@ BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / 'benchmarks'
     ],
 )
 def test_the_page_is_made_of_what_is_recorded(name):
-    spec = importlib.util.spec_from_file_location(
-        name, BENCHMARKS / f'{name}.py'
-    )
-    page = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(page)
+    page = benchmark.load(name)
     assert page.PAGE.read_text() == page.recorded()

@@ -12,24 +12,19 @@
 
 """The best division that all resources at once are compared with."""
 
-import importlib.util
 import json
-import pathlib
 
 import numpy as np
 import pytest
 
-BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / 'benchmarks'
-RECORDED = BENCHMARKS / 'results' / 'all-at-once' / 'result.json'
+from tests.fixtures import benchmark
+
+RECORDED = benchmark.RESULTS / 'all-at-once' / 'result.json'
 
 
 @pytest.fixture(scope='module')
 def filled():
-    spec = importlib.util.spec_from_file_location(
-        'all_at_once_ideal', BENCHMARKS / 'all_at_once_ideal.py'
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = benchmark.load('all_at_once_ideal')
 
     def found(**used):
         """Fill for VMs that belong to a user of their own each."""

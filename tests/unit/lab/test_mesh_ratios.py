@@ -12,28 +12,21 @@
 
 """What is said of the exchange follows from what was measured."""
 
-import importlib.util
 import json
-import pathlib
 
 import pytest
 
-BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / 'benchmarks'
+from tests.fixtures import benchmark
 
 
 @pytest.fixture(scope='module')
 def ratios():
-    spec = importlib.util.spec_from_file_location(
-        'mesh_ratios', BENCHMARKS / 'mesh_ratios.py'
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return benchmark.load('mesh_ratios')
 
 
 @pytest.fixture(scope='module')
 def recorded():
-    return json.loads((BENCHMARKS / 'results' / 'mesh.json').read_text())
+    return json.loads((benchmark.RESULTS / 'mesh.json').read_text())
 
 
 def test_ratios_are_those_of_the_rows(ratios, recorded):

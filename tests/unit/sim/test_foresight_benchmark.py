@@ -14,8 +14,6 @@
 
 import csv
 import dataclasses
-import importlib
-import pathlib
 
 import numpy as np
 import pytest
@@ -29,29 +27,22 @@ from nova_fairness.sim import model
 from nova_fairness.sim import recipes
 from nova_fairness.sim import running
 from nova_fairness.sim import scenario
+from tests.fixtures import benchmark
 from tests.unit.sim import build
 
-BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / 'benchmarks'
-RECORDED = BENCHMARKS / 'results' / 'sim'
+RECORDED = benchmark.RESULTS / 'sim'
 CPU = build.CPU
 WIDTH, CONTROLS = build.WIDTH, len(resources.CONTROLS)
 
 
 @pytest.fixture
-def load(monkeypatch):
-    """Benchmarks are scripts that import their neighbours."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    return importlib.import_module
+def ahead():
+    return benchmark.load('policies_ahead')
 
 
 @pytest.fixture
-def ahead(load):
-    return load('policies_ahead')
-
-
-@pytest.fixture
-def wants(load):
-    return load('policies_wants')
+def wants():
+    return benchmark.load('policies_wants')
 
 
 def cells_of(ahead, entries, *, nodes=1, users=2, capacity=10.0):
@@ -196,7 +187,7 @@ def test_a_report_counts_until_it_is_too_old(wants):
         assert np.unique(known.node).tolist() == nodes
 
 
-def steered(load, make, cloud, agents=None):
+def steered(make, cloud, agents=None):
     """Run a cloud; give what users have, their ideal and the weights."""
     made = scenario.Scenario(cloud, agents or scenario.AgentSpec())
     plain = running.setup(made, running.Choice(metric='DominantShareMetric'))
@@ -213,8 +204,8 @@ def steered(load, make, cloud, agents=None):
 
 
 @pytest.fixture
-def small(load):
-    grown = load('policies_graphs').grown
+def small():
+    grown = benchmark.load('policies_graphs').grown
 
     def cloud(graph, nodes, rounds=25, **more):
         made = grown(graph, nodes, **more)
@@ -225,12 +216,10 @@ def small(load):
 
 @pytest.mark.parametrize('graph', [recipes.Graph.CHAIN, recipes.Graph.STAR])
 @pytest.mark.parametrize('seed', [1, 5])
-def test_foresight_needs_few_rounds_and_hardly_overshoots(
-    load, small, graph, seed
-):
+def test_foresight_needs_few_rounds_and_hardly_overshoots(small, graph, seed):
     cloud = small(graph, 5, seed=seed)
-    make = load('policies_foreseen').made()
-    share, best, weights = steered(load, make, cloud)
+    make = benchmark.load('policies_foreseen').made()
+    share, best, weights = steered(make, cloud)
     lacking = distance.worst(share, best)
     assert distance.rounds_until(lacking) <= 5
     assert distance.overshoot(share, best) <= 0.05
@@ -238,31 +227,34 @@ def test_foresight_needs_few_rounds_and_hardly_overshoots(
     assert distance.swing(weights[-5:].reshape(5, -1)) <= 0.05
 
 
-def test_lost_and_late_reports_do_no_harm(load, small):
+def test_lost_and_late_reports_do_no_harm(small):
     cloud = small(recipes.Graph.CHAIN, 4, rounds=40)
     agents = scenario.AgentSpec(
         links=scenario.LinkSpec(loss=1 / 3, jitter=1.0), view_max_age=6.0
     )
-    make = load('policies_foreseen').made()
-    share, best, _ = steered(load, make, cloud, agents)
+    make = benchmark.load('policies_foreseen').made()
+    share, best, _ = steered(make, cloud, agents)
     assert distance.worst(share, best)[20:].max() <= 0.05
 
 
-def test_a_node_corrects_what_its_kernel_gives_otherwise(load, small):
+def test_a_node_corrects_what_its_kernel_gives_otherwise(small):
     cloud = small(recipes.Graph.STAR, 4)
-    runs, foresight = load('policies_foreseen'), load('policies_foresight')
+    runs, foresight = (
+        benchmark.load('policies_foreseen'),
+        benchmark.load('policies_foresight'),
+    )
     lacking = {}
     for gain in (0.5, 0.0):
         make = runs.inexact(runs.made(way=foresight.Way(gain=gain)))
-        share, best, _ = steered(load, make, cloud)
+        share, best, _ = steered(make, cloud)
         lacking[gain] = distance.worst(share, best)[-1]
     assert lacking[0.5] <= 0.02
     assert lacking[0.0] > 0.05
 
 
-def test_a_listener_is_part_of_the_setup(load):
+def test_a_listener_is_part_of_the_setup():
     cloud = build.cloud(build.ONE_NODE)
-    made = load('policies_foresight').make(cloud, build.setup())
+    made = benchmark.load('policies_foresight').make(cloud, build.setup())
     assert isinstance(made, model.Setup)
     assert made.listener is not None
 
@@ -273,7 +265,10 @@ def rows_of(name):
 
 
 def test_the_page_shows_every_table_of_foresight():
-    page = BENCHMARKS.parent / 'doc/source/contributor/policy-evidence.rst'
+    page = (
+        benchmark.DIRECTORY.parent
+        / 'doc/source/contributor/policy-evidence.rst'
+    )
     text = page.read_text(encoding='utf-8')
     tables = sorted(RECORDED.glob('foresight-*.csv'))
     assert tables
