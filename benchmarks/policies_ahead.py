@@ -28,10 +28,10 @@ import numpy.typing as npt
 
 from nova_fairness.decide import array_policy
 from nova_fairness.decide import bounds
+from nova_fairness.decide import levels
 from nova_fairness.decide.policies import feedback
 from nova_fairness.model import resources
 from nova_fairness.sim import ideal
-from nova_fairness.sim import levels
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

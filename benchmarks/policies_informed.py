@@ -23,13 +23,13 @@ import numpy.typing as npt
 
 from nova_fairness.decide import array_policy
 from nova_fairness.decide import bounds
+from nova_fairness.decide import levels
 from nova_fairness.decide.policies import feedback
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import quota
 from nova_fairness.measure.metrics import dominant_share
 from nova_fairness.model import allocation
 from nova_fairness.model import resources
-from nova_fairness.sim import levels
 from nova_fairness.sim import model
 
 Floats = npt.NDArray[np.float64]

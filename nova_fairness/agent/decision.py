@@ -22,6 +22,7 @@ import numpy as np
 
 from nova_fairness.agent import guard as guard_module
 from nova_fairness.agent import policy_call
+from nova_fairness.agent import prospect
 from nova_fairness.agent import scale as scale_module
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.decide import bounds
@@ -83,6 +84,7 @@ class Decision:
         self._memory = dict(memory)
         self._last: dict[allocation.Knob, scale_module.Last] = {}
         self._preset = policy_base.Preset.DEFAULT
+        self._prospects = prospect.Prospects()
 
     def unusable_specs(
         self, vms: Sequence[instance.Incarnation]
@@ -123,7 +125,12 @@ class Decision:
             tolerance=settings.tolerance,
             pressure=ask.pressure,
         )
-        situation = self._situation(measured, settings, facts)
+        situation = dataclasses.replace(
+            self._situation(measured, settings, facts),
+            prospect=self._prospects.of_node(
+                measured, policy, settings.ratios()
+            ),
+        )
         previous = self._previous(facts, ask.held)
         sizes = self._sizes(facts)
         preference = preferences.of_instances(facts.vms, ask.preferences)

@@ -15,12 +15,14 @@
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+import functools
 
 import numpy as np
 
 from nova_fairness.agent import guard as guard_module
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.exchange import base as exchange_base
+from nova_fairness.measure import cells
 from nova_fairness.measure import endowment
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import ownership
@@ -29,7 +31,9 @@ from nova_fairness.measure import quota
 from nova_fairness.measure import stages
 from nova_fairness.measure import totals
 from nova_fairness.measure import usage as usage_measure
+from nova_fairness.measure import wants
 from nova_fairness.model import node as node_model
+from nova_fairness.model import outlook as outlook_model
 from nova_fairness.model import pressure as pressure_model
 from nova_fairness.model import report
 from nova_fairness.model import round as round_model
@@ -123,20 +127,17 @@ class Measurement:
         own = self._guard.call(
             settings.metric, lambda: stages.instance_stage(metric, demands)
         )
+        wanted = wants.wanted(used, self._node)
         self._publish(
             number,
             settings.metric,
             used.interval_s,
-            totals.by_user(owners, own, demands.endowment, demands.usage),
+            totals.by_user(
+                owners, own, demands.endowment, demands.usage, wanted
+            ),
         )
         view = self._exchange.view(self._clock(), settings.metric)
-        combined = totals.combined(
-            view,
-            used.interval_s,
-            settings.metric,
-            self._quota_weights(view, settings),
-            settings.overcommit,
-        )
+        combined = self._combined(view, used, settings)
         owners = ownership.extended(owners, combined.users)
         of_users, treated = self._guard.call(
             settings.metric, lambda: _treated(metric, combined, owners, own)
@@ -153,7 +154,40 @@ class Measurement:
             view=view,
             user_usage=combined.totals.usage,
             basis=_basis(demands, combined.totals),
+            wanted=wanted,
+            foresee=functools.partial(
+                self._foreseen, view, used, metric, settings.metric, combined
+            ),
         )
+
+    def _combined(
+        self,
+        view: report.View,
+        used: usage_model.Usage,
+        settings: settings_module.Settings,
+    ) -> totals.Combined:
+        return totals.combined(
+            view,
+            used.interval_s,
+            settings.metric,
+            self._quota_weights(view, settings),
+            settings.overcommit,
+        )
+
+    def _foreseen(
+        self,
+        view: report.View,
+        used: usage_model.Usage,
+        metric: metric_base.Metric,
+        name: str,
+        combined: totals.Combined,
+    ) -> tuple[outlook_model.Outlook, int]:
+        """Give what is known of all nodes, and the place of this one."""
+        hosts = [item.host for item in totals.usable(view, name)]
+        known = cells.outlook(
+            view, used.interval_s, metric, name, combined.totals
+        )
+        return known, hosts.index(self._node.host)
 
     def _demands(
         self,

@@ -74,7 +74,9 @@ runs (SIGHUP), which also sets a quarantined plugin free again.
         mutable=True,
         help="""
 Name of the policy that turns heaviness into weights: ``feedback`` moves the
-weights until the heaviness of those who compete is equal; ``thesis`` is the
+weights until the heaviness of those who compete is equal; ``foresight`` works
+out from what users want on all nodes where that would end, and goes there at
+once, which saves rounds where users have VMs on many nodes; ``thesis`` is the
 fixed map and the narrow ranges of the original. Can be changed while the
 agent runs (SIGHUP).
 """,

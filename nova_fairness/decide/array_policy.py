@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from nova_fairness.decide import policy
 from nova_fairness.model import allocation
+from nova_fairness.model import outlook
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
@@ -75,18 +76,20 @@ class Crowd:
     :ivar nodes: number of nodes m.
     :ivar heaviness: (n,) finite; higher is heavier.
     :ivar user: (n,) index of each VM's user; the same on all nodes.
-    :ivar vcpus: (n,) >= 1.
+    :ivar vcpus: (n,) > 0.
     :ivar contended: (m, c) whether the VMs of a node compete.
     :ivar wanting: (n, c) whether each VM wants more.
+    :ivar prospect: what is known of other nodes; ``None``: nothing.
     """
 
     node: usage_model.Indices
     nodes: int
     heaviness: Array
     user: usage_model.Indices
-    vcpus: npt.NDArray[np.int64]
+    vcpus: npt.NDArray[np.int64] | Array
     contended: resources.Mask
     wanting: resources.Mask
+    prospect: outlook.Prospect | None = None
 
 
 class ArrayPolicy(policy.Policy):
@@ -180,6 +183,7 @@ def _crowd(situation: policy.Situation, order: usage_model.Indices) -> Crowd:
         vcpus=situation.vcpus[order],
         contended=situation.contended[np.newaxis, :],
         wanting=situation.wanting[order],
+        prospect=situation.prospect and situation.prospect.reordered(order),
     )
 
 

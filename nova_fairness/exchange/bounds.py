@@ -79,7 +79,7 @@ class Bounds:
     @functools.cached_property
     def columns(self) -> tuple[resources.Vector, resources.Vector]:
         """Smallest and largest numbers in the row of one user."""
-        amounts = 2 * len(resources.RESOURCES)
+        amounts = 3 * len(resources.RESOURCES)
         return (
             np.array([-self.max_heaviness, 1.0, *[0.0] * amounts]),
             np.array(

@@ -12,9 +12,10 @@
 
 """The totals of a node's users as one block of numbers, and back.
 
-A block is (u, 2 + 2r) float64 in little-endian order: heaviness, number of
-VMs, endowment and usage by resource; in base64 where the transport carries
-nothing but JSON. Reading it makes no object per user but its id.
+A block is (u, 2 + 3r) float64 in little-endian order: heaviness, number of
+VMs, endowment, usage and what is wanted by resource; in base64 where the
+transport carries nothing but JSON. Reading it makes no object per user but
+its id.
 """
 
 import base64
@@ -44,22 +45,26 @@ WRITTEN = np.dtype('<f8')
 OURS = list(range(len(resources.RESOURCES)))
 """The order of resources in which nothing has to be moved."""
 
-COLUMNS = FIRST + 2 * len(resources.RESOURCES)
+KINDS = 3
+"""Of amounts: endowment, usage, wanted."""
+
+COLUMNS = FIRST + KINDS * len(resources.RESOURCES)
 
 ROW_BYTES = COLUMNS * WRITTEN.itemsize
 
-SCALES = np.tile(resources.RESOURCES.time_shared, 2)
+SCALES = np.tile(resources.RESOURCES.time_shared, KINDS)
 """Whether an amount grows with the interval, by column after the first."""
 
 
 def numbers(table: report.UserTable) -> resources.Vector:
-    """Put everything but the ids side by side: (u, 2 + 2r)."""
+    """Put everything but the ids side by side: (u, 2 + 3r)."""
     return np.column_stack(
         (
             table.instance_heaviness,
             table.instances,
             table.endowment,
             table.usage,
+            table.usage if table.wanted is None else table.wanted,
         )
     ).astype(WRITTEN)
 
@@ -73,12 +78,13 @@ class Most:
     """What the numbers of a node's users may be at most.
 
     Endowments divide the node, so they cannot exceed it. Usage can: a page
-    cache and traffic between VMs are faster than disk and network.
+    cache and traffic between VMs are faster than disk and network. What is
+    wanted has no end: whoever uses it knows what nodes have.
 
     :param what: the sender has.
     :param limits: what is believed.
-    :ivar rates: (2r,) what endowments and usages may add up to, per second
-        where time-shared; as it is in memory.
+    :ivar rates: (3r,) what amounts may add up to, per second where
+        time-shared; as it is in memory.
     """
 
     __slots__ = ('_fixed', '_host', '_limits', '_scaled', 'rates')
@@ -86,7 +92,9 @@ class Most:
     def __init__(
         self, what: node.NodeResources, limits: bounds.Bounds
     ) -> None:
-        rates = np.concatenate((what.capacity, limits.capacity)) * _ENDOWED
+        endless = np.full(len(what.capacity), np.inf)
+        rates = np.concatenate((what.capacity, limits.capacity, endless))
+        rates *= _ENDOWED
         self.rates = rates.tobytes()
         self._scaled = np.where(SCALES, rates, 0.0)
         self._fixed = np.where(SCALES, 0.0, rates)
@@ -123,7 +131,8 @@ class Most:
         width = len(resources.RESOURCES)
         for name, part in (
             ('endowment', slice(None, width)),
-            ('usage', slice(width, None)),
+            ('usage', slice(width, 2 * width)),
+            ('wanted', slice(2 * width, None)),
         ):
             if min(lows[FIRST:][part]) < 0:
                 raise exception.ReportRefused(
@@ -151,9 +160,12 @@ def read(
     block = _block(written, len(ids))
     # Where the orders agree, as they do almost always, nothing is moved.
     if order != OURS:
-        endowed = [FIRST + place for place in order]
-        used = [FIRST + len(order) + place for place in order]
-        block = block[:, [*range(FIRST), *endowed, *used]]
+        moved = [
+            FIRST + kind * len(order) + place
+            for kind in range(KINDS)
+            for place in order
+        ]
+        block = block[:, [*range(FIRST), *moved]]
     if ids:
         most.check(block, interval_s)
     return made(ids, block)
@@ -161,13 +173,14 @@ def read(
 
 def made(ids: tuple[str, ...], block: resources.Vector) -> report.UserTable:
     """Make a table of numbers that were checked, in our order."""
-    middle = FIRST + len(OURS)
+    used, wanted = (FIRST + kind * len(OURS) for kind in (1, 2))
     return report.UserTable(
         ids,
         block[:, 0],
-        block[:, FIRST:middle],
-        block[:, middle:],
+        block[:, FIRST:used],
+        block[:, used:wanted],
         block[:, 1].astype(np.int64),
+        block[:, wanted:],
     )
 
 

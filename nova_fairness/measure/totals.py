@@ -48,6 +48,7 @@ def by_user(
     instance_heaviness: metric_base.Heaviness,
     endowment: resources.Vector,
     usage: resources.Vector,
+    wanted: resources.Vector | None = None,
 ) -> report.UserTable:
     """Sum the VMs of each user for a node's report.
 
@@ -55,6 +56,7 @@ def by_user(
     :param instance_heaviness: (n,) of the instance stage.
     :param endowment: (n, r).
     :param usage: (n, r).
+    :param wanted: (n, r) of :func:`.wants.wanted`, if it is to be told.
     :returns: totals by user id, sorted by id.
     """
     index, count = owners.user_index, len(owners.users)
@@ -69,6 +71,9 @@ def by_user(
         endowment=endowed[present],
         usage=used[present],
         instances=instances[present],
+        wanted=None
+        if wanted is None
+        else grouping.sum_by(index, wanted, count)[present],
     )
 
 
@@ -111,7 +116,7 @@ def usable(view: report.View, metric: str) -> tuple[report.NodeReport, ...]:
 
 def known_users(view: report.View, metric: str) -> tuple[str, ...]:
     """Give the ids of all users of a view's usable reports, sorted."""
-    return _layout(tuple(_ids(item.users) for item in usable(view, metric)))[0]
+    return layout(tuple(_ids(item.users) for item in usable(view, metric)))[0]
 
 
 def supply_of(
@@ -175,7 +180,7 @@ class _Sums(NamedTuple):
 def _summed(view: report.View, interval_s: float, metric: str) -> _Sums:
     reports = usable(view, metric)
     tables = [report.UserTable.of(item.users) for item in reports]
-    users, index = _layout(tuple(table.ids for table in tables))
+    users, index = layout(tuple(table.ids for table in tables))
     scales = [interval_s / item.interval_s for item in reports]
     scale = np.repeat(np.array(scales), [len(table) for table in tables])
     count = len(users)
@@ -196,8 +201,12 @@ def _ids(users: Mapping[str, report.UserTotals]) -> Ids:
 # Users come and go far less often than rounds: the newest layouts are kept,
 # with the own node and without it.
 @functools.lru_cache(maxsize=4)
-def _layout(ids: tuple[Ids, ...]) -> tuple[Ids, usage_model.Indices]:
-    """Say where in the sorted list of all users each row belongs."""
+def layout(ids: tuple[Ids, ...]) -> tuple[Ids, usage_model.Indices]:
+    """Say where in the sorted list of all users each row belongs.
+
+    :param ids: of the users of each node.
+    :returns: all users, and the index of each row, one node after another.
+    """
     users = tuple(sorted(set().union(*ids)))
     place = {user: row for row, user in enumerate(users)}
     places = map(place.__getitem__, itertools.chain.from_iterable(ids))

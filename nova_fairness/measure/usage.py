@@ -73,7 +73,9 @@ def between(
     new = _amounts(after, difference, interval_s / elapsed_s, speed_factor)
     new = _plausible(new, after.incarnations, interval_s * speed_factor)
     known = _known(difference, elapsed_s)
-    amounts = _smoothed(new, known, after, interval_s, past, decay_factor)
+    fresh = np.isfinite(new) & known[:, np.newaxis]
+    old = _remembered(after, interval_s, past)
+    amounts = _smoothed(new, fresh, old, decay_factor)
     return usage_model.Usage(
         interval_s=interval_s,
         incarnations=after.incarnations,
@@ -81,6 +83,7 @@ def between(
         known=known,
         cpu_stall=_stall(before, after, rows, elapsed_s),
         cpu_busy=_busy(before, after, interval_s),
+        unsmoothed=np.where(fresh, new, amounts),
     )
 
 
@@ -167,16 +170,13 @@ def _known(
 
 def _smoothed(
     new: resources.Vector,
-    known: resources.Mask,
-    after: sample.Sample,
-    interval_s: float,
-    past: usage_model.Usage | None,
+    fresh: resources.Mask,
+    old: resources.Vector,
     decay_factor: float,
 ) -> resources.Vector:
+    """Mix what is fresh with the old amounts, NaN where there are none."""
     registry = resources.RESOURCES
-    old = _remembered(after, interval_s, past)
     base = np.nan_to_num(old, nan=0.0)
-    fresh = np.isfinite(new) & known[:, np.newaxis]
     spent = np.where(fresh, new, 0.0)
     mixed = base * (1 - decay_factor) + spent * decay_factor
     time_shared = np.where(fresh & np.isnan(old), spent, mixed)

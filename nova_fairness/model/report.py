@@ -33,12 +33,15 @@ class UserTotals:
     :ivar endowment: (r,) sum, amounts of the report's interval.
     :ivar usage: (r,) sum, amounts of the report's interval.
     :ivar instances: number of VMs, >= 1.
+    :ivar wanted: (r,) sum of what they would use if there were plenty,
+        amounts of the report's interval; ``None`` where nobody tells.
     """
 
     instance_heaviness: float
     endowment: resources.Vector
     usage: resources.Vector
     instances: int
+    wanted: resources.Vector | None = None
 
 
 class UserTable(Mapping[str, UserTotals]):
@@ -49,6 +52,7 @@ class UserTable(Mapping[str, UserTotals]):
     :param endowment: (u, r) sums.
     :param usage: (u, r) sums.
     :param instances: (u,) numbers of VMs, >= 1.
+    :param wanted: (u, r) sums; ``None`` where nobody tells.
     """
 
     __slots__ = (
@@ -57,6 +61,7 @@ class UserTable(Mapping[str, UserTotals]):
         'instance_heaviness',
         'instances',
         'usage',
+        'wanted',
     )
 
     def __init__(
@@ -66,12 +71,14 @@ class UserTable(Mapping[str, UserTotals]):
         endowment: resources.Vector,
         usage: resources.Vector,
         instances: npt.NDArray[np.int64],
+        wanted: resources.Vector | None = None,
     ) -> None:
         self.ids = ids
         self.instance_heaviness = instance_heaviness
         self.endowment = endowment
         self.usage = usage
         self.instances = instances
+        self.wanted = wanted
 
     @classmethod
     def of(cls, users: Mapping[str, UserTotals]) -> 'UserTable':
@@ -86,6 +93,7 @@ class UserTable(Mapping[str, UserTotals]):
             np.array([entry.endowment for entry in entries]).reshape(shape),
             np.array([entry.usage for entry in entries]).reshape(shape),
             np.array([entry.instances for entry in entries], np.int64),
+            _wanted(entries),
         )
 
     def __getitem__(self, user: str) -> UserTotals:
@@ -97,6 +105,7 @@ class UserTable(Mapping[str, UserTotals]):
             endowment=self.endowment[row],
             usage=self.usage[row],
             instances=int(self.instances[row]),
+            wanted=None if self.wanted is None else self.wanted[row],
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -104,6 +113,13 @@ class UserTable(Mapping[str, UserTotals]):
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+def _wanted(entries: list[UserTotals]) -> resources.Vector | None:
+    """Put the rows together, if all tell."""
+    rows = [entry.wanted for entry in entries if entry.wanted is not None]
+    shape = (len(entries), len(resources.RESOURCES))
+    return np.array(rows).reshape(shape) if len(rows) == shape[0] else None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

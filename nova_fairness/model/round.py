@@ -12,12 +12,14 @@
 
 """What happened in one round of the node cycle."""
 
+from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
 
 from nova_fairness.model import allocation
 from nova_fairness.model import instance
 from nova_fairness.model import node
+from nova_fairness.model import outlook
 from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.model import sample
@@ -60,6 +62,10 @@ class Measured:
     :ivar user_usage: (u, r) of all known nodes, amounts of the interval;
         ``None`` if nobody summed it.
     :ivar basis: ``None`` if nobody kept it.
+    :ivar wanted: (n, r) what VMs would use of a plenty, amounts of the
+        interval; ``None`` if nobody judged it.
+    :ivar foresee: gives what a policy may know of other nodes, and which of
+        those nodes this is; ``None`` if nobody can.
     """
 
     usage: usage_model.Usage
@@ -73,6 +79,8 @@ class Measured:
     view: report.View
     user_usage: resources.Vector | None = None
     basis: Basis | None = None
+    wanted: resources.Vector | None = None
+    foresee: Callable[[], tuple[outlook.Outlook, int]] | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

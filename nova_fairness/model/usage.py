@@ -38,6 +38,8 @@ class Usage:
     :ivar cpu_busy: part of the interval, 0..1, in which a CPU did anything,
         for VMs or for the host, by number of the CPU; NaN for numbers that
         no CPU has, empty where the kernel does not tell.
+    :ivar unsmoothed: (n, r) of the newest interval alone, like ``amounts``
+        where that is smoothed; ``None`` if nothing was.
     """
 
     interval_s: float
@@ -46,6 +48,12 @@ class Usage:
     known: resources.Mask
     cpu_stall: Scalars
     cpu_busy: Scalars = dataclasses.field(default_factory=lambda: np.zeros(0))
+    unsmoothed: resources.Vector | None = None
+
+    @property
+    def newest(self) -> resources.Vector:
+        """What was used in the newest interval alone, (n, r)."""
+        return self.amounts if self.unsmoothed is None else self.unsmoothed
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ import numpy as np
 from nova_fairness.decide import array_policy
 from nova_fairness.decide import contention
 from nova_fairness.measure import endowment
+from nova_fairness.model import outlook
 from nova_fairness.model import resources
 from nova_fairness.sim import judging
 from nova_fairness.sim import knowledge
@@ -38,6 +39,7 @@ class Fleet:
         count, nodes = len(cloud.vms), len(cloud.nodes)
         controls = len(resources.CONTROLS)
         self._cloud = cloud
+        self._setup = setup
         self._controls = setup.controls
         self._listener = setup.listener
         self._knowledge = _knowledge(cloud, setup)
@@ -84,6 +86,7 @@ class Fleet:
         node = readings.node[rows]
         local = np.searchsorted(acting, node)
         usage = self._meters.usage(rows, node, readings)
+        load = self._meters.load(acting, rows, local, usage, readings)
         batch = knowledge.Batch(
             acting=acting,
             rows=rows,
@@ -96,12 +99,13 @@ class Fleet:
                 local,
                 self._meters.supplies(acting),
             ),
+            newest=usage.newest,
+            wanted=self._meters.wanted(rows, node, usage, load),
         )
         self.heaviness[rows] = self._knowledge.weigh(batch, tick)
-        load = self._meters.load(batch, local, usage, readings)
         self._meters.remember(batch, readings)
         self._tell(batch, load, tick)
-        self._steer(batch, load)
+        self._steer(batch, load, tick)
 
     def _tell(
         self, batch: knowledge.Batch, load: contention.Load, tick: int
@@ -120,7 +124,9 @@ class Fleet:
             )
         )
 
-    def _steer(self, batch: knowledge.Batch, load: contention.Load) -> None:
+    def _steer(
+        self, batch: knowledge.Batch, load: contention.Load, tick: int
+    ) -> None:
         contended, wanting = judging.judged(
             load, self._controls, self.steering.weights[batch.rows]
         )
@@ -134,8 +140,24 @@ class Fleet:
             vcpus=load.vcpus,
             contended=contended,
             wanting=wanting,
+            prospect=self._prospect(batch, tick),
         )
         self.steering.steer(steering.Scene(batch.acting, batch.rows, crowd))
+
+    def _prospect(
+        self, batch: knowledge.Batch, tick: int
+    ) -> outlook.Prospect | None:
+        """Give what is foreseen, to policies that look ahead."""
+        plugin = self._setup.policy_plugin
+        if plugin is None or not plugin.looks_ahead:
+            return None
+        ratio = self._setup.max_weight_ratio
+        return outlook.Prospect(
+            used=batch.newest,
+            wanted=batch.wanted,
+            ratio=np.full(len(resources.CONTROLS), ratio),
+            views=self._knowledge.views(batch, tick),
+        )
 
 
 def _knowledge(cloud: model.Cloud, setup: model.Setup) -> knowledge.Knowledge:

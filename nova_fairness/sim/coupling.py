@@ -15,9 +15,9 @@
 
 import numpy as np
 
+from nova_fairness.decide import levels
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
-from nova_fairness.sim import levels
 
 Scalars = usage_model.Scalars
 Indices = usage_model.Indices

@@ -26,9 +26,11 @@ from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import quota
 from nova_fairness.measure import stages
 from nova_fairness.measure import totals
+from nova_fairness.model import outlook
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 from nova_fairness.sim import model
+from nova_fairness.sim import outlooks
 
 NEVER = -1
 """Tick of what did not happen, and node of a VM that no report names."""
@@ -44,6 +46,8 @@ class Batch:
     :ivar user: (p,) index of each VM's user.
     :ivar usage: (p, r) amounts of a round.
     :ivar endowment: (p, r) amounts of a round.
+    :ivar newest: (p, r) used in the newest interval alone.
+    :ivar wanted: (p, r) what would be used of a plenty.
     """
 
     acting: model.Indices
@@ -52,6 +56,8 @@ class Batch:
     user: model.Indices
     usage: resources.Vector
     endowment: resources.Vector
+    newest: resources.Vector
+    wanted: resources.Vector
 
     def of_node(self, node: int) -> 'Batch':
         """Give the part of one node."""
@@ -63,6 +69,8 @@ class Batch:
             self.user[mine],
             self.usage[mine],
             self.endowment[mine],
+            self.newest[mine],
+            self.wanted[mine],
         )
 
 
@@ -74,12 +82,16 @@ class Told:
     :ivar heaviness: (p,) of the instance stage.
     :ivar usage: (p, r) amounts of a round.
     :ivar endowment: (p, r) amounts of a round.
+    :ivar node: (p,) where each VM was.
+    :ivar wanted: (p, r) amounts of a round.
     """
 
     user: model.Indices
     heaviness: model.Scalars
     usage: resources.Vector
     endowment: resources.Vector
+    node: model.Indices
+    wanted: resources.Vector
 
 
 class Knowledge(abc.ABC):
@@ -99,6 +111,8 @@ class Knowledge(abc.ABC):
         self.heaviness = np.zeros(count)
         self.usage = np.zeros((count, width))
         self.endowment = np.zeros((count, width))
+        self.wanted = np.zeros((count, width))
+        self._outlooks = outlooks.Outlooks(cloud, setup)
         self.last = np.full(len(cloud.nodes), NEVER, dtype=np.int64)
 
     @abc.abstractmethod
@@ -109,6 +123,40 @@ class Knowledge(abc.ABC):
         :returns: (p,) by which each VM is treated.
         :raises PluginMisbehaved: if the metric fails in any stage.
         """
+
+    @abc.abstractmethod
+    def views(self, batch: Batch, tick: int) -> tuple[outlook.View, ...]:
+        """Say what the nodes that act know of all, after they weighed."""
+
+    def view(
+        self,
+        deciding: model.Indices,
+        place: model.Indices,
+        told: Told,
+        counts: resources.Mask,
+    ) -> outlook.View:
+        """Make a view of reports.
+
+        :param deciding: of the nodes that act.
+        :param place: indices of these nodes.
+        :param counts: (m,) nodes whose reports count.
+        """
+        supply = self.supply(np.flatnonzero(counts))
+        return outlook.View(
+            deciding,
+            place,
+            self._outlooks.of(
+                outlooks.Told(
+                    told.node,
+                    told.user,
+                    told.endowment,
+                    told.usage,
+                    told.wanted,
+                ),
+                supply,
+                self.normal(supply),
+            ),
+        )
 
     def skip(self, tick: int) -> None:
         """Let a tick pass at which no agent acts."""
@@ -144,6 +192,8 @@ class Knowledge(abc.ABC):
             self.heaviness[rows],
             self.usage[rows],
             self.endowment[rows],
+            self.where[rows],
+            self.wanted[rows],
         )
 
     def supply(self, nodes: model.Indices) -> resources.Vector:
@@ -217,6 +267,7 @@ class Knowledge(abc.ABC):
         self.heaviness[batch.rows] = own
         self.usage[batch.rows] = batch.usage
         self.endowment[batch.rows] = batch.endowment
+        self.wanted[batch.rows] = batch.wanted
         self.last[batch.acting] = tick
 
 
@@ -241,3 +292,11 @@ class Shared(Knowledge):
         return self.treat(
             batch, own, *self.weigh_users(self.newest(rows), supply)
         )
+
+    def views(self, batch: Batch, tick: int) -> tuple[outlook.View, ...]:
+        """All know the same."""
+        fresh = (self.last != NEVER) & (tick - self.last <= self.max_age)
+        rows = np.flatnonzero(np.append(fresh, False)[self.where])
+        told = self.newest(rows)
+        every = np.arange(len(batch.acting))
+        return (self.view(every, batch.acting, told, fresh),)

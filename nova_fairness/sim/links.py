@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nova_fairness.measure import metric as metric_base
+from nova_fairness.model import outlook
 from nova_fairness.model import resources
 from nova_fairness.sim import chance
 from nova_fairness.sim import knowledge
@@ -45,6 +46,7 @@ class Linked(knowledge.Knowledge):
         self._heavy = np.zeros((kept, count))
         self._used = np.zeros((kept, count, width))
         self._owned = np.zeros((kept, count, width))
+        self._wanted = np.zeros((kept, count, width))
         self._version = np.full(
             (nodes, nodes), knowledge.NEVER, dtype=np.int64
         )
@@ -72,6 +74,21 @@ class Linked(knowledge.Knowledge):
                     part, own[mine], *self.weigh_users(told, supply)
                 )
         return result
+
+    def views(
+        self, batch: knowledge.Batch, tick: int
+    ) -> tuple[outlook.View, ...]:
+        """Who knows the same reports has one view."""
+        known = self.counting(batch.acting, tick)
+        rows, group = np.unique(known, axis=0, return_inverse=True)
+        found = []
+        for number, row in enumerate(rows):
+            deciding = np.flatnonzero(group.reshape(-1) == number)
+            place = batch.acting[deciding]
+            told, _ = self._known(int(place[0]), tick)
+            counts = row != knowledge.NEVER
+            found.append(self.view(deciding, place, told, counts))
+        return tuple(found)
 
     def counting(self, acting: model.Indices, tick: int) -> model.Indices:
         """Give the ticks of the newest reports that count, (k, m)."""
@@ -101,6 +118,7 @@ class Linked(knowledge.Knowledge):
         self._heavy[slot, batch.rows] = own
         self._used[slot, batch.rows] = batch.usage
         self._owned[slot, batch.rows] = batch.endowment
+        self._wanted[slot, batch.rows] = batch.wanted
 
     def skip(self, tick: int) -> None:
         """Let a tick pass at which no agent acts."""
@@ -162,6 +180,8 @@ class Linked(knowledge.Knowledge):
             self._heavy[slots, rows],
             self._used[slots, rows],
             self._owned[slots, rows],
+            self._at[slots, rows],
+            self._wanted[slots, rows],
         )
         return told, self.supply(np.flatnonzero(counts))
 

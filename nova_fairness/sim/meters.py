@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from nova_fairness.decide import contention
 from nova_fairness.measure import usage as usage_measure
+from nova_fairness.measure import wants
 from nova_fairness.model import instance
 from nova_fairness.model import resources
 from nova_fairness.model import sample
@@ -122,23 +123,29 @@ class Meters:
         )
         self._past[rows] = used.amounts
         self._known[rows] = used.known
-        weighed = used.amounts.copy()
+        factors = np.ones(used.amounts.shape)
         cpu = resources.RESOURCES.index('cpu_time')
-        weighed[:, cpu] *= self._cloud.speed[node]
-        return dataclasses.replace(used, amounts=weighed)
+        factors[:, cpu] = self._cloud.speed[node]
+        return dataclasses.replace(
+            used,
+            amounts=used.amounts * factors,
+            unsmoothed=used.newest * factors,
+        )
 
     def load(
         self,
-        batch: knowledge.Batch,
+        acting: model.Indices,
+        rows: model.Indices,
         local: model.Indices,
         usage: usage_model.Usage,
         readings: Readings,
     ) -> contention.Load:
         """Give for what VMs waited since their agents' last round.
 
-        :param local: (p,) position of each VM's node in ``batch.acting``.
+        :param acting: (k,) indices of the nodes that act.
+        :param rows: (p,) indices of their VMs.
+        :param local: (p,) position of each VM's node in ``acting``.
         """
-        rows, acting = batch.rows, batch.acting
         elapsed_s = readings.now_s - self._read_s[rows]
         waited_s = readings.stall_s[rows] - self._stall_s[rows]
         since_s = readings.now_s - self._acted_s[acting]
@@ -154,6 +161,27 @@ class Meters:
             interval_s=self._cloud.interval_s,
             busy=np.clip(worked_s / since_s[:, np.newaxis], 0.0, 1.0),
         )
+
+    def wanted(
+        self,
+        rows: model.Indices,
+        node: model.Indices,
+        usage: usage_model.Usage,
+        load: contention.Load,
+    ) -> resources.Vector:
+        """Judge what VMs want, as :func:`.wants.wanted` does, (p, r)."""
+        cloud = self._cloud
+        cpu = resources.RESOURCES.index('cpu_time')
+        column = resources.CONTROLS.index(resources.Control.CPU)
+        cpus = np.minimum(cloud.vcpus[rows], cloud.cpus[node])
+        result = usage.newest.copy()
+        result[:, cpu] = wants.of_cpu(
+            result[:, cpu],
+            load.stall[:, column],
+            cpus,
+            cloud.speed[node] * cloud.interval_s,
+        )
+        return result
 
     def remember(self, batch: knowledge.Batch, readings: Readings) -> None:
         """Keep what was read for the next round."""

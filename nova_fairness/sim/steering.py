@@ -182,7 +182,7 @@ class Steering:
             keys=tuple(f'{row:09d}/{self._starts[row]}' for row in rows),
             heaviness=crowd.heaviness[places],
             user=crowd.user[places],
-            vcpus=crowd.vcpus[places],
+            vcpus=np.asarray(crowd.vcpus[places], dtype=np.int64),
             contended=crowd.contended[local],
             wanting=crowd.wanting[places],
         )

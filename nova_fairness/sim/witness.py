@@ -21,9 +21,9 @@ nothing.
 
 import numpy as np
 
+from nova_fairness.decide import levels
 from nova_fairness.model import resources
 from nova_fairness.sim import columns
-from nova_fairness.sim import levels
 from nova_fairness.sim import program as program_module
 
 Floats = program_module.Floats

@@ -131,7 +131,6 @@ PURE = (
     'sim.idle',
     'sim.kernel',
     'sim.knowledge',
-    'sim.levels',
     'sim.links',
     'sim.meters',
     'sim.measures',

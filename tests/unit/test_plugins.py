@@ -90,7 +90,7 @@ def test_every_metric_of_the_package_can_be_loaded():
 
 
 def test_every_policy_of_the_package_can_be_loaded():
-    assert plugins.policy_names() == ('feedback', 'thesis')
+    assert plugins.policy_names() == ('feedback', 'foresight', 'thesis')
     for name in plugins.policy_names():
         assert plugins.load_policy(name).description
 
@@ -115,7 +115,7 @@ def test_unknown_metric_is_named_with_those_that_exist():
 def test_unknown_policy_is_named_with_those_that_exist():
     with pytest.raises(
         exception.UnknownPlugin,
-        match="no policy 'thesys'; installed: feedback, thesis",
+        match="no policy 'thesys'; installed: feedback, foresight, thesis",
     ):
         plugins.load_policy('thesys')
 

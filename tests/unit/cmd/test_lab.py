@@ -42,7 +42,10 @@ def test_list_needs_neither_libvirt_nor_matplotlib():
         (['run', 'nothing'], 'there is no scenario nothing'),
         (['run', '/nowhere.yaml'], '/nowhere.yaml cannot be read'),
         (['run', 'spike', '--metric', 'X'], 'there is no metric X'),
-        (['run', 'spike', '--policy', 'X'], 'one of feedback, thesis'),
+        (
+            ['run', 'spike', '--policy', 'X'],
+            'one of feedback, foresight, thesis',
+        ),
     ],
 )
 def test_a_wrong_choice_is_named(capsys, arguments, says):

@@ -22,11 +22,11 @@ import numpy as np
 
 from nova_fairness.decide import array_policy
 from nova_fairness.decide import bounds
+from nova_fairness.decide import levels
 from nova_fairness.model import resources
 from nova_fairness.sim import columns
 from nova_fairness.sim import distance
 from nova_fairness.sim import ideal
-from nova_fairness.sim import levels
 
 R = resources.RESOURCES
 CPU = resources.CONTROLS.index(resources.Control.CPU)

@@ -36,6 +36,7 @@ def table(*users, heaviness=0.5, part=0.1):
         amounts,
         amounts * 2,
         np.ones(count, dtype=np.int64),
+        amounts * 3,
     )
 
 
@@ -77,6 +78,11 @@ def without(name):
     return good
 
 
+def wanted(table):
+    """Give what is wanted; who does not tell wants what is used."""
+    return table.usage if table.wanted is None else table.wanted
+
+
 def same(one, other):
     """Tell whether two reports say the same."""
     mine, theirs = (report.UserTable.of(item.users) for item in (one, other))
@@ -96,6 +102,7 @@ def same(one, other):
         and np.array_equal(mine.instance_heaviness, theirs.instance_heaviness)
         and np.array_equal(mine.endowment, theirs.endowment)
         and np.array_equal(mine.usage, theirs.usage)
+        and np.array_equal(wanted(mine), wanted(theirs))
         and np.array_equal(mine.instances, theirs.instances)
     )
 

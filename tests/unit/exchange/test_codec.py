@@ -29,7 +29,7 @@ from tests.unit.exchange import build
 
 NAN, INF = float('nan'), float('inf')
 COUNT = len(build.RESOURCES)
-WIDTH = 2 + 2 * COUNT
+WIDTH = 2 + 3 * COUNT
 
 names = strategies.text(
     strategies.characters(codec='utf-8', exclude_categories=('C', 'Z')),
@@ -80,6 +80,7 @@ def reports(draw):
             np.array(
                 [draw(strategies.integers(1, 99)) for _ in ids], np.int64
             ),
+            share * supply * draw(strategies.floats(1, 100)),
         ),
     )
 
@@ -133,7 +134,7 @@ def test_resources_in_another_order_are_understood_by_name():
         2, WIDTH
     )
     order = np.roll(np.arange(COUNT), 1)
-    columns = [0, 1, *(2 + order), *(2 + COUNT + order)]
+    columns = [0, 1, *(2 + k * COUNT + i for k in range(3) for i in order)]
     written['resources'] = [build.RESOURCES.names[i] for i in order]
     written['capacity'] = [written['capacity'][i] for i in order]
     written['table'] = base64.b64encode(numbers[:, columns].tobytes()).decode()
@@ -157,13 +158,14 @@ def renamed(*users):
     return {'users': list(users)}
 
 
-ENDOWED, USED = 2, 2 + COUNT
+ENDOWED, USED, WANTED = 2, 2 + COUNT, 2 + 2 * COUNT
 HUGE = 10**400
 REFUSED = {
     'no object': ([], 'malformed', 'must be an object, got list of 0'),
     'nothing': (None, 'malformed', 'must be an object, got None'),
     'text': ('x' * 999, 'malformed', 'must be an object'),
-    'version of later': (build.message(version=2), 'version', 'version 2'),
+    'version of later': (build.message(version=3), 'version', 'version 3'),
+    'version of before': (build.message(version=1), 'version', 'version 1'),
     'version of nobody': (build.message(version='1'), 'version', "'1'"),
     'version that equals': (build.message(version=True), 'version', 'True'),
     'no version': (build.without('version'), 'malformed', "'version'"),
@@ -387,6 +389,16 @@ REFUSED = {
         build.message(table=block(**{f'_{USED + COUNT - 1}': 1e16})),
         'bounds',
         'usage of memory is 1e.16 in all; expected at most 1.001e.15',
+    ),
+    'wanted below 0': (
+        build.message(table=block(**{f'_{WANTED}': -1.0})),
+        'bounds',
+        'wanted must not be negative',
+    ),
+    'wanted without end': (
+        build.message(table=block(**{f'_{WANTED}': INF})),
+        'malformed',
+        'finite',
     ),
     'desired state of text': (
         build.message(desired='x'),

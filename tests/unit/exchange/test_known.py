@@ -76,7 +76,7 @@ def test_what_has_changed_is_read(changes):
 @pytest.mark.parametrize(
     'changes',
     [
-        {'version': 2},
+        {'version': 1},
         {'sequence': -1},
         {'interval_s': 0.0},
         {'interval_s': float('nan')},

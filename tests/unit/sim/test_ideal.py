@@ -22,11 +22,11 @@ import numpy as np
 import pytest
 
 from nova_fairness import exception
+from nova_fairness.decide import levels
 from nova_fairness.lab import maxmin
 from nova_fairness.sim import bounded
 from nova_fairness.sim import highs
 from nova_fairness.sim import ideal
-from nova_fairness.sim import levels
 from nova_fairness.sim import program
 from tests.unit.sim import wishes as build
 

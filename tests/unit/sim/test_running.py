@@ -56,7 +56,9 @@ def test_the_same_run_writes_the_same_bytes(tmp_path):
     )
 
 
-@pytest.mark.parametrize('policy', ['feedback', 'thesis', 'none', 'LEON'])
+@pytest.mark.parametrize(
+    'policy', ['feedback', 'foresight', 'thesis', 'none', 'LEON']
+)
 def test_a_result_is_as_its_schema_says(tmp_path, policy):
     result = run(tmp_path / 'a', policy=policy)
     schema = result_schema.schema()

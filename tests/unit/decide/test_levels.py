@@ -18,7 +18,7 @@ from hypothesis import strategies
 import numpy as np
 import pytest
 
-from nova_fairness.sim import levels
+from nova_fairness.decide import levels
 
 AMOUNTS = strategies.floats(0, 1e9, allow_subnormal=False)
 SHARES = strategies.floats(1e-3, 1e5)

@@ -1,0 +1,233 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Policy: go at once where feedback would end.
+
+Every node works out, from what users want on every node, where feedback
+would end, and goes there. What its own kernel then gives otherwise than
+foreseen it corrects by itself. Rounds do not grow with the number of nodes
+that users connect, and nobody is given what has to be taken back later.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+
+from nova_fairness.decide import array_policy
+from nova_fairness.decide import look_ahead
+from nova_fairness.decide.policies import feedback
+from nova_fairness.model import allocation
+from nova_fairness.model import outlook as outlook_module
+from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+
+NEAR = 0.05
+"""Where the end is this near (natural logarithm), all of the way is gone."""
+
+ACTIVE = 0.1
+"""VMs that want less of a CPU than this do not count for how far it is."""
+
+FARTHEST_OFF = 1.0
+"""More than this (natural logarithm) no kernel is off."""
+
+STILL_WAITS = 0.95
+"""What has more of what it wants does not show what its weight is worth."""
+
+MOST_CELLS = 5000
+"""Pairs of a user and a node; in larger clouds looking ahead takes too long
+for an agent, and feedback decides. About a tenth of a second."""
+
+Scalars = usage_model.Scalars
+Mask = resources.Mask
+
+_CPU, _TIME = look_ahead.CPU, look_ahead.CPU_TIME
+
+
+class ForesightPolicy(feedback.FeedbackPolicy):
+    """Goes where feedback would end, of the CPU; feedback for all else.
+
+    The numbers were chosen by experiments; see the contributors' page on
+    evidence.
+    """
+
+    description: ClassVar[str] = (
+        'Works out from what users want on all nodes where feedback would'
+        ' end, and goes there at once; feedback for all but the CPU.'
+    )
+
+    FIELDS: ClassVar[Mapping[str, array_policy.Field]] = {
+        **feedback.FeedbackPolicy.FIELDS,
+        'offset': array_policy.Field(array_policy.Per.VM, 0.0),
+    }
+
+    looks_ahead: ClassVar[bool] = True
+
+    part: float = 0.7
+    """Of the way to the end that is gone in a round."""
+
+    largest: float = 4.0
+    """Step of a weight in a round, a factor."""
+
+    correction: float = 0.5
+    """Part of what kernels give otherwise that is made good in a round."""
+
+    def decide(
+        self,
+        crowd: array_policy.Crowd,
+        previous: allocation.Weights,
+        memory: array_policy.Memories,
+        elapsed_s: float,
+    ) -> tuple[allocation.Weights, array_policy.Memories]:
+        """Decide the CPU by foresight where something is known of others."""
+        contended = crowd.contended.copy()
+        views = _useful(crowd.prospect)
+        for view in views:
+            contended[view.deciding, _CPU] = False
+        weights, found = super().decide(
+            dataclasses.replace(crowd, contended=contended),
+            previous,
+            memory,
+            elapsed_s,
+        )
+        kept = {**found, 'offset': memory['offset'].copy()}
+        for view in views:
+            # Where nobody waits, whatever the model says, weights stay.
+            waiting = view.deciding[crowd.contended[view.deciding, _CPU]]
+            rows = np.flatnonzero(np.isin(crowd.node, waiting))
+            if rows.size and crowd.prospect is not None:
+                scene = _Scene.of(crowd, crowd.prospect, view, rows, previous)
+                offset = self._corrected(scene, memory['offset'][rows])
+                weights[rows, _CPU] = np.exp(self._gone(scene, offset))
+                kept['offset'][rows] = offset
+        return weights, kept
+
+    def _corrected(self, scene: '_Scene', offset: Scalars) -> Scalars:
+        """Make good what the kernel gave otherwise than the weights say."""
+        off = scene.off()
+        step = np.where(np.isfinite(off), -off - offset, 0.0)
+        moved = offset + self.correction * step
+        return np.asarray(moved.clip(-FARTHEST_OFF, FARTHEST_OFF))
+
+    def _gone(self, scene: '_Scene', offset: Scalars) -> Scalars:
+        """Give the logarithms of the new weights, (p,)."""
+        counts = scene.short & (scene.doing > ACTIVE)
+        goal = scene.centred(counts, scene.aim + offset)
+        move = np.where(scene.short, goal - scene.log, 0.0)
+        farthest = scene.largest(counts, np.abs(move))
+        limit = np.log(self.largest)
+        part = np.where(farthest > NEAR, self.part, 1.0)
+        part = np.minimum(part, limit / farthest.clip(min=1e-9))
+        step = (part[scene.node] * move).clip(-limit, limit)
+        return np.asarray(scene.log + step)
+
+
+def _useful(
+    prospect: outlook_module.Prospect | None,
+) -> list[outlook_module.View]:
+    """Give the views of several nodes that are not too large."""
+    return [
+        view
+        for view in (() if prospect is None else prospect.views)
+        if 0 < len(view.outlook.node) <= MOST_CELLS
+        and view.outlook.node[0] < view.outlook.node[-1]
+    ]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Scene:
+    """The VMs of nodes that know the same.
+
+    :ivar node: (p,) index of each VM's node among them.
+    :ivar nodes: their number.
+    :ivar log: (p,) logarithms of the weights in force.
+    :ivar aim: (p,) logarithms of the weights at the end.
+    :ivar short: (p,) on a node of which more is wanted than it has.
+    :ivar gets: (p,) what each used for its size and weight, a logarithm.
+    :ivar tells: (p,) whether that says what its weight is worth.
+    :ivar doing: (p,) CPUs that each wants.
+    :ivar reach: how far from neutral a weight can be, a logarithm.
+    """
+
+    node: usage_model.Indices
+    nodes: int
+    log: Scalars
+    aim: Scalars
+    short: Mask
+    gets: Scalars
+    tells: Mask
+    doing: Scalars
+    reach: float
+
+    @classmethod
+    def of(
+        cls,
+        crowd: array_policy.Crowd,
+        prospect: outlook_module.Prospect,
+        view: outlook_module.View,
+        rows: usage_model.Indices,
+        previous: allocation.Weights,
+    ) -> '_Scene':
+        """Pick the rows, and look ahead."""
+        ratio = float(prospect.ratio[_CPU])
+        end = look_ahead.end(view.outlook, ratio)
+        node = np.searchsorted(view.deciding, crowd.node[rows])
+        place = view.place[node]
+        used = prospect.used[rows, _TIME]
+        wanted = prospect.wanted[rows, _TIME]
+        log = np.log(previous[rows, _CPU])
+        short = end.short[place]
+        tells = short & (used > 0) & (used < STILL_WAITS * wanted)
+        part = np.where(tells, used, 1.0) / crowd.vcpus[rows]
+        cells = view.outlook.cells_of(place, crowd.user[rows])
+        return cls(
+            node=node,
+            nodes=len(view.deciding),
+            log=log,
+            aim=end.log[cells],
+            short=short,
+            gets=np.log(part) - log,
+            tells=tells,
+            doing=wanted / view.outlook.one_cpu[place],
+            reach=np.log(ratio) / 2,
+        )
+
+    def off(self) -> Scalars:
+        """Compare what VMs get for their weights with the others of the node.
+
+        :returns: (p,) logarithms; NaN for who does not show it.
+        """
+        count = np.bincount(self.node[self.tells], minlength=self.nodes)
+        total = np.bincount(
+            self.node[self.tells], self.gets[self.tells], self.nodes
+        )
+        mean = total / np.maximum(count, 1)
+        return np.where(self.tells, self.gets - mean[self.node], np.nan)
+
+    def centred(self, counts: Mask, goal: Scalars) -> Scalars:
+        """Shift the goals of nodes on which some are out of bounds.
+
+        A common factor changes no share.
+        """
+        high, low = (np.full(self.nodes, -np.inf) for _ in range(2))
+        np.maximum.at(high, self.node[counts], goal[counts])
+        np.maximum.at(low, self.node[counts], -goal[counts])
+        out = np.maximum(high, low) > self.reach
+        middle = np.where(out, high, 0.0) - np.where(out, low, 0.0)
+        return np.asarray(goal - middle[self.node] / 2)
+
+    def largest(self, counts: Mask, values: Scalars) -> Scalars:
+        """Give each node's largest value, 0 where there is none."""
+        largest = np.zeros(self.nodes)
+        np.maximum.at(largest, self.node[counts], values[counts])
+        return largest

@@ -1,0 +1,152 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What users have and want on every node, as a policy may look ahead on it."""
+
+import dataclasses
+
+import numpy as np
+
+from nova_fairness.measure import metric as metric_base
+from nova_fairness.measure import stages
+from nova_fairness.measure import totals
+from nova_fairness.model import outlook as outlook_model
+from nova_fairness.model import report
+from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Cells:
+    """What users have on nodes: rows as in :class:`.Outlook`.
+
+    :ivar node: (n,) index of each cell's node.
+    :ivar user: (n,) index of its user.
+    :ivar endowment: (n, r) amounts of an interval.
+    :ivar used: (n, r) amounts of the interval.
+    :ivar wanted: (n, r) amounts of the interval.
+    """
+
+    node: usage_model.Indices
+    user: usage_model.Indices
+    endowment: resources.Vector
+    used: resources.Vector
+    wanted: resources.Vector
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Weighing:
+    """A metric that is asked how heavy cells would be.
+
+    Each cell is shown to it as one VM.
+
+    :ivar metric: any.
+    :ivar cells: that are weighed.
+    :ivar quota: (u, r) amounts of the interval.
+    :ivar supply: (r,) as metrics are given it, with overcommit.
+    """
+
+    metric: metric_base.Metric
+    cells: Cells
+    quota: resources.Vector
+    supply: resources.Vector
+
+    def __call__(self, used: resources.Vector) -> metric_base.Heaviness:
+        """Weigh the cells.
+
+        :param used: (n, r) amounts of the interval.
+        :returns: (n,) by which the VMs of each would be treated.
+        :raises PluginMisbehaved: if the metric fails in any stage.
+        """
+        cells, users = self.cells, len(self.quota)
+        own = stages.instance_stage(
+            self.metric,
+            metric_base.Demands(
+                usage=used,
+                endowment=cells.endowment,
+                supply=self.supply,
+                node=cells.node,
+                user_count=max(1, users),
+            ),
+        )
+        owners = usage_model.Ownership(
+            tuple(map(str, range(users))), cells.user, cells.node
+        )
+        summed = totals.of_rows(
+            owners, own, cells.endowment, used, self.quota, self.supply
+        )
+        weighed = stages.user_stage(self.metric, summed)
+        return stages.combine_stage(self.metric, weighed[cells.user], own)
+
+
+def outlook(
+    view: report.View,
+    interval_s: float,
+    metric: metric_base.Metric,
+    name: str,
+    of_all: metric_base.Totals,
+) -> outlook_model.Outlook:
+    """Make what a policy may know of a view.
+
+    What somebody wants is bounded by what the VMs of his could have of a
+    node, so that nobody gains by telling more.
+
+    :param interval_s: of the result, seconds.
+    :param name: of the metric.
+    :param of_all: of the users in the view; rows of the quota.
+    :returns: nodes in the order of :func:`.totals.usable`.
+    """
+    reports = totals.usable(view, name)
+    tables = [report.UserTable.of(item.users) for item in reports]
+    _, user = totals.layout(tuple(table.ids for table in tables))
+    sizes = [len(table) for table in tables]
+    node = np.repeat(np.arange(len(tables)), sizes)
+    scale = np.array([interval_s / item.interval_s for item in reports])[node]
+    supply = np.array([item.resources.supply(interval_s) for item in reports])
+    instances = np.concatenate([table.instances for table in tables])
+    usage = _scaled([table.usage for table in tables], scale)
+    wanted = _scaled(
+        [t.usage if t.wanted is None else t.wanted for t in tables], scale
+    )
+    most = supply[node] * instances[:, np.newaxis]
+    cells = Cells(
+        node=node,
+        user=user,
+        endowment=_scaled([table.endowment for table in tables], scale),
+        used=usage,
+        wanted=np.minimum(np.maximum(wanted, usage), most),
+    )
+    cpus = [len(item.resources.cpus) for item in reports]
+    cpu_time = supply[:, resources.RESOURCES.index('cpu_time')]
+    return outlook_model.Outlook(
+        node=node,
+        user=user,
+        wanted=cells.wanted,
+        used=np.minimum(usage, cells.wanted),
+        supply=supply,
+        one_cpu=cpu_time / np.array(cpus),
+        weigh=Weighing(metric, cells, of_all.quota, of_all.supply),
+        metric=name,
+        quota=of_all.quota,
+    )
+
+
+def _scaled(
+    parts: list[resources.Vector], scale: usage_model.Scalars
+) -> resources.Vector:
+    """Bring amounts of different intervals to one: (n, r)."""
+    stacked = np.concatenate(parts)
+    return np.where(
+        resources.RESOURCES.time_shared,
+        stacked * scale[:, np.newaxis],
+        stacked,
+    )

@@ -1,0 +1,80 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What VMs would use if there were plenty.
+
+A VM that waits for a part *s* of the time runs for the rest of it: with
+plenty it would use ``used / (1 - s)``, and at most what its vCPUs can. One
+that does not wait wants what it uses. The newest interval counts: what a VM
+wants needs no smoothing, since it does not follow from its weight.
+
+Only waiting for the CPU is told VM by VM, so that of all else VMs are taken
+to want what they use. To tell too much does no harm, because nobody is given
+more than he uses; to tell too little keeps him from what he lacks.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import node as node_model
+from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+
+RUNNABLE = 0.7
+"""Part of an interval for which a VM ran or waited for a CPU, from which it
+may want more. One with idle time left does all that it has to do, only later
+where others make it wait. Contention is judged by the same number."""
+
+ALL = 0.999
+"""Who waits for more of the time than that may want anything."""
+
+
+def wanted(
+    usage: usage_model.Usage, node: node_model.NodeResources
+) -> resources.Vector:
+    """Judge what each VM of a node wants.
+
+    :returns: (n, r) amounts of the interval, finite, at least the newest
+        usage.
+    """
+    cpu = resources.RESOURCES.index('cpu_time')
+    vcpus = np.array([item.instance.vcpus for item in usage.incarnations])
+    result = usage.newest.copy()
+    result[:, cpu] = of_cpu(
+        result[:, cpu],
+        usage.cpu_stall,
+        np.minimum(vcpus, len(node.cpus)),
+        node.speed_factor * usage.interval_s,
+    )
+    return result
+
+
+def of_cpu(
+    used: usage_model.Scalars,
+    stall: usage_model.Scalars,
+    cpus: npt.NDArray[np.float64] | npt.NDArray[np.int64],
+    one_cpu: usage_model.Scalars | float,
+) -> usage_model.Scalars:
+    """Judge what VMs want of the CPU from how long they waited.
+
+    :param used: (n,) in the newest interval, >= 0.
+    :param stall: (n,) part of the interval, 0..1, in which each waited; NaN
+        where the kernel does not tell.
+    :param cpus: (n,) that each could use.
+    :param one_cpu: what one CPU does in the interval, > 0; of all or (n,).
+    :returns: (n,) at least ``used``.
+    """
+    waited, most = np.nan_to_num(stall), cpus * one_cpu
+    waited = np.where(used / one_cpu + waited >= RUNNABLE, waited, 0.0)
+    left = np.where(waited < ALL, 1.0 - waited, 1.0)
+    wanting = np.where(waited < ALL, used / left, most)
+    return np.maximum(used, np.minimum(wanting, most))

@@ -1,0 +1,145 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a policy may know of other nodes: who wants what, and what is there.
+
+The rows are *cells*: what one user has on one node. A cell stands for all of
+the user's VMs there.
+"""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+
+SAME = 0.005
+"""What is wanted has not changed if it differs by less: a part of what the
+node has."""
+
+ALIKE = 0.01
+"""Supplies and quotas that differ by less are those of the same nodes and
+weights, of intervals that are nearly as long."""
+
+Weigh = Callable[[resources.Vector], npt.NDArray[np.float64]]
+"""(n, r) amounts that cells would use -> (n,) how heavy each would be."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Outlook:
+    """What is known of some nodes.
+
+    :ivar node: (n,) index of each cell's node; cells are sorted by node, then
+        by user, each pair once.
+    :ivar user: (n,) index of each cell's user, as in the situation.
+    :ivar wanted: (n, r) finite, >= 0, amounts of an interval: what the cell
+        would use if there were plenty.
+    :ivar used: (n, r) finite, >= 0, at most ``wanted``.
+    :ivar supply: (m, r) finite, >= 0, of each node in the interval.
+    :ivar one_cpu: (m,) > 0, what one CPU of each node does in the interval.
+    :ivar weigh: the metric, asked what would be.
+    :ivar metric: its name.
+    :ivar quota: (u, r) of the users it knows, amounts of the interval.
+    """
+
+    node: usage_model.Indices
+    user: usage_model.Indices
+    wanted: resources.Vector
+    used: resources.Vector
+    supply: resources.Vector
+    one_cpu: usage_model.Scalars
+    weigh: Weigh
+    metric: str
+    quota: resources.Vector
+
+    def is_like(self, other: 'Outlook') -> bool:
+        """Tell whether what follows from both differs by next to nothing."""
+        same = (
+            self.metric == other.metric
+            and np.array_equal(self.node, other.node)
+            and np.array_equal(self.user, other.user)
+            and self.supply.shape == other.supply.shape
+            and self.quota.shape == other.quota.shape
+            # No two intervals are equally long.
+            and np.allclose(self.supply, other.supply, rtol=ALIKE)
+            and np.allclose(self.quota, other.quota, rtol=ALIKE)
+        )
+        if not same:
+            return False
+        moved = np.abs(self.wanted - other.wanted)
+        given = np.abs(self.given() - other.given())
+        return bool(
+            (moved <= SAME * self.supply[self.node]).all()
+            and (given <= ALIKE * self.supply).all()
+        )
+
+    def given(self) -> resources.Vector:
+        """Give what the users of each node have together, (m, r)."""
+        nodes = len(self.supply)
+        return np.stack(
+            [np.bincount(self.node, each, nodes) for each in self.used.T],
+            axis=1,
+        )
+
+    def cells_of(
+        self, node: usage_model.Indices | int, user: usage_model.Indices
+    ) -> usage_model.Indices:
+        """Give the places of cells that are known to exist.
+
+        :param node: of each, or of all.
+        :param user: (k,) of each.
+        :returns: (k,) rows.
+        """
+        users = int(max(self.user.max(initial=0), user.max(initial=0))) + 1
+        return np.asarray(
+            np.searchsorted(self.node * users + self.user, node * users + user)
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class View:
+    """Who of those that decide knows what.
+
+    :ivar deciding: (k,) indices of nodes among those that decide.
+    :ivar place: (k,) index of each in the outlook.
+    :ivar outlook: what they know.
+    """
+
+    deciding: usage_model.Indices
+    place: usage_model.Indices
+    outlook: Outlook
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Prospect:
+    """What is foreseen for the VMs of the nodes that decide.
+
+    :ivar used: (n, r) of the newest interval, >= 0; rows of the situation.
+    :ivar wanted: (n, r) what they want, at least ``used``.
+    :ivar ratio: (c,) largest by smallest weight of a node, >= 1.
+    :ivar views: nodes that are in none know nothing of others.
+    """
+
+    used: resources.Vector
+    wanted: resources.Vector
+    ratio: usage_model.Scalars
+    views: Sequence[View]
+
+    def reordered(self, order: usage_model.Indices) -> 'Prospect':
+        """Give the same with rows in another order."""
+        return dataclasses.replace(
+            self, used=self.used[order], wanted=self.wanted[order]
+        )

@@ -1,0 +1,112 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What agents may look ahead on, of simulated clouds."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nova_fairness.measure import cells
+from nova_fairness.measure import quota
+from nova_fairness.model import outlook
+from nova_fairness.model import resources
+from nova_fairness.sim import model
+
+KEPT = 64
+"""Outlooks that are remembered."""
+
+
+class Told(NamedTuple):
+    """Rows of reports, VM by VM.
+
+    :ivar node: (p,) where each VM was.
+    :ivar user: (p,) index of its user.
+    :ivar endowment: (p, r) amounts of a round.
+    :ivar used: (p, r) amounts of a round.
+    :ivar wanted: (p, r) amounts of a round.
+    """
+
+    node: model.Indices
+    user: model.Indices
+    endowment: resources.Vector
+    used: resources.Vector
+    wanted: resources.Vector
+
+
+class Outlooks:
+    """Makes outlooks; the same one again while next to nothing changes.
+
+    :param cloud: the nodes.
+    :param setup: of the agents.
+    """
+
+    def __init__(self, cloud: model.Cloud, setup: model.Setup) -> None:
+        self._cloud = cloud
+        self._setup = setup
+        self._made: list[outlook.Outlook] = []
+
+    def of(
+        self, told: Told, supply: resources.Vector, normal: resources.Vector
+    ) -> outlook.Outlook:
+        """Make one of reports.
+
+        :param supply: (r,) of the nodes whose reports count, in a round.
+        :param normal: (r,) with overcommit.
+        """
+        made = self._make(told, supply, normal)
+        for item in self._made:
+            if item.is_like(made):
+                return item
+        self._made = [made, *self._made[: KEPT - 1]]
+        return made
+
+    def _make(
+        self, told: Told, supply: resources.Vector, normal: resources.Vector
+    ) -> outlook.Outlook:
+        cloud, users = self._cloud, len(self._cloud.users)
+        key, cell = np.unique(
+            told.node * users + told.user, return_inverse=True
+        )
+        cell = cell.reshape(-1)
+        node, user = key // users, key % users
+        present, owner = np.unique(user, return_inverse=True)
+        found = cells.Cells(
+            node=node,
+            user=owner.reshape(-1),
+            endowment=_summed(told.endowment, cell, len(key)),
+            used=_summed(told.used, cell, len(key)),
+            wanted=_summed(told.wanted, cell, len(key)),
+        )
+        whole = resources.RESOURCES.over(cloud.capacity, cloud.interval_s)
+        quotas = quota.quotas(supply, cloud.user_weight[present])
+        return outlook.Outlook(
+            node=node,
+            user=user,
+            wanted=found.wanted,
+            used=np.minimum(found.used, found.wanted),
+            supply=whole,
+            one_cpu=cloud.speed * cloud.interval_s,
+            weigh=cells.Weighing(
+                self._setup.metric_plugin, found, quotas, normal
+            ),
+            metric=self._setup.metric,
+            quota=quotas,
+        )
+
+
+def _summed(
+    values: resources.Vector, group: model.Indices, groups: int
+) -> resources.Vector:
+    return np.stack(
+        [np.bincount(group, column, groups) for column in values.T], axis=1
+    )

@@ -1,0 +1,94 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What an agent foresees."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from nova_fairness.agent import prospect
+from nova_fairness.decide.policies import feedback
+from nova_fairness.decide.policies import foresight
+from nova_fairness.model import resources
+from tests.unit.agent import fake_host
+
+CPU = resources.RESOURCES.index('cpu_time')
+RATIOS = np.full(len(resources.CONTROLS), 20.0)
+
+
+@pytest.fixture
+def measured(tmp_path):
+    host = fake_host.FakeHost(
+        tmp_path, fake_host.vm('a-1', 'ann'), fake_host.vm('b-2', 'bob')
+    )
+    return host.rounds(3).measured
+
+
+def look(measured, policy=None):
+    chosen = policy or foresight.ForesightPolicy()
+    return prospect.Prospects().of_node(measured, chosen, RATIOS)
+
+
+def test_policies_that_do_not_look_ahead_cost_nothing(measured):
+    found = prospect.Prospects().of_node(
+        measured, feedback.FeedbackPolicy(), RATIOS
+    )
+    assert found is None
+
+
+def test_each_vm_belongs_to_a_cell_of_its_node(measured):
+    found = prospect.Prospects().of_node(
+        measured, foresight.ForesightPolicy(), RATIOS
+    )
+    (view,) = found.views
+    known = view.outlook
+    assert view.deciding.tolist() == [0]
+    place = int(view.place[0])
+    assert known.supply[place, CPU] > 0
+    rows = known.cells_of(place, measured.ownership.user_index)
+    assert (known.node[rows] == place).all()
+    assert (known.user[rows] == measured.ownership.user_index).all()
+    # One VM each, so that a cell wants what its VM wants.
+    assert known.wanted[rows, CPU] == pytest.approx(found.wanted[:, CPU])
+    assert (found.wanted >= found.used).all()
+
+
+def test_what_the_metric_says_of_now_is_what_it_said_in_the_round(measured):
+    found = prospect.Prospects().of_node(
+        measured, foresight.ForesightPolicy(), RATIOS
+    )
+    (view,) = found.views
+    known = view.outlook
+    rows = known.cells_of(view.place[0], measured.ownership.user_index)
+    used = known.wanted.copy()
+    used[rows] = measured.usage.amounts
+    assert known.weigh(used)[rows] == pytest.approx(measured.heaviness)
+
+
+def test_while_next_to_nothing_changes_the_outlook_is_the_same(measured):
+    made, policy = prospect.Prospects(), foresight.ForesightPolicy()
+    first, second = (
+        made.of_node(measured, policy, RATIOS).views[0].outlook
+        for _ in range(2)
+    )
+    assert first is second
+    busier = dataclasses.replace(
+        measured,
+        foresee=lambda: (
+            dataclasses.replace(first, wanted=first.wanted * 2 + 1.0),
+            0,
+        ),
+    )
+    third = made.of_node(busier, policy, RATIOS).views[0].outlook
+    assert third is not first

@@ -1,0 +1,201 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Going at once where feedback would end."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nova_fairness.decide import look_ahead
+from nova_fairness.decide import policy as policy_base
+from nova_fairness.decide.policies import feedback
+from nova_fairness.decide.policies import foresight
+from nova_fairness.model import outlook
+from nova_fairness.model import resources
+
+R = resources.RESOURCES
+CONTROLS = len(resources.CONTROLS)
+CPU, TIME = look_ahead.CPU, look_ahead.CPU_TIME
+RATIO = 20.0
+
+
+def amounts(values):
+    result = np.zeros((len(values), len(R)))
+    result[:, TIME] = values
+    return result
+
+
+def make_outlook(cells, supply, used=None):
+    """cells: (node, user, wanted CPUs); heaviness is what a user has."""
+    cells = sorted(cells)
+    node = np.array([cell[0] for cell in cells])
+    user = np.array([cell[1] for cell in cells])
+
+    def weigh(used):
+        return np.bincount(user, used[:, TIME])[user]
+
+    return outlook.Outlook(
+        node=node,
+        user=user,
+        wanted=amounts([cell[2] for cell in cells]),
+        used=amounts([cell[2] for cell in cells] if used is None else used),
+        supply=amounts(supply),
+        one_cpu=np.ones(len(supply)),
+        weigh=weigh,
+        metric='shares',
+        quota=amounts([1.0]),
+    )
+
+
+def situation(known, place, vms):
+    """vms: (user, used, wanted, vCPUs) of one node of an outlook."""
+    count = len(vms)
+    contended = np.zeros(CONTROLS, dtype=bool)
+    contended[CPU] = True
+    wanting = np.zeros((count, CONTROLS), dtype=bool)
+    wanting[:, CPU] = [used < wanted for _, used, wanted, _ in vms]
+    here = np.zeros(1, dtype=np.intp)
+    return policy_base.Situation(
+        keys=tuple(f'vm{row}' for row in range(count)),
+        heaviness=np.ones(count),
+        user=np.array([vm[0] for vm in vms]),
+        vcpus=np.array([vm[3] for vm in vms]),
+        contended=contended,
+        wanting=wanting,
+        prospect=outlook.Prospect(
+            used=amounts([vm[1] for vm in vms]),
+            wanted=amounts([vm[2] for vm in vms]),
+            ratio=np.full(CONTROLS, RATIO),
+            views=(outlook.View(here, here + place, known),),
+        ),
+    )
+
+
+def neutral(vms):
+    return np.ones((len(vms), CONTROLS))
+
+
+# User 0 is on both nodes, so each of the others is to get two thirds.
+TWO = make_outlook([(0, 0, 1), (0, 1, 1), (1, 0, 1), (1, 2, 1)], [1, 1])
+HUNGRY = [(0, 0.5, 1.0, 1), (1, 0.5, 1.0, 1)]
+
+
+def test_the_end_is_where_all_have_the_same():
+    end = look_ahead.end(TWO, RATIO)
+    weight = np.exp(end.log)
+    part = weight[1] / (weight[0] + weight[1])
+    assert part == pytest.approx(2 / 3, abs=0.01)
+    assert weight[:2] == pytest.approx(weight[2:], rel=1e-6)
+    assert end.short.all()
+
+
+def test_where_there_is_plenty_nothing_is_short():
+    end = look_ahead.end(make_outlook([(0, 0, 0.4), (0, 1, 0.4)], [1]), RATIO)
+    assert not end.short.any()
+    assert end.log.tolist() == [0, 0]
+
+
+def test_what_the_host_needs_is_nobodys():
+    """Of node 0 users can have nine tenths."""
+    rest = [(1, 0, 1), (1, 2, 1)]
+    wanting = make_outlook(
+        [(0, 0, 0.5), (0, 1, 0.5), *rest], [1, 1], [0.45, 0.45, 0.5, 0.5]
+    )
+    assert look_ahead.end(wanting, RATIO).short.all()
+    content = make_outlook(
+        [(0, 0, 0.46), (0, 1, 0.46), *rest], [1, 1], [0.45, 0.45, 0.5, 0.5]
+    )
+    assert look_ahead.end(content, RATIO).short.tolist() == [False, True]
+
+
+def test_one_round_goes_most_of_the_way():
+    policy = foresight.ForesightPolicy()
+    given = situation(TWO, 0, HUNGRY)
+    weights, memory = policy(given, neutral(HUNGRY), {}, 10.0)
+    end = look_ahead.end(TWO, RATIO).log[:2]
+    assert np.log(weights[:, CPU]) == pytest.approx(0.7 * end)
+    again, _ = policy(given, weights, memory, 10.0)
+    assert np.abs(np.log(again[:, CPU]) - end).max() < 0.35 * abs(end[0])
+    assert (weights[:, :CPU] == 1).all()
+
+
+def test_what_is_remembered_is_json_and_order_changes_nothing():
+    policy = foresight.ForesightPolicy()
+    weights, memory = policy(
+        situation(TWO, 0, HUNGRY), neutral(HUNGRY), {}, 10.0
+    )
+    kept = json.loads(json.dumps(memory))
+    turned = situation(TWO, 0, HUNGRY[::-1])
+    turned = policy_base.Situation(
+        **{**vars(turned), 'keys': turned.keys[::-1]}
+    )
+    other, _ = policy(turned, neutral(HUNGRY), {}, 10.0)
+    assert other[::-1] == pytest.approx(weights)
+    assert policy(situation(TWO, 0, HUNGRY), weights, kept, 10.0)
+
+
+def test_a_kernel_that_gives_too_much_is_corrected():
+    policy = foresight.ForesightPolicy()
+    weights, memory = neutral(HUNGRY), {}
+    favoured = np.array([1.5, 1.0])
+    for _ in range(12):
+        asked = favoured * weights[:, CPU]
+        got = asked / asked.sum()
+        vms = [(0, got[0], 1.0, 1), (1, got[1], 1.0, 1)]
+        weights, memory = policy(situation(TWO, 0, vms), weights, memory, 10.0)
+    asked = favoured * weights[:, CPU]
+    assert asked[1] / asked.sum() == pytest.approx(2 / 3, abs=0.02)
+
+
+def test_without_anything_known_it_is_feedback():
+    given = situation(TWO, 0, HUNGRY)
+    blind = policy_base.Situation(**{**vars(given), 'prospect': None})
+    plain, _ = feedback.FeedbackPolicy()(blind, neutral(HUNGRY), {}, 10.0)
+    mine, _ = foresight.ForesightPolicy()(blind, neutral(HUNGRY), {}, 10.0)
+    assert (mine == plain).all()
+
+
+def test_a_node_with_plenty_is_left_alone():
+    known = make_outlook([(0, 0, 0.4), (0, 1, 0.4), (1, 0, 2)], [1, 1])
+    vms = [(0, 0.4, 0.4, 1), (1, 0.4, 0.4, 1)]
+    weights = neutral(vms) * [[0.5], [2.0]]
+    found, _ = foresight.ForesightPolicy()(
+        situation(known, 0, vms), weights, {}, 10.0
+    )
+    assert found == pytest.approx(weights)
+
+
+def test_no_weight_goes_further_than_a_step():
+    policy = foresight.ForesightPolicy()
+    policy.part = 1.0
+    crowd = [(0, 0, 1), *((0, user, 1) for user in range(1, 9))]
+    rest = [(node, 0, 1) for node in range(1, 9)]
+    known = make_outlook([*crowd, *rest], [1] * 9)
+    vms = [(user, 1 / 9, 1.0, 1) for user in range(9)]
+    weights, _ = policy(situation(known, 0, vms), neutral(vms), {}, 10.0)
+    logs = np.log(weights[:, CPU])
+    assert np.abs(logs).max() <= np.log(policy.largest) * (1 + 1e-9)
+    assert logs[0] < 0 < logs[1:].min()
+
+
+@pytest.mark.parametrize('case', ['alone', 'too many'])
+def test_alone_or_in_a_huge_cloud_feedback_decides(case, monkeypatch):
+    known = make_outlook([(0, 0, 1), (0, 1, 1)], [1])
+    if case == 'too many':
+        monkeypatch.setattr(foresight, 'MOST_CELLS', 3)
+        known = TWO
+    given = situation(known, 0, HUNGRY)
+    plain, _ = feedback.FeedbackPolicy()(given, neutral(HUNGRY), {}, 10.0)
+    mine, _ = foresight.ForesightPolicy()(given, neutral(HUNGRY), {}, 10.0)
+    assert (mine == plain).all()

@@ -1,0 +1,156 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What users have and want on every node."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.measure import cells
+from nova_fairness.measure import metric as metric_base
+from nova_fairness.measure import stages
+from nova_fairness.measure import totals
+from nova_fairness.measure.metrics import asset
+from nova_fairness.measure.metrics import dominant_share
+from nova_fairness.measure.metrics import greediness
+from nova_fairness.measure.metrics import uniform
+from tests.unit.measure import build
+
+R = build.RESOURCES
+CPU = R.index('cpu_time')
+METRICS = {
+    'AssetFairnessMetric': asset.AssetFairnessMetric(),
+    'DominantShareMetric': dominant_share.DominantShareMetric(),
+    'GreedinessMetric': greediness.GreedinessMetric(),
+    'UniformMetric': uniform.UniformMetric(),
+}
+
+
+def user(used, wanted=None, heaviness=0.0, instances=1):
+    made = build.user_totals(
+        heaviness,
+        {'cpu_time': 5.0},
+        {'cpu_time': used, 'memory': 100.0},
+        instances,
+    )
+    if wanted is None:
+        return made
+    return dataclasses.replace(
+        made, wanted=R.vector(cpu_time=wanted, memory=100.0)
+    )
+
+
+def outlook(*reports, metric='DominantShareMetric', interval_s=10.0):
+    view = build.view(*reports)
+    of_all = totals.combined(view, interval_s, metric).totals
+    return cells.outlook(view, interval_s, METRICS[metric], metric, of_all)
+
+
+def report(host, users, metric='DominantShareMetric', **more):
+    return build.node_report(
+        host, users, metric=metric, cpu_time=1.0, memory=1000.0, **more
+    )
+
+
+def test_cells_are_users_on_nodes_in_the_order_of_both():
+    made = outlook(
+        report('n1', {'anna': user(2, 3), 'zoe': user(4, 9)}),
+        report('n2', {'ben': user(6, 7), 'zoe': user(1, 1)}),
+    )
+    assert made.node.tolist() == [0, 0, 1, 1]
+    assert made.user.tolist() == [0, 2, 1, 2]
+    assert made.wanted[:, CPU].tolist() == [3, 9, 7, 1]
+    assert made.supply[:, CPU].tolist() == [10, 10]
+    assert made.one_cpu.tolist() == [10, 10]
+    assert made.cells_of(1, np.array([2, 1])).tolist() == [3, 2]
+
+
+def test_amounts_are_brought_to_one_interval_but_not_memory():
+    made = outlook(
+        report('n1', {'anna': user(2, 3)}),
+        report('n2', {'ben': user(12, 18)}, interval_s=30.0),
+    )
+    assert made.wanted[:, CPU] == pytest.approx([3, 6])
+    assert made.wanted[:, R.index('memory')].tolist() == [100, 100]
+
+
+def test_who_does_not_tell_wants_what_he_uses():
+    made = outlook(report('n1', {'anna': user(2)}))
+    assert made.wanted[0, CPU] == 2
+
+
+@pytest.mark.parametrize(
+    ('told', 'vms', 'wanted'), [(1e9, 1, 10), (1e9, 3, 30), (1, 1, 4)]
+)
+def test_nobody_gains_by_telling_more_than_his_vms_can(told, vms, wanted):
+    made = outlook(report('n1', {'liar': user(4, told, instances=vms)}))
+    assert made.wanted[0, CPU] == wanted
+
+
+def test_reports_of_another_metric_are_left_out():
+    made = outlook(
+        report('n1', {'anna': user(2, 3)}),
+        report('n2', {'ben': user(6, 7)}, metric='UniformMetric'),
+    )
+    assert made.node.tolist() == [0]
+
+
+@pytest.mark.parametrize('name', METRICS)
+def test_cells_weigh_what_the_agent_finds_when_they_use_that(name):
+    """One VM for each cell: the same numbers as in a round."""
+    metric = METRICS[name]
+    used = np.array([R.vector(cpu_time=n, memory=100.0) for n in (8, 2, 9)])
+    owned = np.array([R.vector(cpu_time=5.0)] * 3)
+    node, owner = np.array([0, 0, 1]), np.array([0, 1, 0])
+    supply = R.vector(cpu_time=20.0, memory=2000.0)
+    own = stages.instance_stage(
+        metric, metric_base.Demands(used, owned, supply, node, 2)
+    )
+    made = outlook(
+        report('n1', {'anna': user(8, 8), 'zoe': user(2, 2)}, metric=name),
+        report('n2', {'anna': user(9, 9)}, metric=name),
+        metric=name,
+    )
+    summed = np.array([used[0] + used[2], used[1]])
+    of_users = stages.user_stage(
+        metric,
+        metric_base.Totals(
+            instance_heaviness=np.array([own[0] + own[2], own[1]]),
+            usage=summed,
+            endowment=np.array([owned[0] * 2, owned[0]]),
+            quota=np.array([supply / 2, supply / 2]),
+            supply=supply,
+        ),
+    )
+    expected = stages.combine_stage(metric, of_users[owner], own)
+    assert made.weigh(used) == pytest.approx(expected)
+
+
+def test_a_metric_that_fails_is_named():
+    class Broken(metric_base.Metric):
+        description = 'Raises.'
+
+        def instances(self, demands):
+            raise ZeroDivisionError('ahead')
+
+    METRICS['Broken'] = Broken()
+    try:
+        made = outlook(
+            report('n1', {'a': user(1)}, metric='Broken'), metric='Broken'
+        )
+        with pytest.raises(exception.PluginMisbehaved, match='ahead'):
+            made.weigh(made.wanted)
+    finally:
+        del METRICS['Broken']

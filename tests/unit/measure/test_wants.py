@@ -1,0 +1,97 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What VMs would use if there were plenty."""
+
+import hypothesis
+from hypothesis import strategies
+import numpy as np
+import pytest
+
+from nova_fairness.decide import contention
+from nova_fairness.measure import wants
+from nova_fairness.model import node
+from nova_fairness.model import usage as usage_model
+from tests.unit.measure import build
+
+R = build.RESOURCES
+NAN = float('nan')
+
+
+def of_one(used, stall, cpus=1.0):
+    """One CPU does 10."""
+    return float(
+        wants.of_cpu(
+            np.array([used]), np.array([stall]), np.array([cpus]), 10.0
+        )[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ('used', 'stall', 'wanted'),
+    [
+        (4.0, 0.0, 4.0),
+        (4.0, 0.5, 8.0),
+        (5.0, 0.5, 10.0),
+        (0.0, 0.9, 0.0),
+        # What does not fit into the vCPUs was used by QEMU's own threads.
+        (9.0, 0.5, 10.0),
+        (12.0, 0.1, 12.0),
+        (3.0, NAN, 3.0),
+        # With idle time left, it does all that it has to do.
+        (4.0, 0.2, 4.0),
+        (5.0, 0.2, 6.25),
+        # Who always waits may want anything.
+        (0.0, 1.0, 10.0),
+    ],
+)
+def test_who_waits_wants_what_he_would_use_of_a_plenty(used, stall, wanted):
+    assert of_one(used, stall) == pytest.approx(wanted)
+
+
+@hypothesis.given(
+    strategies.floats(0, 1e6),
+    strategies.floats(0, 1) | strategies.just(NAN),
+    strategies.floats(0, 1e6),
+)
+def test_nobody_wants_less_than_he_uses_or_more_than_he_can(used, stall, cpus):
+    wanted = of_one(used, stall, cpus)
+    assert used <= wanted <= max(used, 10 * cpus)
+
+
+def test_contention_is_judged_by_the_same_number():
+    assert wants.RUNNABLE == contention.RUNNABLE
+
+
+def test_of_a_node_the_newest_interval_counts_not_the_smoothed_one():
+    vms = (build.vm('a', vcpus=8), build.vm('b', vcpus=1))
+    smoothed = np.array([R.vector(cpu_time=1.0, disk_read=9.0)] * 2)
+    newest = np.array([R.vector(cpu_time=6.0, disk_read=5.0)] * 2)
+    usage = usage_model.Usage(
+        interval_s=10.0,
+        incarnations=vms,
+        amounts=smoothed,
+        known=np.array([True, True]),
+        cpu_stall=np.array([0.75, 0.75]),
+        unsmoothed=newest,
+    )
+    what = node.NodeResources(
+        host='n1',
+        cpus=(0, 1),
+        speed_factor=1.0,
+        capacity=R.vector(cpu_time=2.0),
+    )
+    wanted = wants.wanted(usage, what)
+    # The node has two CPUs, however many vCPUs a VM has.
+    assert wanted[:, R.index('cpu_time')] == pytest.approx([20.0, 10.0])
+    assert wanted[:, R.index('disk_read')] == pytest.approx([5.0, 5.0])
+    assert (usage.amounts == smoothed).all()
