@@ -15,25 +15,26 @@
 
     python benchmarks/policies.py table --out benchmarks/results/sim
     python benchmarks/policies.py summary --out benchmarks/results/sim
+    python benchmarks/policies.py apart --out benchmarks/results/sim
     python benchmarks/policies.py graphs --out benchmarks/results/sim
+    python benchmarks/policies.py small --out benchmarks/results/sim
     python benchmarks/policies.py sweep --out benchmarks/results/sim
     python benchmarks/policies.py robust --out benchmarks/results/sim
-    python benchmarks/policies.py informed --out benchmarks/results/sim
     python benchmarks/policies.py bursts --out benchmarks/results/sim
-    python benchmarks/policies.py foresight --out benchmarks/results/sim
+    python benchmarks/policies.py kernels --out benchmarks/results/sim
+    python benchmarks/policies.py cost --out benchmarks/results/sim
 
 ``table`` runs every scenario with every metric and policy and with the
 references of the field, and writes a file for each in ``table/``; with
 ``--only`` some of them, such as on another core. ``summary`` writes of these
-files the tables and the picture. ``graphs`` grows chains, stars and random
-graphs, and writes how many rounds each policy needs; ``small`` draws many of
-up to five nodes. ``sweep`` tries the numbers of the default policy.
-``robust`` makes reports late and lost, nodes slow and one node deaf.
-``apart`` says how far fair divisions of each resource are from the dominant
-ideal. ``informed`` tries policies that know more of the other nodes,
-and ``bursts`` a shorter memory of usage. ``foresight`` tries what
-nodes could foresee if reports said what users want; with ``--only`` a part of
-it.
+files the tables and the picture. ``apart`` says how far fair divisions of
+each resource are from the dominant ideal. ``graphs`` grows chains, stars and
+random graphs, and writes how many rounds each policy needs; ``small`` draws
+many of up to five nodes. ``sweep`` tries the numbers of the default policy
+and of feedback; with ``--only`` of one of them. ``robust`` makes reports late
+and lost, nodes slow and one node deaf. ``bursts`` lets demand come and go,
+and tries a shorter memory of usage. ``kernels`` has kernels divide otherwise
+than weights ask. ``cost`` takes the time of a look ahead.
 """
 
 import argparse
@@ -42,46 +43,27 @@ import pathlib
 import policies_apart
 import policies_bursts
 import policies_cost
-import policies_foreseen
-import policies_foreseen_set
 import policies_graphs
+import policies_kernels
+import policies_robust
 import policies_sweep
 import policies_table
-import policies_tried
-
-FORESEEN = {
-    'small': policies_foreseen.small,
-    'graphs': policies_foreseen.graphs,
-    'reports': policies_foreseen.forms,
-    'kernels': policies_foreseen.kernels,
-    'hops': policies_foreseen.hops,
-    'set': policies_foreseen_set.standard,
-    'bursts': policies_foreseen_set.bursts,
-    'robust': policies_foreseen_set.robust,
-    'cost': policies_cost.cost,
-}
-"""What is written of foresight."""
-
-
-def foreseen(out: pathlib.Path, only: str) -> None:
-    for name, write in FORESEEN.items():
-        if only in name:
-            write(out)
-
 
 KINDS = {
-    'table': lambda options: policies_table.table(options.out, options.only),
+    'table': lambda options: policies_table.table(
+        options.out, options.only, more=options.more
+    ),
     'summary': lambda options: policies_table.summed(options.out),
     'apart': lambda options: policies_apart.apart(options.out),
     'graphs': lambda options: policies_graphs.graphs(
         options.out, options.sizes, more=options.more
     ),
     'small': lambda options: policies_graphs.small(options.out),
-    'sweep': lambda options: policies_sweep.swept(options.out),
-    'robust': lambda options: policies_graphs.robust(options.out),
+    'sweep': lambda options: policies_sweep.swept(options.out, options.only),
+    'robust': lambda options: policies_robust.robust(options.out),
     'bursts': lambda options: policies_bursts.bursts(options.out),
-    'foresight': lambda options: foreseen(options.out, options.only),
-    'informed': lambda options: policies_tried.informed(options.out),
+    'kernels': lambda options: policies_kernels.kernels(options.out),
+    'cost': lambda options: policies_cost.cost(options.out),
 }
 
 
@@ -94,7 +76,9 @@ def main() -> None:
         '--sizes', type=int, nargs='+', default=policies_graphs.SIZES
     )
     parser.add_argument(
-        '--more', action='store_true', help='keep graphs of other sizes'
+        '--more',
+        action='store_true',
+        help='keep what was found, and run only what is missing',
     )
     options = parser.parse_args()
     KINDS[options.what](options)

@@ -10,18 +10,28 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Demand in bursts: what a shorter memory of usage would give, and cost."""
+"""Demand in bursts: what foresight gives, or else a shorter memory of usage.
+
+Foresight goes by the newest interval, however usage is smoothed. Feedback is
+run with several decay factors, and what these cost it where demand is steady
+is of feedback alone.
+"""
 
 from collections.abc import Mapping
 import dataclasses
 import pathlib
 import statistics
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import policies_runs as runs
-import policies_tried
 
 from nova_fairness.sim import distance
+from nova_fairness.sim import engine
+from nova_fairness.sim import ideal
 from nova_fairness.sim import measures
+from nova_fairness.sim import model
 from nova_fairness.sim import running
 from nova_fairness.sim import scenario as scenario_module
 from nova_fairness.sim import scenario_file
@@ -30,7 +40,7 @@ SEEDS = (5, 1, 2, 3)
 """Of ``bursty``; the first is that of the standard set."""
 
 DECAY = (0.5, 0.6, 0.75, 1.0)
-"""The default, and others."""
+"""Of feedback: as agents smooth by default, and others."""
 
 STEADY = ('one-node', 'two-nodes', 'unequal-quotas', 'chain', 'star', 'crowd')
 """Scenarios without bursts."""
@@ -40,34 +50,36 @@ LATE = 100
 
 
 def bursts(out: pathlib.Path) -> None:
-    """Write what the worst user lacks in bursts, and what steady runs cost."""
+    """Write what the worst user lacks in bursts, and in steady runs.
+
+    The latter of feedback, whose decay factor it is about.
+    """
     found = [_of_seed(seed) for seed in SEEDS]
     rows = [list(map(str, row.values())) for row in found]
     runs.write_csv(out / 'bursts.csv', [list(found[0]), *rows])
+    steady = [_of_steady(decay) for decay in DECAY]
+    head = ['decay factor of feedback', 'mean rounds', 'settled %']
     runs.write_csv(
-        out / 'bursts-steady.csv',
-        [
-            ['decay factor', 'mean rounds', 'settled %', 'overshoot %'],
-            *map(_of_steady, DECAY),
-        ],
+        out / 'bursts-steady.csv', [[*head, 'overshoot %'], *steady]
     )
 
 
 def _of_seed(seed: int) -> Mapping[str, str]:
     scenario = scenario_file.find('bursty', {'seed': str(seed)})
-    judge = {
-        'thesis': _settled(scenario, 'thesis', 0.5),
-        **{
-            f'feedback {decay}': _settled(scenario, 'feedback', decay)
-            for decay in DECAY
-        },
+    thesis, foresight = (
+        _settled(scenario, policy, DECAY[0])
+        for policy in ('thesis', 'foresight')
+    )
+    feedback = {
+        f'feedback {decay}': _settled(scenario, 'feedback', decay)
+        for decay in DECAY
     }
-    own, thesis = judge[f'feedback {DECAY[0]}'], judge['thesis']
     result = {
         'seed': str(seed),
-        **{name: runs.percent(value) for name, value in judge.items()},
-        'foresight': runs.percent(_foresight(scenario)),
-        'part': f'{own / thesis:.2f}',
+        'thesis': runs.percent(thesis),
+        **{name: runs.percent(value) for name, value in feedback.items()},
+        'foresight': runs.percent(foresight),
+        'part': f'{foresight / thesis:.2f}',
         'the ideal of the round before': runs.percent(_late(scenario)),
     }
     print(result, flush=True)
@@ -77,35 +89,47 @@ def _of_seed(seed: int) -> Mapping[str, str]:
 def _settled(
     scenario: scenario_module.Scenario, policy: str, decay: float
 ) -> float:
+    found = _result(scenario, policy, decay)
+    return float(found['bounded']['worst']['settled'])
+
+
+def _result(
+    scenario: scenario_module.Scenario, policy: str, decay: float
+) -> Mapping[str, Any]:
     choice = running.Choice(metric=runs.METRICS[0], policy=policy)
     made = running.setup(scenario, choice)
     made = dataclasses.replace(made, decay_factor=decay)
     judge = measures.Measures(scenario.cloud, made)
     running.observe(scenario.cloud, made, [judge])
-    return float(judge.result()['bounded']['worst']['settled'])
-
-
-def _foresight(scenario: scenario_module.Scenario) -> float:
-    return float(policies_tried.worst(scenario)['settled'])
+    return judge.result()
 
 
 def _late(scenario: scenario_module.Scenario) -> float:
     """Say what is lacking with the ideal of one round in the next one."""
     made = running.setup(scenario, running.Choice(policy='none'))
-    best = policies_tried.ideals(scenario, made)
+    best = _ideals(scenario, made)
     lacking = distance.worst(best[:-1], best[1:])
     return float(lacking[(len(best) + 1) // 2 - 1 :].mean())
 
 
+def _ideals(
+    scenario: scenario_module.Scenario, setup: model.Setup
+) -> npt.NDArray[np.float64]:
+    """Give the bounded ideal of every round, (k, u)."""
+    judge = measures.Measures(scenario.cloud, setup)
+    find = ideal.remembered(ideal.DOMINANT, setup.max_weight_ratio)
+    return np.array(
+        [
+            find(judge.wishes(moment)).share
+            for moment in engine.simulate(scenario.cloud, setup)
+        ]
+    )
+
+
 def _of_steady(decay: float) -> list[str]:
-    found = []
-    for name in STEADY:
-        scenario = scenario_file.find(name)
-        made = running.setup(scenario, running.Choice(metric=runs.METRICS[0]))
-        made = dataclasses.replace(made, decay_factor=decay)
-        judge = measures.Measures(scenario.cloud, made)
-        running.observe(scenario.cloud, made, [judge])
-        found.append(judge.result())
+    found = [
+        _result(scenario_file.find(name), 'feedback', decay) for name in STEADY
+    ]
     rounds = [
         LATE if item[runs.ROUNDS] is None else item[runs.ROUNDS]
         for item in found

@@ -12,90 +12,122 @@
 
 """What a look ahead costs a node."""
 
-import dataclasses
+from collections.abc import Mapping
 import pathlib
 import statistics
 import time
+from typing import Any
 
 import numpy as np
-import policies_ahead as ahead
 import policies_runs as runs
-import policies_wants as wants
 
+from nova_fairness.decide import look_ahead
+from nova_fairness.measure import cells
+from nova_fairness.measure import metric as metric_base
+from nova_fairness.measure.metrics import dominant_share
+from nova_fairness.measure.metrics import greediness
+from nova_fairness.model import outlook as outlook_module
 from nova_fairness.model import resources
-from nova_fairness.sim import ideal
 
-HOPS = (1, 2, 3, None)
+SIZES = (10, 100, 250)
+"""Nodes; of more, the default policy does not look ahead."""
 
-TURNS = (20, ahead.AHEAD)
+EACH = 20
+"""Users of every node."""
+
+DEGREE = 4
+"""Nodes of every user."""
+
+CPUS, INTERVAL_S = 4, 10.0
+"""Of every node, and of a round."""
+
+MOST_S = 10.0
+"""CPU time that a user wants of a node, at most."""
+
+MEMORY_BYTES = 1e9
+"""Of every node."""
+
+METRICS = (dominant_share.DominantShareMetric, greediness.GreedinessMetric)
+
+RATIO = 20.0
+"""Largest by smallest weight."""
+
+TIMES = 5
+"""Looks ahead, of which the middle one counts."""
 
 
 def cost(out: pathlib.Path) -> None:
-    """Take the time of the model, of random graphs with 20 users a node."""
-    rows = []
-    for nodes in (10, 100, 1000):
-        whole = drawn(nodes)
-        for far in HOPS:
-            inside = (
-                np.ones(len(whole.cells.node), dtype=np.bool_)
-                if far is None
-                else ahead.near(whole.cells, 0, far)
-            )
-            part = dataclasses.replace(whole, cells=whole.cells.only(inside))
-            rows.append(
-                [
-                    str(nodes),
-                    'all' if far is None else str(far),
-                    str(len(np.unique(part.cells.node))),
-                    str(len(part.cells.node)),
-                    *(f'{_taken_ms(part, turns):.0f}' for turns in TURNS),
-                ]
-            )
-            print(rows[-1], flush=True)
-    runs.write_csv(
-        out / 'foresight-cost.csv',
-        [
-            [
-                'nodes',
-                'hops',
-                'nodes in the model',
-                'users of them',
-                *(f'ms, {turns} rounds ahead' for turns in TURNS),
-            ],
-            *rows,
-        ],
-    )
+    """Time looks ahead on random graphs."""
+    results = []
+    for nodes in SIZES:
+        for metric in METRICS:
+            results.append(_timed(drawn(nodes, metric())))
+            print(results[-1], flush=True)
+    runs.write(out / 'cost.json', results)
+    rows = [
+        [*list(item.values())[:-1], f'{item["ms"]:.0f}'] for item in results
+    ]
+    runs.write_csv(out / 'look-ahead-cost.csv', [list(results[0]), *rows])
 
 
-def drawn(nodes: int, each: int = 20, degree: int = 4) -> ahead.Model:
-    """Draw a cloud in which every node has 20 users, each on four nodes."""
+def drawn(nodes: int, metric: metric_base.Metric) -> outlook_module.Outlook:
+    """Draw a cloud in which every user is on four nodes."""
     rng = np.random.default_rng(nodes)
-    users = nodes * each // degree
-    place = np.concatenate([rng.permutation(nodes) for _ in range(each)])
-    user = np.arange(len(place)) // degree
-    width, controls = len(resources.RESOURCES), len(resources.CONTROLS)
-    wanted = np.zeros((len(place), width))
-    wanted[:, wants.CPU_TIME] = rng.uniform(0.1, 5.0, len(place))
-    capacity = np.zeros((nodes, width))
-    capacity[:, wants.CPU_TIME] = 25.0
-    quota = np.zeros((users, width))
-    quota[:, wants.CPU_TIME] = 25.0 * nodes / users
-    order = np.argsort(place, kind='stable')
-    cells = ahead.Cells(
-        node=place[order],
-        user=user[order],
-        wanted=wanted[order],
-        used=wanted[order],
-        size=np.ones((len(place), controls)),
+    node, user = _places(rng, nodes)
+    users = nodes * EACH // DEGREE
+    supply = resources.RESOURCES.vector(
+        cpu_time=CPUS * INTERVAL_S, memory=MEMORY_BYTES
     )
-    return ahead.Model(cells, capacity, quota, np.zeros_like(quota))
+    of_vm = np.tile(supply / EACH, (len(node), 1))
+    wanted = of_vm.copy()
+    wanted[:, look_ahead.CPU_TIME] = rng.uniform(0.1, MOST_S, len(node))
+    # Who wants less than his part has all of it.
+    used = np.minimum(wanted, of_vm)
+    whole = np.tile(supply, (nodes, 1))
+    quota = np.tile(whole.sum(axis=0) / users, (users, 1))
+    told = cells.Cells(node, user, endowment=of_vm, used=used, wanted=wanted)
+    return outlook_module.Outlook(
+        node=node,
+        user=user,
+        wanted=wanted,
+        used=used,
+        supply=whole,
+        one_cpu=np.full(nodes, INTERVAL_S),
+        weigh=cells.Weighing(metric, told, quota, whole.sum(axis=0)),
+        metric=type(metric).__name__,
+        quota=quota,
+    )
 
 
-def _taken_ms(given: ahead.Model, turns: int) -> float:
-    """Give the CPU time of one node's look ahead, the middle of three."""
+def _places(
+    rng: np.random.Generator, nodes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give node and user of each cell, sorted by both.
+
+    Users are on neighbours in circles that are drawn anew, so that every node
+    has equally many users, and no user is on a node twice.
+    """
+    circles = [rng.permutation(nodes) for _ in range(EACH // DEGREE)]
+    node = np.concatenate(
+        [np.roll(circle, -k) for circle in circles for k in range(DEGREE)]
+    )
+    number = np.repeat(np.arange(len(circles)), DEGREE * nodes)
+    user = number * nodes + np.tile(np.arange(nodes), EACH)
+    order = np.lexsort((user, node))
+    return node[order], user[order]
+
+
+def _timed(given: outlook_module.Outlook) -> Mapping[str, Any]:
+    """Take the CPU time of looks ahead, none of which is remembered."""
     found = []
-    for _ in range(3):
+    for _ in range(TIMES):
+        look_ahead.end.cache_clear()
         began_s = time.process_time()
-        ahead.end(given, 20.0, ideal.DOMINANT, turns)
+        look_ahead.end(given, RATIO)
         found.append(time.process_time() - began_s)
-    return 1000 * statistics.median(found)
+    return {
+        'nodes': len(given.supply),
+        'users of them': len(given.node),
+        'metric': given.metric,
+        'ms': 1000 * statistics.median(found),
+    }

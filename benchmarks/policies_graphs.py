@@ -11,7 +11,7 @@
 # under the License.
 
 
-"""Chains, stars and random graphs that grow; reports that get lost."""
+"""Chains, stars and random graphs: many small ones, and ones that grow."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -32,10 +32,23 @@ from nova_fairness.sim import recipes
 from nova_fairness.sim import running
 from nova_fairness.sim import scenario as scenario_module
 
+Point = Mapping[str, Any]
+Results = dict[tuple[str, str], list[Point]]
+"""Points of every graph and label, in the order in which they are written."""
+
 PLAIN = {'momentum': 0.0}
 """Multiplicative feedback without momentum, to compare with."""
 
-TRIED = (('plain', PLAIN), ('feedback', {}))
+COMPARED = ('feedback', 'foresight')
+"""What the default policy builds on, and the default policy."""
+
+TRIED: Sequence[tuple[str, str, Mapping[str, float]]] = (
+    ('plain', 'feedback', PLAIN),
+    ('feedback', 'feedback', {}),
+    ('foresight', 'foresight', {}),
+)
+"""What they are called, the policy, and its parameters; the default policy
+last."""
 
 SIZES = (2, 3, 4, 5, 10, 30, 100, 300)
 
@@ -50,28 +63,6 @@ LARGE = 1000
 
 LARGE_GRAPHS = (recipes.Graph.CHAIN, recipes.Graph.STAR)
 """... on graphs whose bounded ideal takes less than ten minutes."""
-
-AGENTS = {
-    'prompt': scenario_module.AgentSpec(),
-    'one round late': scenario_module.AgentSpec(
-        links=scenario_module.LinkSpec(delay=1.0)
-    ),
-    'a third lost': scenario_module.AgentSpec(
-        links=scenario_module.LinkSpec(loss=1 / 3)
-    ),
-    'a third lost, up to two rounds late, at different times': (
-        scenario_module.AgentSpec(
-            ticks=4,
-            spread=True,
-            view_max_age=6.0,
-            links=scenario_module.LinkSpec(loss=1 / 3, jitter=2.0),
-        )
-    ),
-    'one node three rounds old': scenario_module.AgentSpec(
-        view_max_age=6.0,
-        links=scenario_module.LinkSpec(of=(('node0', 3.0, 0.0),)),
-    ),
-}
 
 
 def grown(
@@ -100,34 +91,57 @@ def grown(
 def graphs(out: pathlib.Path, sizes: Iterable[int], *, more: bool) -> None:
     """Say how many rounds each policy needs, by size.
 
-    :param more: keep what was found for other sizes.
+    :param more: keep what was found, and run only what is missing.
     """
-    results: dict[tuple[str, str], list[Mapping[str, Any]]] = {
-        (graph.value, name): [] for graph in recipes.Graph for name, _ in TRIED
+    results: Results = {
+        (graph.value, label): []
+        for graph in recipes.Graph
+        for label, _, _ in TRIED
     }
     if more:
-        text = (out / 'graphs.json').read_text(encoding='utf-8')
-        for item in json.loads(text)['results']:
-            results[item['graph'], item['policy']] = item['points']
+        results |= _recorded(out / 'graphs.json')
     for nodes in sizes:
         for graph in recipes.Graph if nodes < LARGE else LARGE_GRAPHS:
-            cloud = grown(graph, nodes)
-            for name, parameters in TRIED if nodes < LARGE else TRIED[1:]:
-                point = _point(cloud, parameters)
-                results[graph.value, name].append(point)
-                print(graph.value, name, nodes, point[runs.ROUNDS], flush=True)
+            _add_missing(results, graph, nodes)
         write_graphs(out, results)
 
 
+def _recorded(path: pathlib.Path) -> Results:
+    """Give what is in a file."""
+    items = json.loads(path.read_text(encoding='utf-8'))['results']
+    return {(item['graph'], item['policy']): item['points'] for item in items}
+
+
+def _add_missing(results: Results, graph: recipes.Graph, nodes: int) -> None:
+    """Run one graph with all policies of which there is no point yet."""
+    missing = [
+        item
+        for item in (TRIED if nodes < LARGE else TRIED[-1:])
+        if nodes not in _sizes(results[graph.value, item[0]])
+    ]
+    if not missing:
+        return
+    cloud = grown(graph, nodes)
+    for label, policy, parameters in missing:
+        points = results[graph.value, label]
+        points.append(_point(cloud, policy, parameters))
+        print(graph.value, label, nodes, points[-1][runs.ROUNDS], flush=True)
+        points.sort(key=lambda point: int(point['nodes']))
+
+
+def _sizes(points: Iterable[Point]) -> set[int]:
+    return {point['nodes'] for point in points}
+
+
 def _point(
-    cloud: model.Cloud, parameters: Mapping[str, float]
-) -> Mapping[str, Any]:
+    cloud: model.Cloud, policy: str, parameters: Mapping[str, float]
+) -> Point:
     began_s = time.process_time()
     found = runs.tried(
         scenario_module.Scenario(cloud, scenario_module.AgentSpec()),
         running.Choice(
             metric=runs.METRICS[0],
-            policy='feedback',
+            policy=policy,
             share='cpu_time',
             parameters=parameters,
         ),
@@ -139,10 +153,7 @@ def _point(
     }
 
 
-def write_graphs(
-    out: pathlib.Path,
-    results: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]],
-) -> None:
+def write_graphs(out: pathlib.Path, results: Results) -> None:
     runs.write(
         out / 'graphs.json',
         [
@@ -171,13 +182,10 @@ def write_graphs(
 
 
 def _by_size(
-    results: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]],
-    quantity: Callable[[Mapping[str, Any]], str],
+    results: Results, quantity: Callable[[Point], str]
 ) -> list[list[str]]:
     """Give a row for each graph and policy, a column for each size."""
-    sizes = sorted(
-        {point['nodes'] for points in results.values() for point in points}
-    )
+    sizes = sorted(set().union(*map(_sizes, results.values())))
     rows = []
     for key, points in results.items():
         said = {point['nodes']: quantity(point) for point in points}
@@ -186,7 +194,7 @@ def _by_size(
     return [head, *rows]
 
 
-def exponent(points: Iterable[Mapping[str, Any]]) -> float | None:
+def exponent(points: Iterable[Point]) -> float | None:
     """Give p of ``rounds ~ nodes ** p``, of those that got there."""
     known = [
         (point['nodes'], max(1, point[runs.ROUNDS]))
@@ -203,22 +211,19 @@ def _power(value: float | None) -> str:
 
 
 def small(out: pathlib.Path) -> None:
-    """Draw many clouds of up to five nodes, for the default policy."""
-    results = []
-    for graph in recipes.Graph:
-        for nodes in range(2, 6):
-            points = [
-                _point(grown(graph, nodes, seed=seed), {}) for seed in SEEDS
-            ]
-            results.append(
-                {'graph': graph.value, 'nodes': nodes, 'points': points}
-            )
-            print(graph.value, nodes, [p[runs.ROUNDS] for p in points])
+    """Draw many clouds of up to five nodes."""
+    results = [
+        _drawn(policy, graph, nodes)
+        for policy in COMPARED
+        for graph in recipes.Graph
+        for nodes in range(2, 6)
+    ]
     runs.write(out / 'small.json', results)
     runs.write_csv(
         out / 'small.csv',
         [
             [
+                'policy',
                 'graph',
                 'nodes',
                 'clouds',
@@ -232,12 +237,28 @@ def small(out: pathlib.Path) -> None:
     )
 
 
+def _drawn(policy: str, graph: recipes.Graph, nodes: int) -> Point:
+    """Run a policy on all small clouds of one size."""
+    points = [
+        _point(grown(graph, nodes, seed=seed), policy, {}) for seed in SEEDS
+    ]
+    rounds = [point[runs.ROUNDS] for point in points]
+    print(policy, graph.value, nodes, rounds, flush=True)
+    return {
+        'policy': policy,
+        'graph': graph.value,
+        'nodes': nodes,
+        'points': points,
+    }
+
+
 def _of_many(item: Mapping[str, Any]) -> list[str]:
     points = item['points']
     rounds = [point[runs.ROUNDS] for point in points]
     overshoots = [point['overshoot'] or 0.0 for point in points]
     settled = max(point['bounded']['worst']['settled'] for point in points)
     return [
+        item['policy'],
         item['graph'],
         str(item['nodes']),
         str(len(points)),
@@ -246,43 +267,3 @@ def _of_many(item: Mapping[str, Any]) -> list[str]:
         runs.percent(statistics.median(overshoots)),
         runs.percent(max(overshoots)),
     ]
-
-
-def robust(out: pathlib.Path) -> None:
-    """Make reports late and lost, nodes slow, and one node deaf."""
-    results = []
-    for name, agents in AGENTS.items():
-        for graph, nodes in (
-            (recipes.Graph.CHAIN, 5),
-            (recipes.Graph.RANDOM, 10),
-        ):
-            found = runs.tried(
-                scenario_module.Scenario(
-                    grown(graph, nodes, speeds=(0.7, 1.0, 1.4)), agents
-                ),
-                running.Choice(
-                    metric=runs.METRICS[0], policy='feedback', share='cpu_time'
-                ),
-            )
-            results.append({'reports': name, **found})
-            print(name, end=' ')
-            runs.show(found)
-    runs.write(out / 'robust.json', results)
-    runs.write_csv(
-        out / 'robust.csv',
-        [
-            ['reports', 'graph', 'rounds', 'settled %', 'overshoot %'],
-            *(
-                [
-                    item['reports'],
-                    item['scenario'],
-                    runs.late(item['measures'][runs.ROUNDS]),
-                    runs.percent(
-                        item['measures']['bounded']['worst']['settled']
-                    ),
-                    runs.percent(item['measures']['overshoot']),
-                ]
-                for item in results
-            ),
-        ],
-    )

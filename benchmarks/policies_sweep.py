@@ -11,10 +11,12 @@
 # under the License.
 
 
-"""The numbers of the default policy, tried out."""
+"""The numbers of the default policy and of feedback, tried out."""
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
 import itertools
 import pathlib
 import statistics
@@ -25,60 +27,105 @@ import policies_runs as runs
 from nova_fairness.sim import running
 from nova_fairness.sim import scenario_file
 
-SWEEP = {
-    'gain': (0.6, 0.85, 1.1),
-    'momentum': (0.0, 0.8, 0.95),
-    'fading': (0.0, 0.3),
-}
-SWEPT = ('one-node', 'two-nodes', 'unequal-quotas', 'chain', 'star', 'crowd')
-"""Scenarios of the sweep."""
+SMALL = ('two-nodes', 'unequal-quotas', 'chain', 'star')
+"""Scenarios of both sweeps."""
+
+KEYS = (
+    'mean_rounds',
+    'mean_worst',
+    'settled_worst',
+    'largest_overshoot',
+    'largest_weight_swing',
+)
+"""What is written of each, beside its numbers."""
 
 LATE = 100
 """Counted where a run does not get there."""
 
 
-def swept(out: pathlib.Path) -> None:
-    """Try the numbers of the default policy on all small scenarios."""
-    results = []
-    scenarios = [scenario_file.find(name) for name in SWEPT]
-    for gain, momentum, fading in itertools.product(*SWEEP.values()):
-        if momentum == 0.0 and fading > 0.0:
-            continue
-        parameters = {'gain': gain, 'momentum': momentum, 'fading': fading}
-        found = [
-            runs.tried(
-                scenario,
-                running.Choice(
-                    metric=runs.METRICS[0],
-                    policy='feedback',
-                    parameters=parameters,
-                ),
-            )
-            for scenario in scenarios
-        ]
+@dataclasses.dataclass(frozen=True)
+class Sweep:
+    """Numbers of a policy that are tried out.
+
+    :ivar file: name of what is written, without its end.
+    :ivar policy: its name.
+    :ivar values: by parameter; all are combined.
+    :ivar scenarios: names.
+    """
+
+    file: str
+    policy: str
+    values: Mapping[str, Sequence[float]]
+    scenarios: Sequence[str]
+
+    def combinations(self) -> Iterator[dict[str, float]]:
+        """Give all parameters that differ in what they do."""
+        for numbers in itertools.product(*self.values.values()):
+            given = dict(zip(self.values, numbers, strict=True))
+            # Without momentum none fades.
+            if given.get('momentum') != 0.0 or given['fading'] == 0.0:
+                yield given
+
+
+SWEEPS = (
+    Sweep(
+        'sweep',
+        'feedback',
+        {
+            'gain': (0.6, 0.85, 1.1),
+            'momentum': (0.0, 0.8, 0.95),
+            'fading': (0.0, 0.3),
+        },
+        ('one-node', *SMALL, 'crowd'),
+    ),
+    Sweep(
+        'sweep-foresight',
+        'foresight',
+        {
+            'part': (0.5, 0.7, 1.0),
+            'correction': (0.25, 0.5, 1.0),
+            'largest': (2.0, 4.0),
+        },
+        (*SMALL, 'idle', 'lost-reports'),
+    ),
+)
+
+
+def swept(out: pathlib.Path, only: str = '') -> None:
+    """Try the numbers of policies on small scenarios.
+
+    :param only: part of the names of policies.
+    """
+    for sweep in SWEEPS:
+        if only in sweep.policy:
+            _write(out, sweep, _tried(sweep))
+
+
+def _tried(sweep: Sweep) -> list[Mapping[str, Any]]:
+    results: list[Mapping[str, Any]] = []
+    scenarios = [scenario_file.find(name) for name in sweep.scenarios]
+    for parameters in sweep.combinations():
+        choice = running.Choice(
+            metric=runs.METRICS[0],
+            policy=sweep.policy,
+            parameters=parameters,
+        )
+        found = [runs.tried(scenario, choice) for scenario in scenarios]
         results.append({'parameters': parameters, **summed(found)})
         print(results[-1], flush=True)
-    runs.write(out / 'sweep.json', results)
-    keys = [
-        'mean_rounds',
-        'mean_worst',
-        'settled_worst',
-        'largest_overshoot',
-        'largest_weight_swing',
+    return results
+
+
+def _write(
+    out: pathlib.Path, sweep: Sweep, results: Sequence[Mapping[str, Any]]
+) -> None:
+    runs.write(out / f'{sweep.file}.json', results)
+    head = [*sweep.values, *(key.replace('_', ' ') for key in KEYS)]
+    rows = [
+        [*item['parameters'].values(), *(f'{item[key]:.3g}' for key in KEYS)]
+        for item in results
     ]
-    runs.write_csv(
-        out / 'sweep.csv',
-        [
-            [*SWEEP, *(key.replace('_', ' ') for key in keys)],
-            *(
-                [
-                    *item['parameters'].values(),
-                    *(f'{item[key]:.3g}' for key in keys),
-                ]
-                for item in results
-            ),
-        ],
-    )
+    runs.write_csv(out / f'{sweep.file}.csv', [head, *rows])
 
 
 def summed(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

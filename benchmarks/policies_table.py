@@ -34,9 +34,12 @@ from nova_fairness.sim import scenario_file
 from nova_fairness.sim import series_file
 from nova_fairness.sim.references import allocators
 
-POLICIES = ('feedback', 'thesis')
+POLICIES = ('foresight', 'feedback', 'thesis')
 
-DRAWN = ('feedback DominantShare', 'thesis DominantShare', 'none')
+BAR = ('foresight', 'thesis')
+"""The default policy, and the one it is compared with."""
+
+DRAWN = ('foresight DominantShare', 'thesis DominantShare', 'none')
 
 FEW_CHANGES = 12
 """Up to so many rounds with new demand, every resource's ideal is sought."""
@@ -53,18 +56,36 @@ NOTHING = 0.01
 Result = Mapping[str, Any]
 
 
-def table(out: pathlib.Path, only: str) -> None:
-    """Run the standard set, small clouds first, a file for each scenario."""
+def table(out: pathlib.Path, only: str, *, more: bool) -> None:
+    """Run the standard set, small clouds first, a file for each scenario.
+
+    :param more: keep what was found for other metrics and policies.
+    """
     names = [name for name in scenario_file.names() if only in name]
     found = [scenario_file.find(name) for name in names]
     for scenario in sorted(found, key=lambda item: len(item.cloud.vms)):
-        shares = shares_of(scenario)
+        path = out / 'table' / f'{scenario.name}.json'
+        known = recorded(path) if more else {}
         results = []
         for choice in columns():
-            few = FEW_IDEALS.get(scenario.name)
-            results.append(runs.tried(scenario, choice, shares, few=few))
-            runs.show(results[-1])
-        runs.write(out / 'table' / f'{scenario.name}.json', results)
+            found = known.get((choice.metric, choice.policy))
+            results.append(found or row_of(scenario, choice))
+        runs.write(path, results)
+
+
+def recorded(path: pathlib.Path) -> dict[tuple[str, str], Result]:
+    """Give what is in a file, by metric and policy."""
+    results = json.loads(path.read_text(encoding='utf-8'))['results']
+    return {(item['metric'], item['policy']): item for item in results}
+
+
+def row_of(
+    scenario: scenario_module.Scenario, choice: running.Choice
+) -> Result:
+    few = FEW_IDEALS.get(scenario.name)
+    found = runs.tried(scenario, choice, shares_of(scenario), few=few)
+    runs.show(found)
+    return found
 
 
 def columns() -> Iterable[running.Choice]:
@@ -166,7 +187,7 @@ def bars(results: Sequence[Result]) -> list[list[str]]:
     compared by it.
     """
     return [
-        ['scenario', 'share', 'metric', *POLICIES, 'part', 'holds'],
+        ['scenario', 'share', 'metric', *BAR, 'part', 'holds'],
         *(
             [*key, *map(runs.percent, both.values()), *judged(key[1], both)]
             for key, both in paired(results).items()
@@ -184,7 +205,7 @@ def whole_set(results: Sequence[Result]) -> list[list[str]]:
         if share not in resources.RESOURCES.names:
             found.setdefault((share, metric), {})[scenario] = both
     return [
-        ['share', 'metric', 'scenarios', *POLICIES, 'part', 'worse in'],
+        ['share', 'metric', 'scenarios', *BAR, 'part', 'worse in'],
         *([*key, *compared(rows)] for key, rows in found.items()),
     ]
 
@@ -193,12 +214,12 @@ def compared(rows: Mapping[str, Mapping[str, float]]) -> list[str]:
     """Give the number of scenarios, the means, the part, and where worse."""
     own, other = (
         float(np.mean([both[policy] for both in rows.values()]))
-        for policy in POLICIES
+        for policy in BAR
     )
     worse = [
         scenario
         for scenario, both in rows.items()
-        if both[POLICIES[0]] > both[POLICIES[1]] + NOTHING
+        if both[BAR[0]] > both[BAR[1]] + NOTHING
     ]
     return [
         str(len(rows)),
@@ -218,7 +239,7 @@ def paired(
     """
     found: dict[tuple[str, str, str], dict[str, float]] = {}
     for result in results:
-        if result['policy'] not in POLICIES:
+        if result['policy'] not in BAR:
             continue
         every = {result['measures']['share']: result['measures']}
         for share, measures in {**every, **result['by_share']}.items():
@@ -228,7 +249,7 @@ def paired(
     return {
         key: both
         for key, both in found.items()
-        if len(both) == len(POLICIES) and fits(key[1], key[2])
+        if len(both) == len(BAR) and fits(key[1], key[2])
     }
 
 
@@ -244,7 +265,7 @@ def judged(share: str, both: Mapping[str, float]) -> tuple[str, str]:
 
     There is none for a single resource out of several: no metric asks for it.
     """
-    own, other = (both[policy] for policy in POLICIES)
+    own, other = (both[policy] for policy in BAR)
     part = f'{own / other:.2f}' if other > NOTHING else '-'
     if share in resources.RESOURCES.names:
         return part, '-'

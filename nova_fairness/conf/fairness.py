@@ -70,15 +70,15 @@ runs (SIGHUP), which also sets a quarantined plugin free again.
     ),
     cfg.StrOpt(
         'policy',
-        default='feedback',
+        default='foresight',
         mutable=True,
         help="""
 Name of the policy that turns heaviness into weights: ``feedback`` moves the
-weights until the heaviness of those who compete is equal; ``foresight`` works
-out from what users want on all nodes where that would end, and goes there at
-once, which saves rounds where users have VMs on many nodes; ``thesis`` is the
-fixed map and the narrow ranges of the original. Can be changed while the
-agent runs (SIGHUP).
+weights until the heaviness of those who compete is equal; ``foresight`` does
+the same on a node alone and works out where feedback would end, and goes
+there at once, where users have VMs on several nodes; ``thesis`` is the fixed
+map and the narrow ranges of the original. Can be changed while the agent runs
+(SIGHUP).
 """,
     ),
     cfg.FloatOpt(

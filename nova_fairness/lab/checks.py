@@ -33,8 +33,11 @@ PEER_SCENARIOS = (
 )
 """Scenarios in which something happens to agents or between them."""
 
-_MAX_MIN = ('DominantShareMetric', 'feedback')
-"""Metric and policy whose aim the max-min part is."""
+_MAX_MIN = (
+    ('DominantShareMetric', 'feedback'),
+    ('DominantShareMetric', 'foresight'),
+)
+"""Metrics and policies whose aim the max-min part is."""
 
 Check = check.Check
 Result = check.Result
@@ -215,7 +218,7 @@ def _peers(result: Result) -> Iterator[Check]:
     """Judge runs in which agents lose each other and find each other."""
     if not result['agents']:
         return
-    if (result['metric'], result['policy']) == _MAX_MIN:
+    if (result['metric'], result['policy']) in _MAX_MIN:
         yield from _windows(result)
         yield from peer_checks.healed(result)
     yield from peer_checks.rounds(result)

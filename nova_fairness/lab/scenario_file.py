@@ -92,7 +92,7 @@ def read(path: pathlib.Path) -> scenario.Scenario:
         interval_s=top.take('interval', _interval, 10.0),
         settle_s=top.take('settle', yaml_section.Value.number, 2.0),
         metric=top.take('metric', yaml_section.Value.text, 'GreedinessMetric'),
-        policy=top.take('policy', yaml_section.Value.text, 'feedback'),
+        policy=top.take('policy', yaml_section.Value.text, 'foresight'),
         max_weight_ratio=top.take('max_weight_ratio', _ratio, None),
         pairs=top.take('pairs', _pairs, 0),
         nodes=nodes,

@@ -17,6 +17,9 @@ plenty it would use ``used / (1 - s)``, and at most what its vCPUs can. One
 that does not wait wants what it uses. The newest interval counts: what a VM
 wants needs no smoothing, since it does not follow from its weight.
 
+Where a kernel does not tell who waits for a CPU, a VM of a full node that
+uses neither nothing nor nearly all of its vCPUs is taken to want all of them.
+
 Only waiting for the CPU is told VM by VM, so that of all else VMs are taken
 to want what they use. To tell too much does no harm, because nobody is given
 more than he uses; to tell too little keeps him from what he lacks.
@@ -34,6 +37,14 @@ RUNNABLE = 0.7
 may want more. One with idle time left does all that it has to do, only later
 where others make it wait. Contention is judged by the same number."""
 
+FULL = 0.9
+"""Part of a node's CPUs in use from which VMs may lack something, where the
+kernel does not tell who waits ..."""
+
+IDLE, SATISFIED = 0.01, 0.95
+"""... and parts of what its vCPUs can use between which a VM may want more.
+Contention is judged by these numbers, too."""
+
 ALL = 0.999
 """Who waits for more of the time than that may want anything."""
 
@@ -48,14 +59,28 @@ def wanted(
     """
     cpu = resources.RESOURCES.index('cpu_time')
     vcpus = np.array([item.instance.vcpus for item in usage.incarnations])
+    cpus = np.minimum(vcpus, len(node.cpus))
+    one_cpu = node.speed_factor * usage.interval_s
     result = usage.newest.copy()
-    result[:, cpu] = of_cpu(
-        result[:, cpu],
-        usage.cpu_stall,
-        np.minimum(vcpus, len(node.cpus)),
-        node.speed_factor * usage.interval_s,
-    )
+    used = result[:, cpu]
+    told = of_cpu(used, usage.cpu_stall, cpus, one_cpu)
+    full = used.sum() >= FULL * len(node.cpus) * one_cpu
+    blind = np.isnan(usage.cpu_stall) & full
+    result[:, cpu] = np.where(blind, guessed(used, cpus * one_cpu), told)
     return result
+
+
+def guessed(
+    used: usage_model.Scalars, most: usage_model.Scalars
+) -> usage_model.Scalars:
+    """Judge what VMs of a full node want without knowing who waited.
+
+    :param used: (n,) of the CPU in the newest interval, >= 0.
+    :param most: (n,) that each could use.
+    :returns: (n,) at least ``used``.
+    """
+    may = (used > IDLE * most) & (used < SATISFIED * most)
+    return np.where(may, most, used)
 
 
 def of_cpu(

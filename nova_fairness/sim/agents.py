@@ -41,7 +41,6 @@ class Fleet:
         self._cloud = cloud
         self._setup = setup
         self._controls = setup.controls
-        self._listener = setup.listener
         self._knowledge = _knowledge(cloud, setup)
         self._meters = meters.Meters(cloud, setup.decay_factor)
         self.steering = steering.Steering(cloud, setup)
@@ -104,25 +103,7 @@ class Fleet:
         )
         self.heaviness[rows] = self._knowledge.weigh(batch, tick)
         self._meters.remember(batch, readings)
-        self._tell(batch, load, tick)
         self._steer(batch, load, tick)
-
-    def _tell(
-        self, batch: knowledge.Batch, load: contention.Load, tick: int
-    ) -> None:
-        if self._listener is None:
-            return
-        self._listener.hear(
-            model.Heard(
-                tick=tick,
-                acting=batch.acting,
-                rows=batch.rows,
-                node=batch.node,
-                usage=batch.usage,
-                stall=load.stall,
-                reports=self._knowledge.counting(batch.acting, tick),
-            )
-        )
 
     def _steer(
         self, batch: knowledge.Batch, load: contention.Load, tick: int

@@ -161,15 +161,6 @@ class Knowledge(abc.ABC):
     def skip(self, tick: int) -> None:
         """Let a tick pass at which no agent acts."""
 
-    def counting(self, acting: model.Indices, tick: int) -> model.Indices:
-        """Give the ticks of the newest reports that count, (k, m).
-
-        :param acting: (k,) nodes that acted at this tick.
-        :returns: :data:`NEVER` for nodes of which none counts.
-        """
-        newest = np.where(self.fresh(tick), self.last, NEVER)
-        return np.tile(newest, (len(acting), 1))
-
     def fresh(self, tick: int) -> resources.Mask:
         """Tell of which nodes the newest report counts, (m,)."""
         known = self.last != NEVER
@@ -295,7 +286,7 @@ class Shared(Knowledge):
 
     def views(self, batch: Batch, tick: int) -> tuple[outlook.View, ...]:
         """All know the same."""
-        fresh = (self.last != NEVER) & (tick - self.last <= self.max_age)
+        fresh = self.fresh(tick)
         rows = np.flatnonzero(np.append(fresh, False)[self.where])
         told = self.newest(rows)
         every = np.arange(len(batch.acting))

@@ -79,7 +79,7 @@ class Linked(knowledge.Knowledge):
         self, batch: knowledge.Batch, tick: int
     ) -> tuple[outlook.View, ...]:
         """Who knows the same reports has one view."""
-        known = self.counting(batch.acting, tick)
+        known = self._counting(batch.acting, tick)
         rows, group = np.unique(known, axis=0, return_inverse=True)
         found = []
         for number, row in enumerate(rows):
@@ -90,8 +90,12 @@ class Linked(knowledge.Knowledge):
             found.append(self.view(deciding, place, told, counts))
         return tuple(found)
 
-    def counting(self, acting: model.Indices, tick: int) -> model.Indices:
-        """Give the ticks of the newest reports that count, (k, m)."""
+    def _counting(self, acting: model.Indices, tick: int) -> model.Indices:
+        """Give the ticks of the newest reports that count, (k, m).
+
+        :param acting: (k,) nodes that acted at this tick.
+        :returns: :data:`.knowledge.NEVER` for nodes of which none counts.
+        """
         arrived = self._arrived[acting]
         counts = (arrived != knowledge.NEVER) & (
             tick - arrived <= self.max_age
@@ -164,7 +168,7 @@ class Linked(knowledge.Knowledge):
         self, node: int, tick: int
     ) -> tuple[knowledge.Told, resources.Vector]:
         """Give the rows and the supply of all reports that count."""
-        version = self.counting(np.array([node]), tick)[0]
+        version = self._counting(np.array([node]), tick)[0]
         counts = version != knowledge.NEVER
         counts[node] = True
         parts = [

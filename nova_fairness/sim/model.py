@@ -156,37 +156,6 @@ class Request:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Heard:
-    """What the agents that act now have read and been told.
-
-    :ivar tick: ascending number of the moment.
-    :ivar acting: (k,) indices of their nodes, ascending.
-    :ivar rows: (p,) indices of their VMs.
-    :ivar node: (p,) index of each VM's node.
-    :ivar usage: (p, r) amounts of a round, smoothed.
-    :ivar stall: (p, c) part of the time, 0..1, for which each VM waited; NaN
-        where it is not known.
-    :ivar reports: (k, m) tick of the newest report of every node that counts
-        there; negative where none does.
-    """
-
-    tick: int
-    acting: Indices
-    rows: Indices
-    node: Indices
-    usage: resources.Vector
-    stall: npt.NDArray[np.float64]
-    reports: Indices
-
-
-class Listener(Protocol):
-    """Is told what agents know before they decide: for experiments."""
-
-    def hear(self, heard: Heard) -> None:
-        """Take note of it."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
 class Setup:
     """The agents.
 
@@ -207,7 +176,6 @@ class Setup:
     :ivar links: how reports travel; ``None``: all know all at once.
     :ivar view_max_age: rounds after which a report does not count, > 0.
     :ivar equal_vms: VMs weigh the same whatever their number of vCPUs.
-    :ivar listener: of experiments; ``None``: nobody.
     """
 
     metric: str
@@ -226,7 +194,6 @@ class Setup:
     links: Links | None = None
     view_max_age: float = 3.0
     equal_vms: bool = False
-    listener: Listener | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

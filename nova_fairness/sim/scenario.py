@@ -136,7 +136,7 @@ class AgentSpec:
     """
 
     metric: str = 'GreedinessMetric'
-    policy: str = 'feedback'
+    policy: str = 'foresight'
     decay_factor: float = 0.5
     max_weight_ratio: float = 20.0
     largest_step: float = 4.0

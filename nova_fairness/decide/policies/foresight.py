@@ -90,10 +90,15 @@ class ForesightPolicy(feedback.FeedbackPolicy):
         elapsed_s: float,
     ) -> tuple[allocation.Weights, array_policy.Memories]:
         """Decide the CPU by foresight where something is known of others."""
-        contended = crowd.contended.copy()
         views = _useful(crowd.prospect)
+        foreseen = np.zeros(crowd.nodes, dtype=np.bool_)
         for view in views:
-            contended[view.deciding, _CPU] = False
+            foreseen[view.deciding] = True
+        # Of what else a node is short the model knows nothing, and who waits
+        # for the disk has no use for the CPU that it would give him.
+        foreseen &= ~np.delete(crowd.contended, _CPU, axis=1).any(axis=1)
+        contended = crowd.contended.copy()
+        contended[foreseen, _CPU] = False
         weights, found = super().decide(
             dataclasses.replace(crowd, contended=contended),
             previous,
@@ -103,8 +108,9 @@ class ForesightPolicy(feedback.FeedbackPolicy):
         kept = {**found, 'offset': memory['offset'].copy()}
         for view in views:
             # Where nobody waits, whatever the model says, weights stay.
-            waiting = view.deciding[crowd.contended[view.deciding, _CPU]]
-            rows = np.flatnonzero(np.isin(crowd.node, waiting))
+            waiting = (foreseen & crowd.contended[:, _CPU])[view.deciding]
+            chosen = view.deciding[waiting]
+            rows = np.flatnonzero(np.isin(crowd.node, chosen))
             if rows.size and crowd.prospect is not None:
                 scene = _Scene.of(crowd, crowd.prospect, view, rows, previous)
                 offset = self._corrected(scene, memory['offset'][rows])

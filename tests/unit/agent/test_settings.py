@@ -42,7 +42,7 @@ def vm(**given):
 def test_defaults_are_those_of_the_paper(tmp_path):
     made = settings.from_conf(configured(tmp_path))
     assert made.metric == 'GreedinessMetric'
-    assert made.policy == 'feedback'
+    assert made.policy == 'foresight'
     assert made.interval_s == 10.0
     assert made.decay_factor == 0.5
     assert made.max_weight_ratio == 20.0

@@ -62,7 +62,7 @@ def test_a_check_that_stumbles_is_a_failure_with_the_reason(tmp_path):
 @pytest.mark.parametrize(
     ('text', 'code', 'said'),
     [
-        ('', SUCCESS, 'metric GreedinessMetric, policy feedback'),
+        ('', SUCCESS, 'metric GreedinessMetric, policy foresight'),
         ('[fairness]\nmetric = NoSuch\n', FAILURE, 'NoSuch'),
         ('[fairness]\ninterval = 0\n', FAILURE, 'interval'),
     ],

@@ -199,3 +199,17 @@ def test_alone_or_in_a_huge_cloud_feedback_decides(case, monkeypatch):
     plain, _ = feedback.FeedbackPolicy()(given, neutral(HUNGRY), {}, 10.0)
     mine, _ = foresight.ForesightPolicy()(given, neutral(HUNGRY), {}, 10.0)
     assert (mine == plain).all()
+
+
+def test_a_node_that_is_short_of_the_disk_too_is_left_to_feedback():
+    given = situation(TWO, 0, HUNGRY)
+    contended = given.contended.copy()
+    contended[resources.CONTROLS.index(resources.Control.BLKIO)] = True
+    both = policy_base.Situation(**{**vars(given), 'contended': contended})
+    plain, _ = feedback.FeedbackPolicy()(both, neutral(HUNGRY), {}, 10.0)
+    mine, memory = foresight.ForesightPolicy()(both, neutral(HUNGRY), {}, 10.0)
+    assert (mine == plain).all()
+    # When the disk is free again, it looks ahead.
+    later, _ = foresight.ForesightPolicy()(given, mine, memory, 10.0)
+    alone, _ = feedback.FeedbackPolicy()(given, mine, {}, 10.0)
+    assert (later[:, CPU] != alone[:, CPU]).all()

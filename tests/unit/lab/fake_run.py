@@ -45,7 +45,7 @@ class FakeRun:
     events: list = dataclasses.field(default_factory=list)
     agents: bool = True
     metric: str = 'DominantShareMetric'
-    policy: str = 'feedback'
+    policy: str = 'foresight'
     interval_s: float = 5.0
     duration_s: float = 120.0
     ratio: float = 20.0

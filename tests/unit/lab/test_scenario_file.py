@@ -57,7 +57,7 @@ def test_what_is_not_said_has_a_default(tmp_path):
     found = read(tmp_path, SMALL)
     assert found.name == 'mine'
     assert found.metric == 'GreedinessMetric'
-    assert found.policy == 'feedback'
+    assert found.policy == 'foresight'
     assert found.interval_s == 10
     assert found.users == {'alice': scenario.User('alice')}
     assert found.vms['a'].node == 'node1'

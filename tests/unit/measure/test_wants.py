@@ -70,19 +70,27 @@ def test_nobody_wants_less_than_he_uses_or_more_than_he_can(used, stall, cpus):
 
 def test_contention_is_judged_by_the_same_number():
     assert wants.RUNNABLE == contention.RUNNABLE
+    assert wants.FULL == contention.BUSY_WITHOUT_STALL
+    assert (wants.IDLE, wants.SATISFIED) == (
+        contention.IDLE,
+        contention.SATISFIED,
+    )
 
 
-def test_of_a_node_the_newest_interval_counts_not_the_smoothed_one():
-    vms = (build.vm('a', vcpus=8), build.vm('b', vcpus=1))
-    smoothed = np.array([R.vector(cpu_time=1.0, disk_read=9.0)] * 2)
-    newest = np.array([R.vector(cpu_time=6.0, disk_read=5.0)] * 2)
+def of_two_cpus(newest, stall, vcpus):
+    """Judge VMs of a node of two CPUs, each of which does 10."""
+    vms = tuple(
+        build.vm(f'vm{row}', vcpus=count) for row, count in enumerate(vcpus)
+    )
     usage = usage_model.Usage(
         interval_s=10.0,
         incarnations=vms,
-        amounts=smoothed,
-        known=np.array([True, True]),
-        cpu_stall=np.array([0.75, 0.75]),
-        unsmoothed=newest,
+        amounts=np.array([R.vector(cpu_time=1.0, disk_read=9.0)] * len(vms)),
+        known=np.ones(len(vms), dtype=bool),
+        cpu_stall=np.array(stall),
+        unsmoothed=np.array(
+            [R.vector(cpu_time=used, disk_read=5.0) for used in newest]
+        ),
     )
     what = node.NodeResources(
         host='n1',
@@ -91,7 +99,25 @@ def test_of_a_node_the_newest_interval_counts_not_the_smoothed_one():
         capacity=R.vector(cpu_time=2.0),
     )
     wanted = wants.wanted(usage, what)
+    assert (usage.amounts[:, R.index('cpu_time')] == 1).all()
+    assert (wanted[:, R.index('disk_read')] == 5).all()
+    return wanted[:, R.index('cpu_time')].tolist()
+
+
+def test_of_a_node_the_newest_interval_counts_not_the_smoothed_one():
     # The node has two CPUs, however many vCPUs a VM has.
-    assert wanted[:, R.index('cpu_time')] == pytest.approx([20.0, 10.0])
-    assert wanted[:, R.index('disk_read')] == pytest.approx([5.0, 5.0])
-    assert (usage.amounts == smoothed).all()
+    wanted = of_two_cpus([6.0, 6.0], [0.75, 0.75], [8, 1])
+    assert wanted == pytest.approx([20.0, 10.0])
+
+
+@pytest.mark.parametrize(
+    ('newest', 'wanted'),
+    [
+        # Full: who may lack something is taken to want all that it can.
+        ([9.0, 9.6, 0.05], [20.0, 9.6, 0.05]),
+        # Not full: nobody lacks anything.
+        ([9.0, 8.0, 0.05], [9.0, 8.0, 0.05]),
+    ],
+)
+def test_where_kernels_do_not_tell_a_full_node_leaves_wishes(newest, wanted):
+    assert of_two_cpus(newest, [NAN] * 3, [8, 1, 1]) == wanted

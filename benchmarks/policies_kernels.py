@@ -1,0 +1,172 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Kernels that do not divide quite as weights ask."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import pathlib
+import statistics
+from typing import Any
+
+import numpy as np
+import policies_graphs
+import policies_runs as runs
+
+from nova_fairness.decide import array_policy
+from nova_fairness.decide import bounds
+from nova_fairness.model import allocation
+from nova_fairness.model import outlook
+from nova_fairness.model import resources
+from nova_fairness.sim import chance
+from nova_fairness.sim import measures
+from nova_fairness.sim import model
+from nova_fairness.sim import recipes
+from nova_fairness.sim import running
+from nova_fairness.sim import scenario as scenario_module
+
+OFF = 0.5
+"""VMs get up to so much more or less (natural logarithm) than their weights
+ask for."""
+
+NODES = 5
+
+TRIED: Sequence[tuple[str, str, Mapping[str, float]]] = (
+    ('feedback', 'feedback', {}),
+    ('foresight', 'foresight', {}),
+    ('foresight, uncorrected', 'foresight', {'correction': 0.0}),
+)
+"""What they are called, the policy, and its parameters."""
+
+
+class Inexact(array_policy.ArrayPolicy):
+    """Has a policy steer kernels that do not divide quite as weights ask.
+
+    :param policy: that steers; all VMs are there in every round.
+    :param setup: whose bounds count for the weights that it asks for.
+    """
+
+    description = 'Another policy, before kernels that are not exact.'
+
+    def __init__(
+        self, policy: array_policy.ArrayPolicy, setup: model.Setup
+    ) -> None:
+        self._policy = policy
+        self._setup = setup
+        self.FIELDS = policy.FIELDS
+        self.looks_ahead = policy.looks_ahead
+
+    def nothing(self, vms: int, nodes: int) -> array_policy.Memories:
+        return self._policy.nothing(vms, nodes)
+
+    def decide(
+        self,
+        crowd: array_policy.Crowd,
+        previous: allocation.Weights,
+        memory: array_policy.Memories,
+        elapsed_s: float,
+    ) -> tuple[allocation.Weights, array_policy.Memories]:
+        off = factors(len(previous))
+        told = dataclasses.replace(
+            crowd, prospect=self._bounded(crowd.prospect)
+        )
+        weights, kept = self._policy.decide(
+            told, previous / off, memory, elapsed_s
+        )
+        asked = bounds.bounded(
+            weights,
+            previous / off,
+            self._setup.max_weight_ratio,
+            self._setup.largest_step,
+        )
+        return asked * off, kept
+
+    def _bounded(
+        self, prospect: outlook.Prospect | None
+    ) -> outlook.Prospect | None:
+        """Tell of the bounds of what is asked for, not of what comes of it."""
+        if prospect is None:
+            return None
+        ratio = np.full(len(resources.CONTROLS), self._setup.max_weight_ratio)
+        return dataclasses.replace(prospect, ratio=ratio)
+
+
+def factors(vms: int) -> allocation.Weights:
+    """Draw what kernels give of what is asked for, (n, 1)."""
+    drawn = chance.uniform(1, np.arange(vms))
+    return np.asarray(np.exp(OFF * (2 * drawn - 1))[:, np.newaxis])
+
+
+def inexact(setup: model.Setup) -> model.Setup:
+    """Give the same agents before kernels that are not exact."""
+    policy = setup.policy_plugin
+    assert isinstance(policy, array_policy.ArrayPolicy)
+    return dataclasses.replace(
+        setup,
+        policy_plugin=Inexact(policy, setup),
+        # Or else the product would be cut to what may be asked for.
+        max_weight_ratio=setup.max_weight_ratio * np.exp(2 * OFF),
+    )
+
+
+def kernels(out: pathlib.Path) -> None:
+    """Run small clouds with such kernels."""
+    rows = []
+    for label, policy, parameters in TRIED:
+        for graph in recipes.Graph:
+            found = [
+                judged(
+                    policies_graphs.grown(graph, NODES, seed=seed),
+                    policy,
+                    parameters,
+                )
+                for seed in policies_graphs.SEEDS
+            ]
+            rows.append([label, graph.value, *_of_many(found)])
+            print(rows[-1], flush=True)
+    head = [
+        'policy',
+        'graph',
+        'most rounds',
+        'median overshoot %',
+        'largest overshoot %',
+        'largest settled %',
+    ]
+    runs.write_csv(out / 'kernels.csv', [head, *rows])
+
+
+def judged(
+    cloud: model.Cloud, policy: str, parameters: Mapping[str, float]
+) -> Mapping[str, Any]:
+    """Compare a run with what exact kernels could divide at best."""
+    made = running.setup(
+        scenario_module.Scenario(cloud, scenario_module.AgentSpec()),
+        running.Choice(
+            metric=runs.METRICS[0], policy=policy, parameters=parameters
+        ),
+    )
+    judge = measures.Measures(cloud, made, 'cpu_time')
+    running.observe(cloud, inexact(made), [judge])
+    return judge.result()
+
+
+def _of_many(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    rounds = [item[runs.ROUNDS] for item in found]
+    overshoots = [item['overshoot'] or 0.0 for item in found]
+    settled = max(item['bounded']['worst']['settled'] for item in found)
+    return [
+        runs.late(None if None in rounds else max(rounds)),
+        runs.percent(statistics.median(overshoots)),
+        runs.percent(max(overshoots)),
+        runs.percent(settled),
+    ]
