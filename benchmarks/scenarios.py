@@ -34,8 +34,8 @@ THESIS = ['--metric=GreedinessMetric', '--policy=thesis']
 
 RUNS = {
     'one-node-cpu-without': ['one-node-cpu', '--no-agents'],
-    'one-node-cpu-feedback': ['one-node-cpu', '--duration=180'],
-    'one-node-cpu-feedback-10s': [
+    'one-node-cpu': ['one-node-cpu', '--duration=180'],
+    'one-node-cpu-10s': [
         'one-node-cpu',
         '--interval=10',
         '--duration=360',
