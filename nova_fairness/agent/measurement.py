@@ -20,6 +20,7 @@ import functools
 import numpy as np
 
 from nova_fairness.agent import guard as guard_module
+from nova_fairness.agent import recall
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.exchange import base as exchange_base
 from nova_fairness.measure import cells
@@ -78,6 +79,7 @@ class Measurement:
         self._before: sample_model.Sample | None = None
         self._past: usage_model.Usage | None = None
         self._reading: pressure_model.PressureSample | None = None
+        self._recall = recall.Recall()
 
     def usage(
         self, sample: sample_model.Sample, decay_factor: float
@@ -155,9 +157,7 @@ class Measurement:
             user_usage=combined.totals.usage,
             basis=_basis(demands, combined.totals),
             wanted=wanted,
-            foresee=functools.partial(
-                self._foreseen, view, used, metric, settings.metric, combined
-            ),
+            foresee=self._foresee(view, combined, used, metric, settings),
         )
 
     def _combined(
@@ -174,20 +174,40 @@ class Measurement:
             settings.overcommit,
         )
 
+    def _foresee(
+        self,
+        view: report.View,
+        combined: totals.Combined,
+        used: usage_model.Usage,
+        metric: metric_base.Metric,
+        settings: settings_module.Settings,
+    ) -> Callable[[], outlook_model.Foreseen]:
+        """Count those, too, who have fallen silent."""
+        held = self._recall.extended(view, self._clock())
+        summed = combined if held is view else None
+        return functools.partial(
+            self._foreseen, held, summed, used, metric, settings
+        )
+
     def _foreseen(
         self,
         view: report.View,
+        summed: totals.Combined | None,
         used: usage_model.Usage,
         metric: metric_base.Metric,
-        name: str,
-        combined: totals.Combined,
-    ) -> tuple[outlook_model.Outlook, int]:
-        """Give what is known of all nodes, and the place of this one."""
+        settings: settings_module.Settings,
+    ) -> outlook_model.Foreseen:
+        name = settings.metric
+        combined = summed or self._combined(view, used, settings)
+        owners = ownership.of_node(used.incarnations, settings.entity)
         hosts = [item.host for item in totals.usable(view, name)]
-        known = cells.outlook(
-            view, used.interval_s, metric, name, combined.totals
+        return outlook_model.Foreseen(
+            outlook=cells.outlook(
+                view, used.interval_s, metric, name, combined.totals
+            ),
+            place=hosts.index(self._node.host),
+            user=ownership.extended(owners, combined.users).user_index,
         )
-        return known, hosts.index(self._node.host)
 
     def _demands(
         self,

@@ -39,14 +39,15 @@ class Prospects:
         """
         if not policy.looks_ahead or measured.foresee is None:
             return None
-        known, place = measured.foresee()
-        if self._last is None or not self._last.is_like(known):
-            self._last = known
+        found = measured.foresee()
+        if self._last is None or not self._last.is_like(found.outlook):
+            self._last = found.outlook
         used = measured.usage.newest
         here = np.zeros(1, dtype=np.intp)
         return outlook.Prospect(
             used=used,
             wanted=used if measured.wanted is None else measured.wanted,
+            user=found.user,
             ratio=ratios,
-            views=(outlook.View(here, here + place, self._last),),
+            views=(outlook.View(here, here + found.place, self._last),),
         )

@@ -34,6 +34,10 @@ ALIKE = 0.01
 """Supplies and quotas that differ by less are those of the same nodes and
 weights, of intervals that are nearly as long."""
 
+HELD = 10.0
+"""Intervals for which it counts what was wanted on a node that has fallen
+silent: what VMs want lasts longer than what they use."""
+
 Weigh = Callable[[resources.Vector], npt.NDArray[np.float64]]
 """(n, r) amounts that cells would use -> (n,) how heavy each would be."""
 
@@ -44,7 +48,7 @@ class Outlook:
 
     :ivar node: (n,) index of each cell's node; cells are sorted by node, then
         by user, each pair once.
-    :ivar user: (n,) index of each cell's user, as in the situation.
+    :ivar user: (n,) index of each cell's user.
     :ivar wanted: (n, r) finite, >= 0, amounts of an interval: what the cell
         would use if there were plenty.
     :ivar used: (n, r) finite, >= 0, at most ``wanted``.
@@ -110,6 +114,20 @@ class Outlook:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Foreseen:
+    """What a node knows.
+
+    :ivar outlook: of all nodes.
+    :ivar place: index of this one.
+    :ivar user: (n,) index in the outlook of each own VM's user.
+    """
+
+    outlook: Outlook
+    place: int
+    user: usage_model.Indices
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class View:
     """Who of those that decide knows what.
 
@@ -129,17 +147,22 @@ class Prospect:
 
     :ivar used: (n, r) of the newest interval, >= 0; rows of the situation.
     :ivar wanted: (n, r) what they want, at least ``used``.
+    :ivar user: (n,) index of each VM's user in the outlooks.
     :ivar ratio: (c,) largest by smallest weight of a node, >= 1.
     :ivar views: nodes that are in none know nothing of others.
     """
 
     used: resources.Vector
     wanted: resources.Vector
+    user: usage_model.Indices
     ratio: usage_model.Scalars
     views: Sequence[View]
 
     def reordered(self, order: usage_model.Indices) -> 'Prospect':
         """Give the same with rows in another order."""
         return dataclasses.replace(
-            self, used=self.used[order], wanted=self.wanted[order]
+            self,
+            used=self.used[order],
+            wanted=self.wanted[order],
+            user=self.user[order],
         )

@@ -64,8 +64,8 @@ class Measured:
     :ivar basis: ``None`` if nobody kept it.
     :ivar wanted: (n, r) what VMs would use of a plenty, amounts of the
         interval; ``None`` if nobody judged it.
-    :ivar foresee: gives what a policy may know of other nodes, and which of
-        those nodes this is; ``None`` if nobody can.
+    :ivar foresee: gives what a policy may know of other nodes; ``None`` if
+        nobody can.
     """
 
     usage: usage_model.Usage
@@ -80,7 +80,7 @@ class Measured:
     user_usage: resources.Vector | None = None
     basis: Basis | None = None
     wanted: resources.Vector | None = None
-    foresee: Callable[[], tuple[outlook.Outlook, int]] | None = None
+    foresee: Callable[[], outlook.Foreseen] | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

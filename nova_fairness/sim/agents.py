@@ -136,6 +136,7 @@ class Fleet:
         return outlook.Prospect(
             used=batch.newest,
             wanted=batch.wanted,
+            user=batch.user,
             ratio=np.full(len(resources.CONTROLS), ratio),
             views=self._knowledge.views(batch, tick),
         )

@@ -38,7 +38,10 @@ class Linked(knowledge.Knowledge):
         self._links = links
         self._ticks = setup.ticks
         self._travel = int(links.delay.max(initial=0)) + links.jitter
-        kept = self._travel + int(np.ceil(self.max_age)) + 2
+        plugin = setup.policy_plugin
+        ahead = plugin is not None and plugin.looks_ahead
+        longest = self.held if ahead else self.max_age
+        kept = self._travel + int(np.ceil(longest)) + 2
         nodes, count = len(cloud.nodes), len(cloud.vms)
         width = len(resources.RESOURCES)
         self._acted = np.zeros((kept, nodes), dtype=np.bool_)
@@ -79,27 +82,28 @@ class Linked(knowledge.Knowledge):
         self, batch: knowledge.Batch, tick: int
     ) -> tuple[outlook.View, ...]:
         """Who knows the same reports has one view."""
-        known = self._counting(batch.acting, tick)
+        known = self._counting(batch.acting, tick, self.held)
         rows, group = np.unique(known, axis=0, return_inverse=True)
         found = []
         for number, row in enumerate(rows):
             deciding = np.flatnonzero(group.reshape(-1) == number)
             place = batch.acting[deciding]
-            told, _ = self._known(int(place[0]), tick)
+            told, _ = self._known(int(place[0]), tick, self.held)
             counts = row != knowledge.NEVER
             found.append(self.view(deciding, place, told, counts))
         return tuple(found)
 
-    def _counting(self, acting: model.Indices, tick: int) -> model.Indices:
+    def _counting(
+        self, acting: model.Indices, tick: int, age: float
+    ) -> model.Indices:
         """Give the ticks of the newest reports that count, (k, m).
 
         :param acting: (k,) nodes that acted at this tick.
+        :param age: ticks for which a report counts.
         :returns: :data:`.knowledge.NEVER` for nodes of which none counts.
         """
         arrived = self._arrived[acting]
-        counts = (arrived != knowledge.NEVER) & (
-            tick - arrived <= self.max_age
-        )
+        counts = (arrived != knowledge.NEVER) & (tick - arrived <= age)
         return np.where(counts, self._version[acting], knowledge.NEVER)
 
     def _own(self, part: knowledge.Batch, tick: int) -> metric_base.Heaviness:
@@ -165,10 +169,11 @@ class Linked(knowledge.Knowledge):
         return np.asarray(arrives)
 
     def _known(
-        self, node: int, tick: int
+        self, node: int, tick: int, age: float | None = None
     ) -> tuple[knowledge.Told, resources.Vector]:
         """Give the rows and the supply of all reports that count."""
-        version = self._counting(np.array([node]), tick)[0]
+        most = self.max_age if age is None else age
+        version = self._counting(np.array([node]), tick, most)[0]
         counts = version != knowledge.NEVER
         counts[node] = True
         parts = [

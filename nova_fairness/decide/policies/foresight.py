@@ -195,7 +195,7 @@ class _Scene:
         short = end.short[place]
         tells = short & (used > 0) & (used < STILL_WAITS * wanted)
         part = np.where(tells, used, 1.0) / crowd.vcpus[rows]
-        cells = view.outlook.cells_of(place, crowd.user[rows])
+        cells = view.outlook.cells_of(place, prospect.user[rows])
         return cls(
             node=node,
             nodes=len(view.deciding),

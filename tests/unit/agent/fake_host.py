@@ -210,7 +210,7 @@ def _share(want, weight, supply):
 class FakeHost:
     """A node with everything real between the two fake ends."""
 
-    def __init__(self, tmp_path, *vms, others=(), **options):
+    def __init__(self, tmp_path, *vms, others=(), exchange=None, **options):
         self.control = FakeControl()
         self.others = dict(others)
         self.preferences = {}
@@ -220,6 +220,7 @@ class FakeHost:
         self.found = found.FoundValues(tmp_path / 'found.json')
         self.found.load()
         self.settings = _settings(**options)
+        self.exchange = exchange or loopback.LoopbackExchange()
         self.node = node.NodeResources(
             host='fake',
             cpus=(0,),
@@ -252,7 +253,7 @@ class FakeHost:
             counters=self.cpu,
             measurement=measurement.Measurement(
                 self.node,
-                loopback.LoopbackExchange(),
+                self.exchange,
                 a_guard,
                 'boot',
                 clock,

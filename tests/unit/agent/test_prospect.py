@@ -18,10 +18,15 @@ import numpy as np
 import pytest
 
 from nova_fairness.agent import prospect
+from nova_fairness.agent import recall
 from nova_fairness.decide.policies import feedback
 from nova_fairness.decide.policies import foresight
+from nova_fairness.exchange import loopback
+from nova_fairness.model import outlook
+from nova_fairness.model import report
 from nova_fairness.model import resources
 from tests.unit.agent import fake_host
+from tests.unit.measure import build
 
 CPU = resources.RESOURCES.index('cpu_time')
 RATIOS = np.full(len(resources.CONTROLS), 20.0)
@@ -85,10 +90,74 @@ def test_while_next_to_nothing_changes_the_outlook_is_the_same(measured):
     assert first is second
     busier = dataclasses.replace(
         measured,
-        foresee=lambda: (
-            dataclasses.replace(first, wanted=first.wanted * 2 + 1.0),
-            0,
+        foresee=lambda: dataclasses.replace(
+            measured.foresee(),
+            outlook=dataclasses.replace(first, wanted=first.wanted * 2 + 1.0),
         ),
     )
     third = made.of_node(busier, policy, RATIOS).views[0].outlook
     assert third is not first
+
+
+class WithPeer(loopback.LoopbackExchange):
+    """Knows one other node, until that falls silent."""
+
+    silent = False
+
+    def view(self, now_s, metric):
+        own = super().view(now_s, metric)
+        if self.silent:
+            return own
+        peer = build.node_report(
+            'another',
+            {
+                'aaa': build.user_totals(usage={'cpu_time': 3.0}),
+                'bob': build.user_totals(usage={'cpu_time': 2.0}),
+            },
+            metric=metric,
+            cpu_time=1.0,
+        )
+        return report.View(
+            dict(sorted({**own.reports, 'another': peer}.items())),
+            {**own.age_s, 'another': 0.0},
+            {},
+        )
+
+
+def test_what_is_wanted_on_a_silent_node_counts_for_a_while(tmp_path):
+    exchange = WithPeer()
+    host = fake_host.FakeHost(
+        tmp_path, fake_host.vm('b-2', 'bob'), exchange=exchange
+    )
+    before = host.rounds(3).measured
+    exchange.silent = True
+    after = host.rounds(3).measured
+    # What bob uses there counts no longer, but what he wants there does.
+    assert len(before.ownership.users) == 2
+    assert after.ownership.users == ('bob',)
+    for measured in (before, after):
+        found = look(measured)
+        (view,) = found.views
+        assert view.outlook.node.tolist() == [0, 0, 1]
+        assert view.place.tolist() == [1]
+        assert found.user.tolist() == [1]
+        row = view.outlook.cells_of(1, found.user)
+        assert view.outlook.wanted[row, CPU] == pytest.approx(
+            found.wanted[:, CPU]
+        )
+    (view,) = look(host.rounds(10).measured).views
+    assert set(view.outlook.node) == {0}
+
+
+def test_nodes_are_recalled_for_some_of_their_intervals():
+    slow = build.node_report('slow', {}, interval_s=60.0)
+    fast = build.node_report('fast', {}, interval_s=1.0)
+    memory = recall.Recall()
+    both = build.view(fast, slow)
+    assert memory.extended(both, 0.0) is both
+    own = build.view(build.node_report('own', {}))
+    later = memory.extended(own, outlook.HELD)
+    assert list(later.reports) == ['fast', 'own', 'slow']
+    later = memory.extended(own, outlook.HELD + 0.1)
+    assert list(later.reports) == ['own', 'slow']
+    assert memory.extended(own, 60 * outlook.HELD + 0.1) is own

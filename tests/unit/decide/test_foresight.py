@@ -76,6 +76,7 @@ def situation(known, place, vms):
         prospect=outlook.Prospect(
             used=amounts([vm[1] for vm in vms]),
             wanted=amounts([vm[2] for vm in vms]),
+            user=np.array([vm[0] for vm in vms]),
             ratio=np.full(CONTROLS, RATIO),
             views=(outlook.View(here, here + place, known),),
         ),

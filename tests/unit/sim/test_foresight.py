@@ -129,3 +129,21 @@ def test_a_vm_wants_what_it_demands_up_to_its_vcpus():
     assert list(engine.simulate(cloud, setup(Watching())))
     _, wanted = seen[-1]
     assert wanted / wanted.max() == pytest.approx([1.0, 0.4, 0.4, 1.0])
+
+
+def test_lost_reports_change_next_to_nothing():
+    """What is wanted on a node counts for longer than what is used there."""
+    cloud = grown(recipes.Graph.CHAIN, 5, 1)
+    prompt, lost = (
+        judged(cloud, setup(links=links))
+        for links in (
+            None,
+            model.Links(
+                np.zeros((5, 5), dtype=np.int64), np.full((5, 5), 0.3)
+            ),
+        )
+    )
+    assert lost['rounds_to_within_5_percent'] <= (
+        prompt['rounds_to_within_5_percent'] + 5
+    )
+    assert lost['bounded']['worst']['settled'] <= 0.02

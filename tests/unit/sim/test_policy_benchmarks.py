@@ -164,7 +164,9 @@ def crowd(vms, prospect):
 def prospect_of(vms, ratio):
     amounts = np.ones((vms, len(resources.RESOURCES)))
     ratios = np.full(len(resources.CONTROLS), ratio)
-    return outlook.Prospect(amounts, amounts * 2, ratios, ())
+    return outlook.Prospect(
+        amounts, amounts * 2, np.zeros(len(amounts), int), ratios, ()
+    )
 
 
 def test_kernels_give_the_drawn_part_of_what_is_asked(kernels):
