@@ -22,6 +22,7 @@ import numpy as np
 from nova_fairness.agent import guard as guard_module
 from nova_fairness.agent import recall
 from nova_fairness.agent import settings as settings_module
+from nova_fairness.agent import wishes
 from nova_fairness.exchange import base as exchange_base
 from nova_fairness.measure import cells
 from nova_fairness.measure import endowment
@@ -32,7 +33,6 @@ from nova_fairness.measure import quota
 from nova_fairness.measure import stages
 from nova_fairness.measure import totals
 from nova_fairness.measure import usage as usage_measure
-from nova_fairness.measure import wants
 from nova_fairness.model import node as node_model
 from nova_fairness.model import outlook as outlook_model
 from nova_fairness.model import pressure as pressure_model
@@ -80,6 +80,7 @@ class Measurement:
         self._past: usage_model.Usage | None = None
         self._reading: pressure_model.PressureSample | None = None
         self._recall = recall.Recall()
+        self._wishes = wishes.Wishes(node)
 
     def usage(
         self, sample: sample_model.Sample, decay_factor: float
@@ -129,7 +130,7 @@ class Measurement:
         own = self._guard.call(
             settings.metric, lambda: stages.instance_stage(metric, demands)
         )
-        wanted = wants.wanted(used, self._node)
+        wanted = self._wishes.lasting(used)
         self._publish(
             number,
             settings.metric,

@@ -83,6 +83,23 @@ def guessed(
     return np.where(may, most, used)
 
 
+def lasting(
+    wanted: resources.Vector, used: resources.Vector, before: resources.Vector
+) -> resources.Vector:
+    """Leave out what was wanted in one interval only.
+
+    Whatever makes a host busy for a moment makes its VMs wait, and what they
+    would use of a plenty cannot be told from that alone.
+
+    :param wanted: (n, r) in the newest interval.
+    :param used: (n, r) in the newest interval, at most ``wanted``.
+    :param before: (n, r) wanted in the interval before, amounts of the newest;
+        NaN for VMs that were not there.
+    :returns: (n, r) at least ``used``.
+    """
+    return np.maximum(used, np.fmin(wanted, before))
+
+
 def of_cpu(
     used: usage_model.Scalars,
     stall: usage_model.Scalars,

@@ -67,6 +67,7 @@ class Meters:
         self._acted_s = np.zeros(nodes)
         self._past = np.zeros((count, width))
         self._known = np.zeros(count, dtype=np.bool_)
+        self._wanted = np.full((count, width), np.nan)
 
     def begin(self, rows: model.Indices, at_s: float | None) -> None:
         """Meet VMs that start.
@@ -79,6 +80,7 @@ class Meters:
         self._stall_s[rows] = nothing
         self._read_s[rows] = np.nan if at_s is None else at_s
         self._past[rows] = 0.0
+        self._wanted[rows] = np.nan
         self._known[rows] = False
 
     def supplies(self, nodes: model.Indices) -> resources.Vector:
@@ -181,7 +183,9 @@ class Meters:
             cpus,
             cloud.speed[node] * cloud.interval_s,
         )
-        return result
+        before = self._wanted[rows]
+        self._wanted[rows] = result
+        return wants.lasting(result, usage.newest, before)
 
     def remember(self, batch: knowledge.Batch, readings: Readings) -> None:
         """Keep what was read for the next round."""

@@ -121,3 +121,11 @@ def test_of_a_node_the_newest_interval_counts_not_the_smoothed_one():
 )
 def test_where_kernels_do_not_tell_a_full_node_leaves_wishes(newest, wanted):
     assert of_two_cpus(newest, [NAN] * 3, [8, 1, 1]) == wanted
+
+
+def test_what_is_wanted_in_one_interval_only_does_not_last():
+    used = np.array([[4.0], [4.0], [4.0], [9.0]])
+    wanted = np.array([[8.0], [8.0], [8.0], [9.0]])
+    before = np.array([[4.0], [9.0], [NAN], [1.0]])
+    found = wants.lasting(wanted, used, before)
+    assert found[:, 0].tolist() == [4.0, 8.0, 8.0, 9.0]
