@@ -184,7 +184,7 @@ class Measurement:
         settings: settings_module.Settings,
     ) -> Callable[[], outlook_model.Foreseen]:
         """Count those, too, who have fallen silent."""
-        held = self._recall.extended(view, self._clock())
+        held = self._recall.extended(view, self._clock(), used.interval_s)
         summed = combined if held is view else None
         return functools.partial(
             self._foreseen, held, summed, used, metric, settings

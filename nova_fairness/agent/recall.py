@@ -10,39 +10,82 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What nodes said that have fallen silent.
+"""What nodes said whose reports are missing by chance.
 
-Their VMs go on wanting what they wanted: an agent that starts anew, or a
-report that got lost, changes nothing about that. Whoever looks ahead without
-them would move all weights there and back.
+Their VMs go on wanting what they wanted. Whoever looked ahead without them
+would move all weights there and back whenever some reports get lost.
 """
 
-from nova_fairness.model import outlook
+import dataclasses
+
+import numpy as np
+
+from nova_fairness.measure import patience
 from nova_fairness.model import report
+
+
+@dataclasses.dataclass
+class _Heard:
+    """The newest report of a node.
+
+    :ivar arrived_s: when, monotonic clock.
+    :ivar part: of its reports that was missing, 0..1.
+    """
+
+    said: report.NodeReport
+    arrived_s: float
+    part: float = 0.0
+
+    def hear(
+        self, said: report.NodeReport, arrived_s: float, interval_s: float
+    ) -> None:
+        if said is self.said:
+            return
+        gap = (arrived_s - self.arrived_s) / interval_s
+        self.part = float(patience.heard(np.array(self.part), np.array(gap)))
+        self.said, self.arrived_s = said, arrived_s
+
+    def silent(self, now_s: float, interval_s: float) -> float:
+        """Give the intervals since it came."""
+        return (now_s - self.arrived_s) / max(interval_s, self.said.interval_s)
+
+    def patience(self) -> float:
+        return float(patience.patience(np.array(self.part)))
 
 
 class Recall:
     """Remembers the last report of every node for a while."""
 
     def __init__(self) -> None:
-        self._heard: dict[str, tuple[report.NodeReport, float]] = {}
+        self._heard: dict[str, _Heard] = {}
 
-    def extended(self, view: report.View, now_s: float) -> report.View:
-        """Remember a view, and add those who are silent.
+    def extended(
+        self, view: report.View, now_s: float, interval_s: float
+    ) -> report.View:
+        """Remember a view, and add those who are silent by chance.
 
         :param now_s: seconds of a monotonic clock.
+        :param interval_s: of the own rounds: more often no report is seen.
         :returns: the same view if nobody is.
         """
-        for host, item in view.reports.items():
-            self._heard[host] = (item, now_s)
+        for host, said in view.reports.items():
+            arrived_s = now_s - view.age_s.get(host, 0.0)
+            known = self._heard.setdefault(host, _Heard(said, arrived_s))
+            known.hear(said, arrived_s, max(interval_s, said.interval_s))
         self._heard = {
-            host: (item, heard_s)
-            for host, (item, heard_s) in self._heard.items()
-            if now_s - heard_s <= outlook.HELD * item.interval_s
+            host: known
+            for host, known in self._heard.items()
+            if known.silent(now_s, interval_s) <= patience.MOST
         }
-        if len(self._heard) == len(view.reports):
+        by_chance = {
+            host: known.said
+            for host, known in self._heard.items()
+            if host not in view.reports
+            and known.silent(now_s, interval_s) <= known.patience()
+        }
+        if not by_chance:
             return view
-        every = {host: item for host, (item, _) in self._heard.items()}
+        every = {**view.reports, **by_chance}
         return report.View(
             dict(sorted(every.items())), view.age_s, view.left_out
         )

@@ -34,10 +34,6 @@ ALIKE = 0.01
 """Supplies and quotas that differ by less are those of the same nodes and
 weights, of intervals that are nearly as long."""
 
-HELD = 10.0
-"""Intervals for which it counts what was wanted on a node that has fallen
-silent: what VMs want lasts longer than what they use."""
-
 Weigh = Callable[[resources.Vector], npt.NDArray[np.float64]]
 """(n, r) amounts that cells would use -> (n,) how heavy each would be."""
 

@@ -106,7 +106,6 @@ class Knowledge(abc.ABC):
         self.metric = setup.metric_plugin
         self.overcommit = setup.overcommit
         self.max_age = setup.view_max_age * setup.ticks
-        self.held = max(self.max_age, outlook.HELD * setup.ticks)
         count, width = len(cloud.vms), len(resources.RESOURCES)
         self.where = np.full(count, NEVER, dtype=np.intp)
         self.heaviness = np.zeros(count)
@@ -162,13 +161,10 @@ class Knowledge(abc.ABC):
     def skip(self, tick: int) -> None:
         """Let a tick pass at which no agent acts."""
 
-    def fresh(self, tick: int, age: float | None = None) -> resources.Mask:
-        """Tell of which nodes the newest report counts, (m,).
-
-        :param age: ticks; by default, for how long what was used counts.
-        """
-        most = self.max_age if age is None else age
-        return np.asarray((self.last != NEVER) & (tick - self.last <= most))
+    def fresh(self, tick: int) -> resources.Mask:
+        """Tell of which nodes the newest report counts, (m,)."""
+        known = self.last != NEVER
+        return np.asarray(known & (tick - self.last <= self.max_age))
 
     def of_users(self) -> metric_base.Heaviness:
         """Weigh all users by the newest report of every node, (u,)."""
@@ -290,7 +286,7 @@ class Shared(Knowledge):
 
     def views(self, batch: Batch, tick: int) -> tuple[outlook.View, ...]:
         """All know the same."""
-        fresh = self.fresh(tick, self.held)
+        fresh = self.fresh(tick)
         rows = np.flatnonzero(np.append(fresh, False)[self.where])
         told = self.newest(rows)
         every = np.arange(len(batch.acting))

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nova_fairness.measure import metric as metric_base
+from nova_fairness.measure import patience
 from nova_fairness.model import outlook
 from nova_fairness.model import resources
 from nova_fairness.sim import chance
@@ -40,8 +41,8 @@ class Linked(knowledge.Knowledge):
         self._travel = int(links.delay.max(initial=0)) + links.jitter
         plugin = setup.policy_plugin
         ahead = plugin is not None and plugin.looks_ahead
-        longest = self.held if ahead else self.max_age
-        kept = self._travel + int(np.ceil(longest)) + 2
+        longest = patience.MOST * self._ticks if ahead else 0.0
+        kept = self._travel + int(np.ceil(max(longest, self.max_age))) + 2
         nodes, count = len(cloud.nodes), len(cloud.vms)
         width = len(resources.RESOURCES)
         self._acted = np.zeros((kept, nodes), dtype=np.bool_)
@@ -56,6 +57,7 @@ class Linked(knowledge.Knowledge):
         self._arrived = np.full(
             (nodes, nodes), knowledge.NEVER, dtype=np.int64
         )
+        self._missing = np.zeros((nodes, nodes))
 
     def weigh(
         self, batch: knowledge.Batch, tick: int
@@ -82,24 +84,29 @@ class Linked(knowledge.Knowledge):
         self, batch: knowledge.Batch, tick: int
     ) -> tuple[outlook.View, ...]:
         """Who knows the same reports has one view."""
-        known = self._counting(batch.acting, tick, self.held)
+        silent = patience.patience(self._missing[batch.acting])
+        ages = np.maximum(self.max_age, self._ticks * silent)
+        known = self._counting(batch.acting, tick, ages)
         rows, group = np.unique(known, axis=0, return_inverse=True)
         found = []
         for number, row in enumerate(rows):
             deciding = np.flatnonzero(group.reshape(-1) == number)
             place = batch.acting[deciding]
-            told, _ = self._known(int(place[0]), tick, self.held)
+            told, _ = self._told(int(place[0]), row)
             counts = row != knowledge.NEVER
             found.append(self.view(deciding, place, told, counts))
         return tuple(found)
 
     def _counting(
-        self, acting: model.Indices, tick: int, age: float
+        self,
+        acting: model.Indices,
+        tick: int,
+        age: float | npt.NDArray[np.float64],
     ) -> model.Indices:
         """Give the ticks of the newest reports that count, (k, m).
 
         :param acting: (k,) nodes that acted at this tick.
-        :param age: ticks for which a report counts.
+        :param age: ticks for which reports count; of all or (k, m).
         :returns: :data:`.knowledge.NEVER` for nodes of which none counts.
         """
         arrived = self._arrived[acting]
@@ -147,6 +154,12 @@ class Linked(knowledge.Knowledge):
             newer = arrives & (sent > version)
             self._version[:, senders] = np.where(newer, sent, version)
             arrived = self._arrived[:, senders]
+            gap = (tick - arrived) / self._ticks
+            heard = newer & (arrived != knowledge.NEVER) & (gap > 0)
+            part = self._missing[:, senders]
+            self._missing[:, senders] = np.where(
+                heard, patience.heard(part, gap), part
+            )
             self._arrived[:, senders] = np.where(newer, tick, arrived)
 
     def _arrives(
@@ -169,11 +182,16 @@ class Linked(knowledge.Knowledge):
         return np.asarray(arrives)
 
     def _known(
-        self, node: int, tick: int, age: float | None = None
+        self, node: int, tick: int
     ) -> tuple[knowledge.Told, resources.Vector]:
         """Give the rows and the supply of all reports that count."""
-        most = self.max_age if age is None else age
-        version = self._counting(np.array([node]), tick, most)[0]
+        version = self._counting(np.array([node]), tick, self.max_age)[0]
+        return self._told(node, version)
+
+    def _told(
+        self, node: int, version: model.Indices
+    ) -> tuple[knowledge.Told, resources.Vector]:
+        """Give the rows and the supply of the reports of some ticks."""
         counts = version != knowledge.NEVER
         counts[node] = True
         parts = [

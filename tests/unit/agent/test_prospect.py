@@ -22,7 +22,6 @@ from nova_fairness.agent import recall
 from nova_fairness.decide.policies import feedback
 from nova_fairness.decide.policies import foresight
 from nova_fairness.exchange import loopback
-from nova_fairness.model import outlook
 from nova_fairness.model import report
 from nova_fairness.model import resources
 from tests.unit.agent import fake_host
@@ -124,40 +123,47 @@ class WithPeer(loopback.LoopbackExchange):
         )
 
 
-def test_what_is_wanted_on_a_silent_node_counts_for_a_while(tmp_path):
-    exchange = WithPeer()
+def silenced(tmp_path, exchange, pattern):
+    """Run a node whose peer is silent where the pattern says so."""
     host = fake_host.FakeHost(
         tmp_path, fake_host.vm('b-2', 'bob'), exchange=exchange
     )
-    before = host.rounds(3).measured
-    exchange.silent = True
-    after = host.rounds(3).measured
+    for silent in pattern:
+        exchange.silent = silent
+        measured = host.rounds(1).measured
+    return measured
+
+
+LOSSY = [False] * 3 + [True, False, False] * 20
+SILENT = [True] * 4
+
+
+def test_what_is_wanted_where_reports_get_lost_counts_for_longer(tmp_path):
+    measured = silenced(tmp_path, WithPeer(), LOSSY + SILENT)
     # What bob uses there counts no longer, but what he wants there does.
-    assert len(before.ownership.users) == 2
-    assert after.ownership.users == ('bob',)
-    for measured in (before, after):
-        found = look(measured)
-        (view,) = found.views
-        assert view.outlook.node.tolist() == [0, 0, 1]
-        assert view.place.tolist() == [1]
-        assert found.user.tolist() == [1]
-        row = view.outlook.cells_of(1, found.user)
-        assert view.outlook.wanted[row, CPU] == pytest.approx(
-            found.wanted[:, CPU]
-        )
-    (view,) = look(host.rounds(10).measured).views
+    assert measured.ownership.users == ('bob',)
+    found = look(measured)
+    (view,) = found.views
+    assert view.outlook.node.tolist() == [0, 0, 1]
+    assert view.place.tolist() == [1]
+    assert found.user.tolist() == [1]
+    row = view.outlook.cells_of(1, found.user)
+    assert view.outlook.wanted[row, CPU] == pytest.approx(found.wanted[:, CPU])
+
+
+@pytest.mark.parametrize(
+    'before', [[False] * 63, LOSSY + SILENT * 3], ids=['always there', 'long']
+)
+def test_who_is_not_silent_by_chance_is_forgotten(tmp_path, before):
+    measured = silenced(tmp_path, WithPeer(), before + SILENT)
+    (view,) = look(measured).views
     assert set(view.outlook.node) == {0}
 
 
-def test_nodes_are_recalled_for_some_of_their_intervals():
-    slow = build.node_report('slow', {}, interval_s=60.0)
-    fast = build.node_report('fast', {}, interval_s=1.0)
+def test_who_is_never_silent_changes_nothing(tmp_path):
     memory = recall.Recall()
-    both = build.view(fast, slow)
-    assert memory.extended(both, 0.0) is both
-    own = build.view(build.node_report('own', {}))
-    later = memory.extended(own, outlook.HELD)
-    assert list(later.reports) == ['fast', 'own', 'slow']
-    later = memory.extended(own, outlook.HELD + 0.1)
-    assert list(later.reports) == ['own', 'slow']
-    assert memory.extended(own, 60 * outlook.HELD + 0.1) is own
+    both = build.view(
+        build.node_report('one', {}), build.node_report('two', {})
+    )
+    for now_s in range(10):
+        assert memory.extended(both, float(now_s), 1.0) is both

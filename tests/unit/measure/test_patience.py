@@ -1,0 +1,55 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""For how long what a silent node said still counts."""
+
+import numpy as np
+import pytest
+
+from nova_fairness.measure import patience
+
+
+def after(gaps, part=0.0):
+    for gap in gaps:
+        part = float(patience.heard(np.array(part), np.array(gap)))
+    return part
+
+
+def waits(part):
+    return float(patience.patience(np.array(part)))
+
+
+def test_where_nothing_is_missing_no_silence_is_chance():
+    assert after([1.0] * 50) == 0.0
+    assert waits(0.0) < 1.0
+
+
+@pytest.mark.parametrize('part', [0.1, 1 / 3])
+def test_what_was_missing_is_learnt_and_waited_for(part):
+    rng = np.random.default_rng(1)
+    found = np.zeros(400)
+    gaps = rng.geometric(1 - part, size=(300, 400)).astype(float)
+    for each in gaps:
+        found = patience.heard(found, each)
+    assert np.median(found) == pytest.approx(part, abs=0.06)
+    # Hardly any gap is longer.
+    longer = gaps[-1] > patience.patience(found)
+    assert longer.mean() < 0.02
+
+
+def test_nobody_is_waited_for_forever():
+    assert waits(0.9) == waits(1.0) == patience.MOST
+
+
+def test_an_outage_says_nothing_about_chance():
+    assert after([1.0, 1.0, 50.0]) == 0.0
+    assert after([1.0, 2.0]) > 0.04
