@@ -115,7 +115,7 @@ def main() -> int:
     """Measure all sizes and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--out', type=pathlib.Path)
-    parser.add_argument('--policies', default='feedback,none')
+    parser.add_argument('--policies', default='foresight,feedback,none')
     parser.add_argument('--one', nargs=2, metavar=('NODES', 'POLICY'))
     options = parser.parse_args()
     if options.one:

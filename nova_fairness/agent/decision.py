@@ -84,7 +84,7 @@ class Decision:
         self._memory = dict(memory)
         self._last: dict[allocation.Knob, scale_module.Last] = {}
         self._preset = policy_base.Preset.DEFAULT
-        self._prospects = prospect.Prospects()
+        self._prospects = prospect.Prospects(guard)
 
     def unusable_specs(
         self, vms: Sequence[instance.Incarnation]
@@ -294,4 +294,6 @@ def _of_users(
             for place, size in enumerate(sizes.T)
         ]
     )
-    return dataclasses.replace(situation, heaviness=heaviness), weights
+    ahead = prospect.of_owners(situation, chosen)
+    alike = dataclasses.replace(situation, heaviness=heaviness)
+    return dataclasses.replace(alike, prospect=ahead), weights

@@ -20,11 +20,11 @@ import functools
 import numpy as np
 
 from nova_fairness.agent import guard as guard_module
+from nova_fairness.agent import prospect
 from nova_fairness.agent import recall
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent import wishes
 from nova_fairness.exchange import base as exchange_base
-from nova_fairness.measure import cells
 from nova_fairness.measure import endowment
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import ownership
@@ -182,32 +182,21 @@ class Measurement:
         used: usage_model.Usage,
         metric: metric_base.Metric,
         settings: settings_module.Settings,
-    ) -> Callable[[], outlook_model.Foreseen]:
-        """Count those, too, who have fallen silent."""
+    ) -> Callable[[], outlook_model.Foreseen] | None:
+        """Count those, too, who are silent by chance."""
         held = self._recall.extended(view, self._clock(), used.interval_s)
-        summed = combined if held is view else None
+        if len(held.reports) < 2:
+            return None
+        if held is not view:
+            combined = self._combined(held, used, settings)
         return functools.partial(
-            self._foreseen, held, summed, used, metric, settings
-        )
-
-    def _foreseen(
-        self,
-        view: report.View,
-        summed: totals.Combined | None,
-        used: usage_model.Usage,
-        metric: metric_base.Metric,
-        settings: settings_module.Settings,
-    ) -> outlook_model.Foreseen:
-        name = settings.metric
-        combined = summed or self._combined(view, used, settings)
-        owners = ownership.of_node(used.incarnations, settings.entity)
-        hosts = [item.host for item in totals.usable(view, name)]
-        return outlook_model.Foreseen(
-            outlook=cells.outlook(
-                view, used.interval_s, metric, name, combined.totals
-            ),
-            place=hosts.index(self._node.host),
-            user=ownership.extended(owners, combined.users).user_index,
+            prospect.foreseen,
+            self._node.host,
+            held,
+            combined,
+            used,
+            metric,
+            settings,
         )
 
     def _demands(

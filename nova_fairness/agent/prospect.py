@@ -12,19 +12,68 @@
 
 """What an agent foresees, for policies that look ahead."""
 
+import dataclasses
+import logging
+import time
+
 import numpy as np
 
+from nova_fairness.agent import guard as guard_module
+from nova_fairness.agent import settings as settings_module
+from nova_fairness.decide import look_ahead
 from nova_fairness.decide import policy as policy_base
+from nova_fairness.decide import preferences
+from nova_fairness.measure import cells
+from nova_fairness.measure import metric as metric_base
+from nova_fairness.measure import ownership
+from nova_fairness.measure import totals
 from nova_fairness.model import outlook
+from nova_fairness.model import report
+from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.model import usage as usage_model
 
+LOG = logging.getLogger(__name__)
+
+AFFORDABLE = 0.5
+"""Part of a plugin's deadline that asking the metric may take in all."""
+
+
+def foreseen(
+    host: str,
+    view: report.View,
+    combined: totals.Combined,
+    used: usage_model.Usage,
+    metric: metric_base.Metric,
+    settings: settings_module.Settings,
+) -> outlook.Foreseen:
+    """Make what one node may know of a view.
+
+    :param host: of that node, which has a report in the view.
+    :param combined: of the view.
+    """
+    name = settings.metric
+    owners = ownership.of_node(used.incarnations, settings.entity)
+    hosts = [item.host for item in totals.usable(view, name)]
+    return outlook.Foreseen(
+        outlook=cells.outlook(
+            view, used.interval_s, metric, name, combined.totals
+        ),
+        place=hosts.index(host),
+        user=ownership.extended(owners, combined.users).user_index,
+    )
+
 
 class Prospects:
-    """Gives what is foreseen; the same while next to nothing changes."""
+    """Gives what is foreseen; the same while next to nothing changes.
 
-    def __init__(self) -> None:
+    :param guard: runs the metric.
+    """
+
+    def __init__(self, guard: guard_module.Guard) -> None:
+        self._guard = guard
         self._last: outlook.Outlook | None = None
+        self._quick: dict[str, bool] = {}
 
     def of_node(
         self,
@@ -35,12 +84,16 @@ class Prospects:
         """Give what is foreseen for the VMs of this node.
 
         :param ratios: (c,) largest by smallest weight.
-        :returns: ``None`` for policies that do not look ahead.
+        :returns: ``None`` for policies that do not look ahead, for nodes that
+            know of no other, and with metrics that would take too long.
+        :raises PluginMisbehaved: if the metric fails.
         """
         if not policy.looks_ahead or measured.foresee is None:
             return None
         found = measured.foresee()
         if self._last is None or not self._last.is_like(found.outlook):
+            if not self._is_quick(found.outlook):
+                return None
             self._last = found.outlook
         used = measured.usage.newest
         here = np.zeros(1, dtype=np.intp)
@@ -51,3 +104,53 @@ class Prospects:
             ratio=ratios,
             views=(outlook.View(here, here + found.place, self._last),),
         )
+
+    def _is_quick(self, known: outlook.Outlook) -> bool:
+        """Tell whether the metric can be asked as often as it has to be.
+
+        A slow one would bring the policy into quarantine. CPU time counts: a
+        busy host makes no metric slow.
+        """
+
+        def taken_s() -> float:
+            began_s = time.thread_time()
+            known.weigh(known.wanted)
+            return time.thread_time() - began_s
+
+        whole_s = look_ahead.ROUNDS * self._guard.call(known.metric, taken_s)
+        quick = whole_s <= AFFORDABLE * self._guard.deadline_s
+        if self._quick.get(known.metric, True) != quick:
+            LOG.warning(
+                'Looking ahead with %s takes %.2f s of CPU time, %s',
+                known.metric,
+                whole_s,
+                'and is done again'
+                if quick
+                else 'too much: feedback decides until it takes less',
+            )
+        self._quick[known.metric] = quick
+        return quick
+
+
+def of_owners(
+    situation: policy_base.Situation, chosen: resources.Mask
+) -> outlook.Prospect | None:
+    """Let VMs of owners with preferences look as if they had none.
+
+    :param chosen: (n,) of :func:`.preferences.concerned`.
+    """
+    given, user = situation.prospect, situation.user
+    if given is None:
+        return None
+    vcpus = situation.vcpus.astype(np.float64)
+
+    def alike(amounts: resources.Vector) -> resources.Vector:
+        means = [
+            preferences.together(column / vcpus, vcpus, user, chosen)
+            for column in amounts.T
+        ]
+        return np.column_stack(means) * vcpus[:, np.newaxis]
+
+    return dataclasses.replace(
+        given, used=alike(given.used), wanted=alike(given.wanted)
+    )

@@ -13,12 +13,16 @@
 """What an agent foresees."""
 
 import dataclasses
+import time
 
 import numpy as np
 import pytest
 
+from nova_fairness import exception
+from nova_fairness.agent import guard
 from nova_fairness.agent import prospect
 from nova_fairness.agent import recall
+from nova_fairness.decide import policy as policy_base
 from nova_fairness.decide.policies import feedback
 from nova_fairness.decide.policies import foresight
 from nova_fairness.exchange import loopback
@@ -29,73 +33,6 @@ from tests.unit.measure import build
 
 CPU = resources.RESOURCES.index('cpu_time')
 RATIOS = np.full(len(resources.CONTROLS), 20.0)
-
-
-@pytest.fixture
-def measured(tmp_path):
-    host = fake_host.FakeHost(
-        tmp_path, fake_host.vm('a-1', 'ann'), fake_host.vm('b-2', 'bob')
-    )
-    return host.rounds(3).measured
-
-
-def look(measured, policy=None):
-    chosen = policy or foresight.ForesightPolicy()
-    return prospect.Prospects().of_node(measured, chosen, RATIOS)
-
-
-def test_policies_that_do_not_look_ahead_cost_nothing(measured):
-    found = prospect.Prospects().of_node(
-        measured, feedback.FeedbackPolicy(), RATIOS
-    )
-    assert found is None
-
-
-def test_each_vm_belongs_to_a_cell_of_its_node(measured):
-    found = prospect.Prospects().of_node(
-        measured, foresight.ForesightPolicy(), RATIOS
-    )
-    (view,) = found.views
-    known = view.outlook
-    assert view.deciding.tolist() == [0]
-    place = int(view.place[0])
-    assert known.supply[place, CPU] > 0
-    rows = known.cells_of(place, measured.ownership.user_index)
-    assert (known.node[rows] == place).all()
-    assert (known.user[rows] == measured.ownership.user_index).all()
-    # One VM each, so that a cell wants what its VM wants.
-    assert known.wanted[rows, CPU] == pytest.approx(found.wanted[:, CPU])
-    assert (found.wanted >= found.used).all()
-
-
-def test_what_the_metric_says_of_now_is_what_it_said_in_the_round(measured):
-    found = prospect.Prospects().of_node(
-        measured, foresight.ForesightPolicy(), RATIOS
-    )
-    (view,) = found.views
-    known = view.outlook
-    rows = known.cells_of(view.place[0], measured.ownership.user_index)
-    used = known.wanted.copy()
-    used[rows] = measured.usage.amounts
-    assert known.weigh(used)[rows] == pytest.approx(measured.heaviness)
-
-
-def test_while_next_to_nothing_changes_the_outlook_is_the_same(measured):
-    made, policy = prospect.Prospects(), foresight.ForesightPolicy()
-    first, second = (
-        made.of_node(measured, policy, RATIOS).views[0].outlook
-        for _ in range(2)
-    )
-    assert first is second
-    busier = dataclasses.replace(
-        measured,
-        foresee=lambda: dataclasses.replace(
-            measured.foresee(),
-            outlook=dataclasses.replace(first, wanted=first.wanted * 2 + 1.0),
-        ),
-    )
-    third = made.of_node(busier, policy, RATIOS).views[0].outlook
-    assert third is not first
 
 
 class WithPeer(loopback.LoopbackExchange):
@@ -121,6 +58,77 @@ class WithPeer(loopback.LoopbackExchange):
             {**own.age_s, 'another': 0.0},
             {},
         )
+
+
+def host_of(tmp_path, exchange=None):
+    return fake_host.FakeHost(
+        tmp_path,
+        fake_host.vm('a-1', 'ann'),
+        fake_host.vm('b-2', 'bob'),
+        exchange=exchange or WithPeer(),
+    )
+
+
+@pytest.fixture
+def measured(tmp_path):
+    return host_of(tmp_path).rounds(3).measured
+
+
+def prospects():
+    return prospect.Prospects(guard.Guard(1.0))
+
+
+def look(measured, policy=None):
+    chosen = policy or foresight.ForesightPolicy()
+    return prospects().of_node(measured, chosen, RATIOS)
+
+
+def test_policies_that_do_not_look_ahead_cost_nothing(measured):
+    found = prospects().of_node(measured, feedback.FeedbackPolicy(), RATIOS)
+    assert found is None
+
+
+def test_each_vm_belongs_to_a_cell_of_its_node(measured):
+    found = prospects().of_node(measured, foresight.ForesightPolicy(), RATIOS)
+    (view,) = found.views
+    known = view.outlook
+    assert view.deciding.tolist() == [0]
+    place = int(view.place[0])
+    assert known.supply[place, CPU] > 0
+    rows = known.cells_of(place, measured.ownership.user_index)
+    assert (known.node[rows] == place).all()
+    assert (known.user[rows] == measured.ownership.user_index).all()
+    # One VM each, so that a cell wants what its VM wants.
+    assert known.wanted[rows, CPU] == pytest.approx(found.wanted[:, CPU])
+    assert (found.wanted >= found.used).all()
+
+
+def test_what_the_metric_says_of_now_is_what_it_said_in_the_round(measured):
+    found = prospects().of_node(measured, foresight.ForesightPolicy(), RATIOS)
+    (view,) = found.views
+    known = view.outlook
+    rows = known.cells_of(view.place[0], measured.ownership.user_index)
+    used = known.wanted.copy()
+    used[rows] = measured.usage.amounts
+    assert known.weigh(used)[rows] == pytest.approx(measured.heaviness)
+
+
+def test_while_next_to_nothing_changes_the_outlook_is_the_same(measured):
+    made, policy = prospects(), foresight.ForesightPolicy()
+    first, second = (
+        made.of_node(measured, policy, RATIOS).views[0].outlook
+        for _ in range(2)
+    )
+    assert first is second
+    busier = dataclasses.replace(
+        measured,
+        foresee=lambda: dataclasses.replace(
+            measured.foresee(),
+            outlook=dataclasses.replace(first, wanted=first.wanted * 2 + 1.0),
+        ),
+    )
+    third = made.of_node(busier, policy, RATIOS).views[0].outlook
+    assert third is not first
 
 
 def silenced(tmp_path, exchange, pattern):
@@ -156,8 +164,8 @@ def test_what_is_wanted_where_reports_get_lost_counts_for_longer(tmp_path):
 )
 def test_who_is_not_silent_by_chance_is_forgotten(tmp_path, before):
     measured = silenced(tmp_path, WithPeer(), before + SILENT)
-    (view,) = look(measured).views
-    assert set(view.outlook.node) == {0}
+    assert measured.foresee is None
+    assert look(measured) is None
 
 
 def test_who_is_never_silent_changes_nothing(tmp_path):
@@ -167,3 +175,66 @@ def test_who_is_never_silent_changes_nothing(tmp_path):
     )
     for now_s in range(10):
         assert memory.extended(both, float(now_s), 1.0) is both
+
+
+class Slow:
+    """Weighs by asking a metric that takes long."""
+
+    def __init__(self, weigh, seconds):
+        self.weigh, self.seconds = weigh, seconds
+
+    def __call__(self, used):
+        end_s = time.thread_time() + self.seconds
+        while time.thread_time() < end_s:
+            pass
+        return self.weigh(used)
+
+
+def test_a_slow_metric_is_not_asked_forty_times(measured, caplog):
+    found = measured.foresee()
+    made, policy = prospects(), foresight.ForesightPolicy()
+
+    def with_metric(weigh):
+        known = dataclasses.replace(found.outlook, weigh=weigh)
+        told = dataclasses.replace(found, outlook=known)
+        return dataclasses.replace(measured, foresee=lambda: told)
+
+    slow = with_metric(Slow(found.outlook.weigh, 0.05))
+    for _ in range(3):
+        assert made.of_node(slow, policy, RATIOS) is None
+    assert caplog.text.count('feedback decides until it takes less') == 1
+    quick = with_metric(found.outlook.weigh)
+    assert made.of_node(quick, policy, RATIOS) is not None
+    assert 'is done again' in caplog.text
+
+
+def test_a_metric_that_raises_is_what_misbehaves(measured):
+    found = measured.foresee()
+    known = dataclasses.replace(found.outlook, weigh=lambda used: 1 / 0)
+    broken = dataclasses.replace(
+        measured, foresee=lambda: dataclasses.replace(found, outlook=known)
+    )
+    with pytest.raises(exception.PluginMisbehaved, match=known.metric):
+        look(broken)
+
+
+def test_vms_of_an_owner_with_preferences_look_alike(measured):
+    given = look(measured)
+    situation = policy_base.Situation(
+        keys=('a', 'b', 'c'),
+        heaviness=np.zeros(3),
+        user=np.array([0, 0, 1]),
+        vcpus=np.array([1, 3, 1]),
+        contended=np.zeros(len(resources.CONTROLS), dtype=bool),
+        wanting=np.zeros((3, len(resources.CONTROLS)), dtype=bool),
+        prospect=dataclasses.replace(
+            given,
+            used=np.array([[6.0], [2.0], [5.0]]),
+            wanted=np.array([[9.0], [3.0], [7.0]]),
+        ),
+    )
+    found = prospect.of_owners(situation, np.array([True, True, False]))
+    assert found.used[:, 0].tolist() == [2.0, 6.0, 5.0]
+    assert found.wanted[:, 0].tolist() == [3.0, 9.0, 7.0]
+    alone = dataclasses.replace(situation, prospect=None)
+    assert prospect.of_owners(alone, np.ones(3, dtype=bool)) is None
