@@ -134,7 +134,7 @@ def test_with_keys_nodes_look_and_controllers_change(secure):
     secure.act_as('ctl')
     assert secure.asked('pause', '--host', 'n1')['n1']['paused']
     assert secure.asked('set-metric', 'UniformMetric', '--all')
-    chosen = ('UniformMetric', 'feedback', 1)
+    chosen = ('UniformMetric', 'foresight', 1)
     assert in_force(secure, ['n1', 'n2'], chosen)
 
 
@@ -176,7 +176,7 @@ def test_the_status_of_all_hosts_is_known_to_each(cloud):
     code, out, _ = cloud.ctl('status', '--host', 'n1')
     assert code == 0
     line = ' '.join(out.splitlines()[1].split())
-    assert line.startswith('n1 enforces GreedinessMetric feedback 0 ')
+    assert line.startswith('n1 enforces GreedinessMetric foresight 0 ')
     assert ' 1/1' in line
 
 
@@ -331,7 +331,7 @@ def test_a_metric_is_set_everywhere_once_and_found_by_who_comes_late(cloud):
     assert all_hear_all(cloud)
     told = cloud.asked('set-metric', 'UniformMetric', '--all')
     assert {item['epoch'] for item in told.values()} == {1}
-    chosen = ('UniformMetric', 'feedback', 1)
+    chosen = ('UniformMetric', 'foresight', 1)
     assert in_force(cloud, ['n1', 'n2'], chosen)
     for name, node in cloud.nodes.items():
         # At the latest: the round that began after the answer was made.
