@@ -38,6 +38,9 @@ NEAR = 0.05
 ACTIVE = 0.1
 """VMs that want less of a CPU than this do not count for how far it is."""
 
+EVEN = 0.005
+"""Where no end is further from neutral (natural logarithm), all are equal."""
+
 FARTHEST_OFF = 1.0
 """More than this (natural logarithm) no kernel is off."""
 
@@ -123,6 +126,11 @@ class ForesightPolicy(feedback.FeedbackPolicy):
         off = scene.off()
         step = np.where(np.isfinite(off), -off - offset, 0.0)
         moved = offset + self.correction * step
+        # Where nobody is to have more than others, nothing is steered, and
+        # what the kernel makes of equal weights is its own business.
+        every = np.ones(len(offset), dtype=np.bool_)
+        steered = scene.largest(every, np.abs(scene.aim)) > EVEN
+        moved = np.where(steered[scene.node], moved, 0.0)
         return np.asarray(moved.clip(-FARTHEST_OFF, FARTHEST_OFF))
 
     def _gone(self, scene: '_Scene', offset: Scalars) -> Scalars:
