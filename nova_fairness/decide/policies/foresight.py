@@ -41,6 +41,10 @@ ACTIVE = 0.1
 EVEN = 0.005
 """Where no end is further from neutral (natural logarithm), all are equal."""
 
+CLEARLY_OFF = 0.2
+"""No noise makes a kernel give somebody so much (natural logarithm) more or
+less than its weight says."""
+
 FARTHEST_OFF = 1.0
 """More than this (natural logarithm) no kernel is off."""
 
@@ -126,10 +130,11 @@ class ForesightPolicy(feedback.FeedbackPolicy):
         off = scene.off()
         step = np.where(np.isfinite(off), -off - offset, 0.0)
         moved = offset + self.correction * step
-        # Where nobody is to have more than others, nothing is steered, and
-        # what the kernel makes of equal weights is its own business.
+        # Where nobody is to have more than others, nothing is steered, unless
+        # the kernel is clearly off: noise alone moves no weight.
         every = np.ones(len(offset), dtype=np.bool_)
         steered = scene.largest(every, np.abs(scene.aim)) > EVEN
+        steered |= scene.largest(scene.tells, np.abs(off)) > CLEARLY_OFF
         moved = np.where(steered[scene.node], moved, 0.0)
         return np.asarray(moved.clip(-FARTHEST_OFF, FARTHEST_OFF))
 
