@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import json
 import pathlib
-import statistics
 import time
 from typing import Any
 
@@ -254,16 +253,10 @@ def _drawn(policy: str, graph: recipes.Graph, nodes: int) -> Point:
 
 def _of_many(item: Mapping[str, Any]) -> list[str]:
     points = item['points']
-    rounds = [point[runs.ROUNDS] for point in points]
-    overshoots = [point['overshoot'] or 0.0 for point in points]
-    settled = max(point['bounded']['worst']['settled'] for point in points)
     return [
         item['policy'],
         item['graph'],
         str(item['nodes']),
         str(len(points)),
-        runs.late(None if None in rounds else max(rounds)),
-        runs.percent(settled),
-        runs.percent(statistics.median(overshoots)),
-        runs.percent(max(overshoots)),
+        *runs.of_many(points),
     ]

@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import pathlib
-import statistics
 from typing import Any
 
 import numpy as np
@@ -132,7 +131,8 @@ def kernels(out: pathlib.Path) -> None:
                 )
                 for seed in policies_graphs.SEEDS
             ]
-            rows.append([label, graph.value, *_of_many(found)])
+            rounds, settled, *overshoots = runs.of_many(found)
+            rows.append([label, graph.value, rounds, *overshoots, settled])
             print(rows[-1], flush=True)
     head = [
         'policy',
@@ -158,15 +158,3 @@ def judged(
     judge = measures.Measures(cloud, made, 'cpu_time')
     running.observe(cloud, inexact(made), [judge])
     return judge.result()
-
-
-def _of_many(found: Sequence[Mapping[str, Any]]) -> list[str]:
-    rounds = [item[runs.ROUNDS] for item in found]
-    overshoots = [item['overshoot'] or 0.0 for item in found]
-    settled = max(item['bounded']['worst']['settled'] for item in found)
-    return [
-        runs.late(None if None in rounds else max(rounds)),
-        runs.percent(statistics.median(overshoots)),
-        runs.percent(max(overshoots)),
-        runs.percent(settled),
-    ]

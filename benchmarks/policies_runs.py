@@ -19,6 +19,7 @@ from collections.abc import Sequence
 import csv
 import json
 import pathlib
+import statistics
 import sys
 from typing import Any
 
@@ -115,6 +116,23 @@ def percent(value: float | None) -> str:
 
 def late(rounds: int | None) -> str:
     return 'later' if rounds is None else str(rounds)
+
+
+def of_many(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Sum up measures of many runs.
+
+    :returns: most rounds, largest settled distance, and the overshoot: the
+        median and the largest.
+    """
+    rounds = [item[ROUNDS] for item in found]
+    overshoots = [item['overshoot'] or 0.0 for item in found]
+    settled = max(item['bounded']['worst']['settled'] for item in found)
+    return [
+        late(None if None in rounds else max(rounds)),
+        percent(settled),
+        percent(statistics.median(overshoots)),
+        percent(max(overshoots)),
+    ]
 
 
 def show(result: Mapping[str, Any]) -> None:

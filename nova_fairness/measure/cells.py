@@ -13,6 +13,7 @@
 """What users have and want on every node, as a policy may look ahead on it."""
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -28,6 +29,8 @@ from nova_fairness.model import usage as usage_model
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cells:
     """What users have on nodes: rows as in :class:`.Outlook`.
+
+    The simulator has a row for each VM, until it adds them up.
 
     :ivar node: (n,) index of each cell's node.
     :ivar user: (n,) index of its user.
@@ -78,14 +81,17 @@ class Weighing:
                 user_count=max(1, users),
             ),
         )
-        owners = usage_model.Ownership(
-            tuple(map(str, range(users))), cells.user, cells.node
-        )
         summed = totals.of_rows(
-            owners, own, cells.endowment, used, self.quota, self.supply
+            self._owners, own, cells.endowment, used, self.quota, self.supply
         )
         weighed = stages.user_stage(self.metric, summed)
         return stages.combine_stage(self.metric, weighed[cells.user], own)
+
+    @functools.cached_property
+    def _owners(self) -> usage_model.Ownership:
+        """The same in all the rounds of a look ahead."""
+        users = tuple(map(str, range(len(self.quota))))
+        return usage_model.Ownership(users, self.cells.user, self.cells.node)
 
 
 def outlook(

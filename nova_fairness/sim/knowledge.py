@@ -22,6 +22,7 @@ import dataclasses
 
 import numpy as np
 
+from nova_fairness.measure import cells
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import quota
 from nova_fairness.measure import stages
@@ -146,7 +147,7 @@ class Knowledge(abc.ABC):
             deciding,
             place,
             self._outlooks.of(
-                outlooks.Told(
+                cells.Cells(
                     told.node,
                     told.user,
                     told.endowment,

@@ -12,8 +12,6 @@
 
 """What agents may look ahead on, of simulated clouds."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from nova_fairness.measure import cells
@@ -24,23 +22,6 @@ from nova_fairness.sim import model
 
 KEPT = 64
 """Outlooks that are remembered."""
-
-
-class Told(NamedTuple):
-    """Rows of reports, VM by VM.
-
-    :ivar node: (p,) where each VM was.
-    :ivar user: (p,) index of its user.
-    :ivar endowment: (p, r) amounts of a round.
-    :ivar used: (p, r) amounts of a round.
-    :ivar wanted: (p, r) amounts of a round.
-    """
-
-    node: model.Indices
-    user: model.Indices
-    endowment: resources.Vector
-    used: resources.Vector
-    wanted: resources.Vector
 
 
 class Outlooks:
@@ -56,10 +37,14 @@ class Outlooks:
         self._made: list[outlook.Outlook] = []
 
     def of(
-        self, told: Told, supply: resources.Vector, normal: resources.Vector
+        self,
+        told: cells.Cells,
+        supply: resources.Vector,
+        normal: resources.Vector,
     ) -> outlook.Outlook:
         """Make one of reports.
 
+        :param told: a row for each VM, where it was, in any order.
         :param supply: (r,) of the nodes whose reports count, in a round.
         :param normal: (r,) with overcommit.
         """
@@ -71,7 +56,10 @@ class Outlooks:
         return made
 
     def _make(
-        self, told: Told, supply: resources.Vector, normal: resources.Vector
+        self,
+        told: cells.Cells,
+        supply: resources.Vector,
+        normal: resources.Vector,
     ) -> outlook.Outlook:
         cloud, users = self._cloud, len(self._cloud.users)
         key, cell = np.unique(
