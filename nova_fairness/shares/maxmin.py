@@ -153,7 +153,8 @@ def divide(
         idle=got.copy(),
     )
     found, sharpness = _sharpened(nodes, begin, steps)
-    got[chosen], log[chosen] = found.got, found.log()
+    got[chosen] = np.where(found.content(), got[chosen], found.got)
+    log[chosen] = found.log()
     return Division(got, log, found.cold, sharpness)
 
 
@@ -241,6 +242,10 @@ class _Point:
         top = self.least + self.nodes.reach
         above = self.wish - top[self.nodes.node]
         return np.asarray(above.clip(-self.nodes.reach, 0.0))
+
+    def content(self) -> Bools:
+        """Tell who has all they want, (p,)."""
+        return np.asarray(self.rate >= self.nodes.full - _SAME)
 
     def off(self, sharpness: float) -> Floats:
         """How far the weights are from those of the heaviness, (k,)."""
@@ -364,7 +369,7 @@ class _Motion:
     @classmethod
     def of(cls, point: _Point) -> '_Motion':
         nodes, got = point.nodes, point.got
-        content = point.rate >= nodes.full - _SAME
+        content = point.content()
         free = np.where(
             ~content & (point.wish > point.least[nodes.node]), got, 0.0
         )
