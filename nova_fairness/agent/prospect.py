@@ -110,9 +110,7 @@ class Prospects:
             views=(outlook.View(here, here + found.place, *self._last),),
         )
 
-    def _end(
-        self, known: outlook.Outlook, ratio: float
-    ) -> outlook.End | None:
+    def _end(self, known: outlook.Outlook, ratio: float) -> outlook.End | None:
         """Look ahead, in as many steps as there is time for.
 
         What is not finished goes on in the next round. A metric that is too

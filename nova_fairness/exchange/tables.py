@@ -135,7 +135,9 @@ class Most:
         _check_finite(lows, highs)
         _check_heaviness(self._host, max(highs[0], -lows[0]), self._limits)
         _check_instances(block[:, 1], lows[1], highs[1], self._limits)
-        sums: list[float] = np.add.reduce(block, axis=0).tolist()[FIRST:AMOUNTS]
+        sums: list[float] = np.add.reduce(block, axis=0).tolist()[
+            FIRST:AMOUNTS
+        ]
         width = len(resources.RESOURCES)
         for name, part in (
             ('endowment', slice(None, width)),

@@ -135,7 +135,9 @@ def demand(
     vcpus = np.where(known[:, np.newaxis], grades, 0.0)
     vcpus[~known, 0] = cpus[~known]
     part = np.where(known, cpus / np.where(known, told, 1.0), 1.0)
-    cell, grade = np.nonzero(vcpus > NOTHING * vcpus.max(axis=1)[:, np.newaxis])
+    cell, grade = np.nonzero(
+        vcpus > NOTHING * vcpus.max(axis=1)[:, np.newaxis]
+    )
     size = vcpus[cell, grade]
     return outlook_model.Demand(
         cell=cell,
