@@ -131,7 +131,7 @@ class Measurement:
         own = self._guard.call(
             settings.metric, lambda: stages.instance_stage(metric, demands)
         )
-        wanted = self._wishes.lasting(used)
+        wants = self._wishes.judge(used)
         self._publish(
             number,
             settings.metric,
@@ -141,8 +141,8 @@ class Measurement:
                 own,
                 demands.endowment,
                 demands.usage,
-                wanted,
-                grades.of_node(used, wanted, self._node),
+                wants.wanted,
+                grades.of_node(used, wants.wanted, self._node),
             ),
         )
         view = self._exchange.view(self._clock(), settings.metric)
@@ -163,7 +163,8 @@ class Measurement:
             view=view,
             user_usage=combined.totals.usage,
             basis=_basis(demands, combined.totals),
-            wanted=wanted,
+            wanted=wants.wanted,
+            waiting=wants.waiting,
             foresee=self._foresee(view, combined, used, metric, settings),
         )
 
