@@ -142,7 +142,7 @@ class Measurement:
                 demands.endowment,
                 demands.usage,
                 wants.wanted,
-                grades.of_node(used, wants.wanted, self._node),
+                grades.of_node(used, wants.wanted, owners, self._node),
             ),
         )
         view = self._exchange.view(self._clock(), settings.metric)

@@ -80,7 +80,7 @@ class Bounds:
     @functools.cached_property
     def columns(self) -> tuple[resources.Vector, resources.Vector]:
         """Smallest and largest numbers in the row of one user."""
-        amounts = 3 * len(resources.RESOURCES) + len(report.GRADES)
+        amounts = 3 * len(resources.RESOURCES) + 2 * report.GRADES
         return (
             np.array([-self.max_heaviness, 1.0, *[0.0] * amounts]),
             np.array(

@@ -12,9 +12,9 @@
 
 """The totals of a node's users as one block of numbers, and back.
 
-A block is (u, 2 + 3r + g) float64 in little-endian order: heaviness, number
-of VMs, endowment, usage and what is wanted by resource, and vCPUs by what they
-want; in base64 where the transport carries nothing but JSON. Reading it makes no object per user but
+A block is (u, 2 + 3r + 2g) float64 in little-endian order: heaviness, number
+of VMs, endowment, usage and what is wanted by resource, vCPUs of each grade and
+what these want; in base64 where the transport carries nothing but JSON. Reading it makes no object per user but
 its id.
 """
 
@@ -51,7 +51,7 @@ KINDS = 3
 AMOUNTS = FIRST + KINDS * len(resources.RESOURCES)
 """Columns up to the grades."""
 
-COLUMNS = AMOUNTS + len(report.GRADES)
+COLUMNS = AMOUNTS + 2 * report.GRADES
 
 ROW_BYTES = COLUMNS * WRITTEN.itemsize
 
@@ -60,11 +60,11 @@ SCALES = np.tile(resources.RESOURCES.time_shared, KINDS)
 
 
 def numbers(table: report.UserTable) -> resources.Vector:
-    """Put everything but the ids side by side: (u, 2 + 3r + g).
+    """Put everything but the ids side by side: (u, 2 + 3r + 2g).
 
     Nobody has vCPUs where it is not told what they want.
     """
-    untold = np.zeros((len(table), len(report.GRADES)))
+    untold = np.zeros((len(table), 2 * report.GRADES))
     return np.column_stack(
         (
             table.instance_heaviness,

@@ -126,23 +126,22 @@ def demand(
 
     :param wanted: (n,) of each cell, >= 0.
     :param one_cpu: (n,) what one CPU of its node does in the interval.
-    :param grades: (n, g) vCPUs by what they want; all zero where a node does
-        not tell: then they are taken to want all of their vCPUs.
+    :param grades: (n, 2g) as in a report; all zero where a node does not
+        tell: then vCPUs are taken to want all.
     """
     cpus = np.maximum(wanted / one_cpu, NOTHING)
-    told = grades @ report.GRADES
-    known = told > NOTHING
-    vcpus = np.where(known[:, np.newaxis], grades, 0.0)
-    vcpus[~known, 0] = cpus[~known]
+    vcpus, asked = np.hsplit(grades, 2)
+    told = asked.sum(axis=1)
+    known = (told > 0) & (vcpus.sum(axis=1) > 0)
+    vcpus = np.where(known[:, np.newaxis], vcpus, 0.0)
+    asked = np.where(known[:, np.newaxis], asked, 0.0)
+    vcpus[~known, 0] = asked[~known, 0] = cpus[~known]
     part = np.where(known, cpus / np.where(known, told, 1.0), 1.0)
-    cell, grade = np.nonzero(
-        vcpus > NOTHING * vcpus.max(axis=1)[:, np.newaxis]
-    )
-    size = vcpus[cell, grade]
+    cell, grade = np.nonzero((vcpus > 0) & (asked > 0))
     return outlook_model.Demand(
         cell=cell,
-        wanted=size * report.GRADES[grade] * (part * one_cpu)[cell],
-        vcpus=size,
+        wanted=asked[cell, grade] * (part * one_cpu)[cell],
+        vcpus=vcpus[cell, grade],
     )
 
 
@@ -189,7 +188,7 @@ def outlook(
     weighing = Weighing(metric, cells, of_all.quota, of_all.supply)
     grades = np.concatenate(
         [
-            np.zeros((len(t), len(report.GRADES)))
+            np.zeros((len(t), 2 * report.GRADES))
             if t.grades is None
             else t.grades
             for t in tables

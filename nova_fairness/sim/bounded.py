@@ -26,7 +26,6 @@ end. So they are made a second time, from the sides that the agents' own
 method finds (:mod:`nova_fairness.shares.maxmin`), and the better end counts.
 """
 
-import contextlib
 import dataclasses
 
 import numpy as np
@@ -101,12 +100,17 @@ def divided(
     if len(found.node) > _MOST or witness.is_reached(wishes, unbounded, ratio):
         return unbounded
     first = _first_bounds(found, rows, len(cells), ratio)
-    ends = [_ended(program, rows, first, counts, solver)]
     content = _content(wishes, found, ratio, counts)
-    if content is not None:
-        second = dataclasses.replace(first, full=first.full | content)
-        with contextlib.suppress(exception.SolverFailed):
-            ends.append(_ended(program, rows, second, counts, solver))
+    begins = [first.full] if content is None else [first.full, content]
+    ends, failed = [], None
+    for full in begins:
+        bounds = dataclasses.replace(first, full=full)
+        try:
+            ends.append(_ended(program, rows, bounds, counts, solver))
+        except exception.SolverFailed as error:
+            failed = error
+    if failed is not None and not ends:
+        raise failed
     return max(ends, key=lambda parts: _rank(parts, counts))
 
 
