@@ -11,7 +11,6 @@
 # under the License.
 
 
-
 """Which pair of metric and policy users are best off with, and worst."""
 
 from collections.abc import Iterator
@@ -110,7 +109,10 @@ def by_pair(
     """Yield pairs, and by scenario what is lacking with and without."""
     chosen = next(iter(found.values()), ({}, 0.0))[0]
     for pair in chosen:
-        yield pair, {name: (by[pair], none) for name, (by, none) in found.items()}
+        yield (
+            pair,
+            {name: (by[pair], none) for name, (by, none) in found.items()},
+        )
 
 
 def summed(values: Mapping[str, Sequence[float]]) -> list[str]:
