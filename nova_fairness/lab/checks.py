@@ -171,6 +171,28 @@ def _many_against_one(result: Result) -> Iterator[Check]:
     )
 
 
+def _closed_loops(result: Result) -> Iterator[Check]:
+    chosen = (result['metric'], result['policy'])
+    if not result['agents'] or chosen not in _MAX_MIN:
+        return
+    yield from _fair_users(result)
+    yield Check(
+        'worst-vm',
+        'largest distance of a VM from its max-min part',
+        _most(
+            abs(vm['cpu_share'] - vm['max_min_share'])
+            for vm in result['instances'].values()
+        ),
+        highest=0.05,
+    )
+    yield Check(
+        'cpu-not-lost',
+        'part of the CPU that the VMs used, though none is always busy',
+        _least(node['cpu_used'] for node in result['nodes'].values()),
+        lowest=0.95,
+    )
+
+
 def _uncontended(result: Result) -> Iterator[Check]:
     bound = 0.01 if result['interval_s'] >= 10 else 0.02
     measured = result['uncontended'] or {}
@@ -236,6 +258,7 @@ _BY_SCENARIO: Mapping[str, Callable[[Result], Iterator[Check]]] = {
     'one-node-cpu': _one_node_cpu,
     'spike': _spike,
     'many-against-one': _many_against_one,
+    'closed-loops': _closed_loops,
     'uncontended': _uncontended,
     'churn': _windows,
     'frozen-guest': _windows,

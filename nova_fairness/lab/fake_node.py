@@ -22,6 +22,7 @@ import uuid
 
 import numpy as np
 
+from nova_fairness.lab import demand
 from nova_fairness.lab import domain
 from nova_fairness.lab import maxmin
 from nova_fairness.lab import scenario as scenario_module
@@ -114,7 +115,7 @@ class FakeNode:
         made.counters[resources.RESOURCES.index('memory')] = _IDLE_MEMORY
         self.vms[vm.name] = made
 
-    def load(self, vm: str, step: scenario_module.Step) -> None:
+    def load(self, vm: str, step: demand.Step) -> None:
         """Tell a VM what it wants from now on."""
         made = self.vms[vm]
         vcpus = float(made.incarnation.instance.vcpus)

@@ -15,6 +15,7 @@ import json
 
 import pytest
 
+from nova_fairness.lab import demand as demand_module
 from nova_fairness.lab import fake_node
 from nova_fairness.lab import running
 from nova_fairness.lab import scenario
@@ -81,7 +82,7 @@ def node_with(**vms):
     for name, demand in vms.items():
         spec = dataclasses.replace(base.guest, name=name)
         node.add(dataclasses.replace(base, guest=spec))
-        node.load(name, scenario.Step(0, demand))
+        node.load(name, demand_module.Step(0, demand))
     return node
 
 
