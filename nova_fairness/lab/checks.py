@@ -19,6 +19,7 @@ from collections.abc import Mapping
 
 from nova_fairness.lab import check
 from nova_fairness.lab import disk_checks
+from nova_fairness.lab import load_checks
 from nova_fairness.lab import network_checks
 from nova_fairness.lab import peer_checks
 
@@ -176,21 +177,7 @@ def _closed_loops(result: Result) -> Iterator[Check]:
     if not result['agents'] or chosen not in _MAX_MIN:
         return
     yield from _fair_users(result)
-    yield Check(
-        'worst-vm',
-        'largest distance of a VM from its max-min part',
-        _most(
-            abs(vm['cpu_share'] - vm['max_min_share'])
-            for vm in result['instances'].values()
-        ),
-        highest=0.05,
-    )
-    yield Check(
-        'cpu-not-lost',
-        'part of the CPU that the VMs used, though none is always busy',
-        _least(node['cpu_used'] for node in result['nodes'].values()),
-        lowest=0.95,
-    )
+    yield from load_checks.closed_loops(result)
 
 
 def _uncontended(result: Result) -> Iterator[Check]:
@@ -259,6 +246,7 @@ _BY_SCENARIO: Mapping[str, Callable[[Result], Iterator[Check]]] = {
     'spike': _spike,
     'many-against-one': _many_against_one,
     'closed-loops': _closed_loops,
+    'kinds-of-load': load_checks.kinds,
     'uncontended': _uncontended,
     'churn': _windows,
     'frozen-guest': _windows,

@@ -182,6 +182,7 @@ class FakeBackend:
             made.shares,
             cpu_s * _WORK_PER_S,
             'frozen' if made.frozen else recording.RUNNING,
+            {'wait_s': made.stall_s},
         )
 
     def fio(self, seconds: float) -> Mapping[str, Mapping[str, float]]:

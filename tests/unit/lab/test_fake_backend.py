@@ -107,6 +107,18 @@ def test_a_simulated_cpu_is_shared_by_weight(demand, shares, expected):
         assert vm.stall_s == pytest.approx(waited, abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    ('load', 'waited'), [(None, 0.8), ('closed', 0.6), ('cron', 0.8)]
+)
+def test_only_a_closed_loop_thinks_while_it_lacks_something(load, waited):
+    node = node_with(**dict.fromkeys('abcde', 0.5))
+    cycle = load and demand_module.Cycle(demand_module.Load(load), 1, 0.1)
+    node.load('a', demand_module.Step(0, 0.5, cycle=cycle))
+    node.advance(1.0)
+    assert node.vms['a'].counters[0] == pytest.approx(0.2)
+    assert node.vms['a'].stall_s == pytest.approx(waited)
+
+
 def test_a_frozen_vm_gets_nothing():
     node = node_with(a=1.0, b=1.0)
     node.vms['a'].frozen = True
