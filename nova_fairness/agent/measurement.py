@@ -130,13 +130,13 @@ class Measurement:
         own = self._guard.call(
             settings.metric, lambda: stages.instance_stage(metric, demands)
         )
-        wanted = self._wishes.lasting(used)
+        wants = self._wishes.judge(used)
         self._publish(
             number,
             settings.metric,
             used.interval_s,
             totals.by_user(
-                owners, own, demands.endowment, demands.usage, wanted
+                owners, own, demands.endowment, demands.usage, wants.wanted
             ),
         )
         view = self._exchange.view(self._clock(), settings.metric)
@@ -157,7 +157,8 @@ class Measurement:
             view=view,
             user_usage=combined.totals.usage,
             basis=_basis(demands, combined.totals),
-            wanted=wanted,
+            wanted=wants.wanted,
+            waiting=wants.waiting,
             foresee=self._foresee(view, combined, used, metric, settings),
         )
 
