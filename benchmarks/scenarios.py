@@ -43,7 +43,11 @@ RUNS = {
     'one-node-cpu-thesis': ['one-node-cpu', *THESIS],
     'spike': ['spike'],
     'many-against-one': ['many-against-one'],
-    'closed-loops-without': ['closed-loops', '--no-agents'],
+    'closed-loops-without': [
+        'closed-loops',
+        '--no-agents',
+        '--duration=60',
+    ],
     'closed-loops': ['closed-loops'],
     'kinds-of-load-without': [
         'kinds-of-load',
