@@ -43,6 +43,17 @@ RUNS = {
     'one-node-cpu-thesis': ['one-node-cpu', *THESIS],
     'spike': ['spike'],
     'many-against-one': ['many-against-one'],
+    'closed-loops-without': [
+        'closed-loops',
+        '--no-agents',
+        '--duration=60',
+    ],
+    'closed-loops': ['closed-loops'],
+    'kinds-of-load-without': [
+        'kinds-of-load',
+        '--no-agents',
+        '--duration=80',
+    ],
     'uncontended-10s': ['uncontended'],
     'uncontended-1s': [
         'uncontended',

@@ -21,6 +21,7 @@ import pathlib
 
 from nova_fairness import exception
 from nova_fairness import yaml_section
+from nova_fairness.lab import demand
 from nova_fairness.lab import domain
 from nova_fairness.lab import scenario
 from nova_fairness.lab import scenario_load
@@ -70,7 +71,7 @@ def read(path: pathlib.Path) -> scenario.Scenario:
     users = top.take('users', _users, nobody)
     vms = top.need('vms', functools.partial(_vms, nodes=nodes, users=users))
     duration_s = top.need('duration', yaml_section.Value.positive)
-    no_load: dict[str, tuple[scenario.Step, ...]] = {}
+    no_load: dict[str, tuple[demand.Step, ...]] = {}
     no_events: tuple[scenario.Event, ...] = ()
     load = top.take(
         'load',
