@@ -127,7 +127,7 @@ class _Heaviness:
         """Weigh what the rows of the demand would get."""
         cell = self._outlook.demand.cell
         owner = self.owner[cell]
-        cpu = np.bincount(owner, got, len(self.user))
+        cpu = np.bincount(owner, got, len(self.user)).astype(np.float64)
         heavy = self._with(cpu)
         of_user = np.bincount(self.user, cpu)[self.user]
         more = self._with(cpu * (1 + _MORE))

@@ -13,9 +13,9 @@
 """The totals of a node's users as one block of numbers, and back.
 
 A block is (u, 2 + 3r + 2g) float64 in little-endian order: heaviness, number
-of VMs, endowment, usage and what is wanted by resource, vCPUs of each grade and
-what these want; in base64 where the transport carries nothing but JSON. Reading it makes no object per user but
-its id.
+of VMs, endowment, usage and what is wanted by resource, vCPUs of each grade
+and what these want; in base64 where the transport carries nothing but JSON.
+Reading it makes no object per user but its id.
 """
 
 import base64

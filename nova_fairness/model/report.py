@@ -23,7 +23,6 @@ import numpy.typing as npt
 from nova_fairness.model import node
 from nova_fairness.model import resources
 
-
 GRADES = 8
 """Groups in which a user's VMs on a node are told apart by how much of a vCPU
 they want."""
