@@ -181,6 +181,13 @@ def test_noise_of_a_busy_host_makes_no_node_short(seed, moment):
     assert not any(short for _, short in found)
 
 
+def test_of_a_vm_of_several_vcpus_any_that_waits_is_noise():
+    one = interval((0.9, 0.08), (0.9, 0.08), cpus=2)
+    assert judged([one] * 3)[0] == [([True, True], True)] * 3
+    two = interval((1.8, 0.08), (1.8, 0.08), cpus=4, most=2.0)
+    assert judged([two] * 3)[0] == [([False, False], False)] * 3
+
+
 @pytest.mark.parametrize('seed', range(10))
 def test_small_vms_are_found_in_noise_at_once_and_as_long_as_they_wait(seed):
     generator = np.random.default_rng(seed)
