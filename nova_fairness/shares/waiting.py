@@ -95,11 +95,10 @@ the CPUs are in use, and more is wanted. Lone busy VMs on all CPUs lack up to
 3 %."""
 
 SATISFIED = 0.95
-"""Part of what its vCPUs could use from which a VM cannot want more, where
-the kernel tells no stalls ..."""
+"""Part of what its vCPUs could use from which a VM has what it wants ..."""
 
 IDLE = 0.01
-"""... and below which it wants nothing."""
+"""... and below which it wants nothing, where the kernel tells no stalls."""
 
 ALL = 0.999
 """Who waits for more of the time than that may want anything."""
@@ -295,9 +294,8 @@ def _deviation(steady: Mask) -> Scalars:
 def _crowded(now: Interval) -> Mask:
     """Tell where VMs together lack so much that little is noise, (m,)."""
     nodes = len(now.cpus)
-    lack = np.where(
-        now.ready, closed(now.used, now.stall, now.most) - now.used, 0.0
-    )
+    lack = closed(now.used, now.stall, now.most) - now.used
+    lack = np.where(now.ready & (now.used < SATISFIED * now.most), lack, 0.0)
     largest = np.zeros(nodes)
     np.maximum.at(largest, now.node, lack)
     lacking = np.bincount(now.node, lack, nodes) - largest
