@@ -45,7 +45,8 @@ measured there ..."""
 DEVIATION_BUSY, DEVIATION_IDLE = 0.04 / 3, 0.08 / 3
 """... and its standard deviation. A lone busy VM waits 1-3 % for its own
 emulator thread and for the host, an idle one up to 8 % where the host is
-busy."""
+busy. A VM of several vCPUs counts like an idle one, because any of them that
+waits counts."""
 
 SIGNIFICANT = 3.0
 """Standard deviations above the mean of the noise from which a stall is none.
@@ -170,14 +171,14 @@ class Past:
             mine[rows] = its
 
     def bounds(
-        self, node: Indices, nodes: int, busy: Mask
+        self, node: Indices, nodes: int, steady: Mask
     ) -> tuple[Scalars, Scalars]:
         """Give the stalls that are too long for noise.
 
         What is known of a VM is mixed with what is known of its node, and
         that with what is known before.
 
-        :param busy: (n,) whether a VM had something to do all the time.
+        :param steady: (n,) whether a VM is one vCPU that was busy.
         :returns: (n,) from which a VM begins to wait, and (n,) from which it
             then goes on while its node is short.
         """
@@ -189,7 +190,7 @@ class Past:
         mean = PRIOR * NOISE + summed(self.count * self.mean)
         mean = (mean / weight)[node]
         spread = self.variance + (self.mean - mean) ** 2
-        variance = PRIOR * _deviation(busy) ** 2
+        variance = PRIOR * _deviation(steady) ** 2
         variance = variance + summed(self.count * spread)[node]
         variance = variance / weight[node]
         own = self.count / (PRIOR + self.count)
@@ -249,7 +250,8 @@ def judge(now: Interval, past: Past) -> tuple[usage_model.Waiting, Past]:
     stall = np.where(told, now.stall, 0.0)
     active = now.used + stall >= RUNNABLE
     stall = changes.lacking(now.used, stall)
-    begin, end = past.bounds(now.node, nodes, active)
+    steady = active & (now.most <= 1.0)
+    begin, end = past.bounds(now.node, nodes, steady)
     late = now.ready & (stall > begin)
     waits = late & (active | past.late)
     waits |= now.ready & past.began & (stall > end)
@@ -257,7 +259,7 @@ def judge(now: Interval, past: Past) -> tuple[usage_model.Waiting, Past]:
     now = dataclasses.replace(now, stall=stall)
     _, short = _short(now, waits, blind)
     # What may be a lack is not learned as noise, however long it lasts.
-    unusual = stall > NOISE + SIGNIFICANT * _deviation(active)
+    unusual = stall > NOISE + SIGNIFICANT * _deviation(steady)
     busy, suspect = _short(now, waits | late | unusual, blind)
     quiet = told & now.ready & (busy & ~suspect)[now.node]
     began = (waits | past.began) & short[now.node]
@@ -277,8 +279,8 @@ def _pairs(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
             yield mine, its
 
 
-def _deviation(busy: Mask) -> Scalars:
-    return np.where(busy, DEVIATION_BUSY, DEVIATION_IDLE)
+def _deviation(steady: Mask) -> Scalars:
+    return np.where(steady, DEVIATION_BUSY, DEVIATION_IDLE)
 
 
 def _short(now: Interval, waits: Mask, blind: Mask) -> tuple[Mask, Mask]:
