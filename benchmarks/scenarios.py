@@ -80,7 +80,7 @@ RUNS = {
     'one-node-disk': ['one-node-disk'],
     'two-nodes-cpu-disk-without': ['two-nodes-cpu-disk', '--no-agents'],
     'two-nodes-cpu-disk': ['two-nodes-cpu-disk'],
-    'two-nodes-cpu-disk-thesis': ['two-nodes-cpu-disk', '--policy=thesis'],
+    'two-nodes-cpu-disk-thesis': ['two-nodes-cpu-disk', *THESIS],
     'one-node-network': ['one-node-network'],
     'one-node-network-weighted': ['one-node-network-weighted'],
     'latency-without': ['latency', '--no-agents'],

@@ -26,6 +26,7 @@ from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent import wishes
 from nova_fairness.exchange import base as exchange_base
 from nova_fairness.measure import endowment
+from nova_fairness.measure import grades
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import ownership
 from nova_fairness.measure import pressure as pressure_measure
@@ -136,7 +137,12 @@ class Measurement:
             settings.metric,
             used.interval_s,
             totals.by_user(
-                owners, own, demands.endowment, demands.usage, wants.wanted
+                owners,
+                own,
+                demands.endowment,
+                demands.usage,
+                wants.wanted,
+                grades.of_node(used, wants.wanted, owners, self._node),
             ),
         )
         view = self._exchange.view(self._clock(), settings.metric)
@@ -186,7 +192,7 @@ class Measurement:
     ) -> Callable[[], outlook_model.Foreseen] | None:
         """Count those, too, who are silent by chance."""
         held = self._recall.extended(view, self._clock(), used.interval_s)
-        if len(held.reports) < 2:
+        if not held.reports:
             return None
         if held is not view:
             combined = self._combined(held, used, settings)

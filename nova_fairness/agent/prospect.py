@@ -36,7 +36,10 @@ from nova_fairness.model import usage as usage_model
 LOG = logging.getLogger(__name__)
 
 AFFORDABLE = 0.5
-"""Part of a plugin's deadline that asking the metric may take in all."""
+"""Part of a plugin's deadline that looking ahead may take in all."""
+
+FEWEST_STEPS = 5
+"""With which looking ahead gets somewhere, within some rounds."""
 
 
 def foreseen(
@@ -72,8 +75,8 @@ class Prospects:
 
     def __init__(self, guard: guard_module.Guard) -> None:
         self._guard = guard
-        self._last: outlook.Outlook | None = None
-        self._quick: dict[str, bool] = {}
+        self._last: tuple[outlook.Outlook, outlook.End] | None = None
+        self._quick = True
 
     def of_node(
         self,
@@ -84,17 +87,19 @@ class Prospects:
         """Give what is foreseen for the VMs of this node.
 
         :param ratios: (c,) largest by smallest weight.
-        :returns: ``None`` for policies that do not look ahead, for nodes that
-            know of no other, and with metrics that would take too long.
+        :returns: ``None`` for policies that do not look ahead, and where it
+            would take too long.
         :raises PluginMisbehaved: if the metric fails.
         """
         if not policy.looks_ahead or measured.foresee is None:
             return None
         found = measured.foresee()
-        if self._last is None or not self._last.is_like(found.outlook):
-            if not self._is_quick(found.outlook):
+        if self._last is None or not self._last[0].is_like(found.outlook):
+            end = self._end(found.outlook, float(ratios[look_ahead.CPU]))
+            if end is None:
+                self._last = None
                 return None
-            self._last = found.outlook
+            self._last = found.outlook, end
         used = measured.usage.newest
         here = np.zeros(1, dtype=np.intp)
         return outlook.Prospect(
@@ -102,34 +107,47 @@ class Prospects:
             wanted=used if measured.wanted is None else measured.wanted,
             user=found.user,
             ratio=ratios,
-            views=(outlook.View(here, here + found.place, self._last),),
+            views=(outlook.View(here, here + found.place, *self._last),),
         )
 
-    def _is_quick(self, known: outlook.Outlook) -> bool:
-        """Tell whether the metric can be asked as often as it has to be.
+    def _end(self, known: outlook.Outlook, ratio: float) -> outlook.End | None:
+        """Look ahead, in as many steps as there is time for.
 
-        A slow one would bring the policy into quarantine. CPU time counts: a
-        busy host makes no metric slow.
+        What is not finished goes on in the next round. A metric that is too
+        slow would bring itself into quarantine, so that it is timed first.
+        CPU time counts: a busy host makes nothing slow.
         """
+        before = None if self._last is None else self._last[1]
+        allowed_s = AFFORDABLE * self._guard.deadline_s
 
-        def taken_s() -> float:
+        def timed(steps: int) -> tuple[outlook.End, float]:
             began_s = time.thread_time()
-            known.weigh(known.wanted)
-            return time.thread_time() - began_s
+            end = look_ahead.end(known, ratio, before, steps)
+            return end, time.thread_time() - began_s
 
-        whole_s = look_ahead.ROUNDS * self._guard.call(known.metric, taken_s)
-        quick = whole_s <= AFFORDABLE * self._guard.deadline_s
-        if self._quick.get(known.metric, True) != quick:
+        _, step_s = self._guard.call(known.metric, lambda: timed(1))
+        steps = min(int(allowed_s / max(step_s, 1e-9)), look_ahead.STEPS)
+        self._say(known, step_s, quick=steps >= FEWEST_STEPS)
+        if steps < FEWEST_STEPS:
+            return None
+        end, _ = self._guard.call(known.metric, lambda: timed(steps))
+        return end
+
+    def _say(
+        self, known: outlook.Outlook, step_s: float, *, quick: bool
+    ) -> None:
+        if self._quick != quick:
             LOG.warning(
-                'Looking ahead with %s takes %.2f s of CPU time, %s',
+                'A step of looking ahead with %s takes %.2f s of CPU time for'
+                ' %d pairs of a user and a node, %s',
                 known.metric,
-                whole_s,
-                'and is done again'
+                step_s,
+                len(known.node),
+                'and it is done again'
                 if quick
                 else 'too much: feedback decides until it takes less',
             )
-        self._quick[known.metric] = quick
-        return quick
+        self._quick = quick
 
 
 def of_owners(

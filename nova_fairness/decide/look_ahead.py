@@ -10,32 +10,22 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Where feedback would end, from what users want on every node.
+"""Where the CPUs of all nodes should go, from what users want on every node.
 
-The model begins with neutral weights, not with those in force. So its end
-follows from what is wanted and what nodes have alone: it does not depend on
-who has how much now, and so neither on when that was reported. Nodes that
+It follows from what is wanted and what nodes have alone. It does not depend on
+who has how much now, and so neither on when that was reported: nodes that
 know the same see the same end.
 
 Only the CPU is foreseen: of nothing else it is told what VMs want.
 """
 
-import dataclasses
-import functools
-
 import numpy as np
 
-from nova_fairness.decide import array_policy
-from nova_fairness.decide import bounds
 from nova_fairness.decide import contention
-from nova_fairness.decide import levels
-from nova_fairness.decide.policies import feedback
 from nova_fairness.model import outlook as outlook_module
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
-
-ROUNDS = 40
-"""That are run on the model."""
+from nova_fairness.shares import maxmin
 
 SHORT = 1.01
 """A node is short of what is wanted so many times what it has or more ..."""
@@ -44,131 +34,131 @@ UNMET = 1.1
 """... or so many times what its users have, where they have nearly all that
 there is: what the host itself needs is nobody's."""
 
-WAITS = 0.995
-"""Who gets less of what he wants than this waits. Judging by what kernels
-tell takes a wider margin; the model knows what is wanted."""
+STEPS = maxmin.MOST_STEPS
+"""In which all but the largest clouds are worked out at once."""
 
-LARGEST_STEP = 4.0
-"""Factor of a weight in a round of the model."""
-
-LEAST = 1e-3
-"""Size of a cell whose VMs want nothing."""
-
-SMOOTHING = 0.5
-"""As agents smooth: the numbers of the policy are made for it."""
+QUESTIONS = 3
+"""How often a metric is asked in a step, about."""
 
 CPU = resources.CONTROLS.index(resources.Control.CPU)
 CPU_TIME = resources.RESOURCES.index('cpu_time')
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class End:
-    """Where feedback ends.
-
-    :ivar log: (n,) logarithms of the cells' weights.
-    :ivar short: (m,) whether more is wanted of a node than it has.
-    """
-
-    log: usage_model.Scalars
-    short: resources.Mask
+_MORE = 1e-3
+"""Part of the usage by which it is probed how much heavier more makes."""
 
 
-@functools.lru_cache(maxsize=8)
-def end(outlook: outlook_module.Outlook, ratio: float) -> End:
-    """Run feedback on the model.
+def end(
+    outlook: outlook_module.Outlook,
+    ratio: float,
+    before: outlook_module.End | None = None,
+    steps: int = STEPS,
+) -> outlook_module.End:
+    """Work out the weighted max-min allocation that weights can reach.
 
-    :param outlook: the same object has the same end.
+    With a metric that is no share it is the one in which users who compete
+    are equally heavy.
+
     :param ratio: largest by smallest weight of a node, >= 1.
+    :param before: the end of an outlook that differed little; it makes this
+        one cheaper to find, and goes on where the last had no more steps.
+    :param steps: of Newton's method that are made at most, >= 1.
     """
-    model = _Model.of(outlook)
-    weights = np.ones((len(outlook.node), len(resources.CONTROLS)))
-    if model.short.any():
-        weights = model.settled(ratio)
-    return End(np.log(weights[:, CPU]), model.short)
+    supply, short = _supply(outlook)
+    heaviness = _Heaviness(outlook)
+    demand = outlook.demand
+    rows = maxmin.Rows(
+        node=outlook.node[demand.cell],
+        owner=heaviness.owner[demand.cell],
+        user=heaviness.user,
+        wanted=demand.wanted,
+        size=demand.vcpus,
+        supply=np.where(short, supply, np.inf),
+    )
+    begin = None
+    if before is not None and len(before.cold) == len(heaviness.user):
+        begin = maxmin.Begin(before.cold, before.sharpness)
+    found = maxmin.divide(rows, heaviness, ratio, begin, steps)
+    return outlook_module.End(
+        log=_centred(outlook, rows, found),
+        short=short,
+        cold=found.cold,
+        sharpness=found.sharpness,
+    )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Model:
-    """The CPUs of all nodes.
+def _supply(
+    outlook: outlook_module.Outlook,
+) -> tuple[usage_model.Scalars, resources.Mask]:
+    """Give what users can have of each node, and whether they want more."""
+    wanted = outlook.wanted[:, CPU_TIME]
+    whole = outlook.supply[:, CPU_TIME]
+    asked = np.bincount(outlook.node, wanted, len(whole))
+    given = outlook.given()[:, CPU_TIME]
+    busy = contention.BUSY_WITH_STALL * whole
+    unmet = (given >= busy) & (asked >= UNMET * given)
+    short = ((asked >= SHORT * whole) | unmet) & (asked > 0)
+    return np.where(short, given.clip(busy, whole), whole), short
 
-    :ivar wanted: (n,) of each cell.
-    :ivar size: (n,) what a kernel weighs it by: the CPUs that it wants.
-    :ivar supply: (m,) what users can have of each node.
-    :ivar short: (m,) nodes of which more is wanted than they have.
+
+class _Heaviness:
+    """How heavy users, or their cells, would be with other CPU time.
+
+    :ivar owner: (n,) index, of each cell, of what is weighed: its user where
+        the metric looks at users' sums alone, itself elsewhere.
+    :ivar user: (k,) index of the user of each.
     """
 
-    outlook: outlook_module.Outlook
-    wanted: usage_model.Scalars
-    size: usage_model.Scalars
-    supply: usage_model.Scalars
-    short: resources.Mask
+    def __init__(self, outlook: outlook_module.Outlook) -> None:
+        self._outlook = outlook
+        names, user = np.unique(outlook.user, return_inverse=True)
+        self._user = user.reshape(-1)
+        every = np.arange(len(outlook.node))
+        if outlook.weigh_users is None:
+            self.owner, self.user = every, self._user
+            self._weigh, self._used = outlook.weigh, outlook.wanted
+        else:
+            self.owner, self.user = self._user, np.arange(len(names))
+            self._weigh = outlook.weigh_users
+            self._used = _summed(outlook.wanted, self._user, len(names))
 
-    @classmethod
-    def of(cls, outlook: outlook_module.Outlook) -> '_Model':
-        wanted = outlook.wanted[:, CPU_TIME]
-        whole = outlook.supply[:, CPU_TIME]
-        asked = np.bincount(outlook.node, wanted, len(whole))
-        given = outlook.given()[:, CPU_TIME]
-        busy = contention.BUSY_WITH_STALL * whole
-        unmet = (given >= busy) & (asked >= UNMET * given)
-        short = (asked >= SHORT * whole) | unmet
-        cpus = wanted / outlook.one_cpu[outlook.node]
-        return cls(
-            outlook=outlook,
-            wanted=wanted,
-            size=np.maximum(cpus, LEAST),
-            supply=np.where(short, given.clip(busy, whole), whole),
-            short=short & (asked > 0),
-        )
+    def __call__(
+        self, got: usage_model.Scalars
+    ) -> tuple[usage_model.Scalars, usage_model.Scalars]:
+        """Weigh what the rows of the demand would get."""
+        cell = self._outlook.demand.cell
+        owner = self.owner[cell]
+        cpu = np.bincount(owner, got, len(self.user)).astype(np.float64)
+        heavy = self._with(cpu)
+        of_user = np.bincount(self.user, cpu)[self.user]
+        more = self._with(cpu * (1 + _MORE))
+        step = np.where(of_user > 0, _MORE * of_user, 1.0)
+        return heavy, ((more - heavy) / step).clip(0.0)
 
-    def divided(self, weights: usage_model.Scalars) -> usage_model.Scalars:
-        """Give what each cell gets, (n,)."""
-        got, _ = levels.fill(
-            self.supply,
-            self.outlook.node,
-            self.wanted,
-            self.size * weights,
-        )
-        return got
+    def _with(self, cpu: usage_model.Scalars) -> usage_model.Scalars:
+        used = self._used.copy()
+        used[:, CPU_TIME] = cpu
+        return self._weigh(used)
 
-    def heaviness(self, got: usage_model.Scalars) -> usage_model.Scalars:
-        """Weigh the cells by what they would get, (n,)."""
-        used = self.outlook.wanted.copy()
-        used[:, CPU_TIME] = got
-        return self.outlook.weigh(used)
 
-    def settled(self, ratio: float) -> resources.Vector:
-        """Give the weights after many rounds, (n, c)."""
-        policy = feedback.FeedbackPolicy()
-        count, nodes = len(self.wanted), len(self.short)
-        weights = np.ones((count, len(resources.CONTROLS)))
-        memory = policy.nothing(count, nodes)
-        got = self.divided(weights[:, CPU])
-        smoothed = self.heaviness(got)
-        for _ in range(ROUNDS):
-            wished, memory = policy.decide(
-                self._crowd(smoothed, got), weights, memory, 1.0
-            )
-            weights = bounds.bounded(wished, weights, ratio, LARGEST_STEP)
-            got = self.divided(weights[:, CPU])
-            smoothed += SMOOTHING * (self.heaviness(got) - smoothed)
-        return weights
+def _summed(
+    values: resources.Vector, group: usage_model.Indices, groups: int
+) -> resources.Vector:
+    return np.stack(
+        [np.bincount(group, column, groups) for column in values.T], axis=1
+    )
 
-    def _crowd(
-        self, heaviness: usage_model.Scalars, got: usage_model.Scalars
-    ) -> array_policy.Crowd:
-        shape = (len(self.wanted), len(resources.CONTROLS))
-        wanting = np.zeros(shape, dtype=np.bool_)
-        lacking = got < WAITS * self.wanted
-        wanting[:, CPU] = lacking & self.short[self.outlook.node]
-        contended = np.zeros((len(self.short), shape[1]), dtype=np.bool_)
-        contended[:, CPU] = self.short
-        return array_policy.Crowd(
-            node=self.outlook.node,
-            nodes=len(self.short),
-            heaviness=heaviness,
-            user=self.outlook.user,
-            vcpus=self.size,
-            contended=contended,
-            wanting=wanting,
-        )
+
+def _centred(
+    outlook: outlook_module.Outlook,
+    rows: maxmin.Rows,
+    found: maxmin.Division,
+) -> usage_model.Scalars:
+    """Give one weight for each cell, neutral in the middle of its node's."""
+    nodes = len(outlook.supply)
+    first = np.searchsorted(outlook.demand.cell, np.arange(len(outlook.node)))
+    high, low = np.full(nodes, -np.inf), np.full(nodes, np.inf)
+    np.maximum.at(high, rows.node, found.log)
+    np.minimum.at(low, rows.node, found.log)
+    known = np.isfinite(high)
+    middle = np.where(known, high, 0.0) + np.where(known, low, 0.0)
+    return np.asarray(found.log[first] - middle[outlook.node] / 2)

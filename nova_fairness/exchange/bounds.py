@@ -19,6 +19,7 @@ import functools
 
 import numpy as np
 
+from nova_fairness.model import report
 from nova_fairness.model import resources
 
 LARGEST_CAPACITY: Mapping[str, float] = {
@@ -79,7 +80,7 @@ class Bounds:
     @functools.cached_property
     def columns(self) -> tuple[resources.Vector, resources.Vector]:
         """Smallest and largest numbers in the row of one user."""
-        amounts = 3 * len(resources.RESOURCES)
+        amounts = 3 * len(resources.RESOURCES) + 2 * report.GRADES
         return (
             np.array([-self.max_heaviness, 1.0, *[0.0] * amounts]),
             np.array(

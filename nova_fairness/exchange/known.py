@@ -28,7 +28,7 @@ from nova_fairness.exchange import tables
 from nova_fairness.model import node
 from nova_fairness.model import resources
 
-VERSION = 2
+VERSION = 3
 """Changes when an older node would misread a message. A field that an older
 node can do without is added without a change; it ignores it."""
 

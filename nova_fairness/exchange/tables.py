@@ -12,10 +12,10 @@
 
 """The totals of a node's users as one block of numbers, and back.
 
-A block is (u, 2 + 3r) float64 in little-endian order: heaviness, number of
-VMs, endowment, usage and what is wanted by resource; in base64 where the
-transport carries nothing but JSON. Reading it makes no object per user but
-its id.
+A block is (u, 2 + 3r + 2g) float64 in little-endian order: heaviness, number
+of VMs, endowment, usage and what is wanted by resource, vCPUs of each grade
+and what these want; in base64 where the transport carries nothing but JSON.
+Reading it makes no object per user but its id.
 """
 
 import base64
@@ -48,7 +48,10 @@ OURS = list(range(len(resources.RESOURCES)))
 KINDS = 3
 """Of amounts: endowment, usage, wanted."""
 
-COLUMNS = FIRST + KINDS * len(resources.RESOURCES)
+AMOUNTS = FIRST + KINDS * len(resources.RESOURCES)
+"""Columns up to the grades."""
+
+COLUMNS = AMOUNTS + 2 * report.GRADES
 
 ROW_BYTES = COLUMNS * WRITTEN.itemsize
 
@@ -57,7 +60,11 @@ SCALES = np.tile(resources.RESOURCES.time_shared, KINDS)
 
 
 def numbers(table: report.UserTable) -> resources.Vector:
-    """Put everything but the ids side by side: (u, 2 + 3r)."""
+    """Put everything but the ids side by side: (u, 2 + 3r + 2g).
+
+    Nobody has vCPUs where it is not told what they want.
+    """
+    untold = np.zeros((len(table), 2 * report.GRADES))
     return np.column_stack(
         (
             table.instance_heaviness,
@@ -65,6 +72,7 @@ def numbers(table: report.UserTable) -> resources.Vector:
             table.endowment,
             table.usage,
             table.usage if table.wanted is None else table.wanted,
+            untold if table.grades is None else table.grades,
         )
     ).astype(WRITTEN)
 
@@ -114,7 +122,7 @@ class Most:
         # each call of numpy costs more than its work.
         if (
             _all((block >= lows) & (block <= highs))
-            and _all(np.add.reduce(block, axis=0)[FIRST:] <= most)
+            and _all(np.add.reduce(block, axis=0)[FIRST:AMOUNTS] <= most)
             and _is_whole(block[:, 1])
         ):
             return
@@ -127,12 +135,15 @@ class Most:
         _check_finite(lows, highs)
         _check_heaviness(self._host, max(highs[0], -lows[0]), self._limits)
         _check_instances(block[:, 1], lows[1], highs[1], self._limits)
-        sums: list[float] = np.add.reduce(block, axis=0).tolist()[FIRST:]
+        sums: list[float] = np.add.reduce(block, axis=0).tolist()[
+            FIRST:AMOUNTS
+        ]
         width = len(resources.RESOURCES)
         for name, part in (
             ('endowment', slice(None, width)),
             ('usage', slice(width, 2 * width)),
-            ('wanted', slice(2 * width, None)),
+            ('wanted', slice(2 * width, 3 * width)),
+            ('grades', slice(3 * width, None)),
         ):
             if min(lows[FIRST:][part]) < 0:
                 raise exception.ReportRefused(
@@ -165,7 +176,8 @@ def read(
             for kind in range(KINDS)
             for place in order
         ]
-        block = block[:, [*range(FIRST), *moved]]
+        grades = range(AMOUNTS, COLUMNS)
+        block = block[:, [*range(FIRST), *moved, *grades]]
     if ids:
         most.check(block, interval_s)
     return made(ids, block)
@@ -180,7 +192,8 @@ def made(ids: tuple[str, ...], block: resources.Vector) -> report.UserTable:
         block[:, FIRST:used],
         block[:, used:wanted],
         block[:, 1].astype(np.int64),
-        block[:, wanted:],
+        block[:, wanted:AMOUNTS],
+        block[:, AMOUNTS:],
     )
 
 

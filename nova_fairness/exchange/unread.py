@@ -93,7 +93,7 @@ def _are_good(portion: list[Numbers], limits: bounds.Bounds) -> bool:
         return False
     rows = [len(each.ids) for each in portion]
     starts = list(itertools.accumulate(rows[:-1], initial=0))
-    sums = np.add.reduceat(block, starts)[:, tables.FIRST :]
+    sums = np.add.reduceat(block, starts)[:, tables.FIRST : tables.AMOUNTS]
     return bool((sums <= _most(portion)).all())
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import stages
 from nova_fairness.measure import totals
+from nova_fairness.measure.metrics import quota_parts
 from nova_fairness.model import outlook as outlook_model
 from nova_fairness.model import report
 from nova_fairness.model import resources
@@ -63,6 +64,23 @@ class Weighing:
     quota: resources.Vector
     supply: resources.Vector
 
+    @property
+    def of_users(self) -> outlook_model.Weigh | None:
+        """Weigh users by what they use in all, if the metric needs no more."""
+        if isinstance(self.metric, quota_parts.QuotaMetric):
+            return self._of_users
+        return None
+
+    def _of_users(self, used: resources.Vector) -> metric_base.Heaviness:
+        totals_of = metric_base.Totals(
+            instance_heaviness=np.zeros(len(used)),
+            usage=used,
+            endowment=np.zeros(used.shape),
+            quota=self.quota,
+            supply=self.supply,
+        )
+        return stages.user_stage(self.metric, totals_of)
+
     def __call__(self, used: resources.Vector) -> metric_base.Heaviness:
         """Weigh the cells.
 
@@ -92,6 +110,39 @@ class Weighing:
         """The same in all the rounds of a look ahead."""
         users = tuple(map(str, range(len(self.quota))))
         return usage_model.Ownership(users, self.cells.user, self.cells.node)
+
+
+NOTHING = 1e-6
+"""Of a CPU: what a cell that wants nothing is taken to want, so that it has
+a weight."""
+
+
+def demand(
+    wanted: usage_model.Scalars,
+    one_cpu: usage_model.Scalars,
+    grades: resources.Vector,
+) -> outlook_model.Demand:
+    """Say how much of how many vCPUs is wanted.
+
+    :param wanted: (n,) of each cell, >= 0.
+    :param one_cpu: (n,) what one CPU of its node does in the interval.
+    :param grades: (n, 2g) as in a report; all zero where a node does not
+        tell: then vCPUs are taken to want all.
+    """
+    cpus = np.maximum(wanted / one_cpu, NOTHING)
+    vcpus, asked = np.hsplit(grades, 2)
+    told = asked.sum(axis=1)
+    known = (told > 0) & (vcpus.sum(axis=1) > 0)
+    vcpus = np.where(known[:, np.newaxis], vcpus, 0.0)
+    asked = np.where(known[:, np.newaxis], asked, 0.0)
+    vcpus[~known, 0] = asked[~known, 0] = cpus[~known]
+    part = np.where(known, cpus / np.where(known, told, 1.0), 1.0)
+    cell, grade = np.nonzero((vcpus > 0) & (asked > 0))
+    return outlook_model.Demand(
+        cell=cell,
+        wanted=asked[cell, grade] * (part * one_cpu)[cell],
+        vcpus=vcpus[cell, grade],
+    )
 
 
 def outlook(
@@ -132,15 +183,27 @@ def outlook(
         wanted=np.minimum(np.maximum(wanted, usage), most),
     )
     cpus = [len(item.resources.cpus) for item in reports]
-    cpu_time = supply[:, resources.RESOURCES.index('cpu_time')]
+    cpu = resources.RESOURCES.index('cpu_time')
+    one_cpu = supply[:, cpu] / np.array(cpus)
+    weighing = Weighing(metric, cells, of_all.quota, of_all.supply)
+    grades = np.concatenate(
+        [
+            np.zeros((len(t), 2 * report.GRADES))
+            if t.grades is None
+            else t.grades
+            for t in tables
+        ]
+    )
     return outlook_model.Outlook(
         node=node,
         user=user,
         wanted=cells.wanted,
         used=np.minimum(usage, cells.wanted),
         supply=supply,
-        one_cpu=cpu_time / np.array(cpus),
-        weigh=Weighing(metric, cells, of_all.quota, of_all.supply),
+        one_cpu=one_cpu,
+        demand=demand(cells.wanted[:, cpu], one_cpu[node], grades),
+        weigh=weighing,
+        weigh_users=weighing.of_users,
         metric=name,
         quota=of_all.quota,
     )

@@ -35,7 +35,22 @@ ALIKE = 0.01
 weights, of intervals that are nearly as long."""
 
 Weigh = Callable[[resources.Vector], npt.NDArray[np.float64]]
-"""(n, r) amounts that cells would use -> (n,) how heavy each would be."""
+"""(n, r) amounts that cells would use -> (n,) how heavy each would be; or the
+same of users: (u, r) -> (u,)."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Demand:
+    """What is wanted of CPUs, cell by cell: rows are vCPUs that want alike.
+
+    :ivar cell: (p,) ascending; every cell has a row.
+    :ivar wanted: (p,) > 0, as in the outlook.
+    :ivar vcpus: (p,) > 0, by which a kernel weighs them.
+    """
+
+    cell: usage_model.Indices
+    wanted: usage_model.Scalars
+    vcpus: usage_model.Scalars
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -50,7 +65,10 @@ class Outlook:
     :ivar used: (n, r) finite, >= 0, at most ``wanted``.
     :ivar supply: (m, r) finite, >= 0, of each node in the interval.
     :ivar one_cpu: (m,) > 0, what one CPU of each node does in the interval.
+    :ivar demand: of the CPUs.
     :ivar weigh: the metric, asked what would be.
+    :ivar weigh_users: the same, of what users would use in all, ascending;
+        ``None`` for metrics that look at more than these sums.
     :ivar metric: its name.
     :ivar quota: (u, r) of the users it knows, amounts of the interval.
     """
@@ -61,9 +79,11 @@ class Outlook:
     used: resources.Vector
     supply: resources.Vector
     one_cpu: usage_model.Scalars
+    demand: Demand
     weigh: Weigh
     metric: str
     quota: resources.Vector
+    weigh_users: Weigh | None = None
 
     def is_like(self, other: 'Outlook') -> bool:
         """Tell whether what follows from both differs by next to nothing."""
@@ -110,6 +130,25 @@ class Outlook:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class End:
+    """Where the CPUs of the nodes of an outlook should go.
+
+    :ivar log: (n,) logarithms of the cells' weights, neutral in the middle of
+        those of each node who compete.
+    :ivar short: (m,) whether more is wanted of a node than it has.
+    :ivar cold: (k,) from which the next one may begin; see
+        :mod:`nova_fairness.shares.maxmin`.
+    :ivar sharpness: how far owners may differ, a part of their heaviness by a
+        natural logarithm of weights; infinite where nothing was found.
+    """
+
+    log: usage_model.Scalars
+    short: resources.Mask
+    cold: usage_model.Scalars
+    sharpness: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Foreseen:
     """What a node knows.
 
@@ -130,11 +169,13 @@ class View:
     :ivar deciding: (k,) indices of nodes among those that decide.
     :ivar place: (k,) index of each in the outlook.
     :ivar outlook: what they know.
+    :ivar end: what follows from it.
     """
 
     deciding: usage_model.Indices
     place: usage_model.Indices
     outlook: Outlook
+    end: End
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -23,6 +23,10 @@ import numpy.typing as npt
 from nova_fairness.model import node
 from nova_fairness.model import resources
 
+GRADES = 8
+"""Groups in which a user's VMs on a node are told apart by how much of a vCPU
+they want."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class UserTotals:
@@ -35,6 +39,8 @@ class UserTotals:
     :ivar instances: number of VMs, >= 1.
     :ivar wanted: (r,) sum of what they would use if there were plenty,
         amounts of the report's interval; ``None`` where nobody tells.
+    :ivar grades: (2g,) vCPUs of each grade, then what these want, CPUs;
+        ``None`` where nobody tells.
     """
 
     instance_heaviness: float
@@ -42,6 +48,7 @@ class UserTotals:
     usage: resources.Vector
     instances: int
     wanted: resources.Vector | None = None
+    grades: npt.NDArray[np.float64] | None = None
 
 
 class UserTable(Mapping[str, UserTotals]):
@@ -53,10 +60,12 @@ class UserTable(Mapping[str, UserTotals]):
     :param usage: (u, r) sums.
     :param instances: (u,) numbers of VMs, >= 1.
     :param wanted: (u, r) sums; ``None`` where nobody tells.
+    :param grades: (u, 2g) vCPUs, then CPUs wanted; ``None`` likewise.
     """
 
     __slots__ = (
         'endowment',
+        'grades',
         'ids',
         'instance_heaviness',
         'instances',
@@ -72,6 +81,7 @@ class UserTable(Mapping[str, UserTotals]):
         usage: resources.Vector,
         instances: npt.NDArray[np.int64],
         wanted: resources.Vector | None = None,
+        grades: npt.NDArray[np.float64] | None = None,
     ) -> None:
         self.ids = ids
         self.instance_heaviness = instance_heaviness
@@ -79,6 +89,7 @@ class UserTable(Mapping[str, UserTotals]):
         self.usage = usage
         self.instances = instances
         self.wanted = wanted
+        self.grades = grades
 
     @classmethod
     def of(cls, users: Mapping[str, UserTotals]) -> 'UserTable':
@@ -93,7 +104,8 @@ class UserTable(Mapping[str, UserTotals]):
             np.array([entry.endowment for entry in entries]).reshape(shape),
             np.array([entry.usage for entry in entries]).reshape(shape),
             np.array([entry.instances for entry in entries], np.int64),
-            _wanted(entries),
+            _stacked([entry.wanted for entry in entries], shape[1]),
+            _stacked([entry.grades for entry in entries], 2 * GRADES),
         )
 
     def __getitem__(self, user: str) -> UserTotals:
@@ -106,6 +118,7 @@ class UserTable(Mapping[str, UserTotals]):
             usage=self.usage[row],
             instances=int(self.instances[row]),
             wanted=None if self.wanted is None else self.wanted[row],
+            grades=None if self.grades is None else self.grades[row],
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -115,11 +128,14 @@ class UserTable(Mapping[str, UserTotals]):
         return len(self.ids)
 
 
-def _wanted(entries: list[UserTotals]) -> resources.Vector | None:
+def _stacked(
+    rows: list[npt.NDArray[np.float64] | None], width: int
+) -> npt.NDArray[np.float64] | None:
     """Put the rows together, if all tell."""
-    rows = [entry.wanted for entry in entries if entry.wanted is not None]
-    shape = (len(entries), len(resources.RESOURCES))
-    return np.array(rows).reshape(shape) if len(rows) == shape[0] else None
+    told = [row for row in rows if row is not None]
+    if len(told) < len(rows):
+        return None
+    return np.array(told).reshape(len(rows), width)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -20,6 +20,10 @@ level becomes a column of its own. The lower side is not convex: a VM either
 has all it wants or at least ``L size``. Which of the two is found by turns:
 at first VMs have all they want only if that follows from the node's least
 possible level; then also those for which it turned out so.
+
+Turns end where no single VM wants to change sides, which need not be the best
+end. So they are made a second time, from the sides that the agents' own
+method finds (:mod:`nova_fairness.shares.maxmin`), and the better end counts.
 """
 
 import dataclasses
@@ -27,6 +31,7 @@ import dataclasses
 import numpy as np
 
 from nova_fairness import exception
+from nova_fairness.shares import maxmin
 from nova_fairness.sim import columns as columns_module
 from nova_fairness.sim import filling
 from nova_fairness.sim import program as program_module
@@ -94,12 +99,86 @@ def divided(
     unbounded, _ = raising.raised(program, counts, solver)
     if len(found.node) > _MOST or witness.is_reached(wishes, unbounded, ratio):
         return unbounded
-    bounds = _first_bounds(found, rows, len(cells), ratio)
+    first = _first_bounds(found, rows, len(cells), ratio)
+    content = _content(wishes, found, ratio, counts)
+    begins = [first.full] if content is None else [first.full, content]
+    ends, failed = [], None
+    for full in begins:
+        bounds = dataclasses.replace(first, full=full)
+        try:
+            ends.append(_ended(program, rows, bounds, counts, solver))
+        except exception.SolverFailed as error:
+            failed = error
+    if failed is not None and not ends:
+        raise failed
+    return max(ends, key=lambda parts: _rank(parts, counts))
+
+
+def _rank(parts: Floats, counts: Floats) -> list[float]:
+    """Sort shares for comparison, the poorest first; rounding aside."""
+    shares = np.sort((parts * counts).sum(axis=1))
+    return [float(f'{share:.4g}') for share in shares]
+
+
+def _content(
+    wishes: columns_module.Wishes,
+    found: Columns,
+    ratio: float,
+    counts: Floats,
+) -> Bools | None:
+    """Guess which columns have all they want.
+
+    :returns: (c,); ``None`` where more than one resource is scarce, or VMs
+        use several together: of these the agents' method knows nothing.
+    """
+    scarce = np.unique(found.resource[found.scarce])
+    alone = np.bincount(found.column, minlength=len(found.node)) == 1
+    if len(scarce) != 1 or not alone.all():
+        return None
+    (resource,) = scarce
+    use = np.flatnonzero(found.resource == resource)
+    use = use[np.argsort(found.place[use], kind='stable')]
+    user, quota = found.user[found.column[use]], wishes.quota[:, resource]
+    slope = counts[:, resource] / np.where(quota > 0, quota, 1.0)
+
+    def weigh(got: Floats) -> tuple[Floats, Floats]:
+        return slope * np.bincount(user, got, len(quota)), slope
+
+    division = maxmin.divide(
+        maxmin.Rows(
+            node=found.place[use],
+            owner=user,
+            user=np.arange(len(quota)),
+            wanted=found.amount[use],
+            size=found.size[use],
+            supply=wishes.capacity[:, resource],
+        ),
+        weigh,
+        ratio,
+    )
+    full = np.zeros(len(found.node), dtype=np.bool_)
+    full[found.column[use]] = division.got >= found.amount[use]
+    return full
+
+
+def _ended(
+    program: program_module.Program,
+    rows: program_module.Entries,
+    bounds: _Bounds,
+    counts: Floats,
+    solver: filling.Solver,
+) -> Floats:
+    """Make turns until nobody changes sides.
+
+    :returns: (u, r) parts of the quotas.
+    :raises SolverFailed: if turns do not end.
+    """
+    cells = len(bounds.watched)
     for _ in range(_MOST_TURNS):
         inner, free = _with_bounds(program, rows, bounds)
         parts, held = raising.raised(inner, counts, solver)
         value = filling.solution(held, solver, _worth(inner, bounds))
-        progress, level = np.ones(len(found.node)), np.zeros(len(cells))
+        progress, level = np.ones(len(bounds.full)), np.zeros(cells)
         count = int(free.sum())
         progress[free] = value[:count]
         level[bounds.watched] = value[count:]

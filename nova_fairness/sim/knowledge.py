@@ -85,6 +85,7 @@ class Told:
     :ivar endowment: (p, r) amounts of a round.
     :ivar node: (p,) where each VM was.
     :ivar wanted: (p, r) amounts of a round.
+    :ivar vcpus: (p,) of each VM.
     """
 
     user: model.Indices
@@ -93,6 +94,7 @@ class Told:
     endowment: resources.Vector
     node: model.Indices
     wanted: resources.Vector
+    vcpus: model.Scalars
 
 
 class Knowledge(abc.ABC):
@@ -143,21 +145,19 @@ class Knowledge(abc.ABC):
         :param counts: (m,) nodes whose reports count.
         """
         supply = self.supply(np.flatnonzero(counts))
-        return outlook.View(
-            deciding,
-            place,
-            self._outlooks.of(
-                cells.Cells(
-                    told.node,
-                    told.user,
-                    told.endowment,
-                    told.usage,
-                    told.wanted,
-                ),
-                supply,
-                self.normal(supply),
+        found, end = self._outlooks.of(
+            cells.Cells(
+                told.node,
+                told.user,
+                told.endowment,
+                told.usage,
+                told.wanted,
             ),
+            supply,
+            self.normal(supply),
+            told.vcpus,
         )
+        return outlook.View(deciding, place, found, end)
 
     def skip(self, tick: int) -> None:
         """Let a tick pass at which no agent acts."""
@@ -186,6 +186,7 @@ class Knowledge(abc.ABC):
             self.endowment[rows],
             self.where[rows],
             self.wanted[rows],
+            self.cloud.vcpus[rows].astype(np.float64),
         )
 
     def supply(self, nodes: model.Indices) -> resources.Vector:

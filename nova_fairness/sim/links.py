@@ -209,6 +209,7 @@ class Linked(knowledge.Knowledge):
             self._owned[slots, rows],
             self._at[slots, rows],
             self._wanted[slots, rows],
+            self.cloud.vcpus[rows].astype(np.float64),
         )
         return told, self.supply(np.flatnonzero(counts))
 

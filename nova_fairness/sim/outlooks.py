@@ -14,7 +14,9 @@
 
 import numpy as np
 
+from nova_fairness.decide import look_ahead
 from nova_fairness.measure import cells
+from nova_fairness.measure import grades
 from nova_fairness.measure import quota
 from nova_fairness.model import outlook
 from nova_fairness.model import resources
@@ -34,32 +36,37 @@ class Outlooks:
     def __init__(self, cloud: model.Cloud, setup: model.Setup) -> None:
         self._cloud = cloud
         self._setup = setup
-        self._made: list[outlook.Outlook] = []
+        self._made: list[tuple[outlook.Outlook, outlook.End]] = []
 
     def of(
         self,
         told: cells.Cells,
         supply: resources.Vector,
         normal: resources.Vector,
-    ) -> outlook.Outlook:
-        """Make one of reports.
+        vcpus: model.Scalars,
+    ) -> tuple[outlook.Outlook, outlook.End]:
+        """Make one of reports, and look ahead.
 
         :param told: a row for each VM, where it was, in any order.
+        :param vcpus: (n,) of these VMs.
         :param supply: (r,) of the nodes whose reports count, in a round.
         :param normal: (r,) with overcommit.
         """
-        made = self._make(told, supply, normal)
+        made = self._make(told, supply, normal, vcpus)
         for item in self._made:
-            if item.is_like(made):
+            if item[0].is_like(made):
                 return item
-        self._made = [made, *self._made[: KEPT - 1]]
-        return made
+        before = self._made[0][1] if self._made else None
+        end = look_ahead.end(made, self._setup.max_weight_ratio, before)
+        self._made = [(made, end), *self._made[: KEPT - 1]]
+        return made, end
 
     def _make(
         self,
         told: cells.Cells,
         supply: resources.Vector,
         normal: resources.Vector,
+        vcpus: model.Scalars,
     ) -> outlook.Outlook:
         cloud, users = self._cloud, len(self._cloud.users)
         key, cell = np.unique(
@@ -75,18 +82,28 @@ class Outlooks:
             used=_summed(told.used, cell, len(key)),
             wanted=_summed(told.wanted, cell, len(key)),
         )
-        whole = resources.RESOURCES.over(cloud.capacity, cloud.interval_s)
         quotas = quota.quotas(supply, cloud.user_weight[present])
+        whole = resources.RESOURCES.over(cloud.capacity, cloud.interval_s)
+        one_cpu = cloud.speed * cloud.interval_s
+        cpu = resources.RESOURCES.index('cpu_time')
+        asked = np.minimum(told.wanted[:, cpu] / one_cpu[told.node], vcpus)
+        weighing = cells.Weighing(
+            self._setup.metric_plugin, found, quotas, normal
+        )
         return outlook.Outlook(
             node=node,
             user=user,
             wanted=found.wanted,
             used=np.minimum(found.used, found.wanted),
             supply=whole,
-            one_cpu=cloud.speed * cloud.interval_s,
-            weigh=cells.Weighing(
-                self._setup.metric_plugin, found, quotas, normal
+            one_cpu=one_cpu,
+            demand=cells.demand(
+                found.wanted[:, cpu],
+                one_cpu[node],
+                grades.graded(cell, vcpus, asked, len(key)),
             ),
+            weigh=weighing,
+            weigh_users=weighing.of_users,
             metric=self._setup.metric,
             quota=quotas,
         )

@@ -10,12 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Policy: go at once where feedback would end.
+"""Policy: go at once to the max-min fair allocation.
 
-Every node works out, from what users want on every node, where feedback
-would end, and goes there. What its own kernel then gives otherwise than
-foreseen it corrects by itself. Rounds do not grow with the number of nodes
-that users connect, and nobody is given what has to be taken back later.
+Every node works out, from what users want on every node, the allocation in
+which whoever competes is equally heavy, as far as weights reach, and goes
+there. What its own kernel then gives otherwise than foreseen it corrects by
+itself. Rounds do not grow with the number of nodes that users connect, and
+nobody is given what has to be taken back later.
 """
 
 from collections.abc import Mapping
@@ -36,7 +37,8 @@ NEAR = 0.05
 """Where the end is this near (natural logarithm), all of the way is gone."""
 
 ACTIVE = 0.1
-"""VMs that want less of a CPU than this do not count for how far it is."""
+"""VMs that want less than this part of what VMs of their node want on average
+do not count for how far it is."""
 
 EVEN = 0.005
 """Where no end is further from neutral (natural logarithm), all are equal."""
@@ -51,9 +53,9 @@ FARTHEST_OFF = 1.0
 STILL_WAITS = 0.95
 """What has more of what it wants does not show what its weight is worth."""
 
-MOST_CELLS = 5000
-"""Pairs of a user and a node; in larger clouds looking ahead takes too long
-for an agent, and feedback decides. About a tenth of a second."""
+SHARP = 0.05
+"""Where what was worked out leaves users further apart than this (part of
+their heaviness, by a natural logarithm of weights), feedback decides."""
 
 Scalars = usage_model.Scalars
 Mask = resources.Mask
@@ -62,15 +64,15 @@ _CPU, _TIME = look_ahead.CPU, look_ahead.CPU_TIME
 
 
 class ForesightPolicy(feedback.FeedbackPolicy):
-    """Goes where feedback would end, of the CPU; feedback for all else.
+    """Goes to the fair allocation of the CPU; feedback for all else.
 
     The numbers were chosen by experiments; see the contributors' page on
     evidence.
     """
 
     description: ClassVar[str] = (
-        'Works out from what users want on all nodes where feedback would'
-        ' end, and goes there at once; feedback for all but the CPU.'
+        'Works out from what users want on all nodes what is fair, and goes'
+        ' there at once; feedback for all but the CPU.'
     )
 
     FIELDS: ClassVar[Mapping[str, array_policy.Field]] = {
@@ -140,7 +142,7 @@ class ForesightPolicy(feedback.FeedbackPolicy):
 
     def _gone(self, scene: '_Scene', offset: Scalars) -> Scalars:
         """Give the logarithms of the new weights, (p,)."""
-        counts = scene.short & (scene.doing > ACTIVE)
+        counts = scene.short & (scene.doing > ACTIVE * scene.average())
         goal = scene.centred(counts, scene.aim + offset)
         move = np.where(scene.short, goal - scene.log, 0.0)
         farthest = scene.largest(counts, np.abs(move))
@@ -154,12 +156,11 @@ class ForesightPolicy(feedback.FeedbackPolicy):
 def _useful(
     prospect: outlook_module.Prospect | None,
 ) -> list[outlook_module.View]:
-    """Give the views of several nodes that are not too large."""
+    """Give the views of which the end was found."""
     return [
         view
         for view in (() if prospect is None else prospect.views)
-        if 0 < len(view.outlook.node) <= MOST_CELLS
-        and view.outlook.node[0] < view.outlook.node[-1]
+        if len(view.outlook.node) and view.end.sharpness <= SHARP
     ]
 
 
@@ -199,7 +200,7 @@ class _Scene:
     ) -> '_Scene':
         """Pick the rows, and look ahead."""
         ratio = float(prospect.ratio[_CPU])
-        end = look_ahead.end(view.outlook, ratio)
+        end = view.end
         node = np.searchsorted(view.deciding, crowd.node[rows])
         place = view.place[node]
         used = prospect.used[rows, _TIME]
@@ -220,6 +221,12 @@ class _Scene:
             doing=wanted / view.outlook.one_cpu[place],
             reach=np.log(ratio) / 2,
         )
+
+    def average(self) -> Scalars:
+        """Give what the VMs of each VM's node want on average, (p,)."""
+        count = np.bincount(self.node, minlength=self.nodes)
+        total = np.bincount(self.node, self.doing, self.nodes)
+        return np.asarray((total / np.maximum(count, 1))[self.node])
 
     def off(self) -> Scalars:
         """Compare what VMs get for their weights with the others of the node.

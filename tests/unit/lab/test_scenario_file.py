@@ -57,7 +57,7 @@ def test_the_scenarios_of_the_issue_are_there():
 def test_what_is_not_said_has_a_default(tmp_path):
     found = read(tmp_path, SMALL)
     assert found.name == 'mine'
-    assert found.metric == 'GreedinessMetric'
+    assert found.metric == 'DominantShareMetric'
     assert found.policy == 'foresight'
     assert found.interval_s == 10
     assert found.users == {'alice': scenario.User('alice')}

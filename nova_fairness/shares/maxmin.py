@@ -1,0 +1,427 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The max-min fair division of many nodes that bounded weights can reach.
+
+A kernel gives a VM that wants more ``level x size x weight``, with one level
+for all VMs of a node. The division sought is the one in which the lightest
+have as much as any weights can give them, then the next, and so on: on every
+node all who compete are equally heavy, but for those at the least weight,
+who are heavier, and those who have all they want.
+
+It is found as the end of a sequence. With a *sharpness* ``1/e`` every weight
+is ``exp(-t/e)`` of its owner's heaviness ``t``, within the bounds. For each
+``e`` that is a system of smooth equations, which Newton's method solves; the
+smaller ``e``, the nearer to equal heaviness. Each solution is the begin of the
+next. What comes out does not depend on who had how much before.
+"""
+
+from collections.abc import Callable
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.shares import krylov
+
+Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.intp]
+Bools = npt.NDArray[np.bool_]
+
+SOFTEST, SHARPER, SHARPEST = 0.5, 0.5, 0.003
+"""The first ``e``, the factor from one to the next, and the last. Owners who
+compete differ by at most ``e x log(ratio)`` in the end: 1 % of their
+heaviness for a ratio of 20."""
+
+LIGHT = 1e-3
+"""Differences in heaviness count relative to it; near zero, where there is
+no relative, to this."""
+
+MOST_STEPS = 100
+"""Newton steps in all. Where they do not suffice, the sharpest solution
+that was found counts."""
+
+_STEPS = 12
+_LARGEST_MOVE = 2.0
+_HALVINGS = 3
+_SOLVED = 0.2
+_FILL_STEPS = 60
+_FILLED = 1e-8
+_SAME = 1e-12
+_NOTHING = -60.0
+
+Weigh = Callable[[Floats], tuple[Floats, Floats]]
+"""(n,) what each row gets -> (k,) how heavy each owner is, and (k,) >= 0 how
+much heavier by a unit more for its user."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rows:
+    """What is wanted of nodes; each row stands for VMs that are alike.
+
+    :ivar node: (n,) index of each row's node, ascending.
+    :ivar owner: (n,) index of whose heaviness decides its weight.
+    :ivar user: (k,) index of each owner's user: what any row of a user gets
+        makes all of the user's owners heavier.
+    :ivar wanted: (n,) finite, >= 0.
+    :ivar size: (n,) > 0: what a kernel weighs it by at weight 1.
+    :ivar supply: (m,) >= 0, of each node.
+    """
+
+    node: Places
+    owner: Places
+    user: Places
+    wanted: Floats
+    size: Floats
+    supply: Floats
+
+    def short(self) -> Bools:
+        """Tell of which nodes more is wanted than they have, (m,)."""
+        asked = np.bincount(self.node, self.wanted, len(self.supply))
+        return np.asarray((self.supply > 0) & (asked > self.supply))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Begin:
+    """From where the search begins, if a division of much the same is known.
+
+    :ivar cold: (k,) of that division.
+    :ivar sharpness: of that division.
+    """
+
+    cold: Floats
+    sharpness: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Division:
+    """What was found.
+
+    :ivar got: (n,) what each row gets, at most what it wants.
+    :ivar log: (n,) logarithms of the weights, 0 the largest of a node; 0 on
+        nodes that are not short.
+    :ivar cold: (k,) by which the logarithms of each owner's weights are
+        lower, up to a number for each node.
+    :ivar sharpness: last ``e`` that was solved; infinite if none was.
+    """
+
+    got: Floats
+    log: Floats
+    cold: Floats
+    sharpness: float
+
+
+def divide(
+    rows: Rows,
+    weigh: Weigh,
+    ratio: float,
+    begin: Begin | None = None,
+    steps: int = MOST_STEPS,
+) -> Division:
+    """Divide all nodes.
+
+    :param weigh: how heavy owners would be.
+    :param ratio: of the largest to the smallest weight of a node, >= 1.
+    :param begin: what is known already.
+    :param steps: of Newton's method that are made at most, >= 1.
+    """
+    short = rows.short()
+    chosen = np.flatnonzero(short[rows.node] & (rows.wanted > 0))
+    got, log = rows.wanted.copy(), np.zeros(len(rows.node))
+    if not chosen.size:
+        return Division(got, log, np.zeros(len(rows.user)), 0.0)
+    names, node = np.unique(rows.node[chosen], return_inverse=True)
+    nodes = _Nodes(
+        rows=chosen,
+        node=node.reshape(-1),
+        owner=rows.owner[chosen],
+        user=rows.user,
+        full=np.log(rows.wanted[chosen] / rows.size[chosen]),
+        size=rows.size[chosen],
+        supply=rows.supply[names],
+        reach=float(np.log(ratio)),
+        weigh=weigh,
+        idle=got.copy(),
+    )
+    found, sharpness = _sharpened(nodes, begin, steps)
+    got[chosen] = np.where(found.content(), got[chosen], found.got)
+    log[chosen] = found.log()
+    return Division(got, log, found.cold, sharpness)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Nodes:
+    """Rows of the nodes that are short, and how all is weighed.
+
+    :ivar rows: (p,) their places among all.
+    :ivar full: (p,) logarithms of the rates per size with which they have
+        all they want.
+    :ivar reach: logarithm of the ratio of weights.
+    :ivar idle: (n,) what all rows get if nothing is short.
+    """
+
+    rows: Places
+    node: Places
+    owner: Places
+    user: Places
+    full: Floats
+    size: Floats
+    supply: Floats
+    reach: float
+    weigh: Weigh
+    idle: Floats
+
+    def __post_init__(self) -> None:
+        first = np.searchsorted(self.node, np.arange(len(self.supply)))
+        object.__setattr__(self, 'first', first)
+
+    first: Places = dataclasses.field(init=False)
+
+    def total(self, values: Floats) -> Floats:
+        """Sum over each node, (m,)."""
+        return np.add.reduceat(values, self.first)
+
+    def largest(self, values: Floats) -> Floats:
+        """Give the largest of each node, (m,)."""
+        return np.asarray(np.maximum.reduceat(values, self.first))
+
+    def heaviness(self, got: Floats) -> tuple[Floats, Floats]:
+        """Weigh the owners on a logarithmic scale: (k,) and its slope."""
+        every = self.idle.copy()
+        every[self.rows] = got
+        heavy, slope = self.weigh(every)
+        return np.arcsinh(heavy / LIGHT), slope / np.hypot(heavy, LIGHT)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Point:
+    """The nodes divided with some weights.
+
+    :ivar cold: (k,) logarithm by which each owner's weights are lower.
+    :ivar level: (m,) logarithm of the rate per size at weight ``cold`` 0.
+    :ivar wish: (p,) logarithms of the rates, without bounds.
+    :ivar least: (m,) logarithm of the rate at the least weight.
+    :ivar rate: (p,) logarithms of the rates.
+    :ivar got: (p,).
+    :ivar heavy: (k,) heaviness, logarithmic.
+    :ivar slope: (k,) of it by a unit more.
+    """
+
+    nodes: _Nodes
+    cold: Floats
+    level: Floats
+    wish: Floats
+    least: Floats
+    rate: Floats
+    got: Floats
+    heavy: Floats
+    slope: Floats
+
+    @classmethod
+    def of(cls, nodes: _Nodes, cold: Floats, level: Floats) -> '_Point':
+        """Divide with weights, beginning with a guess of the levels."""
+        lower = cold[nodes.owner]
+        level = _filled(nodes, lower, level)
+        wish = level[nodes.node] - lower
+        least, rate = _rates(nodes, wish)
+        got = nodes.size * np.exp(rate)
+        heavy, slope = nodes.heaviness(got)
+        return cls(nodes, cold, level, wish, least, rate, got, heavy, slope)
+
+    def log(self) -> Floats:
+        """Logarithms of the weights, (p,); 0 is the largest allowed."""
+        top = self.least + self.nodes.reach
+        above = self.wish - top[self.nodes.node]
+        return np.asarray(above.clip(-self.nodes.reach, 0.0))
+
+    def content(self) -> Bools:
+        """Tell who has all they want, (p,)."""
+        return np.asarray(self.rate >= self.nodes.full - _SAME)
+
+    def off(self, sharpness: float) -> Floats:
+        """How far the weights are from those of the heaviness, (k,)."""
+        return np.asarray(self.heavy - sharpness * self.cold)
+
+
+def _rates(nodes: _Nodes, wish: Floats) -> tuple[Floats, Floats]:
+    """Bound rates by what is wanted, and from below by the ratio.
+
+    :returns: (m,) the least rate of each node; (p,) the rates.
+    """
+    least = nodes.largest(np.minimum(nodes.full, wish)) - nodes.reach
+    return least, np.minimum(nodes.full, np.maximum(wish, least[nodes.node]))
+
+
+def _filled(nodes: _Nodes, lower: Floats, level: Floats) -> Floats:
+    """Find the levels at which all is divided that there is, (m,).
+
+    Newton's method on logarithms; where it does not halve what is missing,
+    the interval in which the level must be is halved.
+    """
+    even = np.log(nodes.supply / nodes.total(nodes.size))
+    low = even - nodes.largest(-lower)
+    high = nodes.largest(lower + nodes.full)
+    level = level.clip(low, high)
+    last = np.full(len(level), np.inf)
+    for _ in range(_FILL_STEPS):
+        _, rate = _rates(nodes, level[nodes.node] - lower)
+        got = nodes.size * np.exp(rate)
+        total = nodes.total(got)
+        over = np.log(total / nodes.supply)
+        size = np.abs(over)
+        if size.max() < _FILLED:
+            break
+        high = np.where(over > 0, np.minimum(high, level), high)
+        low = np.where(over < 0, np.maximum(low, level), low)
+        open_ = nodes.total(np.where(rate < nodes.full, got, 0.0))
+        step = level - over * total / np.maximum(open_, 1e-3 * total)
+        good = (step > low) & (step < high) & (size < 0.5 * last)
+        level = np.where(
+            size < _FILLED, level, np.where(good, step, (low + high) / 2)
+        )
+        last = size
+    return level
+
+
+def _sharpened(
+    nodes: _Nodes, begin: Begin | None, left: int
+) -> tuple[_Point, float]:
+    """Solve one sharpness after the other.
+
+    Where what was known does not help, all begins anew.
+    """
+    cold, sharpness = np.zeros(len(nodes.user)), SOFTEST
+    known = begin is not None and begin.sharpness < SOFTEST
+    if begin is not None:
+        cold = begin.cold
+        sharpness = max(SHARPEST, min(begin.sharpness, SOFTEST))
+    point = _Point.of(nodes, cold, np.zeros(len(nodes.supply)))
+    best, solved = point, np.inf
+    while left > 0:
+        point, steps, is_solved = _solved(point, sharpness, left)
+        left -= steps
+        if is_solved:
+            best, solved, known = point, sharpness, False
+            if sharpness <= SHARPEST:
+                break
+        elif known and left > 0:
+            return _sharpened(nodes, None, left)
+        sharpness = max(SHARPEST, sharpness * SHARPER)
+    return (best if np.isfinite(solved) else point), solved
+
+
+def _solved(
+    point: _Point, sharpness: float, most: int
+) -> tuple[_Point, int, bool]:
+    """Take Newton steps, each halved until it brings the solution nearer."""
+    for number in range(1, min(most, _STEPS) + 1):
+        off = point.off(sharpness)
+        size = float(np.abs(off).max())
+        motion = _Motion.of(point)
+        move = motion.towards(off, sharpness)
+        part = min(1.0, _LARGEST_MOVE / max(motion.apart(move), _SAME))
+        for _ in range(_HALVINGS + 1):
+            tried = _Point.of(
+                point.nodes,
+                point.cold + part * move,
+                point.level + part * motion.mean(move),
+            )
+            still = float(np.abs(tried.off(sharpness)).max())
+            if still < size * (1 - 0.1 * part):
+                break
+            part /= 2
+        point = tried
+        if still < _SOLVED * sharpness:
+            return point, number, True
+    return point, min(most, _STEPS), False
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Motion:
+    """How the division moves with the weights: a linear map.
+
+    Rows at the least weight ride with the row that has the highest rate of
+    their node, unless that one has all it wants and so does not move.
+
+    :ivar free: (p,) what rows get whose weights count.
+    :ivar bound: (p,) what rows get that ride.
+    :ivar leader: (m,) owner of the row with which they ride.
+    :ivar riding: (m,) what rides on each node.
+    :ivar moving: (m,) > 0, all that moves.
+    """
+
+    point: _Point
+    free: Floats
+    bound: Floats
+    leader: Places
+    riding: Floats
+    moving: Floats
+
+    @classmethod
+    def of(cls, point: _Point) -> '_Motion':
+        nodes, got = point.nodes, point.got
+        content = point.content()
+        free = np.where(
+            ~content & (point.wish > point.least[nodes.node]), got, 0.0
+        )
+        fast = np.minimum(nodes.full, point.wish)
+        top = (point.least + nodes.reach)[nodes.node]
+        at_top = np.flatnonzero(fast >= top - _SAME)[::-1]
+        leading = np.zeros(len(nodes.supply), dtype=np.intp)
+        leading[nodes.node[at_top]] = at_top
+        led = (free[leading] > 0)[nodes.node]
+        bound = np.where(~content & (free == 0) & led, got, 0.0)
+        riding = nodes.total(bound)
+        moving = nodes.total(free) + riding
+        return cls(
+            point=point,
+            free=free,
+            bound=bound,
+            leader=nodes.owner[leading],
+            riding=riding,
+            moving=np.where(moving > 0, moving, 1.0),
+        )
+
+    def mean(self, move: Floats) -> Floats:
+        """How levels move with (k,) owners' weights, (m,)."""
+        nodes = self.point.nodes
+        own = nodes.total(self.free * move[nodes.owner])
+        return np.asarray(
+            (own + self.riding * move[self.leader]) / self.moving
+        )
+
+    def apart(self, move: Floats) -> float:
+        """Give the largest change of a weight within a node."""
+        nodes = self.point.nodes
+        change = move[nodes.owner] - self.mean(move)[nodes.node]
+        return float(np.abs(np.where(self.free > 0, change, 0.0)).max())
+
+    def got(self, move: Floats) -> Floats:
+        """How much more the users get, as their owners have it, (k,)."""
+        nodes = self.point.nodes
+        mean = self.mean(move)
+        ridden = (mean - move[self.leader])[nodes.node]
+        change = self.free * (mean[nodes.node] - move[nodes.owner])
+        change += self.bound * ridden
+        users = int(nodes.user.max()) + 1
+        of_user = np.bincount(nodes.user[nodes.owner], change, users)
+        return np.asarray(of_user[nodes.user])
+
+    def towards(self, off: Floats, sharpness: float) -> Floats:
+        """Solve for the move after which nothing is off, (k,)."""
+        slope, nodes = self.point.slope, self.point.nodes
+        own = np.bincount(nodes.owner, self.free, len(off))
+
+        def changed(move: Floats) -> Floats:
+            return np.asarray(sharpness * move - slope * self.got(move))
+
+        return krylov.solved(changed, off, sharpness + slope * own)
