@@ -88,6 +88,12 @@ SHORT = 0.01
 """Part of a node's CPUs that VMs must lack beyond what is idle: less than
 that no weight could give them."""
 
+CROWD = 0.04
+"""Part of a node's CPUs that its VMs lack together, beyond what is idle and
+without the one that lacks most, from which one standard deviation is enough:
+the CPUs are in use, and more is wanted. Lone busy VMs on all CPUs lack up to
+3 %."""
+
 SATISFIED = 0.95
 """Part of what its vCPUs could use from which a VM cannot want more, where
 the kernel tells no stalls ..."""
@@ -252,16 +258,19 @@ def judge(now: Interval, past: Past) -> tuple[usage_model.Waiting, Past]:
     stall = changes.lacking(now.used, stall)
     steady = active & (now.most <= 1.0)
     begin, end = past.bounds(now.node, nodes, steady)
-    late = now.ready & (stall > begin)
-    waits = late & (active | past.late)
-    waits |= now.ready & past.began & (stall > end)
     blind = now.ready & ~told & guessed(now.used, now.most)
     now = dataclasses.replace(now, stall=stall)
+    crowded = _crowded(now)
+    # One deviation above the mean, instead of three.
+    soon = end + (begin - end) / SIGNIFICANT
+    late = now.ready & (stall > np.where(crowded[now.node], soon, begin))
+    waits = late & (active | past.late)
+    waits |= now.ready & past.began & (stall > end)
     _, short = _short(now, waits, blind)
     # What may be a lack is not learned as noise, however long it lasts.
     unusual = stall > NOISE + SIGNIFICANT * _deviation(steady)
     busy, suspect = _short(now, waits | late | unusual, blind)
-    quiet = told & now.ready & (busy & ~suspect)[now.node]
+    quiet = told & now.ready & (busy & ~suspect & ~crowded)[now.node]
     began = (waits | past.began) & short[now.node]
     kept = dataclasses.replace(past, late=late, began=began, changes=changes)
     lacking = np.where(told, stall, np.nan)
@@ -281,6 +290,21 @@ def _pairs(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
 
 def _deviation(steady: Mask) -> Scalars:
     return np.where(steady, DEVIATION_BUSY, DEVIATION_IDLE)
+
+
+def _crowded(now: Interval) -> Mask:
+    """Tell where VMs together lack so much that little is noise, (m,)."""
+    nodes = len(now.cpus)
+    lack = np.where(
+        now.ready, closed(now.used, now.stall, now.most) - now.used, 0.0
+    )
+    largest = np.zeros(nodes)
+    np.maximum.at(largest, now.node, lack)
+    lacking = np.bincount(now.node, lack, nodes) - largest
+    used = np.bincount(now.node, now.used, nodes) / now.cpus
+    in_use = np.where(np.isfinite(now.busy), now.busy, used)
+    idle = (1.0 - in_use).clip(0.0)
+    return np.asarray(lacking / now.cpus > idle + CROWD)
 
 
 def _short(now: Interval, waits: Mask, blind: Mask) -> tuple[Mask, Mask]:

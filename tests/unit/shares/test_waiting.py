@@ -181,6 +181,19 @@ def test_noise_of_a_busy_host_makes_no_node_short(seed, moment):
     assert not any(short for _, short in found)
 
 
+def test_small_stalls_of_a_crowd_are_no_noise():
+    vms = [(0.279, 0.071)] * 14 + [(0.05, 0.0)] * 2
+    found, _ = judged([interval(*vms, cpus=4)] * 3)
+    assert found[0] == ([False] * 16, False)
+    assert found[1:] == [([True] * 14 + [False] * 2, True)] * 2
+
+
+def test_a_vm_that_the_host_keeps_waiting_is_no_crowd():
+    vms = [(0.8, 0.2), *[(0.01, 0.08)] * 3]
+    found, _ = judged([interval(*vms)] * 3)
+    assert all(waits == [True, False, False, False] for waits, _ in found)
+
+
 def test_of_a_vm_of_several_vcpus_any_that_waits_is_noise():
     one = interval((0.9, 0.08), (0.9, 0.08), cpus=2)
     assert judged([one] * 3)[0] == [([True, True], True)] * 3
