@@ -111,9 +111,6 @@ class Routes:
             return route
         endpoint = peer.fanout if self._is_fanout else peer.rpc
         self.forget(peer.id)
-        # Who had the port before is gone for certain.
-        if endpoint in self._by_endpoint:
-            self.forget(self._by_endpoint[endpoint].peer.id)
         route = Route(peer, endpoint)
         return route if self._connect(route) else None
 
@@ -174,13 +171,19 @@ class Routes:
 
     def _connect(self, route: Route) -> bool:
         try:
-            self._guard.as_client(self._socket, route.peer.key)
+            peer = route.peer
+            self._guard.as_client(self._socket, peer.key, peer.server)
+            # Who had the port before is gone for certain.
+            if route.endpoint in self._by_endpoint:
+                self.forget(self._by_endpoint[route.endpoint].peer.id)
             self._socket.setsockopt(zmq.CONNECT_ROUTING_ID, route.id)
             self._socket.setsockopt(zmq.IPV6, int('[' in route.endpoint))
             self._socket.connect(route.endpoint)
         except (exception.KeyRefused, zmq.ZMQError) as error:
+            is_foreign = isinstance(error, exception.ForeignName)
+            kind = 'foreign_name' if is_foreign else 'unusable_peer'
             name = f'{route.peer.server} at {route.endpoint}'
-            self._refused.note('unusable_peer', name, str(error))
+            self._refused.note(kind, name, str(error))
             return False
         self._by_peer[route.peer.id] = route
         self._by_endpoint[route.endpoint] = route
@@ -206,7 +209,8 @@ def sender(context: contexts.Context, queue_length: int) -> security.Socket:
 
 
 def _is_same(one: addressing.Peer, other: addressing.Peer) -> bool:
-    return (one.rpc, one.fanout, one.key) == (
+    return (one.server, one.rpc, one.fanout, one.key) == (
+        other.server,
         other.rpc,
         other.fanout,
         other.key,
