@@ -90,9 +90,10 @@ class Routes:
     def __iter__(self) -> Iterator[Route]:
         return iter(list(self._by_peer.values()))
 
-    def find(self, peer_id: str) -> Route | None:
-        """The connection to a listener, if there is one."""
-        return self._by_peer.get(peer_id)
+    def find(self, peer: addressing.Peer) -> Route | None:
+        """The connection to a listener as it is announced now, if any."""
+        route = self._by_peer.get(peer.id)
+        return route if route and _is_same(route.peer, peer) else None
 
     def named(self, route_id: bytes) -> Route | None:
         """The connection that ZeroMQ knows by a name."""
@@ -106,11 +107,10 @@ class Routes:
 
         :returns: None if this listener must not be talked to.
         """
-        route = self._by_peer.get(peer.id)
-        if route is not None and _is_same(route.peer, peer):
-            return route
+        present = self.find(peer)
+        if present is not None:
+            return present
         endpoint = peer.fanout if self._is_fanout else peer.rpc
-        self.forget(peer.id)
         route = Route(peer, endpoint)
         return route if self._connect(route) else None
 
@@ -173,6 +173,8 @@ class Routes:
         try:
             peer = route.peer
             self._guard.as_client(self._socket, peer.key, peer.server)
+            # Not before: whoever is refused disturbs no connection.
+            self.forget(peer.id)
             # Who had the port before is gone for certain.
             if route.endpoint in self._by_endpoint:
                 self.forget(self._by_endpoint[route.endpoint].peer.id)

@@ -159,6 +159,19 @@ def test_a_member_without_record_is_left_out():
     assert listing.peers == (peer(1),)
 
 
+def test_of_two_members_for_one_listener_its_record_says_which_is_true():
+    one, two = peer(1), peer(2)
+    forged = peer(1, rpc='tcp://10.0.0.66:1', generation=9)
+    listing = listing_of(one, two)
+    both = members(one, forged, two)
+    assert listing.unknown(both.names) == list(both.names[:2])
+    assert listing.update(both, found(forged), 1.0, 10.0)
+    assert listing.peers == (forged, two)
+    assert listing.unknown(both.names) == list(both.names[:2])
+    assert listing.update(both, found(one), 2.0, 10.0)
+    assert listing.peers == (one, two)
+
+
 def test_after_a_loss_listeners_are_kept_until_they_are_back_or_too_late():
     one, two = peer(1), peer(2)
     listing = listing_of(one, two)
