@@ -152,6 +152,12 @@ def test_with_the_server_away_its_impostor_is_not_asked(stage):
     assert genuine.got == [0]
 
 
+def test_the_key_of_a_controller_answers_for_no_host_either(stage):
+    impostor = stage.serve('ctl', 'n1')
+    assert stage.ask('n1') == ''
+    assert impostor.got == []
+
+
 def test_who_listens_under_another_name_gets_nothing_of_a_group(stage):
     genuine, impostor = stage.serve('n1'), stage.serve('evil', 'n2')
     for _ in range(4):
