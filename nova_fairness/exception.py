@@ -158,3 +158,7 @@ class KeysError(MessagingError):
 
 class KeyRefused(KeysError):
     """A peer's key is not on the allow-list, or revoked."""
+
+
+class ForeignName(KeyRefused):
+    """A peer's key is good, and may not answer for the server it claims."""
