@@ -158,3 +158,19 @@ class KeysError(MessagingError):
 
 class KeyRefused(KeysError):
     """A peer's key is not on the allow-list, or revoked."""
+
+
+class ClusterError(FairnessError):
+    """The cluster tier cannot go on with what it was given."""
+
+
+class IllegalStep(ClusterError):
+    """A request cannot go from its state where an event would lead it."""
+
+
+class BadReason(ClusterError):
+    """A reason was given numbers that are not its own."""
+
+
+class BadSnapshot(ClusterError):
+    """Parts of a snapshot of the cloud do not fit together."""
