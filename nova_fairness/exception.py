@@ -174,3 +174,43 @@ class BadReason(ClusterError):
 
 class BadSnapshot(ClusterError):
     """Parts of a snapshot of the cloud do not fit together."""
+
+
+class StoreError(ClusterError):
+    """The store of requests did not do what it was asked for."""
+
+
+class StoreAway(StoreError):
+    """The database does not answer; what was asked for may be done or not."""
+
+
+class SchemaMismatch(StoreError):
+    """The tables are not those that this version works with."""
+
+
+class Outdated(StoreError):
+    """The request is no longer as it was when this was decided."""
+
+
+class Deposed(StoreError):
+    """Another process leads now: this one writes nothing."""
+
+
+class SealBroken(StoreError):
+    """A stored message cannot be opened with any of the keys."""
+
+
+class BadKeyFile(StoreError):
+    """The file of keys cannot be used."""
+
+
+class RelayError(ClusterError):
+    """The relay cannot do its work."""
+
+
+class Unreadable(RelayError):
+    """A message is not of the form that Nova's messages have."""
+
+
+class NotRouted(RelayError):
+    """The broker had nobody to give a message to, or did not confirm it."""

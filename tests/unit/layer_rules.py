@@ -96,6 +96,11 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
     'highspy': ('sim.highs',),
     # The states of a request are one table, in one place.
     'automaton': ('model.request',),
+    # The database is one room: others get values.
+    'sqlalchemy': ('cluster.store',),
+    'alembic': ('cluster.store.schema', 'cluster.store.migrations'),
+    'oslo_db': ('cluster.store',),
+    'cryptography': ('cluster.store.sealing',),
     'prometheus_client': ('observe',),
 }
 """Which modules alone may import a package that is not ours."""
