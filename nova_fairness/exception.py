@@ -212,5 +212,5 @@ class Unreadable(RelayError):
     """A message is not of the form that Nova's messages have."""
 
 
-class NotRouted(RelayError):
-    """The broker had nobody to give a message to, or did not confirm it."""
+class BrokerAway(RelayError):
+    """The broker does not answer; what was sent last may be there or not."""

@@ -53,11 +53,20 @@ class Sealer:
             ) from error
 
     def seal(self, cast: cast_module.Cast) -> bytes:
-        """Make a message unreadable."""
+        """Make a message unreadable.
+
+        :raises StoreError: if its properties are not what can be written.
+        """
         # The UUID inside says which row it belongs to: a sealed message
         # that was put into another row is found out.
         parts = [cast.uuid, cast.key, cast.body, dict(cast.properties)]
-        packed = zlib.compress(msgpack.packb(parts), _QUICK)
+        try:
+            packed = zlib.compress(msgpack.packb(parts), _QUICK)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise exception.StoreError(
+                f'the message {cast.uuid} cannot be written:'
+                f' {type(error).__name__} in its properties'
+            ) from None
         return _bytes(self._fernet.encrypt(packed))
 
     def open(

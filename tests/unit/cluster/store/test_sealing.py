@@ -10,6 +10,8 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
+import datetime as dt
 import pathlib
 
 from cryptography import fernet
@@ -86,3 +88,13 @@ def test_another_key_opens_nothing():
 
 def test_a_message_shows_nothing_of_what_is_in_it():
     assert 'secret' not in repr(store_contract.make_cast())
+
+
+def test_properties_that_cannot_be_written_are_refused():
+    sealer = sealing.Sealer((fernet.Fernet.generate_key().decode(),))
+    when = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    cast = dataclasses.replace(
+        store_contract.make_cast(), properties={'headers': {'t': when}}
+    )
+    with pytest.raises(exception.StoreError, match='c1 cannot be written'):
+        sealer.seal(cast)
