@@ -55,6 +55,8 @@ Hold = Callable[[cast_module.Cast], bool]
 known. It raises ``StoreAway`` if waiting may mend it, another ``StoreError``
 if not."""
 
+_NOBODY = 'nobody listens to the topic %s on the exchange %s'
+
 _RECEIVE_S = 1.0
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 10.0
@@ -89,11 +91,24 @@ class Job(abc.ABC):
     def do(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
-        """See to one message; it is acknowledged afterwards.
+        """See to one message; it is acknowledged after :meth:`settle`.
 
         :raises BrokerAway: if the broker does not answer.
         :raises StoreAway: if the store does not.
         """
+
+    def settle(self, link: link_module.Link) -> None:
+        """Wait until everything that was sent on is with the broker.
+
+        What nobody listens to is dropped as without the relay, but not
+        silently.
+
+        :raises BrokerAway: if something that is to wait is not.
+        """
+        for exchange, key in link.settle():
+            if exchange == self._places.held:
+                raise exception.BrokerAway(f'the queue {exchange} is gone')
+            LOG.warning(_NOBODY, key, exchange)
 
     def run(self) -> None:
         """Do it until stopped; connect anew whenever a server fails.
@@ -114,10 +129,12 @@ class Job(abc.ABC):
         try:
             link.consume(self.queue, self.prefetch)
             while not self._stopped.is_set():
-                delivery = link.receive(_RECEIVE_S)
-                if delivery:
+                came = link.receive(_RECEIVE_S)
+                for delivery in came:
                     self.do(link, delivery)
-                    link.acknowledge(delivery)
+                self.settle(link)
+                if came:
+                    link.acknowledge(came[-1])
                     self._pause_s = _FIRST_PAUSE_S
         finally:
             # The broker gives what was not acknowledged to the next one.
@@ -151,12 +168,9 @@ class Sorter(Job):
         """Send one message on."""
         if _identity(delivery, self._methods):
             persistent = {'delivery_mode': link_module.PERSISTENT}
-            if link.publish(self._places.held, delivery, persistent):
-                return
-            raise exception.BrokerAway(
-                f'the queue {self._places.held} is gone'
-            )
-        _send_on(link, self._places, delivery)
+            link.publish(self._places.held, delivery, persistent)
+        else:
+            link.publish(self._places.target, delivery)
 
 
 class Keeper(Job):
@@ -166,8 +180,8 @@ class Keeper(Job):
     :param clock: gives seconds of the epoch.
     """
 
-    # The next one waits with the broker, for another relay perhaps.
-    prefetch = 1
+    # Others wait with the broker, for another relay perhaps.
+    prefetch = 10
 
     def __init__(
         self,
@@ -194,7 +208,7 @@ class Keeper(Job):
         """Store one message."""
         identity = _identity(delivery, self._methods)
         if not identity:
-            _send_on(link, self._places, delivery)
+            link.publish(self._places.target, delivery)
             return
         cast = cast_module.Cast(
             uuid=identity[0],
@@ -211,7 +225,7 @@ class Keeper(Job):
         except exception.StoreError as error:
             # Rather at once than never.
             LOG.error('message %s starts at once: %s', cast.uuid, error)
-            _send_on(link, self._places, delivery)
+            link.publish(self._places.target, delivery)
             return
         LOG.info('message %s %s', cast.uuid, 'is known' if known else 'waits')
 
@@ -228,11 +242,7 @@ class Watcher(Job):
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
         """Say which topic has no listener; without the relay it is silent."""
-        LOG.warning(
-            'nobody listens to the topic %s on the exchange %s',
-            delivery.key,
-            self._places.front,
-        )
+        LOG.warning(_NOBODY, delivery.key, self._places.front)
 
 
 def _identity(
@@ -244,17 +254,3 @@ def _identity(
     except exception.Unreadable as error:
         LOG.warning('a message passes that should perhaps wait: %s', error)
         return None
-
-
-def _send_on(
-    link: link_module.Link,
-    places: topology.Places,
-    delivery: link_module.Delivery,
-) -> None:
-    """Send a message to conductor as it came."""
-    if not link.publish(places.target, delivery):
-        LOG.warning(
-            'nobody listens to the topic %s on the exchange %s',
-            delivery.key,
-            places.target,
-        )

@@ -12,7 +12,6 @@
 
 """One connection to the broker: receive in order, publish with confirms."""
 
-import collections
 from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
@@ -61,14 +60,16 @@ class Link:
     """
 
     def __init__(self, url: str, places: topology.Places) -> None:
-        self._inbox: collections.deque[Delivery] = collections.deque()
-        self._returned = False
+        self._inbox: list[Delivery] = []
+        self._unconfirmed: set[int] = set()
+        self._sent = 0
+        self._refused = False
+        self._unheard: list[tuple[str, str]] = []
         make: Any = kombu_connection.Connection
         self._connection = make(
             url,
             heartbeat=_HEARTBEAT_S,
             connect_timeout=_CONNECT_TIMEOUT_S,
-            transport_options={'confirm_publish': True},
         )
         with self._failures():
             try:
@@ -77,8 +78,7 @@ class Link:
                     max_retries=1, interval_start=0
                 )
                 self._channel = self._opened()
-                self._outbox = self._opened()
-                self._outbox.events['basic_return'].add(self._on_return)
+                self._outbox = self._outgoing()
                 topology.declare(self._channel, places)
             except BaseException:
                 self._connection.close()
@@ -105,47 +105,65 @@ class Link:
             self._channel.basic_qos(0, prefetch, False)
             self._channel.basic_consume(queue, callback=keep)
 
-    def receive(self, timeout_s: float) -> Delivery | None:
-        """Give the next message; ``None`` if none comes in time."""
+    def receive(self, timeout_s: float) -> list[Delivery]:
+        """Give the messages that came, in order; none if none comes."""
         with self._failures():
             if not self._inbox:
                 self._connection.heartbeat_check(rate=_HEARTBEAT_CHECKS)
+                wait_s = timeout_s
                 with contextlib.suppress(TimeoutError):
-                    self._connection.drain_events(timeout=timeout_s)
-        return self._inbox.popleft() if self._inbox else None
+                    # What is there already comes along.
+                    while True:
+                        self._connection.drain_events(timeout=wait_s)
+                        wait_s = 0
+        came, self._inbox = list(self._inbox), []
+        return came
 
     def publish(
         self,
         exchange: str,
         delivery: Delivery,
         properties: Mapping[str, Any] | None = None,
-    ) -> bool:
-        """Send a message on as it came, and wait until the broker has it.
-
-        Others may come in meanwhile; they wait in order.
+    ) -> None:
+        """Send a message on as it came; :meth:`settle` says what became of it.
 
         :param properties: that are to be others.
-        :returns: ``False`` if nobody listens there: the message is nowhere.
         :raises BrokerAway: if it is not known whether the broker has it.
         """
         # The broker refuses a name that is not the relay's own.
         given = {**delivery.properties, **(properties or {})}
         given.pop('user_id', None)
-        self._returned = False
         with self._failures():
             self._outbox.basic_publish(
                 amqp.Message(delivery.body, **given),
                 exchange,
                 delivery.key,
                 mandatory=True,
-                confirm_timeout=_CONFIRM_TIMEOUT_S,
             )
-        return not self._returned
+        self._sent += 1
+        self._unconfirmed.add(self._sent)
+
+    def settle(self) -> list[tuple[str, str]]:
+        """Wait until the broker has everything that was published.
+
+        Messages may come in meanwhile; they wait in order.
+
+        :returns: exchange and routing key of what nobody listens to: these
+            messages are nowhere.
+        :raises BrokerAway: if it is not known whether the broker has all.
+        """
+        with self._failures():
+            while self._unconfirmed and not self._refused:
+                self._connection.drain_events(timeout=_CONFIRM_TIMEOUT_S)
+        if self._refused:
+            raise exception.BrokerAway('the broker refused a message')
+        unheard, self._unheard = self._unheard, []
+        return unheard
 
     def acknowledge(self, delivery: Delivery) -> None:
-        """Tell the broker that a message is safe elsewhere."""
+        """Tell the broker that a message and all before it are safe."""
         with self._failures():
-            self._channel.basic_ack(delivery.tag)
+            self._channel.basic_ack(delivery.tag, multiple=True)
 
     def close(self) -> None:
         """Leave; what was not acknowledged stays with the broker."""
@@ -158,8 +176,26 @@ class Link:
         channel.auto_decode = False
         return channel
 
-    def _on_return(self, *_arguments: object) -> None:
-        self._returned = True
+    def _outgoing(self) -> Any:
+        channel = self._opened()
+        channel.confirm_select()
+        channel.events['basic_ack'].add(self._on_confirm)
+        channel.events['basic_nack'].add(self._on_refuse)
+        channel.events['basic_return'].add(self._on_return)
+        return channel
+
+    def _on_confirm(self, tag: int, multiple: bool) -> None:
+        if multiple:
+            self._unconfirmed = {n for n in self._unconfirmed if n > tag}
+        self._unconfirmed.discard(tag)
+
+    def _on_refuse(self, _tag: int, _multiple: bool) -> None:
+        self._refused = True
+
+    def _on_return(
+        self, _why: Exception, exchange: str, key: str, _message: object
+    ) -> None:
+        self._unheard.append((exchange, key))
 
     @contextlib.contextmanager
     def _failures(self) -> Iterator[None]:
@@ -169,7 +205,6 @@ class Link:
         except (
             *known.connection_errors,
             *known.channel_errors,
-            amqp.exceptions.MessageNacked,
             kombu_exceptions.OperationalError,
         ) as error:
             raise exception.BrokerAway(

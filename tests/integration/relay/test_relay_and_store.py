@@ -65,9 +65,10 @@ def test_a_build_is_stored_as_it_was_sent_and_once(broker, places, store):
     with ends.nova_api(broker, places) as client:
         client.cast({'token': 'secret'}, ends.BUILD, number=1)
     first.consume(places.conductor, 1)
-    sent = first.receive(ends.PATIENCE_S)
+    sent = ends.received(first)
     # A relay that dies after sending on and before acknowledging.
     first.publish(places.held, sent)
+    first.settle()
     first.close()
     keeper = FakeKeeper(store, 2)
     with ends.relay(broker, places, keeper):
@@ -91,6 +92,7 @@ def test_a_stored_build_can_be_sent_to_conductor(broker, places, store):
         cast = store.cast(store.unread(9)[0])
         sender = link.Link(broker.url, places)
         delivery = link.Delivery('', cast.key, cast.body, cast.properties, 0)
-        assert sender.publish(places.target, delivery)
+        sender.publish(places.target, delivery)
+        assert sender.settle() == []
         sender.close()
         assert ends.take(conductor.told, 1) == [7]
