@@ -13,9 +13,9 @@
 """The totals of a node's users as one block of numbers, and back.
 
 A block is (u, 2 + 3r + g) float64 in little-endian order: heaviness, number
-of VMs, endowment, usage and what is wanted by resource, and vCPUs by what they
-want; in base64 where the transport carries nothing but JSON. Reading it makes no object per user but
-its id.
+of VMs, endowment, usage and what is wanted by resource, and vCPUs by what
+they want; in base64 where the transport carries nothing but JSON. Reading it
+makes no object per user but its id.
 """
 
 import base64
@@ -142,14 +142,12 @@ class Most:
         for name, part in (
             ('endowment', slice(None, width)),
             ('usage', slice(width, 2 * width)),
-            ('wanted', slice(2 * width, 3 * width)),
-            ('grades', slice(3 * width, None)),
+            ('wanted', slice(2 * width, None)),
         ):
-            if min(lows[FIRST:][part]) < 0:
-                raise exception.ReportRefused(
-                    'bounds', f'{self._host}: {name} must not be negative'
-                )
+            _check_least(self._host, name, min(lows[FIRST:AMOUNTS][part]))
             _check_sums(self._host, name, sums[part], most[part])
+        _check_least(self._host, 'grades', min(lows[AMOUNTS:]))
+        _check_vcpus(self._host, max(highs[AMOUNTS:]), self._limits)
 
 
 def read(
@@ -244,6 +242,22 @@ def _check_instances(
             'bounds',
             'the report: a number of VMs is no whole number from 1 to '
             f'{largest}',
+        )
+
+
+def _check_vcpus(host: str, most: float, limits: bounds.Bounds) -> None:
+    if most > limits.max_vcpus:
+        raise exception.ReportRefused(
+            'bounds',
+            f'{host} says that a user has more than {limits.max_vcpus:g} '
+            'vCPUs',
+        )
+
+
+def _check_least(host: str, name: str, least: float) -> None:
+    if least < 0:
+        raise exception.ReportRefused(
+            'bounds', f'{host}: {name} must not be negative'
         )
 
 
