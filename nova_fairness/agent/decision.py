@@ -169,6 +169,7 @@ class Decision:
             measured.heaviness,
             measured.ownership.user_index,
             self._node,
+            measured.waiting,
         )
         contended, wanting = found.contended.copy(), found.wanting.copy()
         for control, scale in self._scales.items():

@@ -131,20 +131,16 @@ class Measurement:
         own = self._guard.call(
             settings.metric, lambda: stages.instance_stage(metric, demands)
         )
-        wanted = self._wishes.lasting(used)
-        self._publish(
-            number,
-            settings.metric,
-            used.interval_s,
-            totals.by_user(
-                owners,
-                own,
-                demands.endowment,
-                demands.usage,
-                wanted,
-                grades.of_node(used, wanted, self._node),
-            ),
+        wants = self._wishes.judge(used)
+        told = totals.by_user(
+            owners,
+            own,
+            demands.endowment,
+            demands.usage,
+            wants.wanted,
+            grades.of_node(used, wants.wanted, owners, self._node),
         )
+        self._publish(number, settings.metric, used.interval_s, told)
         view = self._exchange.view(self._clock(), settings.metric)
         combined = self._combined(view, used, settings)
         owners = ownership.extended(owners, combined.users)
@@ -163,7 +159,8 @@ class Measurement:
             view=view,
             user_usage=combined.totals.usage,
             basis=_basis(demands, combined.totals),
-            wanted=wanted,
+            wanted=wants.wanted,
+            waiting=wants.waiting,
             foresee=self._foresee(view, combined, used, metric, settings),
         )
 

@@ -12,16 +12,31 @@
 
 """What the VMs of this node have wanted for longer than a moment."""
 
+import dataclasses
+
 import numpy as np
 
 from nova_fairness.measure import wants
 from nova_fairness.model import node as node_model
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import waiting
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Judgement:
+    """What was found of an interval.
+
+    :ivar wanted: (n, r) amounts of the interval, at least the newest usage.
+    :ivar waiting: who waits for a CPU; one node.
+    """
+
+    wanted: resources.Vector
+    waiting: usage_model.Waiting
 
 
 class Wishes:
-    """Remembers what was wanted in the interval before.
+    """Remembers what was wanted in the interval before, and the noise.
 
     :param node: what the node has.
     """
@@ -29,13 +44,21 @@ class Wishes:
     def __init__(self, node: node_model.NodeResources) -> None:
         self._node = node
         self._before: dict[str, resources.Vector] = {}
+        self._rows: dict[str, int] = {}
+        self._past = waiting.Past.unknown(0)
 
-    def lasting(self, usage: usage_model.Usage) -> resources.Vector:
-        """Judge what VMs want, once for each interval.
+    def judge(self, usage: usage_model.Usage) -> Judgement:
+        """Judge what VMs want, once for each interval."""
+        now = wants.interval(usage, self._node)
+        one_cpu = self._node.speed_factor * usage.interval_s
+        wanted = self._lasting(usage, wants.wanted(now, usage.newest, one_cpu))
+        found = self._waiting(usage, now)
+        short = found.nodes[now.node][:, np.newaxis]
+        return Judgement(np.where(short, wanted, usage.newest), found)
 
-        :returns: (n, r) amounts of the interval, at least the newest usage.
-        """
-        wanted = wants.wanted(usage, self._node)
+    def _lasting(
+        self, usage: usage_model.Usage, wanted: resources.Vector
+    ) -> resources.Vector:
         keys = [item.key for item in usage.incarnations]
         # Intervals differ in length; memory is wanted as it is used.
         rates = wanted / usage.interval_s
@@ -48,3 +71,12 @@ class Wishes:
         }
         past = np.array(before).reshape(wanted.shape) * usage.interval_s
         return wants.lasting(wanted, usage.newest, past)
+
+    def _waiting(
+        self, usage: usage_model.Usage, now: waiting.Interval
+    ) -> usage_model.Waiting:
+        keys = [item.key for item in usage.incarnations]
+        rows = np.array([self._rows.get(key, -1) for key in keys], np.intp)
+        found, self._past = waiting.judge(now, self._past.picked(rows))
+        self._rows = {key: row for row, key in enumerate(keys)}
+        return found

@@ -26,43 +26,13 @@ from nova_fairness.decide import policy
 from nova_fairness.model import node as node_model
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
-
-STALL_THRESHOLD = 0.1
-"""Part of an interval from which a waiting VM counts as wanting more.
-
-A lone busy VM waits 1-3 % for its own emulator thread and for the host, an
-idle one up to 8 % where the host is busy, a VM with a third of a saturated
-CPU 67 %, one that leaves 10 % to others 10 %.
-"""
-
-RUNNABLE = 0.7
-"""Part of an interval for which a VM ran or waited for a CPU, from which it
-may want more. One with idle time left does all that it has to do, only later
-where the host makes it wait; no weight would change what it uses.
-"""
+from nova_fairness.shares import waiting as waiting_module
 
 RIVAL = 0.05
 """Part of a node's capacity from which a VM that does not wait is a rival of
 those that do: below it, there is nothing to be had from it."""
-
-BUSY_WITH_STALL = 0.85
-"""Part of a node's capacity from which stalls mean contention.
-
-Below that the VMs wait for something else than each other: a quota, or a
-few CPUs to which they are pinned. What the host itself does counts, because
-VMs that compete with it for the rest compete with each other.
-"""
-
-BUSY_WITHOUT_STALL = 0.9
-"""The same where the kernel tells no stalls and utilisation is the only
-sign; higher, because a node can be that busy while nobody waits."""
-
-SATISFIED = 0.95
-"""Part of what its vCPUs could use from which a VM cannot want more."""
-
-IDLE = 0.01
-"""Part of what its vCPUs could use below which a VM wants nothing."""
-
+BUSY_WITH_STALL = waiting_module.BUSY_WITH_STALL
+"""Part of a node's capacity from which stalls mean contention."""
 
 JUDGED: tuple[resources.Control, ...] = (resources.Control.CPU,)
 """Controls of which an agent knows enough to judge; no other is contended."""
@@ -83,6 +53,8 @@ class Load:
     :ivar interval_s: length of the interval, seconds, > 0.
     :ivar busy: (m, c) part of the capacity, 0..1, that anybody used, the host
         included; NaN where only the VMs' own use is known.
+    :ivar waiting: who waits for a CPU; ``None`` if that is not judged over
+        intervals: then this one alone counts.
     """
 
     node: usage_model.Indices
@@ -94,6 +66,7 @@ class Load:
     supply: resources.Vector
     interval_s: float
     busy: npt.NDArray[np.float64]
+    waiting: usage_model.Waiting | None = None
 
 
 def judged(
@@ -108,15 +81,12 @@ def judged(
     nodes, count = len(load.supply), len(load.node)
     contended = np.zeros((nodes, len(resources.CONTROLS)), dtype=np.bool_)
     wanting = np.zeros((count, len(resources.CONTROLS)), dtype=np.bool_)
-    for control in controls:
-        column = resources.CONTROLS.index(control)
-        part = _parts(load, control)
-        stall = load.stall[:, column]
-        wants = _wanting(load, control, part.max(axis=1, initial=0.0), stall)
-        wanting[:, column] = wants
-        contended[:, column] = _contended(
-            load, part, wants, np.isfinite(stall), load.busy[:, column]
-        )
+    if resources.Control.CPU in controls:
+        column = resources.CONTROLS.index(resources.Control.CPU)
+        found = _alone(load) if load.waiting is None else load.waiting
+        wanting[:, column] = found.vms & load.ready
+        rivals = _compete(load, wanting[:, column])
+        contended[:, column] = rivals & found.nodes
     return contended, wanting
 
 
@@ -125,6 +95,7 @@ def situation(
     heaviness: usage_model.Scalars,
     user: usage_model.Indices,
     node: node_model.NodeResources,
+    waiting: usage_model.Waiting | None = None,
 ) -> policy.Situation:
     """Judge who wants more on one node.
 
@@ -132,9 +103,10 @@ def situation(
     :param heaviness: (n,) finite, norm units, rows of ``usage``.
     :param user: (n,) index of each VM's user.
     :param node: what the node has.
+    :param waiting: as was judged over intervals; ``None``: this one counts.
     :returns: rows as in ``usage``.
     """
-    load = _load(usage, node)
+    load = dataclasses.replace(_load(usage, node), waiting=waiting)
     contended, wanting = judged(load)
     return policy.Situation(
         keys=tuple(item.key for item in usage.incarnations),
@@ -152,7 +124,7 @@ def _load(usage: usage_model.Usage, node: node_model.NodeResources) -> Load:
     stall = np.full((len(vms), len(resources.CONTROLS)), np.nan)
     stall[:, cpu] = usage.cpu_stall
     busy = np.full((1, len(resources.CONTROLS)), np.nan)
-    busy[0, cpu] = _told_busy(usage, node)
+    busy[0, cpu] = usage.busy_part(node.cpus)
     running = np.array([not item.paused for item in vms], dtype=np.bool_)
     return Load(
         node=np.zeros(len(vms), dtype=np.intp),
@@ -167,63 +139,36 @@ def _load(usage: usage_model.Usage, node: node_model.NodeResources) -> Load:
     )
 
 
-def _told_busy(
-    usage: usage_model.Usage, node: node_model.NodeResources
-) -> float:
-    """Give the busy part of the node's CPUs; NaN if one does not tell."""
-    cpus = [number for number in node.cpus if number < len(usage.cpu_busy)]
-    if len(cpus) < len(node.cpus):
-        return float('nan')
-    return float(usage.cpu_busy[cpus].mean())
+def _alone(load: Load) -> usage_model.Waiting:
+    """Judge by one interval, of which nothing before is known."""
+    column = resources.CONTROLS.index(resources.Control.CPU)
+    cpus = load.cpus[load.node]
+    now = waiting_module.Interval(
+        node=load.node,
+        used=_parts(load).max(axis=1, initial=0.0) * cpus,
+        stall=load.stall[:, column],
+        most=np.minimum(load.vcpus, cpus),
+        ready=load.ready,
+        cpus=load.cpus,
+        busy=load.busy[:, column],
+    )
+    past = waiting_module.Past.unknown(len(load.node))
+    return waiting_module.judge(now, past)[0]
 
 
-def _parts(load: Load, control: resources.Control) -> resources.Vector:
-    """Give the part of its node's supply that each VM used.
-
-    :returns: (n, k), a column for each resource that the control steers.
-    """
-    steered = resources.RESOURCES.steered_by(control)
+def _parts(load: Load) -> resources.Vector:
+    """Give the part of its node's CPUs that each VM used, (n, 1)."""
+    steered = resources.RESOURCES.steered_by(resources.Control.CPU)
     supply = load.supply[:, steered]
     safe = np.where(supply > 0, supply, np.inf)
     return np.asarray(load.used[:, steered] / safe[load.node])
 
 
-def _wanting(
-    load: Load,
-    control: resources.Control,
-    part: usage_model.Scalars,
-    stall: usage_model.Scalars,
-) -> resources.Mask:
-    told = np.isfinite(stall)
-    waits = np.where(told, stall, 0.0) > STALL_THRESHOLD
-    usable = np.ones(len(part))
-    if control is resources.Control.CPU:
-        cpus = load.cpus[load.node]
-        usable = np.minimum(load.vcpus, cpus) / cpus
-        waits &= part * cpus + np.where(told, stall, 0.0) >= RUNNABLE
-    by_use = (part > IDLE * usable) & (part < SATISFIED * usable)
-    return np.asarray(np.where(told, waits, by_use) & load.ready)
-
-
-def _contended(
-    load: Load,
-    part: resources.Vector,
-    wanting: resources.Mask,
-    told: resources.Mask,
-    busy: usage_model.Scalars,
-) -> resources.Mask:
-    """Tell where somebody waits, and somebody else has what he wants."""
+def _compete(load: Load, wanting: resources.Mask) -> resources.Mask:
+    """Tell where somebody waits, and somebody else has something, (m,)."""
 
     def counted(chosen: resources.Mask) -> usage_model.Indices:
         return np.bincount(load.node[chosen], minlength=len(load.supply))
 
-    having = (part > RIVAL).any(axis=1)
-    compete = (counted(wanting) > 0) & (counted(wanting | having) > 1)
-    columns = [
-        np.bincount(load.node, column, len(load.supply)) for column in part.T
-    ]
-    used = np.max(columns, axis=0, initial=0.0)
-    enough = np.where(
-        counted(wanting & told) > 0, BUSY_WITH_STALL, BUSY_WITHOUT_STALL
-    )
-    return compete & (np.where(np.isfinite(busy), busy, used) >= enough)
+    having = (_parts(load) > RIVAL).any(axis=1)
+    return (counted(wanting) > 0) & (counted(wanting | having) > 1)

@@ -127,10 +127,10 @@ class _Heaviness:
         """Weigh what the rows of the demand would get."""
         cell = self._outlook.demand.cell
         owner = self.owner[cell]
-        cpu = np.bincount(owner, got, len(self.user))
+        cpu = np.bincount(owner, got, len(self.user)).astype(np.float64)
         heavy = self._with(cpu)
         of_user = np.bincount(self.user, cpu)[self.user]
-        more = self._with(cpu * (1 + _MORE))
+        more = self._with(cpu + _MORE * cpu)
         step = np.where(of_user > 0, _MORE * of_user, 1.0)
         return heavy, ((more - heavy) / step).clip(0.0)
 

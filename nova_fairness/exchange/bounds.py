@@ -81,7 +81,7 @@ class Bounds:
     def columns(self) -> tuple[resources.Vector, resources.Vector]:
         """Smallest and largest numbers in the row of one user."""
         amounts = [HUGE] * 3 * len(resources.RESOURCES)
-        grades = [float(self.max_vcpus)] * len(report.GRADES)
+        grades = [float(self.max_vcpus)] * 2 * report.GRADES
         least = [0.0] * (len(amounts) + len(grades))
         return (
             np.array([-self.max_heaviness, 1.0, *least]),

@@ -12,15 +12,14 @@
 
 """The totals of a node's users as one block of numbers, and back.
 
-A block is (u, 2 + 3r + g) float64 in little-endian order: heaviness, number
-of VMs, endowment, usage and what is wanted by resource, and vCPUs by what
-they want; in base64 where the transport carries nothing but JSON. Reading it
-makes no object per user but its id.
+A block is (u, 2 + 3r + 2g) float64 in little-endian order: heaviness, number
+of VMs, endowment, usage and what is wanted by resource, vCPUs of each grade
+and what these want; in base64 where the transport carries nothing but JSON.
+Reading it makes no object per user but its id.
 """
 
 import base64
 import binascii
-import operator
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +37,6 @@ FIRST = 2
 _ENDOWED = 1.001
 """Endowments on a node add up to its supply at most; rounding aside."""
 
-_HUGE = bounds.HUGE
-
 WRITTEN = np.dtype('<f8')
 
 OURS = list(range(len(resources.RESOURCES)))
@@ -51,7 +48,7 @@ KINDS = 3
 AMOUNTS = FIRST + KINDS * len(resources.RESOURCES)
 """Columns up to the grades."""
 
-COLUMNS = AMOUNTS + len(report.GRADES)
+COLUMNS = AMOUNTS + 2 * report.GRADES
 
 ROW_BYTES = COLUMNS * WRITTEN.itemsize
 
@@ -60,11 +57,11 @@ SCALES = np.tile(resources.RESOURCES.time_shared, KINDS)
 
 
 def numbers(table: report.UserTable) -> resources.Vector:
-    """Put everything but the ids side by side: (u, 2 + 3r + g).
+    """Put everything but the ids side by side: (u, 2 + 3r + 2g).
 
     Nobody has vCPUs where it is not told what they want.
     """
-    untold = np.zeros((len(table), len(report.GRADES)))
+    untold = np.zeros((len(table), 2 * report.GRADES))
     return np.column_stack(
         (
             table.instance_heaviness,
@@ -144,10 +141,14 @@ class Most:
             ('usage', slice(width, 2 * width)),
             ('wanted', slice(2 * width, None)),
         ):
-            _check_least(self._host, name, min(lows[FIRST:AMOUNTS][part]))
+            if min(lows[FIRST:AMOUNTS][part]) < 0:
+                raise exception.ReportRefused(
+                    'bounds', f'{self._host}: {name} must not be negative'
+                )
             _check_sums(self._host, name, sums[part], most[part])
-        _check_least(self._host, 'grades', min(lows[AMOUNTS:]))
-        _check_vcpus(self._host, max(highs[AMOUNTS:]), self._limits)
+        _check_grades(
+            self._host, min(lows[AMOUNTS:]), max(highs[AMOUNTS:]), self._limits
+        )
 
 
 def read(
@@ -208,13 +209,13 @@ def _check_finite(lows: list[float], highs: list[float]) -> None:
     # What is none is neither, and comes out of both ends. Smaller ones can be
     # added up without becoming infinite.
     if not (
-        all(low > -_HUGE for low in lows)
-        and all(high < _HUGE for high in highs)
+        all(low > -bounds.HUGE for low in lows)
+        and all(high < bounds.HUGE for high in highs)
     ):
         raise exception.ReportRefused(
             'malformed',
             'the report: table must hold finite numbers of magnitudes '
-            f'below {_HUGE:g}',
+            f'below {bounds.HUGE:g}',
         )
 
 
@@ -245,19 +246,13 @@ def _check_instances(
         )
 
 
-def _check_vcpus(host: str, most: float, limits: bounds.Bounds) -> None:
-    if most > limits.max_vcpus:
+def _check_grades(
+    host: str, least: float, most: float, limits: bounds.Bounds
+) -> None:
+    if not 0 <= least <= most <= limits.max_vcpus:
         raise exception.ReportRefused(
             'bounds',
-            f'{host} says that a user has more than {limits.max_vcpus:g} '
-            'vCPUs',
-        )
-
-
-def _check_least(host: str, name: str, least: float) -> None:
-    if least < 0:
-        raise exception.ReportRefused(
-            'bounds', f'{host}: {name} must not be negative'
+            f'{host}: grades must be vCPUs from 0 to {limits.max_vcpus:g}',
         )
 
 
@@ -273,26 +268,6 @@ def _check_sums(
                 f'{host}: {name} of {resource} is {total:g} in all; '
                 f'expected at most {bound:g}',
             )
-
-
-def ids(given: fields.Fields, limits: bounds.Bounds) -> tuple[str, ...]:
-    """Read the ids of the users.
-
-    :raises ReportRefused: naming what was wrong and what was expected.
-    """
-    found = given.items('users', {str}, limits.max_users)
-    longest = max(map(len, found), default=0)
-    if longest > limits.max_text or not ''.join(found).isprintable():
-        raise exception.ReportRefused(
-            'malformed',
-            f'the report: an id of a user has {longest} characters or some '
-            f'that cannot be printed; expected at most {limits.max_text}',
-        )
-    if not all(map(operator.lt, found, found[1:])):
-        raise exception.ReportRefused(
-            'malformed', 'the report: users must be ascending, each once'
-        )
-    return tuple(found)
 
 
 def _block(written: object, rows: int) -> resources.Vector:

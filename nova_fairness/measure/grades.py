@@ -14,11 +14,12 @@
 
 A kernel gives VMs by their vCPUs, whatever they want of them. So ten vCPUs
 that want a tenth each and one that wants all of it are not the same, although
-they want as much.
+they want as much. The VMs of a user on a node are sorted by how much of a vCPU
+they want, and divided into grades of as many VMs each: of few VMs each is
+told, of many next to nothing is lost.
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from nova_fairness.model import node as node_model
 from nova_fairness.model import report
@@ -27,40 +28,55 @@ from nova_fairness.model import usage as usage_model
 
 
 def graded(
-    part: usage_model.Scalars, vcpus: npt.NDArray[np.float64]
+    cell: usage_model.Indices,
+    vcpus: usage_model.Scalars,
+    wanted: usage_model.Scalars,
+    cells: int,
 ) -> resources.Vector:
-    """Divide vCPUs among the two grades between which they are.
+    """Sum vCPUs and what they want by cell and grade.
 
-    What they want together stays the same; see :data:`.report.GRADES`.
-
-    :param part: (n,) 0..1, of each vCPU that a VM wants.
+    :param cell: (n,) index of each VM's cell: its user, or user and node.
     :param vcpus: (n,) >= 1.
-    :returns: (n, g); vCPUs below the last grade count in part.
+    :param wanted: (n,) CPUs, >= 0.
+    :param cells: number of cells.
+    :returns: (cells, 2g) vCPUs of each grade, then CPUs that they want.
     """
-    steps = np.append(report.GRADES, 0.0)
-    place = np.searchsorted(-report.GRADES, -part, 'left').clip(1) - 1
-    high, low = steps[place], steps[place + 1]
-    upper = np.clip((part - low) / (high - low), 0.0, 1.0)
-    rows = np.arange(len(part))
-    result = np.zeros((len(part), len(steps)))
-    result[rows, place] = upper * vcpus
-    result[rows, place + 1] = (1.0 - upper) * vcpus
-    return result[:, :-1]
+    grades = report.GRADES
+    order = np.lexsort((wanted / vcpus, cell))
+    size = np.bincount(cell, minlength=cells)
+    here = cell[order]
+    rank = np.arange(len(order)) - (np.cumsum(size) - size)[here]
+    place = here * grades + rank * grades // np.maximum(size[here], grades)
+    return np.concatenate(
+        [
+            np.bincount(place, values[order], cells * grades).reshape(
+                cells, grades
+            )
+            for values in (vcpus, wanted)
+        ],
+        axis=1,
+    )
 
 
 def of_node(
     usage: usage_model.Usage,
     wanted: resources.Vector,
+    owners: usage_model.Ownership,
     node: node_model.NodeResources,
 ) -> resources.Vector:
     """Grade the vCPUs of a node's VMs.
 
     :param wanted: (n, r) amounts of the interval.
-    :returns: (n, g).
+    :returns: (u, 2g).
     """
     vcpus = np.array(
         [item.instance.vcpus for item in usage.incarnations], dtype=np.float64
     )
     cpu = resources.RESOURCES.index('cpu_time')
     one_cpu = node.speed_factor * usage.interval_s
-    return graded((wanted[:, cpu] / (one_cpu * vcpus)).clip(0.0, 1.0), vcpus)
+    return graded(
+        owners.user_index,
+        vcpus,
+        np.minimum(wanted[:, cpu] / one_cpu, vcpus),
+        len(owners.users),
+    )

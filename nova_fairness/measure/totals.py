@@ -58,7 +58,7 @@ def by_user(
     :param endowment: (n, r).
     :param usage: (n, r).
     :param wanted: (n, r) of :func:`.wants.wanted`, if it is to be told.
-    :param grades: (n, g) of :func:`.grades.graded`, likewise.
+    :param grades: (u, 2g) of :func:`.grades.of_node`, likewise.
     :returns: totals by user id, sorted by id.
     """
     index, count = owners.user_index, len(owners.users)
@@ -76,9 +76,7 @@ def by_user(
         wanted=None
         if wanted is None
         else grouping.sum_by(index, wanted, count)[present],
-        grades=None
-        if grades is None
-        else grouping.sum_by(index, grades, count)[present],
+        grades=None if grades is None else grades[present],
     )
 
 

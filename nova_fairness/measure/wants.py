@@ -12,10 +12,11 @@
 
 """What VMs would use if there were plenty.
 
-A VM that waits for a part *s* of the time runs for the rest of it: with
-plenty it would use ``used / (1 - s)``, and at most what its vCPUs can. One
-that does not wait wants what it uses. The newest interval counts: what a VM
-wants needs no smoothing, since it does not follow from its weight.
+Where a node is short of CPUs, a VM that waits for a part *s* of the time runs
+and thinks in the rest of it: with plenty it would use ``used / (1 - s)``, and
+at most what its vCPUs can. Everywhere else it wants what it uses. The newest
+interval counts: what a VM wants needs no smoothing, since it does not follow
+from its weight.
 
 Where a kernel does not tell who waits for a CPU, a VM of a full node that
 uses neither nothing nor nearly all of its vCPUs is taken to want all of them.
@@ -26,61 +27,55 @@ more than he uses; to tell too little keeps him from what he lacks.
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from nova_fairness.model import node as node_model
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import waiting
 
-RUNNABLE = 0.7
-"""Part of an interval for which a VM ran or waited for a CPU, from which it
-may want more. One with idle time left does all that it has to do, only later
-where others make it wait. Contention is judged by the same number."""
 
-FULL = 0.9
-"""Part of a node's CPUs in use from which VMs may lack something, where the
-kernel does not tell who waits ..."""
-
-IDLE, SATISFIED = 0.01, 0.95
-"""... and parts of what its vCPUs can use between which a VM may want more.
-Contention is judged by these numbers, too."""
-
-ALL = 0.999
-"""Who waits for more of the time than that may want anything."""
+def interval(
+    usage: usage_model.Usage, node: node_model.NodeResources
+) -> waiting.Interval:
+    """Tell what the VMs of a node did with its CPUs."""
+    count, cpus = len(usage.incarnations), len(node.cpus)
+    one_cpu = node.speed_factor * usage.interval_s
+    vcpus = [item.instance.vcpus for item in usage.incarnations]
+    running = [not item.paused for item in usage.incarnations]
+    return waiting.Interval(
+        node=np.zeros(count, dtype=np.intp),
+        used=usage.newest[:, resources.RESOURCES.index('cpu_time')] / one_cpu,
+        stall=usage.cpu_stall,
+        most=np.minimum(np.array(vcpus, dtype=np.float64), cpus),
+        ready=np.array(running, dtype=np.bool_) & usage.known,
+        cpus=np.array([cpus], dtype=np.float64),
+        busy=np.array([usage.busy_part(node.cpus)]),
+    )
 
 
 def wanted(
-    usage: usage_model.Usage, node: node_model.NodeResources
+    now: waiting.Interval,
+    used: resources.Vector,
+    one_cpu: usage_model.Scalars | float,
 ) -> resources.Vector:
-    """Judge what each VM of a node wants.
+    """Judge what each VM would want if its node were short of CPUs.
 
-    :returns: (n, r) amounts of the interval, finite, at least the newest
-        usage.
+    :param now: what the VMs did.
+    :param used: (n, r) amounts of the newest interval.
+    :param one_cpu: what one CPU does in the interval, > 0; of all or (n,).
+    :returns: (n, r) amounts of the interval, finite, at least ``used``.
     """
     cpu = resources.RESOURCES.index('cpu_time')
-    vcpus = np.array([item.instance.vcpus for item in usage.incarnations])
-    cpus = np.minimum(vcpus, len(node.cpus))
-    one_cpu = node.speed_factor * usage.interval_s
-    result = usage.newest.copy()
-    used = result[:, cpu]
-    told = of_cpu(used, usage.cpu_stall, cpus, one_cpu)
-    full = used.sum() >= FULL * len(node.cpus) * one_cpu
-    blind = np.isnan(usage.cpu_stall) & full
-    result[:, cpu] = np.where(blind, guessed(used, cpus * one_cpu), told)
+    most = now.most * one_cpu
+    told = np.isfinite(now.stall)
+    stall = np.where(told, now.stall, 0.0)
+    result = used.copy()
+    result[:, cpu] = np.where(
+        ~told & waiting.guessed(now.used, now.most),
+        np.maximum(used[:, cpu], most),
+        waiting.closed(used[:, cpu], stall, most),
+    )
     return result
-
-
-def guessed(
-    used: usage_model.Scalars, most: usage_model.Scalars
-) -> usage_model.Scalars:
-    """Judge what VMs of a full node want without knowing who waited.
-
-    :param used: (n,) of the CPU in the newest interval, >= 0.
-    :param most: (n,) that each could use.
-    :returns: (n,) at least ``used``.
-    """
-    may = (used > IDLE * most) & (used < SATISFIED * most)
-    return np.where(may, most, used)
 
 
 def lasting(
@@ -98,25 +93,3 @@ def lasting(
     :returns: (n, r) at least ``used``.
     """
     return np.maximum(used, np.fmin(wanted, before))
-
-
-def of_cpu(
-    used: usage_model.Scalars,
-    stall: usage_model.Scalars,
-    cpus: npt.NDArray[np.float64] | npt.NDArray[np.int64],
-    one_cpu: usage_model.Scalars | float,
-) -> usage_model.Scalars:
-    """Judge what VMs want of the CPU from how long they waited.
-
-    :param used: (n,) in the newest interval, >= 0.
-    :param stall: (n,) part of the interval, 0..1, in which each waited; NaN
-        where the kernel does not tell.
-    :param cpus: (n,) that each could use.
-    :param one_cpu: what one CPU does in the interval, > 0; of all or (n,).
-    :returns: (n,) at least ``used``.
-    """
-    waited, most = np.nan_to_num(stall), cpus * one_cpu
-    waited = np.where(used / one_cpu + waited >= RUNNABLE, waited, 0.0)
-    left = np.where(waited < ALL, 1.0 - waited, 1.0)
-    wanting = np.where(waited < ALL, used / left, most)
-    return np.maximum(used, np.minimum(wanting, most))

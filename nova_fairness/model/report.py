@@ -23,12 +23,9 @@ import numpy.typing as npt
 from nova_fairness.model import node
 from nova_fairness.model import resources
 
-
-GRADES: npt.NDArray[np.float64] = 2.0 ** (-np.arange(13) / 2)
-"""Parts of a vCPU, descending, by which vCPUs are told apart that want much
-and that want little. A vCPU between two grades counts in part for either."""
-
-GRADES.setflags(write=False)
+GRADES = 8
+"""Groups in which a user's VMs on a node are told apart by how much of a vCPU
+they want."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,8 +39,8 @@ class UserTotals:
     :ivar instances: number of VMs, >= 1.
     :ivar wanted: (r,) sum of what they would use if there were plenty,
         amounts of the report's interval; ``None`` where nobody tells.
-    :ivar grades: (g,) vCPUs by the part of one that they want, of
-        :data:`GRADES`; ``None`` where nobody tells.
+    :ivar grades: (2g,) vCPUs of each grade, then what these want, CPUs;
+        ``None`` where nobody tells.
     """
 
     instance_heaviness: float
@@ -63,7 +60,7 @@ class UserTable(Mapping[str, UserTotals]):
     :param usage: (u, r) sums.
     :param instances: (u,) numbers of VMs, >= 1.
     :param wanted: (u, r) sums; ``None`` where nobody tells.
-    :param grades: (u, g) vCPUs by what they want; ``None`` likewise.
+    :param grades: (u, 2g) vCPUs, then CPUs wanted; ``None`` likewise.
     """
 
     __slots__ = (
@@ -108,7 +105,7 @@ class UserTable(Mapping[str, UserTotals]):
             np.array([entry.usage for entry in entries]).reshape(shape),
             np.array([entry.instances for entry in entries], np.int64),
             _stacked([entry.wanted for entry in entries], shape[1]),
-            _stacked([entry.grades for entry in entries], len(GRADES)),
+            _stacked([entry.grades for entry in entries], 2 * GRADES),
         )
 
     def __getitem__(self, user: str) -> UserTotals:

@@ -64,6 +64,8 @@ class Measured:
     :ivar basis: ``None`` if nobody kept it.
     :ivar wanted: (n, r) what VMs would use of a plenty, amounts of the
         interval; ``None`` if nobody judged it.
+    :ivar waiting: who waits for a CPU; ``None`` if nobody judged it over
+        intervals.
     :ivar foresee: gives what a policy may know of other nodes; ``None`` if
         nobody can.
     """
@@ -80,6 +82,7 @@ class Measured:
     user_usage: resources.Vector | None = None
     basis: Basis | None = None
     wanted: resources.Vector | None = None
+    waiting: usage_model.Waiting | None = None
     foresee: Callable[[], outlook.Foreseen] | None = None
 
 

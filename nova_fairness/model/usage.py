@@ -12,6 +12,7 @@
 
 """What VMs used in one interval, and who they belong to."""
 
+from collections.abc import Sequence
 import dataclasses
 
 import numpy as np
@@ -50,10 +51,29 @@ class Usage:
     cpu_busy: Scalars = dataclasses.field(default_factory=lambda: np.zeros(0))
     unsmoothed: resources.Vector | None = None
 
+    def busy_part(self, cpus: Sequence[int]) -> float:
+        """Give the busy part of some CPUs; NaN if one does not tell."""
+        known = [number for number in cpus if number < len(self.cpu_busy)]
+        if len(known) < len(cpus):
+            return float('nan')
+        return float(self.cpu_busy[known].mean())
+
     @property
     def newest(self) -> resources.Vector:
         """What was used in the newest interval alone, (n, r)."""
         return self.amounts if self.unsmoothed is None else self.unsmoothed
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Waiting:
+    """Who waits for a CPU, as was judged over intervals.
+
+    :ivar vms: (n,) whether each VM wants more than it uses.
+    :ivar nodes: (m,) whether more is wanted of a node than it has.
+    """
+
+    vms: resources.Mask
+    nodes: resources.Mask
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

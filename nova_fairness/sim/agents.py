@@ -86,6 +86,7 @@ class Fleet:
         local = np.searchsorted(acting, node)
         usage = self._meters.usage(rows, node, readings)
         load = self._meters.load(acting, rows, local, usage, readings)
+        wanted, load = self._meters.judge(rows, node, usage, load)
         batch = knowledge.Batch(
             acting=acting,
             rows=rows,
@@ -99,7 +100,7 @@ class Fleet:
                 self._meters.supplies(acting),
             ),
             newest=usage.newest,
-            wanted=self._meters.wanted(rows, node, usage, load),
+            wanted=wanted,
         )
         self.heaviness[rows] = self._knowledge.weigh(batch, tick)
         self._meters.remember(batch, readings)

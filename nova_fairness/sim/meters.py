@@ -25,6 +25,7 @@ from nova_fairness.model import instance
 from nova_fairness.model import resources
 from nova_fairness.model import sample
 from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import waiting
 from nova_fairness.sim import knowledge
 from nova_fairness.sim import model
 
@@ -68,6 +69,7 @@ class Meters:
         self._past = np.zeros((count, width))
         self._known = np.zeros(count, dtype=np.bool_)
         self._wanted = np.full((count, width), np.nan)
+        self._waiting = waiting.Past.unknown(count)
 
     def begin(self, rows: model.Indices, at_s: float | None) -> None:
         """Meet VMs that start.
@@ -82,6 +84,7 @@ class Meters:
         self._past[rows] = 0.0
         self._wanted[rows] = np.nan
         self._known[rows] = False
+        self._waiting.put(rows, waiting.Past.unknown(len(rows)))
 
     def supplies(self, nodes: model.Indices) -> resources.Vector:
         """Give what nodes provide in a round, (k, r)."""
@@ -164,28 +167,48 @@ class Meters:
             busy=np.clip(worked_s / since_s[:, np.newaxis], 0.0, 1.0),
         )
 
-    def wanted(
+    def judge(
         self,
         rows: model.Indices,
         node: model.Indices,
         usage: usage_model.Usage,
         load: contention.Load,
-    ) -> resources.Vector:
-        """Judge what VMs want, as :func:`.wants.wanted` does, (p, r)."""
-        cloud = self._cloud
+    ) -> tuple[resources.Vector, contention.Load]:
+        """Judge what VMs want and who waits, as ``agent.wishes`` does.
+
+        :returns: (p, r), and the load with who waits for a CPU.
+        """
+        one_cpu = self._cloud.speed[node] * self._cloud.interval_s
+        now = self._interval(usage, load, one_cpu)
+        wanted = wants.wanted(now, usage.newest, one_cpu)
+        before = self._wanted[rows]
+        self._wanted[rows] = wanted
+        found, past = waiting.judge(now, self._waiting.picked(rows))
+        self._waiting.put(rows, past)
+        short = found.nodes[now.node][:, np.newaxis]
+        lasting = wants.lasting(wanted, usage.newest, before)
+        return (
+            np.where(short, lasting, usage.newest),
+            dataclasses.replace(load, waiting=found),
+        )
+
+    def _interval(
+        self,
+        usage: usage_model.Usage,
+        load: contention.Load,
+        one_cpu: model.Scalars,
+    ) -> waiting.Interval:
         cpu = resources.RESOURCES.index('cpu_time')
         column = resources.CONTROLS.index(resources.Control.CPU)
-        cpus = np.minimum(cloud.vcpus[rows], cloud.cpus[node])
-        result = usage.newest.copy()
-        result[:, cpu] = wants.of_cpu(
-            result[:, cpu],
-            load.stall[:, column],
-            cpus,
-            cloud.speed[node] * cloud.interval_s,
+        return waiting.Interval(
+            node=load.node,
+            used=usage.newest[:, cpu] / one_cpu,
+            stall=load.stall[:, column],
+            most=np.minimum(load.vcpus, load.cpus[load.node]),
+            ready=load.ready,
+            cpus=load.cpus,
+            busy=load.busy[:, column],
         )
-        before = self._wanted[rows]
-        self._wanted[rows] = result
-        return wants.lasting(result, usage.newest, before)
 
     def remember(self, batch: knowledge.Batch, readings: Readings) -> None:
         """Keep what was read for the next round."""

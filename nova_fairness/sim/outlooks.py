@@ -86,8 +86,7 @@ class Outlooks:
         whole = resources.RESOURCES.over(cloud.capacity, cloud.interval_s)
         one_cpu = cloud.speed * cloud.interval_s
         cpu = resources.RESOURCES.index('cpu_time')
-        part = told.wanted[:, cpu] / (one_cpu[told.node] * vcpus)
-        graded = grades.graded(part.clip(0.0, 1.0), vcpus)
+        asked = np.minimum(told.wanted[:, cpu] / one_cpu[told.node], vcpus)
         weighing = cells.Weighing(
             self._setup.metric_plugin, found, quotas, normal
         )
@@ -101,7 +100,7 @@ class Outlooks:
             demand=cells.demand(
                 found.wanted[:, cpu],
                 one_cpu[node],
-                _summed(graded, cell, len(key)),
+                grades.graded(cell, vcpus, asked, len(key)),
             ),
             weigh=weighing,
             weigh_users=weighing.of_users,

@@ -36,7 +36,7 @@ def made():
     )
 
 
-def interval(*vms, seconds=10.0, known=True):
+def interval(*vms, seconds=10.0, known=True, busy=1.0):
     """vms: (name, CPUs used, part of the interval that it waited)."""
     return usage_model.Usage(
         interval_s=seconds,
@@ -46,28 +46,62 @@ def interval(*vms, seconds=10.0, known=True):
         ),
         known=np.full(len(vms), known),
         cpu_stall=np.array([stall for _, _, stall in vms]),
+        cpu_busy=np.full(2, busy),
     )
 
 
-def cpus(found, seconds=10.0):
-    return (found[:, CPU] / seconds).tolist()
+def cpus(made, *vms, seconds=10.0, **changes):
+    found = made.judge(interval(*vms, seconds=seconds, **changes))
+    return (found.wanted[:, CPU] / seconds).tolist()
+
+
+OTHER = ('b', 0.5, 0.5)
 
 
 def test_a_moment_of_waiting_is_no_wish(made):
-    assert cpus(made.lasting(interval(('a', 0.4, 0.0)))) == [0.4]
-    assert cpus(made.lasting(interval(('a', 0.4, 0.5)))) == [0.4]
-    assert cpus(made.lasting(interval(('a', 0.4, 0.0)))) == [0.4]
+    assert cpus(made, ('a', 0.4, 0.0)) == [0.4]
+    assert cpus(made, ('a', 0.4, 0.5)) == [0.4]
+    assert cpus(made, ('a', 0.4, 0.0)) == [0.4]
 
 
 def test_who_waits_for_two_intervals_wants_more_however_long_they_are(made):
-    made.lasting(interval(('a', 0.4, 0.5), seconds=10.0))
-    found = made.lasting(interval(('a', 0.4, 0.5), seconds=5.0))
-    assert cpus(found, 5.0) == pytest.approx([0.8])
+    made.judge(interval(('a', 0.4, 0.0), seconds=10.0))
+    made.judge(interval(('a', 0.4, 0.5), seconds=10.0))
+    found = cpus(made, ('a', 0.4, 0.5), seconds=5.0)
+    assert found == pytest.approx([0.8])
 
 
 def test_who_was_not_there_before_is_believed(made):
-    assert cpus(made.lasting(interval(('a', 0.4, 0.5)))) == [0.8]
+    assert cpus(made, ('a', 0.4, 0.5)) == [0.8]
     # Of the interval in which it came nothing is known.
-    made.lasting(interval(('a', 0.0, 0.0), ('b', 0.0, 0.0), known=False))
-    found = made.lasting(interval(('b', 0.4, 0.5), ('a', 0.4, 0.5)))
-    assert cpus(found) == pytest.approx([0.8, 0.8])
+    made.judge(interval(('a', 0.0, 0.0), ('b', 0.0, 0.0), known=False))
+    found = cpus(made, ('b', 0.4, 0.5), ('a', 0.4, 0.5))
+    assert found == pytest.approx([0.8, 0.8])
+
+
+def test_where_cpus_are_idle_everybody_has_what_he_wants(made):
+    for _ in range(3):
+        found = cpus(made, ('a', 0.4, 0.5), busy=0.5)
+    assert found == [0.4]
+
+
+def test_many_that_want_little_want_more_from_the_second_interval_on(made):
+    vms = [(f'vm{number}', 0.05, 0.5) for number in range(40)]
+    assert cpus(made, *vms) == [0.05] * 40
+    assert cpus(made, *vms) == pytest.approx([0.1] * 40)
+
+
+def test_who_waits_is_remembered_of_the_same_vm_alone(made):
+    made.judge(interval(('a', 0.1, 0.5), OTHER))
+    found = made.judge(interval(OTHER, ('c', 0.1, 0.5), ('a', 0.1, 0.5)))
+    assert found.waiting.vms.tolist() == [True, False, True]
+    assert found.waiting.nodes.tolist() == [True]
+
+
+def test_nobody_is_there(made):
+    nobody = usage_model.Usage(
+        10.0, (), np.zeros((0, len(R))), np.zeros(0, bool), np.zeros(0)
+    )
+    found = made.judge(nobody)
+    assert found.wanted.shape == (0, len(R))
+    assert found.waiting.nodes.tolist() == [False]

@@ -37,7 +37,7 @@ def table(*users, heaviness=0.5, part=0.1):
         amounts * 2,
         np.ones(count, dtype=np.int64),
         amounts * 3,
-        np.tile(report.GRADES, (count, 1)),
+        np.tile(np.arange(2.0 * report.GRADES), (count, 1)),
     )
 
 
@@ -86,7 +86,7 @@ def wanted(table):
 
 def grades(table):
     """Give the graded vCPUs; who does not tell has none."""
-    untold = np.zeros((len(table), len(report.GRADES)))
+    untold = np.zeros((len(table), 2 * report.GRADES))
     return untold if table.grades is None else table.grades
 
 

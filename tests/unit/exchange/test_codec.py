@@ -29,7 +29,7 @@ from tests.unit.exchange import build
 
 NAN, INF = float('nan'), float('inf')
 COUNT = len(build.RESOURCES)
-GRADES = len(report.GRADES)
+GRADES = 2 * report.GRADES
 ENDOWED, USED, WANTED, GRADED = (2 + kind * COUNT for kind in range(4))
 WIDTH = GRADED + GRADES
 
@@ -410,12 +410,12 @@ REFUSED = {
     'vCPUs below 0': (
         build.message(table=block(**{f'_{GRADED}': -1.0})),
         'bounds',
-        'grades must not be negative',
+        'grades must be vCPUs from 0',
     ),
     'vCPUs beyond counting': (
         build.message(table=block(**{f'_{WIDTH - 1}': 1e20})),
         'bounds',
-        'n1 says that a user has more than 1.6384e.09 vCPUs',
+        'n1: grades must be vCPUs from 0 to 1.6384e.09',
     ),
     'vCPUs that are none': (
         build.message(table=block(**{f'_{GRADED}': NAN})),

@@ -12,12 +12,13 @@
 
 """What VMs would use if there were plenty."""
 
+import dataclasses
+
 import hypothesis
 from hypothesis import strategies
 import numpy as np
 import pytest
 
-from nova_fairness.decide import contention
 from nova_fairness.measure import wants
 from nova_fairness.model import node
 from nova_fairness.model import usage as usage_model
@@ -29,11 +30,8 @@ NAN = float('nan')
 
 def of_one(used, stall, cpus=1.0):
     """One CPU does 10."""
-    return float(
-        wants.of_cpu(
-            np.array([used]), np.array([stall]), np.array([cpus]), 10.0
-        )[0]
-    )
+    found = of_two_cpus([used], [stall], [cpus])
+    return found[0]
 
 
 @pytest.mark.parametrize(
@@ -46,10 +44,9 @@ def of_one(used, stall, cpus=1.0):
         # What does not fit into the vCPUs was used by QEMU's own threads.
         (9.0, 0.5, 10.0),
         (12.0, 0.1, 12.0),
-        (3.0, NAN, 3.0),
-        # With idle time left, it does all that it has to do.
-        (4.0, 0.2, 4.0),
-        (5.0, 0.2, 6.25),
+        # Idle time left, and yet slowed down by half.
+        (0.5, 0.5, 1.0),
+        (4.0, 0.2, 5.0),
         # Who always waits may want anything.
         (0.0, 1.0, 10.0),
     ],
@@ -61,20 +58,11 @@ def test_who_waits_wants_what_he_would_use_of_a_plenty(used, stall, wanted):
 @hypothesis.given(
     strategies.floats(0, 1e6),
     strategies.floats(0, 1) | strategies.just(NAN),
-    strategies.floats(0, 1e6),
+    strategies.integers(1, 2),
 )
 def test_nobody_wants_less_than_he_uses_or_more_than_he_can(used, stall, cpus):
     wanted = of_one(used, stall, cpus)
     assert used <= wanted <= max(used, 10 * cpus)
-
-
-def test_contention_is_judged_by_the_same_number():
-    assert wants.RUNNABLE == contention.RUNNABLE
-    assert wants.FULL == contention.BUSY_WITHOUT_STALL
-    assert (wants.IDLE, wants.SATISFIED) == (
-        contention.IDLE,
-        contention.SATISFIED,
-    )
 
 
 def of_two_cpus(newest, stall, vcpus):
@@ -92,16 +80,19 @@ def of_two_cpus(newest, stall, vcpus):
             [R.vector(cpu_time=used, disk_read=5.0) for used in newest]
         ),
     )
-    what = node.NodeResources(
-        host='n1',
-        cpus=(0, 1),
-        speed_factor=1.0,
-        capacity=R.vector(cpu_time=2.0),
-    )
-    wanted = wants.wanted(usage, what)
+    now = wants.interval(usage, NODE)
     assert (usage.amounts[:, R.index('cpu_time')] == 1).all()
+    wanted = wants.wanted(now, usage.newest, 10.0)
     assert (wanted[:, R.index('disk_read')] == 5).all()
     return wanted[:, R.index('cpu_time')].tolist()
+
+
+NODE = node.NodeResources(
+    host='n1',
+    cpus=(0, 1),
+    speed_factor=1.0,
+    capacity=R.vector(cpu_time=2.0),
+)
 
 
 def test_of_a_node_the_newest_interval_counts_not_the_smoothed_one():
@@ -110,17 +101,31 @@ def test_of_a_node_the_newest_interval_counts_not_the_smoothed_one():
     assert wanted == pytest.approx([20.0, 10.0])
 
 
-@pytest.mark.parametrize(
-    ('newest', 'wanted'),
-    [
-        # Full: who may lack something is taken to want all that it can.
-        ([9.0, 9.6, 0.05], [20.0, 9.6, 0.05]),
-        # Not full: nobody lacks anything.
-        ([9.0, 8.0, 0.05], [9.0, 8.0, 0.05]),
-    ],
-)
-def test_where_kernels_do_not_tell_a_full_node_leaves_wishes(newest, wanted):
-    assert of_two_cpus(newest, [NAN] * 3, [8, 1, 1]) == wanted
+def test_where_kernels_do_not_tell_a_full_node_leaves_wishes():
+    wanted = of_two_cpus([9.0, 9.6, 0.05], [NAN] * 3, [8, 1, 1])
+    assert wanted == [20.0, 9.6, 0.05]
+
+
+def test_an_interval_tells_of_what_runs_in_parts_of_a_cpu():
+    vms = (
+        build.vm('a'),
+        dataclasses.replace(build.vm('b'), paused=True),
+    )
+    now = wants.interval(
+        usage_model.Usage(
+            interval_s=10.0,
+            incarnations=vms,
+            amounts=np.array([R.vector(cpu_time=5.0)] * 2),
+            known=np.ones(2, dtype=bool),
+            cpu_stall=np.array([0.1, NAN]),
+            cpu_busy=np.array([0.5, 0.75, 0.1]),
+        ),
+        NODE,
+    )
+    assert now.used.tolist() == [0.5, 0.5]
+    assert now.ready.tolist() == [True, False]
+    assert now.busy.tolist() == [0.625]
+    assert now.cpus.tolist() == [2.0]
 
 
 def test_what_is_wanted_in_one_interval_only_does_not_last():

@@ -1,0 +1,259 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Who waits for a CPU: a test against the noise of the node.
+
+A VM does less than it wants as soon as it waits, idle time or not: most
+programs run, wait for something, and run again (a closed loop), and the
+longer they wait for a CPU, the less often they come round. But an idle guest
+waits, too, when it wakes up on a busy host, a lone busy one waits for QEMU's
+other threads, and a moment in which the host does something makes everybody
+wait. So a VM counts as waiting if that is significant against what VMs of a
+busy node wait where nobody lacks anything, and not in one interval only.
+
+All arithmetic takes many nodes at once. CPU time is in CPUs here: 1 is one
+CPU for the whole interval.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+
+Scalars = usage_model.Scalars
+Indices = usage_model.Indices
+Mask = resources.Mask
+
+NOISE_MEAN, NOISE_DEVIATION = 0.02, 0.08 / 3
+"""Stall of VMs that lack nothing on a busy node, as long as nothing else was
+measured there. A lone busy VM waits 1-3 % for its own emulator thread and for
+the host, an idle one up to 8 % where the host is busy."""
+
+SIGNIFICANT = 3.0
+"""Standard deviations above the mean of the noise from which a stall is none.
+One interval of 740 passes that by chance, two in a row one of 500,000."""
+
+LEAST = 0.03
+"""However quiet a node is, a VM that waits for less of the time than this has
+nearly all it wants, ..."""
+
+NOTHING = 0.01
+"""... and one that waited goes on doing so until it has all but this."""
+
+PRIOR = 8.0
+"""Intervals of measured noise that count as much as what is known before: of
+a node against the numbers above, of a VM against its node."""
+
+FORGETTING = 1 / 32
+"""Part of what is known of the noise that is forgotten in an interval."""
+
+RUNNABLE = 0.7
+"""Part of an interval for which a VM ran or waited for a CPU, from which one
+interval is enough: it had something to do all the time. Who had idle time may
+have been late for a moment only, and is asked for a second one."""
+
+BUSY_WITH_STALL = 0.85
+"""Part of a node's capacity from which stalls mean contention.
+
+Below that the VMs wait for something else than each other: a quota, or a
+few CPUs to which they are pinned. What the host itself does counts, because
+VMs that compete with it for the rest compete with each other.
+"""
+
+BUSY_WITHOUT_STALL = 0.9
+"""The same where the kernel tells no stalls and utilisation is the only
+sign; higher, because a node can be that busy while nobody waits."""
+
+SHORT = 0.01
+"""Part of a node's CPUs that VMs must lack beyond what is idle: less than
+that no weight could give them."""
+
+SATISFIED = 0.95
+"""Part of what its vCPUs could use from which a VM cannot want more, where
+the kernel tells no stalls ..."""
+
+IDLE = 0.01
+"""... and below which it wants nothing."""
+
+ALL = 0.999
+"""Who waits for more of the time than that may want anything."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Interval:
+    """What the VMs of one or more nodes did in one interval.
+
+    :ivar node: (n,) index of each VM's node.
+    :ivar used: (n,) CPUs, >= 0.
+    :ivar stall: (n,) part of the interval, 0..1, in which each waited for a
+        CPU; NaN where the kernel does not tell.
+    :ivar most: (n,) CPUs that each could use.
+    :ivar ready: (n,) whether the VM runs and its usage is known.
+    :ivar cpus: (m,) of each node, > 0.
+    :ivar busy: (m,) part of them, 0..1, that anybody used, the host included;
+        NaN where only the VMs' own use is known.
+    """
+
+    node: Indices
+    used: Scalars
+    stall: Scalars
+    most: Scalars
+    ready: Mask
+    cpus: Scalars
+    busy: Scalars
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Past:
+    """What is remembered of VMs, a row for each.
+
+    :ivar late: (n,) whether the stall was above the noise.
+    :ivar waiting: (n,) whether the VM counted as waiting.
+    :ivar count: (n,) intervals of noise that are not forgotten, >= 0.
+    :ivar mean: (n,) of the stall in these.
+    :ivar variance: (n,) likewise.
+    """
+
+    late: Mask
+    waiting: Mask
+    count: Scalars
+    mean: Scalars
+    variance: Scalars
+
+    @classmethod
+    def unknown(cls, count: int) -> 'Past':
+        """Give what is remembered of VMs never seen before."""
+        never = np.zeros(count, dtype=np.bool_)
+        zeros = np.zeros(count)
+        return cls(never, never.copy(), zeros, zeros.copy(), zeros.copy())
+
+    def picked(self, rows: Indices) -> 'Past':
+        """Give some rows; those below 0 as never seen."""
+        seen = rows >= 0
+        blank = Past.unknown(len(rows))
+        for field in dataclasses.fields(self):
+            values = getattr(self, field.name)
+            getattr(blank, field.name)[seen] = values[rows[seen]]
+        return blank
+
+    def put(self, rows: Indices, other: 'Past') -> None:
+        """Write other rows in the place of some."""
+        for field in dataclasses.fields(self):
+            getattr(self, field.name)[rows] = getattr(other, field.name)
+
+    def bounds(self, node: Indices, nodes: int) -> tuple[Scalars, Scalars]:
+        """Give the stalls that are too long for noise.
+
+        What is known of a VM is mixed with what is known of its node, and
+        that with what is known before.
+
+        :returns: (n,) from which a VM begins to wait, and (n,) until which it
+            then goes on.
+        """
+
+        def summed(values: Scalars) -> Scalars:
+            return np.asarray(np.bincount(node, values, nodes), np.float64)
+
+        weight = PRIOR + summed(self.count)
+        mean = PRIOR * NOISE_MEAN + summed(self.count * self.mean)
+        mean = (mean / weight)[node]
+        spread = self.variance + (self.mean - mean) ** 2
+        variance = PRIOR * NOISE_DEVIATION**2 + summed(self.count * spread)
+        variance = (variance / weight)[node]
+        own = self.count / (PRIOR + self.count)
+        mean = mean + own * (self.mean - mean)
+        variance = variance + own * (self.variance - variance)
+        begin = mean + SIGNIFICANT * np.sqrt(variance)
+        return begin.clip(LEAST), np.minimum(mean, begin).clip(NOTHING)
+
+    def learned(self, stall: Scalars, quiet: Mask) -> 'Past':
+        """Add an interval to what is known of the noise.
+
+        :param stall: (n,) of that interval.
+        :param quiet: (n,) of whom it is noise.
+        """
+        kept = self.count * (1 - FORGETTING)
+        count = kept + quiet
+        part = np.where(quiet, 1 / np.maximum(count, 1.0), 0.0)
+        off = stall - self.mean
+        return dataclasses.replace(
+            self,
+            count=count,
+            mean=self.mean + part * off,
+            variance=(1 - part) * (self.variance + part * off**2),
+        )
+
+
+def closed(used: Scalars, stall: Scalars, most: Scalars) -> Scalars:
+    """Give what VMs would use of a plenty if they are closed loops.
+
+    Who waits for a part *s* of the time runs and thinks in the rest of it,
+    and would do so all the time: ``used / (1 - s)``, at most what its vCPUs
+    can.
+
+    :param used: (n,) >= 0.
+    :param stall: (n,) 0..1.
+    :param most: (n,) in the unit of ``used``.
+    :returns: (n,) at least ``used``.
+    """
+    left = np.where(stall < ALL, 1.0 - stall, 1.0)
+    wanting = np.where(stall < ALL, used / left, most)
+    return np.maximum(used, np.minimum(wanting, most))
+
+
+def guessed(used: Scalars, most: Scalars) -> Mask:
+    """Tell who may want more, where the kernel does not tell who waits."""
+    return np.asarray((used > IDLE * most) & (used < SATISFIED * most))
+
+
+def judge(now: Interval, past: Past) -> tuple[usage_model.Waiting, Past]:
+    """Judge who waits for a CPU, once for each interval.
+
+    :param past: of the same VMs, as this function returned it last.
+    """
+    nodes = len(now.cpus)
+    told = np.isfinite(now.stall)
+    stall = np.where(told, now.stall, 0.0)
+    begin, end = past.bounds(now.node, nodes)
+    late = now.ready & (stall > begin)
+    restless = now.used + stall >= RUNNABLE
+    waits = late & (restless | past.late)
+    waits |= now.ready & past.waiting & (stall > end)
+    blind = now.ready & ~told & guessed(now.used, now.most)
+    _, short = _short(now, waits, blind)
+    # What may be the first interval of a lack is no noise.
+    busy, suspect = _short(now, waits | late, blind)
+    quiet = told & now.ready & (busy & ~suspect)[now.node]
+    kept = dataclasses.replace(past, late=late, waiting=waits)
+    found = usage_model.Waiting(vms=waits | blind, nodes=short)
+    return found, kept.learned(stall, quiet)
+
+
+def _short(now: Interval, waits: Mask, blind: Mask) -> tuple[Mask, Mask]:
+    """Tell which nodes are busy, and which lack more than is idle: (m,).
+
+    :param waits: (n,) VMs that want what closed loops want.
+    :param blind: (n,) VMs that may want anything.
+    """
+    nodes = len(now.cpus)
+    stall = np.where(waits, now.stall, 0.0)
+    lack = closed(now.used, stall, now.most) - now.used
+    lack = np.where(blind, now.most - now.used, lack)
+    lacking = np.bincount(now.node, lack, nodes) / now.cpus
+    used = np.bincount(now.node, now.used, nodes) / now.cpus
+    in_use = np.where(np.isfinite(now.busy), now.busy, used)
+    some = np.bincount(now.node[waits], minlength=nodes) > 0
+    busy = in_use >= np.where(some, BUSY_WITH_STALL, BUSY_WITHOUT_STALL)
+    idle = (1.0 - in_use).clip(0.0)
+    return busy, busy & (lacking > idle + SHORT)

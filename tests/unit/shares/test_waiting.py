@@ -1,0 +1,209 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Who waits for a CPU, by a test against the noise of the node."""
+
+import hypothesis
+from hypothesis import strategies
+import numpy as np
+import pytest
+
+from nova_fairness.shares import waiting
+
+NAN = float('nan')
+
+
+def interval(*vms, cpus=1.0, busy=1.0, most=1.0, node=None):
+    """vms: (CPUs used, part of the interval that it waited)."""
+    count = len(vms)
+    nodes = 1 if node is None else max(node) + 1
+    return waiting.Interval(
+        node=np.zeros(count, int) if node is None else np.array(node),
+        used=np.array([used for used, _ in vms], dtype=float),
+        stall=np.array([stall for _, stall in vms], dtype=float),
+        most=np.full(count, most),
+        ready=np.ones(count, dtype=bool),
+        cpus=np.full(nodes, cpus),
+        busy=np.full(nodes, busy),
+    )
+
+
+def judged(intervals, past=None):
+    """Give what was found of each interval, and what is remembered."""
+    found = []
+    for now in intervals:
+        past = past or waiting.Past.unknown(len(now.used))
+        one, past = waiting.judge(now, past)
+        found.append((one.vms.tolist(), bool(one.nodes[0])))
+    return found, past
+
+
+def tiny(many=60, few=16, wanted=0.1, cpus=4.0):
+    """Closed loops on a node that has too little for all of them."""
+    part = cpus / (wanted * (many + few))
+    vm = (wanted * part, 1 - part)
+    return interval(*[vm] * (many + few), cpus=cpus)
+
+
+def test_many_vms_that_want_little_count_from_the_second_interval_on():
+    now = tiny()
+    assert (now.used + now.stall < waiting.RUNNABLE).all()
+    found, _ = judged([now] * 40)
+    assert found[0] == ([False] * 76, False)
+    assert found[1:] == [([True] * 76, True)] * 39
+
+
+def test_who_has_something_to_do_all_the_time_counts_at_once():
+    found, _ = judged([interval((0.5, 0.5), (0.5, 0.5))])
+    assert found == [([True, True], True)]
+
+
+def test_a_moment_in_which_the_host_is_busy_makes_nobody_wait():
+    quiet = interval((0.2, 0.01), (0.3, 0.02), busy=0.5)
+    moment = interval((0.1, 0.4), (0.2, 0.3), busy=1.0)
+    found, _ = judged([quiet, quiet, moment, quiet, moment, quiet])
+    assert found == [([False, False], False)] * 6
+
+
+@pytest.mark.parametrize('idle', [0.01, 0.05, 0.08])
+def test_idle_guests_of_a_busy_host_wait_for_nothing(idle):
+    now = interval((0.96, 0.03), *[(0.01, idle)] * 3)
+    found, past = judged([now] * 100)
+    assert found == [([False] * 4, False)] * 100
+    # What they wait when nobody lacks anything is known by then.
+    np.testing.assert_allclose(past.mean, [0.03, idle, idle, idle])
+
+
+@pytest.mark.parametrize('idle', [0.15, 0.3])
+def test_idle_guests_that_wait_long_do_not_make_a_node_short(idle):
+    now = interval((0.96, 0.03), *[(0.005, idle)] * 2)
+    found, _ = judged([now] * 100)
+    assert not any(short for _, short in found)
+    assert found[0] == found[-1] == ([False] * 3, False)
+
+
+def test_what_idle_guests_wait_is_no_lack_when_others_begin_to_compete():
+    lone = interval((0.96, 0.03), (0.005, 0.2), (0.0, 0.0))
+    pair = interval((0.49, 0.5), (0.005, 0.2), (0.49, 0.5))
+    found, _ = judged([*[lone] * 50, *[pair] * 3])
+    assert found[-3:] == [([True, False, True], True)] * 3
+
+
+def test_a_quiet_node_tells_a_small_lack_from_noise():
+    full = interval((0.5, 0.0), (0.48, 0.0), busy=0.98)
+    # Both want 4 % more than there is.
+    short = interval((0.5, 0.05), (0.5, 0.05))
+    assert judged([short] * 9)[0] == [([False, False], False)] * 9
+    found, _ = judged([*[full] * 60, short, short])
+    assert found[-1] == ([True, True], True)
+
+
+def test_who_began_to_wait_goes_on_until_next_to_nothing_is_lacking():
+    stalls = [0.5, 0.5, 0.09, 0.05, 0.03, 0.015, 0.05]
+    found, _ = judged(
+        interval((0.1, stall), (0.4, 0.6), (0.4, 0.6)) for stall in stalls
+    )
+    waits = [vms[0] for vms, _ in found]
+    assert waits == [False, True, True, True, True, False, False]
+
+
+def test_a_node_with_idle_cpus_is_not_short_whoever_waits():
+    # A quota, or a CPU to which VMs are pinned.
+    found, _ = judged([interval((0.5, 0.5), (0.5, 0.5), cpus=4, busy=0.3)])
+    assert found == [([True, True], False)]
+
+
+def test_less_than_is_idle_is_not_short():
+    found, _ = judged([interval((0.5, 0.2), (0.37, 0.4), busy=0.87)])
+    assert found == [([True, True], True)]
+    found, _ = judged([interval((0.5, 0.2), (3.0, 0.0), cpus=4, busy=0.87)])
+    assert found == [([True, False], False)]
+
+
+def test_noise_is_forgotten_while_nobody_measures_it():
+    quota = interval((0.2, 0.6), (3.2, 0.0), cpus=4, busy=0.87)
+    _, past = judged([quota] * 100)
+    begin, _ = past.bounds(quota.node, 1)
+    assert begin[0] > 0.6
+    _, past = judged([interval((0.2, 0.6), (3.8, 0.0), cpus=4)] * 200, past)
+    begin, _ = past.bounds(quota.node, 1)
+    assert begin[0] < 0.2
+
+
+def test_nodes_are_judged_apart():
+    both = interval(
+        (0.5, 0.5), (0.5, 0.5), (0.5, 0.0), (0.4, 0.04), node=[0, 0, 1, 1]
+    )
+    found, _ = waiting.judge(both, waiting.Past.unknown(4))
+    assert found.vms.tolist() == [True, True, False, False]
+    assert found.nodes.tolist() == [True, False]
+
+
+def test_a_vm_that_was_not_there_is_unknown():
+    _, past = judged([tiny(2, 1, 0.5, 1.0)] * 2)
+    picked = past.picked(np.array([1, -1]))
+    assert picked.waiting.tolist() == [True, False]
+    assert picked.late.tolist() == [True, False]
+    past.put(np.array([0]), waiting.Past.unknown(1))
+    assert past.waiting.tolist() == [False, True, True]
+
+
+stalls = strategies.floats(0, 1)
+vms = strategies.lists(
+    strategies.tuples(stalls, stalls | strategies.just(NAN)),
+    min_size=1,
+    max_size=6,
+)
+
+
+@hypothesis.given(strategies.lists(vms, min_size=1, max_size=6), stalls)
+def test_bounds_keep_their_order_and_short_nodes_have_someone_waiting(
+    intervals, busy
+):
+    size = min(map(len, intervals))
+    past = waiting.Past.unknown(size)
+    for row in intervals:
+        now = interval(*row[:size], busy=busy)
+        found, past = waiting.judge(now, past)
+        begin, end = past.bounds(now.node, 1)
+        assert (begin >= waiting.LEAST).all()
+        assert (end >= waiting.NOTHING).all()
+        assert (end <= begin).all()
+        assert not found.nodes[0] or found.vms.any()
+        assert not found.nodes[0] or busy >= waiting.BUSY_WITH_STALL
+        assert (past.count <= 1 / waiting.FORGETTING).all()
+        assert (past.variance >= 0).all()
+
+
+@hypothesis.given(vms, stalls)
+def test_nobody_waits_who_is_not_ready(row, busy):
+    now = interval(*row, busy=busy)
+    nobody = waiting.Interval(
+        node=now.node,
+        used=now.used,
+        stall=now.stall,
+        most=now.most,
+        ready=np.zeros(len(row), dtype=bool),
+        cpus=now.cpus,
+        busy=now.busy,
+    )
+    found, past = waiting.judge(nobody, waiting.Past.unknown(len(row)))
+    assert not found.vms.any()
+    assert not found.nodes.any()
+    assert not past.count.any()
+
+
+@hypothesis.given(strategies.floats(0.01, 1), strategies.floats(0.001, 0.998))
+def test_a_closed_loop_wants_the_same_however_long_it_waits(wanted, stall):
+    used = wanted * (1 - stall)
+    found = waiting.closed(np.array([used]), np.array([stall]), np.ones(1))
+    assert found[0] == pytest.approx(wanted)
