@@ -44,6 +44,7 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from nova_fairness.drawing import style
+from nova_fairness.model import defaults
 from tests.fixtures.v2_guest import machine
 
 COMMAND = 'python benchmarks/memory_v2.py --out benchmarks/results/memory_v2'
@@ -65,7 +66,7 @@ def main() -> int:
     parser.add_argument('--seconds', type=float, default=30.0)
     parser.add_argument('--settle', type=float, default=120.0)
     parser.add_argument('--interval', type=float, default=2.0)
-    parser.add_argument('--metric', default='GreedinessMetric')
+    parser.add_argument('--metric', default=defaults.METRIC)
     parser.add_argument('--node-mib', type=int, default=320)
     parser.add_argument('--light-mib', type=int, default=128)
     parser.add_argument('--heavy-mib', type=int, default=288)

@@ -36,11 +36,12 @@ from nova_fairness.exchange import codec
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
 from nova_fairness.exchange import mesh
+from nova_fairness.model import defaults
 from nova_fairness.model import node
 from nova_fairness.model import report
 from nova_fairness.model import resources
 
-METRIC = 'GreedinessMetric'
+METRIC = defaults.METRIC
 TOPIC = 'mesh'
 INTERVAL_S = 10.0
 

@@ -42,6 +42,7 @@ from nova_fairness.agent import settings  # noqa: E402
 from nova_fairness.conf import opts  # noqa: E402
 from nova_fairness.decide import policy  # noqa: E402
 from nova_fairness.model import cgroup  # noqa: E402
+from nova_fairness.model import defaults  # noqa: E402
 
 PARTS = (0.0, 0.1, 1.0)
 
@@ -71,7 +72,6 @@ def _configuration(where: str) -> cfg.ConfigOpts:
     opts.register_opts(conf)
     conf([], project='bench')
     conf.set_override('state_path', where, group='fairness')
-    conf.set_override('metric', 'DominantShareMetric', group='fairness')
     conf.set_override('network_bandwidth', BANDWIDTH, group='fairness_node')
     controls.prepare(())
     return conf
@@ -138,7 +138,7 @@ def _timed(function, *arguments) -> float:
 def _row(parts, part: float, vms: int, rounds: int, ask) -> dict[str, object]:
     """Measure one share of changing VMs, all three ways interleaved."""
     loaded = cycle.Plugins(
-        plugins.load_metric('DominantShareMetric'), AlternatingPolicy(part)
+        plugins.load_metric(defaults.METRIC), AlternatingPolicy(part)
     )
     parts.node_cycle.reconfigure(ask['settings'], loaded)
     for _ in range(3):

@@ -23,6 +23,7 @@
     python benchmarks/policies.py bursts --out benchmarks/results/sim
     python benchmarks/policies.py kernels --out benchmarks/results/sim
     python benchmarks/policies.py cost --out benchmarks/results/sim
+    python benchmarks/policies.py defaults --out benchmarks/results/sim
 
 ``table`` runs every scenario with every metric and policy and with the
 references of the field, and writes a file for each in ``table/``; with
@@ -34,7 +35,9 @@ many of up to five nodes. ``sweep`` tries the numbers of the default policy
 and of feedback; with ``--only`` of one of them. ``robust`` makes reports late
 and lost, nodes slow and one node deaf. ``bursts`` lets demand come and go,
 and tries a shorter memory of usage. ``kernels`` has kernels divide otherwise
-than weights ask. ``cost`` takes the time of a look ahead.
+than weights ask. ``cost`` takes the time of a look ahead. ``defaults`` runs
+pairs of metrics and policies, and says with which users are worse off than
+without agents.
 """
 
 import argparse
@@ -43,6 +46,7 @@ import pathlib
 import policies_apart
 import policies_bursts
 import policies_cost
+import policies_defaults
 import policies_graphs
 import policies_kernels
 import policies_robust
@@ -64,6 +68,9 @@ KINDS = {
     'bursts': lambda options: policies_bursts.bursts(options.out),
     'kernels': lambda options: policies_kernels.kernels(options.out),
     'cost': lambda options: policies_cost.cost(options.out),
+    'defaults': lambda options: policies_defaults.defaults(
+        options.out, options.only
+    ),
 }
 
 

@@ -43,6 +43,17 @@ RUNS = {
     'one-node-cpu-thesis': ['one-node-cpu', *THESIS],
     'spike': ['spike'],
     'many-against-one': ['many-against-one'],
+    'closed-loops-without': [
+        'closed-loops',
+        '--no-agents',
+        '--duration=60',
+    ],
+    'closed-loops': ['closed-loops'],
+    'kinds-of-load-without': [
+        'kinds-of-load',
+        '--no-agents',
+        '--duration=80',
+    ],
     'uncontended-10s': ['uncontended'],
     'uncontended-1s': [
         'uncontended',
@@ -69,7 +80,7 @@ RUNS = {
     'one-node-disk': ['one-node-disk'],
     'two-nodes-cpu-disk-without': ['two-nodes-cpu-disk', '--no-agents'],
     'two-nodes-cpu-disk': ['two-nodes-cpu-disk'],
-    'two-nodes-cpu-disk-thesis': ['two-nodes-cpu-disk', '--policy=thesis'],
+    'two-nodes-cpu-disk-thesis': ['two-nodes-cpu-disk', *THESIS],
     'one-node-network': ['one-node-network'],
     'one-node-network-weighted': ['one-node-network-weighted'],
     'latency-without': ['latency', '--no-agents'],

@@ -68,7 +68,7 @@ def measure(nodes: int, policy: str) -> dict[str, object]:
     )
     cloud = generators.generate(recipe, 'benchmark', '', 10.0, ROUNDS)
     generated_s = time.process_time()
-    agents = scenario.AgentSpec(metric='DominantShareMetric', policy=policy)
+    agents = scenario.AgentSpec(policy=policy)
     made = running.setup(scenario.Scenario(cloud, agents), running.Choice())
     total = summary.Summary(cloud)
     running.observe(cloud, made, [total])

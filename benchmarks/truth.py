@@ -23,18 +23,23 @@ import sys
 
 from nova_fairness.sim import files
 from nova_fairness.sim import truth
+from nova_fairness.sim import truth_loads
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = TOP / 'benchmarks' / 'results'
 PAGE = TOP / 'doc' / 'source' / 'user' / 'simulator-truth.inc'
+LOADS_PAGE = PAGE.with_name('simulator-truth-loads.inc')
 
 
 def main() -> int:
     """Print the table, and write it as JSON and for the documents."""
     rows = truth.compare(RESULTS / 'scenarios')
+    loads = truth_loads.compare(RESULTS / 'scenarios')
     files.write_json(
-        RESULTS / 'simulator-and-laboratory.json', truth.table(rows)
+        RESULTS / 'simulator-and-laboratory.json',
+        {**truth.table(rows), 'loads': truth_loads.table(loads)},
     )
+    LOADS_PAGE.write_text(truth_loads.page(loads), encoding='utf-8')
     PAGE.write_text(truth.page(rows), encoding='utf-8')
     print(truth.text(rows))
     far = [

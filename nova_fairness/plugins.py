@@ -17,6 +17,7 @@ A plugin is a class behind an entry point of the group
 the name by which configuration and HTTP calls speak of it.
 """
 
+from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
 import inspect
@@ -30,6 +31,7 @@ from stevedore import named
 from nova_fairness import exception
 from nova_fairness.decide import policy
 from nova_fairness.measure import metric
+from nova_fairness.model import pairing
 
 METRICS = 'nova_fairness.metrics'
 POLICIES = 'nova_fairness.policies'
@@ -39,16 +41,34 @@ _Base = TypeVar('_Base', metric.Metric, policy.Policy)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Kind(Generic[_Base]):
-    """A kind of plugin: how messages call it, where it is, what it must be."""
+    """A kind of plugin: how messages call it, where it is, what it must be.
+
+    :ivar pairing: attribute that says what it can be paired with.
+    :ivar is_pairing: tells whether that is said rightly.
+    """
 
     noun: str
     namespace: str
     base: type[_Base]
+    pairing: str
+    is_pairing: Callable[[object], bool]
 
 
 # mypy takes an abstract class for one that somebody is about to create.
-_METRIC = _Kind('metric', METRICS, metric.Metric)  # type: ignore[type-abstract]
-_POLICY = _Kind('policy', POLICIES, policy.Policy)  # type: ignore[type-abstract]
+_METRIC = _Kind(
+    'metric',
+    METRICS,
+    metric.Metric,  # type: ignore[type-abstract]
+    'suits',
+    pairing.are_kinds,
+)
+_POLICY = _Kind(
+    'policy',
+    POLICIES,
+    policy.Policy,  # type: ignore[type-abstract]
+    'kind',
+    pairing.may_be_kind,
+)
 
 
 def metric_names() -> tuple[str, ...]:
@@ -93,6 +113,19 @@ def describe_metrics() -> Mapping[str, str]:
 def describe_policies() -> Mapping[str, str]:
     """Say what each installed policy does; see :func:`describe_metrics`."""
     return _described(_POLICY)
+
+
+def warning(metric_name: str, policy_name: str) -> str:
+    """Say that users may be worse off with a pair than without any agent.
+
+    :returns: see :func:`.pairing.warning`; empty if one cannot be loaded,
+        which those hear who load it to use it.
+    """
+    try:
+        chosen, used = load_metric(metric_name), load_policy(policy_name)
+    except exception.PluginError:
+        return ''
+    return pairing.warning(metric_name, chosen.suits, policy_name, used.kind)
 
 
 def _names(namespace: str) -> tuple[str, ...]:
@@ -153,6 +186,12 @@ def _checked(kind: _Kind[_Base], name: str, found: object) -> type[_Base]:
     if not getattr(found, 'description', ''):
         raise exception.PluginError(
             f'{kind.noun} {name} lacks a description, one sentence'
+        )
+    given = getattr(found, kind.pairing)
+    if not kind.is_pairing(given):
+        raise exception.PluginError(
+            f'{kind.noun} {name} has {kind.pairing} = {given!r}, expected '
+            'what nova_fairness.model.pairing knows'
         )
     return found
 

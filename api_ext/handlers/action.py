@@ -42,6 +42,7 @@ _REPORTED = (
     'paused',
     'persistent',
     'problem',
+    'warning',
 )
 
 

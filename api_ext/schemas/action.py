@@ -66,6 +66,7 @@ ANSWER = parts.record(
                     'paused': parts.TRUTH,
                     'persistent': parts.TRUTH,
                     'problem': parts.TEXT,
+                    'warning': parts.TEXT,
                 },
                 'required': ['name', 'from_round'],
             },

@@ -66,6 +66,7 @@ SHOW = parts.record(
                 'policy': parts.TEXT,
                 'paused': parts.TRUTH,
                 'enforce': parts.TRUTH,
+                'warning': parts.TEXT,
                 'round': {'type': ['object', 'null']},
                 'peers': {'type': 'object'},
             },

@@ -136,6 +136,7 @@ class AgentOperations(endpoint.Operations):
             'epoch': in_force.epoch,
             'origin': in_force.origin,
             'refused': in_force.refused,
+            'warning': in_force.warning,
             'desired': self._desired_status(),
             'paused': self._of.orders.paused,
             'enforce': settings.enforce,
@@ -228,7 +229,10 @@ class AgentOperations(endpoint.Operations):
         }
 
     def _promise(self, chosen: desired_module.Desired) -> dict[str, Any]:
-        return self._answer(**dataclasses.asdict(chosen))
+        return self._answer(
+            **dataclasses.asdict(chosen),
+            warning=plugins.warning(chosen.metric, chosen.policy),
+        )
 
     def _paused(self, *, paused: bool) -> dict[str, Any]:
         problem = self._of.orders.pause(paused=paused)

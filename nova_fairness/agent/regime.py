@@ -22,6 +22,7 @@ from nova_fairness.agent import cycle
 from nova_fairness.agent import orders as orders_module
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.exchange import desired as desired_module
+from nova_fairness.model import pairing
 
 LOG = logging.getLogger(__name__)
 
@@ -41,12 +42,15 @@ class InForce:
     :ivar origin: host on which that epoch was made; empty at 0.
     :ivar refused: why a newer desired state is not in force; empty if the
         newest is.
+    :ivar warning: that users may be worse off than without an agent; empty if
+        nobody knows that.
     """
 
     settings: settings_module.Settings
     epoch: int = 0
     origin: str = ''
     refused: str = ''
+    warning: str = ''
 
 
 class Regime:
@@ -59,6 +63,7 @@ class Regime:
     :param orders: what operators want of this node.
     :param newest: what the domain shall use.
     :param load: of plugins.
+    :raises PluginError: if those that are configured cannot be loaded.
     """
 
     def __init__(
@@ -74,6 +79,7 @@ class Regime:
         self._load = load
         self._seen: desired_module.Desired | None = None
         self._in_force = InForce(settings)
+        self._warn(load(settings))
         self._lock = threading.Lock()
         self._begun = 0
 
@@ -150,9 +156,26 @@ class Regime:
                 wanted.epoch,
                 wanted.origin,
             )
-        self._in_force = dataclasses.replace(wanted, refused=refused)
+        before = self._in_force.warning
+        self._in_force = dataclasses.replace(
+            wanted, refused=refused, warning=before
+        )
+        self._warn(loaded)
         node_cycle.epoch = wanted.epoch
         node_cycle.reconfigure(wanted.settings, loaded)
+
+    def _warn(self, loaded: cycle.Plugins) -> None:
+        """Note what is to be said of the pair in force; log what is new."""
+        settings = self._in_force.settings
+        warning = pairing.warning(
+            settings.metric,
+            loaded.metric.suits,
+            settings.policy,
+            loaded.policy.kind,
+        )
+        if warning and warning != self._in_force.warning:
+            LOG.warning('%s', warning)
+        self._in_force = dataclasses.replace(self._in_force, warning=warning)
 
     def _wanted(self, newest: desired_module.Desired | None) -> InForce:
         if newest is None:

@@ -87,6 +87,10 @@ class Action(Lister):
         for item in answer.get('hosts', ()):
             if item.get('problem'):
                 LOG.warning('%s: %s', item.get('name'), item['problem'])
+        told = (item.get('warning') for item in answer.get('hosts', ()))
+        for text in dict.fromkeys(told):
+            if text:
+                LOG.warning('%s', text)
         return table(self.columns, answer.get('hosts', ()))
 
 

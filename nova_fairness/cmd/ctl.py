@@ -189,10 +189,19 @@ def _show(
     elif answers.by_host:
         sys.stdout.write(ctl_tables.table(options.command, answers.by_host))
     sys.stdout.flush()
+    if options.command in ctl_options.ROLLED:
+        for text in _warnings(answers):
+            sys.stderr.write(f'{PROGRAM}: warning: {text}\n')
     for host, why in answers.refused.items():
         sys.stderr.write(f'{PROGRAM}: {host} refused: {why}\n')
     for host, why in answers.not_reached.items():
         sys.stderr.write(f'{PROGRAM}: {host} was not reached: {why}\n')
+
+
+def _warnings(answers: client_module.Answers) -> list[str]:
+    """Give what hosts say of what they were set to, each sentence once."""
+    told = [said.get('warning') for said in answers.by_host.values()]
+    return list(dict.fromkeys(text for text in told if text))
 
 
 if __name__ == '__main__':

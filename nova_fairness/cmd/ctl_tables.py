@@ -144,6 +144,8 @@ def _state(said: Mapping[str, Any]) -> str:
 
 def _problems(said: Mapping[str, Any]) -> list[str]:
     problems = [f'{name} is in quarantine' for name in said['quarantined']]
+    if said.get('warning'):  # agents before 1.3 do not say it
+        problems.append(said['warning'])
     if said['refused']:
         problems.append(f'not taken over: {said["refused"]}')
     if said['desired'].get('problem'):

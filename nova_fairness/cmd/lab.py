@@ -207,6 +207,9 @@ def _run(options: argparse.Namespace) -> int:
     from nova_fairness.lab import running  # needs libvirt, list does not
 
     found = _chosen(options)
+    warning = plugins.warning(found.metric, found.policy)
+    if warning and not options.no_agents:
+        sys.stderr.write(f'nova-fairness-lab: warning: {warning}\n')
     stamp = time.strftime('%Y%m%d-%H%M%S')
     out = options.out or pathlib.Path('results') / f'{found.name}-{stamp}'
     passed = running.run(

@@ -128,7 +128,9 @@ def _run(options: argparse.Namespace) -> int:
         detail=options.detail,
     )
     scenario = scenario_file.find(options.scenario, _overrides(options))
-    running.setup(scenario, choice)
+    made = running.setup(scenario, choice)
+    if warning := plugins.warning(made.metric, made.policy):
+        sys.stderr.write(f'nova-fairness-sim: warning: {warning}\n')
     with files.whole(options.out) as directory:
         result = running.run(scenario, choice, directory, progress.Progress())
         if not options.no_report and options.format == 'csv':

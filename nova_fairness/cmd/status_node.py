@@ -26,6 +26,7 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from nova_fairness import exception
+from nova_fairness import plugins
 from nova_fairness.agent import assembly
 from nova_fairness.agent import controls as controls_module
 from nova_fairness.agent import settings as settings_module
@@ -57,6 +58,8 @@ def configuration(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Read all options of the agent, and load what they name."""
     settings = settings_module.from_conf(conf)
     assembly.load_plugins(settings)
+    if warning := plugins.warning(settings.metric, settings.policy):
+        return results.warning(warning)
     return results.success(
         f'metric {settings.metric}, policy {settings.policy}, '
         f'a round every {settings.interval_s:g} s'

@@ -17,6 +17,8 @@ import socket
 from oslo_config import cfg
 from oslo_config import types
 
+from nova_fairness.model import defaults
+
 GROUP = cfg.OptGroup(
     'fairness',
     title='Fair sharing of a node',
@@ -57,28 +59,30 @@ host name differs from the one that the compute service uses.
     ),
     cfg.StrOpt(
         'metric',
-        default='GreedinessMetric',
+        default=defaults.METRIC,
         mutable=True,
         help="""
 Name of the metric that says how heavy a VM and its user are. Installed are
-``GreedinessMetric`` (credit for what is left unused, the default),
 ``DominantShareMetric`` (the largest part of any resource),
-``AssetFairnessMetric`` (the sum of all parts), ``UniformMetric`` (everybody
-is equal) and whatever other packages bring. Can be changed while the agent
-runs (SIGHUP), which also sets a quarantined plugin free again.
+``AssetFairnessMetric`` (the sum of all parts), ``GreedinessMetric`` (a charge
+for what VMs are endowed with, used or not; for the policy ``thesis``),
+``UniformMetric`` (everybody is equal) and whatever other packages bring. Of a
+metric and a policy with which users may be worse off than without any agent,
+log and status say so. Can be changed while the agent runs (SIGHUP), which also
+sets a quarantined plugin free again.
 """,
     ),
     cfg.StrOpt(
         'policy',
-        default='foresight',
+        default=defaults.POLICY,
         mutable=True,
         help="""
 Name of the policy that turns heaviness into weights: ``feedback`` moves the
 weights until the heaviness of those who compete is equal; ``foresight`` does
 the same on a node alone and works out where feedback would end, and goes
 there at once, where users have VMs on several nodes; ``thesis`` is the fixed
-map and the narrow ranges of the original. Can be changed while the agent runs
-(SIGHUP).
+map and the narrow ranges of the original, for ``GreedinessMetric``. Can be
+changed while the agent runs (SIGHUP).
 """,
     ),
     cfg.FloatOpt(

@@ -153,13 +153,12 @@ def _centred(
     rows: maxmin.Rows,
     found: maxmin.Division,
 ) -> usage_model.Scalars:
-    """Give one weight for each cell, neutral in the middle of who compete."""
+    """Give one weight for each cell, neutral in the middle of its node's."""
     nodes = len(outlook.supply)
     first = np.searchsorted(outlook.demand.cell, np.arange(len(outlook.node)))
-    waits = np.flatnonzero(found.got < rows.wanted)
     high, low = np.full(nodes, -np.inf), np.full(nodes, np.inf)
-    np.maximum.at(high, rows.node[waits], found.log[waits])
-    np.minimum.at(low, rows.node[waits], found.log[waits])
-    middle = np.where(np.isfinite(high), high, 0.0)
-    middle += np.where(np.isfinite(low), low, 0.0)
+    np.maximum.at(high, rows.node, found.log)
+    np.minimum.at(low, rows.node, found.log)
+    known = np.isfinite(high)
+    middle = np.where(known, high, 0.0) + np.where(known, low, 0.0)
     return np.asarray(found.log[first] - middle[outlook.node] / 2)

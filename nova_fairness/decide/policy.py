@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from nova_fairness.model import allocation
 from nova_fairness.model import outlook
+from nova_fairness.model import pairing
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
@@ -77,6 +78,10 @@ class Policy(abc.ABC):
 
     description: ClassVar[str]
     """One sentence for operators."""
+
+    kind: ClassVar[pairing.Kind | None] = None
+    """What it does with heaviness; ``None``: nobody is warned of metrics that
+    are not for it."""
 
     preset: ClassVar[Preset] = Preset.DEFAULT
 

@@ -19,8 +19,8 @@ import dataclasses
 from typing import Any
 from typing import Protocol
 
+from nova_fairness.lab import demand
 from nova_fairness.lab import recording
-from nova_fairness.lab import scenario as scenario_module
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Backend(Protocol):
     def sleep_until(self, when: float) -> None:
         """Let time pass."""
 
-    def load(self, vm: str, step: scenario_module.Step) -> None:
+    def load(self, vm: str, step: demand.Step) -> None:
         """Tell a VM what it wants from now on."""
 
     def start_vm(self, vm: str, ready: Callable[[], None]) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 
 from nova_fairness.lab import check
 from nova_fairness.lab import disk_checks
+from nova_fairness.lab import load_checks
 from nova_fairness.lab import network_checks
 from nova_fairness.lab import peer_checks
 
@@ -171,6 +172,14 @@ def _many_against_one(result: Result) -> Iterator[Check]:
     )
 
 
+def _closed_loops(result: Result) -> Iterator[Check]:
+    chosen = (result['metric'], result['policy'])
+    if not result['agents'] or chosen not in _MAX_MIN:
+        return
+    yield from _fair_users(result)
+    yield from load_checks.closed_loops(result)
+
+
 def _uncontended(result: Result) -> Iterator[Check]:
     bound = 0.01 if result['interval_s'] >= 10 else 0.02
     measured = result['uncontended'] or {}
@@ -236,6 +245,8 @@ _BY_SCENARIO: Mapping[str, Callable[[Result], Iterator[Check]]] = {
     'one-node-cpu': _one_node_cpu,
     'spike': _spike,
     'many-against-one': _many_against_one,
+    'closed-loops': _closed_loops,
+    'kinds-of-load': load_checks.kinds,
     'uncontended': _uncontended,
     'churn': _windows,
     'frozen-guest': _windows,

@@ -25,6 +25,7 @@ from typing import Any
 
 from nova_fairness import version
 from nova_fairness.lab import backend as backend_module
+from nova_fairness.lab import demand
 from nova_fairness.lab import domain
 from nova_fairness.lab import happenings
 from nova_fairness.lab import phases
@@ -81,7 +82,7 @@ class Driver:
         self._recorder = recorder_module.Recorder(out)
         self._start_s = 0.0
         self._last: dict[str, float] = {}
-        self._steps: dict[str, list[scenario_module.Step]] = {}
+        self._steps: dict[str, list[demand.Step]] = {}
         self._booting: set[str] = set()
         self._where = {vm.name: vm.node for vm in scenario.vms.values()}
 
@@ -182,13 +183,13 @@ class Driver:
     def _start_vm(self, vm: str) -> None:
         self._booting.add(vm)
         # a guest that boots wants all that it can get
-        self._offer(vm, scenario_module.MAXIMUM)
+        self._offer(vm, demand.MAXIMUM)
         self._backend.start_vm(vm, functools.partial(self._ready, vm))
 
     def _move_vm(self, vm: str, node: str) -> None:
         self._booting.add(vm)
         self._where[vm] = node
-        self._offer(vm, scenario_module.MAXIMUM)
+        self._offer(vm, demand.MAXIMUM)
         self._backend.move_vm(vm, node, functools.partial(self._ready, vm))
 
     def _ready(self, vm: str) -> None:
@@ -201,12 +202,12 @@ class Driver:
         for step in steps:
             self._tell(vm, step)
 
-    def _load(self, vm: str, step: scenario_module.Step) -> None:
+    def _load(self, vm: str, step: demand.Step) -> None:
         self._steps.setdefault(vm, []).append(step)
         if vm not in self._booting:
             self._tell(vm, step)
 
-    def _tell(self, vm: str, step: scenario_module.Step) -> None:
+    def _tell(self, vm: str, step: demand.Step) -> None:
         if self._backend.state(vm) is None:
             return
         self._backend.load(vm, step)

@@ -23,6 +23,7 @@ from typing import Any
 
 from nova_fairness.lab import agent
 from nova_fairness.lab import backend as backend_module
+from nova_fairness.lab import demand
 from nova_fairness.lab import fake_agent
 from nova_fairness.lab import fake_mesh
 from nova_fairness.lab import fake_node
@@ -84,7 +85,7 @@ class FakeBackend:
             self._do_due()
         self._advance(when)
 
-    def load(self, vm: str, step: scenario_module.Step) -> None:
+    def load(self, vm: str, step: demand.Step) -> None:
         """Tell a VM what it wants from now on; it may be gone."""
         node = self._node_of(vm)
         if vm in node.vms:
@@ -94,7 +95,7 @@ class FakeBackend:
         """Start a VM; ``ready`` is called when it takes commands."""
         node = self._node_of(vm)
         node.add(self._scenario.vms[vm])
-        node.load(vm, scenario_module.Step(0, scenario_module.MAXIMUM))
+        node.load(vm, demand.Step(0, demand.MAXIMUM))
         self._booting.append((self._now_s + _BOOT_S, vm, ready))
 
     def destroy_vm(self, vm: str) -> None:
@@ -181,6 +182,7 @@ class FakeBackend:
             made.shares,
             cpu_s * _WORK_PER_S,
             'frozen' if made.frozen else recording.RUNNING,
+            {'wait_s': made.stall_s},
         )
 
     def fio(self, seconds: float) -> Mapping[str, Mapping[str, float]]:
@@ -212,7 +214,7 @@ class FakeBackend:
             if ready_s <= self._now_s:
                 self._booting.remove(entry)
                 if vm in self._node_of(vm).vms:
-                    self.load(vm, scenario_module.Step(0, 0.0))
+                    self.load(vm, demand.Step(0, 0.0))
                     ready()
         for made in self._awake():
             if made.next_s <= self._now_s:

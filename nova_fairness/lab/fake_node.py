@@ -22,6 +22,7 @@ import uuid
 
 import numpy as np
 
+from nova_fairness.lab import demand
 from nova_fairness.lab import domain
 from nova_fairness.lab import maxmin
 from nova_fairness.lab import scenario as scenario_module
@@ -36,6 +37,7 @@ SHARES_OF_VCPU = 1024
 _MIB = 1 << 20
 _SPEED = 1000.0
 _IDLE_MEMORY = 64 * _MIB
+_LOOPS = (demand.Load.CLOSED, demand.Load.POOL)
 
 
 @dataclasses.dataclass
@@ -45,6 +47,7 @@ class FakeVm:
     :ivar incarnation: what the agent sees of it.
     :ivar shares: CPU shares.
     :ivar demand: CPUs that it wants.
+    :ivar loops: whether it wants them in closed loops.
     :ivar frozen: whether it stands still.
     :ivar counters: (r,) what it used so far, and its present memory.
     :ivar stall_s: seconds for which it waited for a CPU.
@@ -54,6 +57,7 @@ class FakeVm:
     incarnation: instance.Incarnation
     shares: int
     demand: float = 0.0
+    loops: bool = False
     frozen: bool = False
     counters: resources.Vector = dataclasses.field(
         default_factory=resources.RESOURCES.vector
@@ -114,12 +118,13 @@ class FakeNode:
         made.counters[resources.RESOURCES.index('memory')] = _IDLE_MEMORY
         self.vms[vm.name] = made
 
-    def load(self, vm: str, step: scenario_module.Step) -> None:
+    def load(self, vm: str, step: demand.Step) -> None:
         """Tell a VM what it wants from now on."""
         made = self.vms[vm]
         vcpus = float(made.incarnation.instance.vcpus)
         if step.cpu is not None:
             made.demand = min(step.cpu, vcpus)
+            made.loops = step.cycle is not None and step.cycle.load in _LOOPS
         if step.memory_mib is not None:
             place = resources.RESOURCES.index('memory')
             made.counters[place] = _IDLE_MEMORY + step.memory_mib * _MIB
@@ -157,8 +162,7 @@ class FakeNode:
         for name, vm in awake.items():
             vm.counters += vm.rates * step_s
             vm.counters[cpu] += got[name] * step_s
-            if vm.demand > 0:
-                vm.stall_s += (1 - got[name] / vm.demand) * step_s
+            vm.stall_s += _stall(vm, got[name]) * step_s
         self._busy_s += sum(got.values()) * step_s
 
     def sample(self) -> sample.Sample:
@@ -178,3 +182,15 @@ class FakeNode:
             read_at_s=np.full(len(vms), self.now_s),
             cpu_busy_s=busy,
         )
+
+
+def _stall(vm: FakeVm, got: float) -> float:
+    """Give the part of the time for which a VM waits.
+
+    A closed loop that lacks something still thinks for a while; who is behind
+    the clock always has something to do.
+    """
+    if got >= vm.demand:
+        return 0.0
+    vcpus = float(vm.incarnation.instance.vcpus)
+    return 1 - got / (vm.demand if vm.loops else vcpus)

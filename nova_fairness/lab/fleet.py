@@ -24,6 +24,7 @@ import libvirt
 
 from nova_fairness import exception
 from nova_fairness.lab import backend
+from nova_fairness.lab import demand
 from nova_fairness.lab import far_end
 from nova_fairness.lab import fio
 from nova_fairness.lab import guest
@@ -54,7 +55,7 @@ class Fleet:
         self._where = {vm.name: vm.node for vm in scenario.vms.values()}
         self._frozen: set[str] = set()
         self.far: far_end.FarEnd | None = None
-        self._disk_load: dict[str, scenario_module.Step] = {}
+        self._disk_load: dict[str, demand.Step] = {}
         self._starter = concurrent.futures.ThreadPoolExecutor(_LATE_STARTS)
 
     @property
@@ -100,7 +101,7 @@ class Fleet:
             with contextlib.suppress(libvirt.libvirtError):
                 connection.close()
 
-    def load(self, vm: str, step: scenario_module.Step) -> None:
+    def load(self, vm: str, step: demand.Step) -> None:
         """Tell a VM what it wants from now on; it may be gone."""
         made = self._guests[vm]
         if step.disk_read_mib_s or step.disk_write_mib_s:
@@ -168,9 +169,7 @@ class Fleet:
         """
         jobs: dict[str, list[fio.Job]] = {}
         parents: dict[str, Mapping[str, pathlib.Path]] = {}
-        still = scenario_module.Step(
-            0.0, disk_read_mib_s=0.0, disk_write_mib_s=0.0
-        )
+        still = demand.Step(0.0, disk_read_mib_s=0.0, disk_write_mib_s=0.0)
         for vm, step in self._disk_load.items():
             made = self._guests[vm]
             weight = reading.io_weight(made.pid)
@@ -228,7 +227,7 @@ def _host(made: guest.Guest) -> str:
     return made.addresses[0][0].split('/')[0]
 
 
-def _kind(step: scenario_module.Step) -> bool | None:
+def _kind(step: demand.Step) -> bool | None:
     """Tell whether a step reads, writes (``False``) or both (``None``)."""
     if step.disk_read_mib_s and step.disk_write_mib_s:
         return None

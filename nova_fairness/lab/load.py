@@ -12,14 +12,14 @@
 
 """What a guest is told when its load changes: pure."""
 
+from nova_fairness.lab import demand
 from nova_fairness.lab import network
-from nova_fairness.lab import scenario as scenario_module
 
 _MIB = 1 << 20
 
 
 def commands(
-    index: int, step: scenario_module.Step, *, uplink: bool = False
+    index: int, step: demand.Step, *, uplink: bool = False
 ) -> list[str]:
     """Give the guest's commands for what a step changes.
 
@@ -28,7 +28,7 @@ def commands(
     """
     found = []
     if step.cpu is not None:
-        found.append(f'cpu {_amount(step.cpu)}')
+        found.append(_cpu(step.cpu, step.cycle))
     if step.memory_mib is not None:
         found.append(f'memory {int(step.memory_mib * _MIB)}')
     if step.disk_read_mib_s is not None or step.disk_write_mib_s is not None:
@@ -53,5 +53,13 @@ def commands(
     return found
 
 
+def _cpu(cpu: float, cycle: demand.Cycle | None) -> str:
+    if cycle is None:
+        return f'cpu {_amount(cpu)}'
+    if cycle.load is demand.Load.CRON:
+        return f'cron {cpu:.6f} {cycle.wait_s:.6f}'
+    return f'closed {cpu:.6f} {cycle.threads} {cycle.wait_s:.6f}'
+
+
 def _amount(value: float) -> str:
-    return 'max' if value == scenario_module.MAXIMUM else f'{value:.6f}'
+    return 'max' if value == demand.MAXIMUM else f'{value:.6f}'

@@ -28,6 +28,7 @@ from nova_fairness.lab import agent
 from nova_fairness.lab import agents as agents_module
 from nova_fairness.lab import backend
 from nova_fairness.lab import cleanup
+from nova_fairness.lab import demand
 from nova_fairness.lab import disk
 from nova_fairness.lab import far_end
 from nova_fairness.lab import fleet
@@ -124,7 +125,7 @@ class QemuBackend:
         """Let time pass."""
         time.sleep(max(0.0, when - time.monotonic()))
 
-    def load(self, vm: str, step: scenario_module.Step) -> None:
+    def load(self, vm: str, step: demand.Step) -> None:
         """Tell a VM what it wants from now on; it may be gone."""
         self._fleet.load(vm, step)
 

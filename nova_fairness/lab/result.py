@@ -165,6 +165,7 @@ def _instances(
             'max_min_share': fair[vm],
             'cpu_s': got_s[vm],
             'demand_cpu_s': line.demanded_s(vm, from_s, to_s),
+            'waited_part': _waited_part(line, vm, from_s, to_s),
             'work_per_s': line.work(vm, from_s, to_s) / (to_s - from_s),
             'weights': weights,
             'weights_applied': _by_control(rows, 'applied'),
@@ -178,6 +179,14 @@ def _instances(
             },
         }
     return result
+
+
+def _waited_part(
+    line: timeline.Timeline, vm: str, from_s: float, to_s: float
+) -> float | None:
+    if line.more.last(vm, 'wait_s') is None:
+        return None
+    return line.more.grown(vm, 'wait_s', from_s, to_s) / (to_s - from_s)
 
 
 def _by_control(

@@ -15,13 +15,10 @@
 from collections.abc import Mapping
 import dataclasses
 import enum
-import math
 from typing import Any
 
+from nova_fairness.lab import demand
 from nova_fairness.lab import domain
-
-MAXIMUM = math.inf
-"""Demand for as much as there is."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,47 +74,6 @@ class Vm:
     def name(self) -> str:
         """Its own name."""
         return self.guest.name
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Step:
-    """What a VM wants from a moment on; ``None`` leaves a thing as it was.
-
-    :ivar at_s: seconds since the load began.
-    :ivar cpu: CPUs, or :data:`MAXIMUM`.
-    :ivar memory_mib: memory kept in use, MiB.
-    :ivar disk_read_mib_s: MiB/s, or :data:`MAXIMUM`.
-    :ivar disk_write_mib_s: MiB/s, or :data:`MAXIMUM`.
-    :ivar disk_depth: requests under way at once at random places; 1 goes
-        through the disk from its beginning.
-    :ivar disk_block_kib: size of a request, KiB.
-    :ivar net_send_mbit_s: of datagrams, Mbit/s, or :data:`MAXIMUM`.
-    :ivar net_receive_mbit_s: of datagrams from the far end, Mbit/s.
-    :ivar tcp_send_flows: connections that send all they can.
-    :ivar tcp_receive_flows: connections to which all is sent.
-    :ivar wake_hz: how often a program of the guest sleeps and wakes, to
-        measure how late that is, 1/s.
-    """
-
-    at_s: float
-    cpu: float | None = None
-    memory_mib: float | None = None
-    disk_read_mib_s: float | None = None
-    disk_write_mib_s: float | None = None
-    disk_depth: int = 1
-    disk_block_kib: int = 64
-    net_send_mbit_s: float | None = None
-    net_receive_mbit_s: float | None = None
-    tcp_send_flows: int | None = None
-    tcp_receive_flows: int | None = None
-    wake_hz: float | None = None
-
-    @property
-    def loads_network(self) -> bool:
-        """Whether it says anything of the network."""
-        rates = self.net_send_mbit_s, self.net_receive_mbit_s
-        flows = self.tcp_send_flows, self.tcp_receive_flows
-        return any(told is not None for told in (*rates, *flows))
 
 
 class Action(enum.Enum):
@@ -217,7 +173,7 @@ class Scenario:
     nodes: Mapping[str, NodeSpec]
     users: Mapping[str, User]
     vms: Mapping[str, Vm]
-    load: Mapping[str, tuple[Step, ...]]
+    load: Mapping[str, tuple[demand.Step, ...]]
     events: tuple[Event, ...]
     agent: Mapping[str, Mapping[str, str]]
     redis: bool = False

@@ -21,9 +21,11 @@ import pathlib
 
 from nova_fairness import exception
 from nova_fairness import yaml_section
+from nova_fairness.lab import demand
 from nova_fairness.lab import domain
 from nova_fairness.lab import scenario
 from nova_fairness.lab import scenario_load
+from nova_fairness.model import defaults
 
 FOLDER = pathlib.Path(__file__).parent / 'scenarios'
 """Where the scenarios of the package are."""
@@ -69,7 +71,7 @@ def read(path: pathlib.Path) -> scenario.Scenario:
     users = top.take('users', _users, nobody)
     vms = top.need('vms', functools.partial(_vms, nodes=nodes, users=users))
     duration_s = top.need('duration', yaml_section.Value.positive)
-    no_load: dict[str, tuple[scenario.Step, ...]] = {}
+    no_load: dict[str, tuple[demand.Step, ...]] = {}
     no_events: tuple[scenario.Event, ...] = ()
     load = top.take(
         'load',
@@ -91,8 +93,8 @@ def read(path: pathlib.Path) -> scenario.Scenario:
         duration_s=duration_s,
         interval_s=top.take('interval', _interval, 10.0),
         settle_s=top.take('settle', yaml_section.Value.number, 2.0),
-        metric=top.take('metric', yaml_section.Value.text, 'GreedinessMetric'),
-        policy=top.take('policy', yaml_section.Value.text, 'foresight'),
+        metric=top.take('metric', yaml_section.Value.text, defaults.METRIC),
+        policy=top.take('policy', yaml_section.Value.text, defaults.POLICY),
         max_weight_ratio=top.take('max_weight_ratio', _ratio, None),
         pairs=top.take('pairs', _pairs, 0),
         nodes=nodes,

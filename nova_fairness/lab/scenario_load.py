@@ -18,6 +18,7 @@ import functools
 import math
 
 from nova_fairness import yaml_section
+from nova_fairness.lab import demand
 from nova_fairness.lab import scenario
 
 REDIS = 'redis'
@@ -39,12 +40,12 @@ def load(
     value: yaml_section.Value,
     vms: dict[str, scenario.Vm],
     duration_s: float,
-) -> dict[str, tuple[scenario.Step, ...]]:
+) -> dict[str, tuple[demand.Step, ...]]:
     """Read what each VM wants over time.
 
     :raises BadScenario: with file, line and what was expected.
     """
-    found: dict[str, tuple[scenario.Step, ...]] = {}
+    found: dict[str, tuple[demand.Step, ...]] = {}
     for name, entry in value.entries().items():
         members = [vm for vm in vms.values() if name in {vm.name, vm.group}]
         if not members:
@@ -59,8 +60,8 @@ def load(
 
 def _steps(
     value: yaml_section.Value, vm: scenario.Vm, duration_s: float
-) -> tuple[scenario.Step, ...]:
-    steps: list[scenario.Step] = []
+) -> tuple[demand.Step, ...]:
+    steps: list[demand.Step] = []
     last_s = -math.inf
     for item in value.items():
         step = _step(item, vm)
@@ -74,8 +75,8 @@ def _steps(
 
 
 def _with_both_rates(
-    step: scenario.Step, before: list[scenario.Step]
-) -> scenario.Step:
+    step: demand.Step, before: list[demand.Step]
+) -> demand.Step:
     """Repeat the disk rate that stays: a guest is told both at once."""
     read, write = step.disk_read_mib_s, step.disk_write_mib_s
     if read is None and write is None:
@@ -93,11 +94,11 @@ def _with_both_rates(
     )
 
 
-def _step(value: yaml_section.Value, vm: scenario.Vm) -> scenario.Step:
+def _step(value: yaml_section.Value, vm: scenario.Vm) -> demand.Step:
     section = value.section()
     guest = vm.guest
     most = guest.memory_mib - 64
-    step = scenario.Step(
+    step = demand.Step(
         at_s=section.need('at', yaml_section.Value.number),
         cpu=section.take('cpu', lambda v: _cpu(v, guest.vcpus), None),
         memory_mib=section.take(
@@ -116,13 +117,47 @@ def _step(value: yaml_section.Value, vm: scenario.Vm) -> scenario.Step:
         tcp_send_flows=section.take('tcp_send_flows', _flows, None),
         tcp_receive_flows=section.take('tcp_receive_flows', _flows, None),
         wake_hz=section.take('wake_hz', yaml_section.Value.number, None),
+        cycle=_cycle(section, guest.vcpus),
     )
     section.finish()
+    _check_cycle(value, step)
     if not guest.disks and (step.disk_read_mib_s or step.disk_write_mib_s):
         raise value.wrong(f'no disk load, since {vm.name} has no disk')
     if not guest.nics and step.loads_network:
         raise value.wrong(f'no network load, since {vm.name} has no NIC')
     return step
+
+
+def _cycle(section: yaml_section.Section, vcpus: int) -> demand.Cycle | None:
+    """Read in which way the CPU is wanted; ``None`` by the clock."""
+    load = section.take('load', _kind, demand.Load.OPEN)
+    threads, wait_s = vcpus, 0.0
+    if load is demand.Load.POOL:
+        threads = section.need('threads', lambda v: v.integer(1, 64))
+    if load is demand.Load.CRON:
+        wait_s = section.need('period_s', yaml_section.Value.positive)
+    elif load is not demand.Load.OPEN:
+        wait_s = section.need('think_s', yaml_section.Value.positive)
+    return demand.Cycle(load, threads, wait_s) if wait_s else None
+
+
+def _kind(value: yaml_section.Value) -> demand.Load:
+    return demand.Load(value.one_of(tuple(kind.value for kind in demand.Load)))
+
+
+def _check_cycle(value: yaml_section.Value, step: demand.Step) -> None:
+    if step.cycle is None:
+        return
+    if step.cpu is None:
+        raise value.wrong('how much cpu, since it says which load')
+    most = step.cycle.threads
+    if step.cycle.load is demand.Load.CRON:
+        if math.isinf(step.cpu):
+            raise value.wrong('CPUs and not max, since cron is to be done')
+    elif step.cpu >= most:
+        raise value.wrong(
+            f'less than {most} CPUs, since each thread waits, too'
+        )
 
 
 def _flows(value: yaml_section.Value) -> int | None:
@@ -131,13 +166,13 @@ def _flows(value: yaml_section.Value) -> int | None:
 
 def _rate(value: yaml_section.Value) -> float | None:
     if value.node.value == 'max':
-        return scenario.MAXIMUM
+        return demand.MAXIMUM
     return value.number()
 
 
 def _cpu(value: yaml_section.Value, vcpus: int) -> float | None:
     if value.node.value == 'max':
-        return scenario.MAXIMUM
+        return demand.MAXIMUM
     cpu = value.number()
     if cpu > vcpus:
         raise value.wrong(f'CPUs from 0 to {vcpus}, or max')

@@ -18,12 +18,14 @@ a user's whole quota is 1.
 """
 
 import abc
+from collections.abc import Set
 import dataclasses
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from nova_fairness.model import pairing
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
@@ -100,6 +102,12 @@ class Metric(abc.ABC):
 
     description: ClassVar[str]
     """One sentence for operators."""
+
+    suits: ClassVar[Set[pairing.Kind]] = pairing.ANY
+    """The kinds of policies that it is for. Operators are warned of others:
+    name those with which users are not worse off than without an agent. A
+    metric that charges for what is idle is not for policies that make
+    heaviness equal, since these take the charge out of what is used."""
 
     @abc.abstractmethod
     def instances(self, demands: Demands) -> Heaviness:

@@ -18,7 +18,7 @@ import types
 TOPIC = 'fairness'
 """Topic of the calls; the server of a node's agent is the node's name."""
 
-VERSION = '1.2'
+VERSION = '1.3'
 """Version of the calls. Minor: methods or answers were added."""
 
 FIRST = '1.0'

@@ -35,10 +35,14 @@ Scalars = usage_model.Scalars
 Indices = usage_model.Indices
 Mask = resources.Mask
 
-NOISE_MEAN, NOISE_DEVIATION = 0.02, 0.08 / 3
+NOISE = 0.02
 """Stall of VMs that lack nothing on a busy node, as long as nothing else was
-measured there. A lone busy VM waits 1-3 % for its own emulator thread and for
-the host, an idle one up to 8 % where the host is busy."""
+measured there ..."""
+
+DEVIATION_BUSY, DEVIATION_IDLE = 0.04 / 3, 0.08 / 3
+"""... and its standard deviation. A lone busy VM waits 1-3 % for its own
+emulator thread and for the host, an idle one up to 8 % where the host is
+busy."""
 
 SIGNIFICANT = 3.0
 """Standard deviations above the mean of the noise from which a stall is none.
@@ -59,9 +63,10 @@ FORGETTING = 1 / 32
 """Part of what is known of the noise that is forgotten in an interval."""
 
 RUNNABLE = 0.7
-"""Part of an interval for which a VM ran or waited for a CPU, from which one
-interval is enough: it had something to do all the time. Who had idle time may
-have been late for a moment only, and is asked for a second one."""
+"""Part of an interval for which a VM ran or waited for a CPU, from which it is
+busy, and one interval is enough: it had something to do all the time. Who had
+idle time may have been late for a moment only, and is asked for a second
+one."""
 
 BUSY_WITH_STALL = 0.85
 """Part of a node's capacity from which stalls mean contention.
@@ -119,14 +124,15 @@ class Past:
     """What is remembered of VMs, a row for each.
 
     :ivar late: (n,) whether the stall was above the noise.
-    :ivar waiting: (n,) whether the VM counted as waiting.
+    :ivar began: (n,) whether the VM has counted as waiting since its node
+        became short.
     :ivar count: (n,) intervals of noise that are not forgotten, >= 0.
     :ivar mean: (n,) of the stall in these.
     :ivar variance: (n,) likewise.
     """
 
     late: Mask
-    waiting: Mask
+    began: Mask
     count: Scalars
     mean: Scalars
     variance: Scalars
@@ -152,25 +158,29 @@ class Past:
         for field in dataclasses.fields(self):
             getattr(self, field.name)[rows] = getattr(other, field.name)
 
-    def bounds(self, node: Indices, nodes: int) -> tuple[Scalars, Scalars]:
+    def bounds(
+        self, node: Indices, nodes: int, busy: Mask
+    ) -> tuple[Scalars, Scalars]:
         """Give the stalls that are too long for noise.
 
         What is known of a VM is mixed with what is known of its node, and
         that with what is known before.
 
-        :returns: (n,) from which a VM begins to wait, and (n,) until which it
-            then goes on.
+        :param busy: (n,) whether a VM had something to do all the time.
+        :returns: (n,) from which a VM begins to wait, and (n,) from which it
+            then goes on while its node is short.
         """
 
         def summed(values: Scalars) -> Scalars:
             return np.asarray(np.bincount(node, values, nodes), np.float64)
 
         weight = PRIOR + summed(self.count)
-        mean = PRIOR * NOISE_MEAN + summed(self.count * self.mean)
+        mean = PRIOR * NOISE + summed(self.count * self.mean)
         mean = (mean / weight)[node]
         spread = self.variance + (self.mean - mean) ** 2
-        variance = PRIOR * NOISE_DEVIATION**2 + summed(self.count * spread)
-        variance = (variance / weight)[node]
+        variance = PRIOR * _deviation(busy) ** 2
+        variance = variance + summed(self.count * spread)[node]
+        variance = variance / weight[node]
         own = self.count / (PRIOR + self.count)
         mean = mean + own * (self.mean - mean)
         variance = variance + own * (self.variance - variance)
@@ -225,19 +235,25 @@ def judge(now: Interval, past: Past) -> tuple[usage_model.Waiting, Past]:
     nodes = len(now.cpus)
     told = np.isfinite(now.stall)
     stall = np.where(told, now.stall, 0.0)
-    begin, end = past.bounds(now.node, nodes)
+    active = now.used + stall >= RUNNABLE
+    begin, end = past.bounds(now.node, nodes, active)
     late = now.ready & (stall > begin)
-    restless = now.used + stall >= RUNNABLE
-    waits = late & (restless | past.late)
-    waits |= now.ready & past.waiting & (stall > end)
+    waits = late & (active | past.late)
+    waits |= now.ready & past.began & (stall > end)
     blind = now.ready & ~told & guessed(now.used, now.most)
     _, short = _short(now, waits, blind)
-    # What may be the first interval of a lack is no noise.
-    busy, suspect = _short(now, waits | late, blind)
+    # What may be a lack is not learned as noise, however long it lasts.
+    unusual = stall > NOISE + SIGNIFICANT * _deviation(active)
+    busy, suspect = _short(now, waits | late | unusual, blind)
     quiet = told & now.ready & (busy & ~suspect)[now.node]
-    kept = dataclasses.replace(past, late=late, waiting=waits)
+    began = (waits | past.began) & short[now.node]
+    kept = dataclasses.replace(past, late=late, began=began)
     found = usage_model.Waiting(vms=waits | blind, nodes=short)
     return found, kept.learned(stall, quiet)
+
+
+def _deviation(busy: Mask) -> Scalars:
+    return np.where(busy, DEVIATION_BUSY, DEVIATION_IDLE)
 
 
 def _short(now: Interval, waits: Mask, blind: Mask) -> tuple[Mask, Mask]:

@@ -103,6 +103,8 @@ def _step(value: Value) -> Step:
         if flows is not None and np.isnan(demand[place]):
             demand[place] = math.inf if flows else 0.0
     pass_over(section, 'disk_depth', 'disk_block_kib', 'wake_hz')
+    # Of one kind here: closed loops, whatever they run and wait for.
+    pass_over(section, 'load', 'threads', 'think_s', 'period_s')
     section.finish()
     memory = resources.RESOURCES.index('memory')
     demand[memory] += scenario.IDLE_MEMORY_MIB * scenario.MIB

@@ -19,6 +19,7 @@ import math
 
 import numpy as np
 
+from nova_fairness.model import defaults
 from nova_fairness.model import resources
 from nova_fairness.sim import chance
 from nova_fairness.sim import model
@@ -135,8 +136,8 @@ class AgentSpec:
     :ivar seed: of the chance.
     """
 
-    metric: str = 'GreedinessMetric'
-    policy: str = 'foresight'
+    metric: str = defaults.METRIC
+    policy: str = defaults.POLICY
     decay_factor: float = 0.5
     max_weight_ratio: float = 20.0
     largest_step: float = 4.0

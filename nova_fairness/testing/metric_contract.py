@@ -30,6 +30,7 @@ from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import quota
 from nova_fairness.measure import stages
 from nova_fairness.measure import totals as totals_module
+from nova_fairness.model import pairing
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
@@ -162,6 +163,11 @@ class MetricContract:
         text = self.metric.description
         if not text.strip() or '\n' in text:
             raise AssertionError(f'not one line: {text!r}')
+
+    def test_it_names_kinds_of_policies_that_there_are(self) -> None:
+        """Operators are warned of pairs that do not suit each other."""
+        if not pairing.are_kinds(self.metric.suits):
+            raise AssertionError(f'not kinds: {self.metric.suits!r}')
 
     def test_every_cloud_gets_finite_numbers_of_the_right_shape(self) -> None:
         """Among them: zero supply, zero usage, one user, no VM."""

@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.model import allocation
+from nova_fairness.model import pairing
 from nova_fairness.model import resources
 
 _GARBAGE: tuple[Any, ...] = (
@@ -124,6 +125,7 @@ class PolicyContract:
         policy = self.make_policy()
         _require(policy.description.strip(), 'a policy has a description')
         _require(isinstance(policy.preset, policy_base.Preset), 'its preset')
+        _require(pairing.may_be_kind(policy.kind), 'its kind')
 
     def test_a_node_without_vms_is_no_error(self) -> None:
         self._decide(situation_of([]))

@@ -77,7 +77,6 @@ class Agent:
         self._options |= options
         fairness = {
             'interval': INTERVAL_S,
-            'metric': 'DominantShareMetric',
             'state_path': self.state,
             'record_path': self._record,
             'controls': 'cpu',

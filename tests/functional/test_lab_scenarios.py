@@ -38,6 +38,16 @@ FAST = {
         '--duration=30',
         *THESIS,
     ),
+    'users of VMs that are never always busy get the same': (
+        'closed-loops',
+        '--interval=1',
+        '--duration=40',
+    ),
+    'a closed loop tells what it wants, and an open one does not': (
+        'kinds-of-load',
+        '--no-agents',
+        '--duration=40',
+    ),
     'a lone VM gets everything': ('spike', '--interval=1', '--duration=48'),
     'a frozen guest disturbs nobody': (
         'frozen-guest',
@@ -73,6 +83,7 @@ WHOLE = {
     'one node, original': ('one-node-cpu', *THESIS),
     'spike': ('spike',),
     'many against one': ('many-against-one',),
+    'closed loops': ('closed-loops',),
     'uncontended, 10 s': ('uncontended',),
     'uncontended, 1 s': ('uncontended', '--interval=1', '--duration=302.5'),
     'churn': ('churn',),

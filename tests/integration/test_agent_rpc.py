@@ -176,7 +176,7 @@ def test_the_status_of_all_hosts_is_known_to_each(cloud):
     code, out, _ = cloud.ctl('status', '--host', 'n1')
     assert code == 0
     line = ' '.join(out.splitlines()[1].split())
-    assert line.startswith('n1 enforces GreedinessMetric foresight 0 ')
+    assert line.startswith('n1 enforces DominantShareMetric foresight 0 ')
     assert ' 1/1' in line
 
 
@@ -192,9 +192,20 @@ def test_instances_and_users_are_listed(cloud):
 
 def test_why_is_told_by_the_host_that_has_the_vm(cloud):
     assert all_hear_all(cloud)
-    told = cloud.asked('why', 'b-3', '--all')
-    assert list(told) == ['n2']
-    why = told['n2']['instance']
+    # The default does not add up what VMs weigh.
+    chosen = cloud.asked('set-metric', 'GreedinessMetric', '--all')
+    assert {
+        told['warning'].endswith('policy thesis suits it')
+        for told in chosen.values()
+    } == {True}
+
+    def asked():
+        told = cloud.asked('why', 'b-3', '--all')
+        assert list(told) == ['n2']
+        return told['n2']['instance']
+
+    assert eventually(lambda: asked()['heaviness']['elsewhere'])
+    why = asked()
     assert why['user_id'] == 'bob'
     # Bob's VM on the other node counts too, and has no parts here.
     assert why['owner_usage']['cpu_time'] > why['usage']['cpu_time']
@@ -278,7 +289,7 @@ def test_what_changes_is_told_to_whoever_listens(cloud):
         (chosen,) = listener.of('fairness.metric.set')
         assert chosen[0] == 'nova-fairness.n3'
         assert chosen[2]['metric'] == 'UniformMetric'
-        assert chosen[2]['previous'] == 'GreedinessMetric'
+        assert chosen[2]['previous'] == 'DominantShareMetric'
         assert chosen[2]['epoch'] == 1
         assert listener.of('fairness.host.pause')
         lost = [

@@ -37,6 +37,9 @@ class Demanding(uniform.UniformMetric):
     def __init__(self, argument):
         pass
 
+class Odd(uniform.UniformMetric):
+    suits = {'thesis'}
+
 class Silent(uniform.UniformMetric):
     description = ''
 
@@ -50,6 +53,7 @@ ENTRY_POINTS = """
 [nova_fairness.metrics]
 Good = guest_metrics:Good
 Demanding = guest_metrics:Demanding
+Odd = guest_metrics:Odd
 Silent = guest_metrics:Silent
 Unfinished = guest_metrics:Unfinished
 function = guest_metrics:function
@@ -142,6 +146,7 @@ def test_metric_of_another_distribution_can_be_loaded(guests):
         ),
         ('Missing', 'metric Missing cannot be imported: AttributeError'),
         ('Unfinished', 'metric Unfinished lacks the methods: instances'),
+        ('Odd', r"metric Odd has suits = {'thesis'}, expected"),
         ('Silent', 'metric Silent lacks a description'),
         ('Demanding', 'metric Demanding cannot be created without arguments'),
         ('function', 'metric function is <function .* subclass of Metric'),
@@ -163,6 +168,24 @@ def test_unusable_metrics_hide_no_others(guests):
     assert set(OURS) < set(got)
     assert got['Good'] == 'A guest.'
     assert got['Broken'].startswith('unusable: metric Broken cannot be')
+
+
+SUITS = {
+    'DominantShareMetric': ['feedback', 'foresight'],
+    'GreedinessMetric': ['thesis'],
+}
+
+
+@pytest.mark.parametrize('metric', OURS)
+def test_pairs_with_which_users_are_worse_off_are_named(metric):
+    policies = plugins.policy_names()
+    said = {policy: plugins.warning(metric, policy) for policy in policies}
+    quiet = [policy for policy, text in said.items() if not text]
+    assert quiet == SUITS.get(metric, list(policies))
+
+
+def test_what_cannot_be_loaded_is_not_warned_of():
+    assert plugins.warning('Nonsense', 'foresight') == ''
 
 
 def test_name_that_two_distributions_claim_is_refused(guests):

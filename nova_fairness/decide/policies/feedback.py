@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The default policy: move weights until contenders are equally heavy.
+"""Feedback: move weights until contenders are equally heavy.
 
 Every round each contender's weight moves against its error, the distance of
 its heaviness from that of the others. Kernels share in proportion to
@@ -34,6 +34,7 @@ from nova_fairness.decide import array_policy
 from nova_fairness.decide.policies import contest
 from nova_fairness.decide.policies import steps
 from nova_fairness.model import allocation
+from nova_fairness.model import pairing
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
@@ -70,6 +71,8 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
         'Moves the weights of VMs that wait for the same resource, round by'
         ' round, until they are equally heavy; leaves all others alone.'
     )
+
+    kind: ClassVar[pairing.Kind | None] = pairing.Kind.EQUALISES
 
     FIELDS: ClassVar[Mapping[str, array_policy.Field]] = {
         'heaviness': array_policy.Field(array_policy.Per.VM),

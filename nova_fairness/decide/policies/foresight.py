@@ -37,7 +37,8 @@ NEAR = 0.05
 """Where the end is this near (natural logarithm), all of the way is gone."""
 
 ACTIVE = 0.1
-"""VMs that want less of a CPU than this do not count for how far it is."""
+"""VMs that want less than this part of what VMs of their node want on average
+do not count for how far it is."""
 
 EVEN = 0.005
 """Where no end is further from neutral (natural logarithm), all are equal."""
@@ -141,7 +142,7 @@ class ForesightPolicy(feedback.FeedbackPolicy):
 
     def _gone(self, scene: '_Scene', offset: Scalars) -> Scalars:
         """Give the logarithms of the new weights, (p,)."""
-        counts = scene.short & (scene.doing > ACTIVE)
+        counts = scene.short & (scene.doing > ACTIVE * scene.average())
         goal = scene.centred(counts, scene.aim + offset)
         move = np.where(scene.short, goal - scene.log, 0.0)
         farthest = scene.largest(counts, np.abs(move))
@@ -220,6 +221,12 @@ class _Scene:
             doing=wanted / view.outlook.one_cpu[place],
             reach=np.log(ratio) / 2,
         )
+
+    def average(self) -> Scalars:
+        """Give what the VMs of each VM's node want on average, (p,)."""
+        count = np.bincount(self.node, minlength=self.nodes)
+        total = np.bincount(self.node, self.doing, self.nodes)
+        return np.asarray((total / np.maximum(count, 1))[self.node])
 
     def off(self) -> Scalars:
         """Compare what VMs get for their weights with the others of the node.

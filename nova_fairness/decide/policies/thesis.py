@@ -17,6 +17,7 @@ import numpy as np
 from nova_fairness.decide import places
 from nova_fairness.decide import policy
 from nova_fairness.model import allocation
+from nova_fairness.model import pairing
 
 BEST = -50
 WORST = 50
@@ -54,6 +55,7 @@ class ThesisPolicy(policy.Policy):
         "The original's mapping: heaviness -0.4 or less gets the top of"
         " each range, 1 or more the bottom, at once."
     )
+    kind = pairing.Kind.MAPS
     preset = policy.Preset.THESIS
 
     def __call__(

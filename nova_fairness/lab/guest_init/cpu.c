@@ -50,7 +50,7 @@ static atomic_uint generation;
 static pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 
-static int compare(const void *a, const void *b)
+int compare_durations(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
@@ -62,12 +62,12 @@ static int compare(const void *a, const void *b)
  * emulator keeps registers in memory from one block of code to the next, and
  * what that costs wanders with the machine.
  */
-static void spin(volatile uint64_t *state)
+static void spin(volatile uint64_t *state, int iterations)
 {
     uint64_t x = *state | 1;
 
 #pragma GCC unroll 16
-    for (int i = 0; i < ITERATIONS; i++) {
+    for (int i = 0; i < iterations; i++) {
         x ^= x << 13;
         x ^= x >> 7;
         x ^= x << 17;
@@ -94,7 +94,7 @@ static void learn(struct worker *self, uint64_t duration)
     if (self->measured < WINDOW)
         return;
     memcpy(sorted, self->durations, sizeof(sorted));
-    qsort(sorted, WINDOW, sizeof(sorted[0]), compare);
+    qsort(sorted, WINDOW, sizeof(sorted[0]), compare_durations);
     self->unit_s = mean_below(sorted, 3 * (uint64_t)sorted[WINDOW / 4]) / 1e9;
     self->measured = 0;
 }
@@ -103,7 +103,7 @@ static void measured_unit(struct worker *self)
 {
     uint64_t before = now_ns();
 
-    spin(&self->state);
+    spin(&self->state, ITERATIONS);
     learn(self, now_ns() - before);
 }
 
@@ -183,12 +183,22 @@ double unit_seconds(void)
     return workers[0].unit_s;
 }
 
+int vcpu_count(void)
+{
+    return worker_count;
+}
+
+void do_piece(uint64_t *state)
+{
+    spin(state, ITERATIONS / PIECES);
+}
+
 void do_cpu_work(uint64_t units)
 {
     uint64_t state = 1;
 
     for (uint64_t i = 0; i < units; i++) {
-        spin(&state);
+        spin(&state, ITERATIONS);
         atomic_fetch_add(&done.work, 1);
     }
 }
@@ -198,7 +208,7 @@ void burn_cpu(double seconds)
     uint64_t end = now_ns() + (uint64_t)(seconds * 1e9), state = 1;
 
     while (now_ns() < end) {
-        spin(&state);
+        spin(&state, ITERATIONS);
         atomic_fetch_add(&done.work, 1);
     }
 }

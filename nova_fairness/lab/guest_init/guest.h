@@ -43,8 +43,20 @@ void configure_network(void);
 void start_cpu_load(void);
 void set_cpu_load(double cpus);
 double unit_seconds(void);
+int vcpu_count(void);
+int compare_durations(const void *a, const void *b);
+
+#define PIECES 10 /* of a unit of work */
+
+void do_piece(uint64_t *state);
 void do_cpu_work(uint64_t units);
 void burn_cpu(double seconds);
+
+/* loops.c; CPU time per wall time that is wanted alone. Each ends the load
+ * that another of them began. */
+void set_open_load(double cpus);
+void set_closed_load(double cpus, unsigned threads, double think_s);
+void set_cron_load(double cpus, double period_s);
 
 /* memory.c */
 void start_memory_load(void);

@@ -114,7 +114,12 @@ static uint64_t count(const char *text)
 static int set_load(const char *what, char **word)
 {
     if (!strcmp(what, "cpu"))
-        set_cpu_load(amount(word[1]));
+        set_open_load(amount(word[1]));
+    else if (!strcmp(what, "closed"))
+        set_closed_load(amount(word[1]), (unsigned)count(word[2]),
+                        amount(word[3]));
+    else if (!strcmp(what, "cron"))
+        set_cron_load(amount(word[1]), amount(word[2]));
     else if (!strcmp(what, "memory"))
         set_memory_load(count(word[1]));
     else if (!strcmp(what, "disk"))

@@ -16,6 +16,7 @@ import numpy as np
 
 from nova_fairness.measure import metric
 from nova_fairness.measure.metrics import quota_parts
+from nova_fairness.model import pairing
 
 
 class DominantShareMetric(quota_parts.QuotaMetric):
@@ -30,6 +31,10 @@ class DominantShareMetric(quota_parts.QuotaMetric):
         'Compares users by the resource of which they use the largest part '
         'of their quota (dominant resource fairness).'
     )
+
+    suits = frozenset({pairing.Kind.EQUALISES})
+    """Whoever uses the own quota has a heaviness of 1, and not the 0 that maps
+    take for the middle."""
 
     def instances(self, demands: metric.Demands) -> metric.Heaviness:
         """Give ``max_r usage_r * user_count / supply_r``."""

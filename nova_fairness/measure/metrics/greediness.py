@@ -18,6 +18,7 @@ import numpy as np
 
 from nova_fairness.measure import grouping
 from nova_fairness.measure import metric
+from nova_fairness.model import pairing
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
@@ -34,6 +35,9 @@ class GreedinessMetric(metric.Metric):
         'Charges a VM for what it uses beyond its endowment and credits what '
         'it leaves to the others on its node.'
     )
+
+    suits = frozenset({pairing.Kind.MAPS})
+    """It charges a user for what idle VMs are endowed with."""
 
     discount: float = 1.0
     """Credit per unit left to others, relative to the charge of 1."""

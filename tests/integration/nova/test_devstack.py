@@ -15,6 +15,7 @@
 import pytest
 
 from nova_fairness.lab import processes
+from nova_fairness.model import defaults
 from tests.fixtures.nova_cloud import machine
 from tests.integration.nova import readme_lines
 from tests.integration.nova import stacking
@@ -57,6 +58,16 @@ def await_reports(stacked, binary='nova-fairness'):
     )
 
 
+def show_what_ships(stacked):
+    """Where nobody chose anything, agents go by their defaults."""
+    cloud = stacked.cloud
+    everywhere = dict.fromkeys(cloud.nodes, defaults.METRIC)
+    watching.eventually(
+        lambda: stacking.answering(cloud) == set(cloud.nodes), stacked.said
+    )
+    assert watching.metrics(cloud) == everywhere
+
+
 def show_that_it_works(stacked):
     """What an operator looks at, and sets, when devstack is done."""
     cloud = stacked.cloud
@@ -68,7 +79,7 @@ def show_that_it_works(stacked):
     assert status == 202
     assert [host['name'] for host in answer['hosts']] == list(cloud.nodes)
     assert answer['not_reached'] == []
-    everywhere = dict.fromkeys(cloud.nodes, 'GreedinessMetric')
+    everywhere = dict.fromkeys(cloud.nodes, 'AssetFairnessMetric')
     watching.eventually(lambda: watching.metrics(cloud) == everywhere)
 
 
@@ -76,7 +87,7 @@ def show_that_servers_are_steered(stacked, servers):
     cloud = stacked.cloud
     node = stacked.nodes[stacking.BY_ROOTWRAP]
     assert f'{cloud.venv}/bin/nova-rootwrap' in node.said('fairness-agent')
-    watching.set_metric(cloud, 'DominantShareMetric')
+    watching.use_defaults(cloud)
     watching.eventually(
         lambda: watching.prefers(cloud, servers['alice-1'], servers['bob-1']),
         stacked.said,
@@ -92,6 +103,7 @@ def test_the_phases_make_a_cloud_fair_twice_and_leave_nothing(
     stacked.start()
     await_reports(stacked)
     await_reports(stacked, 'nova-compute')
+    show_what_ships(stacked)
     show_that_it_works(stacked)
     listed = watching.openstack(
         cloud, 'compute', 'service', 'list', '--service', 'nova-fairness'

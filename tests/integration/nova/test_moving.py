@@ -23,7 +23,7 @@ pytest_plugins = ('tests.fixtures.nova_cloud.fixtures',)
 @pytest.fixture
 def fair(cloud, servers):
     """Servers of users who are made equal."""
-    watching.set_metric(cloud, 'DominantShareMetric')
+    watching.use_defaults(cloud)
     watching.act(cloud, 'all', 'resume')
     watching.eventually(
         lambda: watching.prefers(cloud, servers['alice-1'], servers['bob-1'])

@@ -27,7 +27,7 @@ def test_the_lines_of_the_readme_do_what_it_says(cloud, servers):
     assert status == 202
     assert {host['name'] for host in answer['hosts']} == set(cloud.nodes)
     assert answer['not_reached'] == []
-    everywhere = dict.fromkeys(cloud.nodes, 'GreedinessMetric')
+    everywhere = dict.fromkeys(cloud.nodes, 'AssetFairnessMetric')
     watching.eventually(lambda: watching.metrics(cloud) == everywhere)
     alice = cloud.users['alice']
     status, answer = readme_lines.typed(cloud, look, alice)

@@ -16,6 +16,7 @@ import json
 
 import pytest
 
+from nova_fairness.model import defaults
 from tests.fixtures.nova_cloud import rest
 from tests.integration.nova import watching
 
@@ -28,7 +29,7 @@ JSON = ('-H', 'Content-Type: application/json')
 @pytest.fixture
 def fair(cloud, servers):
     """Servers of users who are made equal, and a way to see it."""
-    watching.set_metric(cloud, 'DominantShareMetric')
+    watching.use_defaults(cloud)
     watching.act(cloud, 'all', 'resume')
 
     def state():
@@ -72,11 +73,11 @@ def test_curl_sets_the_metric_on_one_host_and_the_others_hear_of_it(
         cloud.admin,
         f'/{project}/fairness/cmp1/action',
         *JSON,
-        *('-d', json.dumps({'set-metric': {'name': 'DominantShareMetric'}})),
+        *('-d', json.dumps({'set-metric': {'name': defaults.METRIC}})),
     )
     assert status == 202
     assert [host['name'] for host in answer['hosts']] == ['cmp1']
-    wanted = dict.fromkeys(cloud.nodes, 'DominantShareMetric')
+    wanted = dict.fromkeys(cloud.nodes, defaults.METRIC)
     watching.eventually(
         lambda: watching.metrics(cloud) == wanted,
         lambda: watching.metrics(cloud),

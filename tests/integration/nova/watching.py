@@ -20,6 +20,7 @@ import subprocess
 from typing import Any
 
 from nova_fairness.lab import hierarchy
+from nova_fairness.model import defaults
 from tests.fixtures.nova_cloud import cloud as cloud_module
 from tests.fixtures.nova_cloud import compute_node
 from tests.fixtures.nova_cloud import machine
@@ -55,6 +56,17 @@ def set_metric(cloud: cloud_module.Cloud, name: str) -> None:
     act(cloud, 'all', 'set-metric', {'name': name})
     act(cloud, 'all', 'reset')
     eventually(lambda: metrics(cloud) == dict.fromkeys(cloud.nodes, name))
+
+
+def use_defaults(cloud: cloud_module.Cloud) -> None:
+    """Have all agents begin anew with the metric that ships.
+
+    It is set only where another test chose one: else it is there by itself.
+    """
+    if metrics(cloud) == dict.fromkeys(cloud.nodes, defaults.METRIC):
+        act(cloud, 'all', 'reset')
+    else:
+        set_metric(cloud, defaults.METRIC)
 
 
 def metrics(cloud: cloud_module.Cloud) -> Mapping[str, str]:

@@ -180,6 +180,18 @@ def test_the_next_round_keeps_what_was_promised(agent):
     assert agent.newest.paused
 
 
+def test_a_pair_that_leaves_users_worse_off_is_answered_and_shown(agent):
+    assert agent.operations.status()['warning'] == ''
+    for metric, begin in (
+        ('GreedinessMetric', 'metric GreedinessMetric with policy feedback'),
+        ('AssetFairnessMetric', ''),
+    ):
+        told = agent.operations.choose(metric, None)['warning']
+        assert told.startswith(begin)
+        agent.rounds(1)
+        assert agent.operations.status()['warning'] == told
+
+
 def test_what_is_not_installed_is_refused_before_anybody_takes_it(agent):
     with pytest.raises(exception.UnknownPlugin, match='UniformMetric'):
         agent.operations.choose('NoSuchMetric', None)

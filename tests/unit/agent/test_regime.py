@@ -91,6 +91,30 @@ def test_the_newest_choice_wins_over_the_configuration(domain):
     assert in_force(domain.rounds(1)) == ('GreedinessMetric', 'feedback', 4)
 
 
+def test_a_pair_that_leaves_users_worse_off_is_logged_once(domain, caplog):
+    domain.choose(1, 'GreedinessMetric')
+    domain.rounds(2)
+    domain.configure(interval_s=20.0)
+    domain.rounds(1)
+    said = domain.regime.in_force.warning
+    assert said.startswith('metric GreedinessMetric with policy feedback')
+    assert caplog.messages.count(said) == 1
+    domain.choose(2, 'GreedinessMetric', 'thesis')
+    domain.rounds(1)
+    assert domain.regime.in_force.warning == ''
+
+
+def test_a_configured_pair_is_warned_of_from_the_start(domain, caplog):
+    made = regime_module.Regime(
+        dataclasses.replace(domain.host.settings, policy='thesis'),
+        domain.orders,
+        lambda: None,
+        load,
+    )
+    assert 'policy foresight suits it' in made.in_force.warning
+    assert caplog.messages == [made.in_force.warning]
+
+
 def test_a_choice_leaves_the_other_options_alone(domain):
     domain.choose(1, 'UniformMetric')
     domain.configure(exempt_users=frozenset({'bob'}))

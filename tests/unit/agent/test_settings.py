@@ -39,9 +39,9 @@ def vm(**given):
     )
 
 
-def test_defaults_are_those_of_the_paper(tmp_path):
+def test_defaults_are_those_that_are_documented(tmp_path):
     made = settings.from_conf(configured(tmp_path))
-    assert made.metric == 'GreedinessMetric'
+    assert made.metric == 'DominantShareMetric'
     assert made.policy == 'foresight'
     assert made.interval_s == 10.0
     assert made.decay_factor == 0.5

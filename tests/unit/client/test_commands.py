@@ -137,6 +137,13 @@ def test_hosts_that_did_not_do_it_are_named_and_the_rest_is_shown(
     assert 'cmp3 refused: no metric X' in caplog.text
 
 
+def test_what_hosts_warn_of_is_said_once(cloud, caplog):
+    told = [{**DONE, 'name': name, 'warning': 'M1, P1'} for name in 'abc']
+    cloud.answers('/all/action', {'hosts': told}, 202, 'POST')
+    assert ask(cloud, choosing.SetMetric, 'M1', '--all')[0] == 0
+    assert caplog.messages.count('M1, P1') == 1
+
+
 @pytest.mark.parametrize(
     ('command', 'action'),
     [

@@ -77,6 +77,14 @@ def test_a_metric_is_set_with_one_epoch(cloud, command):
     assert {item.metric for item in cloud.agents.values()} == {'M1'}
 
 
+def test_what_hosts_warn_of_is_said_once(cloud, command):
+    for host in ('n1', 'n3'):
+        cloud.agents[host].warning = 'M1 does not suit P0'
+    code, out, err = command('set-metric', 'M1', '--all', '--json')
+    assert (code, len(json.loads(out)['by_host'])) == (0, 3)
+    assert err == 'nova-fairness-ctl: warning: M1 does not suit P0\n'
+
+
 def test_agents_log_the_request_that_the_answers_name(command, caplog):
     caplog.set_level('INFO')
     code, out, _ = command('--host', 'n2', 'reset', '--json')
@@ -224,6 +232,7 @@ def test_a_status_is_one_line_per_host():
             **STATUS,
             'paused': True,
             'refused': 'X',
+            'warning': 'M1 does not suit P1',
             'quarantined': {'M1': 'raised'},
         },
         'n3': {**STATUS, 'enforce': False},
@@ -233,7 +242,7 @@ def test_a_status_is_one_line_per_host():
         'n1 enforces M1 P1 3 cpu 12 1.4 3 2 1/2 -',
         (
             'n2 paused M1 P1 3 cpu - - - - 0/0 '
-            'M1 is in quarantine; not taken over: X'
+            'M1 is in quarantine; M1 does not suit P1; not taken over: X'
         ),
         'n3 observes M1 P1 3 cpu - - - - 0/0 -',
     ]

@@ -49,6 +49,19 @@ def test_a_run(tmp_path, capsys):
     assert (out / 'run.png').read_bytes().startswith(b'\x89PNG')
 
 
+@pytest.mark.parametrize(
+    ('policy', 'count'), [('foresight', 1), ('thesis', 0), ('none', 0)]
+)
+def test_a_pair_that_leaves_users_worse_off_is_named(
+    tmp_path, capsys, policy, count
+):
+    words = f'run one-node --metric GreedinessMetric --policy {policy}'
+    more = f' --rounds 1 --no-report --out {tmp_path / "result"}'
+    assert sim.main((words + more).split()) == 0
+    said = capsys.readouterr().err
+    assert said.count('sim: warning: metric GreedinessMetric') == count
+
+
 def test_a_run_of_a_seed_with_settings(tmp_path):
     out = tmp_path / 'result'
     words = (

@@ -62,7 +62,12 @@ def test_a_check_that_stumbles_is_a_failure_with_the_reason(tmp_path):
 @pytest.mark.parametrize(
     ('text', 'code', 'said'),
     [
-        ('', SUCCESS, 'metric GreedinessMetric, policy foresight'),
+        ('', SUCCESS, 'metric DominantShareMetric, policy foresight'),
+        (
+            '[fairness]\nmetric = GreedinessMetric\n',
+            WARNING,
+            'metric GreedinessMetric with policy foresight can leave users',
+        ),
         ('[fairness]\nmetric = NoSuch\n', FAILURE, 'NoSuch'),
         ('[fairness]\ninterval = 0\n', FAILURE, 'interval'),
     ],

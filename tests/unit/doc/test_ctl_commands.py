@@ -43,7 +43,7 @@ def typed(line):
     hosts = iter(HOSTS)
     of_kind = {
         'set-metric': 'UniformMetric',
-        'set-policy': 'thesis',
+        'set-policy': 'feedback',
         'prefer': 'a-1=3',
         'why': 'a-1',
     }

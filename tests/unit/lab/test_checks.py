@@ -124,6 +124,34 @@ def test_the_light_one_among_many_gets_what_the_bound_allows():
     assert found['bounded-part-alice'].lowest == pytest.approx(0.37)
 
 
+def closed_loops(**changes):
+    vms = {
+        **{f'many-{place}': 'crowd' for place in range(8)},
+        **{f'few-{place}': 'pair' for place in range(2)},
+    }
+    demand = [(0, vm, 0.25) for vm in vms]
+    run = fake_run.FakeRun(vms, demand, name='closed-loops', **changes)
+    return evaluated(fake_run.simulate(run))
+
+
+def test_users_of_small_vms_get_fair_parts():
+    found = closed_loops()
+    assert found['fair-part-pair'].passed
+    assert found['worst-vm'].passed
+    assert found['cpu-not-lost'].measured == pytest.approx(1, abs=1e-3)
+
+
+def test_users_of_small_vms_to_whom_nobody_looks_do_not():
+    found = closed_loops(ratio=1.0)
+    assert not found['fair-part-pair'].passed
+    assert not found['worst-vm'].passed
+
+
+def test_small_vms_are_judged_by_what_was_aimed_at():
+    assert closed_loops(agents=False) == {}
+    assert closed_loops(metric='UniformMetric') == {}
+
+
 @pytest.mark.parametrize(
     ('interval_s', 'speed', 'passed'),
     [

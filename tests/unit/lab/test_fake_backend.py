@@ -15,6 +15,7 @@ import json
 
 import pytest
 
+from nova_fairness.lab import demand as demand_module
 from nova_fairness.lab import fake_node
 from nova_fairness.lab import running
 from nova_fairness.lab import scenario
@@ -81,7 +82,7 @@ def node_with(**vms):
     for name, demand in vms.items():
         spec = dataclasses.replace(base.guest, name=name)
         node.add(dataclasses.replace(base, guest=spec))
-        node.load(name, scenario.Step(0, demand))
+        node.load(name, demand_module.Step(0, demand))
     return node
 
 
@@ -104,6 +105,18 @@ def test_a_simulated_cpu_is_shared_by_weight(demand, shares, expected):
     for name, vm in node.vms.items():
         waited = 10.0 * (1 - expected[name] / (10 * demand[name]))
         assert vm.stall_s == pytest.approx(waited, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ('load', 'waited'), [(None, 0.8), ('closed', 0.6), ('cron', 0.8)]
+)
+def test_only_a_closed_loop_thinks_while_it_lacks_something(load, waited):
+    node = node_with(**dict.fromkeys('abcde', 0.5))
+    cycle = load and demand_module.Cycle(demand_module.Load(load), 1, 0.1)
+    node.load('a', demand_module.Step(0, 0.5, cycle=cycle))
+    node.advance(1.0)
+    assert node.vms['a'].counters[0] == pytest.approx(0.2)
+    assert node.vms['a'].stall_s == pytest.approx(waited)
 
 
 def test_a_frozen_vm_gets_nothing():

@@ -70,6 +70,19 @@ def test_with_agents_every_user_gets_the_same():
     assert vm['work_per_s'] == pytest.approx(50, rel=1e-2)
 
 
+def test_what_vcpus_waited_is_a_part_of_the_time():
+    run = fake_run.one_node_cpu()
+    readings = tuple(
+        dataclasses.replace(row, more={'wait_s': 0.6 * row.t_s})
+        if row.vm == 'a1'
+        else row
+        for row in run.readings
+    )
+    built = valid(result.build(dataclasses.replace(run, readings=readings)))
+    assert built['instances']['a1']['waited_part'] == pytest.approx(0.6)
+    assert built['instances']['b1']['waited_part'] is None
+
+
 def test_only_the_rounds_of_the_settled_half_count():
     built = result.build(fake_run.one_node_cpu(interval_s=10.0))
     assert built['window'] == {'from_s': 60.0, 'to_s': 120.0}

@@ -16,6 +16,7 @@ import re
 import pytest
 
 from nova_fairness import exception
+from nova_fairness.lab import demand
 from nova_fairness.lab import scenario
 from nova_fairness.lab import scenario_file
 
@@ -56,7 +57,7 @@ def test_the_scenarios_of_the_issue_are_there():
 def test_what_is_not_said_has_a_default(tmp_path):
     found = read(tmp_path, SMALL)
     assert found.name == 'mine'
-    assert found.metric == 'GreedinessMetric'
+    assert found.metric == 'DominantShareMetric'
     assert found.policy == 'foresight'
     assert found.interval_s == 10
     assert found.users == {'alice': scenario.User('alice')}
@@ -113,7 +114,7 @@ agent:
     assert list(found.vms) == ['a-1', 'a-2', 'b']
     assert found.vms['a-2'].guest.disks[0].cache == 'writeback'
     assert found.load['a-1'] == found.load['a-2']
-    assert found.load['a-1'][0] == scenario.Step(
+    assert found.load['a-1'][0] == demand.Step(
         0,
         1.5,
         memory_mib=100,
@@ -129,6 +130,28 @@ agent:
     assert not found.starts_late('a-1')
     assert found.agent == {'fairness': {'decay_factor': '0.3'}}
     assert found.max_weight_ratio == 5
+
+
+@pytest.mark.parametrize(
+    ('step', 'vcpus', 'expected'),
+    [
+        ('load: open', 1, None),
+        ('load: closed, think_s: 0.2', 2, ('closed', 2, 0.2)),
+        ('load: pool, think_s: 0.2, threads: 8', 2, ('pool', 8, 0.2)),
+        ('load: cron, period_s: 10', 2, ('cron', 2, 10.0)),
+    ],
+)
+def test_a_vm_may_want_the_cpu_by_turns(tmp_path, step, vcpus, expected):
+    text = SMALL.replace('user: alice', f'user: alice, vcpus: {vcpus}')
+    text += f'load: {{a: [{{at: 0, cpu: 0.5, {step}}}, {{at: 5, cpu: 1}}]}}\n'
+    first, second = read(tmp_path, text).load['a']
+    assert first.cpu == 0.5
+    if expected is None:
+        assert first.cycle is None
+    else:
+        load, threads, wait_s = expected
+        assert first.cycle == demand.Cycle(demand.Load(load), threads, wait_s)
+    assert second == demand.Step(5, 1.0)
 
 
 def test_a_longer_run_moves_load_and_events_in_proportion(tmp_path):
@@ -181,6 +204,26 @@ def test_a_wrong_value_is_named_with_its_line(tmp_path, old, new, line, says):
         ('load: {b: [{at: 0}]}', 'a VM or group out of a'),
         ('load: {a: [{at: 0, cpu: 2}]}', 'CPUs from 0 to 1, or max'),
         ('load: {a: [{cpu: 1}]}', 'the key at'),
+        ('load: {a: [{at: 0, cpu: 1, load: cold}]}', 'one of open, closed'),
+        ('load: {a: [{at: 0, cpu: 1, load: closed}]}', 'the key think_s'),
+        (
+            'load: {a: [{at: 0, cpu: 1, load: pool, think_s: 1}]}',
+            'the key threads',
+        ),
+        ('load: {a: [{at: 0, cpu: 1, load: cron}]}', 'the key period_s'),
+        ('load: {a: [{at: 0, cpu: 1, think_s: 1}]}', 'unknown key think_s'),
+        (
+            'load: {a: [{at: 0, load: cron, period_s: 1}]}',
+            'how much cpu, since it says which load',
+        ),
+        (
+            'load: {a: [{at: 0, cpu: max, load: cron, period_s: 1}]}',
+            'CPUs and not max',
+        ),
+        (
+            'load: {a: [{at: 0, cpu: 1, load: closed, think_s: 1}]}',
+            'less than 1 CPUs',
+        ),
         ('load: {a: [{at: 5}, {at: 5}]}', 'times that rise'),
         ('load: {a: [{at: 25}]}', 'stay below 20 s'),
         ('load: {a: [{at: 0, disk_read_mib_s: 1}]}', 'a has no disk'),

@@ -40,6 +40,7 @@ class FakeOperations(endpoint.Operations):
         self.metric, self.policy, self.origin = 'M0', 'P0', ''
         self.known = ('M0', 'M1')
         self.vms = ()
+        self.warning = ''
 
     def choose(self, metric, policy):
         return self.take_over(metric, policy, self.epoch + 1, self.host)
@@ -61,6 +62,7 @@ class FakeOperations(endpoint.Operations):
             'policy': self.policy,
             'epoch': epoch,
             'origin': origin,
+            'warning': self.warning,
         }
 
     def pause(self):

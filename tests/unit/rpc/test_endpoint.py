@@ -176,7 +176,7 @@ def test_what_was_asked_for_and_what_came_of_it_is_logged(agent, caplog):
         "set_metric(name='M1') was asked for by c1",
         (
             "req-1: set_metric: host='n1', metric='M1', policy='P0', epoch=1, "
-            "origin='n1'"
+            "origin='n1', warning=''"
         ),
     ]
 

@@ -12,16 +12,20 @@
 
 """Benchmarks of policies run what they say, and keep what they found."""
 
+import csv
 import dataclasses
 import json
+import pathlib
 
 import numpy as np
 import pytest
 
+from nova_fairness import plugins
 from nova_fairness.decide import array_policy
 from nova_fairness.decide import look_ahead
 from nova_fairness.decide.policies import foresight
 from nova_fairness.measure.metrics import dominant_share
+from nova_fairness.model import defaults
 from nova_fairness.model import outlook
 from nova_fairness.model import resources
 from nova_fairness.sim import recipes
@@ -29,6 +33,12 @@ from tests.fixtures import benchmark
 from tests.unit.sim import build
 
 ROUNDS = 'rounds_to_within_5_percent'
+
+RESULTS = pathlib.Path(__file__).parents[3] / 'benchmarks' / 'results' / 'sim'
+
+
+def rows(path):
+    return list(csv.DictReader(path.read_text().splitlines()))
 
 
 @pytest.fixture
@@ -71,6 +81,33 @@ def recorded(path):
         (item['graph'], item['policy'], [p['nodes'] for p in item['points']])
         for item in results
     ]
+
+
+def test_the_defaults_are_compared_with_all_pairs_and_no_agents(tmp_path):
+    benchmark.load('policies_defaults').defaults(tmp_path, 'one-node')
+    found = {
+        (row['metric'], row['policy']): row
+        for row in rows(tmp_path / 'defaults.csv')
+    }
+    chosen = found[defaults.METRIC, defaults.POLICY]
+    assert (chosen['lacking'], chosen['none']) == ('0.0', '33.3')
+    assert chosen['worse'] == 'no'
+    assert found['GreedinessMetric', defaults.POLICY]['worse'] == 'yes'
+    pairs = rows(tmp_path / 'defaults-pairs.csv')
+    assert [(row['metric'], row['policy']) for row in pairs] == list(found)
+    assert {row['scenarios'] for row in pairs} == {'-', 'one-node'}
+
+
+def test_pairs_are_warned_of_that_are_worse_on_the_mean():
+    for row in rows(RESULTS / 'defaults-pairs.csv'):
+        is_worse = float(row['lacking']) > float(row['none'])
+        said = plugins.warning(row['metric'], row['policy'])
+        assert bool(said) == is_worse, row
+        if (row['metric'], row['policy']) == (
+            defaults.METRIC,
+            defaults.POLICY,
+        ):
+            assert row['worse in'].startswith('0 of ')
 
 
 def test_every_policy_runs_on_every_graph(graphs, ran, tmp_path):

@@ -54,6 +54,10 @@ class BadDescription(Bad):
     description = 'two\nlines'
 
 
+class BadKinds(Bad):
+    suits = 'thesis'
+
+
 class BadForZeroSupply(Bad):
     def instances(self, demands):
         return (demands.usage / demands.supply).sum(axis=1)
@@ -102,6 +106,7 @@ class BadUnits(Bad):
     ('bad', 'test'),
     [
         (BadDescription, 'description_is_one_line'),
+        (BadKinds, 'it_names_kinds_of_policies_that_there_are'),
         (
             BadForZeroSupply,
             'every_cloud_gets_finite_numbers_of_the_right_shape',

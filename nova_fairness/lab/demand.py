@@ -1,0 +1,94 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What VMs want over time, and in which way they want the CPU."""
+
+import dataclasses
+import enum
+import math
+
+MAXIMUM = math.inf
+"""Demand for as much as there is."""
+
+
+class Load(enum.Enum):
+    """How a VM comes to want the CPU.
+
+    :cvar OPEN: by the clock; what it does not get in time it leaves.
+    :cvar CLOSED: a thread on each vCPU runs, waits, and runs again.
+    :cvar POOL: so do a number of threads, on whatever vCPU is free.
+    :cvar CRON: work that comes by the clock, and is done however late.
+    """
+
+    OPEN = 'open'
+    CLOSED = 'closed'
+    POOL = 'pool'
+    CRON = 'cron'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cycle:
+    """Running and waiting by turns.
+
+    :ivar load: of which kind, but not :attr:`Load.OPEN`.
+    :ivar threads: that do so, each for itself, >= 1.
+    :ivar wait_s: > 0: how long one waits after it has run, on average; with
+        :attr:`Load.CRON` from one begin to the next.
+    """
+
+    load: Load
+    threads: int
+    wait_s: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """What a VM wants from a moment on; ``None`` leaves a thing as it was.
+
+    :ivar at_s: seconds since the load began.
+    :ivar cpu: CPUs, or :data:`MAXIMUM`; with a cycle, what it would use of a
+        plenty.
+    :ivar cycle: in which it wants them; ``None``: :attr:`Load.OPEN`.
+    :ivar memory_mib: memory kept in use, MiB.
+    :ivar disk_read_mib_s: MiB/s, or :data:`MAXIMUM`.
+    :ivar disk_write_mib_s: MiB/s, or :data:`MAXIMUM`.
+    :ivar disk_depth: requests under way at once at random places; 1 goes
+        through the disk from its beginning.
+    :ivar disk_block_kib: size of a request, KiB.
+    :ivar net_send_mbit_s: of datagrams, Mbit/s, or :data:`MAXIMUM`.
+    :ivar net_receive_mbit_s: of datagrams from the far end, Mbit/s.
+    :ivar tcp_send_flows: connections that send all they can.
+    :ivar tcp_receive_flows: connections to which all is sent.
+    :ivar wake_hz: how often a program of the guest sleeps and wakes, to
+        measure how late that is, 1/s.
+    """
+
+    at_s: float
+    cpu: float | None = None
+    memory_mib: float | None = None
+    disk_read_mib_s: float | None = None
+    disk_write_mib_s: float | None = None
+    disk_depth: int = 1
+    disk_block_kib: int = 64
+    net_send_mbit_s: float | None = None
+    net_receive_mbit_s: float | None = None
+    tcp_send_flows: int | None = None
+    tcp_receive_flows: int | None = None
+    wake_hz: float | None = None
+    cycle: Cycle | None = None
+
+    @property
+    def loads_network(self) -> bool:
+        """Whether it says anything of the network."""
+        rates = self.net_send_mbit_s, self.net_receive_mbit_s
+        flows = self.tcp_send_flows, self.tcp_receive_flows
+        return any(told is not None for told in (*rates, *flows))

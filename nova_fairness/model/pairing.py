@@ -1,0 +1,70 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""Which kinds of policies a metric is for, and what to say of other pairs."""
+
+from collections.abc import Set
+import enum
+
+from nova_fairness.model import defaults
+
+
+class Kind(enum.Enum):
+    """What a policy does with heaviness."""
+
+    EQUALISES = 'makes heaviness equal'
+    """Moves weights until those who compete are equally heavy."""
+
+    MAPS = 'gives every heaviness a weight of its own'
+    """Knows only how heavy somebody is, and not who else is there."""
+
+
+ANY: frozenset[Kind] = frozenset(Kind)
+"""What a metric is for that says nothing else."""
+
+_EXAMPLES = {Kind.EQUALISES: defaults.POLICY, Kind.MAPS: 'thesis'}
+
+
+def warning(
+    metric: str, suits: Set[Kind], policy: str, kind: Kind | None
+) -> str:
+    """Say that users may be worse off with a pair than without any agent.
+
+    :param metric: its name.
+    :param suits: the kinds of policies that it is for.
+    :param policy: its name.
+    :param kind: of the policy; ``None`` if that is not known.
+    :returns: a sentence without its full stop; empty if the metric is for
+        such a policy, or nobody knows.
+    """
+    if kind is None or kind in suits:
+        return ''
+    text = (
+        f'metric {metric} with policy {policy} can leave users worse off '
+        f'than no agent at all: {policy} {kind.value}, for which {metric} '
+        'is not made'
+    )
+    better = [_EXAMPLES[each] for each in Kind if each in suits]
+    return f'{text}; policy {" or ".join(better)} suits it' if better else text
+
+
+def are_kinds(suits: object) -> bool:
+    """Tell whether a metric names kinds of policies that there are."""
+    return isinstance(suits, Set) and all(map(_is_kind, suits))
+
+
+def may_be_kind(kind: object) -> bool:
+    """Tell whether a policy names its kind, or says that it has none."""
+    return kind is None or _is_kind(kind)
+
+
+def _is_kind(value: object) -> bool:
+    return isinstance(value, Kind)

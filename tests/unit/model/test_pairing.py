@@ -1,0 +1,62 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is said of a metric and a policy together."""
+
+import pytest
+
+from nova_fairness.model import pairing
+
+EQUALISES, MAPS = pairing.Kind.EQUALISES, pairing.Kind.MAPS
+
+
+@pytest.mark.parametrize('kind', [None, *pairing.Kind])
+def test_nothing_is_said_of_a_metric_for_all_policies(kind):
+    assert pairing.warning('M', pairing.ANY, 'p', kind) == ''
+
+
+@pytest.mark.parametrize(
+    ('suits', 'kind', 'said'),
+    [
+        ({MAPS}, EQUALISES, 'p makes heaviness equal, for which M is not'),
+        ({MAPS}, EQUALISES, '; policy thesis suits it'),
+        ({EQUALISES}, MAPS, 'p gives every heaviness a weight of its own, '),
+        ({EQUALISES}, MAPS, '; policy foresight suits it'),
+        (set(), MAPS, 'for which M is not made'),
+    ],
+)
+def test_what_does_not_suit_is_named_with_what_does(suits, kind, said):
+    text = pairing.warning('M', suits, 'p', kind)
+    assert text.startswith('metric M with policy p can leave users worse off')
+    assert said in text
+    assert ('suits it' in text) == bool(suits)
+
+
+@pytest.mark.parametrize('kind', pairing.Kind)
+def test_a_kind_that_suits_is_not_warned_of(kind):
+    assert pairing.warning('M', {kind}, 'p', kind) == ''
+
+
+@pytest.mark.parametrize(
+    ('given', 'are_kinds', 'is_kind'),
+    [
+        (pairing.ANY, True, False),
+        (set(), True, False),
+        ({'thesis'}, False, False),
+        ('thesis', False, False),
+        (MAPS, False, True),
+        (None, False, True),
+    ],
+)
+def test_what_plugins_say_of_themselves_is_checked(given, are_kinds, is_kind):
+    assert pairing.are_kinds(given) == are_kinds
+    assert pairing.may_be_kind(given) == is_kind
