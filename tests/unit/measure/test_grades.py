@@ -103,8 +103,8 @@ def test_of_a_node_no_vcpu_wants_more_than_a_cpu():
         capacity=resources.RESOURCES.vector(cpu_time=200.0),
     )
     incarnations = (
-        build.incarnation('a', owner='ann', vcpus=1),
-        build.incarnation('b', owner='bob', vcpus=2),
+        build.vm('a', user='ann', vcpus=1),
+        build.vm('b', user='bob', vcpus=2),
     )
     wanted = np.array(
         [
@@ -116,9 +116,10 @@ def test_of_a_node_no_vcpu_wants_more_than_a_cpu():
         interval_s=10.0,
         incarnations=incarnations,
         amounts=wanted,
-        newest=wanted,
+        known=np.ones(2, dtype=bool),
+        cpu_stall=np.zeros(2),
     )
-    owners = ownership.of_node(incarnations, usage_model.Entity.USER)
+    owners = ownership.of_node(incarnations, 'user')
     found = grades.of_node(used, wanted, owners, node)
     assert found[:, 0].tolist() == [1, 2]
     assert found[:, G].tolist() == [1, 0.5]
