@@ -32,6 +32,7 @@ from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import maxmin
 
 LOG = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class Prospects:
         if not policy.looks_ahead or measured.foresee is None:
             return None
         found = measured.foresee()
-        if self._last is None or not self._last[0].is_like(found.outlook):
+        if not self._is_known(found.outlook):
             end = self._end(found.outlook, float(ratios[look_ahead.CPU]))
             if end is None:
                 self._last = None
@@ -109,6 +110,13 @@ class Prospects:
             ratio=ratios,
             views=(outlook.View(here, here + found.place, *self._last),),
         )
+
+    def _is_known(self, known: outlook.Outlook) -> bool:
+        """Tell whether what was found is as good as what would be found."""
+        if self._last is None:
+            return False
+        before, end = self._last
+        return end.sharpness <= maxmin.SHARPEST and before.is_like(known)
 
     def _end(self, known: outlook.Outlook, ratio: float) -> outlook.End | None:
         """Look ahead, in as many steps as there is time for.
