@@ -95,7 +95,12 @@ class Prospects:
         if not policy.looks_ahead or measured.foresee is None:
             return None
         found = measured.foresee()
-        if not self._is_known(found.outlook):
+        # What is not sharp yet goes on, though nothing changes.
+        if (
+            self._last is None
+            or self._last[1].sharpness > maxmin.SHARPEST
+            or not self._last[0].is_like(found.outlook)
+        ):
             end = self._end(found.outlook, float(ratios[look_ahead.CPU]))
             if end is None:
                 self._last = None
@@ -110,13 +115,6 @@ class Prospects:
             ratio=ratios,
             views=(outlook.View(here, here + found.place, *self._last),),
         )
-
-    def _is_known(self, known: outlook.Outlook) -> bool:
-        """Tell whether what was found is as good as what would be found."""
-        if self._last is None:
-            return False
-        before, end = self._last
-        return end.sharpness <= maxmin.SHARPEST and before.is_like(known)
 
     def _end(self, known: outlook.Outlook, ratio: float) -> outlook.End | None:
         """Look ahead, in as many steps as there is time for.

@@ -85,3 +85,11 @@ def test_where_it_breaks_down_nothing_is_worse_than_no_move(product, right):
     if found.any():
         rest = np.abs(right - product(found)).max()
         assert rest <= np.abs(right).max()
+
+
+def test_of_too_few_products_it_takes_the_best(monkeypatch):
+    matrix, right, diagonal = system(1, 30, off=4.0)
+    monkeypatch.setattr(krylov, 'MOST_PRODUCTS', 4)
+    found = krylov.solved(lambda x: matrix @ x, right, diagonal)
+    rest = np.abs(right - matrix @ found).max()
+    assert krylov.CLOSE * np.abs(right).max() < rest < np.abs(right).max()
