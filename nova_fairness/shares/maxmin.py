@@ -36,6 +36,7 @@ import numpy.typing as npt
 
 from nova_fairness.shares import filling
 from nova_fairness.shares import krylov
+from nova_fairness.shares import rounding
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
@@ -280,19 +281,11 @@ class _Rates:
     @classmethod
     def of(cls, nodes: _Nodes, wish: Floats, blur: float) -> '_Rates':
         """Bound rates by what is wanted, and from below by the ratio."""
-        capped, _ = _smaller(nodes.full, wish, blur)
+        capped, _ = rounding.smaller(nodes.full, wish, blur)
         least = nodes.largest(capped) - nodes.reach
-        raised, follows = _smaller(-wish, -least[nodes.node], blur)
-        rate, full = _smaller(-raised, nodes.full, blur)
+        raised, follows = rounding.smaller(-wish, -least[nodes.node], blur)
+        rate, full = rounding.smaller(-raised, nodes.full, blur)
         return cls(wish, least, rate, full * follows, full * (1 - follows))
-
-
-def _smaller(one: Floats, other: Floats, blur: float) -> tuple[Floats, Floats]:
-    """Give the smaller of two, rounded off, and how it follows the first."""
-    apart = (one - other) / blur
-    part = np.exp(-np.abs(apart))
-    least = np.minimum(one, other) - blur * np.log1p(part)
-    return least, np.where(apart > 0, part, 1.0) / (1 + part)
 
 
 def _filled(nodes: _Nodes, lower: Floats, level: Floats) -> Floats:
@@ -430,7 +423,7 @@ class _Motion:
     def of(cls, point: _Point) -> '_Motion':
         nodes, rates = point.nodes, point.rates
         count = len(nodes.supply)
-        capped, follows = _smaller(rates.wish, nodes.full, BLUR)
+        capped, follows = rounding.smaller(rates.wish, nodes.full, BLUR)
         top = (rates.least + nodes.reach)[nodes.node]
         at_top = np.flatnonzero(capped >= top - _SAME)[::-1]
         leading = np.zeros(count, dtype=np.intp)
