@@ -55,7 +55,7 @@ MOST_STEPS = 100
 """Newton steps in all. Where they do not suffice, the sharpest solution
 that was found counts."""
 
-BLUR = 0.1
+BLUR = 0.02
 """Over so much (natural logarithm of a rate) bounds are rounded off."""
 
 _STEPS = 12
@@ -319,9 +319,8 @@ def _filled(nodes: _Nodes, lower: Floats, level: Floats) -> Floats:
         last = size
         if 2 * np.count_nonzero(open_) < len(open_):
             rows = np.flatnonzero(open_[nodes.node])
-            level[open_] = _filled(
-                nodes.of(open_, rows), lower[rows], level[open_]
-            )
+            left = nodes.of(open_, rows)
+            level[open_] = _filled(left, lower[rows], level[open_])
             break
     return level
 
@@ -333,12 +332,8 @@ def _settled(nodes: _Nodes, point: _Point) -> tuple[Floats, Floats]:
     """
     top = (point.rates.least + nodes.reach)[nodes.node]
     log = (point.rates.wish - top).clip(-nodes.reach, 0.0)
-    got, _ = filling.fill(
-        nodes.supply,
-        nodes.node,
-        np.exp(nodes.full) * nodes.size,
-        nodes.size * np.exp(log),
-    )
+    wanted, size = np.exp(nodes.full) * nodes.size, nodes.size * np.exp(log)
+    got, _ = filling.fill(nodes.supply, nodes.node, wanted, size)
     return got, log
 
 
@@ -444,13 +439,10 @@ class _Motion:
 
     def mean(self, move: Floats) -> Floats:
         """How levels move with (k,) owners' weights, (m,)."""
-        part = self.free
-        own = np.bincount(
-            part.node, part.got * move[part.owner], len(self.moving)
-        )
-        return np.asarray(
-            (own + self.riding * move[self.leader]) / self.moving
-        )
+        got = self.free.got * move[self.free.owner]
+        own = np.bincount(self.free.node, got, len(self.moving))
+        ridden = self.riding * move[self.leader]
+        return np.asarray((own + ridden) / self.moving)
 
     def apart(self, move: Floats) -> float:
         """Give the largest change of a weight within a node."""
@@ -472,8 +464,8 @@ class _Motion:
 
     def towards(self, off: Floats, sharpness: float) -> Floats:
         """Solve for the move after which nothing is off, (k,)."""
-        slope, free = self.point.slope, self.free
-        own = np.bincount(free.owner, free.got, len(off))
+        slope = self.point.slope
+        own = np.bincount(self.free.owner, self.free.got, len(off))
 
         def changed(move: Floats) -> Floats:
             return np.asarray(sharpness * move - slope * self.got(move))
