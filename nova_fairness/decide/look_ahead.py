@@ -127,7 +127,7 @@ class _Heaviness:
         cpu = np.bincount(owner, got, len(self.user)).astype(np.float64)
         heavy = self._with(cpu)
         of_user = np.bincount(self.user, cpu)[self.user]
-        more = self._with(cpu * (1 + _MORE))
+        more = self._with(cpu + _MORE * cpu)
         step = np.where(of_user > 0, _MORE * of_user, 1.0)
         return heavy, ((more - heavy) / step).clip(0.0)
 

@@ -36,6 +36,7 @@ import numpy.typing as npt
 
 from nova_fairness.shares import filling
 from nova_fairness.shares import krylov
+from nova_fairness.shares import rounding
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
@@ -54,7 +55,7 @@ MOST_STEPS = 100
 """Newton steps in all. Where they do not suffice, the sharpest solution
 that was found counts."""
 
-BLUR = 0.1
+BLUR = 0.02
 """Over so much (natural logarithm of a rate) bounds are rounded off."""
 
 _STEPS = 12
@@ -283,19 +284,11 @@ class _Rates:
     @classmethod
     def of(cls, nodes: _Nodes, wish: Floats, blur: float) -> '_Rates':
         """Bound rates by what is wanted, and from below by the ratio."""
-        capped, _ = _smaller(nodes.full, wish, blur)
+        capped, _ = rounding.smaller(nodes.full, wish, blur)
         least = nodes.largest(capped) - nodes.reach
-        raised, follows = _smaller(-wish, -least[nodes.node], blur)
-        rate, full = _smaller(-raised, nodes.full, blur)
+        raised, follows = rounding.smaller(-wish, -least[nodes.node], blur)
+        rate, full = rounding.smaller(-raised, nodes.full, blur)
         return cls(wish, least, rate, full * follows, full * (1 - follows))
-
-
-def _smaller(one: Floats, other: Floats, blur: float) -> tuple[Floats, Floats]:
-    """Give the smaller of two, rounded off, and how it follows the first."""
-    apart = (one - other) / blur
-    part = np.exp(-np.abs(apart))
-    least = np.minimum(one, other) - blur * np.log1p(part)
-    return least, np.where(apart > 0, part, 1.0) / (1 + part)
 
 
 def _filled(nodes: _Nodes, lower: Floats, level: Floats) -> Floats:
@@ -330,9 +323,8 @@ def _filled(nodes: _Nodes, lower: Floats, level: Floats) -> Floats:
         last = size
         if 2 * np.count_nonzero(open_) < len(open_):
             rows = np.flatnonzero(open_[nodes.node])
-            level[open_] = _filled(
-                nodes.of(open_, rows), lower[rows], level[open_]
-            )
+            left = nodes.of(open_, rows)
+            level[open_] = _filled(left, lower[rows], level[open_])
             break
     return level
 
@@ -344,12 +336,8 @@ def _settled(nodes: _Nodes, point: _Point) -> tuple[Floats, Floats]:
     """
     top = (point.rates.least + nodes.reach)[nodes.node]
     log = (point.rates.wish - top).clip(-nodes.reach, 0.0)
-    got, _ = filling.fill(
-        nodes.supply,
-        nodes.node,
-        np.exp(nodes.full) * nodes.size,
-        nodes.size * np.exp(log),
-    )
+    wanted, size = np.exp(nodes.full) * nodes.size, nodes.size * np.exp(log)
+    got, _ = filling.fill(nodes.supply, nodes.node, wanted, size)
     return got, log
 
 
@@ -434,7 +422,7 @@ class _Motion:
     def of(cls, point: _Point) -> '_Motion':
         nodes, rates = point.nodes, point.rates
         count = len(nodes.supply)
-        capped, follows = _smaller(rates.wish, nodes.full, BLUR)
+        capped, follows = rounding.smaller(rates.wish, nodes.full, BLUR)
         top = (rates.least + nodes.reach)[nodes.node]
         at_top = np.flatnonzero(capped >= top - _SAME)[::-1]
         leading = np.zeros(count, dtype=np.intp)
@@ -455,13 +443,10 @@ class _Motion:
 
     def mean(self, move: Floats) -> Floats:
         """How levels move with (k,) owners' weights, (m,)."""
-        part = self.free
-        own = np.bincount(
-            part.node, part.got * move[part.owner], len(self.moving)
-        )
-        return np.asarray(
-            (own + self.riding * move[self.leader]) / self.moving
-        )
+        got = self.free.got * move[self.free.owner]
+        own = np.bincount(self.free.node, got, len(self.moving))
+        ridden = self.riding * move[self.leader]
+        return np.asarray((own + ridden) / self.moving)
 
     def apart(self, move: Floats) -> float:
         """Give the largest change of a weight within a node."""
@@ -483,8 +468,8 @@ class _Motion:
 
     def towards(self, off: Floats, sharpness: float) -> Floats:
         """Solve for the move after which nothing is off, (k,)."""
-        slope, free = self.point.slope, self.free
-        own = np.bincount(free.owner, free.got, len(off))
+        slope = self.point.slope
+        own = np.bincount(self.free.owner, self.free.got, len(off))
 
         def changed(move: Floats) -> Floats:
             return np.asarray(sharpness * move - slope * self.got(move))

@@ -31,6 +31,10 @@ LONG_MODULES: dict[str, tuple[int, str]] = {
         330,
         'one test: its numbers, what it remembers, and what it tells',
     ),
+    'nova_fairness.shares.maxmin': (
+        500,
+        'one numerical method, of which no part serves anything else',
+    ),
 }
 """Modules above 300 lines: how many they may have (500 at most), and why
 they are not split."""
