@@ -24,12 +24,15 @@ All arithmetic takes many nodes at once. CPU time is in CPUs here: 1 is one
 CPU for the whole interval.
 """
 
+from collections.abc import Iterator
 import dataclasses
+from typing import Any
 
 import numpy as np
 
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import loops
 
 Scalars = usage_model.Scalars
 Indices = usage_model.Indices
@@ -129,6 +132,7 @@ class Past:
     :ivar count: (n,) intervals of noise that are not forgotten, >= 0.
     :ivar mean: (n,) of the stall in these.
     :ivar variance: (n,) likewise.
+    :ivar changes: of what they use with how long they wait.
     """
 
     late: Mask
@@ -136,27 +140,34 @@ class Past:
     count: Scalars
     mean: Scalars
     variance: Scalars
+    changes: loops.Changes
 
     @classmethod
     def unknown(cls, count: int) -> 'Past':
         """Give what is remembered of VMs never seen before."""
         never = np.zeros(count, dtype=np.bool_)
         zeros = np.zeros(count)
-        return cls(never, never.copy(), zeros, zeros.copy(), zeros.copy())
+        return cls(
+            never,
+            never.copy(),
+            zeros,
+            zeros.copy(),
+            zeros.copy(),
+            loops.Changes.unknown(count),
+        )
 
     def picked(self, rows: Indices) -> 'Past':
         """Give some rows; those below 0 as never seen."""
         seen = rows >= 0
         blank = Past.unknown(len(rows))
-        for field in dataclasses.fields(self):
-            values = getattr(self, field.name)
-            getattr(blank, field.name)[seen] = values[rows[seen]]
+        for mine, its in _pairs(self, blank):
+            its[seen] = mine[rows[seen]]
         return blank
 
     def put(self, rows: Indices, other: 'Past') -> None:
         """Write other rows in the place of some."""
-        for field in dataclasses.fields(self):
-            getattr(self, field.name)[rows] = getattr(other, field.name)
+        for mine, its in _pairs(self, other):
+            mine[rows] = its
 
     def bounds(
         self, node: Indices, nodes: int, busy: Mask
@@ -234,22 +245,36 @@ def judge(now: Interval, past: Past) -> tuple[usage_model.Waiting, Past]:
     """
     nodes = len(now.cpus)
     told = np.isfinite(now.stall)
+    changes = past.changes.after(now.used, now.stall, now.ready)
     stall = np.where(told, now.stall, 0.0)
     active = now.used + stall >= RUNNABLE
+    stall = changes.lacking(now.used, stall)
     begin, end = past.bounds(now.node, nodes, active)
     late = now.ready & (stall > begin)
     waits = late & (active | past.late)
     waits |= now.ready & past.began & (stall > end)
     blind = now.ready & ~told & guessed(now.used, now.most)
+    now = dataclasses.replace(now, stall=stall)
     _, short = _short(now, waits, blind)
     # What may be a lack is not learned as noise, however long it lasts.
     unusual = stall > NOISE + SIGNIFICANT * _deviation(active)
     busy, suspect = _short(now, waits | late | unusual, blind)
     quiet = told & now.ready & (busy & ~suspect)[now.node]
     began = (waits | past.began) & short[now.node]
-    kept = dataclasses.replace(past, late=late, began=began)
-    found = usage_model.Waiting(vms=waits | blind, nodes=short)
+    kept = dataclasses.replace(past, late=late, began=began, changes=changes)
+    lacking = np.where(told, stall, np.nan)
+    found = usage_model.Waiting(waits | blind, short, lacking)
     return found, kept.learned(stall, quiet)
+
+
+def _pairs(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
+    """Give the arrays of two values that remember the same."""
+    for field in dataclasses.fields(one):
+        mine, its = getattr(one, field.name), getattr(other, field.name)
+        if dataclasses.is_dataclass(mine):
+            yield from _pairs(mine, its)
+        else:
+            yield mine, its
 
 
 def _deviation(busy: Mask) -> Scalars:

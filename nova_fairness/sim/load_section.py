@@ -13,6 +13,7 @@
 
 """The part of a scenario file that says what VMs want over time."""
 
+from collections.abc import Iterator
 import dataclasses
 import math
 
@@ -80,19 +81,61 @@ def load(
 
 
 def _steps(value: Value, length_s: float) -> list[Step]:
-    steps: list[Step] = []
+    told: list[tuple[Step, _Again]] = []
     for item in value.items():
-        step = _step(item)
-        last_s = steps[-1].at_s if steps else -math.inf
-        if not last_s < step.at_s < length_s:
+        found = _step(item)
+        last_s = told[-1][0].at_s if told else -math.inf
+        if not last_s < found[0].at_s < length_s:
             raise item.wrong(f'times that rise and stay below {length_s:g} s')
-        steps.append(step)
-    return steps
+        told.append(found)
+    ends_s = [step.at_s for step, _ in told[1:]] + [length_s]
+    return [
+        each
+        for (step, again), end_s in zip(told, ends_s, strict=True)
+        for each in again.of(step, end_s)
+    ]
 
 
-def _step(value: Value) -> Step:
+@dataclasses.dataclass(frozen=True)
+class _Again:
+    """A step that comes again and again, as a job of cron does.
+
+    :ivar every_s: from one time to the next, seconds; 0: it comes once.
+    :ivar length_s: for which it takes CPU each time, below ``every_s``.
+    """
+
+    every_s: float = 0.0
+    length_s: float = 0.0
+
+    def of(self, step: Step, end_s: float) -> Iterator[Step]:
+        """Tell the steps that it stands for, up to the next one."""
+        yield step
+        if not self.every_s:
+            return
+        rest = np.full(len(step.demand), np.nan)
+        rest[resources.RESOURCES.index('cpu_time')] = 0.0
+        for number in range(math.ceil((end_s - step.at_s) / self.every_s)):
+            at_s = step.at_s + number * self.every_s
+            if number:
+                yield dataclasses.replace(step, at_s=at_s)
+            if at_s + self.length_s < end_s:
+                yield Step(at_s + self.length_s, rest)
+
+
+def _again(section: yaml_section.Section) -> _Again:
+    every_s = section.take('every', Value.positive, 0.0)
+    if not every_s:
+        return _Again()
+    length_s = section.need('for', Value.positive)
+    if length_s >= every_s:
+        raise section.value.wrong('a time "for" that is below "every"')
+    return _Again(every_s, length_s)
+
+
+def _step(value: Value) -> tuple[Step, _Again]:
     section = value.section()
     at_s = section.need('at', Value.number)
+    again = _again(section)
     demand = np.full(len(resources.RESOURCES), np.nan)
     for key, (name, unit) in LOAD.items():
         amount = section.take(key, _amount, math.nan)
@@ -108,7 +151,7 @@ def _step(value: Value) -> Step:
     section.finish()
     memory = resources.RESOURCES.index('memory')
     demand[memory] += scenario.IDLE_MEMORY_MIB * scenario.MIB
-    return Step(at_s, demand)
+    return Step(at_s, demand), again
 
 
 def _amount(value: Value) -> float:

@@ -21,6 +21,7 @@ import math
 from nova_fairness import yaml_section
 from nova_fairness.sim import happenings
 from nova_fairness.sim import load_section
+from nova_fairness.sim import loops
 from nova_fairness.sim import recipe_section
 from nova_fairness.sim import scenario
 
@@ -172,7 +173,13 @@ def _group(
         vcpus=section.take('vcpus', lambda v: v.integer(1, 1024), 1),
         memory_mib=section.take('memory_mib', Value.positive, 128.0),
         coupled=section.take('coupled', recipe_section.resource_names, ()),
+        loop=section.take(
+            'loop', recipe_section.word(loops.Loop), loops.Loop.CLOSED
+        ),
+        threads=section.take('threads', lambda v: v.integer(1, 1024), 1),
     )
+    if spec.coupled and spec.loop is not loops.Loop.CLOSED:
+        raise value.wrong('no key "loop" beside "coupled"')
     load_section.pass_over(section, 'disks', 'nics')
     section.finish()
     if not node and len(names) > 1:

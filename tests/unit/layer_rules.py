@@ -132,6 +132,7 @@ PURE = (
     'sim.kernel',
     'sim.knowledge',
     'sim.links',
+    'sim.loops',
     'sim.meters',
     'sim.measures',
     'sim.measures_series',

@@ -110,7 +110,8 @@ def test_a_quiet_node_tells_a_small_lack_from_noise():
 def test_who_began_to_wait_goes_on_until_next_to_nothing_is_lacking():
     stalls = [0.5, 0.5, 0.09, 0.05, 0.03, 0.015, 0.05]
     found, _ = judged(
-        interval((0.1, stall), (0.4, 0.6), (0.4, 0.6)) for stall in stalls
+        interval((0.2 * (1 - stall), stall), (0.4, 0.6), (0.4, 0.6))
+        for stall in stalls
     )
     waits = [vms[0] for vms, _ in found]
     assert waits == [False, True, True, True, True, False, True]

@@ -131,6 +131,82 @@ events:
     ]
 
 
+def test_a_step_can_come_again_and_again(tmp_path):
+    cloud = read(
+        tmp_path,
+        LEAST
+        + """\
+load:
+  a:
+    - {at: 2, cpu: max, every: 6, for: 2}
+    - {at: 15, cpu: 0.5}
+""",
+    ).cloud
+    changes = cloud.changes
+    assert list(
+        zip(
+            changes.round.tolist(),
+            changes.demand[:, build.CPU].tolist(),
+            strict=True,
+        )
+    ) == [
+        (0, 0),
+        (1, np.inf),
+        (2, 0),
+        (4, np.inf),
+        (5, 0),
+        (7, np.inf),
+        (8, 0.5),
+    ]
+
+
+def test_how_work_comes_to_vms(tmp_path):
+    assert read(tmp_path, LEAST).cloud.loops is None
+    found = read(
+        tmp_path,
+        LEAST
+        + """\
+  b: {user: u, loop: open}
+  c: {user: u, loop: pool, threads: 4, vcpus: 2}
+  d: {user: u, loop: pool, threads: 2, vcpus: 8}
+""",
+    ).cloud.loops
+    assert found.open.tolist() == [False, True, False, False]
+    assert found.threads.tolist() == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ('text', 'expected'),
+    [
+        (
+            '  b: {user: u, loop: open, coupled: [cpu]}\n',
+            ': scenario.vms.b: expected no key "loop" beside "coupled"',
+        ),
+        (
+            'load: {a: [{at: 0, cpu: 1, every: 5, for: 5}]}\n',
+            ': expected a time "for" that is below "every"',
+        ),
+        (
+            'load: {a: [{at: 0, cpu: 1, every: 5}]}\n',
+            'for',
+        ),
+    ],
+)
+def test_loops_and_jobs_that_cannot_be(tmp_path, text, expected):
+    assert expected in wrong(tmp_path, LEAST + text)
+
+
+def test_loops_are_drawn(tmp_path):
+    text = """\
+    description: a test
+    rounds: 10
+    generate: {loop: %s, threads: 3, demand: cron, period: 5, length: 2}
+    """
+    assert read(tmp_path, text % 'open').cloud.loops.open.all()
+    assert read(tmp_path, text % '[closed]').cloud.loops is None
+    assert 'at least one word' in wrong(tmp_path, text % '[]')
+
+
 def test_agents_that_are_down_and_nodes_that_are_cut_off(tmp_path):
     text = LEAST.replace('n: {cpus: [0]}', 'n: {cpus: 2, count: 2}')
     cloud = read(
