@@ -137,39 +137,42 @@ def tried(name: str, seed: int, number: int) -> dict[str, Any]:
 
 HEAD = (
     'attack',
-    *(
-        f'{policy}: {what} %'
-        for policy in POLICIES
-        for what in ('median gain', 'mean gain', 'largest gain')
-    ),
+    'median gain %',
+    'mean gain %',
+    'largest gain %',
     'clouds with more than 2 %',
-    'others lose on average %',
-    'worst other loses on average %',
+    'others lose %',
+    'worst other loses %',
+    *(
+        f'{policy}: {what} gain %'
+        for policy in POLICIES[1:]
+        for what in ('mean', 'largest')
+    ),
 )
+"""The first are the default policy's; what others lose are means."""
 
 
 def summed(name: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Sum up the clouds of an attack; the last columns are the default's."""
+    """Sum up the clouds of an attack."""
+    mine = [row[POLICIES[0]] for row in rows]
     gains = {
         policy: [row[policy]['gain'] for row in rows] for policy in POLICIES
     }
-    mine = [row[POLICIES[0]] for row in rows]
-    parts = [
-        part
-        for policy in POLICIES
-        for part in (
-            statistics.median(gains[policy]),
-            statistics.fmean(gains[policy]),
-            max(gains[policy]),
-        )
-    ]
-    much = sum(row['gain'] > MUCH for row in mine)
+    first = gains[POLICIES[0]]
+    much = sum(gain > MUCH for gain in first)
     return [
         name,
-        *map(runs.percent, parts),
+        runs.percent(statistics.median(first)),
+        runs.percent(statistics.fmean(first)),
+        runs.percent(max(first)),
         f'{much} of {len(rows)}',
         runs.percent(statistics.fmean(row['lost'] for row in mine)),
         runs.percent(statistics.fmean(row['worst'] for row in mine)),
+        *(
+            runs.percent(found(gains[policy]))
+            for policy in POLICIES[1:]
+            for found in (statistics.fmean, max)
+        ),
     ]
 
 

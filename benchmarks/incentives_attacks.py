@@ -46,7 +46,7 @@ BUSY = 1.1
 wanted."""
 
 IDLE = 0.02
-"""CPUs that an idle VM wants."""
+"""CPUs that an idle VM uses, for no work."""
 
 MANY = 64
 """Threads of one vCPU; some kernels count the time in which any waits."""
@@ -117,7 +117,7 @@ class Cloud:
         for vm in self.vms:
             asked[vm.node] += vm.works
         short = asked > BUSY * np.array(self.cpus)
-        return any(short[vm.node] for vm in self.mine() if vm.works > IDLE)
+        return any(short[vm.node] for vm in self.mine())
 
 
 Pair = tuple[Cloud, Cloud]
@@ -167,15 +167,18 @@ def idle_spin(cloud: Cloud) -> Pair:
     """Idle VMs, one beside each busy one and one on each node, burn CPU."""
     mine = cloud.mine()
     nodes = [vm.node for vm in mine] + list(range(len(cloud.cpus)))
-    idle = [Vm(node, ATTACKER, 2, IDLE) for node in nodes]
-    burning = [dataclasses.replace(vm, spins=2 - IDLE) for vm in idle]
+    idle = [_idle(node) for node in nodes]
+    burning = [dataclasses.replace(vm, spins=2.0) for vm in idle]
     return cloud.with_mine(mine + idle), cloud.with_mine(mine + burning)
+
+
+def _idle(node: int) -> Vm:
+    return Vm(node, ATTACKER, 2, works=0.0, spins=IDLE)
 
 
 def idle_everywhere(cloud: Cloud) -> Pair:
     """An idle VM more on each node."""
-    nodes = range(len(cloud.cpus))
-    idle = [Vm(node, ATTACKER, 2, IDLE) for node in nodes]
+    idle = [_idle(node) for node in range(len(cloud.cpus))]
     return cloud, cloud.with_mine(cloud.mine() + idle)
 
 
@@ -213,7 +216,7 @@ def split_uneven(cloud: Cloud) -> Pair:
     return cloud, cloud.with_mine(
         [
             dataclasses.replace(
-                vm, vcpus=1, works=min(1.0, max(vm.works - done, IDLE))
+                vm, vcpus=1, works=min(1.0, max(vm.works - done, 0.0))
             )
             for vm in cloud.mine()
             for done in range(vm.vcpus)
