@@ -25,6 +25,7 @@ What counts is the work that programs got done, not what was burnt. Written are
 import argparse
 from collections.abc import Mapping
 from collections.abc import Sequence
+import concurrent.futures
 import functools
 import pathlib
 import statistics
@@ -135,6 +136,15 @@ def tried(name: str, seed: int, number: int) -> dict[str, Any]:
     }
 
 
+def tried_all(
+    names: Sequence[str], seed: int, number: int
+) -> list[dict[str, Any]]:
+    """Try attacks on the clouds of one number, many of which are alike."""
+    found = [tried(name, seed, number) for name in names]
+    print(f'cloud {number}', flush=True)
+    return found
+
+
 HEAD = (
     'attack',
     'median gain %',
@@ -162,18 +172,23 @@ def summed(name: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     much = sum(gain > MUCH for gain in first)
     return [
         name,
-        runs.percent(statistics.median(first)),
-        runs.percent(statistics.fmean(first)),
-        runs.percent(max(first)),
+        _percent(statistics.median(first)),
+        _percent(statistics.fmean(first)),
+        _percent(max(first)),
         f'{much} of {len(rows)}',
-        runs.percent(statistics.fmean(row['lost'] for row in mine)),
-        runs.percent(statistics.fmean(row['worst'] for row in mine)),
+        _percent(statistics.fmean(row['lost'] for row in mine)),
+        _percent(statistics.fmean(row['worst'] for row in mine)),
         *(
-            runs.percent(found(gains[policy]))
+            _percent(found(gains[policy]))
             for policy in POLICIES[1:]
             for found in (statistics.fmean, max)
         ),
     ]
+
+
+def _percent(value: float) -> str:
+    """Write a part; what is nothing has no sign."""
+    return runs.percent(round(value, 3) + 0.0)
 
 
 def main() -> None:
@@ -181,21 +196,22 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument('--out', type=pathlib.Path, required=True)
-    parser.add_argument('--count', type=int, default=30, help='of each')
+    parser.add_argument('--count', type=int, default=10, help='of each')
     parser.add_argument(
         '--seed', type=int, default=12, help='of what is drawn'
     )
     parser.add_argument('--only', choices=list(attacks.ATTACKS))
+    parser.add_argument('--processes', type=int, default=1)
     options = parser.parse_args()
+    names = [options.only] if options.only else list(attacks.ATTACKS)
+    every = functools.partial(tried_all, names, options.seed)
+    with concurrent.futures.ProcessPoolExecutor(options.processes) as pool:
+        clouds = list(pool.map(every, range(options.count)))
     rows: list[dict[str, Any]] = []
     table: list[Sequence[str]] = [HEAD]
-    for name in [options.only] if options.only else attacks.ATTACKS:
-        found = [
-            tried(name, options.seed, number)
-            for number in range(options.count)
-        ]
+    for found in zip(*clouds, strict=True):
         rows += found
-        table.append(summed(name, found))
+        table.append(summed(found[0]['attack'], found))
         print(*table[-1], flush=True)
     runs.write(options.out / 'incentives.json', rows)
     runs.write_csv(options.out / 'incentives.csv', table)

@@ -381,6 +381,12 @@ ATTACKS: Mapping[str, tuple[int, int, Callable[[Cloud], Pair]]] = {
         phased(0, 0, 1, 1, 1, 1, 0, 0),
     ),
     'rest a quarter of each interval': (3, 2, resting(1, 1, 1, 0)),
+    'rest half of an interval in four': (
+        3,
+        2,
+        resting(*[1] * 14, *[0] * 2),
+    ),
+    'rest an interval in four': (3, 2, resting(*[1] * 12, *[0] * 4)),
     'rest every other interval': (3, 2, resting(1, 1, 1, 1, 0, 0, 0, 0)),
     'four times the vCPUs': (3, 2, oversized),
     'four times the vCPUs, burning': (3, 2, oversized_spin),

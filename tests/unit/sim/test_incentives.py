@@ -209,7 +209,7 @@ def test_gains_are_summed_up(incentives):
             policy: {'gain': gain, 'lost': 0.01, 'worst': 0.03}
             for policy in incentives.POLICIES
         }
-        for gain in (-0.1, 0.0, 0.31)
+        for gain in (-0.1, -1e-6, 0.31)
     ]
     row = dict(zip(incentives.HEAD, incentives.summed('x', rows), strict=True))
     assert row['median gain %'] == '0.0'
@@ -217,6 +217,23 @@ def test_gains_are_summed_up(incentives):
     assert row['none: largest gain %'] == '31.0'
     assert row['clouds with more than 2 %'] == '1 of 3'
     assert row['worst other loses %'] == '3.0'
+
+
+RESTS = {
+    'half of an interval in four': (1,) * 14 + (0,) * 2,
+    'an interval in four': (1,) * 12 + (0,) * 4,
+}
+
+
+@pytest.mark.parametrize('rest', RESTS)
+@pytest.mark.parametrize('number', [0, 6, 7])
+def test_rests_bring_nothing(attacks, incentives, rest, number):
+    # Once they brought up to a fifth in these clouds.
+    cloud = attacks.drawn(12, number, 3, 2)
+    honest, attacked = attacks.resting(*RESTS[rest])(cloud)
+    before = incentives.worked(honest, 'foresight')
+    after = incentives.worked(attacked, 'foresight')
+    assert after[0] < before[0]
 
 
 ALLOWED = {
