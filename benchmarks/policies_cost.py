@@ -10,27 +10,34 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a look ahead costs a node."""
+"""What it costs a node to work out the max-min fair division of a cloud."""
 
+from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
 import pathlib
 import statistics
 import time
+import tracemalloc
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import policies_runs as runs
 
 from nova_fairness.decide import look_ahead
 from nova_fairness.measure import cells
+from nova_fairness.measure import grades
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure.metrics import dominant_share
 from nova_fairness.measure.metrics import greediness
 from nova_fairness.model import outlook as outlook_module
 from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
 
-SIZES = (10, 100, 250)
-"""Nodes; of more, the default policy does not look ahead."""
+SIZES = (10, 100, 1000, 10_000, 50_000)
+"""Nodes."""
 
 EACH = 20
 """Users of every node."""
@@ -38,54 +45,99 @@ EACH = 20
 DEGREE = 4
 """Nodes of every user."""
 
-CPUS, INTERVAL_S = 4, 10.0
-"""Of every node, and of a round."""
+VMS = 2
+"""VMs of a user on a node, of one vCPU each."""
 
-MOST_S = 10.0
-"""CPU time that a user wants of a node, at most."""
+INTERVAL_S = 10.0
+"""Of a round."""
+
+CPUS: Mapping[str, Sequence[int]] = {'alike': (4,), 'mixed': (1, 2, 4, 8)}
+"""Of nodes, drawn with equal chance, by what such clouds are called."""
+
+MEAN = 0.25
+"""CPUs that a VM wants on average. 20 users' 40 VMs want 10 CPUs of a node."""
+
+SPREAD = 1.0
+"""Of what VMs want in mixed clouds: standard deviation of the logarithm.
+Elsewhere they want from nothing to twice the mean."""
+
+NOISE = 0.02
+"""By which wants differ from round to round, likewise."""
 
 MEMORY_BYTES = 1e9
 """Of every node."""
 
-METRICS = (dominant_share.DominantShareMetric, greediness.GreedinessMetric)
+METRICS: Mapping[type[metric_base.Metric], int] = {
+    dominant_share.DominantShareMetric: max(SIZES),
+    greediness.GreedinessMetric: 100,
+}
+"""Up to how many nodes they are asked: one that looks at users' sums alone,
+and one that looks at cells."""
 
 RATIO = 20.0
 """Largest by smallest weight."""
 
 TIMES = 5
-"""Looks ahead, of which the middle one counts."""
+"""Rounds with a known begin, of which the middle one counts."""
+
+FEW = 10_000
+"""From so many nodes on, a look ahead without a begin is timed once."""
+
+WRITTEN = {
+    'nodes': '{}',
+    'pairs': '{}',
+    'cloud': '{}',
+    'metric': '{}',
+    'cold ms': '{:.0f}',
+    'warm ms': '{:.0f}',
+    'memory MB': '{:.1f}',
+    'sharpness': '{:.3f}',
+}
+"""What the table has, and in which form."""
 
 
-def cost(out: pathlib.Path) -> None:
+Spent = tuple[float, outlook_module.End]
+"""CPU time of a look ahead, seconds, and what was found."""
+
+
+def cost(out: pathlib.Path, sizes: Iterable[int] = SIZES) -> None:
     """Time looks ahead on random graphs."""
-    results = []
-    for nodes in SIZES:
-        for metric in METRICS:
-            results.append(_timed(drawn(nodes, metric())))
-            print(results[-1], flush=True)
+    results = [
+        _timed(nodes, cloud, metric())
+        for nodes in sizes
+        for cloud in CPUS
+        for metric, most in METRICS.items()
+        if nodes <= most
+    ]
     runs.write(out / 'cost.json', results)
     rows = [
-        [*list(item.values())[:-1], f'{item["ms"]:.0f}'] for item in results
+        [form.format(item[key]) for key, form in WRITTEN.items()]
+        for item in results
     ]
-    runs.write_csv(out / 'look-ahead-cost.csv', [list(results[0]), *rows])
+    runs.write_csv(out / 'look-ahead-cost.csv', [list(WRITTEN), *rows])
 
 
-def drawn(nodes: int, metric: metric_base.Metric) -> outlook_module.Outlook:
-    """Draw a cloud in which every user is on four nodes."""
+def drawn(
+    nodes: int, cloud: str, metric: metric_base.Metric
+) -> outlook_module.Outlook:
+    """Draw a cloud in which every user is on four nodes.
+
+    :param cloud: one of :data:`CPUS`.
+    """
     rng = np.random.default_rng(nodes)
     node, user = _places(rng, nodes)
     users = nodes * EACH // DEGREE
-    supply = resources.RESOURCES.vector(
-        cpu_time=CPUS * INTERVAL_S, memory=MEMORY_BYTES
-    )
-    of_vm = np.tile(supply / EACH, (len(node), 1))
-    wanted = of_vm.copy()
-    wanted[:, look_ahead.CPU_TIME] = rng.uniform(0.1, MOST_S, len(node))
-    # Who wants less than his part has all of it.
-    used = np.minimum(wanted, of_vm)
-    whole = np.tile(supply, (nodes, 1))
+    whole = np.zeros((nodes, len(resources.RESOURCES)))
+    whole[:, look_ahead.CPU_TIME] = INTERVAL_S * rng.choice(CPUS[cloud], nodes)
+    whole[:, resources.RESOURCES.index('memory')] = MEMORY_BYTES
+    of_cell = whole[node] / EACH
+    asked = _asked(rng, cloud, len(node))
+    wanted = of_cell.copy()
+    wanted[:, look_ahead.CPU_TIME] = asked.sum(axis=1) * INTERVAL_S
+    used = np.minimum(wanted, of_cell)
     quota = np.tile(whole.sum(axis=0) / users, (users, 1))
-    told = cells.Cells(node, user, endowment=of_vm, used=used, wanted=wanted)
+    told = cells.Cells(node, user, endowment=of_cell, used=used, wanted=wanted)
+    weighing = cells.Weighing(metric, told, quota, whole.sum(axis=0))
     return outlook_module.Outlook(
         node=node,
         user=user,
@@ -93,15 +145,56 @@ def drawn(nodes: int, metric: metric_base.Metric) -> outlook_module.Outlook:
         used=used,
         supply=whole,
         one_cpu=np.full(nodes, INTERVAL_S),
-        weigh=cells.Weighing(metric, told, quota, whole.sum(axis=0)),
+        demand=_demand(asked),
+        weigh=weighing,
+        weigh_users=weighing.of_users,
         metric=type(metric).__name__,
         quota=quota,
     )
 
 
+def noisy(
+    given: outlook_module.Outlook, rng: np.random.Generator
+) -> outlook_module.Outlook:
+    """Give the next round's outlook: all wants differ a little."""
+    demand = given.demand
+    factor = np.exp(rng.normal(0.0, NOISE, len(demand.cell)))
+    asked = demand.wanted * factor
+    wanted = given.wanted.copy()
+    wanted[:, look_ahead.CPU_TIME] = np.bincount(
+        demand.cell, asked, len(wanted)
+    )
+    return dataclasses.replace(
+        given,
+        wanted=wanted,
+        used=np.minimum(given.used, wanted),
+        demand=dataclasses.replace(demand, wanted=asked),
+    )
+
+
+def _asked(
+    rng: np.random.Generator, cloud: str, count: int
+) -> npt.NDArray[np.float64]:
+    """Draw how many CPUs the VMs of each cell want, (count, VMS)."""
+    shape = (count, VMS)
+    if cloud == 'alike':
+        return rng.uniform(0.0, 2 * MEAN, shape)
+    median = MEAN * np.exp(-(SPREAD**2) / 2)
+    return np.minimum(median * np.exp(rng.normal(0.0, SPREAD, shape)), 1.0)
+
+
+def _demand(asked: npt.NDArray[np.float64]) -> outlook_module.Demand:
+    """Say of each VM how much it wants, as reports do."""
+    count = len(asked)
+    cell = np.repeat(np.arange(count), VMS)
+    told = grades.graded(cell, np.ones(cell.size), asked.ravel(), count)
+    one_cpu = np.full(count, INTERVAL_S)
+    return cells.demand(asked.sum(axis=1) * INTERVAL_S, one_cpu, told)
+
+
 def _places(
     rng: np.random.Generator, nodes: int
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[usage_model.Indices, usage_model.Indices]:
     """Give node and user of each cell, sorted by both.
 
     Users are on neighbours in circles that are drawn anew, so that every node
@@ -117,17 +210,53 @@ def _places(
     return node[order], user[order]
 
 
-def _timed(given: outlook_module.Outlook) -> Mapping[str, Any]:
-    """Take the CPU time of looks ahead, none of which is remembered."""
-    found = []
+def _timed(
+    nodes: int, cloud: str, metric: metric_base.Metric
+) -> Mapping[str, Any]:
+    """Take CPU time and memory of looks ahead without and with a begin."""
+    rng = np.random.default_rng(nodes)
+    given = drawn(nodes, cloud, metric)
+    times = 1 if nodes >= FEW else TIMES
+    cold = [_spent(given, None) for _ in range(times)]
+    end, warm = cold[-1][1], []
     for _ in range(TIMES):
-        look_ahead.end.cache_clear()
-        began_s = time.process_time()
-        look_ahead.end(given, RATIO)
-        found.append(time.process_time() - began_s)
-    return {
-        'nodes': len(given.supply),
-        'users of them': len(given.node),
+        given = noisy(given, rng)
+        warm.append(_spent(given, end))
+        end = warm[-1][1]
+    found = {
+        'nodes': nodes,
+        'pairs': len(given.node),
+        'cloud': cloud,
         'metric': given.metric,
-        'ms': 1000 * statistics.median(found),
+        'cold ms': _median_ms(cold),
+        'warm ms': _median_ms(warm),
+        'warm ms of each round': [1000 * spent_s for spent_s, _ in warm],
+        'memory MB': _peak_bytes(noisy(given, rng), end) / 1e6,
+        'sharpness': max(end.sharpness for _, end in (*cold, *warm)),
     }
+    print(found, flush=True)
+    return found
+
+
+def _median_ms(found: Sequence[Spent]) -> float:
+    return 1000 * statistics.median(spent_s for spent_s, _ in found)
+
+
+def _peak_bytes(
+    given: outlook_module.Outlook, before: outlook_module.End
+) -> int:
+    """Say how much memory a look ahead takes beside what it is given."""
+    tracemalloc.start()
+    look_ahead.end(given, RATIO, before)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+def _spent(
+    given: outlook_module.Outlook, before: outlook_module.End | None
+) -> Spent:
+    """Look ahead."""
+    began_s = time.process_time()
+    end = look_ahead.end(given, RATIO, before)
+    return time.process_time() - began_s, end
