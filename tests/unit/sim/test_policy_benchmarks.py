@@ -236,7 +236,7 @@ def test_who_looks_ahead_is_told_the_same_before_such_kernels(kernels):
     told = watching.told.prospect
     assert told.used is given.used
     assert told.wanted is given.wanted
-    assert told.views is given.views
+    assert told.views == given.views
     assert (told.ratio == setup.max_weight_ratio).all()
     assert not kernels.inexact(build.setup()).policy_plugin.looks_ahead
 
