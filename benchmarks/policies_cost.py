@@ -78,10 +78,13 @@ RATIO = 20.0
 """Largest by smallest weight."""
 
 TIMES = 5
-"""Rounds with a known begin, of which the middle one counts."""
+"""Looks ahead with a begin and without, of which the middle one counts."""
 
-FEW = 10_000
-"""From so many nodes on, a look ahead without a begin is timed once."""
+FEW, FEWER = 10_000, 3
+"""From so many nodes on there are fewer rounds, and one without a begin."""
+
+MOST_MIXED = 10_000
+"""Nodes of mixed clouds."""
 
 WRITTEN = {
     'nodes': '{}',
@@ -107,7 +110,7 @@ def cost(out: pathlib.Path, sizes: Iterable[int] = SIZES) -> None:
         for nodes in sizes
         for cloud in CPUS
         for metric, most in METRICS.items()
-        if nodes <= most
+        if nodes <= (most if cloud == 'alike' else min(most, MOST_MIXED))
     ]
     runs.write(out / 'cost.json', results)
     rows = [
@@ -216,10 +219,10 @@ def _timed(
     """Take CPU time and memory of looks ahead without and with a begin."""
     rng = np.random.default_rng(nodes)
     given = drawn(nodes, cloud, metric)
-    times = 1 if nodes >= FEW else TIMES
-    cold = [_spent(given, None) for _ in range(times)]
+    cold_times, warm_times = (1, FEWER) if nodes >= FEW else (TIMES, TIMES)
+    cold = [_spent(given, None) for _ in range(cold_times)]
     end, warm = cold[-1][1], []
-    for _ in range(TIMES):
+    for _ in range(warm_times):
         given = noisy(given, rng)
         warm.append(_spent(given, end))
         end = warm[-1][1]
