@@ -34,6 +34,7 @@ from nova_fairness.measure.metrics import dominant_share
 from nova_fairness.measure.metrics import greediness
 from nova_fairness.model import outlook as outlook_module
 from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
 
 SIZES = (10, 100, 1000, 10_000, 50_000)
 """Nodes."""
