@@ -78,10 +78,10 @@ RATIO = 20.0
 """Largest by smallest weight."""
 
 TIMES = 5
-"""Looks ahead with a begin and without, of which the middle one counts."""
+"""Rounds, of which the middle one counts; nothing is kept between them."""
 
-FEW, FEWER = 10_000, 3
-"""From so many nodes on there are fewer rounds, and one without a begin."""
+FEW = 10_000
+"""From so many nodes on, one round is timed."""
 
 MOST_MIXED = 10_000
 """Nodes of mixed clouds."""
@@ -91,8 +91,7 @@ WRITTEN = {
     'pairs': '{}',
     'cloud': '{}',
     'metric': '{}',
-    'cold ms': '{:.0f}',
-    'warm ms': '{:.0f}',
+    'ms': '{:.0f}',
     'memory MB': '{:.1f}',
     'sharpness': '{:.3f}',
 }
@@ -216,50 +215,38 @@ def _places(
 def _timed(
     nodes: int, cloud: str, metric: metric_base.Metric
 ) -> Mapping[str, Any]:
-    """Take CPU time and memory of looks ahead without and with a begin."""
+    """Take CPU time and memory of looks ahead in some rounds."""
     rng = np.random.default_rng(nodes)
     given = drawn(nodes, cloud, metric)
-    cold_times, warm_times = (1, FEWER) if nodes >= FEW else (TIMES, TIMES)
-    cold = [_spent(given, None) for _ in range(cold_times)]
-    end, warm = cold[-1][1], []
-    for _ in range(warm_times):
+    found = []
+    for _ in range(1 if nodes >= FEW else TIMES):
+        found.append(_spent(given))
         given = noisy(given, rng)
-        warm.append(_spent(given, end))
-        end = warm[-1][1]
-    found = {
+    result = {
         'nodes': nodes,
         'pairs': len(given.node),
         'cloud': cloud,
         'metric': given.metric,
-        'cold ms': _median_ms(cold),
-        'warm ms': _median_ms(warm),
-        'warm ms of each round': [1000 * spent_s for spent_s, _ in warm],
-        'memory MB': _peak_bytes(noisy(given, rng), end) / 1e6,
-        'sharpness': max(end.sharpness for _, end in (*cold, *warm)),
+        'ms': 1000 * statistics.median(spent_s for spent_s, _ in found),
+        'ms of each round': [1000 * spent_s for spent_s, _ in found],
+        'memory MB': _peak_bytes(given) / 1e6,
+        'sharpness': max(end.sharpness for _, end in found),
     }
-    print(found, flush=True)
-    return found
+    print(result, flush=True)
+    return result
 
 
-def _median_ms(found: Sequence[Spent]) -> float:
-    return 1000 * statistics.median(spent_s for spent_s, _ in found)
-
-
-def _peak_bytes(
-    given: outlook_module.Outlook, before: outlook_module.End
-) -> int:
+def _peak_bytes(given: outlook_module.Outlook) -> int:
     """Say how much memory a look ahead takes beside what it is given."""
     tracemalloc.start()
-    look_ahead.end(given, RATIO, before)
+    look_ahead.end(given, RATIO)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return peak
 
 
-def _spent(
-    given: outlook_module.Outlook, before: outlook_module.End | None
-) -> Spent:
+def _spent(given: outlook_module.Outlook) -> Spent:
     """Look ahead."""
     began_s = time.process_time()
-    end = look_ahead.end(given, RATIO, before)
+    end = look_ahead.end(given, RATIO)
     return time.process_time() - began_s, end

@@ -55,20 +55,22 @@ def interval(
 
 def wanted(
     now: waiting.Interval,
+    lacking: usage_model.Scalars,
     used: resources.Vector,
     one_cpu: usage_model.Scalars | float,
 ) -> resources.Vector:
     """Judge what each VM would want if its node were short of CPUs.
 
     :param now: what the VMs did.
+    :param lacking: (n,) of :class:`.usage.Waiting`.
     :param used: (n, r) amounts of the newest interval.
     :param one_cpu: what one CPU does in the interval, > 0; of all or (n,).
     :returns: (n, r) amounts of the interval, finite, at least ``used``.
     """
     cpu = resources.RESOURCES.index('cpu_time')
     most = now.most * one_cpu
-    told = np.isfinite(now.stall)
-    stall = np.where(told, now.stall, 0.0)
+    told = np.isfinite(lacking)
+    stall = np.where(told, lacking, 0.0)
     result = used.copy()
     result[:, cpu] = np.where(
         ~told & waiting.guessed(now.used, now.most),
@@ -84,12 +86,13 @@ def lasting(
     """Leave out what was wanted in one interval only.
 
     Whatever makes a host busy for a moment makes its VMs wait, and what they
-    would use of a plenty cannot be told from that alone.
+    would use of a plenty cannot be told from that alone. Who rested for a
+    moment wants what they wanted before that.
 
     :param wanted: (n, r) in the newest interval.
     :param used: (n, r) in the newest interval, at most ``wanted``.
-    :param before: (n, r) wanted in the interval before, amounts of the newest;
-        NaN for VMs that were not there.
+    :param before: (n, r) the most wanted in either of the two intervals
+        before, amounts of the newest; NaN for VMs that were not there.
     :returns: (n, r) at least ``used``.
     """
     return np.maximum(used, np.fmin(wanted, before))
