@@ -99,9 +99,7 @@ class Inexact(array_policy.ArrayPolicy):
             return None
         ratio = self._setup.max_weight_ratio
         views = tuple(
-            dataclasses.replace(
-                view, end=look_ahead.end(view.outlook, ratio, view.end)
-            )
+            dataclasses.replace(view, end=look_ahead.end(view.outlook, ratio))
             for view in prospect.views
         )
         ratios = np.full(len(resources.CONTROLS), ratio)

@@ -42,10 +42,20 @@ Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
 Bools = npt.NDArray[np.bool_]
 
-SOFTEST, SHARPER, SHARPEST = 0.5, 0.3, 0.003
-"""The first ``e``, the factor from one to the next, and the last. Owners who
-compete differ by at most ``e x log(ratio)`` in the end: 1 % of their
-heaviness for a ratio of 20."""
+STAGES = (
+    (0.5, 0.1),
+    (0.15, 0.1),
+    (0.045, 0.1),
+    (0.0135, 0.1),
+    (0.004, 0.1),
+    (0.003, 0.05),
+    (0.003, 0.02),
+)
+"""What is solved one after the other: ``e``, and over how much (natural
+logarithm of a rate) bounds are rounded off. In the end owners who compete differ
+by at most ``e x log(ratio)``: 1 % of their heaviness for a ratio of 20."""
+
+SHARPEST = STAGES[-1][0]
 
 LIGHT = 1e-3
 """Differences in heaviness count relative to it; near zero, where there is
@@ -55,8 +65,9 @@ MOST_STEPS = 100
 """Newton steps in all. Where they do not suffice, the sharpest solution
 that was found counts."""
 
-BLUR = 0.02
-"""Over so much (natural logarithm of a rate) bounds are rounded off."""
+GIVEN_UP = 24
+"""Steps after which nothing is sought any more if not even the first stage was
+solved: the metric jumps."""
 
 _STEPS = 12
 _LARGEST_MOVE = 2.0
@@ -107,12 +118,14 @@ class Begin:
     :ivar cold: (k,) by which the logarithms of each owner's weights are
         lower, up to a number for each node.
     :ivar level: (q,) of the nodes that are short, see :class:`_Point`.
-    :ivar sharpness: ``e`` that is being solved.
+    :ivar stage: number of the stage that is being solved.
+    :ivar made: steps so far.
     """
 
     cold: Floats
     level: Floats
-    sharpness: float
+    stage: int = 0
+    made: int = 0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -178,6 +191,7 @@ class _Nodes:
         all they want.
     :ivar reach: logarithm of the ratio of weights.
     :ivar idle: (n,) what all rows get if nothing is short.
+    :ivar blur: over which bounds are rounded off.
     """
 
     rows: Places
@@ -190,6 +204,7 @@ class _Nodes:
     reach: float
     weigh: Weigh
     idle: Floats
+    blur: float = STAGES[0][1]
 
     @functools.cached_property
     def first(self) -> Places:
@@ -212,6 +227,10 @@ class _Nodes:
             size=self.size[rows],
             supply=self.supply[chosen],
         )
+
+    def blurred(self, stage: int) -> '_Nodes':
+        """Give the same with bounds rounded off as in a stage."""
+        return dataclasses.replace(self, blur=STAGES[stage][1])
 
     def total(self, values: Floats) -> Floats:
         """Sum over each node, (m,)."""
@@ -254,7 +273,7 @@ class _Point:
         """Divide with weights, beginning with a guess of the levels."""
         lower = cold[nodes.owner]
         level = _filled(nodes, lower, level)
-        rates = _Rates.of(nodes, level[nodes.node] - lower, BLUR)
+        rates = _Rates.of(nodes, level[nodes.node] - lower)
         got = nodes.size * np.exp(rates.rate)
         heavy, slope = nodes.heaviness(got)
         return cls(nodes, cold, level, rates, got, heavy, slope)
@@ -282,8 +301,9 @@ class _Rates:
     by_least: Floats
 
     @classmethod
-    def of(cls, nodes: _Nodes, wish: Floats, blur: float) -> '_Rates':
+    def of(cls, nodes: _Nodes, wish: Floats) -> '_Rates':
         """Bound rates by what is wanted, and from below by the ratio."""
+        blur = nodes.blur
         capped, _ = rounding.smaller(nodes.full, wish, blur)
         least = nodes.largest(capped) - nodes.reach
         raised, follows = rounding.smaller(-wish, -least[nodes.node], blur)
@@ -298,12 +318,12 @@ def _filled(nodes: _Nodes, lower: Floats, level: Floats) -> Floats:
     the interval in which the level must be is halved.
     """
     even = np.log(nodes.supply / nodes.total(nodes.size))
-    low = even - nodes.largest(-lower) - 5 * BLUR
-    high = nodes.largest(lower + nodes.full) + 40 * BLUR
+    low = even - nodes.largest(-lower) - 5 * nodes.blur
+    high = nodes.largest(lower + nodes.full) + 40 * nodes.blur
     level = level.clip(low, high)
     last = np.full(len(level), np.inf)
     for number in range(_FILL_STEPS):
-        rates = _Rates.of(nodes, level[nodes.node] - lower, BLUR)
+        rates = _Rates.of(nodes, level[nodes.node] - lower)
         got = nodes.size * np.exp(rates.rate)
         total = nodes.total(got)
         over = np.log(total / nodes.supply)
@@ -342,32 +362,33 @@ def _settled(nodes: _Nodes, point: _Point) -> tuple[Floats, Floats]:
 
 
 def _sharpened(
-    nodes: _Nodes, begin: Begin | None, left: int
+    nodes: _Nodes, begin: Begin | None, most: int
 ) -> tuple[_Point, float, Begin | None]:
-    """Solve one sharpness after the other.
+    """Solve one stage after the other.
 
     :returns: the sharpest solution, or where one got without any; its
         sharpness; and what is left to do.
     """
     now = begin or Begin(
-        np.zeros(len(nodes.user)), np.zeros(len(nodes.supply)), SOFTEST
+        np.zeros(len(nodes.user)), np.zeros(len(nodes.supply))
     )
-    point = _Point.of(nodes, now.cold, now.level)
-    best, solved, sharpness = point, np.inf, now.sharpness
-    while True:
-        point, steps, is_solved = _solved(point, sharpness, left)
-        left -= steps
+    point = _Point.of(nodes.blurred(now.stage), now.cold, now.level)
+    best, sharpest, stage, made = point, np.inf, now.stage, now.made
+    end = min(made + most, MOST_STEPS)
+    while made < end and stage < len(STAGES):
+        point, steps, is_solved = _solved(point, STAGES[stage][0], end - made)
+        made += steps
         if is_solved:
-            best, solved = point, sharpness
-        if sharpness <= SHARPEST and (is_solved or left > 0):
-            return best, solved, None
-        if left <= 0 and not is_solved:
-            break
-        sharpness = max(SHARPEST, sharpness * SHARPER)
-        if left <= 0:
-            break
-    found = best if np.isfinite(solved) else point
-    return found, solved, Begin(point.cold, point.level, sharpness)
+            best, sharpest = point, STAGES[stage][0]
+        elif (stage == 0 and made < GIVEN_UP) or made >= end:
+            continue
+        stage += 1
+        if stage < len(STAGES):
+            point = _Point.of(nodes.blurred(stage), point.cold, point.level)
+    over = stage == len(STAGES) or made >= MOST_STEPS
+    found = best if np.isfinite(sharpest) else point
+    rest = None if over else Begin(point.cold, point.level, stage, made)
+    return found, sharpest, rest
 
 
 def _solved(
@@ -422,7 +443,7 @@ class _Motion:
     def of(cls, point: _Point) -> '_Motion':
         nodes, rates = point.nodes, point.rates
         count = len(nodes.supply)
-        capped, follows = rounding.smaller(rates.wish, nodes.full, BLUR)
+        capped, follows = rounding.smaller(rates.wish, nodes.full, nodes.blur)
         top = (rates.least + nodes.reach)[nodes.node]
         at_top = np.flatnonzero(capped >= top - _SAME)[::-1]
         leading = np.zeros(count, dtype=np.intp)
