@@ -52,8 +52,9 @@ STAGES = (
     (0.003, 0.02),
 )
 """What is solved one after the other: ``e``, and over how much (natural
-logarithm of a rate) bounds are rounded off. In the end owners who compete differ
-by at most ``e x log(ratio)``: 1 % of their heaviness for a ratio of 20."""
+logarithm of a rate) bounds are rounded off. In the end owners who compete
+differ by at most ``e x log(ratio)``: 1 % of their heaviness for a ratio of
+20."""
 
 SHARPEST = STAGES[-1][0]
 
