@@ -51,8 +51,9 @@ class Wishes:
         """Judge what VMs want, once for each interval."""
         now = wants.interval(usage, self._node)
         one_cpu = self._node.speed_factor * usage.interval_s
-        wanted = self._lasting(usage, wants.wanted(now, usage.newest, one_cpu))
         found = self._waiting(usage, now)
+        wanted = wants.wanted(now, found.lacking, usage.newest, one_cpu)
+        wanted = self._lasting(usage, wanted)
         short = found.nodes[now.node][:, np.newaxis]
         return Judgement(np.where(short, wanted, usage.newest), found)
 

@@ -55,20 +55,22 @@ def interval(
 
 def wanted(
     now: waiting.Interval,
+    lacking: usage_model.Scalars,
     used: resources.Vector,
     one_cpu: usage_model.Scalars | float,
 ) -> resources.Vector:
     """Judge what each VM would want if its node were short of CPUs.
 
     :param now: what the VMs did.
+    :param lacking: (n,) of :class:`.usage.Waiting`.
     :param used: (n, r) amounts of the newest interval.
     :param one_cpu: what one CPU does in the interval, > 0; of all or (n,).
     :returns: (n, r) amounts of the interval, finite, at least ``used``.
     """
     cpu = resources.RESOURCES.index('cpu_time')
     most = now.most * one_cpu
-    told = np.isfinite(now.stall)
-    stall = np.where(told, now.stall, 0.0)
+    told = np.isfinite(lacking)
+    stall = np.where(told, lacking, 0.0)
     result = used.copy()
     result[:, cpu] = np.where(
         ~told & waiting.guessed(now.used, now.most),

@@ -70,10 +70,13 @@ class Waiting:
 
     :ivar vms: (n,) whether each VM wants more than it uses.
     :ivar nodes: (m,) whether more is wanted of a node than it has.
+    :ivar lacking: (n,) part of what each VM wants that it lacks for waiting,
+        0..1; NaN where the kernel does not tell.
     """
 
     vms: resources.Mask
     nodes: resources.Mask
+    lacking: Scalars
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

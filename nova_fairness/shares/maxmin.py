@@ -65,6 +65,7 @@ _SOLVED = 0.2
 _FILL_STEPS = 60
 _FILLED = 1e-6
 _FAR = 2.0
+_GUESSED = 10
 _SAME = 1e-9
 _NEXT_TO_NOTHING = 1e-9
 
@@ -101,13 +102,16 @@ class Rows:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Begin:
-    """From where the search begins, if a division of much the same is known.
+    """From where a search goes on that was not finished.
 
-    :ivar cold: (k,) of that division.
-    :ivar sharpness: of that division.
+    :ivar cold: (k,) by which the logarithms of each owner's weights are
+        lower, up to a number for each node.
+    :ivar level: (q,) of the nodes that are short, see :class:`_Point`.
+    :ivar sharpness: ``e`` that is being solved.
     """
 
     cold: Floats
+    level: Floats
     sharpness: float
 
 
@@ -118,15 +122,14 @@ class Division:
     :ivar got: (n,) what each row gets, at most what it wants.
     :ivar log: (n,) logarithms of the weights, 0 the largest of a node; 0 on
         nodes that are not short.
-    :ivar cold: (k,) by which the logarithms of each owner's weights are
-        lower, up to a number for each node.
     :ivar sharpness: last ``e`` that was solved; infinite if none was.
+    :ivar rest: where to go on; ``None`` if nothing is left to do.
     """
 
     got: Floats
     log: Floats
-    cold: Floats
     sharpness: float
+    rest: Begin | None
 
 
 def divide(
@@ -140,14 +143,14 @@ def divide(
 
     :param weigh: how heavy owners would be.
     :param ratio: of the largest to the smallest weight of a node, >= 1.
-    :param begin: what is known already.
+    :param begin: what an earlier call with the same rows left to do.
     :param steps: of Newton's method that are made at most, >= 1.
     """
     short = rows.short()
     chosen = np.flatnonzero(short[rows.node] & (rows.wanted > 0))
     got, log = rows.wanted.copy(), np.zeros(len(rows.node))
     if not chosen.size:
-        return Division(got, log, np.zeros(len(rows.user)), 0.0)
+        return Division(got, log, 0.0, None)
     names, node = np.unique(rows.node[chosen], return_inverse=True)
     nodes = _Nodes(
         rows=chosen,
@@ -161,9 +164,9 @@ def divide(
         weigh=weigh,
         idle=got.copy(),
     )
-    found, sharpness = _sharpened(nodes, begin, steps)
+    found, sharpness, rest = _sharpened(nodes, begin, steps)
     got[chosen], log[chosen] = _settled(nodes, found)
-    return Division(got, log, found.cold, sharpness)
+    return Division(got, log, sharpness, rest)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -299,7 +302,7 @@ def _filled(nodes: _Nodes, lower: Floats, level: Floats) -> Floats:
     high = nodes.largest(lower + nodes.full) + 40 * BLUR
     level = level.clip(low, high)
     last = np.full(len(level), np.inf)
-    for _ in range(_FILL_STEPS):
+    for number in range(_FILL_STEPS):
         rates = _Rates.of(nodes, level[nodes.node] - lower, BLUR)
         got = nodes.size * np.exp(rates.rate)
         total = nodes.total(got)
@@ -312,7 +315,8 @@ def _filled(nodes: _Nodes, lower: Floats, level: Floats) -> Floats:
         follows = nodes.total(got * (rates.by_wish + rates.by_least))
         step = -over * total / np.maximum(follows, 1e-3 * total)
         step = level + step.clip(-_FAR, _FAR)
-        good = (size < 0.5 * last) | (high - low > 2 * _FAR)
+        # From a good guess the interval is still wide, and halving it far.
+        good = (size < 0.5 * last) | (number < _GUESSED)
         good &= (step > low) & (step < high)
         open_ = size >= _FILLED
         level = np.where(open_, np.where(good, step, (low + high) / 2), level)
@@ -339,31 +343,30 @@ def _settled(nodes: _Nodes, point: _Point) -> tuple[Floats, Floats]:
 
 def _sharpened(
     nodes: _Nodes, begin: Begin | None, left: int
-) -> tuple[_Point, float]:
+) -> tuple[_Point, float, Begin | None]:
     """Solve one sharpness after the other.
 
-    Where what was known does not help, all begins anew.
+    :returns: the sharpest solution, or where one got without any; its
+        sharpness; and what is left to do.
     """
-    cold, sharpness = np.zeros(len(nodes.user)), SOFTEST
-    known = begin is not None and begin.sharpness < SOFTEST
-    if begin is not None:
-        cold = begin.cold
-        sharpness = max(SHARPEST, min(begin.sharpness, SOFTEST))
-    point = _Point.of(nodes, cold, np.zeros(len(nodes.supply)))
-    best, solved = point, np.inf
-    while left > 0:
+    now = begin or Begin(
+        np.zeros(len(nodes.user)), np.zeros(len(nodes.supply)), SOFTEST
+    )
+    point = _Point.of(nodes, now.cold, now.level)
+    best, solved, sharpness = point, np.inf, now.sharpness
+    while True:
         point, steps, is_solved = _solved(point, sharpness, left)
         left -= steps
         if is_solved:
-            best, solved, known = point, sharpness, False
-            if sharpness <= SHARPEST:
-                break
-        elif known and left > 0:
-            return _sharpened(nodes, None, left)
-        elif known:
-            return point, min(SOFTEST, sharpness / SHARPER)
-        sharpness = max(SHARPEST, sharpness * SHARPER)
-    return (best if np.isfinite(solved) else point), solved
+            best, solved = point, sharpness
+        if sharpness <= SHARPEST and (is_solved or left > 0):
+            return best, solved, None
+        if is_solved or left > 0:
+            sharpness = max(SHARPEST, sharpness * SHARPER)
+        if left <= 0:
+            break
+    found = best if np.isfinite(solved) else point
+    return found, solved, Begin(point.cold, point.level, sharpness)
 
 
 def _solved(

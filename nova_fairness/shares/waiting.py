@@ -24,12 +24,15 @@ All arithmetic takes many nodes at once. CPU time is in CPUs here: 1 is one
 CPU for the whole interval.
 """
 
+from collections.abc import Iterator
 import dataclasses
+from typing import Any
 
 import numpy as np
 
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import loops
 
 Scalars = usage_model.Scalars
 Indices = usage_model.Indices
@@ -42,7 +45,8 @@ measured there ..."""
 DEVIATION_BUSY, DEVIATION_IDLE = 0.04 / 3, 0.08 / 3
 """... and its standard deviation. A lone busy VM waits 1-3 % for its own
 emulator thread and for the host, an idle one up to 8 % where the host is
-busy."""
+busy. A VM of several vCPUs counts like an idle one, because any of them that
+waits counts."""
 
 SIGNIFICANT = 3.0
 """Standard deviations above the mean of the noise from which a stall is none.
@@ -84,12 +88,17 @@ SHORT = 0.01
 """Part of a node's CPUs that VMs must lack beyond what is idle: less than
 that no weight could give them."""
 
+CROWD = 0.04
+"""Part of a node's CPUs that its VMs lack together, beyond what is idle and
+without the one that lacks most, from which one standard deviation is enough:
+the CPUs are in use, and more is wanted. Lone busy VMs on all CPUs lack up to
+3 %."""
+
 SATISFIED = 0.95
-"""Part of what its vCPUs could use from which a VM cannot want more, where
-the kernel tells no stalls ..."""
+"""Part of what its vCPUs could use from which a VM has what it wants ..."""
 
 IDLE = 0.01
-"""... and below which it wants nothing."""
+"""... and below which it wants nothing, where the kernel tells no stalls."""
 
 ALL = 0.999
 """Who waits for more of the time than that may want anything."""
@@ -129,6 +138,7 @@ class Past:
     :ivar count: (n,) intervals of noise that are not forgotten, >= 0.
     :ivar mean: (n,) of the stall in these.
     :ivar variance: (n,) likewise.
+    :ivar changes: of what they use with how long they wait.
     """
 
     late: Mask
@@ -136,37 +146,44 @@ class Past:
     count: Scalars
     mean: Scalars
     variance: Scalars
+    changes: loops.Changes
 
     @classmethod
     def unknown(cls, count: int) -> 'Past':
         """Give what is remembered of VMs never seen before."""
         never = np.zeros(count, dtype=np.bool_)
         zeros = np.zeros(count)
-        return cls(never, never.copy(), zeros, zeros.copy(), zeros.copy())
+        return cls(
+            never,
+            never.copy(),
+            zeros,
+            zeros.copy(),
+            zeros.copy(),
+            loops.Changes.unknown(count),
+        )
 
     def picked(self, rows: Indices) -> 'Past':
         """Give some rows; those below 0 as never seen."""
         seen = rows >= 0
         blank = Past.unknown(len(rows))
-        for field in dataclasses.fields(self):
-            values = getattr(self, field.name)
-            getattr(blank, field.name)[seen] = values[rows[seen]]
+        for mine, its in _pairs(self, blank):
+            its[seen] = mine[rows[seen]]
         return blank
 
     def put(self, rows: Indices, other: 'Past') -> None:
         """Write other rows in the place of some."""
-        for field in dataclasses.fields(self):
-            getattr(self, field.name)[rows] = getattr(other, field.name)
+        for mine, its in _pairs(self, other):
+            mine[rows] = its
 
     def bounds(
-        self, node: Indices, nodes: int, busy: Mask
+        self, node: Indices, nodes: int, steady: Mask
     ) -> tuple[Scalars, Scalars]:
         """Give the stalls that are too long for noise.
 
         What is known of a VM is mixed with what is known of its node, and
         that with what is known before.
 
-        :param busy: (n,) whether a VM had something to do all the time.
+        :param steady: (n,) whether a VM is one vCPU that was busy.
         :returns: (n,) from which a VM begins to wait, and (n,) from which it
             then goes on while its node is short.
         """
@@ -178,7 +195,7 @@ class Past:
         mean = PRIOR * NOISE + summed(self.count * self.mean)
         mean = (mean / weight)[node]
         spread = self.variance + (self.mean - mean) ** 2
-        variance = PRIOR * _deviation(busy) ** 2
+        variance = PRIOR * _deviation(steady) ** 2
         variance = variance + summed(self.count * spread)[node]
         variance = variance / weight[node]
         own = self.count / (PRIOR + self.count)
@@ -234,26 +251,58 @@ def judge(now: Interval, past: Past) -> tuple[usage_model.Waiting, Past]:
     """
     nodes = len(now.cpus)
     told = np.isfinite(now.stall)
+    changes = past.changes.after(now.used, now.stall, now.ready)
     stall = np.where(told, now.stall, 0.0)
     active = now.used + stall >= RUNNABLE
-    begin, end = past.bounds(now.node, nodes, active)
-    late = now.ready & (stall > begin)
+    stall = changes.lacking(now.used, stall)
+    steady = active & (now.most <= 1.0)
+    begin, end = past.bounds(now.node, nodes, steady)
+    blind = now.ready & ~told & guessed(now.used, now.most)
+    now = dataclasses.replace(now, stall=stall)
+    crowded = _crowded(now)
+    # One deviation above the mean, instead of three.
+    soon = end + (begin - end) / SIGNIFICANT
+    late = now.ready & (stall > np.where(crowded[now.node], soon, begin))
     waits = late & (active | past.late)
     waits |= now.ready & past.began & (stall > end)
-    blind = now.ready & ~told & guessed(now.used, now.most)
     _, short = _short(now, waits, blind)
     # What may be a lack is not learned as noise, however long it lasts.
-    unusual = stall > NOISE + SIGNIFICANT * _deviation(active)
+    unusual = stall > NOISE + SIGNIFICANT * _deviation(steady)
     busy, suspect = _short(now, waits | late | unusual, blind)
-    quiet = told & now.ready & (busy & ~suspect)[now.node]
+    quiet = told & now.ready & (busy & ~suspect & ~crowded)[now.node]
     began = (waits | past.began) & short[now.node]
-    kept = dataclasses.replace(past, late=late, began=began)
-    found = usage_model.Waiting(vms=waits | blind, nodes=short)
+    kept = dataclasses.replace(past, late=late, began=began, changes=changes)
+    lacking = np.where(told, stall, np.nan)
+    found = usage_model.Waiting(waits | blind, short, lacking)
     return found, kept.learned(stall, quiet)
 
 
-def _deviation(busy: Mask) -> Scalars:
-    return np.where(busy, DEVIATION_BUSY, DEVIATION_IDLE)
+def _pairs(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
+    """Give the arrays of two values that remember the same."""
+    for field in dataclasses.fields(one):
+        mine, its = getattr(one, field.name), getattr(other, field.name)
+        if dataclasses.is_dataclass(mine):
+            yield from _pairs(mine, its)
+        else:
+            yield mine, its
+
+
+def _deviation(steady: Mask) -> Scalars:
+    return np.where(steady, DEVIATION_BUSY, DEVIATION_IDLE)
+
+
+def _crowded(now: Interval) -> Mask:
+    """Tell where VMs together lack so much that little is noise, (m,)."""
+    nodes = len(now.cpus)
+    lack = closed(now.used, now.stall, now.most) - now.used
+    lack = np.where(now.ready & (now.used < SATISFIED * now.most), lack, 0.0)
+    largest = np.zeros(nodes)
+    np.maximum.at(largest, now.node, lack)
+    lacking = np.bincount(now.node, lack, nodes) - largest
+    used = np.bincount(now.node, now.used, nodes) / now.cpus
+    in_use = np.where(np.isfinite(now.busy), now.busy, used)
+    idle = (1.0 - in_use).clip(0.0)
+    return np.asarray(lacking / now.cpus > idle + CROWD)
 
 
 def _short(now: Interval, waits: Mask, blind: Mask) -> tuple[Mask, Mask]:

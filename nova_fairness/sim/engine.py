@@ -28,6 +28,7 @@ from nova_fairness.measure import endowment
 from nova_fairness.model import resources
 from nova_fairness.sim import agents
 from nova_fairness.sim import kernel
+from nova_fairness.sim import loops
 from nova_fairness.sim import meters
 from nova_fairness.sim import model
 
@@ -68,6 +69,9 @@ class _World:
             and resources.Control.MEMORY in setup.controls
         )
         self._now_s = 0.0
+        self._backlog = (
+            None if cloud.loops is None else loops.Backlog(cloud.loops)
+        )
 
     def round(self, number: int) -> model.Moment:
         """Run one round."""
@@ -111,6 +115,8 @@ class _World:
     def _start(self, rows: model.Indices, number: int) -> None:
         self._counters[rows] = 0.0
         self._stall_s[rows] = 0.0
+        if self._backlog is not None:
+            self._backlog.clear(rows)
         self._fleet.begin(rows, 0.0 if number == 0 else None)
 
     def _wanted(self) -> resources.Vector:
@@ -119,8 +125,7 @@ class _World:
         rows = np.flatnonzero(self._node != model.ABSENT)
         node = self._node[rows]
         most = cloud.capacity[node].copy()
-        cpus = np.minimum(cloud.vcpus[rows], cloud.cpus[node])
-        most[:, cpu] = cpus * cloud.speed[node]
+        most[:, cpu] = self._most(rows)
         memory = resources.RESOURCES.index('memory')
         most[:, memory] = cloud.memory_bytes[rows]
         asked = self._asked[rows].copy()
@@ -137,14 +142,25 @@ class _World:
     def _run(self, rows: model.Indices) -> kernel.Outcome:
         """Let a tick pass."""
         cloud, node, demand = self._cloud, self._node[rows], self._demand[rows]
+        tick_s = cloud.interval_s / self._setup.ticks
+        if self._backlog is not None:
+            demand = self._backlog.wanted(
+                rows, demand, self._most(rows), tick_s
+            )
         if self._setup.allocator is None:
             outcome = kernel.run(
                 cloud, rows, node, demand, self._shares(rows), self._protected
             )
         else:
-            received = self._setup.allocator(self._request(rows))
+            received = self._setup.allocator(self._request(rows, demand))
             outcome = kernel.measured(cloud.capacity, node, received, demand)
-        tick_s = cloud.interval_s / self._setup.ticks
+        if self._backlog is not None:
+            self._backlog.work(
+                rows, self._demand[rows], outcome.received, tick_s
+            )
+            outcome = self._looped(
+                rows, self._backlog.loops.picked(rows), demand, outcome
+            )
         time_shared = resources.RESOURCES.time_shared
         cpu = resources.RESOURCES.index('cpu_time')
         used = outcome.received * tick_s
@@ -156,12 +172,44 @@ class _World:
         self._busy_s += outcome.busy * tick_s
         return outcome
 
-    def _request(self, rows: model.Indices) -> model.Request:
+    def _most(self, rows: model.Indices) -> model.Scalars:
+        """Give the CPU time per second that VMs could use."""
+        cloud, node = self._cloud, self._node[rows]
+        cpus = np.minimum(cloud.vcpus[rows], cloud.cpus[node])
+        return np.asarray(cpus * cloud.speed[node])
+
+    def _looped(
+        self,
+        rows: model.Indices,
+        loop: model.Loops,
+        demand: resources.Vector,
+        outcome: kernel.Outcome,
+    ) -> kernel.Outcome:
+        """Let VMs wait for the CPU as their loops do."""
+        cloud, node = self._cloud, self._node[rows]
+        speed, cpu = cloud.speed[node], resources.RESOURCES.index('cpu_time')
+        tick = loops.Tick(
+            node=node,
+            wanted=demand[:, cpu] / speed,
+            received=outcome.received[:, cpu] / speed,
+            vcpus=self._most(rows) / speed,
+            share=self._shares(rows)[:, cpu],
+            cpus=cloud.cpus,
+        )
+        stall = outcome.stall.copy()
+        column = resources.CONTROLS.index(resources.Control.CPU)
+        alone = ~cloud.coupled[rows, cpu]
+        stall[alone, column] = tick.stall(loop)[alone]
+        return dataclasses.replace(outcome, stall=stall)
+
+    def _request(
+        self, rows: model.Indices, demand: resources.Vector
+    ) -> model.Request:
         cloud, node = self._cloud, self._node[rows]
         return model.Request(
             node=node,
             user=cloud.user_of_vm[rows],
-            demand=self._demand[rows],
+            demand=demand,
             coupled=cloud.coupled[rows],
             endowment=endowment.endowments(
                 cloud.vcpus[rows],

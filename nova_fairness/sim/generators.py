@@ -24,6 +24,7 @@ import numpy as np
 from nova_fairness.model import resources
 from nova_fairness.sim import chance
 from nova_fairness.sim import graphs
+from nova_fairness.sim import loops
 from nova_fairness.sim import model
 from nova_fairness.sim import recipes
 from nova_fairness.sim import scenario
@@ -34,7 +35,7 @@ Indices = model.Indices
 
 _CPUS, _SPEEDS, _VCPUS, _MEMORY, _WEIGHTS = range(10, 15)
 _OWNERS, _LIVES, _MOVES, _TARGETS = range(15, 19)
-_AMOUNTS, _COUPLING = range(20, 22)
+_AMOUNTS, _COUPLING, _LOOPS = range(20, 23)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -153,6 +154,7 @@ class _Drawn:
             vcpus=vcpus.astype(np.int64),
             memory_bytes=memory * scenario.MIB,
             coupled=self._coupled(count),
+            loops=self._loops(vcpus),
             changes=self._changes(vcpus, memory, specs),
         )
 
@@ -181,6 +183,19 @@ class _Drawn:
         wanted &= resources.RESOURCES.time_shared
         chosen = drawn < self._recipe.coupled
         return np.asarray(chosen[:, np.newaxis] & wanted)
+
+    def _loops(self, vcpus: Scalars) -> model.Loops | None:
+        recipe, count = self._recipe, len(vcpus)
+        drawn = chance.uniform(recipe.seed, _LOOPS, np.arange(count))
+        together = [bool(row.any()) for row in self._coupled(count)]
+        kinds = [
+            recipe.loop[int(part * len(recipe.loop))]
+            if not coupled
+            else loops.Loop.CLOSED
+            for part, coupled in zip(drawn, together, strict=True)
+        ]
+        threads = np.full(count, recipe.threads)
+        return loops.of(kinds, threads, vcpus.astype(np.intp))
 
     def _full(
         self, vcpus: Scalars, memory: Scalars, specs: list[scenario.NodeSpec]

@@ -180,10 +180,10 @@ class Meters:
         """
         one_cpu = self._cloud.speed[node] * self._cloud.interval_s
         now = self._interval(usage, load, one_cpu)
-        wanted = wants.wanted(now, usage.newest, one_cpu)
+        found, past = waiting.judge(now, self._waiting.picked(rows))
+        wanted = wants.wanted(now, found.lacking, usage.newest, one_cpu)
         before = self._wanted[rows]
         self._wanted[rows] = wanted
-        found, past = waiting.judge(now, self._waiting.picked(rows))
         self._waiting.put(rows, past)
         short = found.nodes[now.node][:, np.newaxis]
         lasting = wants.lasting(wanted, usage.newest, before)

@@ -56,6 +56,22 @@ class Changes:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Loops:
+    """How work comes to VMs; see :mod:`.loops`.
+
+    :ivar open: (n,) whether it comes at a rate of its own.
+    :ivar threads: (n,) vCPUs of a VM that work at once, >= 1.
+    """
+
+    open: resources.Mask
+    threads: Scalars
+
+    def picked(self, rows: Indices) -> 'Loops':
+        """Give those of some VMs."""
+        return Loops(self.open[rows], self.threads[rows])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Cloud:
     """A scenario: who wants what where; no agents in it.
 
@@ -81,6 +97,7 @@ class Cloud:
         ``None`` if none ever is.
     :ivar cut: (rounds, m) whether a node hears and is heard by nobody;
         ``None`` if none ever is.
+    :ivar loops: of the VMs; ``None`` if all are closed loops of one thread.
     """
 
     name: str
@@ -101,6 +118,7 @@ class Cloud:
     changes: Changes
     silent: resources.Mask | None = None
     cut: resources.Mask | None = None
+    loops: Loops | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -23,6 +23,7 @@ from typing import TypeVar
 from nova_fairness import yaml_section
 from nova_fairness.model import resources
 from nova_fairness.sim import generators
+from nova_fairness.sim import loops
 from nova_fairness.sim import model
 from nova_fairness.sim import recipes
 
@@ -94,6 +95,17 @@ def _wholes(value: Value) -> tuple[float, ...]:
     return found
 
 
+def _loops(value: Value) -> tuple[loops.Loop, ...]:
+    """Read how work comes to VMs: a word, or a list of them."""
+    read = word(loops.Loop)
+    if not isinstance(value.node.value, list):
+        return (read(value),)
+    found = tuple(read(item) for item in value.items())
+    if not found:
+        raise value.wrong('at least one word')
+    return found
+
+
 def _part(value: Value) -> float:
     number = value.number()
     if number > 1:
@@ -101,13 +113,14 @@ def _part(value: Value) -> float:
     return number
 
 
-def _word(kind: type[_Word]) -> Callable[[Value], _Word]:
+def word(kind: type[_Word]) -> Callable[[Value], _Word]:
+    """Give a reader of one of the words of an enumeration."""
     words = tuple(str(entry.value) for entry in kind)
     return lambda value: kind(value.one_of(words))
 
 
 _READERS: dict[str, Callable[[Value], Any]] = {
-    'graph': _word(recipes.Graph),
+    'graph': word(recipes.Graph),
     'nodes': _count,
     'users': _count,
     'degree': _count,
@@ -124,13 +137,17 @@ _READERS: dict[str, Callable[[Value], Any]] = {
     'resources': resource_names,
     'pressure': Value.positive,
     'coupled': _part,
-    'demand': _word(recipes.Demand),
+    'demand': word(recipes.Demand),
     'on': Value.positive,
     'off': Value.positive,
     'idle': _part,
     'tail': Value.positive,
     'churn': _part,
     'moves': _part,
+    'loop': _loops,
+    'threads': _count,
+    'period': _count,
+    'length': _count,
 }
 
 KEYS = tuple(field.name for field in dataclasses.fields(recipes.Recipe))

@@ -19,6 +19,8 @@ import enum
 import types
 from typing import Any
 
+from nova_fairness.sim import loops
+
 
 class Graph(enum.Enum):
     """Which users have VMs on which nodes."""
@@ -51,6 +53,10 @@ class Demand(enum.Enum):
 
     MIXED = 'mixed'
     """Each VM is one of the above, each as likely."""
+
+    CRON = 'cron'
+    """All for ``length`` of every ``period`` rounds, else 2 %; each VM begins
+    at a round of its own, drawn evenly."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +92,11 @@ class Recipe:
         the same user begins; lives are geometric.
     :ivar moves: probability that a VM moves in a round, to another node of
         its user.
+    :ivar loop: how work comes to VMs, each as likely; VMs that use resources
+        together are closed loops.
+    :ivar threads: of a pool.
+    :ivar period: rounds from one job of cron to the next.
+    :ivar length: rounds that such a job takes.
     :ivar seed: of everything.
     """
 
@@ -113,6 +124,10 @@ class Recipe:
     tail: float = 1.5
     churn: float = 0.0
     moves: float = 0.0
+    loop: tuple[loops.Loop, ...] = (loops.Loop.CLOSED,)
+    threads: int = 4
+    period: int = 20
+    length: int = 5
     seed: int = 0
 
 

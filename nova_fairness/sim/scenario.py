@@ -22,6 +22,7 @@ import numpy as np
 from nova_fairness.model import defaults
 from nova_fairness.model import resources
 from nova_fairness.sim import chance
+from nova_fairness.sim import loops
 from nova_fairness.sim import model
 
 MIB = float(1 << 20)
@@ -75,6 +76,8 @@ class VmSpec:
     :ivar vcpus: number of virtual CPUs, >= 1.
     :ivar memory_mib: of its flavor, MiB.
     :ivar coupled: names of the resources that it uses together.
+    :ivar loop: how work comes to it.
+    :ivar threads: that do it; more than one in a pool only.
     """
 
     name: str
@@ -82,6 +85,8 @@ class VmSpec:
     vcpus: int = 1
     memory_mib: float = 128.0
     coupled: tuple[str, ...] = ()
+    loop: loops.Loop = loops.Loop.CLOSED
+    threads: int = 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -275,7 +280,16 @@ class Story:
             changes=changes(self.changes, names, nodes),
             silent=self.silent,
             cut=self.cut,
+            loops=_loops(vms),
         )
+
+
+def _loops(vms: Sequence[VmSpec]) -> model.Loops | None:
+    return loops.of(
+        [vm.loop for vm in vms],
+        np.array([vm.threads for vm in vms]),
+        np.array([vm.vcpus for vm in vms]),
+    )
 
 
 def _coupled(vm: VmSpec) -> list[bool]:

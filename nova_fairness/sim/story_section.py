@@ -21,6 +21,7 @@ import math
 from nova_fairness import yaml_section
 from nova_fairness.sim import happenings
 from nova_fairness.sim import load_section
+from nova_fairness.sim import loops
 from nova_fairness.sim import recipe_section
 from nova_fairness.sim import scenario
 
@@ -122,6 +123,7 @@ def read(top: yaml_section.Section, story: scenario.Story) -> scenario.Story:
             load_section.load,
             groups={name: item.group for name, item in placed.items()},
             length_s=length_s,
+            interval_s=story.interval_s,
         ),
         no_load,
     )
@@ -138,11 +140,26 @@ def read(top: yaml_section.Section, story: scenario.Story) -> scenario.Story:
     )
     return dataclasses.replace(
         story,
-        vms=tuple(item.spec for item in placed.values()),
+        vms=tuple(
+            _looped(item.spec, load.get(name, []))
+            for name, item in placed.items()
+        ),
         changes=tuple(_changes(story, placed, load, events)),
         silent=happenings.silent(events, names, story),
         cut=happenings.cut(events, names, story),
     )
+
+
+def _looped(
+    spec: scenario.VmSpec, steps: list[load_section.Step]
+) -> scenario.VmSpec:
+    """Take over from its first load how work comes to a VM, if that says."""
+    for step in steps:
+        if step.loop is not None:
+            return dataclasses.replace(
+                spec, loop=step.loop, threads=step.threads
+            )
+    return spec
 
 
 def _vms(value: Value, story: scenario.Story) -> dict[str, Placed]:
@@ -172,7 +189,13 @@ def _group(
         vcpus=section.take('vcpus', lambda v: v.integer(1, 1024), 1),
         memory_mib=section.take('memory_mib', Value.positive, 128.0),
         coupled=section.take('coupled', recipe_section.resource_names, ()),
+        loop=section.take(
+            'loop', recipe_section.word(loops.Loop), loops.Loop.CLOSED
+        ),
+        threads=section.take('threads', lambda v: v.integer(1, 1024), 1),
     )
+    if spec.coupled and spec.loop is not loops.Loop.CLOSED:
+        raise value.wrong('no key "loop" beside "coupled"')
     load_section.pass_over(section, 'disks', 'nics')
     section.finish()
     if not node and len(names) > 1:

@@ -68,7 +68,7 @@ def levels(recipe: recipes.Recipe, begin: Indices, end: Indices) -> Track:
     now = begin.copy()
     parts = []
     step = 0
-    while rows.size:
+    while rows.size and recipe.demand is not recipes.Demand.CRON:
         drawn = chance.uniform(seed, _LENGTHS, rows, step)
         pareto = chance.uniform(seed, _TAILS, rows, step)
         tailed = _SMALLEST_LEVEL * (1 - pareto) ** (-1 / recipe.tail)
@@ -90,8 +90,28 @@ def levels(recipe: recipes.Recipe, begin: Indices, end: Indices) -> Track:
         lasting = (mine == recipes.Demand.BURSTY.value) | heavy
         rows = rows[lasting & (now[rows] < end[rows])]
         step += 1
+    if recipe.demand is recipes.Demand.CRON:
+        parts = _jobs(recipe, first, begin, end)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return Track.of(*columns)
+
+
+def _jobs(
+    recipe: recipes.Recipe, first: Scalars, begin: Indices, end: Indices
+) -> list[tuple[Indices, Indices, Scalars]]:
+    """Let each VM have a job in every period.
+
+    :param first: (n,) 0..1, part of a period after which the first begins.
+    """
+    phase = (first * recipe.period).astype(np.intp)
+    parts = []
+    for vm, (start, stop) in enumerate(zip(begin, end, strict=True)):
+        rounds = np.arange(start, stop)
+        on = (rounds - phase[vm]) % recipe.period < recipe.length
+        level = np.where(on, 1.0, _IDLE_LEVEL)
+        new = np.flatnonzero(np.diff(level, prepend=np.nan) != 0)
+        parts.append((np.full(len(new), vm), rounds[new], level[new]))
+    return parts
 
 
 _PLAIN = (

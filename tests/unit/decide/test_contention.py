@@ -168,6 +168,24 @@ def test_a_vm_cannot_use_more_cpus_than_the_node_has():
     assert judged([1.98], [UNTOLD], cpus=2, vcpus=4) == (False, [False])
 
 
+def test_what_was_judged_over_intervals_counts():
+    found = contention.situation(
+        usage.Usage(
+            10.0,
+            plant.guests(3),
+            np.full((3, len(resources.RESOURCES)), 2.0),
+            np.array([True, True, False]),
+            np.zeros(3),
+        ),
+        np.zeros(3),
+        np.arange(3),
+        plant.machine(),
+        usage.Waiting(np.ones(3, bool), np.ones(1, bool), np.zeros(3)),
+    )
+    assert found.contended[plant.CPU]
+    assert found.wanting[:, plant.CPU].tolist() == [True, True, False]
+
+
 def test_keys_sizes_and_owners_are_passed_on():
     vms = plant.guests(2, vcpus=3)
     zeros = np.zeros((2, len(resources.RESOURCES)))

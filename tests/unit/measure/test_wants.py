@@ -82,7 +82,7 @@ def of_two_cpus(newest, stall, vcpus):
     )
     now = wants.interval(usage, NODE)
     assert (usage.amounts[:, R.index('cpu_time')] == 1).all()
-    wanted = wants.wanted(now, usage.newest, 10.0)
+    wanted = wants.wanted(now, now.stall, usage.newest, 10.0)
     assert (wanted[:, R.index('disk_read')] == 5).all()
     return wanted[:, R.index('cpu_time')].tolist()
 

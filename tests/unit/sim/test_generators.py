@@ -20,6 +20,7 @@ import pytest
 
 from nova_fairness.sim import generators
 from nova_fairness.sim import graphs
+from nova_fairness.sim import loops
 from nova_fairness.sim import model
 from nova_fairness.sim import recipes
 from nova_fairness.sim import tracks
@@ -147,6 +148,35 @@ def test_bursts_and_pauses_last_as_long_as_said():
     begins = ((level[1:] == 1.0) & (level[:-1] != 1.0)).sum()
     lasting = (level[1:] == 1.0).sum() / begins
     assert lasting == pytest.approx(10.5, rel=0.06)
+
+
+def test_jobs_of_cron_come_once_in_a_period_each_at_its_own_time():
+    cloud = draw(
+        60, demand=recipes.Demand.CRON, period=12, length=3, churn=0.02
+    )
+    node, level = levels(cloud, 60)
+    there = node >= 0
+    busy = (level == 1.0) & there
+    assert (np.isin(level, [1.0, 0.02]) | ~there).all()
+    always = there.all(axis=0)
+    assert always.any()
+    assert (busy[:, always].sum(axis=0) == 15).all()
+    shifted = busy[12:, always] == busy[:-12, always]
+    assert shifted.all()
+    assert len(np.unique(busy[:12, always].argmax(axis=0))) > 5
+
+
+def test_loops_are_as_likely_as_each_other_and_coupled_vms_are_closed():
+    every = tuple(loops.Loop)
+    cloud = draw(
+        nodes=30, vcpus=(1.0, 8.0), loop=every, coupled=0.25, threads=4
+    )
+    found, together = cloud.loops, cloud.coupled.any(axis=1)
+    assert not (found.open & together).any()
+    assert (found.threads[together] == 1).all()
+    assert found.open[~together].mean() == pytest.approx(1 / 3, abs=0.1)
+    pools = found.threads[cloud.vcpus == 8] == 4
+    assert pools.mean() == pytest.approx(0.25, abs=0.1)
 
 
 def test_a_part_of_the_vms_is_idle():

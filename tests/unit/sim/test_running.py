@@ -56,6 +56,15 @@ def test_the_same_run_writes_the_same_bytes(tmp_path):
     )
 
 
+@pytest.mark.parametrize('policy', ['feedback', 'foresight'])
+def test_users_of_many_vms_that_want_little_get_their_parts(tmp_path, policy):
+    found = run(tmp_path / 'a', 'tiny-vms', '30', policy=policy)['measures']
+    assert found['bounded']['worst']['settled'] < 0.03
+    assert found['rounds_to_within_5_percent'] <= 3
+    found = run(tmp_path / 'b', 'tiny-vms', '5', policy='none')['measures']
+    assert found['bounded']['worst']['settled'] > 0.4
+
+
 @pytest.mark.parametrize(
     'policy', ['feedback', 'foresight', 'thesis', 'none', 'LEON']
 )

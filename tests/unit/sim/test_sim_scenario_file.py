@@ -131,6 +131,82 @@ events:
     ]
 
 
+def test_a_step_can_come_again_and_again(tmp_path):
+    cloud = read(
+        tmp_path,
+        LEAST
+        + """\
+load:
+  a:
+    - {at: 2, cpu: max, every: 6, for: 2}
+    - {at: 15, cpu: 0.5}
+""",
+    ).cloud
+    changes = cloud.changes
+    assert list(
+        zip(
+            changes.round.tolist(),
+            changes.demand[:, build.CPU].tolist(),
+            strict=True,
+        )
+    ) == [
+        (0, 0),
+        (1, np.inf),
+        (2, 0),
+        (4, np.inf),
+        (5, 0),
+        (7, np.inf),
+        (8, 0.5),
+    ]
+
+
+def test_how_work_comes_to_vms(tmp_path):
+    assert read(tmp_path, LEAST).cloud.loops is None
+    found = read(
+        tmp_path,
+        LEAST
+        + """\
+  b: {user: u, loop: open}
+  c: {user: u, loop: pool, threads: 4, vcpus: 2}
+  d: {user: u, loop: pool, threads: 2, vcpus: 8}
+""",
+    ).cloud.loops
+    assert found.open.tolist() == [False, True, False, False]
+    assert found.threads.tolist() == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ('text', 'expected'),
+    [
+        (
+            '  b: {user: u, loop: open, coupled: [cpu]}\n',
+            ': scenario.vms.b: expected no key "loop" beside "coupled"',
+        ),
+        (
+            'load: {a: [{at: 0, cpu: 1, every: 5, for: 5}]}\n',
+            ': expected a time "for" that is below "every"',
+        ),
+        (
+            'load: {a: [{at: 0, cpu: 1, every: 5}]}\n',
+            'for',
+        ),
+    ],
+)
+def test_loops_and_jobs_that_cannot_be(tmp_path, text, expected):
+    assert expected in wrong(tmp_path, LEAST + text)
+
+
+def test_loops_are_drawn(tmp_path):
+    text = """\
+    description: a test
+    rounds: 10
+    generate: {loop: %s, threads: 3, demand: cron, period: 5, length: 2}
+    """
+    assert read(tmp_path, text % 'open').cloud.loops.open.all()
+    assert read(tmp_path, text % '[closed]').cloud.loops is None
+    assert 'at least one word' in wrong(tmp_path, text % '[]')
+
+
 def test_agents_that_are_down_and_nodes_that_are_cut_off(tmp_path):
     text = LEAST.replace('n: {cpus: [0]}', 'n: {cpus: 2, count: 2}')
     cloud = read(
@@ -327,3 +403,58 @@ def test_a_scenario_that_is_not_there():
         scenario_file.find('x')
     with pytest.raises(exception.BadScenario, match='cannot be read'):
         scenario_file.find(str(pathlib.Path('x.yaml')))
+
+
+@pytest.mark.parametrize(
+    ('load', 'is_open', 'threads'),
+    [
+        ('load: closed, think_s: 0.1', False, 1),
+        ('load: pool, think_s: 0.1, threads: 8', False, 4),
+        ('load: open', True, 1),
+        ('load: cron, period_s: 8', True, 1),
+    ],
+)
+def test_how_work_comes_is_read_as_the_laboratory_says_it(
+    tmp_path, load, is_open, threads
+):
+    text = LEAST.replace('user: u', 'user: u, vcpus: 4')
+    text += '  b: {user: u}\n'
+    text += f'load:\n  a: [{{at: 0, cpu: 0.5, {load}}}]\n'
+    text += '  b: [{at: 0, cpu: 0.5, load: open}]\n'
+    loops = read(tmp_path, text).cloud.loops
+    assert loops.open.tolist() == [is_open, True]
+    assert loops.threads.tolist() == [threads, 1]
+
+
+def test_closed_loops_are_what_vms_are_if_nothing_is_said(tmp_path):
+    text = LEAST + 'load:\n  a: [{at: 0, cpu: 0.5}]\n'
+    assert read(tmp_path, text).cloud.loops is None
+
+
+@pytest.mark.parametrize(
+    ('cpu', 'expected'),
+    [
+        # 2 seconds of CPU come in one round of 2 s, every fourth round.
+        (0.25, [1.0, 0.0, 0.0, 0.0] * 2 + [1.0, 0.0]),
+        # 6 seconds come in 3 rounds.
+        (0.75, [1.0, 1.0, 1.0, 0.0] * 2 + [1.0, 1.0]),
+        (1.0, [1.0] * 10),
+        (0.0, [0.0] * 10),
+    ],
+)
+def test_a_job_of_cron_comes_with_all_of_its_work(tmp_path, cpu, expected):
+    step = f'{{at: 0, cpu: {cpu}, load: cron, period_s: 8}}'
+    found = read(tmp_path, LEAST + f'load:\n  a: [{step}]\n').cloud
+    wanted = dict(
+        zip(found.changes.round, found.changes.demand[:, 0], strict=True)
+    )
+    now, rounds = 0.0, []
+    for number in range(10):
+        now = wanted.get(number, now)
+        rounds.append(now)
+    assert rounds == pytest.approx(expected)
+
+
+def test_a_load_that_does_not_exist_is_refused(tmp_path):
+    text = LEAST + 'load:\n  a: [{at: 0, cpu: 1, load: shut}]\n'
+    assert 'one of closed, open, pool, cron' in wrong(tmp_path, text)

@@ -1,0 +1,94 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Whether VMs that wait get less done, or the same later."""
+
+import hypothesis
+from hypothesis import strategies
+import numpy as np
+import pytest
+
+from nova_fairness.shares import loops
+
+STALLS = [0.1, 0.5, 0.3, 0.6, 0.2, 0.55, 0.25, 0.5, 0.1, 0.4]
+
+
+def after(rows, ready=True):
+    """Give what is known of one VM after intervals of (used, stall)."""
+    known = loops.Changes.unknown(1)
+    for used, stall in rows:
+        known = known.after(
+            np.array([used]), np.array([stall]), np.array([ready])
+        )
+    return known
+
+
+def lacking(rows):
+    used, stall = rows[-1]
+    return float(after(rows).lacking(np.array([used]), np.array([stall]))[0])
+
+
+@pytest.mark.parametrize('slope', [0.0, 0.5, 1.0])
+def test_what_follows_the_time_that_it_does_not_wait_shows_its_slope(slope):
+    rows = [(0.2 * (1 - stall) ** slope, stall) for stall in STALLS * 2]
+    assert after(rows).slope()[0] == pytest.approx(slope, abs=0.2)
+
+
+def test_an_open_loop_lacks_next_to_nothing():
+    rows = [(0.2, stall) for stall in STALLS * 2]
+    assert rows[-1][1] == 0.4
+    assert lacking(rows) < 0.1
+
+
+def test_whoever_is_not_known_is_a_closed_loop():
+    assert lacking([(0.2, 0.5)]) == 0.5
+    assert lacking([(0.2, 0.1), (0.2, 0.5)]) == 0.5
+    assert lacking([(0.2, 0.1), (0.2, 0.5), (0.2, 0.1), (0.2, 0.5)]) < 0.5
+
+
+def test_noise_is_no_change():
+    rows = [(0.2, 0.3 + 0.01 * (-1) ** n) for n in range(50)]
+    assert lacking(rows) == rows[-1][1]
+
+
+def test_whoever_wants_something_else_all_the_time_shows_no_slope():
+    generator = np.random.default_rng(3)
+    wanted = np.exp(generator.normal(-2, 1, 200))
+    rows = [
+        (wish * (1 - stall), stall)
+        for wish, stall in zip(wanted, generator.random(200), strict=True)
+    ]
+    assert after(rows).slope()[0] > 0.8
+
+
+def test_who_has_work_all_the_time_lacks_what_it_waits_for():
+    rows = [(0.5, stall) for stall in STALLS * 2]
+    assert lacking([*rows, (0.5, 0.5)]) == 0.5
+
+
+@pytest.mark.parametrize('row', [(0.0, 0.5), (0.2, float('nan')), (0.2, 1.0)])
+def test_an_interval_that_tells_nothing_is_left_out(row):
+    known = after([(0.2, 0.1), row, (0.2, 0.5)])
+    assert known.moved[0] == 0
+    assert after([(0.2, 0.1), (0.2, 0.5)], ready=False).moved[0] == 0
+
+
+@hypothesis.given(
+    strategies.lists(
+        strategies.tuples(strategies.floats(0, 2), strategies.floats(0, 1)),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_nobody_lacks_more_than_it_waits(rows):
+    assert 0 <= lacking(rows) <= rows[-1][1]
+    assert 0 <= after(rows).slope()[0] <= 1
