@@ -10,17 +10,22 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a look ahead costs a node."""
+"""What it costs a node to work out the max-min fair division of a cloud."""
 
+from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import pathlib
 import statistics
 import time
+import tracemalloc
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import policies_runs as runs
 
+from nova_fairness.agent import prospect
 from nova_fairness.decide import look_ahead
 from nova_fairness.measure import cells
 from nova_fairness.measure import grades
@@ -29,8 +34,9 @@ from nova_fairness.measure.metrics import dominant_share
 from nova_fairness.measure.metrics import greediness
 from nova_fairness.model import outlook as outlook_module
 from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
 
-SIZES = (10, 100, 250, 1000)
+SIZES = (10, 100, 1000, 10_000, 50_000)
 """Nodes."""
 
 EACH = 20
@@ -39,64 +45,104 @@ EACH = 20
 DEGREE = 4
 """Nodes of every user."""
 
-CPUS, INTERVAL_S = 4, 10.0
-"""Of every node, and of a round."""
+VMS = 2
+"""VMs of a user on a node, of one vCPU each."""
 
-MOST_S = 10.0
-"""CPU time that a user wants of a node, at most."""
+INTERVAL_S = 10.0
+"""Of a round."""
+
+CPUS: Mapping[str, Sequence[int]] = {'alike': (4,), 'mixed': (1, 2, 4, 8)}
+"""Of nodes, drawn with equal chance, by what such clouds are called."""
+
+MEAN = 0.25
+"""CPUs that a VM wants on average. 20 users' 40 VMs want 10 CPUs of a node."""
+
+SPREAD = 1.0
+"""Of what VMs want in mixed clouds: standard deviation of the logarithm.
+Elsewhere they want from nothing to twice the mean."""
 
 MEMORY_BYTES = 1e9
 """Of every node."""
 
-METRICS = (dominant_share.DominantShareMetric, greediness.GreedinessMetric)
+METRICS: Mapping[type[metric_base.Metric], int] = {
+    dominant_share.DominantShareMetric: max(SIZES),
+    greediness.GreedinessMetric: 100,
+}
+"""Up to how many nodes they are asked: one that looks at users' sums alone,
+and one that looks at cells."""
 
 RATIO = 20.0
 """Largest by smallest weight."""
 
 TIMES = 5
-"""Looks ahead, of which the middle one counts."""
+"""Looks ahead, of which the middle one counts; one from ..."""
+
+FEW = 10_000
+"""... so many nodes on."""
+
+MOST_MIXED = 10_000
+"""Nodes of mixed clouds."""
+
+WRITTEN = {
+    'nodes': '{}',
+    'pairs': '{}',
+    'cloud': '{}',
+    'metric': '{}',
+    'ms': '{:.0f}',
+    'rounds': '{}',
+    'ms of a round': '{:.0f}',
+    'memory MB': '{:.1f}',
+    'sharpness': '{:.3f}',
+}
+"""What the table has, and in which form."""
 
 
-def cost(out: pathlib.Path) -> None:
+def cost(out: pathlib.Path, sizes: Iterable[int] = SIZES) -> None:
     """Time looks ahead on random graphs."""
-    results = []
-    for nodes in SIZES:
-        for metric in METRICS:
-            results.append(_timed(drawn(nodes, metric())))
-            print(results[-1], flush=True)
+    results = [
+        _timed(nodes, cloud, metric())
+        for nodes in sizes
+        for cloud in CPUS
+        for metric, most in METRICS.items()
+        if nodes <= (most if cloud == 'alike' else min(most, MOST_MIXED))
+    ]
     runs.write(out / 'cost.json', results)
     rows = [
-        [*list(item.values())[:-1], f'{item["ms"]:.0f}'] for item in results
+        [form.format(item[key]) for key, form in WRITTEN.items()]
+        for item in results
     ]
-    runs.write_csv(out / 'look-ahead-cost.csv', [list(results[0]), *rows])
+    runs.write_csv(out / 'look-ahead-cost.csv', [list(WRITTEN), *rows])
 
 
-def drawn(nodes: int, metric: metric_base.Metric) -> outlook_module.Outlook:
-    """Draw a cloud in which every user is on four nodes."""
+def drawn(
+    nodes: int, cloud: str, metric: metric_base.Metric
+) -> outlook_module.Outlook:
+    """Draw a cloud in which every user is on four nodes.
+
+    :param cloud: one of :data:`CPUS`.
+    """
     rng = np.random.default_rng(nodes)
     node, user = _places(rng, nodes)
     users = nodes * EACH // DEGREE
-    supply = resources.RESOURCES.vector(
-        cpu_time=CPUS * INTERVAL_S, memory=MEMORY_BYTES
-    )
-    of_vm = np.tile(supply / EACH, (len(node), 1))
-    wanted = of_vm.copy()
-    wanted[:, look_ahead.CPU_TIME] = rng.uniform(0.1, MOST_S, len(node))
-    # Who wants less than his part has all of it.
-    used = np.minimum(wanted, of_vm)
-    whole = np.tile(supply, (nodes, 1))
+    whole = np.zeros((nodes, len(resources.RESOURCES)))
+    whole[:, look_ahead.CPU_TIME] = INTERVAL_S * rng.choice(CPUS[cloud], nodes)
+    whole[:, resources.RESOURCES.index('memory')] = MEMORY_BYTES
+    of_cell = whole[node] / EACH
+    asked = _asked(rng, cloud, len(node))
+    wanted = of_cell.copy()
+    wanted[:, look_ahead.CPU_TIME] = asked.sum(axis=1) * INTERVAL_S
+    used = np.minimum(wanted, of_cell)
     quota = np.tile(whole.sum(axis=0) / users, (users, 1))
-    told = cells.Cells(node, user, endowment=of_vm, used=used, wanted=wanted)
+    told = cells.Cells(node, user, endowment=of_cell, used=used, wanted=wanted)
     weighing = cells.Weighing(metric, told, quota, whole.sum(axis=0))
-    one_cpu = np.full(nodes, INTERVAL_S)
     return outlook_module.Outlook(
         node=node,
         user=user,
         wanted=wanted,
         used=used,
         supply=whole,
-        one_cpu=one_cpu,
-        demand=_demand(wanted[:, look_ahead.CPU_TIME], one_cpu[node]),
+        one_cpu=np.full(nodes, INTERVAL_S),
+        demand=_demand(asked),
         weigh=weighing,
         weigh_users=weighing.of_users,
         metric=type(metric).__name__,
@@ -104,18 +150,29 @@ def drawn(nodes: int, metric: metric_base.Metric) -> outlook_module.Outlook:
     )
 
 
-def _demand(wanted: np.ndarray, one_cpu: np.ndarray) -> outlook_module.Demand:
-    """Let each user have one VM of one vCPU on a node."""
-    each = np.arange(len(wanted))
-    graded = grades.graded(
-        each, np.ones(len(wanted)), wanted / one_cpu, len(wanted)
-    )
-    return cells.demand(wanted, one_cpu, graded)
+def _asked(
+    rng: np.random.Generator, cloud: str, count: int
+) -> npt.NDArray[np.float64]:
+    """Draw how many CPUs the VMs of each cell want, (count, VMS)."""
+    shape = (count, VMS)
+    if cloud == 'alike':
+        return rng.uniform(0.0, 2 * MEAN, shape)
+    median = MEAN * np.exp(-(SPREAD**2) / 2)
+    return np.minimum(median * np.exp(rng.normal(0.0, SPREAD, shape)), 1.0)
+
+
+def _demand(asked: npt.NDArray[np.float64]) -> outlook_module.Demand:
+    """Say of each VM how much it wants, as reports do."""
+    count = len(asked)
+    cell = np.repeat(np.arange(count), VMS)
+    told = grades.graded(cell, np.ones(cell.size), asked.ravel(), count)
+    one_cpu = np.full(count, INTERVAL_S)
+    return cells.demand(asked.sum(axis=1) * INTERVAL_S, one_cpu, told)
 
 
 def _places(
     rng: np.random.Generator, nodes: int
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[usage_model.Indices, usage_model.Indices]:
     """Give node and user of each cell, sorted by both.
 
     Users are on neighbours in circles that are drawn anew, so that every node
@@ -131,16 +188,57 @@ def _places(
     return node[order], user[order]
 
 
-def _timed(given: outlook_module.Outlook) -> Mapping[str, Any]:
-    """Take the CPU time of looks ahead that begin with nothing known."""
-    found = []
-    for _ in range(TIMES):
-        began_s = time.process_time()
-        look_ahead.end(given, RATIO)
-        found.append(time.process_time() - began_s)
-    return {
-        'nodes': len(given.supply),
-        'users of them': len(given.node),
+def _timed(
+    nodes: int, cloud: str, metric: metric_base.Metric
+) -> Mapping[str, Any]:
+    """Take CPU time and memory of looks ahead, at once and round by round."""
+    given = drawn(nodes, cloud, metric)
+    found = [_spent(given) for _ in range(1 if nodes >= FEW else TIMES)]
+    whole_s = statistics.median(spent_s for spent_s, _ in found)
+    rounds = _rounds(given)
+    row = {
+        'nodes': nodes,
+        'pairs': len(given.node),
+        'cloud': cloud,
         'metric': given.metric,
-        'ms': 1000 * statistics.median(found),
+        'ms': 1000 * whole_s,
+        'rounds': len(rounds),
+        'ms of a round': 1000 * statistics.median(rounds),
+        'ms of each round': [1000 * spent_s for spent_s in rounds],
+        'memory MB': _peak_bytes(given) / 1e6,
+        'sharpness': max(end.sharpness for _, end in found),
     }
+    print(row, flush=True)
+    return row
+
+
+def _rounds(given: outlook_module.Outlook) -> list[float]:
+    """Look ahead as an agent does, in as many rounds as it takes, seconds."""
+    spent, rest = [], None
+    while not spent or rest is not None:
+        began_s = time.process_time()
+        _, rest = look_ahead.searched(given, RATIO, rest, 1)
+        step_s = time.process_time() - began_s
+        more = min(int(prospect.PER_ROUND_S / step_s), look_ahead.STEPS) - 1
+        if rest is not None and more > 0:
+            _, rest = look_ahead.searched(given, RATIO, rest, more)
+        spent.append(time.process_time() - began_s)
+    return spent
+
+
+def _peak_bytes(given: outlook_module.Outlook) -> int:
+    """Say how much memory a look ahead takes beside what it is given."""
+    tracemalloc.start()
+    look_ahead.end(given, RATIO)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+def _spent(
+    given: outlook_module.Outlook,
+) -> tuple[float, outlook_module.End]:
+    """Look ahead at once: CPU time, seconds, and what was found."""
+    began_s = time.process_time()
+    end = look_ahead.end(given, RATIO)
+    return time.process_time() - began_s, end

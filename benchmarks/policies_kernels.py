@@ -24,6 +24,7 @@ import policies_runs as runs
 
 from nova_fairness.decide import array_policy
 from nova_fairness.decide import bounds
+from nova_fairness.decide import look_ahead
 from nova_fairness.model import allocation
 from nova_fairness.model import outlook
 from nova_fairness.model import resources
@@ -96,8 +97,15 @@ class Inexact(array_policy.ArrayPolicy):
         """Tell of the bounds of what is asked for, not of what comes of it."""
         if prospect is None:
             return None
-        ratio = np.full(len(resources.CONTROLS), self._setup.max_weight_ratio)
-        return dataclasses.replace(prospect, ratio=ratio)
+        ratio = self._setup.max_weight_ratio
+        views = tuple(
+            dataclasses.replace(
+                view, end=look_ahead.end(view.outlook, ratio, view.end)
+            )
+            for view in prospect.views
+        )
+        ratios = np.full(len(resources.CONTROLS), ratio)
+        return dataclasses.replace(prospect, ratio=ratios, views=views)
 
 
 def factors(vms: int) -> allocation.Weights:

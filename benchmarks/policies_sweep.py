@@ -84,7 +84,6 @@ SWEEPS = (
         {
             'part': (0.5, 0.7, 1.0),
             'correction': (0.25, 0.5, 1.0),
-            'largest': (2.0, 4.0),
         },
         (*SMALL, 'idle', 'lost-reports'),
     ),

@@ -36,6 +36,9 @@ from nova_fairness.sim.references import allocators
 
 POLICIES = ('foresight', 'feedback', 'thesis')
 
+ONLY = {'GreedinessMetric': ('thesis',)}
+"""Metrics that are for some policies; ``defaults`` has the other pairs."""
+
 BAR = ('foresight', 'thesis')
 """The default policy, and the one it is compared with."""
 
@@ -90,7 +93,7 @@ def row_of(
 
 def columns() -> Iterable[running.Choice]:
     for metric in runs.METRICS:
-        for policy in POLICIES:
+        for policy in ONLY.get(metric, POLICIES):
             yield running.Choice(metric=metric, policy=policy)
     for reference in allocators.names():
         yield running.Choice(metric=runs.METRICS[0], policy=reference)

@@ -36,7 +36,7 @@ class Judgement:
 
 
 class Wishes:
-    """Remembers what was wanted in the interval before, and the noise.
+    """Remembers what was wanted in the intervals before, and the noise.
 
     :param node: what the node has.
     """
@@ -63,15 +63,18 @@ class Wishes:
         keys = [item.key for item in usage.incarnations]
         # Intervals differ in length; memory is wanted as it is used.
         rates = wanted / usage.interval_s
-        unknown = np.full(wanted.shape[1], np.nan)
+        unknown = np.full((2, wanted.shape[1]), np.nan)
         before = [self._before.get(key, unknown) for key in keys]
         self._before = {
-            key: rate
-            for key, rate, known in zip(keys, rates, usage.known, strict=True)
+            key: np.stack([rate, past[0]])
+            for key, rate, past, known in zip(
+                keys, rates, before, usage.known, strict=True
+            )
             if known
         }
-        past = np.array(before).reshape(wanted.shape) * usage.interval_s
-        return wants.lasting(wanted, usage.newest, past)
+        both = np.array(before).reshape(-1, 2, wanted.shape[1])
+        largest = np.fmax(both[:, 0], both[:, 1]) * usage.interval_s
+        return wants.lasting(wanted, usage.newest, largest)
 
     def _waiting(
         self, usage: usage_model.Usage, now: waiting.Interval

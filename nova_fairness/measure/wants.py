@@ -86,12 +86,13 @@ def lasting(
     """Leave out what was wanted in one interval only.
 
     Whatever makes a host busy for a moment makes its VMs wait, and what they
-    would use of a plenty cannot be told from that alone.
+    would use of a plenty cannot be told from that alone. Who rested for a
+    moment wants what they wanted before that.
 
     :param wanted: (n, r) in the newest interval.
     :param used: (n, r) in the newest interval, at most ``wanted``.
-    :param before: (n, r) wanted in the interval before, amounts of the newest;
-        NaN for VMs that were not there.
+    :param before: (n, r) the most wanted in either of the two intervals
+        before, amounts of the newest; NaN for VMs that were not there.
     :returns: (n, r) at least ``used``.
     """
     return np.maximum(used, np.fmin(wanted, before))

@@ -181,7 +181,8 @@ class Past:
         """Give the stalls that are too long for noise.
 
         What is known of a VM is mixed with what is known of its node, and
-        that with what is known before.
+        that with what is known before. What others wait lowers bounds and
+        raises none.
 
         :param steady: (n,) whether a VM is one vCPU that was busy.
         :returns: (n,) from which a VM begins to wait, and (n,) from which it
@@ -195,12 +196,16 @@ class Past:
         mean = PRIOR * NOISE + summed(self.count * self.mean)
         mean = (mean / weight)[node]
         spread = self.variance + (self.mean - mean) ** 2
-        variance = PRIOR * _deviation(steady) ** 2
-        variance = variance + summed(self.count * spread)[node]
-        variance = variance / weight[node]
+        usual = _deviation(steady) ** 2
+        variance = PRIOR * usual + summed(self.count * spread)[node]
+        # Idle VMs that wake up all the time would hide what others lack.
+        mean = np.minimum(mean, NOISE)
+        variance = np.minimum(variance / weight[node], usual)
         own = self.count / (PRIOR + self.count)
-        mean = mean + own * (self.mean - mean)
+        more = (self.mean - mean).clip(0.0)
         variance = variance + own * (self.variance - variance)
+        variance = variance + own * (1 - own) * more**2
+        mean = mean + own * (self.mean - mean)
         begin = mean + SIGNIFICANT * np.sqrt(variance)
         return begin.clip(LEAST), np.minimum(mean, begin).clip(NOTHING)
 

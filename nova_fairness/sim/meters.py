@@ -68,7 +68,7 @@ class Meters:
         self._acted_s = np.zeros(nodes)
         self._past = np.zeros((count, width))
         self._known = np.zeros(count, dtype=np.bool_)
-        self._wanted = np.full((count, width), np.nan)
+        self._wanted = np.full((2, count, width), np.nan)
         self._waiting = waiting.Past.unknown(count)
 
     def begin(self, rows: model.Indices, at_s: float | None) -> None:
@@ -82,7 +82,7 @@ class Meters:
         self._stall_s[rows] = nothing
         self._read_s[rows] = np.nan if at_s is None else at_s
         self._past[rows] = 0.0
-        self._wanted[rows] = np.nan
+        self._wanted[:, rows] = np.nan
         self._known[rows] = False
         self._waiting.put(rows, waiting.Past.unknown(len(rows)))
 
@@ -182,8 +182,8 @@ class Meters:
         now = self._interval(usage, load, one_cpu)
         found, past = waiting.judge(now, self._waiting.picked(rows))
         wanted = wants.wanted(now, found.lacking, usage.newest, one_cpu)
-        before = self._wanted[rows]
-        self._wanted[rows] = wanted
+        before = np.fmax(*self._wanted[:, rows])
+        self._wanted[:, rows] = wanted, self._wanted[0, rows]
         self._waiting.put(rows, past)
         short = found.nodes[now.node][:, np.newaxis]
         lasting = wants.lasting(wanted, usage.newest, before)

@@ -78,6 +78,7 @@ class ForesightPolicy(feedback.FeedbackPolicy):
     FIELDS: ClassVar[Mapping[str, array_policy.Field]] = {
         **feedback.FeedbackPolicy.FIELDS,
         'offset': array_policy.Field(array_policy.Per.VM, 0.0),
+        'off': array_policy.Field(array_policy.Per.VM, 0.0),
     }
 
     looks_ahead: ClassVar[bool] = True
@@ -114,7 +115,11 @@ class ForesightPolicy(feedback.FeedbackPolicy):
             memory,
             elapsed_s,
         )
-        kept = {**found, 'offset': memory['offset'].copy()}
+        kept = {
+            **found,
+            'offset': memory['offset'].copy(),
+            'off': np.zeros_like(memory['off']),
+        }
         for view in views:
             # Where nobody waits, whatever the model says, weights stay.
             waiting = (foreseen & crowd.contended[:, _CPU])[view.deciding]
@@ -122,14 +127,18 @@ class ForesightPolicy(feedback.FeedbackPolicy):
             rows = np.flatnonzero(np.isin(crowd.node, chosen))
             if rows.size and crowd.prospect is not None:
                 scene = _Scene.of(crowd, crowd.prospect, view, rows, previous)
-                offset = self._corrected(scene, memory['offset'][rows])
+                off, before = scene.off(), memory['off'][rows]
+                kept['off'][rows] = np.where(np.isfinite(off), off, 0.0)
+                off = _lasting(off, before)
+                offset = self._corrected(scene, off, memory['offset'][rows])
                 weights[rows, _CPU] = np.exp(self._gone(scene, offset))
                 kept['offset'][rows] = offset
         return weights, kept
 
-    def _corrected(self, scene: '_Scene', offset: Scalars) -> Scalars:
+    def _corrected(
+        self, scene: '_Scene', off: Scalars, offset: Scalars
+    ) -> Scalars:
         """Make good what the kernel gave otherwise than the weights say."""
-        off = scene.off()
         step = np.where(np.isfinite(off), -off - offset, 0.0)
         moved = offset + self.correction * step
         # Where nobody is to have more than others, nothing is steered, unless
@@ -144,13 +153,25 @@ class ForesightPolicy(feedback.FeedbackPolicy):
         """Give the logarithms of the new weights, (p,)."""
         counts = scene.short & (scene.doing > ACTIVE * scene.average())
         goal = scene.centred(counts, scene.aim + offset)
-        move = np.where(scene.short, goal - scene.log, 0.0)
+        # Who has next to nothing to do comes back to the weight they had.
+        rests = ~counts & ~scene.tells
+        move = np.where(scene.short & ~rests, goal - scene.log, 0.0)
         farthest = scene.largest(counts, np.abs(move))
         limit = np.log(self.largest)
         part = np.where(farthest > NEAR, self.part, 1.0)
         part = np.minimum(part, limit / farthest.clip(min=1e-9))
         step = (part[scene.node] * move).clip(-limit, limit)
         return np.asarray(scene.log + step)
+
+
+def _lasting(off: Scalars, before: Scalars) -> Scalars:
+    """Leave out what was so in one interval only, (p,); NaN as in ``off``.
+
+    Who rested for a part of an interval is not short of anything.
+    """
+    least = np.where(np.abs(off) < np.abs(before), off, before)
+    least = np.where(off * before < 0, 0.0, least)
+    return np.where(np.isfinite(off), least, np.nan)
 
 
 def _useful(

@@ -105,3 +105,13 @@ def test_nobody_is_there(made):
     found = made.judge(nobody)
     assert found.wanted.shape == (0, len(R))
     assert found.waiting.nodes.tolist() == [False]
+
+
+def test_who_rested_for_an_interval_wants_what_they_wanted_before(made):
+    for stall in (0.5, 0.5, 0.0):
+        made.judge(interval(('a', 0.5, stall), OTHER))
+    assert cpus(made, ('a', 0.5, 0.5), OTHER) == pytest.approx([1, 1])
+    # Longer ago it does not count.
+    for stall in (0.0, 0.0):
+        made.judge(interval(('a', 0.5, stall), OTHER))
+    assert cpus(made, ('a', 0.5, 0.5), OTHER) == pytest.approx([0.5, 1])

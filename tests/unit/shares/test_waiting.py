@@ -140,6 +140,25 @@ def test_noise_is_forgotten_while_nobody_measures_it():
     assert begin[0] < 0.2
 
 
+@pytest.mark.parametrize('many', [1, 5, 20])
+@pytest.mark.parametrize('stalls', [(0.0, 0.5), (0.099, 0.099)])
+def test_what_some_vms_wait_hides_nothing_of_what_others_lack(many, stalls):
+    # Idle VMs that wake up all the time, and one that has all it wants.
+    now = [
+        interval((0.9, 0.02), *[(0.005, stall)] * many, busy=0.95)
+        for stall in stalls
+    ]
+    found, past = judged(now * 50)
+    assert not any(short for _, short in found)
+    rows = np.append(np.arange(many + 1), -1)
+    node, busy = np.zeros(many + 2, int), np.ones(many + 2, bool)
+    begin, _ = past.picked(rows).bounds(node, 1, busy)
+    usual = waiting.NOISE + waiting.SIGNIFICANT * waiting.DEVIATION_BUSY
+    assert max(begin[0], begin[-1]) <= usual
+    # What they wait themselves is known of them.
+    assert begin[1] > 2 * begin[0]
+
+
 def test_nodes_are_judged_apart():
     both = interval(
         (0.5, 0.5), (0.5, 0.5), (0.5, 0.0), (0.4, 0.04), node=[0, 0, 1, 1]
