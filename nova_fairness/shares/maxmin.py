@@ -181,9 +181,7 @@ def _sharpened(
     now = begin or Begin(
         np.zeros(len(nodes.user)), np.zeros(len(nodes.supply))
     )
-    point = weighted.Point.of(
-        nodes.blurred(STAGES[now.stage][1]), now.cold, now.level
-    )
+    point = _at(nodes, now.stage, now)
     best, sharpest, stage, made = point, np.inf, now.stage, now.made
     end = min(made + most, MOST_STEPS)
     while made < end and stage < len(STAGES):
@@ -195,13 +193,19 @@ def _sharpened(
             continue
         stage += 1
         if stage < len(STAGES):
-            point = weighted.Point.of(
-                nodes.blurred(STAGES[stage][1]), point.cold, point.level
-            )
+            point = _at(nodes, stage, point)
     over = stage == len(STAGES) or made >= MOST_STEPS
     found = best if np.isfinite(sharpest) else point
     rest = None if over else Begin(point.cold, point.level, stage, made)
     return found, sharpest, rest
+
+
+def _at(
+    nodes: weighted.Nodes, stage: int, begin: Begin | weighted.Point
+) -> weighted.Point:
+    """Divide with bounds rounded off as in a stage."""
+    _, blur = STAGES[stage]
+    return weighted.Point.of(nodes.blurred(blur), begin.cold, begin.level)
 
 
 def _solved(

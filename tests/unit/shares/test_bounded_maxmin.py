@@ -133,15 +133,15 @@ def test_who_competes_is_equally_heavy_but_for_those_at_the_least(seed):
     assert found.sharpness <= maxmin.SHARPEST
     heavy = np.log(of_users(rows, found))[rows.owner]
     # Bounds are rounded off: near them weights are not quite those sought.
-    waits = found.got < rows.wanted * (1 - 2 * maxmin.BLUR)
+    waits = found.got < rows.wanted * (1 - 2 * maxmin.STAGES[-1][1])
     at_least = found.log < -REACH + 1e-6
     for node in np.unique(rows.node[waits]):
         here = (rows.node == node) & waits
         free = heavy[here & ~at_least]
         if free.size:
-            assert np.ptp(free) < NEAR + maxmin.BLUR
+            assert np.ptp(free) < NEAR + maxmin.STAGES[-1][1]
             least = heavy[here & at_least]
-            assert (least > free.max() - NEAR - maxmin.BLUR).all()
+            assert (least > free.max() - NEAR - maxmin.STAGES[-1][1]).all()
 
 
 @given(SEEDS, strategies.floats(1e-3, 1e6))
@@ -209,7 +209,7 @@ def test_what_had_no_more_steps_goes_on_and_ends_at_the_same(seed, steps):
 def test_few_steps_go_as_far_as_they_go_and_say_so():
     rows = clouds.cloud(3, most_nodes=5, most_users=6)
     sharp = [divide(rows, steps=steps).sharpness for steps in range(1, 40)]
-    assert sharp[0] >= maxmin.SOFTEST
+    assert sharp[0] >= maxmin.STAGES[0][0]
     assert sharp[-1] == maxmin.SHARPEST
     assert sharp == sorted(sharp, reverse=True)
 
