@@ -158,3 +158,63 @@ class KeysError(MessagingError):
 
 class KeyRefused(KeysError):
     """A peer's key is not on the allow-list, or revoked."""
+
+
+class ForeignName(KeyRefused):
+    """A peer's key is good, and may not answer for the server it claims."""
+
+
+class ClusterError(FairnessError):
+    """The cluster tier cannot go on with what it was given."""
+
+
+class IllegalStep(ClusterError):
+    """A request cannot go from its state where an event would lead it."""
+
+
+class BadReason(ClusterError):
+    """A reason was given numbers that are not its own."""
+
+
+class BadSnapshot(ClusterError):
+    """Parts of a snapshot of the cloud do not fit together."""
+
+
+class StoreError(ClusterError):
+    """The store of requests did not do what it was asked for."""
+
+
+class StoreAway(StoreError):
+    """The database does not answer; what was asked for may be done or not."""
+
+
+class SchemaMismatch(StoreError):
+    """The tables are not those that this version works with."""
+
+
+class Outdated(StoreError):
+    """The request is no longer as it was when this was decided."""
+
+
+class Deposed(StoreError):
+    """Another process leads now: this one writes nothing."""
+
+
+class SealBroken(StoreError):
+    """A stored message cannot be opened with any of the keys."""
+
+
+class BadKeyFile(StoreError):
+    """The file of keys cannot be used."""
+
+
+class RelayError(ClusterError):
+    """The relay cannot do its work."""
+
+
+class Unreadable(RelayError):
+    """A message is not of the form that Nova's messages have."""
+
+
+class BrokerAway(RelayError):
+    """The broker does not answer; what was sent last may be there or not."""

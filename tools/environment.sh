@@ -134,7 +134,7 @@ pip_install() {
     local attempt
     for attempt in 1 2 3; do
         "$VENV/bin/python" -m pip install --disable-pip-version-check \
-            -e "${TOP}[api,client,lab,nova,sim]" -r "$TOP/test-requirements.txt" \
+            -e "${TOP}[api,client,cluster,lab,nova,sim]" -r "$TOP/test-requirements.txt" \
             -r "$TOP/doc/requirements.txt" && return
         echo "attempt $attempt failed"
         sleep $((attempt * 5))

@@ -132,19 +132,15 @@ class Measurement:
             settings.metric, lambda: stages.instance_stage(metric, demands)
         )
         wants = self._wishes.judge(used)
-        self._publish(
-            number,
-            settings.metric,
-            used.interval_s,
-            totals.by_user(
-                owners,
-                own,
-                demands.endowment,
-                demands.usage,
-                wants.wanted,
-                grades.of_node(used, wants.wanted, owners, self._node),
-            ),
+        told = totals.by_user(
+            owners,
+            own,
+            demands.endowment,
+            demands.usage,
+            wants.wanted,
+            grades.of_node(used, wants.wanted, owners, self._node),
         )
+        self._publish(number, settings.metric, used.interval_s, told)
         view = self._exchange.view(self._clock(), settings.metric)
         combined = self._combined(view, used, settings)
         owners = ownership.extended(owners, combined.users)

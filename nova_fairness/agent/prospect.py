@@ -32,14 +32,17 @@ from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import maxmin
 
 LOG = logging.getLogger(__name__)
 
-AFFORDABLE = 0.5
-"""Part of a plugin's deadline that looking ahead may take in all."""
+PER_ROUND_S = 0.1
+"""CPU time for looking ahead in a round; what is not finished by then goes on
+in the next one."""
 
-FEWEST_STEPS = 5
-"""With which looking ahead gets somewhere, within some rounds."""
+AFFORDABLE = 0.1
+"""Part of a plugin's deadline that a step of it may take. A slower metric
+would bring itself into quarantine."""
 
 
 def foreseen(
@@ -76,6 +79,7 @@ class Prospects:
     def __init__(self, guard: guard_module.Guard) -> None:
         self._guard = guard
         self._last: tuple[outlook.Outlook, outlook.End] | None = None
+        self._work: tuple[outlook.Outlook, maxmin.Begin | None] | None = None
         self._quick = True
 
     def of_node(
@@ -94,12 +98,9 @@ class Prospects:
         if not policy.looks_ahead or measured.foresee is None:
             return None
         found = measured.foresee()
-        if self._last is None or not self._last[0].is_like(found.outlook):
-            end = self._end(found.outlook, float(ratios[look_ahead.CPU]))
-            if end is None:
-                self._last = None
-                return None
-            self._last = found.outlook, end
+        self._look(found.outlook, float(ratios[look_ahead.CPU]))
+        if self._last is None:
+            return None
         used = measured.usage.newest
         here = np.zeros(1, dtype=np.intp)
         return outlook.Prospect(
@@ -110,28 +111,55 @@ class Prospects:
             views=(outlook.View(here, here + found.place, *self._last),),
         )
 
-    def _end(self, known: outlook.Outlook, ratio: float) -> outlook.End | None:
-        """Look ahead, in as many steps as there is time for.
+    def _look(self, known: outlook.Outlook, ratio: float) -> None:
+        """Look ahead if something has changed, or is not finished."""
+        if self._work is not None and not self._work[0].has_cells_of(known):
+            self._work = None
+        if self._last is not None and not self._last[0].has_cells_of(known):
+            self._last = None
+        if self._work is None:
+            if self._last is not None and self._last[0].is_like(known):
+                return
+            self._work = known, None
+        chosen, rest = self._work
+        found = self._searched(chosen, ratio, rest)
+        if found is None:
+            self._last = self._work = None
+            return
+        end, rest = found
+        if rest is None or self._last is None:
+            self._last = chosen, end
+        self._work = None if rest is None else (chosen, rest)
 
-        What is not finished goes on in the next round. A metric that is too
-        slow would bring itself into quarantine, so that it is timed first.
+    def _searched(
+        self, known: outlook.Outlook, ratio: float, rest: maxmin.Begin | None
+    ) -> tuple[outlook.End, maxmin.Begin | None] | None:
+        """Make one step, and as many more as there is time for.
+
         CPU time counts: a busy host makes nothing slow.
         """
-        before = None if self._last is None else self._last[1]
-        allowed_s = AFFORDABLE * self._guard.deadline_s
 
-        def timed(steps: int) -> tuple[outlook.End, float]:
+        def searched(
+            rest: maxmin.Begin | None, steps: int
+        ) -> tuple[tuple[outlook.End, maxmin.Begin | None], float]:
             began_s = time.thread_time()
-            end = look_ahead.end(known, ratio, before, steps)
-            return end, time.thread_time() - began_s
+            found = look_ahead.searched(known, ratio, rest, steps)
+            return found, time.thread_time() - began_s
 
-        _, step_s = self._guard.call(known.metric, lambda: timed(1))
-        steps = min(int(allowed_s / max(step_s, 1e-9)), look_ahead.STEPS)
-        self._say(known, step_s, quick=steps >= FEWEST_STEPS)
-        if steps < FEWEST_STEPS:
+        found, step_s = self._guard.call(
+            known.metric, lambda: searched(rest, 1)
+        )
+        quick = step_s <= AFFORDABLE * self._guard.deadline_s
+        self._say(known, step_s, quick=quick)
+        if not quick:
             return None
-        end, _ = self._guard.call(known.metric, lambda: timed(steps))
-        return end
+        more = min(int(PER_ROUND_S / max(step_s, 1e-9)), look_ahead.STEPS)
+        if found[1] is not None and more > 1:
+            left = found[1]
+            found, _ = self._guard.call(
+                known.metric, lambda: searched(left, more - 1)
+            )
+        return found
 
     def _say(
         self, known: outlook.Outlook, step_s: float, *, quick: bool

@@ -79,7 +79,8 @@ class Regime:
         self._load = load
         self._seen: desired_module.Desired | None = None
         self._in_force = InForce(settings)
-        self._warn(load(settings))
+        warning = self._warning(settings, load(settings))
+        self._in_force = InForce(settings, warning=warning)
         self._lock = threading.Lock()
         self._begun = 0
 
@@ -156,17 +157,18 @@ class Regime:
                 wanted.epoch,
                 wanted.origin,
             )
-        before = self._in_force.warning
         self._in_force = dataclasses.replace(
-            wanted, refused=refused, warning=before
+            wanted,
+            refused=refused,
+            warning=self._warning(wanted.settings, loaded),
         )
-        self._warn(loaded)
         node_cycle.epoch = wanted.epoch
         node_cycle.reconfigure(wanted.settings, loaded)
 
-    def _warn(self, loaded: cycle.Plugins) -> None:
-        """Note what is to be said of the pair in force; log what is new."""
-        settings = self._in_force.settings
+    def _warning(
+        self, settings: settings_module.Settings, loaded: cycle.Plugins
+    ) -> str:
+        """Give what is to be said of a pair; log what was not said before."""
         warning = pairing.warning(
             settings.metric,
             loaded.metric.suits,
@@ -175,7 +177,7 @@ class Regime:
         )
         if warning and warning != self._in_force.warning:
             LOG.warning('%s', warning)
-        self._in_force = dataclasses.replace(self._in_force, warning=warning)
+        return warning
 
     def _wanted(self, newest: desired_module.Desired | None) -> InForce:
         if newest is None:

@@ -14,12 +14,16 @@
 
 import argparse
 import collections
+from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import json
 import pathlib
 import sys
+from typing import Any
 
 from nova_fairness import exception
+from nova_fairness.cmd import keys_options
 from nova_fairness.messaging import allow_list
 from nova_fairness.messaging import key_admin
 from nova_fairness.messaging import key_files
@@ -28,20 +32,18 @@ DONE = 0
 FAULTS = 1
 BAD_USAGE = 2
 
-DIRECTORY = pathlib.Path('/etc/nova-fairness/keys')
 LIST_VERSION = 1
+_HEAD = (
+    'NAME',
+    'ROLE',
+    'STATE',
+    'PUBLIC KEY',
+    'CREATED',
+    'REVOKED',
+    'SERVES TOO',
+)
 
 _COPY = f'Copy {key_files.LIST_NAME} to every node.'
-_EPILOG = """\
-A keys directory holds the allow-list allowed.json, which is the same on every
-node, and NAME.secret with the key pair of NAME, which is on NAME only. A node
-reads a changed allow-list within seconds, and a changed pair when it starts.
-
-exit codes:
-  0  done
-  1  check found something wrong
-  2  wrong usage, or keys that are not as expected; nothing was changed
-"""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -50,129 +52,12 @@ def main(arguments: list[str] | None = None) -> int:
     :param arguments: without the program; ``None`` for those of the process.
     :returns: the exit code.
     """
-    options = _parser().parse_args(arguments)
+    options = keys_options.parser().parse_args(arguments)
     try:
-        return int(options.do(options))
+        return _COMMANDS[options.command](options)
     except exception.KeysError as error:
         sys.stderr.write(f'nova-fairness-keys: {error}\n')
         return BAD_USAGE
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog='nova-fairness-keys',
-        description='Make the keys with which nodes prove who they are, and '
-        'say whose keys are good.',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        '--directory',
-        type=pathlib.Path,
-        default=DIRECTORY,
-        metavar='DIR',
-        help='keys directory (default: %(default)s)',
-    )
-    commands = parser.add_subparsers(required=True, metavar='COMMAND')
-    _add_make(commands)
-    _add_list(commands)
-    _add_rotate(commands)
-    _add_revoke(commands)
-    _add_allow(commands)
-    _add_check(commands)
-    return parser
-
-
-_Commands = argparse._SubParsersAction  # noqa: SLF001
-
-
-def _add_make(commands: '_Commands[argparse.ArgumentParser]') -> None:
-    parser = commands.add_parser(
-        'make',
-        help='make a key pair and allow it',
-        description='Make a key pair for NAME in NAME.secret and put its '
-        'public key on the allow-list.',
-    )
-    parser.add_argument(
-        'name', metavar='NAME', help='the [fairness] host of the node'
-    )
-    parser.add_argument(
-        '--role',
-        choices=allow_list.ROLES,
-        default=allow_list.ROLES[0],
-        help='node: may report and ask; controller: may also change settings '
-        '(default: %(default)s)',
-    )
-    parser.set_defaults(do=_make)
-
-
-def _add_list(commands: '_Commands[argparse.ArgumentParser]') -> None:
-    parser = commands.add_parser(
-        'list', help='show the allow-list', description='Show all keys.'
-    )
-    parser.add_argument('--json', action='store_true', help='for programs')
-    parser.set_defaults(do=_list)
-
-
-def _add_rotate(commands: '_Commands[argparse.ArgumentParser]') -> None:
-    parser = commands.add_parser(
-        'rotate',
-        help='make a new pair for a name; the old key stays good',
-        description='Make a new key pair for NAME. The old key stays good '
-        'until you revoke it, so that nobody is cut off while files are '
-        'copied.',
-    )
-    parser.add_argument('name', metavar='NAME', help='a name on the list')
-    parser.set_defaults(do=_rotate)
-
-
-def _add_revoke(commands: '_Commands[argparse.ArgumentParser]') -> None:
-    parser = commands.add_parser(
-        'revoke',
-        help='revoke a key, or all keys of a name, for good',
-        description='Revoke one key, or all keys of a name, for good. Where '
-        'the new allow-list is, sessions of the key are closed within a '
-        'minute.',
-    )
-    parser.add_argument(
-        'name_or_key',
-        metavar='NAME|KEY',
-        help='a name, or a public key in single quotes (after -- if it '
-        'begins with a hyphen)',
-    )
-    parser.set_defaults(do=_revoke)
-
-
-def _add_allow(commands: '_Commands[argparse.ArgumentParser]') -> None:
-    parser = commands.add_parser(
-        'allow',
-        help='allow a public key that was made elsewhere',
-        description='Put a public key that was made elsewhere on the '
-        'allow-list. Other keys of NAME stay good.',
-    )
-    parser.add_argument('name', metavar='NAME', help='whose key it is')
-    parser.add_argument(
-        'public',
-        metavar='PUBLIC',
-        help='40 characters, in single quotes (after -- if they begin with a '
-        'hyphen)',
-    )
-    parser.add_argument(
-        '--role',
-        choices=allow_list.ROLES,
-        help="default: that of the name's other keys, or node",
-    )
-    parser.set_defaults(do=_allow)
-
-
-def _add_check(commands: '_Commands[argparse.ArgumentParser]') -> None:
-    parser = commands.add_parser(
-        'check',
-        help='look for mistakes in the keys directory',
-        description='Look for broken files, files that others can read or '
-        'change, and secrets whose key is not good.',
-    )
-    parser.set_defaults(do=_check)
 
 
 def _make(options: argparse.Namespace) -> int:
@@ -198,7 +83,7 @@ def _rotate(options: argparse.Namespace) -> int:
 
 
 def _command(options: argparse.Namespace) -> str:
-    if options.directory == DIRECTORY:
+    if options.directory == keys_options.DIRECTORY:
         return 'nova-fairness-keys'
     return f'nova-fairness-keys --directory {options.directory}'
 
@@ -228,6 +113,16 @@ def _allow(options: argparse.Namespace) -> int:
     return DONE
 
 
+def _serves(options: argparse.Namespace) -> int:
+    present = key_admin.serves(
+        options.directory, options.name, options.servers
+    )
+    others = ', '.join(present[-1].serves) or 'nobody else'
+    _say(f'{options.name} answers for {options.name} and {others}')
+    _say(_COPY)
+    return DONE
+
+
 def _list(options: argparse.Namespace) -> int:
     entries = key_admin.entries(options.directory)
     if options.json:
@@ -237,7 +132,7 @@ def _list(options: argparse.Namespace) -> int:
         }
         _say(json.dumps(document, indent=2))
         return DONE
-    rows = [('NAME', 'ROLE', 'STATE', 'PUBLIC KEY', 'CREATED', 'REVOKED')]
+    rows = [_HEAD]
     rows += [
         (
             entry.name,
@@ -246,6 +141,7 @@ def _list(options: argparse.Namespace) -> int:
             entry.public,
             entry.created,
             entry.revoked_at,
+            ' '.join(entry.serves),
         )
         for entry in sorted(entries, key=lambda e: (e.name, e.created))
     ]
@@ -253,7 +149,7 @@ def _list(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _listed(entry: allow_list.Entry) -> dict[str, str | bool | None]:
+def _listed(entry: allow_list.Entry) -> dict[str, Any]:
     return {
         'name': entry.name,
         'role': entry.role,
@@ -261,6 +157,7 @@ def _listed(entry: allow_list.Entry) -> dict[str, str | bool | None]:
         'created': entry.created,
         'revoked': entry.revoked,
         'revoked_at': entry.revoked_at or None,
+        'serves': list(entry.serves),
     }
 
 
@@ -283,6 +180,10 @@ def _check(options: argparse.Namespace) -> int:
     entries = key_admin.entries(options.directory)
     for name, count in key_admin.overlaps(entries).items():
         _say(f'note: {name} has {count} good keys; revoke those not in use')
+    for entry in entries:
+        if entry.serves and not entry.revoked:
+            others = ', '.join(entry.serves)
+            _say(f'note: {entry.name} answers for {others} too')
     counts = collections.Counter(
         'revoked' if entry.revoked else entry.role for entry in entries
     )
@@ -293,6 +194,17 @@ def _check(options: argparse.Namespace) -> int:
 
 def _say(text: str) -> None:
     sys.stdout.write(text + '\n')
+
+
+_COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    'make': _make,
+    'list': _list,
+    'rotate': _rotate,
+    'revoke': _revoke,
+    'allow': _allow,
+    'serves': _serves,
+    'check': _check,
+}
 
 
 if __name__ == '__main__':

@@ -62,7 +62,8 @@ def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
         if settings.insecure:
             return results.warning(
                 '[oslo_messaging_zmq] insecure is set: nothing is '
-                'authenticated or encrypted'
+                'authenticated or encrypted, and anybody can answer for '
+                'this host and report about it'
             )
         return results.failure(
             '[oslo_messaging_zmq] keys_path is not set; expected what '
@@ -105,6 +106,7 @@ def _of_ring(ring: keyring.FileKeyring, host: str) -> upgradecheck.Result:
     if entry.role == 'node' and ring.name != host:
         return results.failure(
             f'the key is that of {ring.name}; expected that of '
-            f'[fairness] host, {host}: reports with another are refused'
+            f'[fairness] host, {host}: reports with another are refused, '
+            'and nobody calls this host'
         )
     return results.success(f'{ring.name} is on the allow-list as {entry.role}')

@@ -37,9 +37,6 @@ there is: what the host itself needs is nobody's."""
 STEPS = maxmin.MOST_STEPS
 """In which all but the largest clouds are worked out at once."""
 
-QUESTIONS = 3
-"""How often a metric is asked in a step, about."""
-
 CPU = resources.CONTROLS.index(resources.Control.CPU)
 CPU_TIME = resources.RESOURCES.index('cpu_time')
 
@@ -47,21 +44,28 @@ _MORE = 1e-3
 """Part of the usage by which it is probed how much heavier more makes."""
 
 
-def end(
-    outlook: outlook_module.Outlook,
-    ratio: float,
-    before: outlook_module.End | None = None,
-    steps: int = STEPS,
-) -> outlook_module.End:
+def end(outlook: outlook_module.Outlook, ratio: float) -> outlook_module.End:
     """Work out the weighted max-min allocation that weights can reach.
 
     With a metric that is no share it is the one in which users who compete
     are equally heavy.
 
     :param ratio: largest by smallest weight of a node, >= 1.
-    :param before: the end of an outlook that differed little; it makes this
-        one cheaper to find, and goes on where the last had no more steps.
+    """
+    return searched(outlook, ratio, None, STEPS)[0]
+
+
+def searched(
+    outlook: outlook_module.Outlook,
+    ratio: float,
+    rest: maxmin.Begin | None,
+    steps: int,
+) -> tuple[outlook_module.End, maxmin.Begin | None]:
+    """Work out the same in several calls, of some steps each.
+
+    :param rest: what the call before left to do, ``None`` for the first.
     :param steps: of Newton's method that are made at most, >= 1.
+    :returns: what is known by now, and what is left to do.
     """
     supply, short = _supply(outlook)
     heaviness = _Heaviness(outlook)
@@ -74,16 +78,9 @@ def end(
         size=demand.vcpus,
         supply=np.where(short, supply, np.inf),
     )
-    begin = None
-    if before is not None and len(before.cold) == len(heaviness.user):
-        begin = maxmin.Begin(before.cold, before.sharpness)
-    found = maxmin.divide(rows, heaviness, ratio, begin, steps)
-    return outlook_module.End(
-        log=_centred(outlook, rows, found),
-        short=short,
-        cold=found.cold,
-        sharpness=found.sharpness,
-    )
+    found = maxmin.divide(rows, heaviness, ratio, rest, steps)
+    log = _centred(outlook, rows, found)
+    return outlook_module.End(log, short, found.sharpness), found.rest
 
 
 def _supply(
@@ -130,7 +127,7 @@ class _Heaviness:
         cpu = np.bincount(owner, got, len(self.user)).astype(np.float64)
         heavy = self._with(cpu)
         of_user = np.bincount(self.user, cpu)[self.user]
-        more = self._with(cpu * (1 + _MORE))
+        more = self._with(cpu + _MORE * cpu)
         step = np.where(of_user > 0, _MORE * of_user, 1.0)
         return heavy, ((more - heavy) / step).clip(0.0)
 

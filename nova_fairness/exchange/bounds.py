@@ -80,13 +80,20 @@ class Bounds:
     @functools.cached_property
     def columns(self) -> tuple[resources.Vector, resources.Vector]:
         """Smallest and largest numbers in the row of one user."""
-        amounts = 3 * len(resources.RESOURCES) + 2 * report.GRADES
+        amounts = [HUGE] * 3 * len(resources.RESOURCES)
+        grades = [float(self.max_vcpus)] * 2 * report.GRADES
+        least = [0.0] * (len(amounts) + len(grades))
         return (
-            np.array([-self.max_heaviness, 1.0, *[0.0] * amounts]),
+            np.array([-self.max_heaviness, 1.0, *least]),
             np.array(
-                [self.max_heaviness, self.max_instances, *[HUGE] * amounts]
+                [self.max_heaviness, self.max_instances, *amounts, *grades]
             ),
         )
+
+    @property
+    def max_vcpus(self) -> int:
+        """Of one user on one node: no VM has more than the node has CPUs."""
+        return self.max_instances * self.max_cpus
 
     def capacity_of(self, host: str) -> tuple[resources.Vector, str]:
         """Give the largest capacity that is believed of a host.

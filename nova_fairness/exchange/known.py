@@ -93,7 +93,7 @@ def read(
         speed_factor=given.number('speed_factor', 1e-6, 1e12),
         capacity=_capacity(given, host, order, limits),
     )
-    ids = tables.ids(given, limits)
+    ids = _ids(given, limits)
     if before is not None and ids == before.ids:
         ids = before.ids  # kept once
     desired = _desired(given.given('desired'), limits)
@@ -152,6 +152,22 @@ def _cpus(given: fields.Fields, limits: bounds.Bounds) -> tuple[int, ...]:
         )
     runs = map(range, ends[::2], (last + 1 for last in ends[1::2]))
     return tuple(itertools.chain.from_iterable(runs))
+
+
+def _ids(given: fields.Fields, limits: bounds.Bounds) -> tuple[str, ...]:
+    found = given.items('users', {str}, limits.max_users)
+    longest = max(map(len, found), default=0)
+    if longest > limits.max_text or not ''.join(found).isprintable():
+        raise exception.ReportRefused(
+            'malformed',
+            f'the report: an id of a user has {longest} characters or some '
+            f'that cannot be printed; expected at most {limits.max_text}',
+        )
+    if not all(map(operator.lt, found, found[1:])):
+        raise exception.ReportRefused(
+            'malformed', 'the report: users must be ascending, each once'
+        )
+    return tuple(found)
 
 
 def _order(given: fields.Fields, limits: bounds.Bounds) -> list[int]:

@@ -20,7 +20,6 @@ Reading it makes no object per user but its id.
 
 import base64
 import binascii
-import operator
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +36,6 @@ FIRST = 2
 
 _ENDOWED = 1.001
 """Endowments on a node add up to its supply at most; rounding aside."""
-
-_HUGE = bounds.HUGE
 
 WRITTEN = np.dtype('<f8')
 
@@ -142,14 +139,16 @@ class Most:
         for name, part in (
             ('endowment', slice(None, width)),
             ('usage', slice(width, 2 * width)),
-            ('wanted', slice(2 * width, 3 * width)),
-            ('grades', slice(3 * width, None)),
+            ('wanted', slice(2 * width, None)),
         ):
-            if min(lows[FIRST:][part]) < 0:
+            if min(lows[FIRST:AMOUNTS][part]) < 0:
                 raise exception.ReportRefused(
                     'bounds', f'{self._host}: {name} must not be negative'
                 )
             _check_sums(self._host, name, sums[part], most[part])
+        _check_grades(
+            self._host, min(lows[AMOUNTS:]), max(highs[AMOUNTS:]), self._limits
+        )
 
 
 def read(
@@ -210,13 +209,13 @@ def _check_finite(lows: list[float], highs: list[float]) -> None:
     # What is none is neither, and comes out of both ends. Smaller ones can be
     # added up without becoming infinite.
     if not (
-        all(low > -_HUGE for low in lows)
-        and all(high < _HUGE for high in highs)
+        all(low > -bounds.HUGE for low in lows)
+        and all(high < bounds.HUGE for high in highs)
     ):
         raise exception.ReportRefused(
             'malformed',
             'the report: table must hold finite numbers of magnitudes '
-            f'below {_HUGE:g}',
+            f'below {bounds.HUGE:g}',
         )
 
 
@@ -247,6 +246,16 @@ def _check_instances(
         )
 
 
+def _check_grades(
+    host: str, least: float, most: float, limits: bounds.Bounds
+) -> None:
+    if not 0 <= least <= most <= limits.max_vcpus:
+        raise exception.ReportRefused(
+            'bounds',
+            f'{host}: grades must be vCPUs from 0 to {limits.max_vcpus:g}',
+        )
+
+
 def _check_sums(
     host: str, name: str, sums: list[float], most: list[float]
 ) -> None:
@@ -259,26 +268,6 @@ def _check_sums(
                 f'{host}: {name} of {resource} is {total:g} in all; '
                 f'expected at most {bound:g}',
             )
-
-
-def ids(given: fields.Fields, limits: bounds.Bounds) -> tuple[str, ...]:
-    """Read the ids of the users.
-
-    :raises ReportRefused: naming what was wrong and what was expected.
-    """
-    found = given.items('users', {str}, limits.max_users)
-    longest = max(map(len, found), default=0)
-    if longest > limits.max_text or not ''.join(found).isprintable():
-        raise exception.ReportRefused(
-            'malformed',
-            f'the report: an id of a user has {longest} characters or some '
-            f'that cannot be printed; expected at most {limits.max_text}',
-        )
-    if not all(map(operator.lt, found, found[1:])):
-        raise exception.ReportRefused(
-            'malformed', 'the report: users must be ascending, each once'
-        )
-    return tuple(found)
 
 
 def _block(written: object, rows: int) -> resources.Vector:

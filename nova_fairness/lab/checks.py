@@ -79,14 +79,7 @@ def _equal_vms(result: Result) -> Iterator[Check]:
 
 def _fair_users(result: Result) -> Iterator[Check]:
     for name, user in result['users'].items():
-        fair = user['max_min_share']
-        yield Check(
-            f'fair-part-{name}',
-            f'{name} gets the max-min part',
-            user['cpu_share'],
-            fair - 0.03,
-            fair + 0.03,
-        )
+        yield load_checks.fair_part(name, user)
         yield Check(
             f'within-60-s-{name}',
             f'seconds until the part of {name} is fair and stays so',
@@ -176,7 +169,6 @@ def _closed_loops(result: Result) -> Iterator[Check]:
     chosen = (result['metric'], result['policy'])
     if not result['agents'] or chosen not in _MAX_MIN:
         return
-    yield from _fair_users(result)
     yield from load_checks.closed_loops(result)
 
 

@@ -38,6 +38,7 @@ from nova_fairness.measure import ownership
 from nova_fairness.measure import stages
 from nova_fairness.measure import totals
 from nova_fairness.measure import usage as usage_measure
+from nova_fairness.measure import wants
 from nova_fairness.model import allocation
 from nova_fairness.model import report
 from nova_fairness.model import resources
@@ -45,6 +46,7 @@ from nova_fairness.model import round as round_model
 from nova_fairness.model import sample as sample_model
 from nova_fairness.model import usage as usage_model
 from nova_fairness.observe import record
+from nova_fairness.shares import waiting
 
 _VERSION = kernel_units.CgroupVersion.V1
 _KNOB = resources.Control.CPU
@@ -77,6 +79,8 @@ class FakeAgent:
         self._past: usage_model.Usage | None = None
         self._memory: policy_base.Memory = types.MappingProxyType({})
         self._weights: dict[str, allocation.Weights] = {}
+        self._rows: dict[str, int] = {}
+        self._noise = waiting.Past.unknown(0)
         self._number = 0
         rounds.parent.mkdir(parents=True, exist_ok=True)
         self._recorder = record.Recorder(rounds)
@@ -200,6 +204,7 @@ class FakeAgent:
             measured.heaviness,
             measured.ownership.user_index,
             self._node.resources,
+            self._waiting(measured.usage),
         )
         neutral = np.ones(len(resources.CONTROLS))
         previous = np.array([self._weights.get(vm.key, neutral) for vm in vms])
@@ -222,6 +227,16 @@ class FakeAgent:
                 weights, vms, self._policy.preset, _VERSION
             ),
         )
+
+    def _waiting(self, used: usage_model.Usage) -> usage_model.Waiting:
+        keys = [item.key for item in used.incarnations]
+        rows = np.array([self._rows.get(key, -1) for key in keys], np.intp)
+        found, self._noise = waiting.judge(
+            wants.interval(used, self._node.resources),
+            self._noise.picked(rows),
+        )
+        self._rows = {key: row for row, key in enumerate(keys)}
+        return found
 
     def _apply(self, decided: round_model.Decided) -> int:
         by_key = {vm.incarnation.key: vm for vm in self._node.vms.values()}

@@ -14,6 +14,8 @@
 """What scenarios of small and of mixed loads must show."""
 
 from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
 
 from nova_fairness.lab import check
 
@@ -24,8 +26,22 @@ Check = check.Check
 Result = check.Result
 
 
+def fair_part(name: str, user: Mapping[str, Any]) -> Check:
+    """Judge what a user got."""
+    fair = user['max_min_share']
+    return Check(
+        f'fair-part-{name}',
+        f'{name} gets the max-min part',
+        user['cpu_share'],
+        fair - 0.03,
+        fair + 0.03,
+    )
+
+
 def closed_loops(result: Result) -> Iterator[Check]:
     """Judge ten small closed loops of two users."""
+    for name, user in result['users'].items():
+        yield fair_part(name, user)
     yield Check(
         'worst-vm',
         'largest distance of a VM from its max-min part',

@@ -126,18 +126,19 @@ def demand(
 
     :param wanted: (n,) of each cell, >= 0.
     :param one_cpu: (n,) what one CPU of its node does in the interval.
-    :param grades: (n, 2g) as in a report; all zero where a node does not
-        tell: then vCPUs are taken to want all.
+    :param grades: (n, 2g) as in a report, whose sender may lie; all zero
+        where a node does not tell: then vCPUs are taken to want all.
     """
     cpus = np.maximum(wanted / one_cpu, NOTHING)
     vcpus, asked = np.hsplit(grades, 2)
+    # A vCPU uses one CPU at most, and who has none wants nothing.
+    asked = np.minimum(asked, vcpus)
     told = asked.sum(axis=1)
-    known = (told > 0) & (vcpus.sum(axis=1) > 0)
+    known = told > 0
     vcpus = np.where(known[:, np.newaxis], vcpus, 0.0)
-    asked = np.where(known[:, np.newaxis], asked, 0.0)
     vcpus[~known, 0] = asked[~known, 0] = cpus[~known]
     part = np.where(known, cpus / np.where(known, told, 1.0), 1.0)
-    cell, grade = np.nonzero((vcpus > 0) & (asked > 0))
+    cell, grade = np.nonzero(asked)
     return outlook_model.Demand(
         cell=cell,
         wanted=asked[cell, grade] * (part * one_cpu)[cell],
@@ -164,48 +165,69 @@ def outlook(
     """
     reports = totals.usable(view, name)
     tables = [report.UserTable.of(item.users) for item in reports]
-    _, user = totals.layout(tuple(table.ids for table in tables))
-    sizes = [len(table) for table in tables]
-    node = np.repeat(np.arange(len(tables)), sizes)
-    scale = np.array([interval_s / item.interval_s for item in reports])[node]
     supply = np.array([item.resources.supply(interval_s) for item in reports])
+    intervals = np.array([item.interval_s for item in reports])
+    cells = _cells(tables, supply, interval_s / intervals)
+    cpu = resources.RESOURCES.index('cpu_time')
+    cpus = np.array([len(item.resources.cpus) for item in reports])
+    # A peer may say that it has no CPU time, but it must not make NaN of all.
+    one_cpu = np.maximum(supply[:, cpu] / cpus, NOTHING)
+    weighing = Weighing(metric, cells, of_all.quota, of_all.supply)
+    return outlook_model.Outlook(
+        node=cells.node,
+        user=cells.user,
+        wanted=cells.wanted,
+        used=np.minimum(cells.used, cells.wanted),
+        supply=supply,
+        one_cpu=one_cpu,
+        demand=demand(
+            cells.wanted[:, cpu], one_cpu[cells.node], _grades(tables)
+        ),
+        weigh=weighing,
+        weigh_users=weighing.of_users,
+        metric=name,
+        quota=of_all.quota,
+    )
+
+
+def _cells(
+    tables: list[report.UserTable],
+    supply: resources.Vector,
+    scales: usage_model.Scalars,
+) -> Cells:
+    """Put the users of nodes one below the other.
+
+    :param supply: (m, r) of each node.
+    :param scales: (m,) from the interval of each to that of the result.
+    """
+    _, user = totals.layout(tuple(table.ids for table in tables))
+    node = np.repeat(np.arange(len(tables)), [len(t) for t in tables])
+    scale = scales[node]
     instances = np.concatenate([table.instances for table in tables])
     usage = _scaled([table.usage for table in tables], scale)
     wanted = _scaled(
         [t.usage if t.wanted is None else t.wanted for t in tables], scale
     )
     most = supply[node] * instances[:, np.newaxis]
-    cells = Cells(
+    return Cells(
         node=node,
         user=user,
         endowment=_scaled([table.endowment for table in tables], scale),
         used=usage,
         wanted=np.minimum(np.maximum(wanted, usage), most),
     )
-    cpus = [len(item.resources.cpus) for item in reports]
-    cpu = resources.RESOURCES.index('cpu_time')
-    one_cpu = supply[:, cpu] / np.array(cpus)
-    weighing = Weighing(metric, cells, of_all.quota, of_all.supply)
-    grades = np.concatenate(
+
+
+def _grades(tables: list[report.UserTable]) -> resources.Vector:
+    """Give what was told of vCPUs, (n, 2g); zero where nobody tells."""
+    untold = np.zeros((1, 2 * report.GRADES))
+    return np.concatenate(
         [
-            np.zeros((len(t), 2 * report.GRADES))
-            if t.grades is None
-            else t.grades
-            for t in tables
+            np.repeat(untold, len(table), axis=0)
+            if table.grades is None
+            else table.grades
+            for table in tables
         ]
-    )
-    return outlook_model.Outlook(
-        node=node,
-        user=user,
-        wanted=cells.wanted,
-        used=np.minimum(usage, cells.wanted),
-        supply=supply,
-        one_cpu=one_cpu,
-        demand=demand(cells.wanted[:, cpu], one_cpu[node], grades),
-        weigh=weighing,
-        weigh_users=weighing.of_users,
-        metric=name,
-        quota=of_all.quota,
     )
 
 

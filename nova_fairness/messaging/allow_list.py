@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The allow-list: which public keys may talk, under which name and role.
+"""The allow-list: which public keys may talk, as whom, and in which role.
 
 Everything here turns text and values into values. The file is JSON with one
 key per line, the same on every node, and holds nothing secret.
@@ -31,7 +31,9 @@ VERSION = 1
 ROLES = ('node', 'controller')
 MOST_KEYS = 50000
 _NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,252}')
+_SERVER = re.compile(r'\S{1,255}')
 _FIELDS = frozenset({'name', 'role', 'public', 'created', 'revoked'})
+_SERVES = 'serves'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,10 +41,11 @@ class Entry:
     """One public key.
 
     :param public: in Z85.
-    :param name: whose it is; with the exchange, the ``[fairness] host``.
+    :param name: whose it is: the name of the server that it answers for.
     :param role: one of :data:`ROLES`.
     :param created: when it was put on the list, ISO 8601 in UTC.
     :param revoked_at: when it was revoked, likewise; '' while it is good.
+    :param serves: names of further servers that it answers for.
     """
 
     public: str
@@ -50,11 +53,16 @@ class Entry:
     role: str
     created: str = ''
     revoked_at: str = ''
+    serves: tuple[str, ...] = ()
 
     @property
     def revoked(self) -> bool:
         """Whether the key is good no more."""
         return bool(self.revoked_at)
+
+    def answers_for(self, server: str) -> bool:
+        """Tell whether its owner may be the server of a name."""
+        return server == self.name or server in self.serves
 
 
 Entries = tuple[Entry, ...]
@@ -95,6 +103,22 @@ def checked_public(public: object) -> str:
             f'{_short(public)} is no public key: expected 40 characters of Z85'
         )
     return str(public)
+
+
+def checked_servers(names: object) -> tuple[str, ...]:
+    """Give names of servers back, each once, if they can be such.
+
+    :raises KeysError: they cannot.
+    """
+    if not isinstance(names, list | tuple):
+        raise exception.KeysError(f'{_short(names)} is no list of servers')
+    for name in names:
+        if not (isinstance(name, str) and _SERVER.fullmatch(name)):
+            raise exception.KeysError(
+                f'{_short(name)} is no name of a server: expected 1 to 255 '
+                'characters without space'
+            )
+    return tuple(dict.fromkeys(names))
 
 
 def _short(value: object) -> str:
@@ -140,10 +164,10 @@ def _numbered(items: list[Any]) -> Iterable[Entry]:
 
 
 def _entry(item: Any) -> Entry:
-    if not isinstance(item, Mapping) or set(item) != _FIELDS:
+    if not isinstance(item, Mapping) or set(item) - {_SERVES} != _FIELDS:
         raise exception.KeysError(
-            f'expected an object with {", ".join(sorted(_FIELDS))} '
-            'and nothing else'
+            f'expected an object with {", ".join(sorted(_FIELDS))}, '
+            f'perhaps {_SERVES}, and nothing else'
         )
     return Entry(
         public=checked_public(item['public']),
@@ -151,6 +175,7 @@ def _entry(item: Any) -> Entry:
         role=checked_role(item['role']),
         created=_time(item['created']),
         revoked_at='' if item['revoked'] is None else _time(item['revoked']),
+        serves=checked_servers(item.get(_SERVES, ())),
     )
 
 
@@ -180,25 +205,21 @@ def _unique(entries: Iterable[Entry]) -> Entries:
 
 def render(entries: Entries) -> str:
     """Write an allow-list as text, one key per line."""
-    lines = [
-        '    '
-        + json.dumps(
-            {
-                'name': entry.name,
-                'role': entry.role,
-                'public': entry.public,
-                'created': entry.created,
-                'revoked': entry.revoked_at or None,
-            }
-        )
-        for entry in entries
-    ]
-    keys = ',\n'.join(lines)
-    return (
-        f'{{\n  "version": {VERSION},\n  "keys": [\n{keys}\n  ]\n}}\n'
-        if lines
-        else f'{{\n  "version": {VERSION},\n  "keys": []\n}}\n'
-    )
+    lines = [f'    {json.dumps(_item(entry))}' for entry in entries]
+    keys = '[\n' + ',\n'.join(lines) + '\n  ]' if lines else '[]'
+    return f'{{\n  "version": {VERSION},\n  "keys": {keys}\n}}\n'
+
+
+def _item(entry: Entry) -> dict[str, Any]:
+    item: dict[str, Any] = {
+        'name': entry.name,
+        'role': entry.role,
+        'public': entry.public,
+        'created': entry.created,
+        'revoked': entry.revoked_at or None,
+    }
+    # Not in every list: programs of before refuse what they do not know.
+    return item | {_SERVES: list(entry.serves)} if entry.serves else item
 
 
 def good(entries: Entries, name: str) -> Entries:
@@ -253,3 +274,23 @@ def revoked(
         tuple(changed.get(e.public, e) for e in entries),
         tuple(changed.values()),
     )
+
+
+def serving(
+    entries: Entries, name: str, servers: tuple[str, ...]
+) -> tuple[Entries, Entries]:
+    """Say which further servers the good keys of a name answer for.
+
+    :param servers: in place of those of before.
+    :returns: the list, and the entries of the name that are good.
+    :raises KeysError: the name has no good key.
+    """
+    if not good(entries, name):
+        raise exception.KeysError(f'{name} has no good key')
+    changed = tuple(
+        dataclasses.replace(entry, serves=servers)
+        if entry.name == name and not entry.revoked
+        else entry
+        for entry in entries
+    )
+    return changed, good(changed, name)

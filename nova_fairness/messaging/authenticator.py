@@ -17,8 +17,9 @@ A driver makes one :class:`Access` and asks it for everything::
     keyring = keyring.FileKeyring(path)        # KeysError says what is wrong
     access = authenticator.start(context, keyring, domain)
     access.as_server(socket)                   # before bind; owner's thread
-    access.as_client(socket, server_key)       # before each connect; raises
-                                               # KeyRefused for a bad key
+    access.as_client(socket, key, server)      # before each connect; raises
+                                               # KeyRefused for a bad key, or
+                                               # that of another server
     entry = access.peer(frame.get('User-Id'))  # Entry(name, role) or None:
                                                # ask for every message, drop
                                                # it when None
@@ -82,7 +83,7 @@ class Access:
         self._handshake_ms = round(handshake_s * 1000)
         self._refusals = refusals.Refusals(domain)
         self._guarded: list[zap.Guarded] = []
-        self._servers: set[str] = set()
+        self._servers: set[tuple[str, str]] = set()
         self._callbacks: list[Callable[[str], None]] = []
         self._admitted = 0
         self._closed = 0
@@ -102,17 +103,21 @@ class Access:
         self._guarded.append(guarded)
         self._authenticator.guard(guarded)
 
-    def as_client(self, socket: 'zmq.Socket[bytes]', server_key: str) -> None:
+    def as_client(
+        self, socket: 'zmq.Socket[bytes]', server_key: str, server: str
+    ) -> None:
         """Let the next ``connect`` of a socket talk to one server only.
 
         To be called before each ``connect``, by the thread that uses the
         socket.
 
         :param server_key: public key of the server in Z85.
-        :raises KeyRefused: it is not on the allow-list, or is revoked.
+        :param server: name of the server.
+        :raises KeyRefused: it is not on the allow-list, is revoked, or may
+            not answer for that name.
         """
-        curve.as_client(socket, self._keys, server_key)
-        self._servers.add(server_key)
+        curve.as_client(socket, self._keys, server_key, server)
+        self._servers.add((server_key, server))
 
     def peer(self, user_id: str) -> allow_list.Entry | None:
         """Whose message it is.
@@ -125,6 +130,7 @@ class Access:
     def on_withdrawn(self, callback: Callable[[str], None]) -> None:
         """Have something done when a server's key is good no more.
 
+        Or no more for the name under which somebody connected to it.
         ZeroMQ asks nobody about a server's key and would connect again for
         ever. It carries a ``disconnect`` out when the socket is used next.
 
@@ -208,8 +214,13 @@ class Access:
                     if session.key
                     else 'it may have used a key that is good no more',
                 )
-        for key in [k for k in list(self._servers) if not self._is_good(k)]:
-            self._servers.discard(key)
+        gone = {
+            each
+            for each in list(self._servers)
+            if not self._keys.serves(*each)
+        }
+        self._servers -= gone
+        for key in sorted({key for key, _ in gone}):
             self._withdraw(key)
 
     def _is_good(self, key: str) -> bool:
@@ -221,7 +232,7 @@ class Access:
 
     def _withdraw(self, key: str) -> None:
         LOG.warning(
-            '%s leaves %s: its key is good no more',
+            '%s leaves %s: its key is good no more, or not for its name',
             self._domain,
             self._name(key),
         )

@@ -96,7 +96,7 @@ class Caller:
 
     def is_up(self, peer: addressing.Peer) -> bool | None:
         """Whether a listener is connected, None if nobody knows."""
-        route = self._routes.find(peer.id)
+        route = self._routes.find(peer)
         return None if route is None else route.up
 
     def settle(self, peers: tuple[addressing.Peer, ...]) -> None:

@@ -58,7 +58,10 @@ def as_server(
 
 
 def as_client(
-    socket: 'zmq.Socket[bytes]', keys: keyring.Keyring, server_key: str
+    socket: 'zmq.Socket[bytes]',
+    keys: keyring.Keyring,
+    server_key: str,
+    server: str,
 ) -> None:
     """Let the next ``connect`` of a socket talk to one server only.
 
@@ -66,9 +69,11 @@ def as_client(
     connections keep theirs, also when they connect again.
 
     :param server_key: public key of the server in Z85.
-    :raises KeyRefused: the key is not on the allow-list, or is revoked.
+    :param server: name of the server.
+    :raises KeyRefused: the key is not on the allow-list, is revoked, or
+        may not answer for that name.
     """
-    keys.require(server_key)
+    keys.require_server(server_key, server)
     socket.curve_publickey = keys.public.encode('ascii')
     socket.curve_secretkey = keys.secret
     socket.curve_serverkey = server_key.encode('ascii')

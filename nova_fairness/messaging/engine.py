@@ -91,6 +91,7 @@ class Engine:
 
         :param address: exchange, topic and server.
         """
+        self._guard.look_at_own(address[2])
         made = listener.Listener(
             self._context,
             self._guard,

@@ -17,6 +17,7 @@ function returns or logs a secret.
 """
 
 from collections.abc import Iterator
+from collections.abc import Sequence
 import datetime as dt
 import pathlib
 
@@ -131,7 +132,10 @@ def rotate(directory: pathlib.Path, name: str) -> allow_list.Entry:
                 f'{_some_names(known)}'
             )
         pair = _new_pair(name)
-        entry = allow_list.Entry(pair.public, name, present[-1].role, _now())
+        last = present[-1]
+        entry = allow_list.Entry(
+            pair.public, name, last.role, _now(), serves=last.serves
+        )
         changed = allow_list.added(known, entry)
         # The list first: a key that nobody allows would cut its node off.
         key_writing.write(
@@ -176,10 +180,27 @@ def allow(
         present = allow_list.good(known, name)
         role = role or (present[-1].role if present else allow_list.ROLES[0])
         allow_list.checked_role(role)
-        entry = allow_list.Entry(public, name, role, _now())
+        serves = present[-1].serves if present else ()
+        entry = allow_list.Entry(public, name, role, _now(), serves=serves)
         changed = allow_list.added(known, entry)
         key_writing.write([_new_list(directory, changed)])
     return entry
+
+
+def serves(
+    directory: pathlib.Path, name: str, servers: Sequence[str]
+) -> allow_list.Entries:
+    """Say which servers the keys of a name answer for, beside their own.
+
+    :param servers: in place of those of before; empty for none.
+    :returns: the entries of the name that are good.
+    :raises KeysError: the name has no good key, or a server no name.
+    """
+    names = allow_list.checked_servers(list(servers))
+    with key_writing.locked(directory):
+        changed, present = allow_list.serving(entries(directory), name, names)
+        key_writing.write([_new_list(directory, changed)])
+    return present
 
 
 def faults(directory: pathlib.Path) -> Iterator[str]:

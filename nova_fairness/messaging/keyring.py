@@ -72,6 +72,24 @@ class Keyring(abc.ABC):
             )
         return entry
 
+    def require_server(self, public: str, server: str) -> None:
+        """Let a key pass that may answer for a server.
+
+        :param server: its name.
+        :raises ForeignName: it is good, but not for that server.
+        :raises KeyRefused: it is not good.
+        """
+        entry = self.require(public)
+        if not entry.answers_for(server):
+            raise exception.ForeignName(
+                f'the key of {entry.name} may not answer for {server[:255]}'
+            )
+
+    def serves(self, public: str, server: str) -> bool:
+        """Tell whether a key is good, and may answer for a server."""
+        entry = self.allowed(public)
+        return entry is not None and entry.answers_for(server)
+
 
 class FileKeyring(Keyring):
     """Keys in files.

@@ -69,7 +69,12 @@ class Listing:
 
     def unknown(self, names: tuple[str, ...]) -> list[str]:
         """Which members' records have to be read."""
-        return [name for name in names if name not in self._known]
+        doubtful = _doubtful(names)
+        return [
+            name
+            for name in names
+            if name not in self._known or name in doubtful
+        ]
 
     def update(
         self,
@@ -81,7 +86,7 @@ class Listing:
         """Take over what was read.
 
         :param members: who is listed.
-        :param found: records that were not known before, by member.
+        :param found: records that had to be read, by member.
         :param now_s: on the monotonic clock.
         :param grace_s: how long members are kept after a loss, in seconds.
         :returns: whether anybody came or went.
@@ -90,11 +95,13 @@ class Listing:
             self._kept_until_s = dict.fromkeys(self._known, now_s + grace_s)
         self._epoch = members.epoch
         self.mark = members.mark
-        listed = {
+        doubtful = _doubtful(members.names)
+        known = {
             name: peer
-            for name in members.names
-            if (peer := self._known.get(name) or found.get(name))
-        }
+            for name, peer in self._known.items()
+            if name not in doubtful
+        } | dict(found)
+        listed = {name: known[name] for name in members.names if name in known}
         self._known = self._kept(listed, now_s) | listed
         before = self.peers
         self.peers = tuple(sorted(self._known.values(), key=_peer_id))
@@ -242,6 +249,19 @@ class Knowledge:
             listing.due_s = now_s
             child.listings[topic] = listing
         return child
+
+
+def _doubtful(names: tuple[str, ...]) -> set[str]:
+    """Members that name one listener, which has one record only.
+
+    What was read of them before says nothing: all but one are past.
+    """
+    ids = collections.Counter(map(_id_of, names))
+    return {name for name in names if ids[_id_of(name)] > 1}
+
+
+def _id_of(member: str) -> str:
+    return member.rpartition('@')[2]
 
 
 def _peer_id(peer: addressing.Peer) -> tuple[str, int]:

@@ -141,6 +141,8 @@ def _texts(record: Mapping[str, Any]) -> dict[str, str]:
     for name in ('exchange', 'topic', 'server', 'host'):
         if len(str(texts[name])) > TEXT_LIMIT:
             raise BadRecord(f'its {name} is above {TEXT_LIMIT} characters')
+        if not str(texts[name]).isprintable():
+            raise BadRecord(f'its {name} holds what cannot be printed')
     for name in ('rpc', 'fanout'):
         if not _ADDRESS.fullmatch(str(texts[name])):
             raise BadRecord(f'its {name} is no tcp://host:port')

@@ -28,6 +28,7 @@ from nova_fairness.messaging import matchmaker_records
 from nova_fairness.messaging import redis_client
 
 MEMBER_LIMIT = 64
+LONGEST_LIFE_MS = 3_600_000
 _BATCH = 200
 
 _NOW_MS = """
@@ -73,11 +74,13 @@ redis.call('SET', KEYS[3], ARGV[4], 'PX', ARGV[3])
 """
 
 # KEYS: index, mark, epoch. ARGV: most members, their longest name, new mark,
-# milliseconds that a new mark lives.
+# milliseconds that a new mark lives, longest life of a member. Whatever would
+# live longer was not written by a program of ours.
 _MEMBERS = (
     _NOW_MS
     + """
 local ended = redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+            + redis.call('ZREMRANGEBYSCORE', KEYS[1], now + ARGV[5], '+inf')
 if ended > 0 then redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4]) end
 redis.call('SET', KEYS[3], ARGV[3], 'NX')
 local all = redis.call('ZREVRANGE', KEYS[1], 0, ARGV[1] - 1)
@@ -183,6 +186,7 @@ class Store:
                 MEMBER_LIMIT,
                 uuid.uuid4().hex,
                 2 * self._life_ms,
+                max(2 * self._life_ms, LONGEST_LIFE_MS),
             ],
         )
         texts = tuple(name.decode('utf-8', 'replace') for name in names)

@@ -90,9 +90,10 @@ class Routes:
     def __iter__(self) -> Iterator[Route]:
         return iter(list(self._by_peer.values()))
 
-    def find(self, peer_id: str) -> Route | None:
-        """The connection to a listener, if there is one."""
-        return self._by_peer.get(peer_id)
+    def find(self, peer: addressing.Peer) -> Route | None:
+        """The connection to a listener as it is announced now, if any."""
+        route = self._by_peer.get(peer.id)
+        return route if route and _is_same(route.peer, peer) else None
 
     def named(self, route_id: bytes) -> Route | None:
         """The connection that ZeroMQ knows by a name."""
@@ -106,14 +107,10 @@ class Routes:
 
         :returns: None if this listener must not be talked to.
         """
-        route = self._by_peer.get(peer.id)
-        if route is not None and _is_same(route.peer, peer):
-            return route
+        present = self.find(peer)
+        if present is not None:
+            return present
         endpoint = peer.fanout if self._is_fanout else peer.rpc
-        self.forget(peer.id)
-        # Who had the port before is gone for certain.
-        if endpoint in self._by_endpoint:
-            self.forget(self._by_endpoint[endpoint].peer.id)
         route = Route(peer, endpoint)
         return route if self._connect(route) else None
 
@@ -174,13 +171,21 @@ class Routes:
 
     def _connect(self, route: Route) -> bool:
         try:
-            self._guard.as_client(self._socket, route.peer.key)
+            peer = route.peer
+            self._guard.as_client(self._socket, peer.key, peer.server)
+            # Not before: whoever is refused disturbs no connection.
+            self.forget(peer.id)
+            # Who had the port before is gone for certain.
+            if route.endpoint in self._by_endpoint:
+                self.forget(self._by_endpoint[route.endpoint].peer.id)
             self._socket.setsockopt(zmq.CONNECT_ROUTING_ID, route.id)
             self._socket.setsockopt(zmq.IPV6, int('[' in route.endpoint))
             self._socket.connect(route.endpoint)
         except (exception.KeyRefused, zmq.ZMQError) as error:
+            is_foreign = isinstance(error, exception.ForeignName)
+            kind = 'foreign_name' if is_foreign else 'unusable_peer'
             name = f'{route.peer.server} at {route.endpoint}'
-            self._refused.note('unusable_peer', name, str(error))
+            self._refused.note(kind, name, str(error))
             return False
         self._by_peer[route.peer.id] = route
         self._by_endpoint[route.endpoint] = route
@@ -206,7 +211,9 @@ def sender(context: contexts.Context, queue_length: int) -> security.Socket:
 
 
 def _is_same(one: addressing.Peer, other: addressing.Peer) -> bool:
-    return (one.rpc, one.fanout, one.key) == (
+    # Asked for every listener of a topic with every call.
+    return one is other or (one.server, one.rpc, one.fanout, one.key) == (
+        other.server,
         other.rpc,
         other.fanout,
         other.key,

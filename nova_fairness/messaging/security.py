@@ -41,12 +41,17 @@ class Guard(Protocol):
     def as_server(self, socket: Socket) -> None:
         """Prepare a socket before it is bound."""
 
-    def as_client(self, socket: Socket, key: str) -> None:
+    def as_client(self, socket: Socket, key: str, server: str) -> None:
         """Prepare a socket before each connect.
 
         :param key: public key of the listener, '' if it has none.
+        :param server: name of the server that the listener says it is.
         :raises KeyRefused: nobody may talk to that listener.
+        :raises ForeignName: its key may not answer for that server.
         """
+
+    def look_at_own(self, server: str) -> None:
+        """Say in the log if others will not believe that we are a server."""
 
     def peer(self, frame: zmq.Frame) -> Identity | None:
         """Say who sent a frame.
@@ -73,7 +78,7 @@ class Open:
     def as_server(self, socket: Socket) -> None:
         """Leave the socket as it is."""
 
-    def as_client(self, socket: Socket, key: str) -> None:
+    def as_client(self, socket: Socket, key: str, server: str) -> None:
         """Leave the socket as it is.
 
         :raises KeyRefused: that listener has a key.
@@ -81,6 +86,9 @@ class Open:
         if key:
             msg = 'it demands keys, and this side is insecure'
             raise exception.KeyRefused(msg)
+
+    def look_at_own(self, server: str) -> None:
+        """Everybody is believed."""
 
     def peer(self, frame: zmq.Frame) -> Identity | None:
         """Say that it may be anybody."""
@@ -109,21 +117,30 @@ class Keyed:
         self, context: contexts.Context, keys: keyring.Keyring, domain: str
     ) -> None:
         self.public = keys.public
+        self._keys = keys
         self._access = authenticator.start(context, keys, domain)
         self.as_server = self._access.as_server
         self.on_withdrawn = self._access.on_withdrawn
         self.statistics = self._access.statistics
         self.stop = self._access.stop
 
-    def as_client(self, socket: Socket, key: str) -> None:
+    def as_client(self, socket: Socket, key: str, server: str) -> None:
         """Let the next connect reach the owner of a key only.
 
         :raises KeyRefused: that listener has no key, or a bad one.
+        :raises ForeignName: its key may not answer for that server.
         """
         if not key:
             msg = 'it has no key, and this side demands one'
             raise exception.KeyRefused(msg)
-        self._access.as_client(socket, key)
+        self._access.as_client(socket, key, server)
+
+    def look_at_own(self, server: str) -> None:
+        """Say in the log if others will not believe that we are a server."""
+        try:
+            self._keys.require_server(self.public, server)
+        except exception.KeyRefused as error:
+            LOG.error('Nobody will call %s here: %s', server, error)
 
     def peer(self, frame: zmq.Frame) -> Identity | None:
         """Ask the allow-list about the key behind the connection."""
@@ -166,7 +183,7 @@ def make(
         return Keyed(context, keys, domain)
     LOG.warning(
         '[oslo_messaging_zmq] insecure is set: messages of %s are neither'
-        ' authenticated nor encrypted',
+        ' authenticated nor encrypted, and anybody can answer for any host',
         domain,
     )
     return Open()

@@ -88,11 +88,7 @@ class Outlook:
     def is_like(self, other: 'Outlook') -> bool:
         """Tell whether what follows from both differs by next to nothing."""
         same = (
-            self.metric == other.metric
-            and np.array_equal(self.node, other.node)
-            and np.array_equal(self.user, other.user)
-            and self.supply.shape == other.supply.shape
-            and self.quota.shape == other.quota.shape
+            self.has_cells_of(other)
             # No two intervals are equally long.
             and np.allclose(self.supply, other.supply, rtol=ALIKE)
             and np.allclose(self.quota, other.quota, rtol=ALIKE)
@@ -104,6 +100,16 @@ class Outlook:
         return bool(
             (moved <= SAME * self.supply[self.node]).all()
             and (given <= ALIKE * self.supply).all()
+        )
+
+    def has_cells_of(self, other: 'Outlook') -> bool:
+        """Tell whether the same users are on the same nodes."""
+        return (
+            self.metric == other.metric
+            and np.array_equal(self.node, other.node)
+            and np.array_equal(self.user, other.user)
+            and self.supply.shape == other.supply.shape
+            and self.quota.shape == other.quota.shape
         )
 
     def given(self) -> resources.Vector:
@@ -136,15 +142,12 @@ class End:
     :ivar log: (n,) logarithms of the cells' weights, neutral in the middle of
         those of each node who compete.
     :ivar short: (m,) whether more is wanted of a node than it has.
-    :ivar cold: (k,) from which the next one may begin; see
-        :mod:`nova_fairness.shares.maxmin`.
     :ivar sharpness: how far owners may differ, a part of their heaviness by a
         natural logarithm of weights; infinite where nothing was found.
     """
 
     log: usage_model.Scalars
     short: resources.Mask
-    cold: usage_model.Scalars
     sharpness: float
 
 

@@ -25,8 +25,8 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-MOST_PRODUCTS = 200
-CLOSE = 1e-4
+MOST_PRODUCTS = 100
+CLOSE = 1e-2
 """Part of the right side that may be left."""
 
 _TINY = 1e-300

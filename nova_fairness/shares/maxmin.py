@@ -20,24 +20,29 @@ who are heavier, and those who have all they want.
 
 It is found as the end of a sequence. With a *sharpness* ``1/e`` every weight
 is ``exp(-t/e)`` of its owner's heaviness ``t``, within the bounds. For each
-``e`` that is a system of smooth equations, which Newton's method solves; the
-smaller ``e``, the nearer to equal heaviness. Each solution is the begin of the
-next. What comes out does not depend on who had how much before.
+``e`` that is a system of equations, which Newton's method solves; the smaller
+``e``, the nearer to equal heaviness. Each solution is the begin of the next.
+As in interior point methods bounds are rounded off, so that the number of
+steps does not grow with the number of nodes. What comes out does not depend
+on who had how much before.
 """
 
 from collections.abc import Callable
 import dataclasses
+import functools
 
 import numpy as np
 import numpy.typing as npt
 
+from nova_fairness.shares import filling
 from nova_fairness.shares import krylov
+from nova_fairness.shares import rounding
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
 Bools = npt.NDArray[np.bool_]
 
-SOFTEST, SHARPER, SHARPEST = 0.5, 0.5, 0.003
+SOFTEST, SHARPER, SHARPEST = 0.5, 0.3, 0.003
 """The first ``e``, the factor from one to the next, and the last. Owners who
 compete differ by at most ``e x log(ratio)`` in the end: 1 % of their
 heaviness for a ratio of 20."""
@@ -50,14 +55,19 @@ MOST_STEPS = 100
 """Newton steps in all. Where they do not suffice, the sharpest solution
 that was found counts."""
 
+BLUR = 0.02
+"""Over so much (natural logarithm of a rate) bounds are rounded off."""
+
 _STEPS = 12
 _LARGEST_MOVE = 2.0
 _HALVINGS = 3
 _SOLVED = 0.2
 _FILL_STEPS = 60
-_FILLED = 1e-8
-_SAME = 1e-12
-_NOTHING = -60.0
+_FILLED = 1e-6
+_FAR = 2.0
+_GUESSED = 10
+_SAME = 1e-9
+_NEXT_TO_NOTHING = 1e-9
 
 Weigh = Callable[[Floats], tuple[Floats, Floats]]
 """(n,) what each row gets -> (k,) how heavy each owner is, and (k,) >= 0 how
@@ -92,13 +102,16 @@ class Rows:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Begin:
-    """From where the search begins, if a division of much the same is known.
+    """From where a search goes on that was not finished.
 
-    :ivar cold: (k,) of that division.
-    :ivar sharpness: of that division.
+    :ivar cold: (k,) by which the logarithms of each owner's weights are
+        lower, up to a number for each node.
+    :ivar level: (q,) of the nodes that are short, see :class:`_Point`.
+    :ivar sharpness: ``e`` that is being solved.
     """
 
     cold: Floats
+    level: Floats
     sharpness: float
 
 
@@ -109,15 +122,14 @@ class Division:
     :ivar got: (n,) what each row gets, at most what it wants.
     :ivar log: (n,) logarithms of the weights, 0 the largest of a node; 0 on
         nodes that are not short.
-    :ivar cold: (k,) by which the logarithms of each owner's weights are
-        lower, up to a number for each node.
     :ivar sharpness: last ``e`` that was solved; infinite if none was.
+    :ivar rest: where to go on; ``None`` if nothing is left to do.
     """
 
     got: Floats
     log: Floats
-    cold: Floats
     sharpness: float
+    rest: Begin | None
 
 
 def divide(
@@ -131,14 +143,14 @@ def divide(
 
     :param weigh: how heavy owners would be.
     :param ratio: of the largest to the smallest weight of a node, >= 1.
-    :param begin: what is known already.
+    :param begin: what an earlier call with the same rows left to do.
     :param steps: of Newton's method that are made at most, >= 1.
     """
     short = rows.short()
     chosen = np.flatnonzero(short[rows.node] & (rows.wanted > 0))
     got, log = rows.wanted.copy(), np.zeros(len(rows.node))
     if not chosen.size:
-        return Division(got, log, np.zeros(len(rows.user)), 0.0)
+        return Division(got, log, 0.0, None)
     names, node = np.unique(rows.node[chosen], return_inverse=True)
     nodes = _Nodes(
         rows=chosen,
@@ -152,10 +164,9 @@ def divide(
         weigh=weigh,
         idle=got.copy(),
     )
-    found, sharpness = _sharpened(nodes, begin, steps)
-    got[chosen] = np.where(found.content(), got[chosen], found.got)
-    log[chosen] = found.log()
-    return Division(got, log, found.cold, sharpness)
+    found, sharpness, rest = _sharpened(nodes, begin, steps)
+    got[chosen], log[chosen] = _settled(nodes, found)
+    return Division(got, log, sharpness, rest)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -180,11 +191,27 @@ class _Nodes:
     weigh: Weigh
     idle: Floats
 
-    def __post_init__(self) -> None:
-        first = np.searchsorted(self.node, np.arange(len(self.supply)))
-        object.__setattr__(self, 'first', first)
+    @functools.cached_property
+    def first(self) -> Places:
+        """First row of each node, (m,)."""
+        return np.searchsorted(self.node, np.arange(len(self.supply)))
 
-    first: Places = dataclasses.field(init=False)
+    @functools.cached_property
+    def alone(self) -> bool:
+        """Tell whether each owner is a user."""
+        return np.array_equal(self.user, np.arange(len(self.user)))
+
+    def of(self, chosen: Bools, rows: Places) -> '_Nodes':
+        """Give some nodes, with their rows."""
+        number = np.cumsum(chosen) - 1
+        return dataclasses.replace(
+            self,
+            node=number[self.node[rows]],
+            owner=self.owner[rows],
+            full=self.full[rows],
+            size=self.size[rows],
+            supply=self.supply[chosen],
+        )
 
     def total(self, values: Floats) -> Floats:
         """Sum over each node, (m,)."""
@@ -208,9 +235,7 @@ class _Point:
 
     :ivar cold: (k,) logarithm by which each owner's weights are lower.
     :ivar level: (m,) logarithm of the rate per size at weight ``cold`` 0.
-    :ivar wish: (p,) logarithms of the rates, without bounds.
-    :ivar least: (m,) logarithm of the rate at the least weight.
-    :ivar rate: (p,) logarithms of the rates.
+    :ivar rates: (p,) of the rows.
     :ivar got: (p,).
     :ivar heavy: (k,) heaviness, logarithmic.
     :ivar slope: (k,) of it by a unit more.
@@ -219,9 +244,7 @@ class _Point:
     nodes: _Nodes
     cold: Floats
     level: Floats
-    wish: Floats
-    least: Floats
-    rate: Floats
+    rates: '_Rates'
     got: Floats
     heavy: Floats
     slope: Floats
@@ -231,34 +254,41 @@ class _Point:
         """Divide with weights, beginning with a guess of the levels."""
         lower = cold[nodes.owner]
         level = _filled(nodes, lower, level)
-        wish = level[nodes.node] - lower
-        least, rate = _rates(nodes, wish)
-        got = nodes.size * np.exp(rate)
+        rates = _Rates.of(nodes, level[nodes.node] - lower, BLUR)
+        got = nodes.size * np.exp(rates.rate)
         heavy, slope = nodes.heaviness(got)
-        return cls(nodes, cold, level, wish, least, rate, got, heavy, slope)
-
-    def log(self) -> Floats:
-        """Logarithms of the weights, (p,); 0 is the largest allowed."""
-        top = self.least + self.nodes.reach
-        above = self.wish - top[self.nodes.node]
-        return np.asarray(above.clip(-self.nodes.reach, 0.0))
-
-    def content(self) -> Bools:
-        """Tell who has all they want, (p,)."""
-        return np.asarray(self.rate >= self.nodes.full - _SAME)
+        return cls(nodes, cold, level, rates, got, heavy, slope)
 
     def off(self, sharpness: float) -> Floats:
         """How far the weights are from those of the heaviness, (k,)."""
         return np.asarray(self.heavy - sharpness * self.cold)
 
 
-def _rates(nodes: _Nodes, wish: Floats) -> tuple[Floats, Floats]:
-    """Bound rates by what is wanted, and from below by the ratio.
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Rates:
+    """What rows get per size; all are logarithms.
 
-    :returns: (m,) the least rate of each node; (p,) the rates.
+    :ivar wish: (p,) without bounds.
+    :ivar least: (m,) at the least weight.
+    :ivar rate: (p,) within the bounds.
+    :ivar by_wish: (p,) 0..1, how much a rate follows its wish.
+    :ivar by_least: (p,) 0..1, how much it follows the least.
     """
-    least = nodes.largest(np.minimum(nodes.full, wish)) - nodes.reach
-    return least, np.minimum(nodes.full, np.maximum(wish, least[nodes.node]))
+
+    wish: Floats
+    least: Floats
+    rate: Floats
+    by_wish: Floats
+    by_least: Floats
+
+    @classmethod
+    def of(cls, nodes: _Nodes, wish: Floats, blur: float) -> '_Rates':
+        """Bound rates by what is wanted, and from below by the ratio."""
+        capped, _ = rounding.smaller(nodes.full, wish, blur)
+        least = nodes.largest(capped) - nodes.reach
+        raised, follows = rounding.smaller(-wish, -least[nodes.node], blur)
+        rate, full = rounding.smaller(-raised, nodes.full, blur)
+        return cls(wish, least, rate, full * follows, full * (1 - follows))
 
 
 def _filled(nodes: _Nodes, lower: Floats, level: Floats) -> Floats:
@@ -268,13 +298,13 @@ def _filled(nodes: _Nodes, lower: Floats, level: Floats) -> Floats:
     the interval in which the level must be is halved.
     """
     even = np.log(nodes.supply / nodes.total(nodes.size))
-    low = even - nodes.largest(-lower)
-    high = nodes.largest(lower + nodes.full)
+    low = even - nodes.largest(-lower) - 5 * BLUR
+    high = nodes.largest(lower + nodes.full) + 40 * BLUR
     level = level.clip(low, high)
     last = np.full(len(level), np.inf)
-    for _ in range(_FILL_STEPS):
-        _, rate = _rates(nodes, level[nodes.node] - lower)
-        got = nodes.size * np.exp(rate)
+    for number in range(_FILL_STEPS):
+        rates = _Rates.of(nodes, level[nodes.node] - lower, BLUR)
+        got = nodes.size * np.exp(rates.rate)
         total = nodes.total(got)
         over = np.log(total / nodes.supply)
         size = np.abs(over)
@@ -282,41 +312,62 @@ def _filled(nodes: _Nodes, lower: Floats, level: Floats) -> Floats:
             break
         high = np.where(over > 0, np.minimum(high, level), high)
         low = np.where(over < 0, np.maximum(low, level), low)
-        open_ = nodes.total(np.where(rate < nodes.full, got, 0.0))
-        step = level - over * total / np.maximum(open_, 1e-3 * total)
-        good = (step > low) & (step < high) & (size < 0.5 * last)
-        level = np.where(
-            size < _FILLED, level, np.where(good, step, (low + high) / 2)
-        )
+        follows = nodes.total(got * (rates.by_wish + rates.by_least))
+        step = -over * total / np.maximum(follows, 1e-3 * total)
+        step = level + step.clip(-_FAR, _FAR)
+        # From a good guess the interval is still wide, and halving it far.
+        good = (size < 0.5 * last) | (number < _GUESSED)
+        good &= (step > low) & (step < high)
+        open_ = size >= _FILLED
+        level = np.where(open_, np.where(good, step, (low + high) / 2), level)
         last = size
+        if 2 * np.count_nonzero(open_) < len(open_):
+            rows = np.flatnonzero(open_[nodes.node])
+            left = nodes.of(open_, rows)
+            level[open_] = _filled(left, lower[rows], level[open_])
+            break
     return level
+
+
+def _settled(nodes: _Nodes, point: _Point) -> tuple[Floats, Floats]:
+    """Give what rows get and the logarithms of their weights, (p,) each.
+
+    Weights are those of the point; who gets what, a kernel says.
+    """
+    top = (point.rates.least + nodes.reach)[nodes.node]
+    log = (point.rates.wish - top).clip(-nodes.reach, 0.0)
+    wanted, size = np.exp(nodes.full) * nodes.size, nodes.size * np.exp(log)
+    got, _ = filling.fill(nodes.supply, nodes.node, wanted, size)
+    return got, log
 
 
 def _sharpened(
     nodes: _Nodes, begin: Begin | None, left: int
-) -> tuple[_Point, float]:
+) -> tuple[_Point, float, Begin | None]:
     """Solve one sharpness after the other.
 
-    Where what was known does not help, all begins anew.
+    :returns: the sharpest solution, or where one got without any; its
+        sharpness; and what is left to do.
     """
-    cold, sharpness = np.zeros(len(nodes.user)), SOFTEST
-    known = begin is not None and begin.sharpness < SOFTEST
-    if begin is not None:
-        cold = begin.cold
-        sharpness = max(SHARPEST, min(begin.sharpness, SOFTEST))
-    point = _Point.of(nodes, cold, np.zeros(len(nodes.supply)))
-    best, solved = point, np.inf
-    while left > 0:
+    now = begin or Begin(
+        np.zeros(len(nodes.user)), np.zeros(len(nodes.supply)), SOFTEST
+    )
+    point = _Point.of(nodes, now.cold, now.level)
+    best, solved, sharpness = point, np.inf, now.sharpness
+    while True:
         point, steps, is_solved = _solved(point, sharpness, left)
         left -= steps
         if is_solved:
-            best, solved, known = point, sharpness, False
-            if sharpness <= SHARPEST:
-                break
-        elif known and left > 0:
-            return _sharpened(nodes, None, left)
+            best, solved = point, sharpness
+        if sharpness <= SHARPEST and (is_solved or left > 0):
+            return best, solved, None
+        if left <= 0 and not is_solved:
+            break
         sharpness = max(SHARPEST, sharpness * SHARPER)
-    return (best if np.isfinite(solved) else point), solved
+        if left <= 0:
+            break
+    found = best if np.isfinite(solved) else point
+    return found, solved, Begin(point.cold, point.level, sharpness)
 
 
 def _solved(
@@ -350,38 +401,37 @@ class _Motion:
     """How the division moves with the weights: a linear map.
 
     Rows at the least weight ride with the row that has the highest rate of
-    their node, unless that one has all it wants and so does not move.
+    their node, as far as that one does not have all it wants.
 
-    :ivar free: (p,) what rows get whose weights count.
-    :ivar bound: (p,) what rows get that ride.
+    :ivar point: that moves.
+    :ivar free: of the rows whose weights count.
+    :ivar bound: of the rows that ride.
     :ivar leader: (m,) owner of the row with which they ride.
     :ivar riding: (m,) what rides on each node.
     :ivar moving: (m,) > 0, all that moves.
     """
 
     point: _Point
-    free: Floats
-    bound: Floats
+    free: '_Part'
+    bound: '_Part'
     leader: Places
     riding: Floats
     moving: Floats
 
     @classmethod
     def of(cls, point: _Point) -> '_Motion':
-        nodes, got = point.nodes, point.got
-        content = point.content()
-        free = np.where(
-            ~content & (point.wish > point.least[nodes.node]), got, 0.0
-        )
-        fast = np.minimum(nodes.full, point.wish)
-        top = (point.least + nodes.reach)[nodes.node]
-        at_top = np.flatnonzero(fast >= top - _SAME)[::-1]
-        leading = np.zeros(len(nodes.supply), dtype=np.intp)
+        nodes, rates = point.nodes, point.rates
+        count = len(nodes.supply)
+        capped, follows = rounding.smaller(rates.wish, nodes.full, BLUR)
+        top = (rates.least + nodes.reach)[nodes.node]
+        at_top = np.flatnonzero(capped >= top - _SAME)[::-1]
+        leading = np.zeros(count, dtype=np.intp)
         leading[nodes.node[at_top]] = at_top
-        led = (free[leading] > 0)[nodes.node]
-        bound = np.where(~content & (free == 0) & led, got, 0.0)
-        riding = nodes.total(bound)
-        moving = nodes.total(free) + riding
+        led = follows[leading][nodes.node]
+        free = _Part.of(point, rates.by_wish)
+        bound = _Part.of(point, rates.by_least * led)
+        riding = np.bincount(bound.node, bound.got, count).astype(np.float64)
+        moving = np.bincount(free.node, free.got, count) + riding
         return cls(
             point=point,
             free=free,
@@ -393,35 +443,59 @@ class _Motion:
 
     def mean(self, move: Floats) -> Floats:
         """How levels move with (k,) owners' weights, (m,)."""
-        nodes = self.point.nodes
-        own = nodes.total(self.free * move[nodes.owner])
-        return np.asarray(
-            (own + self.riding * move[self.leader]) / self.moving
-        )
+        got = self.free.got * move[self.free.owner]
+        own = np.bincount(self.free.node, got, len(self.moving))
+        ridden = self.riding * move[self.leader]
+        return np.asarray((own + ridden) / self.moving)
 
     def apart(self, move: Floats) -> float:
         """Give the largest change of a weight within a node."""
-        nodes = self.point.nodes
-        change = move[nodes.owner] - self.mean(move)[nodes.node]
-        return float(np.abs(np.where(self.free > 0, change, 0.0)).max())
+        change = move[self.free.owner] - self.mean(move)[self.free.node]
+        return float(np.abs(change).max(initial=0.0))
 
     def got(self, move: Floats) -> Floats:
         """How much more the users get, as their owners have it, (k,)."""
-        nodes = self.point.nodes
+        user, (free, bound) = self.point.nodes.user, (self.free, self.bound)
         mean = self.mean(move)
-        ridden = (mean - move[self.leader])[nodes.node]
-        change = self.free * (mean[nodes.node] - move[nodes.owner])
-        change += self.bound * ridden
-        users = int(nodes.user.max()) + 1
-        of_user = np.bincount(nodes.user[nodes.owner], change, users)
-        return np.asarray(of_user[nodes.user])
+        ridden = mean - move[self.leader]
+        own = free.got * (mean[free.node] - move[free.owner])
+        change = np.bincount(free.owner, own, len(user))
+        with_it = bound.got * ridden[bound.node]
+        change = change + np.bincount(bound.owner, with_it, len(user))
+        if self.point.nodes.alone:
+            return np.asarray(change)
+        return np.asarray(np.bincount(user, change)[user])
 
     def towards(self, off: Floats, sharpness: float) -> Floats:
         """Solve for the move after which nothing is off, (k,)."""
-        slope, nodes = self.point.slope, self.point.nodes
-        own = np.bincount(nodes.owner, self.free, len(off))
+        slope = self.point.slope
+        own = np.bincount(self.free.owner, self.free.got, len(off))
 
         def changed(move: Floats) -> Floats:
             return np.asarray(sharpness * move - slope * self.got(move))
 
         return krylov.solved(changed, off, sharpness + slope * own)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Part:
+    """Some of the rows.
+
+    :ivar node: (q,) index of each row's node.
+    :ivar owner: (q,) index of its owner.
+    :ivar got: (q,) as much of what it gets as moves.
+    """
+
+    node: Places
+    owner: Places
+    got: Floats
+
+    @classmethod
+    def of(cls, point: _Point, part: Floats) -> '_Part':
+        rows = np.flatnonzero(part > _NEXT_TO_NOTHING)
+        nodes = point.nodes
+        return cls(
+            nodes.node[rows],
+            nodes.owner[rows],
+            (part * point.got)[rows],
+        )

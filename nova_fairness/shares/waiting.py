@@ -45,7 +45,8 @@ measured there ..."""
 DEVIATION_BUSY, DEVIATION_IDLE = 0.04 / 3, 0.08 / 3
 """... and its standard deviation. A lone busy VM waits 1-3 % for its own
 emulator thread and for the host, an idle one up to 8 % where the host is
-busy."""
+busy. A VM of several vCPUs counts like an idle one, because any of them that
+waits counts."""
 
 SIGNIFICANT = 3.0
 """Standard deviations above the mean of the noise from which a stall is none.
@@ -87,12 +88,17 @@ SHORT = 0.01
 """Part of a node's CPUs that VMs must lack beyond what is idle: less than
 that no weight could give them."""
 
+CROWD = 0.04
+"""Part of a node's CPUs that its VMs lack together, beyond what is idle and
+without the one that lacks most, from which one standard deviation is enough:
+the CPUs are in use, and more is wanted. Lone busy VMs on all CPUs lack up to
+3 %."""
+
 SATISFIED = 0.95
-"""Part of what its vCPUs could use from which a VM cannot want more, where
-the kernel tells no stalls ..."""
+"""Part of what its vCPUs could use from which a VM has what it wants ..."""
 
 IDLE = 0.01
-"""... and below which it wants nothing."""
+"""... and below which it wants nothing, where the kernel tells no stalls."""
 
 ALL = 0.999
 """Who waits for more of the time than that may want anything."""
@@ -170,7 +176,7 @@ class Past:
             mine[rows] = its
 
     def bounds(
-        self, node: Indices, nodes: int, busy: Mask
+        self, node: Indices, nodes: int, steady: Mask
     ) -> tuple[Scalars, Scalars]:
         """Give the stalls that are too long for noise.
 
@@ -178,7 +184,7 @@ class Past:
         that with what is known before. What others wait lowers bounds and
         raises none.
 
-        :param busy: (n,) whether a VM had something to do all the time.
+        :param steady: (n,) whether a VM is one vCPU that was busy.
         :returns: (n,) from which a VM begins to wait, and (n,) from which it
             then goes on while its node is short.
         """
@@ -190,7 +196,7 @@ class Past:
         mean = PRIOR * NOISE + summed(self.count * self.mean)
         mean = (mean / weight)[node]
         spread = self.variance + (self.mean - mean) ** 2
-        usual = _deviation(busy) ** 2
+        usual = _deviation(steady) ** 2
         variance = PRIOR * usual + summed(self.count * spread)[node]
         # Idle VMs that wake up all the time would hide what others lack.
         mean = np.minimum(mean, NOISE)
@@ -254,17 +260,21 @@ def judge(now: Interval, past: Past) -> tuple[usage_model.Waiting, Past]:
     stall = np.where(told, now.stall, 0.0)
     active = now.used + stall >= RUNNABLE
     stall = changes.lacking(now.used, stall)
-    begin, end = past.bounds(now.node, nodes, active)
-    late = now.ready & (stall > begin)
-    waits = late & (active | past.late)
-    waits |= now.ready & past.began & (stall > end)
+    steady = active & (now.most <= 1.0)
+    begin, end = past.bounds(now.node, nodes, steady)
     blind = now.ready & ~told & guessed(now.used, now.most)
     now = dataclasses.replace(now, stall=stall)
+    crowded = _crowded(now)
+    # One deviation above the mean, instead of three.
+    soon = end + (begin - end) / SIGNIFICANT
+    late = now.ready & (stall > np.where(crowded[now.node], soon, begin))
+    waits = late & (active | past.late)
+    waits |= now.ready & past.began & (stall > end)
     _, short = _short(now, waits, blind)
     # What may be a lack is not learned as noise, however long it lasts.
-    unusual = stall > NOISE + SIGNIFICANT * _deviation(active)
+    unusual = stall > NOISE + SIGNIFICANT * _deviation(steady)
     busy, suspect = _short(now, waits | late | unusual, blind)
-    quiet = told & now.ready & (busy & ~suspect)[now.node]
+    quiet = told & now.ready & (busy & ~suspect & ~crowded)[now.node]
     began = (waits | past.began) & short[now.node]
     kept = dataclasses.replace(past, late=late, began=began, changes=changes)
     lacking = np.where(told, stall, np.nan)
@@ -282,8 +292,22 @@ def _pairs(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
             yield mine, its
 
 
-def _deviation(busy: Mask) -> Scalars:
-    return np.where(busy, DEVIATION_BUSY, DEVIATION_IDLE)
+def _deviation(steady: Mask) -> Scalars:
+    return np.where(steady, DEVIATION_BUSY, DEVIATION_IDLE)
+
+
+def _crowded(now: Interval) -> Mask:
+    """Tell where VMs together lack so much that little is noise, (m,)."""
+    nodes = len(now.cpus)
+    lack = closed(now.used, now.stall, now.most) - now.used
+    lack = np.where(now.ready & (now.used < SATISFIED * now.most), lack, 0.0)
+    largest = np.zeros(nodes)
+    np.maximum.at(largest, now.node, lack)
+    lacking = np.bincount(now.node, lack, nodes) - largest
+    used = np.bincount(now.node, now.used, nodes) / now.cpus
+    in_use = np.where(np.isfinite(now.busy), now.busy, used)
+    idle = (1.0 - in_use).clip(0.0)
+    return np.asarray(lacking / now.cpus > idle + CROWD)
 
 
 def _short(now: Interval, waits: Mask, blind: Mask) -> tuple[Mask, Mask]:

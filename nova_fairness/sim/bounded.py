@@ -23,7 +23,7 @@ possible level; then also those for which it turned out so.
 
 Turns end where no single VM wants to change sides, which need not be the best
 end. So they are made a second time, from the sides that the agents' own
-method finds (:mod:`nova_fairness.shares.maxmin`), and the better end counts.
+method finds (:mod:`.sides`), and the better end counts.
 """
 
 import dataclasses
@@ -31,11 +31,11 @@ import dataclasses
 import numpy as np
 
 from nova_fairness import exception
-from nova_fairness.shares import maxmin
 from nova_fairness.sim import columns as columns_module
 from nova_fairness.sim import filling
 from nova_fairness.sim import program as program_module
 from nova_fairness.sim import raising
+from nova_fairness.sim import sides
 from nova_fairness.sim import witness
 
 Floats = program_module.Floats
@@ -100,7 +100,7 @@ def divided(
     if len(found.node) > _MOST or witness.is_reached(wishes, unbounded, ratio):
         return unbounded
     first = _first_bounds(found, rows, len(cells), ratio)
-    content = _content(wishes, found, ratio, counts)
+    content = sides.content(wishes, found, ratio, counts)
     begins = [first.full] if content is None else [first.full, content]
     ends, failed = [], None
     for full in begins:
@@ -111,54 +111,7 @@ def divided(
             failed = error
     if failed is not None and not ends:
         raise failed
-    return max(ends, key=lambda parts: _rank(parts, counts))
-
-
-def _rank(parts: Floats, counts: Floats) -> list[float]:
-    """Sort shares for comparison, the poorest first; rounding aside."""
-    shares = np.sort((parts * counts).sum(axis=1))
-    return [float(f'{share:.4g}') for share in shares]
-
-
-def _content(
-    wishes: columns_module.Wishes,
-    found: Columns,
-    ratio: float,
-    counts: Floats,
-) -> Bools | None:
-    """Guess which columns have all they want.
-
-    :returns: (c,); ``None`` where more than one resource is scarce, or VMs
-        use several together: of these the agents' method knows nothing.
-    """
-    scarce = np.unique(found.resource[found.scarce])
-    alone = np.bincount(found.column, minlength=len(found.node)) == 1
-    if len(scarce) != 1 or not alone.all():
-        return None
-    (resource,) = scarce
-    use = np.flatnonzero(found.resource == resource)
-    use = use[np.argsort(found.place[use], kind='stable')]
-    user, quota = found.user[found.column[use]], wishes.quota[:, resource]
-    slope = counts[:, resource] / np.where(quota > 0, quota, 1.0)
-
-    def weigh(got: Floats) -> tuple[Floats, Floats]:
-        return slope * np.bincount(user, got, len(quota)), slope
-
-    division = maxmin.divide(
-        maxmin.Rows(
-            node=found.place[use],
-            owner=user,
-            user=np.arange(len(quota)),
-            wanted=found.amount[use],
-            size=found.size[use],
-            supply=wishes.capacity[:, resource],
-        ),
-        weigh,
-        ratio,
-    )
-    full = np.zeros(len(found.node), dtype=np.bool_)
-    full[found.column[use]] = division.got >= found.amount[use]
-    return full
+    return max(ends, key=lambda parts: raising.rank(parts, counts))
 
 
 def _ended(

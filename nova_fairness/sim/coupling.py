@@ -15,9 +15,9 @@
 
 import numpy as np
 
-from nova_fairness.decide import levels
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import filling
 
 Scalars = usage_model.Scalars
 Indices = usage_model.Indices
@@ -135,7 +135,7 @@ class Coupled:
 
         :param offers: (n, r), of which one column is replaced.
         """
-        _, level = levels.fill(
+        _, level = filling.fill(
             self._capacity[:, column],
             self._node,
             self._demand[:, column] * self._limit(offers, column),
@@ -160,7 +160,7 @@ class Coupled:
         got = np.where(paced, pace[:, np.newaxis] * self._demand, self._demand)
         fitting = pace.copy()
         for column in columns:
-            got[:, column], _ = levels.fill(
+            got[:, column], _ = filling.fill(
                 self._capacity[:, column],
                 self._node,
                 got[:, column],

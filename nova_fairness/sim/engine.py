@@ -158,7 +158,9 @@ class _World:
             self._backlog.work(
                 rows, self._demand[rows], outcome.received, tick_s
             )
-            outcome = self._looped(rows, demand, outcome)
+            outcome = self._looped(
+                rows, self._backlog.loops.picked(rows), demand, outcome
+            )
         time_shared = resources.RESOURCES.time_shared
         cpu = resources.RESOURCES.index('cpu_time')
         used = outcome.received * tick_s
@@ -179,13 +181,12 @@ class _World:
     def _looped(
         self,
         rows: model.Indices,
+        loop: model.Loops,
         demand: resources.Vector,
         outcome: kernel.Outcome,
     ) -> kernel.Outcome:
         """Let VMs wait for the CPU as their loops do."""
         cloud, node = self._cloud, self._node[rows]
-        if cloud.loops is None:
-            return outcome
         speed, cpu = cloud.speed[node], resources.RESOURCES.index('cpu_time')
         tick = loops.Tick(
             node=node,
@@ -198,8 +199,7 @@ class _World:
         stall = outcome.stall.copy()
         column = resources.CONTROLS.index(resources.Control.CPU)
         alone = ~cloud.coupled[rows, cpu]
-        found = tick.stall(cloud.loops.picked(rows))
-        stall[alone, column] = found[alone]
+        stall[alone, column] = tick.stall(loop)[alone]
         return dataclasses.replace(outcome, stall=stall)
 
     def _request(

@@ -21,6 +21,7 @@ import numpy as np
 
 from nova_fairness import yaml_section
 from nova_fairness.model import resources
+from nova_fairness.sim import loops
 from nova_fairness.sim import scenario
 
 Value = yaml_section.Value
@@ -39,6 +40,12 @@ _FLOWS = {'tcp_send_flows': 'net_sent', 'tcp_receive_flows': 'net_received'}
 """The laboratory's TCP connections: as fast as they can."""
 
 
+CRON = 'cron'
+"""A load of work that comes now and then and is done, however late."""
+
+_LOOPS = {kind.value: kind for kind in loops.Loop}
+
+
 def pass_over(section: yaml_section.Section, *keys: str) -> None:
     """Take keys that say how real machines do what is only counted here."""
     for key in keys:
@@ -51,19 +58,24 @@ class Step:
 
     :ivar at_s: seconds since the begin.
     :ivar demand: (r,) as in :class:`.model.Changes`.
+    :ivar loop: how work comes to the VM; ``None`` if that is not said.
+    :ivar threads: that do it, in a pool.
     """
 
     at_s: float
     demand: resources.Vector
+    loop: loops.Loop | None = None
+    threads: int = 1
 
 
 def load(
-    value: Value, groups: dict[str, str], length_s: float
+    value: Value, groups: dict[str, str], length_s: float, interval_s: float
 ) -> dict[str, list[Step]]:
     """Read what each VM wants.
 
     :param groups: name that a VM shares with its copies, by its own.
     :param length_s: of the scenario, seconds.
+    :param interval_s: of a round.
     :raises BadScenario: with file, line and what was expected.
     """
     found: dict[str, list[Step]] = {}
@@ -72,7 +84,7 @@ def load(
         if not members:
             known = sorted(set(groups.values()))
             raise entry.wrong(f'a VM or group out of {", ".join(known[:10])}')
-        steps = _steps(entry, length_s)
+        steps = _steps(entry, length_s, interval_s)
         for vm in members:
             if vm in found:
                 raise entry.wrong(f'one load of {vm}')
@@ -80,10 +92,10 @@ def load(
     return found
 
 
-def _steps(value: Value, length_s: float) -> list[Step]:
+def _steps(value: Value, length_s: float, interval_s: float) -> list[Step]:
     told: list[tuple[Step, _Again]] = []
     for item in value.items():
-        found = _step(item)
+        found = _step(item, interval_s)
         last_s = told[-1][0].at_s if told else -math.inf
         if not last_s < found[0].at_s < length_s:
             raise item.wrong(f'times that rise and stay below {length_s:g} s')
@@ -132,7 +144,23 @@ def _again(section: yaml_section.Section) -> _Again:
     return _Again(every_s, length_s)
 
 
-def _step(value: Value) -> tuple[Step, _Again]:
+def _job(
+    section: yaml_section.Section, cpu: float, interval_s: float
+) -> tuple[float, _Again]:
+    """Read a job of cron: it comes in whole rounds, and is done when it can.
+
+    :param cpu: CPUs that it takes on average.
+    :returns: CPUs that it takes while it comes, and when it does.
+    """
+    period_s = section.need('period_s', Value.positive)
+    rounds = max(1, math.ceil(cpu * period_s / interval_s - 1e-9))
+    length_s = rounds * interval_s
+    if not cpu * period_s > 0 or length_s >= period_s:
+        return cpu, _Again()
+    return cpu * period_s / length_s, _Again(period_s, length_s)
+
+
+def _step(value: Value, interval_s: float) -> tuple[Step, _Again]:
     section = value.section()
     at_s = section.need('at', Value.number)
     again = _again(section)
@@ -146,12 +174,17 @@ def _step(value: Value) -> tuple[Step, _Again]:
         if flows is not None and np.isnan(demand[place]):
             demand[place] = math.inf if flows else 0.0
     pass_over(section, 'disk_depth', 'disk_block_kib', 'wake_hz')
-    # Of one kind here: closed loops, whatever they run and wait for.
-    pass_over(section, 'load', 'threads', 'think_s', 'period_s')
+    load = section.take('load', lambda v: v.one_of((*_LOOPS, CRON)), '')
+    threads = section.take('threads', lambda v: v.integer(1, 1024), 1)
+    if load == CRON:
+        cpu = resources.RESOURCES.index('cpu_time')
+        demand[cpu], again = _job(section, float(demand[cpu]), interval_s)
+    pass_over(section, 'think_s', 'period_s')
     section.finish()
     memory = resources.RESOURCES.index('memory')
     demand[memory] += scenario.IDLE_MEMORY_MIB * scenario.MIB
-    return Step(at_s, demand), again
+    loop = loops.Loop.OPEN if load == CRON else _LOOPS.get(load)
+    return Step(at_s, demand, loop, threads), again
 
 
 def _amount(value: Value) -> float:

@@ -126,11 +126,11 @@ class Tick:
 class Backlog:
     """Work that came and was not done, of all VMs.
 
-    :param loops: of all VMs.
+    :ivar loops: of all VMs.
     """
 
     def __init__(self, loops: model.Loops) -> None:
-        self._open = loops.open
+        self.loops = loops
         self._left = np.zeros(len(loops.open))
 
     def clear(self, rows: model.Indices) -> None:
@@ -169,4 +169,4 @@ class Backlog:
         cpu = resources.RESOURCES.index('cpu_time')
         more = (demand[:, cpu] - received[:, cpu]) * tick_s
         left = (self._left[rows] + more).clip(0.0)
-        self._left[rows] = np.where(self._open[rows], left, 0.0)
+        self._left[rows] = np.where(self.loops.open[rows], left, 0.0)

@@ -56,8 +56,7 @@ class Outlooks:
         for item in self._made:
             if item[0].is_like(made):
                 return item
-        before = self._made[0][1] if self._made else None
-        end = look_ahead.end(made, self._setup.max_weight_ratio, before)
+        end = look_ahead.end(made, self._setup.max_weight_ratio)
         self._made = [(made, end), *self._made[: KEPT - 1]]
         return made, end
 

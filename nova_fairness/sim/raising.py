@@ -124,3 +124,9 @@ def _after(
         base=np.concatenate([base, program.base]),
         floor=np.concatenate([share, known]),
     )
+
+
+def rank(parts: Floats, counts: Floats) -> list[float]:
+    """Sort shares for comparison, the poorest first; rounding aside."""
+    shares = np.sort((parts * counts).sum(axis=1))
+    return [float(f'{share:.4g}') for share in shares]

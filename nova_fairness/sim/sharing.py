@@ -21,9 +21,9 @@ import dataclasses
 
 import numpy as np
 
-from nova_fairness.decide import levels
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import filling
 from nova_fairness.sim import coupling
 
 Scalars = usage_model.Scalars
@@ -70,7 +70,7 @@ def hold(
         return wanted.copy()
     safe = np.zeros(len(node))
     if protected:
-        safe, _ = levels.fill(capacity, node, wanted, shares)
+        safe, _ = filling.fill(capacity, node, wanted, shares)
     beyond = wanted - safe
     excess = np.bincount(node, beyond, nodes)
     left = capacity - np.bincount(node, safe, nodes)
@@ -116,7 +116,7 @@ def divide(
     mixed[node[coupled.any(axis=1)]] = True
     alone = ~mixed[node]
     for column in timed:
-        received[alone, column], _ = levels.fill(
+        received[alone, column], _ = filling.fill(
             capacity[:, column],
             node[alone],
             demand[alone, column],

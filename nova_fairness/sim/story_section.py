@@ -123,6 +123,7 @@ def read(top: yaml_section.Section, story: scenario.Story) -> scenario.Story:
             load_section.load,
             groups={name: item.group for name, item in placed.items()},
             length_s=length_s,
+            interval_s=story.interval_s,
         ),
         no_load,
     )
@@ -139,11 +140,26 @@ def read(top: yaml_section.Section, story: scenario.Story) -> scenario.Story:
     )
     return dataclasses.replace(
         story,
-        vms=tuple(item.spec for item in placed.values()),
+        vms=tuple(
+            _looped(item.spec, load.get(name, []))
+            for name, item in placed.items()
+        ),
         changes=tuple(_changes(story, placed, load, events)),
         silent=happenings.silent(events, names, story),
         cut=happenings.cut(events, names, story),
     )
+
+
+def _looped(
+    spec: scenario.VmSpec, steps: list[load_section.Step]
+) -> scenario.VmSpec:
+    """Take over from its first load how work comes to a VM, if that says."""
+    for step in steps:
+        if step.loop is not None:
+            return dataclasses.replace(
+                spec, loop=step.loop, threads=step.threads
+            )
+    return spec
 
 
 def _vms(value: Value, story: scenario.Story) -> dict[str, Placed]:

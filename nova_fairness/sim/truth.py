@@ -30,7 +30,12 @@ from nova_fairness.sim import scenario_file
 from nova_fairness.sim import summary
 from nova_fairness.sim.references import allocators
 
-SCENARIOS = ('one-node-cpu', 'many-against-one', 'two-nodes-cpu')
+SCENARIOS = (
+    'one-node-cpu',
+    'many-against-one',
+    'closed-loops',
+    'two-nodes-cpu',
+)
 """Of the laboratory, that are compared."""
 
 LARGEST_DIFFERENCE = 0.1

@@ -13,9 +13,9 @@
 """What a real kernel tells of each kind of load, beside the simulator.
 
 ``run_delay`` of the vCPUs' threads is all that agents know of what VMs lack.
-The simulator's VMs wait as closed loops do: for the part of the time by which
-what they receive falls short of what they want. The laboratory's recording of
-``kinds-of-load`` says for whom that is so.
+How long the simulator's VMs wait follows from how work comes to them
+(:mod:`.loops`). The laboratory's recording of ``kinds-of-load`` says how true
+that is.
 """
 
 from collections.abc import Mapping
@@ -28,6 +28,7 @@ import numpy as np
 
 from nova_fairness.model import resources
 from nova_fairness.sim import files
+from nova_fairness.sim import loops
 from nova_fairness.sim import model
 from nova_fairness.sim import running
 from nova_fairness.sim import scenario_file
@@ -80,11 +81,18 @@ class Waits:
         """Add a round, if it counts."""
         if moment.round < self._from:
             return
-        cpu = resources.RESOURCES.index('cpu_time')
-        received, demand = moment.received[:, cpu], moment.demand[:, cpu]
-        missing = 1 - received / np.where(demand > 0, demand, np.inf)
-        self._used.append(received / self._cloud.speed[moment.node])
-        self._waited.append(np.where(demand > 0, missing, 0.0))
+        cloud, cpu = self._cloud, resources.RESOURCES.index('cpu_time')
+        speed = cloud.speed[moment.node]
+        tick = loops.Tick(
+            node=moment.node,
+            wanted=moment.demand[:, cpu] / speed,
+            received=moment.received[:, cpu] / speed,
+            vcpus=cloud.vcpus.astype(np.float64),
+            share=moment.shares[:, cpu],
+            cpus=cloud.cpus,
+        )
+        self._used.append(tick.received)
+        self._waited.append(tick.stall(_loops(cloud)))
 
     def result(self) -> Mapping[str, Any]:
         """Give CPUs and part of the time by VM."""
@@ -94,6 +102,13 @@ class Waits:
             vm: (float(used[row]), float(waited[row]))
             for row, vm in enumerate(self._cloud.vms)
         }
+
+
+def _loops(cloud: model.Cloud) -> model.Loops:
+    if cloud.loops is not None:
+        return cloud.loops
+    count = len(cloud.vms)
+    return model.Loops(np.zeros(count, dtype=np.bool_), np.ones(count))
 
 
 def compare(recorded: pathlib.Path) -> tuple[Told, ...]:

@@ -21,8 +21,8 @@ nothing.
 
 import numpy as np
 
-from nova_fairness.decide import levels
 from nova_fairness.model import resources
+from nova_fairness.shares import filling
 from nova_fairness.sim import columns
 from nova_fairness.sim import program as program_module
 
@@ -68,7 +68,7 @@ class _One:
 
     def parts(self, log: Floats) -> Floats:
         """Give what users have of their quotas with these weights."""
-        got, _ = levels.fill(
+        got, _ = filling.fill(
             self.capacity, self.node, self.demand, self.size * np.exp(log)
         )
         total = np.bincount(self.user, got, len(self.quota))

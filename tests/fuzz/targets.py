@@ -156,7 +156,13 @@ def _check_report(got: codec_module.Decoded) -> None:
     assert list(table.ids) == sorted(set(table.ids))
     assert len(table) <= LIMITS.max_users
     assert np.isfinite(table.instance_heaviness).all()
-    for amounts in (table.endowment, table.usage):
+    for amounts in (
+        table.endowment,
+        table.usage,
+        table.wanted,
+        table.grades,
+    ):
+        assert amounts is not None
         assert np.isfinite(amounts).all()
         assert (amounts >= 0).all()
     assert (table.instances >= 1).all()

@@ -103,6 +103,7 @@ class SecureCloud(Cloud):
         for name, role in [
             ('n1', 'node'),
             ('n2', 'node'),
+            ('evil', 'node'),
             ('ctl', 'controller'),
         ]:
             words = ['--directory', str(self.keys)]
@@ -136,6 +137,50 @@ def test_with_keys_nodes_look_and_controllers_change(secure):
     assert secure.asked('set-metric', 'UniformMetric', '--all')
     chosen = ('UniformMetric', 'foresight', 1)
     assert in_force(secure, ['n1', 'n2'], chosen)
+
+
+@pytest.fixture
+def impostor(secure, tmp_path):
+    """An agent with a good key of its own that says it is n1."""
+    assert all_hear_all(secure)
+    made = fake_ends.Node(
+        secure.url_of('evil'),
+        tmp_path / 'evil',
+        'n1',
+        fake_host.vm('e-9', 'eve'),
+    )
+    yield made
+    made.stop()
+
+
+def test_a_pause_of_a_host_goes_to_nobody_who_says_they_are_it(
+    secure, impostor
+):
+    assert eventually(lambda: impostor.newest is not None)
+    assert secure.asked('pause', '--host', 'n1')['n1']['paused']
+    assert paused(secure.nodes['n1'])
+    assert not paused(impostor)
+    secure.nodes.pop('n1').stop()
+    code, out, err = secure.ctl('resume', '--host', 'n1', '--timeout', '2')
+    assert (code, out) == (1, '')
+    assert 'the key of evil may not answer for n1' in err
+    assert 'n1 was not reached: no answer within 2 s' in err
+    assert not paused(impostor)
+
+
+def test_a_report_about_a_host_is_that_of_its_key(secure, impostor):
+    hearing = secure.nodes['n2'].agent
+    assert eventually(lambda: refusals(hearing).get('refused_identity', 0) > 2)
+    hosts = secure.asked('users', '--host', 'n2')['n2']['users']
+    assert list(hosts) == ['ann', 'bob']
+
+
+def paused(node):
+    return node.agent._parts.orders.paused
+
+
+def refusals(agent):
+    return agent._parts.peering.statistics()['exchange']
 
 
 @pytest.fixture

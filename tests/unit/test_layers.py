@@ -26,7 +26,16 @@ from tests.unit import layer_rules
 TOP = pathlib.Path(__file__).resolve().parents[2]
 ROOTS = ('nova_fairness', 'api_ext')
 
-LONG_MODULES: dict[str, tuple[int, str]] = {}
+LONG_MODULES: dict[str, tuple[int, str]] = {
+    'nova_fairness.shares.waiting': (
+        330,
+        'one test: its numbers, what it remembers, and what it tells',
+    ),
+    'nova_fairness.shares.maxmin': (
+        500,
+        'one numerical method, of which no part serves anything else',
+    ),
+}
 """Modules above 300 lines: how many they may have (500 at most), and why
 they are not split."""
 
@@ -117,7 +126,13 @@ def test_the_tables_name_every_room_that_exists():
 def test_nothing_but_cmd_imports_what_stands_above_the_rooms():
     for room, targets in layer_rules.ARROWS.items():
         if room != 'cmd':
-            assert not targets & {'agent', 'cluster', 'lab', 'cmd'}, room
+            assert not targets & {
+                'agent',
+                'cluster',
+                'relay',
+                'lab',
+                'cmd',
+            }, room
 
 
 def test_no_text_names_a_place_where_somebody_worked():

@@ -319,7 +319,7 @@ def test_without_an_authenticator_nobody_gets_in(cloud, context, far_context):
     port = listener.bind_to_random_port('tcp://127.0.0.1')
     client = far_context.socket(zmq.DEALER)
     client.linger = 0
-    curve.as_client(client, keys, keys.public)
+    curve.as_client(client, keys, keys.public, keys.name)
     client.connect(f'tcp://127.0.0.1:{port}')
     client.send(b'hello')
     assert not listener.poll(500)
@@ -354,7 +354,7 @@ def test_one_sender_talks_to_servers_with_different_keys(
     sender.linger = 0
     sender.router_mandatory = True
     for k, server in enumerate(servers):
-        access.as_client(sender, server.keys.public)
+        access.as_client(sender, server.keys.public, server.keys.name)
         sender.setsockopt(zmq.CONNECT_ROUTING_ID, b's%d' % k)
         sender.connect(server.endpoint)
     for k, server in enumerate(servers):
@@ -383,7 +383,7 @@ def test_where_we_connect_a_revoked_server_is_left(cloud, far_context, server):
     )
     sender = far_context.socket(zmq.DEALER)
     sender.linger = 0
-    access.as_client(sender, server.keys.public)
+    access.as_client(sender, server.keys.public, server.keys.name)
     sender.connect(server.endpoint)
     withdrawn = []
     access.on_withdrawn(withdrawn.append)
@@ -397,7 +397,7 @@ def test_where_we_connect_a_revoked_server_is_left(cloud, far_context, server):
     sender.disconnect(server.endpoint)
     assert withdrawn == [server.keys.public]
     with pytest.raises(exception.KeyRefused, match='server was revoked'):
-        access.as_client(sender, server.keys.public)
+        access.as_client(sender, server.keys.public, server.keys.name)
     # ZeroMQ disconnects when the socket is used next.
     assert eventually(
         lambda: not sender.poll(0) and server.count('sessions') == 0
@@ -412,7 +412,7 @@ def test_an_unknown_server_is_never_connected_to(cloud, far_context):
     sender = far_context.socket(zmq.DEALER)
     for key in (curve_cloud.StrangerKeyring().public, '', 'nonsense'):
         with pytest.raises(exception.KeyRefused, match='not on the allow'):
-            access.as_client(sender, key)
+            access.as_client(sender, key, 'server')
     sender.close()
     access.stop()
 

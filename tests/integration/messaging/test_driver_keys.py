@@ -158,7 +158,7 @@ def test_a_program_that_eventlet_has_patched_uses_keys_like_others(
 
         transport = oslo_messaging.get_rpc_transport(cfg.CONF, sys.argv[1])
         server = oslo_messaging.get_rpc_server(
-            transport, oslo_messaging.Target(topic='green', server='m'),
+            transport, oslo_messaging.Target(topic='green', server='member'),
             [Endpoint()], executor='eventlet')
         server.start()
         for topic in ('t', 'green'):

@@ -44,7 +44,7 @@ def test_endpoints_see_name_and_role_of_the_key_whatever_is_claimed(
 ):
     node, chief = keys.node('n1'), keys.node('c1', 'controller')
     endpoint = Endpoint()
-    cloud.serve('t', 's', endpoint, transport(cloud, node))
+    cloud.serve('t', 'n1', endpoint, transport(cloud, node))
     client = cloud.client('t', transport(cloud, chief))
     forged = {'zmq_peer': {'name': 'somebody', 'role': 'god'}}
     assert client.call(forged, 'note') == 1
@@ -55,11 +55,11 @@ def test_endpoints_see_name_and_role_of_the_key_whatever_is_claimed(
 
 def test_who_has_no_keys_and_who_has_some_do_not_talk(cloud, keys):
     endpoint = Endpoint()
-    cloud.serve('t', 'keyed', endpoint, transport(cloud, keys.node('n1')))
+    cloud.serve('t', 'n1', endpoint, transport(cloud, keys.node('n1')))
     insecure = cloud.transport()
     with pytest.raises(oslo_messaging.MessagingTimeout):
         cloud.client('t', insecure, timeout=0.3).call({}, 'note')
-    cloud.serve('u', 'open', endpoint, insecure)
+    cloud.serve('u', 'n1', endpoint, insecure)
     keyed = transport(cloud, keys.node('n2'))
     with pytest.raises(oslo_messaging.MessagingTimeout):
         cloud.client('u', keyed, timeout=0.3).call({}, 'note')
@@ -74,7 +74,7 @@ def test_nobody_talks_to_a_listener_whose_key_is_not_allowed(
     foreign = curve_cloud.Cloud(tmp_path / 'foreign')
     endpoint = Endpoint()
     false = transport(cloud, foreign.node('n1'))
-    cloud.serve('t', 's', endpoint, false)
+    cloud.serve('t', 'n1', endpoint, false)
     ours = transport(cloud, keys.node('n1'))
     with pytest.raises(oslo_messaging.MessagingTimeout):
         cloud.client('t', ours, timeout=0.3).call({}, 'note')
@@ -88,7 +88,7 @@ def test_nobody_talks_to_a_listener_whose_key_is_not_allowed(
 def test_a_revoked_key_is_heard_no_more(cloud, keys):
     endpoint = Endpoint()
     listening = transport(cloud, keys.node('n1'))
-    cloud.serve('t', 's', endpoint, listening)
+    cloud.serve('t', 'n1', endpoint, listening)
     revoked = cloud.client(
         't', transport(cloud, keys.node('n2')), timeout=1, fanout=True
     )

@@ -64,6 +64,11 @@ def until(condition):
     pytest.fail('it never became so')
 
 
+def ends_ms():
+    """When a member ends that is not struck out at once: in half an hour."""
+    return (time.time() + 1800) * 1000
+
+
 def servers(matchmaker, topic=TOPIC):
     return sorted(one.server for one in matchmaker.peers(*topic))
 
@@ -331,9 +336,9 @@ def test_garbage_in_redis_is_dropped_counted_and_named(make, redis, caplog):
     index = f'{PREFIX}:listeners:nova:compute'
     ids = [uuid.uuid4().hex for _ in range(4)]
     with redis.client() as client:
-        client.zadd(index, {'garbage': 1e15, '\x00\xff': 1e15})
-        client.zadd(index, {f'7@{one}': 1e15 for one in ids})
-        client.zadd(index, {'x' * 100: 1e15})
+        client.zadd(index, {'garbage': ends_ms(), '\x00\xff': ends_ms()})
+        client.zadd(index, {f'7@{one}': ends_ms() for one in ids})
+        client.zadd(index, {'x' * 100: ends_ms()})
         client.set(f'{PREFIX}:peer:{ids[0]}', '[' * 4000)
         client.set(f'{PREFIX}:peer:{ids[1]}', 'x' * 10**6)
         client.rpush(f'{PREFIX}:peer:{ids[2]}', 'a list')
@@ -360,10 +365,13 @@ def test_a_record_that_lies_about_its_key_is_dropped(make, redis):
         record = client.get(f'{PREFIX}:peer:{one.id}')
         other = uuid.uuid4().hex
         client.set(f'{PREFIX}:peer:{other}', record)
-        client.zadd(f'{PREFIX}:listeners:nova:compute', {f'7@{other}': 1e15})
+        client.zadd(
+            f'{PREFIX}:listeners:nova:compute', {f'7@{other}': ends_ms()}
+        )
         generation = client.get(f'{PREFIX}:generation')
         client.zadd(
-            f'{PREFIX}:listeners:nova:other', {f'{generation}@{one.id}': 1e15}
+            f'{PREFIX}:listeners:nova:other',
+            {f'{generation}@{one.id}': ends_ms()},
         )
     assert servers(mine) == ['one']
     assert servers(mine, ('nova', 'other')) == []

@@ -22,12 +22,14 @@ from nova_fairness import exception
 from nova_fairness.agent import guard
 from nova_fairness.agent import prospect
 from nova_fairness.agent import recall
+from nova_fairness.decide import look_ahead
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.decide.policies import feedback
 from nova_fairness.decide.policies import foresight
 from nova_fairness.exchange import loopback
 from nova_fairness.model import report
 from nova_fairness.model import resources
+from nova_fairness.shares import maxmin
 from tests.unit.agent import fake_host
 from tests.unit.measure import build
 
@@ -164,8 +166,9 @@ def test_what_is_wanted_where_reports_get_lost_counts_for_longer(tmp_path):
 )
 def test_who_is_not_silent_by_chance_is_forgotten(tmp_path, before):
     measured = silenced(tmp_path, WithPeer(), before + SILENT)
-    assert measured.foresee is None
-    assert look(measured) is None
+    (view,) = look(measured).views
+    assert view.outlook.node.tolist() == [0]
+    assert view.place.tolist() == [0]
 
 
 def test_who_is_never_silent_changes_nothing(tmp_path):
@@ -190,31 +193,58 @@ class Slow:
         return self.weigh(used)
 
 
-def test_a_slow_metric_is_not_asked_forty_times(measured, caplog):
+def with_metric(measured, which, wrap):
+    """Let another weigh cells, or users."""
     found = measured.foresee()
+    known = found.outlook
+    if which == 'cells':
+        changed = {'weigh': wrap(known.weigh), 'weigh_users': None}
+    else:
+        changed = {'weigh_users': wrap(known.weigh_users)}
+    told = dataclasses.replace(
+        found, outlook=dataclasses.replace(known, **changed)
+    )
+    return dataclasses.replace(measured, foresee=lambda: told)
+
+
+WEIGHED = pytest.mark.parametrize('which', ['cells', 'users'])
+
+
+@WEIGHED
+def test_a_slow_metric_is_asked_for_one_step_only(measured, which, caplog):
     made, policy = prospects(), foresight.ForesightPolicy()
-
-    def with_metric(weigh):
-        known = dataclasses.replace(found.outlook, weigh=weigh)
-        told = dataclasses.replace(found, outlook=known)
-        return dataclasses.replace(measured, foresee=lambda: told)
-
-    slow = with_metric(Slow(found.outlook.weigh, 0.05))
+    slow = with_metric(measured, which, lambda weigh: Slow(weigh, 0.05))
     for _ in range(3):
         assert made.of_node(slow, policy, RATIOS) is None
     assert caplog.text.count('feedback decides until it takes less') == 1
-    quick = with_metric(found.outlook.weigh)
-    assert made.of_node(quick, policy, RATIOS) is not None
-    assert 'is done again' in caplog.text
+    assert f'for {len(measured.foresee().outlook.node)} pairs' in caplog.text
+    # What it knew before is no begin any more; the next round looks anew.
+    quick = with_metric(measured, which, lambda weigh: weigh)
+    found = made.of_node(quick, policy, RATIOS)
+    assert found.views[0].end.sharpness <= foresight.SHARP
+    assert caplog.text.count('is done again') == 1
+
+
+@WEIGHED
+def test_what_there_was_no_time_for_goes_on_in_the_next_round(
+    measured, which, monkeypatch
+):
+    monkeypatch.setattr(look_ahead, 'STEPS', prospect.FEWEST_STEPS)
+    made, policy = prospects(), foresight.ForesightPolicy()
+    still = with_metric(measured, which, lambda weigh: weigh)
+    sharpness = [
+        made.of_node(still, policy, RATIOS).views[0].end.sharpness
+        for _ in range(20)
+    ]
+    assert sharpness[0] > maxmin.SHARPEST
+    assert sharpness[-1] == maxmin.SHARPEST
+    assert sharpness == sorted(sharpness, reverse=True)
 
 
 def test_a_metric_that_raises_is_what_misbehaves(measured):
-    found = measured.foresee()
-    known = dataclasses.replace(found.outlook, weigh=lambda used: 1 / 0)
-    broken = dataclasses.replace(
-        measured, foresee=lambda: dataclasses.replace(found, outlook=known)
-    )
-    with pytest.raises(exception.PluginMisbehaved, match=known.metric):
+    broken = with_metric(measured, 'cells', lambda weigh: lambda used: 1 / 0)
+    name = measured.foresee().outlook.metric
+    with pytest.raises(exception.PluginMisbehaved, match=name):
         look(broken)
 
 

@@ -87,6 +87,24 @@ def test_the_list_for_programs_says_all(run):
     assert len(first['public']) == 40
 
 
+def test_a_name_answers_for_further_servers_and_no_longer(run):
+    run('make', 'n1')
+    code, out, _ = run('serves', 'n1', 'n1@lvm', 'n1@ceph')
+    assert code == 0
+    assert out.startswith('n1 answers for n1 and n1@lvm, n1@ceph\n')
+    assert 'Copy allowed.json to every node.' in out
+    _, out, _ = run('check')
+    assert 'note: n1 answers for n1@lvm, n1@ceph too' in out
+    _, out, _ = run('list')
+    assert out.splitlines()[1].endswith('n1@lvm n1@ceph')
+    _, out, _ = run('list', '--json')
+    assert json.loads(out)['keys'][0]['serves'] == ['n1@lvm', 'n1@ceph']
+    code, out, _ = run('serves', 'n1')
+    assert out.startswith('n1 answers for n1 and nobody else\n')
+    _, out, _ = run('check')
+    assert 'note' not in out
+
+
 def test_the_list_for_people_has_a_line_per_key(run):
     run('make', 'ctl', '--role', 'controller')
     run('make', 'n1')
@@ -127,6 +145,8 @@ def test_a_key_that_begins_with_a_hyphen_is_allowed_after_two_hyphens(run):
         (('revoke', 'n1'), 'allowed.json cannot be read'),
         (('allow', 'n1', 'short'), 'is no public key'),
         (('list',), 'cannot be read'),
+        (('serves', 'n1', 'n2'), 'allowed.json cannot be read'),
+        (('serves', 'n1', 'a b'), 'is no name of a server'),
     ],
 )
 def test_bad_input_ends_with_2_and_a_reason(run, arguments, said):

@@ -73,6 +73,17 @@ def test_wrong_usage_has_its_exit_code(capsys, arguments):
     assert caught.value.code == lab.BAD_USAGE
 
 
+@pytest.mark.parametrize(('more', 'count'), [([], 1), (['--no-agents'], 0)])
+def test_a_pair_that_leaves_users_worse_off_is_named(
+    tmp_path, capsys, more, count
+):
+    words = 'run one-node-cpu --backend fake --duration 4 --interval 1'
+    chosen = ['--metric', 'GreedinessMetric', '--out', str(tmp_path / 'run')]
+    lab.main([*words.split(), *chosen, *more])
+    said = capsys.readouterr().err
+    assert said.count('lab: warning: metric GreedinessMetric') == count
+
+
 def test_a_directory_without_a_result_cannot_be_compared(tmp_path, capsys):
     code = lab.main(['compare', str(tmp_path), str(tmp_path)])
     assert code == lab.FAILED

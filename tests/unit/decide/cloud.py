@@ -22,8 +22,8 @@ import numpy as np
 
 from nova_fairness.decide import array_policy
 from nova_fairness.decide import bounds
-from nova_fairness.decide import levels
 from nova_fairness.model import resources
+from nova_fairness.shares import filling
 from nova_fairness.sim import columns
 from nova_fairness.sim import distance
 from nova_fairness.sim import ideal
@@ -160,7 +160,7 @@ def run(cloud, policy, *, rounds=40, noise=0.0, loss=0.0, late=0, seed=1):
     weights = np.ones((count, CONTROLS))
     memory, smoothed, rows = policy.nothing(count, nodes), None, []
     for _ in range(rounds):
-        got, _ = levels.fill(
+        got, _ = filling.fill(
             cloud.cpus, cloud.node, cloud.demand, weights[:, CPU]
         )
         share = np.bincount(cloud.user, got, cloud.users) / cloud.quota

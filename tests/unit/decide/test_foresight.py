@@ -12,6 +12,7 @@
 
 """Going at once where feedback would end."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -45,13 +46,17 @@ def make_outlook(cells, supply, used=None):
     def weigh(used):
         return np.bincount(user, used[:, TIME])[user]
 
+    wanted = np.array([cell[2] for cell in cells], dtype=float)
     return outlook.Outlook(
         node=node,
         user=user,
-        wanted=amounts([cell[2] for cell in cells]),
-        used=amounts([cell[2] for cell in cells] if used is None else used),
+        wanted=amounts(wanted),
+        used=amounts(wanted if used is None else used),
         supply=amounts(supply),
         one_cpu=np.ones(len(supply)),
+        demand=outlook.Demand(
+            cell=np.arange(len(cells)), wanted=wanted, vcpus=wanted
+        ),
         weigh=weigh,
         metric='shares',
         quota=amounts([1.0]),
@@ -78,7 +83,11 @@ def situation(known, place, vms):
             wanted=amounts([vm[2] for vm in vms]),
             user=np.array([vm[0] for vm in vms]),
             ratio=np.full(CONTROLS, RATIO),
-            views=(outlook.View(here, here + place, known),),
+            views=(
+                outlook.View(
+                    here, here + place, known, look_ahead.end(known, RATIO)
+                ),
+            ),
         ),
     )
 
@@ -190,16 +199,38 @@ def test_no_weight_goes_further_than_a_step():
     assert logs[0] < 0 < logs[1:].min()
 
 
-@pytest.mark.parametrize('case', ['alone', 'too many'])
-def test_alone_or_in_a_huge_cloud_feedback_decides(case, monkeypatch):
-    known = make_outlook([(0, 0, 1), (0, 1, 1)], [1])
-    if case == 'too many':
-        monkeypatch.setattr(foresight, 'MOST_CELLS', 3)
-        known = TWO
-    given = situation(known, 0, HUNGRY)
+@pytest.mark.parametrize('sharpness', [2 * foresight.SHARP, np.inf])
+def test_where_no_end_was_found_feedback_decides(sharpness):
+    given = situation(TWO, 0, HUNGRY)
+    (view,) = given.prospect.views
+    blunt = dataclasses.replace(view.end, sharpness=sharpness)
+    given = dataclasses.replace(
+        given,
+        prospect=dataclasses.replace(
+            given.prospect, views=(dataclasses.replace(view, end=blunt),)
+        ),
+    )
     plain, _ = feedback.FeedbackPolicy()(given, neutral(HUNGRY), {}, 10.0)
     mine, _ = foresight.ForesightPolicy()(given, neutral(HUNGRY), {}, 10.0)
     assert (mine == plain).all()
+
+
+def test_a_node_alone_goes_there_at_once_too():
+    """User 0 has three VMs beside one of user 1."""
+    known = make_outlook([(0, 0, 3), (0, 1, 1)], [1])
+    vms = [(0, 0.25, 1.0, 1)] * 3 + [(1, 0.25, 1.0, 1)]
+    weights, memory = neutral(vms), {}
+    for _ in range(4):
+        part = weights[:, CPU] / weights[:, CPU].sum()
+        vms = [
+            (user, got, 1.0, 1)
+            for user, got in zip([0, 0, 0, 1], part, strict=True)
+        ]
+        weights, memory = foresight.ForesightPolicy()(
+            situation(known, 0, vms), weights, memory, 10.0
+        )
+    part = weights[:, CPU] / weights[:, CPU].sum()
+    assert part[3] == pytest.approx(0.5, abs=0.01)
 
 
 def test_a_node_that_is_short_of_the_disk_too_is_left_to_feedback():

@@ -37,6 +37,7 @@ def table(*users, heaviness=0.5, part=0.1):
         amounts * 2,
         np.ones(count, dtype=np.int64),
         amounts * 3,
+        np.tile(np.arange(2.0 * report.GRADES), (count, 1)),
     )
 
 
@@ -83,6 +84,12 @@ def wanted(table):
     return table.usage if table.wanted is None else table.wanted
 
 
+def grades(table):
+    """Give the graded vCPUs; who does not tell has none."""
+    untold = np.zeros((len(table), 2 * report.GRADES))
+    return untold if table.grades is None else table.grades
+
+
 def same(one, other):
     """Tell whether two reports say the same."""
     mine, theirs = (report.UserTable.of(item.users) for item in (one, other))
@@ -103,6 +110,7 @@ def same(one, other):
         and np.array_equal(mine.endowment, theirs.endowment)
         and np.array_equal(mine.usage, theirs.usage)
         and np.array_equal(wanted(mine), wanted(theirs))
+        and np.array_equal(grades(mine), grades(theirs))
         and np.array_equal(mine.instances, theirs.instances)
     )
 

@@ -29,7 +29,9 @@ from tests.unit.exchange import build
 
 NAN, INF = float('nan'), float('inf')
 COUNT = len(build.RESOURCES)
-WIDTH = 2 + 3 * COUNT
+GRADES = 2 * report.GRADES
+ENDOWED, USED, WANTED, GRADED = (2 + kind * COUNT for kind in range(4))
+WIDTH = GRADED + GRADES
 
 names = strategies.text(
     strategies.characters(codec='utf-8', exclude_categories=('C', 'Z')),
@@ -65,6 +67,9 @@ def reports(draw):
     share = np.array([draw(parts) for _ in ids]).reshape(len(ids), COUNT)
     supply = what.supply(interval_s)
     heaviness = strategies.floats(-1e5, 1e5)
+    vcpus = strategies.lists(
+        strategies.floats(0, 1e3), min_size=GRADES, max_size=GRADES
+    )
     return report.NodeReport(
         host=what.host,
         boot_id=draw(names),
@@ -81,6 +86,7 @@ def reports(draw):
                 [draw(strategies.integers(1, 99)) for _ in ids], np.int64
             ),
             share * supply * draw(strategies.floats(1, 100)),
+            np.array([draw(vcpus) for _ in ids]).reshape(len(ids), GRADES),
         ),
     )
 
@@ -129,12 +135,14 @@ def test_resources_in_another_order_are_understood_by_name():
     sent.users.usage[:] = np.arange(2 * COUNT).reshape(2, COUNT)
     sent.users.endowment[:] = sent.users.usage / 10
     sent.resources.capacity[:] = np.arange(COUNT) + 10
+    sent.users.grades[:] = np.arange(2 * GRADES).reshape(2, GRADES)
     written = codec.encode(sent)
     numbers = np.frombuffer(base64.b64decode(written['table'])).reshape(
         2, WIDTH
     )
     order = np.roll(np.arange(COUNT), 1)
     columns = [0, 1, *(2 + k * COUNT + i for k in range(3) for i in order)]
+    columns += range(GRADED, WIDTH)
     written['resources'] = [build.RESOURCES.names[i] for i in order]
     written['capacity'] = [written['capacity'][i] for i in order]
     written['table'] = base64.b64encode(numbers[:, columns].tobytes()).decode()
@@ -158,14 +166,13 @@ def renamed(*users):
     return {'users': list(users)}
 
 
-ENDOWED, USED, WANTED = 2, 2 + COUNT, 2 + 2 * COUNT
 HUGE = 10**400
 REFUSED = {
     'no object': ([], 'malformed', 'must be an object, got list of 0'),
     'nothing': (None, 'malformed', 'must be an object, got None'),
     'text': ('x' * 999, 'malformed', 'must be an object'),
-    'version of later': (build.message(version=3), 'version', 'version 3'),
-    'version of before': (build.message(version=1), 'version', 'version 1'),
+    'version of later': (build.message(version=4), 'version', 'version 4'),
+    'version of before': (build.message(version=2), 'version', 'version 2'),
     'version of nobody': (build.message(version='1'), 'version', "'1'"),
     'version that equals': (build.message(version=True), 'version', 'True'),
     'no version': (build.without('version'), 'malformed', "'version'"),
@@ -397,6 +404,21 @@ REFUSED = {
     ),
     'wanted without end': (
         build.message(table=block(**{f'_{WANTED}': INF})),
+        'malformed',
+        'finite',
+    ),
+    'vCPUs below 0': (
+        build.message(table=block(**{f'_{GRADED}': -1.0})),
+        'bounds',
+        'grades must be vCPUs from 0',
+    ),
+    'vCPUs beyond counting': (
+        build.message(table=block(**{f'_{WIDTH - 1}': 1e20})),
+        'bounds',
+        'n1: grades must be vCPUs from 0 to 1.6384e.09',
+    ),
+    'vCPUs that are none': (
+        build.message(table=block(**{f'_{GRADED}': NAN})),
         'malformed',
         'finite',
     ),

@@ -14,6 +14,8 @@
 
 import dataclasses
 
+from hypothesis import given
+from hypothesis import strategies
 import numpy as np
 import pytest
 
@@ -26,6 +28,7 @@ from nova_fairness.measure.metrics import asset
 from nova_fairness.measure.metrics import dominant_share
 from nova_fairness.measure.metrics import greediness
 from nova_fairness.measure.metrics import uniform
+from nova_fairness.model import report as report_model
 from tests.unit.measure import build
 
 R = build.RESOURCES
@@ -154,3 +157,126 @@ def test_a_metric_that_fails_is_named():
             made.weigh(made.wanted)
     finally:
         del METRICS['Broken']
+
+
+def graded(vcpus, asked):
+    """Grades of one cell; the others are empty."""
+    row = np.zeros((1, 2 * report_model.GRADES))
+    row[0, : len(vcpus)] = vcpus
+    row[0, report_model.GRADES :][: len(asked)] = asked
+    return row
+
+
+def test_who_tells_grades_wants_by_them():
+    made = cells.demand(
+        np.array([30.0]), np.array([10.0]), graded([4, 2], [1, 2])
+    )
+    assert made.cell.tolist() == [0, 0]
+    assert made.vcpus.tolist() == [4, 2]
+    assert made.wanted.tolist() == [10, 20]
+
+
+def test_what_is_wanted_in_all_counts_more_than_grades():
+    """They are of the newest interval, and what is wanted is bounded."""
+    made = cells.demand(
+        np.array([15.0]), np.array([10.0]), graded([4, 2], [1, 2])
+    )
+    assert made.wanted.tolist() == [5, 10]
+
+
+def test_who_tells_no_grades_has_as_many_vcpus_as_he_wants():
+    made = cells.demand(np.array([25.0]), np.array([10.0]), graded([], []))
+    assert made.vcpus.tolist() == [2.5]
+    assert made.wanted.tolist() == [25]
+
+
+def test_who_wants_nothing_has_a_row_too():
+    empty = np.zeros((2, 2 * report_model.GRADES))
+    empty[0, 0] = 3
+    made = cells.demand(np.zeros(2), np.ones(2), empty)
+    assert made.cell.tolist() == [0, 1]
+    assert (made.wanted > 0).all()
+    assert (made.wanted <= cells.NOTHING).all()
+
+
+LIES = {
+    'vCPUs of one grade, wants of another': ([1, 0], [0, 1]),
+    'wants of no vCPU': ([], [5]),
+    'more than a CPU for a vCPU': ([1e-9], [1e9]),
+    'as many as there may be': ([1e9] * 8, [1e9] * 8),
+    'next to none': ([1e-300], [1e-300]),
+}
+
+
+@pytest.mark.parametrize(('vcpus', 'asked'), LIES.values(), ids=LIES)
+def test_whatever_grades_say_no_more_is_wanted(vcpus, asked):
+    made = cells.demand(
+        np.array([30.0]), np.array([10.0]), graded(vcpus, asked)
+    )
+    assert set(made.cell) == {0}
+    assert made.wanted.sum() == pytest.approx(30)
+    assert (made.wanted > 0).all()
+    assert (made.vcpus > 0).all()
+
+
+amounts = strategies.floats(0, 1e6)
+
+
+@given(
+    strategies.lists(
+        strategies.tuples(
+            amounts,
+            strategies.lists(
+                strategies.tuples(amounts, amounts),
+                min_size=report_model.GRADES,
+                max_size=report_model.GRADES,
+            ),
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_every_cell_wants_what_it_wants(drawn):
+    wanted = np.array([item[0] for item in drawn])
+    grades = np.array([np.array(item[1]).T.reshape(-1) for item in drawn])
+    made = cells.demand(wanted, np.ones(len(drawn)), grades)
+    assert set(made.cell) == set(range(len(drawn)))
+    assert (np.diff(made.cell) >= 0).all()
+    total = np.bincount(made.cell, made.wanted)
+    assert total == pytest.approx(np.maximum(wanted, cells.NOTHING))
+
+
+def test_grades_of_reports_come_to_the_outlook():
+    told = dataclasses.replace(user(2, 9), grades=graded([2], [0.9])[0])
+    made = outlook(report('n1', {'anna': told, 'zoe': user(1, 1)}))
+    # Where not all tell, nobody does.
+    assert made.demand.vcpus == pytest.approx([0.9, 0.1])
+    made = outlook(report('n1', {'anna': told}))
+    assert made.demand.vcpus.tolist() == [2]
+    assert made.demand.wanted == pytest.approx([9])
+
+
+def test_a_node_without_cpu_time_makes_nobody_strange():
+    empty = build.node_report(
+        'n2', {'anna': user(0)}, metric='DominantShareMetric', memory=1000.0
+    )
+    made = outlook(report('n1', {'anna': user(2, 9)}), empty)
+    assert np.isfinite(made.demand.wanted).all()
+    assert (made.demand.wanted > 0).all()
+    assert (made.one_cpu > 0).all()
+
+
+@pytest.mark.parametrize('name', METRICS)
+def test_users_weigh_what_their_cells_weigh(name):
+    """Metrics that look at sums alone are asked for users at once."""
+    made = outlook(
+        report('n1', {'anna': user(8, 8), 'zoe': user(2, 2)}, metric=name),
+        report('n2', {'anna': user(9, 9)}, metric=name),
+        metric=name,
+    )
+    if name in ('GreedinessMetric', 'UniformMetric'):
+        assert made.weigh_users is None
+        return
+    used = np.array([R.vector(cpu_time=n, memory=100.0) for n in (8, 2, 9)])
+    of_users = made.weigh_users(np.array([used[0] + used[2], used[1]]))
+    assert made.weigh(used) == pytest.approx(of_users[[0, 1, 0]])

@@ -41,6 +41,29 @@ def test_each_key_has_a_line_of_its_own():
         assert sum(each.public in line for line in lines) == 1
 
 
+def test_a_key_answers_for_its_name_and_those_it_was_given():
+    more, changed = allow_list.serving(ENTRIES, 'n1', ('n1@lvm', 'n7'))
+    assert changed == more[:2]
+    assert allow_list.parse(allow_list.render(more)) == more
+    assert [
+        more[1].answers_for(name) for name in ('n1', 'n1@lvm', 'n7', 'n', '')
+    ] == [True, True, True, False, False]
+    assert not more[2].answers_for('n7')
+    assert allow_list.serving(more, 'n1', ())[0] == ENTRIES
+
+
+def test_lists_without_further_names_are_those_that_were_always_written():
+    assert 'serves' not in allow_list.render(ENTRIES)
+    more, _ = allow_list.serving(ENTRIES, 'n1', ('n7',))
+    assert allow_list.render(more).count('serves') == 2
+
+
+@pytest.mark.parametrize('name', ['ctl', 'n9'])
+def test_who_has_no_good_key_answers_for_nobody(name):
+    with pytest.raises(exception.KeysError, match='has no good key'):
+        allow_list.serving(ENTRIES, name, ('n7',))
+
+
 def document(**changes):
     item = {
         'name': 'n1',
@@ -74,6 +97,11 @@ def document(**changes):
         (document(created='2026-01-31T12:00:00'), 'is no time'),
         (document(revoked=True), 'True is no time'),
         (document(extra=1), 'and nothing else'),
+        (document(serves='n2'), "'n2' is no list of servers"),
+        (document(serves=[1]), '1 is no name of a server'),
+        (document(serves=['a b']), "'a b' is no name of a server"),
+        (document(serves=['']), "'' is no name of a server"),
+        (document(serves=['x' * 256]), 'is no name of a server'),
         (allow_list.render((entry(0), entry(0, 'n2'))), 'is there twice'),
     ],
 )

@@ -138,6 +138,29 @@ def test_a_change_of_the_list_is_seen(place):
         ring.require(other)
 
 
+def test_a_key_answers_for_a_server_as_the_list_says(place):
+    key_admin.make(place, 'n1', 'node')
+    ring = keyring.FileKeyring(place, reload_s=0)
+    ring.require_server(ring.public, 'n1')
+    with pytest.raises(
+        exception.ForeignName, match='key of n1 may not answer for n2'
+    ):
+        ring.require_server(ring.public, 'n2')
+    assert not ring.serves(ring.public, 'n2')
+    assert not ring.serves('unknown', 'n1')
+    key_admin.serves(place, 'n1', ['n2', 'n2'])
+    ring.require_server(ring.public, 'n2')
+    assert ring.serves(ring.public, 'n2')
+    assert key_admin.entries(place)[0].serves == ('n2',)
+    assert key_admin.rotate(place, 'n1').serves == ('n2',)
+    other, _ = curve.new_pair()
+    assert key_admin.allow(place, 'n1', other, None).serves == ('n2',)
+    key_admin.revoke(place, 'n1')
+    with pytest.raises(exception.KeyRefused, match='was revoked'):
+        ring.require_server(ring.public, 'n1')
+    assert not ring.serves(ring.public, 'n1')
+
+
 def test_the_list_is_not_looked_at_all_the_time(place):
     key_admin.make(place, 'n1', 'node')
     ring = keyring.FileKeyring(place, reload_s=3600)

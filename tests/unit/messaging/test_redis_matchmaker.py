@@ -74,6 +74,7 @@ def test_a_record_is_read_as_it_was_written(one):
         ({'topic': 7}, 'its topic is no text'),
         ({'server': 'x' * 256}, 'its server is above 255'),
         ({'host': 'x' * 3000}, 'its host is no text of bounded length'),
+        ({'server': 'n1\nERROR'}, 'its server holds what cannot be'),
         ({'rpc': 'ipc:///tmp/x'}, 'its rpc is no tcp://host:port'),
         ({'rpc': 'tcp://h:1;x'}, 'its rpc is no tcp://host:port'),
         ({'fanout': 'tcp://h:123456'}, 'its fanout is no tcp://host:port'),
@@ -157,6 +158,19 @@ def test_a_member_without_record_is_left_out():
     listing = listing_of(peer(1))
     assert not listing.update(members(peer(1), peer(2)), {}, 1.0, 10.0)
     assert listing.peers == (peer(1),)
+
+
+def test_of_two_members_for_one_listener_its_record_says_which_is_true():
+    one, two = peer(1), peer(2)
+    forged = peer(1, rpc='tcp://10.0.0.66:1', generation=9)
+    listing = listing_of(one, two)
+    both = members(one, forged, two)
+    assert listing.unknown(both.names) == list(both.names[:2])
+    assert listing.update(both, found(forged), 1.0, 10.0)
+    assert listing.peers == (forged, two)
+    assert listing.unknown(both.names) == list(both.names[:2])
+    assert listing.update(both, found(one), 2.0, 10.0)
+    assert listing.peers == (one, two)
 
 
 def test_after_a_loss_listeners_are_kept_until_they_are_back_or_too_late():

@@ -177,6 +177,59 @@ def test_a_vm_that_was_not_there_is_unknown():
     assert past.began.tolist() == [False, True, True]
 
 
+def noisy(generator, vms, count, cpus=4.0, moment=0.0):
+    """Give intervals of VMs: (CPUs used, lowest and highest stall)."""
+    used = np.array([cpu for cpu, _, _ in vms])
+    low, high = (np.array([vm[place] for vm in vms]) for place in (1, 2))
+    for number in range(count):
+        stall = generator.uniform(low, high)
+        if number % 7 == 3:
+            stall = stall + moment
+        yield interval(*zip(used, stall, strict=True), cpus=cpus)
+
+
+@pytest.mark.parametrize('seed', range(10))
+@pytest.mark.parametrize('moment', [0.0, 0.4])
+def test_noise_of_a_busy_host_makes_no_node_short(seed, moment):
+    generator = np.random.default_rng(seed)
+    vms = [(0.02, 0.0, 0.08)] * 20 + [(0.05, 0.0, 0.06)] * 5
+    found, _ = judged(noisy(generator, vms, 300, moment=moment))
+    assert not any(short for _, short in found)
+    vms = [(0.96, 0.01, 0.03)] * 4 + [(0.005, 0.0, 0.08)] * 10
+    found, _ = judged(noisy(generator, vms, 300))
+    assert not any(short for _, short in found)
+
+
+def test_small_stalls_of_a_crowd_are_no_noise():
+    vms = [(0.279, 0.071)] * 14 + [(0.05, 0.0)] * 2
+    found, _ = judged([interval(*vms, cpus=4)] * 3)
+    assert found[0] == ([False] * 16, False)
+    assert found[1:] == [([True] * 14 + [False] * 2, True)] * 2
+
+
+def test_a_vm_that_the_host_keeps_waiting_is_no_crowd():
+    vms = [(0.8, 0.2), *[(0.01, 0.08)] * 3]
+    found, _ = judged([interval(*vms)] * 3)
+    assert all(waits == [True, False, False, False] for waits, _ in found)
+
+
+def test_of_a_vm_of_several_vcpus_any_that_waits_is_noise():
+    one = interval((0.9, 0.08), (0.9, 0.08), cpus=2)
+    assert judged([one] * 3)[0] == [([True, True], True)] * 3
+    two = interval((1.8, 0.08), (1.8, 0.08), cpus=4, most=2.0)
+    assert judged([two] * 3)[0] == [([False, False], False)] * 3
+
+
+@pytest.mark.parametrize('seed', range(10))
+def test_small_vms_are_found_in_noise_at_once_and_as_long_as_they_wait(seed):
+    generator = np.random.default_rng(seed)
+    part = 4 / 7.6
+    vms = [(0.1 * part, 1 - part - 0.04, 1 - part + 0.04)] * 76
+    found, _ = judged(noisy(generator, vms, 100))
+    assert all(short for _, short in found[1:])
+    assert all(all(waits) for waits, _ in found[1:])
+
+
 stalls = strategies.floats(0, 1)
 vms = strategies.lists(
     strategies.tuples(stalls, stalls | strategies.just(NAN)),

@@ -22,8 +22,8 @@ import numpy as np
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.decide import levels
 from nova_fairness.lab import maxmin
+from nova_fairness.shares import filling
 from nova_fairness.sim import bounded
 from nova_fairness.sim import highs
 from nova_fairness.sim import ideal
@@ -280,7 +280,7 @@ def test_no_weights_do_better_than_the_bounded_ideal(wishes, ratio):
         power = generator.uniform(-0.5, 0.5, len(wishes.node))
         extreme = np.where(generator.random(len(power)) < 0.5, 0.5, -0.5)
         power = np.where(generator.random() < 0.5, power, extreme)
-        got, _ = levels.fill(
+        got, _ = filling.fill(
             wishes.capacity[:, cpu],
             wishes.node,
             wishes.demand[:, cpu],
@@ -309,7 +309,7 @@ def test_brute_force_over_weights_finds_the_bounded_ideal(seed, ratio):
     reach = np.linspace(-0.5, 0.5, 15) if ratio > 1 else [0.0]
     best = None
     for powers in itertools.product(reach, repeat=len(vms)):
-        got, _ = levels.fill(
+        got, _ = filling.fill(
             wishes.capacity[:, cpu],
             wishes.node,
             wishes.demand[:, cpu],

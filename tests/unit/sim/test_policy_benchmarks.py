@@ -261,8 +261,10 @@ def test_a_look_ahead_is_timed_on_as_many_cells_as_it_says(cost, nodes):
     assert (np.bincount(drawn.user) == cost.DEGREE).all()
     key = drawn.node * len(drawn.quota) + drawn.user
     assert (np.diff(key) > 0).all()
-    assert len(drawn.node) <= foresight.MOST_CELLS
-    assert look_ahead.end(drawn, cost.RATIO).short.all()
+    assert drawn.demand.cell.tolist() == list(range(len(key)))
+    end = look_ahead.end(drawn, cost.RATIO)
+    assert end.short.all()
+    assert end.sharpness <= foresight.SHARP
 
 
 def test_a_sweep_leaves_out_what_makes_no_difference():

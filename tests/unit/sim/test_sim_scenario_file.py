@@ -403,3 +403,58 @@ def test_a_scenario_that_is_not_there():
         scenario_file.find('x')
     with pytest.raises(exception.BadScenario, match='cannot be read'):
         scenario_file.find(str(pathlib.Path('x.yaml')))
+
+
+@pytest.mark.parametrize(
+    ('load', 'is_open', 'threads'),
+    [
+        ('load: closed, think_s: 0.1', False, 1),
+        ('load: pool, think_s: 0.1, threads: 8', False, 4),
+        ('load: open', True, 1),
+        ('load: cron, period_s: 8', True, 1),
+    ],
+)
+def test_how_work_comes_is_read_as_the_laboratory_says_it(
+    tmp_path, load, is_open, threads
+):
+    text = LEAST.replace('user: u', 'user: u, vcpus: 4')
+    text += '  b: {user: u}\n'
+    text += f'load:\n  a: [{{at: 0, cpu: 0.5, {load}}}]\n'
+    text += '  b: [{at: 0, cpu: 0.5, load: open}]\n'
+    loops = read(tmp_path, text).cloud.loops
+    assert loops.open.tolist() == [is_open, True]
+    assert loops.threads.tolist() == [threads, 1]
+
+
+def test_closed_loops_are_what_vms_are_if_nothing_is_said(tmp_path):
+    text = LEAST + 'load:\n  a: [{at: 0, cpu: 0.5}]\n'
+    assert read(tmp_path, text).cloud.loops is None
+
+
+@pytest.mark.parametrize(
+    ('cpu', 'expected'),
+    [
+        # 2 seconds of CPU come in one round of 2 s, every fourth round.
+        (0.25, [1.0, 0.0, 0.0, 0.0] * 2 + [1.0, 0.0]),
+        # 6 seconds come in 3 rounds.
+        (0.75, [1.0, 1.0, 1.0, 0.0] * 2 + [1.0, 1.0]),
+        (1.0, [1.0] * 10),
+        (0.0, [0.0] * 10),
+    ],
+)
+def test_a_job_of_cron_comes_with_all_of_its_work(tmp_path, cpu, expected):
+    step = f'{{at: 0, cpu: {cpu}, load: cron, period_s: 8}}'
+    found = read(tmp_path, LEAST + f'load:\n  a: [{step}]\n').cloud
+    wanted = dict(
+        zip(found.changes.round, found.changes.demand[:, 0], strict=True)
+    )
+    now, rounds = 0.0, []
+    for number in range(10):
+        now = wanted.get(number, now)
+        rounds.append(now)
+    assert rounds == pytest.approx(expected)
+
+
+def test_a_load_that_does_not_exist_is_refused(tmp_path):
+    text = LEAST + 'load:\n  a: [{at: 0, cpu: 1, load: shut}]\n'
+    assert 'one of closed, open, pool, cron' in wrong(tmp_path, text)

@@ -30,10 +30,11 @@ def rows():
     return truth.compare(RECORDED)
 
 
-def test_all_three_scenarios_are_compared(rows):
+def test_all_four_scenarios_are_compared(rows):
     assert {row.scenario for row in rows} == {
         'one-node-cpu',
         'many-against-one',
+        'closed-loops',
         'two-nodes-cpu',
     }
 

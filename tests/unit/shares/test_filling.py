@@ -18,7 +18,7 @@ from hypothesis import strategies
 import numpy as np
 import pytest
 
-from nova_fairness.decide import levels
+from nova_fairness.shares import filling
 
 AMOUNTS = strategies.floats(0, 1e9, allow_subnormal=False)
 SHARES = strategies.floats(1e-3, 1e5)
@@ -51,7 +51,7 @@ def requests(draw):
 @hypothesis.given(requests())
 def test_nobody_gets_more_than_it_wants_and_no_node_gives_too_much(given):
     capacity, node, demand, _ = given
-    got, _ = levels.fill(*given)
+    got, _ = filling.fill(*given)
     assert (got >= 0).all()
     assert (got <= demand).all()
     used = np.bincount(node, got, len(capacity))
@@ -61,7 +61,7 @@ def test_nobody_gets_more_than_it_wants_and_no_node_gives_too_much(given):
 @hypothesis.given(requests())
 def test_nothing_is_idle_that_somebody_wants(given):
     capacity, node, demand, _ = given
-    got, _ = levels.fill(*given)
+    got, _ = filling.fill(*given)
     used = np.bincount(node, got, len(capacity))
     wanted = np.bincount(node, demand, len(capacity))
     most = np.minimum(capacity, wanted)
@@ -71,7 +71,7 @@ def test_nothing_is_idle_that_somebody_wants(given):
 @hypothesis.given(requests())
 def test_who_wants_more_has_as_much_per_share_as_anybody(given):
     _, node, demand, shares = given
-    got, level = levels.fill(*given)
+    got, level = filling.fill(*given)
     for row in np.flatnonzero(got < demand * (1 - 1e-9)):
         here = node == node[row]
         best = (got[here] / shares[here]).max()
@@ -82,10 +82,10 @@ def test_who_wants_more_has_as_much_per_share_as_anybody(given):
 @hypothesis.given(requests(), strategies.randoms())
 def test_a_node_does_not_depend_on_the_others(given, chance):
     capacity, node, demand, shares = given
-    whole, _ = levels.fill(*given)
+    whole, _ = filling.fill(*given)
     chosen = chance.randrange(len(capacity))
     mine = node == chosen
-    alone, _ = levels.fill(
+    alone, _ = filling.fill(
         capacity[[chosen]],
         np.zeros(mine.sum(), dtype=np.intp),
         demand[mine],
@@ -119,7 +119,7 @@ CASES = {
     ('capacity', 'demand', 'shares', 'expected'), CASES.values(), ids=CASES
 )
 def test_parts(capacity, demand, shares, expected):
-    got, _ = levels.fill(
+    got, _ = filling.fill(
         np.array([float(capacity)]),
         np.zeros(len(demand), dtype=np.intp),
         np.array(demand, dtype=float),

@@ -1,0 +1,129 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Opening a database, and what its failures mean to callers."""
+
+from collections.abc import Iterator
+import contextlib
+from typing import Any
+
+from oslo_db import exception as db_exception
+from oslo_db.sqlalchemy import engines
+import sqlalchemy as sa
+
+from nova_fairness import exception
+
+_AWAY = (
+    db_exception.DBConnectionError,
+    db_exception.DBDeadlock,
+    sa.exc.TimeoutError,
+)
+
+_PLAIN = (sa.exc.OperationalError, sa.exc.InterfaceError)
+"""What oslo.db lets pass where a transaction begins or ends."""
+
+_NOBODYS_FAULT = ('OperationalError', 'InterfaceError')
+"""What drivers raise for a lock that is not given up, a full disk, a server
+that goes down. oslo.db names the others, such as a table that is missing."""
+
+_CONNECT_TRIES = 3
+_BETWEEN_TRIES_S = 1
+
+
+def connect(url: str) -> sa.Engine:
+    """Open a database.
+
+    Every statement is committed at once, so that a process which is stopped
+    in the middle of its work holds no lock.
+
+    :param url: of SQLAlchemy: ``sqlite:////path``, ``mysql+pymysql://`` or
+        ``postgresql+psycopg://``.
+    :raises StoreAway: if it does not answer.
+    """
+    with failures():
+        engine: sa.Engine = engines.create_engine(
+            url,
+            max_retries=_CONNECT_TRIES,
+            retry_interval=_BETWEEN_TRIES_S,
+        )
+        if engine.dialect.name == 'sqlite':
+            sa.event.listen(engine, 'connect', _write_ahead)
+            # oslo.db tried a connection already, without the listener.
+            engine.dispose()
+    return engine
+
+
+def _write_ahead(connection: Any, _record: Any) -> None:
+    """Readers and the one writer do not wait for each other."""
+    connection.execute('PRAGMA journal_mode = WAL')
+    # An acknowledged message must survive a power cut.
+    connection.execute('PRAGMA synchronous = FULL')
+
+
+@contextlib.contextmanager
+def failures() -> Iterator[None]:
+    """Say in our words what a database said.
+
+    :raises StoreAway: if it did not answer, or gave up waiting for others.
+    :raises StoreError: for everything else; no text of a row is in it.
+    """
+    try:
+        yield
+    except db_exception.DBDuplicateEntry:
+        raise
+    except (db_exception.DBError, sa.exc.SQLAlchemyError) as error:
+        name = _origin(error)
+        if isinstance(error, _AWAY) or name in _NOBODYS_FAULT:
+            raise exception.StoreAway(
+                f'the database does not answer: {name}'
+            ) from None
+        raise exception.StoreError(
+            f'the database refused a statement: {name}'
+        ) from None
+
+
+def _origin(error: Exception) -> str:
+    """Name what went wrong, without statement and parameters."""
+    if type(error) not in (db_exception.DBError, *_PLAIN):
+        return type(error).__name__
+    inner = getattr(error, 'inner_exception', None) or error
+    first = getattr(inner, 'orig', None) or inner
+    return type(first).__name__
+
+
+class Tables:
+    """Tables in which every statement is committed at once.
+
+    :param engine: of the database.
+    """
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine.execution_options(isolation_level='AUTOCOMMIT')
+
+    def insert(self, table: sa.Table, **values: Any) -> bool:
+        """Add a row; ``False`` if one of its keys is there already."""
+        try:
+            with failures(), self._engine.begin() as connection:
+                connection.execute(sa.insert(table).values(**values))
+        except db_exception.DBDuplicateEntry:
+            return False
+        return True
+
+    def update(self, statement: sa.Update) -> bool:
+        """Change rows; ``False`` if there was none to change."""
+        with failures(), self._engine.begin() as connection:
+            return connection.execute(statement).rowcount > 0
+
+    def select(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
+        """Read rows, by name of column."""
+        with failures(), self._engine.begin() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]

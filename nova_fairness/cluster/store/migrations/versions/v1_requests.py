@@ -1,0 +1,72 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The first tables: messages, requests and leaders."""
+
+from typing import Any
+
+from alembic import op
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
+
+revision = '1_requests'
+down_revision = None
+
+_MYSQL: dict[str, Any] = {'mysql_engine': 'InnoDB', 'mysql_charset': 'utf8mb4'}
+
+
+def upgrade() -> None:
+    """Make them. The columns are written out: tables.py moves on."""
+    _messages()
+    _requests()
+    op.create_table(
+        'leaders',
+        sa.Column('epoch', sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column('holder', sa.String(255), nullable=False),
+        sa.Column('since', sa.Double, nullable=False),
+        **_MYSQL,
+    )
+
+
+def _messages() -> None:
+    many = sa.LargeBinary().with_variant(mysql.LONGBLOB(), 'mysql', 'mariadb')
+    op.create_table(
+        'casts',
+        sa.Column('uuid', sa.String(64), primary_key=True),
+        sa.Column('method', sa.String(64), nullable=False),
+        sa.Column('received_at', sa.Double, nullable=False),
+        sa.Column('sealed', many),
+        **_MYSQL,
+    )
+
+
+def _requests() -> None:
+    text = sa.Text().with_variant(mysql.LONGTEXT(), 'mysql', 'mariadb')
+    op.create_table(
+        'requests',
+        sa.Column('uuid', sa.String(36), primary_key=True),
+        sa.Column('cast_uuid', sa.String(64), nullable=False, unique=True),
+        sa.Column('project', sa.String(255), nullable=False),
+        sa.Column('owner', sa.String(255), nullable=False),
+        sa.Column('asked_at', sa.Double, nullable=False),
+        sa.Column('expires_at', sa.Double),
+        sa.Column('origin', sa.String(64), nullable=False),
+        sa.Column('wanted', text, nullable=False),
+        sa.Column('state', sa.String(16), nullable=False),
+        sa.Column('version', sa.Integer, nullable=False),
+        sa.Column('changed_at', sa.Double, nullable=False),
+        sa.Column('reason', sa.String(64), nullable=False),
+        sa.Column('subject', sa.String(255), nullable=False),
+        sa.Column('numbers', sa.Text, nullable=False),
+        **_MYSQL,
+    )
+    op.create_index('ix_requests_state', 'requests', ['state'])

@@ -1,0 +1,126 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Rows of the table of requests, and the values they are made of."""
+
+from collections.abc import Mapping
+import dataclasses
+import json
+from typing import Any
+
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Record:
+    """A request as it is stored.
+
+    :ivar request: what was asked for, with state and version.
+    :ivar cast_uuid: of the message it was made of.
+    :ivar why: what its owner is told.
+    :ivar changed_at: when it came into its state, seconds of the epoch.
+    """
+
+    request: request_model.Request
+    cast_uuid: str
+    why: reason.Why
+    changed_at: float
+
+
+def row_of(record: Record) -> dict[str, Any]:
+    """Give the columns of a request."""
+    request = record.request
+    return {
+        'uuid': request.uuid,
+        'cast_uuid': record.cast_uuid,
+        'project': request.project,
+        'owner': request.user,
+        'asked_at': request.asked_at,
+        'expires_at': request.expires_at,
+        'origin': request.origin.value,
+        'wanted': _wanted(request),
+        'state': request.state.value,
+        'version': request.version,
+        'changed_at': record.changed_at,
+        **columns_of(record.why),
+    }
+
+
+def columns_of(why: reason.Why) -> dict[str, Any]:
+    """Give the columns of a reason."""
+    return {
+        'reason': why.reason.value,
+        'subject': why.subject,
+        'numbers': json.dumps(why.numbers),
+    }
+
+
+def record_of(row: Mapping[str, Any]) -> Record:
+    """Make a record of a row."""
+    wanted = json.loads(row['wanted'])
+    request = request_model.Request(
+        uuid=row['uuid'],
+        project=row['project'],
+        user=row['owner'],
+        servers=tuple(wanted['servers']),
+        demand=_demand(wanted['demand']),
+        asked_at=row['asked_at'],
+        origin=request_model.Origin(row['origin']),
+        group=_group(wanted['group']),
+        expires_at=row['expires_at'],
+        state=request_model.State(row['state']),
+        version=row['version'],
+    )
+    why = reason.Why(
+        reason.Reason(row['reason']),
+        row['subject'],
+        tuple((name, number) for name, number in json.loads(row['numbers'])),
+    )
+    return Record(request, row['cast_uuid'], why, row['changed_at'])
+
+
+def _wanted(request: request_model.Request) -> str:
+    demand, group = request.demand, request.group
+    return json.dumps(
+        {
+            'servers': request.servers,
+            'demand': {
+                'amounts': demand.amounts,
+                'required': sorted(demand.required),
+                'forbidden': sorted(demand.forbidden),
+                'zone': demand.zone,
+                'aggregates': [sorted(each) for each in demand.aggregates],
+                'host': demand.host,
+            },
+            'group': group and [group.uuid, group.rule.value, group.per_host],
+        },
+        separators=(',', ':'),
+    )
+
+
+def _demand(written: Mapping[str, Any]) -> request_model.Demand:
+    return request_model.Demand(
+        amounts=tuple((name, amount) for name, amount in written['amounts']),
+        required=frozenset(written['required']),
+        forbidden=frozenset(written['forbidden']),
+        zone=written['zone'],
+        aggregates=tuple(frozenset(each) for each in written['aggregates']),
+        host=written['host'],
+    )
+
+
+def _group(written: list[Any] | None) -> request_model.Group | None:
+    if written is None:
+        return None
+    uuid, rule, per_host = written
+    return request_model.Group(uuid, request_model.Rule(rule), per_host)

@@ -1,0 +1,89 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Making the tables, and bringing older ones up to this version.
+
+The scripts are in ``migrations/versions``, one per change, and go one way.
+"""
+
+import pathlib
+
+from alembic import command
+from alembic import config as alembic_config
+from alembic import migration
+from alembic import script
+import sqlalchemy as sa
+
+from nova_fairness import exception
+
+_SCRIPTS = pathlib.Path(__file__).parent / 'migrations'
+
+
+def upgrade(engine: sa.Engine, revision: str = 'head') -> None:
+    """Bring the tables to a revision; nothing is done if they are there.
+
+    :param engine: of the database.
+    :param revision: of the scripts.
+    :raises SchemaMismatch: if the tables are of a newer version.
+    """
+    found = present(engine)
+    if found is not None and found not in known():
+        raise _newer(found)
+    with engine.begin() as connection:
+        command.upgrade(_config(connection), revision)
+
+
+def check(engine: sa.Engine) -> None:
+    """See to it that the tables are those of this version.
+
+    :raises SchemaMismatch: if they are missing, older or newer; the message
+        says what to do.
+    """
+    found, newest = present(engine), known()[0]
+    if found == newest:
+        return
+    if found is None or found in known():
+        raise exception.SchemaMismatch(
+            f'the tables have the revision {found or "none"}, {newest} is'
+            ' needed: they must be upgraded'
+        )
+    raise _newer(found)
+
+
+def present(engine: sa.Engine) -> str | None:
+    """Give the revision of the tables; ``None`` without tables."""
+    with engine.connect() as connection:
+        context = migration.MigrationContext.configure(connection)
+        return context.get_current_revision()
+
+
+def known() -> list[str]:
+    """Give the revisions that this version knows, the newest first."""
+    scripts = script.ScriptDirectory.from_config(_config())
+    return [each.revision for each in scripts.walk_revisions()]
+
+
+def _newer(found: str) -> exception.SchemaMismatch:
+    return exception.SchemaMismatch(
+        f'the tables have the revision {found}, which is newer than this'
+        f' version knows ({known()[0]}): upgrade the program'
+    )
+
+
+def _config(
+    connection: sa.Connection | None = None,
+) -> alembic_config.Config:
+    made = alembic_config.Config()
+    # alembic reads it as a template.
+    made.set_main_option('script_location', str(_SCRIPTS).replace('%', '%%'))
+    made.attributes['connection'] = connection
+    return made

@@ -1,0 +1,290 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Messages, requests and who leads: what must survive every process.
+
+Nothing here trusts a lease. Taking over makes a new epoch; every change of a
+request names the epoch of the one who decided it and the version that it was
+decided on, in the statement that makes the change. Who was deposed, or
+decided on what is no longer so, changes nothing. A statement of an old leader
+that the database began before the takeover may still end after it: then the
+new leader's own decision on that request is the one that is outdated.
+"""
+
+from collections.abc import Collection
+import dataclasses
+import pathlib
+from typing import NoReturn
+
+import sqlalchemy as sa
+
+from nova_fairness import exception
+from nova_fairness.cluster.store import database
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import schema
+from nova_fairness.cluster.store import sealing
+from nova_fairness.cluster.store import tables
+from nova_fairness.model import cast as cast_module
+from nova_fairness.model import reason as reason_module
+from nova_fairness.model import request as request_model
+
+_CASTS, _REQUESTS = tables.CASTS, tables.REQUESTS
+_LEADERS = tables.LEADERS
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Leader:
+    """Who acts.
+
+    :ivar epoch: > 0, larger with every takeover; 0 if nobody ever led.
+    :ivar holder: name of the process.
+    :ivar since: seconds of the epoch of time.
+    """
+
+    epoch: int = 0
+    holder: str = ''
+    since: float = 0.0
+
+
+class Store:
+    """The store on one database; safe to be used by threads.
+
+    :param engine: with tables of this version.
+    :param sealer: seals messages.
+    :raises SchemaMismatch: if the tables are not those of this version.
+    """
+
+    def __init__(self, engine: sa.Engine, sealer: sealing.Sealer) -> None:
+        with database.failures():
+            schema.check(engine)
+        self._tables = database.Tables(engine)
+        self._sealer = sealer
+
+    def hold(self, cast: cast_module.Cast) -> bool:
+        """Keep a message; when this returns, it is safe on disk.
+
+        MariaDB takes at most a tenth of its redo log in one row (9.6 MiB by
+        default), PostgreSQL 1 GB. Messages are compressed before.
+
+        :returns: ``False`` if it is known already, whatever became of it.
+        """
+        return self._tables.insert(
+            _CASTS,
+            uuid=cast.uuid,
+            method=cast.method,
+            received_at=cast.received_at,
+            sealed=self._sealer.seal(cast),
+        )
+
+    def cast(self, uuid: str) -> cast_module.Cast | None:
+        """Give a message; ``None`` if it is unknown or was forgotten.
+
+        :raises SealBroken: if no key opens it.
+        """
+        rows = self._tables.select(
+            sa.select(_CASTS).where(_CASTS.c.uuid == uuid)
+        )
+        if not rows or rows[0]['sealed'] is None:
+            return None
+        row = rows[0]
+        return self._sealer.open(
+            row['uuid'], row['method'], row['received_at'], row['sealed']
+        )
+
+    def unread(self, most: int) -> list[str]:
+        """Give UUIDs of messages without a request, the oldest first.
+
+        :param most: how many at most.
+        """
+        known = sa.exists().where(_REQUESTS.c.cast_uuid == _CASTS.c.uuid)
+        query = (
+            sa.select(_CASTS.c.uuid)
+            .where(~known, _CASTS.c.sealed.is_not(None))
+            .order_by(_CASTS.c.received_at, _CASTS.c.uuid)
+            .limit(most)
+        )
+        return [row['uuid'] for row in self._tables.select(query)]
+
+    def forget(self, uuid: str) -> None:
+        """Throw a message away, and remember that it was there."""
+        self._tables.update(
+            sa.update(_CASTS).where(_CASTS.c.uuid == uuid).values(sealed=None)
+        )
+
+    def reseal(self, after: str, most: int) -> str | None:
+        """Seal messages with the first key, in the order of their UUIDs.
+
+        :param after: the UUID that was given last, '' at first.
+        :param most: how many at most.
+        :returns: the last UUID; ``None`` if there are no more.
+        :raises SealBroken: if no key opens one.
+        """
+        query = (
+            sa.select(_CASTS.c.uuid, _CASTS.c.sealed)
+            .where(_CASTS.c.uuid > after, _CASTS.c.sealed.is_not(None))
+            .order_by(_CASTS.c.uuid)
+            .limit(most)
+        )
+        last = None
+        for row in self._tables.select(query):
+            last = row['uuid']
+            # Only what was read: it may have been forgotten meanwhile.
+            same = (_CASTS.c.uuid == last) & (_CASTS.c.sealed == row['sealed'])
+            renewed = self._sealer.renew(row['sealed'])
+            self._tables.update(
+                sa.update(_CASTS).where(same).values(sealed=renewed)
+            )
+        return last
+
+    def add(
+        self, request: request_model.Request, cast_uuid: str, now: float
+    ) -> bool:
+        """Add a request that was read from a message.
+
+        :param now: seconds of the epoch.
+        :returns: ``False`` if it is known already.
+        """
+        why = reason_module.why(reason_module.Reason.NOT_PLANNED)
+        record = records.Record(request, cast_uuid, why, now)
+        return self._tables.insert(_REQUESTS, **records.row_of(record))
+
+    def requests(
+        self, states: Collection[request_model.State]
+    ) -> list[records.Record]:
+        """Give the requests in some states, the oldest first."""
+        query = (
+            sa.select(_REQUESTS)
+            .where(_REQUESTS.c.state.in_([each.value for each in states]))
+            .order_by(_REQUESTS.c.asked_at, _REQUESTS.c.uuid)
+        )
+        return [records.record_of(row) for row in self._tables.select(query)]
+
+    def request(self, uuid: str) -> records.Record | None:
+        """Give one request; ``None`` if it is unknown."""
+        rows = self._tables.select(
+            sa.select(_REQUESTS).where(_REQUESTS.c.uuid == uuid)
+        )
+        return records.record_of(rows[0]) if rows else None
+
+    def leader(self) -> Leader:
+        """Say who leads."""
+        query = sa.select(_LEADERS).order_by(_LEADERS.c.epoch.desc()).limit(1)
+        rows = self._tables.select(query)
+        return Leader(**rows[0]) if rows else Leader()
+
+    def take_over(self, from_epoch: int, holder: str, now: float) -> int:
+        """Lead from now on.
+
+        :param from_epoch: of the leader that is deposed.
+        :param holder: name of the process.
+        :param now: seconds of the epoch of time.
+        :returns: the new epoch.
+        :raises Deposed: if another took over from that leader.
+        """
+        epoch = from_epoch + 1
+        if self.leader().epoch == from_epoch and self._tables.insert(
+            _LEADERS, epoch=epoch, holder=holder, since=now
+        ):
+            return epoch
+        raise exception.Deposed(
+            f'epoch {from_epoch} is over: {self.leader()} leads'
+        )
+
+    def step(
+        self,
+        request: request_model.Request,
+        event: request_model.Event,
+        epoch: int,
+        why: reason_module.Why,
+        now: float,
+    ) -> request_model.Request:
+        """Lead a request into its next state.
+
+        :param request: as it was when this was decided.
+        :param event: what happens to it.
+        :param epoch: of the leader that decided it.
+        :param why: what its owner is told.
+        :param now: seconds of the epoch of time.
+        :returns: the request as it is now.
+        :raises IllegalStep: if the event leads nowhere from its state.
+        :raises Outdated: if it is no longer in that state and version.
+        :raises Deposed: if that leader leads no more.
+        :raises StoreAway: if it is not known whether it was done.
+        """
+        state = request_model.after(request.state, event)
+        changed = self._tables.update(
+            _guarded(request, epoch).values(
+                state=state.value,
+                version=request.version + 1,
+                changed_at=now,
+                **records.columns_of(why),
+            )
+        )
+        if not changed:
+            self._explain(request, epoch)
+        return dataclasses.replace(
+            request, state=state, version=request.version + 1
+        )
+
+    def tell(
+        self,
+        request: request_model.Request,
+        epoch: int,
+        why: reason_module.Why,
+    ) -> None:
+        """Tell the owner another reason; state and version stay.
+
+        :raises Outdated: if it is no longer in that state and version.
+        :raises Deposed: if that leader leads no more.
+        """
+        values = records.columns_of(why)
+        if not self._tables.update(_guarded(request, epoch).values(**values)):
+            self._explain(request, epoch)
+
+    def _explain(self, request: request_model.Request, epoch: int) -> NoReturn:
+        """Say why a change found nothing to change."""
+        leader = self.leader()
+        if leader.epoch != epoch:
+            raise exception.Deposed(
+                f'epoch {epoch} changes nothing any more: {leader} leads'
+            )
+        found = self.request(request.uuid)
+        if found is None:
+            present = 'gone'
+        else:
+            state, version = found.request.state, found.request.version
+            present = f'{state.value} with version {version}'
+        raise exception.Outdated(
+            f'request {request.uuid} was {request.state.value} with version'
+            f' {request.version} when this was decided, it is now {present}'
+        )
+
+
+def _guarded(request: request_model.Request, epoch: int) -> sa.Update:
+    """Change a request only if it is as it was and the leader leads."""
+    newest = sa.select(sa.func.max(_LEADERS.c.epoch)).scalar_subquery()
+    return sa.update(_REQUESTS).where(
+        _REQUESTS.c.uuid == request.uuid,
+        _REQUESTS.c.state == request.state.value,
+        _REQUESTS.c.version == request.version,
+        newest == epoch,
+    )
+
+
+def open_store(url: str, keys: pathlib.Path) -> Store:
+    """Open the store at a URL with the keys of a file.
+
+    :raises StoreAway: if the database does not answer.
+    :raises SchemaMismatch: if the tables are not those of this version.
+    :raises BadKeyFile: if the keys cannot be used.
+    """
+    return Store(database.connect(url), sealing.read(keys))

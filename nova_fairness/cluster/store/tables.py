@@ -1,0 +1,74 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The tables of the store.
+
+Every row is written by one statement that says in which state it may be, so
+that a process which is stopped in the middle holds no lock.
+"""
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
+
+METADATA = sa.MetaData()
+
+_MYSQL: dict[str, Any] = {'mysql_engine': 'InnoDB', 'mysql_charset': 'utf8mb4'}
+_BYTES = sa.LargeBinary().with_variant(mysql.LONGBLOB(), 'mysql', 'mariadb')
+_TEXT = sa.Text().with_variant(mysql.LONGTEXT(), 'mysql', 'mariadb')
+
+CASTS = sa.Table(
+    'casts',
+    METADATA,
+    sa.Column('uuid', sa.String(64), primary_key=True),
+    sa.Column('method', sa.String(64), nullable=False),
+    sa.Column('received_at', sa.Double, nullable=False),
+    # NULL once nobody needs it: the row stays, so that a message which the
+    # broker delivers again is known.
+    sa.Column('sealed', _BYTES),
+    **_MYSQL,
+)
+
+REQUESTS = sa.Table(
+    'requests',
+    METADATA,
+    sa.Column('uuid', sa.String(36), primary_key=True),
+    sa.Column('cast_uuid', sa.String(64), nullable=False, unique=True),
+    sa.Column('project', sa.String(255), nullable=False),
+    sa.Column('owner', sa.String(255), nullable=False),
+    sa.Column('asked_at', sa.Double, nullable=False),
+    sa.Column('expires_at', sa.Double),
+    sa.Column('origin', sa.String(64), nullable=False),
+    # JSON: servers, demand and group, which nobody searches for.
+    sa.Column('wanted', _TEXT, nullable=False),
+    sa.Column('state', sa.String(16), nullable=False, index=True),
+    sa.Column('version', sa.Integer, nullable=False),
+    sa.Column('changed_at', sa.Double, nullable=False),
+    sa.Column('reason', sa.String(64), nullable=False),
+    sa.Column('subject', sa.String(255), nullable=False),
+    sa.Column('numbers', sa.Text, nullable=False),
+    **_MYSQL,
+)
+
+LEADERS = sa.Table(
+    'leaders',
+    METADATA,
+    sa.Column('epoch', sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column('holder', sa.String(255), nullable=False),
+    sa.Column('since', sa.Double, nullable=False),
+    **_MYSQL,
+)
+"""One row per leader there ever was; the largest epoch leads.
+
+Taking over is an insert: of two that try at once, the key lets one through.
+"""

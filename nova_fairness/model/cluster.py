@@ -1,0 +1,199 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is known of the whole cloud at one moment, and what is to be done.
+
+Amounts are int64. ``(p, c)`` has a row per provider and a column per entry of
+``classes``. A provider is a whole tree of Placement (one host): inventories
+of its children are summed, and what one child gives at most to one server is
+the largest unit.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import enum
+import types
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness import exception
+from nova_fairness.model import reason
+from nova_fairness.model import request
+
+Amounts = npt.NDArray[np.int64]
+
+
+def _nothing() -> Mapping[str, int]:
+    return types.MappingProxyType({})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Provider:
+    """A host as Placement and Nova know it.
+
+    :ivar uuid: of the root provider.
+    :ivar name: of the host.
+    :ivar zone: availability zone.
+    :ivar traits: of the whole tree.
+    :ivar aggregates: UUIDs.
+    :ivar takes: ``False`` if nothing may start there: it is disabled, down or
+        being emptied.
+    """
+
+    uuid: str
+    name: str
+    zone: str = 'nova'
+    traits: frozenset[str] = frozenset()
+    aggregates: frozenset[str] = frozenset()
+    takes: bool = True
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Inventory:
+    """What providers have of each class.
+
+    :ivar capacity: (p, c) what can be allocated: (total - reserved) times
+        allocation ratio; 0 where a provider has none of a class.
+    :ivar used: (p, c) what is allocated, with what is kept for requests; may
+        be more than ``capacity``.
+    :ivar unit: (p, c) most that one server gets.
+    :ivar step: (p, c) what one server gets is a multiple of it, >= 1.
+    """
+
+    capacity: Amounts
+    used: Amounts
+    unit: Amounts
+    step: Amounts
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What a project may have.
+
+    :ivar guaranteed: by class, >= 0; what is not named is 0.
+    :ivar ceiling: by class, >= 0; what is not named has none.
+    """
+
+    guaranteed: Mapping[str, int] = dataclasses.field(default_factory=_nothing)
+    ceiling: Mapping[str, int] = dataclasses.field(default_factory=_nothing)
+
+
+NO_LIMITS = Limits()
+"""Of a project that nobody named: nothing guaranteed, no ceiling."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ClusterSnapshot:
+    """The cloud at one moment.
+
+    :ivar classes: resource classes of Placement, the columns.
+    :ivar providers: the rows.
+    :ivar inventory: what they have.
+    :ivar requests: that have not ended; ``used`` of inventory and projects
+        count those whose state is ``reserved`` or later.
+    :ivar limits: by project; those not named have :data:`NO_LIMITS`.
+    :ivar used: (c,) allocated by project; those not named use nothing.
+    :ivar members: names of the hosts of its running servers, one per server,
+        by UUID of the server group.
+    :raises BadSnapshot: if shapes do not fit or amounts are negative.
+    """
+
+    classes: tuple[str, ...]
+    providers: tuple[Provider, ...]
+    inventory: Inventory
+    requests: tuple[request.Request, ...] = ()
+    limits: Mapping[str, Limits] = dataclasses.field(default_factory=dict)
+    used: Mapping[str, Amounts] = dataclasses.field(default_factory=dict)
+    members: Mapping[str, tuple[str, ...]] = dataclasses.field(
+        default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        shape = (len(self.providers), len(self.classes))
+        for field in dataclasses.fields(self.inventory):
+            _check(
+                f'inventory.{field.name}',
+                getattr(self.inventory, field.name),
+                shape,
+            )
+        for project, amounts in self.used.items():
+            _check(f'used of project {project}', amounts, shape[1:])
+        if (self.inventory.step < 1).any():
+            raise exception.BadSnapshot('inventory.step must be at least 1')
+
+
+def _check(name: str, amounts: Amounts, shape: tuple[int, ...]) -> None:
+    if amounts.shape != shape:
+        raise exception.BadSnapshot(
+            f'{name} must have the shape {shape}, got {amounts.shape}'
+        )
+    if (amounts < 0).any():
+        raise exception.BadSnapshot(f'{name} must not be negative')
+
+
+class Verb(enum.Enum):
+    """What an action does."""
+
+    START = 'start'
+    """Keep room on the hosts, then send the request to Nova."""
+
+    EXPIRE = 'expire'
+    """End a request that waited longer than it may."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Action:
+    """Something to be done once, if its request is still as it was.
+
+    :ivar verb: what.
+    :ivar request: UUID.
+    :ivar version: of the request that it was decided on.
+    :ivar hosts: name of the host of each server, in their order; empty
+        unless it starts something.
+    :ivar why: what its owner is told.
+    """
+
+    verb: Verb
+    request: str
+    version: int
+    hosts: tuple[str, ...]
+    why: reason.Why
+
+    @property
+    def key(self) -> str:
+        """Give what two tries of the same decision have in common."""
+        return f'{self.verb.value}/{self.request}/{self.version}'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Waiting:
+    """Where a request stands that does not start now.
+
+    :ivar position: 1 is next.
+    :ivar why: what it waits for.
+    """
+
+    position: int
+    why: reason.Why
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a planner wants.
+
+    :ivar actions: in the order in which they are to be done.
+    :ivar waiting: by UUID of every request that goes on waiting, in order.
+    """
+
+    actions: tuple[Action, ...] = ()
+    waiting: Mapping[str, Waiting] = dataclasses.field(default_factory=dict)

@@ -1,0 +1,169 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Why a request waits, or why it ended: a closed, ordered set of reasons."""
+
+from collections.abc import Iterable
+import dataclasses
+import enum
+
+from nova_fairness import exception
+
+
+class Reason(enum.Enum):
+    """Tokens in the order in which they are told.
+
+    Where several are true, the first is told: what the user alone can change
+    comes before what the project, and that before what only time can change.
+    The tokens are an interface; a new one is put where it belongs, none is
+    renamed.
+    """
+
+    NOT_PLANNED = 'not_planned'
+    NO_HOST_MATCHES = 'no_host_matches'
+    TOO_LARGE = 'too_large'
+    GROUP_TOO_LARGE = 'group_too_large'
+    OVER_CEILING = 'over_ceiling'
+    OVER_SHARED_PART = 'over_shared_part'
+    SHARED_PART_TAKEN = 'shared_part_taken'
+    NO_ROOM = 'no_room'
+    GROUP_HAS_NO_ROOM = 'group_has_no_room'
+    BEHIND_OTHERS = 'behind_others'
+    ROOM_KEPT = 'room_kept'
+    ROOM_LOST = 'room_lost'
+    SENT = 'sent'
+    STARTED = 'started'
+    NO_VALID_HOST = 'no_valid_host'
+    START_FAILED = 'start_failed'
+    TOKEN_REFUSED = 'token_refused'  # noqa: S105 - says why, opens nothing
+    UNREADABLE = 'unreadable'
+    WAITED_TOO_LONG = 'waited_too_long'
+    TAKEN_BACK = 'taken_back'
+    CANCELLED_BY_OPERATOR = 'cancelled_by_operator'
+    SERVER_DELETED = 'server_deleted'
+
+
+_SENTENCES = {
+    Reason.NOT_PLANNED: 'it was not looked at yet',
+    Reason.NO_HOST_MATCHES: (
+        'none of {hosts:g} hosts has the zone, aggregates and traits asked for'
+    ),
+    Reason.TOO_LARGE: (
+        'a server needs {asked:g} {subject}, the host that comes closest'
+        ' gives {most:g} when it is empty'
+    ),
+    Reason.GROUP_TOO_LARGE: (
+        '{asked:g} servers are to start together {subject}, the hosts that'
+        ' match take {most:g} when they are empty'
+    ),
+    Reason.OVER_CEILING: (
+        'the project may have {ceiling:g} {subject} and has {used:g};'
+        ' {asked:g} more are asked for'
+    ),
+    Reason.OVER_SHARED_PART: (
+        '{asked:g} {subject} beyond the guaranteed part are asked for, all'
+        ' that projects share is {shared:g}'
+    ),
+    Reason.SHARED_PART_TAKEN: (
+        '{asked:g} {subject} beyond the guaranteed part are asked for,'
+        ' {free:g} of the shared {shared:g} are left'
+    ),
+    Reason.NO_ROOM: (
+        'a server needs {asked:g} {subject}, the host that comes closest has'
+        ' {free:g} left'
+    ),
+    Reason.GROUP_HAS_NO_ROOM: (
+        '{asked:g} servers start together, {fit:g} of them fit now'
+    ),
+    Reason.BEHIND_OTHERS: (
+        'what is left is kept for the first of {before:g} requests before it'
+    ),
+    Reason.ROOM_KEPT: 'room is kept for it',
+    Reason.ROOM_LOST: 'the room that was kept for it is gone',
+    Reason.SENT: 'Nova builds it',
+    Reason.STARTED: 'it runs',
+    Reason.NO_VALID_HOST: 'Nova found no host for it',
+    Reason.START_FAILED: 'Nova could not start it',
+    Reason.TOKEN_REFUSED: 'Keystone no longer takes the token it came with',
+    Reason.UNREADABLE: 'its message cannot be read',
+    Reason.WAITED_TOO_LONG: 'it waited {waited_s:.0f} s, the longest it may',
+    Reason.TAKEN_BACK: 'its user took it back',
+    Reason.CANCELLED_BY_OPERATOR: 'an operator cancelled it',
+    Reason.SERVER_DELETED: 'its server was deleted',
+}
+
+ORDER = {reason: place for place, reason in enumerate(Reason)}
+
+NUMBERS: dict[Reason, tuple[str, ...]] = {
+    Reason.NO_HOST_MATCHES: ('hosts',),
+    Reason.TOO_LARGE: ('asked', 'most'),
+    Reason.GROUP_TOO_LARGE: ('asked', 'most'),
+    Reason.OVER_CEILING: ('asked', 'used', 'ceiling'),
+    Reason.OVER_SHARED_PART: ('asked', 'shared'),
+    Reason.SHARED_PART_TAKEN: ('asked', 'free', 'shared'),
+    Reason.NO_ROOM: ('asked', 'free'),
+    Reason.GROUP_HAS_NO_ROOM: ('asked', 'fit'),
+    Reason.BEHIND_OTHERS: ('before',),
+    Reason.WAITED_TOO_LONG: ('waited_s',),
+}
+"""Names of the numbers that belong to a reason; others have none."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Why:
+    """A reason with its numbers.
+
+    :ivar reason: the token.
+    :ivar subject: resource class, or where servers must lie; '' without.
+    :ivar numbers: name and amount, in the order of :data:`NUMBERS`.
+    :raises BadReason: if the numbers are not those of the reason.
+    """
+
+    reason: Reason
+    subject: str = ''
+    numbers: tuple[tuple[str, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        wanted = NUMBERS.get(self.reason, ())
+        given = tuple(name for name, _ in self.numbers)
+        if given != wanted:
+            raise exception.BadReason(
+                f'{self.reason.value} has the numbers {wanted}, got {given}'
+            )
+
+    @property
+    def sentence(self) -> str:
+        """Say it in words, without a capital and a full stop."""
+        return _SENTENCES[self.reason].format(
+            subject=self.subject, **dict(self.numbers)
+        )
+
+
+def why(reason: Reason, subject: str = '', **numbers: float) -> Why:
+    """Make a reason with its numbers, given in any order.
+
+    :raises BadReason: if a number is missing or does not belong to it.
+    """
+    order = NUMBERS.get(reason, ())
+    named = sorted(
+        numbers.items(),
+        key=lambda pair: order.index(pair[0]) if pair[0] in order else -1,
+    )
+    return Why(reason, subject, tuple(named))
+
+
+def first(found: Iterable[Why]) -> Why:
+    """Give the reason that is told of several that are true.
+
+    :raises ValueError: if there is none.
+    """
+    return min(found, key=lambda each: (ORDER[each.reason], each.subject))

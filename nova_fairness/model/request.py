@@ -1,0 +1,243 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a user asked Nova for at once, and the way it goes until it ended.
+
+The states are one table, :data:`STEPS`; nothing else says which state may
+follow which. A request is sent to Nova at most once: the only way out of
+``sending`` that leads back is the proof that the message never left.
+"""
+
+import dataclasses
+import enum
+
+from automaton import exceptions as automaton_exceptions
+from automaton import machines
+
+from nova_fairness import exception
+
+
+class State(enum.Enum):
+    """Where a request is on its way, in the order of that way."""
+
+    HELD = 'held'
+    """It waits; nothing is kept for it."""
+
+    RESERVED = 'reserved'
+    """Room is kept for it in Placement; nothing was sent."""
+
+    SENDING = 'sending'
+    """Its message may have left or not: nobody sends it again."""
+
+    STARTING = 'starting'
+    """The broker has its message; Nova builds it."""
+
+    ACTIVE = 'active'
+    """All of its servers run or ran."""
+
+    ENDED = 'ended'
+    """Its servers are gone."""
+
+    CANCELLED = 'cancelled'
+    """Its user or an operator took it back before it was sent."""
+
+    EXPIRED = 'expired'
+    """It waited longer than it may."""
+
+    FAILED = 'failed'
+    """It cannot be started, or Nova could not start it."""
+
+
+class Event(enum.Enum):
+    """What can happen to a request."""
+
+    RESERVE = 'reserve'
+    """Room was found and kept."""
+
+    LOSE = 'lose'
+    """The room that was kept is gone."""
+
+    SEND = 'send'
+    """Its message leaves next."""
+
+    RETURN = 'return'
+    """It is proven that its message did not leave."""
+
+    SENT = 'sent'
+    """The broker confirmed its message, or Nova is seen to work on it."""
+
+    START = 'start'
+    """All of its servers are seen to run."""
+
+    END = 'end'
+    """Its servers are seen to be gone."""
+
+    CANCEL = 'cancel'
+    EXPIRE = 'expire'
+    FAIL = 'fail'
+
+
+_GIVING_UP = {
+    Event.CANCEL: State.CANCELLED,
+    Event.EXPIRE: State.EXPIRED,
+    Event.FAIL: State.FAILED,
+}
+
+STEPS: dict[State, dict[Event, State]] = {
+    State.HELD: {Event.RESERVE: State.RESERVED, **_GIVING_UP},
+    State.RESERVED: {
+        Event.SEND: State.SENDING,
+        Event.LOSE: State.HELD,
+        **_GIVING_UP,
+    },
+    # What may have been sent cannot be taken back: it ends as Nova ends it.
+    State.SENDING: {
+        Event.SENT: State.STARTING,
+        Event.RETURN: State.RESERVED,
+    },
+    State.STARTING: {
+        Event.START: State.ACTIVE,
+        Event.END: State.ENDED,
+        Event.FAIL: State.FAILED,
+    },
+    State.ACTIVE: {Event.END: State.ENDED},
+    State.ENDED: {},
+    State.CANCELLED: {},
+    State.EXPIRED: {},
+    State.FAILED: {},
+}
+"""Which event leads from which state to which; there are no other ways."""
+
+FINAL = frozenset(state for state, steps in STEPS.items() if not steps)
+"""States that nothing leads out of."""
+
+UNSENT = frozenset({State.HELD, State.RESERVED})
+"""States in which Nova knows nothing of the request yet."""
+
+
+def _table() -> machines.FiniteMachine:
+    machine = machines.FiniteMachine.build(
+        [
+            machines.State(
+                state.value,
+                is_terminal=state in FINAL,
+                next_states={
+                    event.value: then.value for event, then in steps.items()
+                },
+            )
+            for state, steps in STEPS.items()
+        ]
+    )
+    machine.freeze()
+    return machine
+
+
+_TABLE = _table()
+
+
+def after(state: State, event: Event) -> State:
+    """Give the state that an event leads to.
+
+    :raises IllegalStep: if it leads nowhere from this state.
+    """
+    machine = _TABLE.copy(shallow=True)
+    try:
+        machine.initialize(start_state=state.value)
+        machine.process_event(event.value)
+    except automaton_exceptions.AutomatonException as error:
+        raise exception.IllegalStep(
+            f'a request that is {state.value} cannot take the step'
+            f' {event.value}; it can take '
+            + (', '.join(step.value for step in STEPS[state]) or 'none')
+        ) from error
+    return State(machine.current_state)
+
+
+class Origin(enum.Enum):
+    """The message of Nova that a request was made of."""
+
+    BUILD = 'schedule_and_build_instances'
+    UNSHELVE = 'unshelve_instance'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Demand:
+    """What one server needs; equal demands are interchangeable.
+
+    :ivar amounts: resource class of Placement and how much of it, > 0;
+        sorted, each class once.
+    :ivar required: traits that a host must have.
+    :ivar forbidden: traits that a host must not have.
+    :ivar zone: availability zone; '' for any.
+    :ivar aggregates: a host must be in at least one of every set.
+    :ivar host: name of the only host that is wanted; '' for any.
+    """
+
+    amounts: tuple[tuple[str, int], ...]
+    required: frozenset[str] = frozenset()
+    forbidden: frozenset[str] = frozenset()
+    zone: str = ''
+    aggregates: tuple[frozenset[str], ...] = ()
+    host: str = ''
+
+
+class Rule(enum.Enum):
+    """How servers of one group want to lie. Soft rules bind nobody."""
+
+    TOGETHER = 'affinity'
+    APART = 'anti-affinity'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Group:
+    """A server group of Nova with a rule that binds.
+
+    :ivar uuid: of the group.
+    :ivar rule: how its servers lie.
+    :ivar per_host: most servers of it on one host with ``APART``, >= 1.
+    """
+
+    uuid: str
+    rule: Rule
+    per_host: int = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Request:
+    """What a user asked Nova for at once: all of it starts, or nothing.
+
+    :ivar uuid: of the request; its first server's.
+    :ivar project: who pays.
+    :ivar user: who asked.
+    :ivar servers: UUIDs, at least one, all with the same demand.
+    :ivar demand: of each server.
+    :ivar asked_at: when Nova took it, seconds of the epoch.
+    :ivar origin: build or unshelve.
+    :ivar group: server group with a rule that binds; ``None`` without.
+    :ivar expires_at: when it stops waiting, seconds of the epoch; ``None``
+        for never.
+    :ivar state: where it is on its way.
+    :ivar version: number of writes to its row; a write names the version
+        that it was decided on.
+    """
+
+    uuid: str
+    project: str
+    user: str
+    servers: tuple[str, ...]
+    demand: Demand
+    asked_at: float
+    origin: Origin = Origin.BUILD
+    group: Group | None = None
+    expires_at: float | None = None
+    state: State = State.HELD
+    version: int = 0

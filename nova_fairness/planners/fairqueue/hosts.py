@@ -1,0 +1,230 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Which hosts could give servers what they need if the hosts were empty.
+
+Arrays here have a column per host, in the order of the hosts' UUIDs, so that
+ties do not depend on the order in which hosts were listed.
+"""
+
+from collections.abc import Iterable
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import cluster
+from nova_fairness.model import reason
+from nova_fairness.model import request
+from nova_fairness.planners.fairqueue import order
+
+Rows = npt.NDArray[np.intp]
+Marks = npt.NDArray[np.bool_]
+Fractions = npt.NDArray[np.float64]
+
+
+MOST = 2**31 - 1
+"""The largest amount that Placement knows."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Shape:
+    """What one server needs, and the hosts that could ever give it.
+
+    :ivar columns: (k,) classes it asks for.
+    :ivar amounts: (k, 1) of them, > 0.
+    :ivar rows: (m,) hosts that could hold it.
+    :ivar inverse: (k, m) 1 / capacity of them.
+    :ivar whole: (m,) how many such servers each holds when it is empty.
+    :ivar never: why no host could; ``None`` if there are hosts.
+    """
+
+    columns: Rows
+    amounts: cluster.Amounts
+    rows: Rows
+    inverse: Fractions
+    whole: cluster.Amounts
+    never: reason.Why | None = None
+
+
+class Hosts:
+    """The hosts of a cloud and what they could hold.
+
+    :param snapshot: of the cloud.
+
+    :ivar names: of the hosts.
+    :ivar free: (c, p) what is left of them; negative where too much is used.
+    """
+
+    def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
+        listed = snapshot.providers
+        rows = sorted(range(len(listed)), key=lambda row: listed[row].uuid)
+        self._providers = [listed[row] for row in rows]
+        self.names = [each.name for each in self._providers]
+        self._column = {name: c for c, name in enumerate(snapshot.classes)}
+        have = snapshot.inventory
+        self.free = _columns(have.capacity - have.used, rows)
+        self._capacity = _columns(have.capacity, rows)
+        self._step = _columns(have.step, rows)
+        most = np.minimum(self._capacity, _columns(have.unit, rows))
+        self._gives = most // self._step * self._step
+        self._marks = self._marked()
+        self._shapes: dict[request.Demand, Shape] = {}
+
+    def shape(self, demand: request.Demand) -> Shape:
+        """Say which hosts could give one server what it needs."""
+        if demand not in self._shapes:
+            self._shapes[demand] = self._shape(demand)
+        return self._shapes[demand]
+
+    def together(self, demands: Iterable[tuple[request.Demand, int]]) -> Shape:
+        """Say which hosts could hold several servers at once.
+
+        :param demands: and how many servers have them; all can be held one
+            by one.
+        """
+        total: dict[int, int] = {}
+        rows = np.arange(len(self.names))
+        for demand, count in demands:
+            shape = self.shape(demand)
+            rows = np.intersect1d(rows, shape.rows)
+            for c, amount in zip(
+                shape.columns, shape.amounts[:, 0], strict=True
+            ):
+                total[int(c)] = total.get(int(c), 0) + int(amount) * count
+        columns = np.array(sorted(total), dtype=np.intp)
+        amounts = np.array([total[int(c)] for c in columns], dtype=np.int64)
+        return self._possible(columns, amounts[:, np.newaxis], rows)
+
+    def rows(self, names: Iterable[str]) -> Rows:
+        """Give the rows of hosts; unknown ones are left out."""
+        found = [self._row[name] for name in names if name in self._row]
+        return np.array(found, dtype=np.intp)
+
+    def _shape(self, demand: request.Demand) -> Shape:
+        matching = np.flatnonzero(self._matching(demand))
+        known = [
+            (self._column[name], amount)
+            for name, amount in demand.amounts
+            if name in self._column
+        ]
+        columns = np.array([c for c, _ in known], dtype=np.intp)
+        amounts = np.array([each for _, each in known], dtype=np.int64)
+        amounts = amounts[:, np.newaxis]
+        gives = self._can_give(columns, amounts, matching)
+        holds = matching[(gives >= amounts).all(axis=0)]
+        if len(known) < len(demand.amounts):
+            holds = matching[:0]
+        shape = self._possible(columns, amounts, holds)
+        if len(shape.rows):
+            return shape
+        never = self._never(demand, gives, matching)
+        return dataclasses.replace(shape, never=never)
+
+    def _can_give(
+        self, columns: Rows, amounts: cluster.Amounts, rows: Rows
+    ) -> cluster.Amounts:
+        """(k, m) largest amount up to what is asked, in whole steps."""
+        gives = self._gives[columns][:, rows]
+        step = self._step[columns][:, rows]
+        most: cluster.Amounts = np.minimum(gives, amounts // step * step)
+        return most
+
+    def _possible(
+        self, columns: Rows, amounts: cluster.Amounts, rows: Rows
+    ) -> Shape:
+        capacity = self._capacity[columns][:, rows]
+        whole = smallest(capacity // amounts, len(rows))
+        rows, capacity = rows[whole > 0], capacity[:, whole > 0]
+        return Shape(columns, amounts, rows, 1.0 / capacity, whole[whole > 0])
+
+    def _never(
+        self, demand: request.Demand, gives: cluster.Amounts, matching: Rows
+    ) -> reason.Why:
+        if not len(matching):
+            return reason.why(
+                reason.Reason.NO_HOST_MATCHES, hosts=float(len(self.names))
+            )
+        for name, amount in demand.amounts:
+            if name not in self._column:
+                return _too_large(name, amount, 0)
+        wanted = np.array([each for _, each in demand.amounts])
+        missing = 1.0 - gives / wanted[:, np.newaxis]
+        row = int(missing.max(axis=0).argmin())
+        k = int(missing[:, row].argmax())
+        name, amount = demand.amounts[k]
+        return _too_large(name, amount, int(gives[k, row]))
+
+    def _matching(self, demand: request.Demand) -> Marks:
+        found = self._marks['takes', ''].copy()
+        if demand.zone:
+            found &= self._mark('zone', demand.zone)
+        if demand.host:
+            found &= self._mark('host', demand.host)
+        for trait in demand.required:
+            found &= self._mark('trait', trait)
+        for trait in demand.forbidden:
+            found &= ~self._mark('trait', trait)
+        for one_of in demand.aggregates:
+            member = np.zeros(len(self.names), dtype=bool)
+            for aggregate in one_of:
+                member |= self._mark('aggregate', aggregate)
+            found &= member
+        return found
+
+    def _mark(self, kind: str, value: str) -> Marks:
+        marks = self._marks.get((kind, value))
+        return (
+            np.zeros(len(self.names), dtype=bool) if marks is None else marks
+        )
+
+    def _marked(self) -> dict[tuple[str, str], Marks]:
+        found: dict[tuple[str, str], list[int]] = {('takes', ''): []}
+        for row, each in enumerate(self._providers):
+            keys = [('zone', each.zone), ('host', each.name)]
+            keys += [('trait', trait) for trait in each.traits]
+            keys += [('aggregate', uuid) for uuid in each.aggregates]
+            keys += [('takes', '')] if each.takes else []
+            for key in keys:
+                found.setdefault(key, []).append(row)
+        self._row = {name: row for row, name in enumerate(self.names)}
+        marks = {}
+        for key, rows in found.items():
+            marks[key] = np.zeros(len(self.names), dtype=bool)
+            marks[key][rows] = True
+        return marks
+
+
+def where(unit: order.Unit) -> str:
+    """Say in words where the servers of a unit must lie."""
+    if not unit.group:
+        return 'on any hosts'
+    together = unit.group.rule is request.Rule.TOGETHER
+    return 'on one host' if together else 'on different hosts'
+
+
+def _too_large(name: str, asked: int, most: int) -> reason.Why:
+    return reason.why(
+        reason.Reason.TOO_LARGE, name, asked=float(asked), most=float(most)
+    )
+
+
+def _columns(amounts: cluster.Amounts, rows: list[int]) -> cluster.Amounts:
+    return np.ascontiguousarray(amounts[rows].T)
+
+
+def smallest(counts: cluster.Amounts, size: int) -> cluster.Amounts:
+    """Give the least of every column; of no rows the largest there is."""
+    if not len(counts):
+        return np.full(size, MOST, dtype=np.int64)
+    least: cluster.Amounts = counts.min(axis=0)
+    return least

@@ -1,0 +1,94 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Requests that start together, and who of them is next."""
+
+import abc
+from collections.abc import Iterable
+from collections.abc import Sequence
+import dataclasses
+
+from nova_fairness.model import cluster
+from nova_fairness.model import request as request_model
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unit:
+    """What starts together or not at all.
+
+    :ivar requests: one, or all that wait of one server group.
+    """
+
+    requests: tuple[request_model.Request, ...]
+
+    @property
+    def project(self) -> str:
+        """Who pays."""
+        return self.requests[0].project
+
+    @property
+    def group(self) -> request_model.Group | None:
+        """The rule that binds all of its servers."""
+        return self.requests[0].group
+
+    @property
+    def count(self) -> int:
+        """Number of servers."""
+        return sum(len(each.servers) for each in self.requests)
+
+
+def units(arranged: Iterable[request_model.Request]) -> list[Unit]:
+    """Put what waits of one server group where the first of it stands.
+
+    :param arranged: waiting requests, the next one first.
+    """
+    together: dict[tuple[str, ...], list[request_model.Request]] = {}
+    for each in arranged:
+        key: tuple[str, ...] = (each.uuid,)
+        if each.group:
+            key = (each.project, each.group.uuid)
+        together.setdefault(key, []).append(each)
+    return [Unit(tuple(requests)) for requests in together.values()]
+
+
+class Order(abc.ABC):
+    """Says who is next."""
+
+    @abc.abstractmethod
+    def arrange(
+        self,
+        waiting: Sequence[request_model.Request],
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+    ) -> Sequence[request_model.Request]:
+        """Put waiting requests in order, the next one first.
+
+        The result depends on the arguments only, not on the order in which
+        requests are given, and has every request once.
+
+        :param waiting: requests to put in order.
+        :param snapshot: of the cloud.
+        :param now: seconds of the epoch.
+        """
+
+
+class OldestFirst(Order):
+    """First come, first served."""
+
+    def arrange(
+        self,
+        waiting: Sequence[request_model.Request],
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+    ) -> Sequence[request_model.Request]:
+        """Order by the time of asking; by UUID if that is the same."""
+        return sorted(waiting, key=lambda each: (each.asked_at, each.uuid))

@@ -1,0 +1,188 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Guaranteed and shared parts of projects, in every resource class.
+
+A project's guaranteed part is its own, used or not. What the cloud has
+beyond all guaranteed parts is shared, and what a project has beyond its
+guaranteed part is taken from it (the private and the shared quota of
+Synergy).
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from nova_fairness.model import cluster
+from nova_fairness.model import reason
+from nova_fairness.planners.fairqueue import order
+
+UNLIMITED = np.iinfo(np.int64).max
+
+
+class Parts:
+    """What every project has and may have, while a plan is made.
+
+    :param snapshot: of the cloud.
+
+    :ivar shared: (c,) what projects share, >= 0.
+    """
+
+    def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
+        self._classes = snapshot.classes
+        self._column = {name: c for c, name in enumerate(snapshot.classes)}
+        self._limits = snapshot.limits
+        self._used = {name: use.copy() for name, use in snapshot.used.items()}
+        self._guaranteed: dict[str, cluster.Amounts] = {}
+        self._ceiling: dict[str, cluster.Amounts] = {}
+        self._asked: dict[str, cluster.Amounts] = {}
+        self._over: dict[str, cluster.Amounts] = {}
+        self._kept: dict[str, cluster.Amounts] = {}
+        self._kept_shared = self._none()
+        promised, taken = self._none(), self._none()
+        for project in sorted({*snapshot.limits, *snapshot.used}):
+            promised += self._part(project)
+            taken += self._beyond(project, self._none())
+        self.shared = np.maximum(_supply(snapshot) - promised, 0)
+        self._left = self.shared - taken
+
+    def guaranteed(self, unit: order.Unit) -> bool:
+        """Tell whether a unit fits into what its project is guaranteed."""
+        return not self._excess(unit.project, self._sum(unit)).any()
+
+    def never(self, unit: order.Unit) -> reason.Why | None:
+        """Say which limit a unit is over, whatever others have."""
+        asked = self._sum(unit)
+        use, ceiling = self._use(unit.project), self._top(unit.project)
+        # Not use + asked: an unlimited ceiling is the largest number.
+        for c in np.flatnonzero((asked > 0) & (asked > ceiling - use)):
+            return reason.why(
+                reason.Reason.OVER_CEILING,
+                self._classes[c],
+                asked=float(asked[c]),
+                used=float(use[c]),
+                ceiling=float(ceiling[c]),
+            )
+        excess = self._excess(unit.project, asked)
+        for c in np.flatnonzero(excess > self.shared):
+            return reason.why(
+                reason.Reason.OVER_SHARED_PART,
+                self._classes[c],
+                asked=float(excess[c]),
+                shared=float(self.shared[c]),
+            )
+        return None
+
+    def lacking(self, unit: order.Unit) -> reason.Why | None:
+        """Say what a unit lacks of the shared part, others aside."""
+        excess = self._excess(unit.project, self._sum(unit))
+        for c in np.flatnonzero((excess > 0) & (excess > self._left)):
+            return reason.why(
+                reason.Reason.SHARED_PART_TAKEN,
+                self._classes[c],
+                asked=float(excess[c]),
+                free=float(max(self._left[c], 0)),
+                shared=float(self.shared[c]),
+            )
+        return None
+
+    def behind(self, unit: order.Unit) -> bool:
+        """Tell whether a unit would take what is kept for another."""
+        asked, project = self._sum(unit), unit.project
+        excess = self._excess(project, asked)
+        left = self._left - self._kept_shared
+        if ((excess > 0) & (excess > left)).any():
+            return True
+        kept = self._kept.get(project)
+        if kept is None:
+            return False
+        room = self._top(project) - self._use(project) - kept
+        return bool(((asked > 0) & (asked > room)).any())
+
+    def take(self, unit: order.Unit) -> None:
+        """Give a unit what it asks for."""
+        asked = self._sum(unit)
+        self._left -= self._excess(unit.project, asked)
+        self._used[unit.project] = self._use(unit.project) + asked
+        self._over.pop(unit.project, None)
+
+    def keep(self, unit: order.Unit) -> None:
+        """Keep what a unit waits for from those behind it."""
+        asked = self._sum(unit)
+        self._kept_shared = self._excess(unit.project, asked)
+        self._kept = {unit.project: asked}
+
+    def forget(self) -> None:
+        """Keep nothing for anybody any more."""
+        self._kept_shared = self._none()
+        self._kept = {}
+
+    def _sum(self, unit: order.Unit) -> cluster.Amounts:
+        """(c,) what a unit asks for; classes that nobody has left out."""
+        key = unit.requests[0].uuid
+        if key not in self._asked:
+            self._asked[key] = self._none()
+            for each in unit.requests:
+                for name, amount in each.demand.amounts:
+                    if name in self._column:
+                        much = amount * len(each.servers)
+                        self._asked[key][self._column[name]] += much
+        return self._asked[key]
+
+    def _excess(self, project: str, asked: cluster.Amounts) -> cluster.Amounts:
+        """What comes from the shared part if a project gets so much more."""
+        if project not in self._over:
+            self._over[project] = self._beyond(project, self._none())
+        return self._beyond(project, asked) - self._over[project]
+
+    def _beyond(self, project: str, more: cluster.Amounts) -> cluster.Amounts:
+        use = self._use(project) + more
+        beyond: cluster.Amounts = np.maximum(use - self._part(project), 0)
+        return beyond
+
+    def _use(self, project: str) -> cluster.Amounts:
+        if project not in self._used:
+            self._used[project] = self._none()
+        return self._used[project]
+
+    def _part(self, project: str) -> cluster.Amounts:
+        if project not in self._guaranteed:
+            limits = self._limits.get(project, cluster.NO_LIMITS)
+            self._guaranteed[project] = self._vector(limits.guaranteed, 0)
+        return self._guaranteed[project]
+
+    def _top(self, project: str) -> cluster.Amounts:
+        if project not in self._ceiling:
+            limits = self._limits.get(project, cluster.NO_LIMITS)
+            self._ceiling[project] = self._vector(limits.ceiling, UNLIMITED)
+        return self._ceiling[project]
+
+    def _vector(
+        self, amounts: Mapping[str, int], others: int
+    ) -> cluster.Amounts:
+        named = [amounts.get(name, others) for name in self._classes]
+        return np.array(named, dtype=np.int64)
+
+    def _none(self) -> cluster.Amounts:
+        return np.zeros(len(self._classes), dtype=np.int64)
+
+
+def _supply(snapshot: cluster.ClusterSnapshot) -> cluster.Amounts:
+    """Sum up the cloud: of a host that takes nobody, only what is in use."""
+    takes = np.array([each.takes for each in snapshot.providers], dtype=bool)
+    there = np.where(
+        takes[:, np.newaxis],
+        snapshot.inventory.capacity,
+        snapshot.inventory.used,
+    )
+    supply: cluster.Amounts = there.sum(axis=0, dtype=np.int64)
+    return supply

@@ -1,0 +1,283 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What hosts have left while a plan is made, and who fits where.
+
+A server goes where the least is left over, so that large requests find large
+room. Arrays have a column per host of :class:`hosts.Hosts`.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from nova_fairness.model import cluster
+from nova_fairness.model import reason
+from nova_fairness.model import request
+from nova_fairness.planners.fairqueue import hosts as hosts_module
+from nova_fairness.planners.fairqueue import order
+
+Placement = tuple[hosts_module.Rows, ...]
+"""Rows of hosts, one per server, for every request of a unit."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Job:
+    """Servers that are placed in one go.
+
+    :ivar index: of their request in its unit.
+    :ivar shape: of one server, or of all that must lie on one host.
+    :ivar count: how often the shape is placed.
+    """
+
+    index: int
+    shape: hosts_module.Shape
+    count: int
+
+
+class Room:
+    """The room that is left.
+
+    :param snapshot: of the cloud.
+    """
+
+    def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
+        self._classes = snapshot.classes
+        self._hosts = hosts_module.Hosts(snapshot)
+        self._free = self._hosts.free
+        self._open = np.ones(len(self._hosts.names), dtype=bool)
+        self._members = {
+            group: self._counted(self._hosts.rows(names))
+            for group, names in snapshot.members.items()
+        }
+        self._too_small: dict[request.Demand, reason.Why] = {}
+        self._behind: set[request.Demand] = set()
+
+    def never(self, unit: order.Unit) -> reason.Why | None:
+        """Say why a unit could not start if the hosts were empty."""
+        for each in unit.requests:
+            why = self._hosts.shape(each.demand).never
+            if why:
+                return why
+        if _plain(unit):
+            return None
+        most = self._most(unit)
+        if most >= unit.count:
+            return None
+        return reason.why(
+            reason.Reason.GROUP_TOO_LARGE,
+            hosts_module.where(unit),
+            asked=float(unit.count),
+            most=float(most),
+        )
+
+    def find(self, unit: order.Unit) -> Placement | None:
+        """Find hosts for all servers of a unit; hosts kept are left out."""
+        demand = _plain(unit)
+        if demand in self._too_small or demand in self._behind:
+            return None
+        return self._search(unit, self._open)[0]
+
+    def lacking(self, unit: order.Unit) -> reason.Why | None:
+        """Say what a unit lacks on the hosts, those that are kept as well.
+
+        :returns: ``None`` if it lacks only what is kept for another.
+        """
+        demand = _plain(unit)
+        if demand in self._behind:
+            return None
+        if demand in self._too_small:
+            return self._too_small[demand]
+        # One server was just looked for on all hosts but those kept.
+        marks = ~self._open if demand else np.ones_like(self._open)
+        placement, fit = self._search(unit, marks)
+        if placement is not None:
+            self._behind.update({demand} if demand else ())
+            return None
+        if demand is None:
+            return reason.why(
+                reason.Reason.GROUP_HAS_NO_ROOM,
+                asked=float(unit.count),
+                fit=float(fit),
+            )
+        # Room only gets less, so nobody needs to look again.
+        self._too_small[demand] = self._closest(demand)
+        return self._too_small[demand]
+
+    def take(self, unit: order.Unit, placement: Placement) -> None:
+        """Give hosts' room to a unit that starts."""
+        for each, rows in zip(unit.requests, placement, strict=True):
+            _subtract(self._free, self._hosts.shape(each.demand), rows)
+        if unit.group:
+            rows = np.concatenate(placement)
+            self._members[unit.group.uuid] = self._present(
+                unit.group
+            ) + self._counted(rows)
+
+    def keep(self, unit: order.Unit) -> None:
+        """Let nobody else start on the hosts that come closest to a unit.
+
+        They are as many as would hold it when they are empty.
+        """
+        limit = self._limit(unit)
+        for job in self._jobs(unit):
+            shape = job.shape
+            whole = np.minimum(shape.whole, limit[shape.rows])
+            missing = self._missing(shape).max(axis=0, initial=-np.inf)
+            nearest = np.argsort(missing, kind='stable')
+            before = np.cumsum(whole[nearest]) - whole[nearest]
+            needed = nearest[(before < job.count) & (whole[nearest] > 0)]
+            self._open[shape.rows[needed]] = False
+            limit[shape.rows[needed]] = 0
+
+    def forget(self) -> None:
+        """Keep hosts for nobody any more."""
+        self._open[:] = True
+        self._too_small.clear()
+        self._behind.clear()
+
+    def names(self, rows: hosts_module.Rows) -> tuple[str, ...]:
+        """Give names of hosts."""
+        return tuple(self._hosts.names[row] for row in rows)
+
+    def _most(self, unit: order.Unit) -> int:
+        """Count servers of a unit that empty hosts take, at most."""
+        limit = self._limit(unit)
+        jobs = self._jobs(unit)
+        fit = [
+            min(
+                job.count,
+                int(np.minimum(job.shape.whole, limit[job.shape.rows]).sum()),
+            )
+            for job in jobs
+        ]
+        return unit.count * fit[0] if _together(unit) else sum(fit)
+
+    def _jobs(self, unit: order.Unit) -> list[_Job]:
+        """Say what is to be placed, the largest first."""
+        if _together(unit):
+            shape = self._hosts.together(
+                (each.demand, len(each.servers)) for each in unit.requests
+            )
+            return [_Job(0, shape, 1)]
+        jobs = [
+            _Job(index, self._hosts.shape(each.demand), len(each.servers))
+            for index, each in enumerate(unit.requests)
+        ]
+        return sorted(jobs, key=lambda job: tuple(-job.shape.amounts[:, 0]))
+
+    def _limit(self, unit: order.Unit) -> cluster.Amounts:
+        """(p,) how often every host may still take a shape of a unit."""
+        if not unit.group:
+            return np.full(len(self._open), unit.count)
+        present = self._present(unit.group)
+        if not _together(unit):
+            return np.maximum(unit.group.per_host - present, 0)
+        if present.any():
+            return np.minimum(present, 1)
+        return np.ones_like(present)
+
+    def _search(
+        self, unit: order.Unit, marks: hosts_module.Marks
+    ) -> tuple[Placement | None, int]:
+        """Find marked hosts for a unit, and count servers that fit."""
+        jobs = self._jobs(unit)
+        free = self._free if len(jobs) == 1 else self._free.copy()
+        limit = np.where(marks, self._limit(unit), 0)
+        found: dict[int, hosts_module.Rows] = {}
+        for job in jobs:
+            rows = _fill(free, job, limit)
+            found[job.index] = rows
+            if len(rows) < job.count:
+                return None, sum(len(each) for each in found.values())
+            if len(jobs) > 1:
+                _subtract(free, job.shape, rows)
+                limit = limit - self._counted(rows)
+        if _together(unit):
+            sizes = [len(each.servers) for each in unit.requests]
+            return tuple(np.repeat(found[0], n) for n in sizes), unit.count
+        return tuple(found[index] for index in range(len(jobs))), unit.count
+
+    def _missing(self, shape: hosts_module.Shape) -> hosts_module.Fractions:
+        """(k, m) what is missing, as a part of the host; < 0 for plenty."""
+        have = self._free[shape.columns][:, shape.rows]
+        missing: hosts_module.Fractions = (
+            shape.amounts - have
+        ) * shape.inverse
+        return missing
+
+    def _closest(self, demand: request.Demand) -> reason.Why:
+        shape = self._hosts.shape(demand)
+        missing = self._missing(shape)
+        m = int(missing.max(axis=0).argmin())
+        k = int(missing[:, m].argmax())
+        free = self._free[shape.columns[k], shape.rows[m]]
+        return reason.why(
+            reason.Reason.NO_ROOM,
+            self._classes[shape.columns[k]],
+            asked=float(shape.amounts[k, 0]),
+            free=float(max(free, 0)),
+        )
+
+    def _present(self, group: request.Group) -> cluster.Amounts:
+        return self._members.get(
+            group.uuid, np.zeros(len(self._open), dtype=np.int64)
+        )
+
+    def _counted(self, rows: hosts_module.Rows) -> cluster.Amounts:
+        return np.bincount(rows, minlength=len(self._hosts.names))
+
+
+def _fill(
+    free: cluster.Amounts, job: _Job, limit: cluster.Amounts
+) -> hosts_module.Rows:
+    """Give rows of hosts for as many as fit, ``job.count`` at most."""
+    shape = job.shape
+    limit = limit[shape.rows]
+    chosen = np.flatnonzero(limit > 0)
+    have = free[shape.columns][:, shape.rows[chosen]]
+    if job.count == 1:
+        found = np.flatnonzero((have >= shape.amounts).all(axis=0))
+        fit = np.ones_like(found)
+    else:
+        whole = hosts_module.smallest(have // shape.amounts, len(chosen))
+        found = np.flatnonzero(whole > 0)
+        fit = np.minimum(whole, limit[chosen])[found]
+    chosen = chosen[found]
+    left = have[:, found] - shape.amounts
+    after = (left * shape.inverse[:, chosen]).sum(axis=0)
+    if job.count == 1 and len(chosen):
+        best = int(after.argmin())
+        return shape.rows[chosen[best : best + 1]]
+    # A host that takes one has less left over, so it takes the next as well.
+    first = np.argsort(after, kind='stable')
+    rows: hosts_module.Rows = np.repeat(shape.rows[chosen[first]], fit[first])
+    return rows[: job.count]
+
+
+def _subtract(
+    free: cluster.Amounts,
+    shape: hosts_module.Shape,
+    rows: hosts_module.Rows,
+) -> None:
+    for column, amount in zip(shape.columns, shape.amounts[:, 0], strict=True):
+        np.subtract.at(free[column], rows, amount)
+
+
+def _together(unit: order.Unit) -> bool:
+    group = unit.group
+    return group is not None and group.rule is request.Rule.TOGETHER
+
+
+def _plain(unit: order.Unit) -> request.Demand | None:
+    """Give the demand of a unit that is one server; ``None`` for others."""
+    return None if unit.group or unit.count > 1 else unit.requests[0].demand

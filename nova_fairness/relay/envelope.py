@@ -1,0 +1,69 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a message of Nova asks for, as oslo.messaging writes it.
+
+The body is JSON with a version and, as a text, JSON again. Only messages that
+may have to wait are read at all; what cannot be read goes on as it is.
+"""
+
+from collections.abc import Collection
+import json
+
+from nova_fairness import exception
+
+_VERSION = '2.'
+
+
+def cast_to_hold(
+    body: bytes, methods: Collection[str]
+) -> tuple[str, str] | None:
+    """Tell whether a message is a cast of one of some methods.
+
+    A call is not: somebody waits for its answer.
+
+    :param body: as it came.
+    :param methods: names.
+    :returns: its UUID, which stays the same when it comes twice, and its
+        method; ``None`` for any other message.
+    :raises Unreadable: if it seems to be one and is not of the form known.
+    """
+    # Most messages are told apart without reading them.
+    if not any(method.encode() in body for method in methods):
+        return None
+    message = _message(body)
+    method, uuid = message.get('method'), message.get('_unique_id')
+    if method not in methods or '_msg_id' in message:
+        return None
+    if not isinstance(uuid, str) or not 0 < len(uuid) <= 64:
+        raise exception.Unreadable(
+            f'a cast of {method} must have a _unique_id of 1 to 64 characters'
+        )
+    return uuid, str(method)
+
+
+def _message(body: bytes) -> dict[str, object]:
+    """Read the inner message. Errors show nothing of it."""
+    try:
+        envelope = json.loads(body)
+        version = envelope['oslo.version']
+        message = json.loads(envelope['oslo.message'])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise exception.Unreadable(
+            f'a message is not of the form of oslo.messaging:'
+            f' {type(error).__name__}'
+        ) from None
+    if not isinstance(message, dict) or not str(version).startswith(_VERSION):
+        raise exception.Unreadable(
+            f'a message must be of version {_VERSION}x and an object'
+        )
+    return message

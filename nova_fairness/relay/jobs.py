@@ -1,0 +1,256 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Between nova-api and conductor: builds wait, everything else passes.
+
+Three jobs, each with a connection and a thread of its own, so that a store
+which does not answer holds up nobody but those who are to wait:
+
+:class:`Sorter`
+    looks through what goes to conductor. Casts that are to wait it puts into
+    a queue of their own; everything else it sends on, in order.
+
+:class:`Keeper`
+    takes from that queue into the store.
+
+:class:`Watcher`
+    says so when something was sent that nobody listens to.
+
+A message is acknowledged after the broker confirmed it elsewhere or the store
+has it, so that none is lost. What was in between when a relay died comes
+again: the store knows what it has, and the servers of oslo.messaging know by
+the same identity what they had a moment ago.
+"""
+
+import abc
+from collections.abc import Callable
+from collections.abc import Collection
+import threading
+import time
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.model import cast as cast_module
+from nova_fairness.relay import envelope
+from nova_fairness.relay import link as link_module
+from nova_fairness.relay import topology
+
+LOG = logging.getLogger(__name__)
+
+HELD_METHODS = ('schedule_and_build_instances', 'unshelve_instance')
+"""Casts that take room which may have to be waited for."""
+
+Hold = Callable[[cast_module.Cast], bool]
+"""Stores a message; when it returns, the message is safe. ``False`` if it was
+known. It raises ``StoreAway`` if waiting may mend it, another ``StoreError``
+if not."""
+
+_NOBODY = 'nobody listens to the topic %s on the exchange %s'
+
+_RECEIVE_S = 1.0
+_FIRST_PAUSE_S = 0.25
+_LONGEST_PAUSE_S = 10.0
+
+
+class Job(abc.ABC):
+    """Something that is done with every message of a queue, for ever.
+
+    :param url: of the broker.
+    :param places: names on it.
+    :param stopped: set by who wants the job to end.
+
+    :ivar prefetch: messages that come before they are acknowledged.
+    """
+
+    prefetch = 50
+
+    def __init__(
+        self, url: str, places: topology.Places, stopped: threading.Event
+    ) -> None:
+        self._url = url
+        self._places = places
+        self._stopped = stopped
+        self._pause_s = _FIRST_PAUSE_S
+
+    @property
+    @abc.abstractmethod
+    def queue(self) -> str:
+        """The queue that it takes from."""
+
+    @abc.abstractmethod
+    def do(
+        self, link: link_module.Link, delivery: link_module.Delivery
+    ) -> None:
+        """See to one message; it is acknowledged after :meth:`settle`.
+
+        :raises BrokerAway: if the broker does not answer.
+        :raises StoreAway: if the store does not.
+        """
+
+    def settle(self, link: link_module.Link) -> None:
+        """Wait until everything that was sent on is with the broker.
+
+        What nobody listens to is dropped as without the relay, but not
+        silently.
+
+        :raises BrokerAway: if something that is to wait is not.
+        """
+        for exchange, key in link.settle():
+            if exchange == self._places.held:
+                raise exception.BrokerAway(f'the queue {exchange} is gone')
+            LOG.warning(_NOBODY, key, exchange)
+
+    def run(self) -> None:
+        """Do it until stopped; connect anew whenever a server fails.
+
+        Any other error is let through: whoever started this starts it anew,
+        and no message is lost by that.
+        """
+        while not self._stopped.is_set():
+            try:
+                self._connected()
+            except (exception.BrokerAway, exception.StoreAway) as error:
+                LOG.warning('%s waits: %s', self.queue, error)
+                self._stopped.wait(self._pause_s)
+                self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+
+    def _connected(self) -> None:
+        link = link_module.Link(self._url, self._places)
+        try:
+            link.consume(self.queue, self.prefetch)
+            while not self._stopped.is_set():
+                came = link.receive(_RECEIVE_S)
+                for delivery in came:
+                    self.do(link, delivery)
+                self.settle(link)
+                if came:
+                    link.acknowledge(came[-1])
+                    self._pause_s = _FIRST_PAUSE_S
+        finally:
+            # The broker gives what was not acknowledged to the next one.
+            link.close()
+
+
+class Sorter(Job):
+    """Sends on what goes to conductor, but for casts that are to wait.
+
+    :param methods: of these casts.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        places: topology.Places,
+        stopped: threading.Event,
+        methods: Collection[str] = HELD_METHODS,
+    ) -> None:
+        super().__init__(url, places, stopped)
+        self._methods = tuple(methods)
+
+    @property
+    def queue(self) -> str:
+        """What nova-api sends to conductor."""
+        return self._places.conductor
+
+    def do(
+        self, link: link_module.Link, delivery: link_module.Delivery
+    ) -> None:
+        """Send one message on."""
+        if _identity(delivery, self._methods):
+            persistent = {'delivery_mode': link_module.PERSISTENT}
+            link.publish(self._places.held, delivery, persistent)
+        else:
+            link.publish(self._places.target, delivery)
+
+
+class Keeper(Job):
+    """Takes casts that are to wait into the store.
+
+    :param hold: stores one.
+    :param clock: gives seconds of the epoch.
+    """
+
+    # Others wait with the broker, for another relay perhaps.
+    prefetch = 10
+
+    def __init__(
+        self,
+        url: str,
+        places: topology.Places,
+        stopped: threading.Event,
+        hold: Hold,
+        methods: Collection[str] = HELD_METHODS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(url, places, stopped)
+        self._hold = hold
+        self._methods = tuple(methods)
+        self._clock = clock
+
+    @property
+    def queue(self) -> str:
+        """What is to be stored."""
+        return self._places.held
+
+    def do(
+        self, link: link_module.Link, delivery: link_module.Delivery
+    ) -> None:
+        """Store one message."""
+        identity = _identity(delivery, self._methods)
+        if not identity:
+            link.publish(self._places.target, delivery)
+            return
+        cast = cast_module.Cast(
+            uuid=identity[0],
+            method=identity[1],
+            received_at=self._clock(),
+            key=delivery.key,
+            body=delivery.body,
+            properties=dict(delivery.properties),
+        )
+        try:
+            known = not self._hold(cast)
+        except exception.StoreAway:
+            raise
+        except exception.StoreError as error:
+            # Rather at once than never.
+            LOG.error('message %s starts at once: %s', cast.uuid, error)
+            link.publish(self._places.target, delivery)
+            return
+        LOG.info('message %s %s', cast.uuid, 'is known' if known else 'waits')
+
+
+class Watcher(Job):
+    """Says so when something was sent that nobody listens to."""
+
+    @property
+    def queue(self) -> str:
+        """What the exchange could not give to anybody."""
+        return self._places.unrouted
+
+    def do(
+        self, link: link_module.Link, delivery: link_module.Delivery
+    ) -> None:
+        """Say which topic has no listener; without the relay it is silent."""
+        LOG.warning(_NOBODY, delivery.key, self._places.front)
+
+
+def _identity(
+    delivery: link_module.Delivery, methods: tuple[str, ...]
+) -> tuple[str, str] | None:
+    """Say which cast is to wait; what cannot be read is not."""
+    try:
+        return envelope.cast_to_hold(delivery.body, methods)
+    except exception.Unreadable as error:
+        LOG.warning('a message passes that should perhaps wait: %s', error)
+        return None

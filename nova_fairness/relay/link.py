@@ -1,0 +1,212 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""One connection to the broker: receive in order, publish with confirms."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import dataclasses
+from typing import Any
+
+import amqp
+from kombu import connection as kombu_connection
+from kombu import exceptions as kombu_exceptions
+
+from nova_fairness import exception
+from nova_fairness.relay import topology
+
+PERSISTENT = 2
+
+_CONNECT_TIMEOUT_S = 5
+_CONFIRM_TIMEOUT_S = 30
+_HEARTBEAT_S = 30
+_HEARTBEAT_CHECKS = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Delivery:
+    """A message that the broker waits to be told about.
+
+    :ivar queue: that it came from.
+    :ivar key: routing key.
+    :ivar body: bytes.
+    :ivar properties: of AMQP.
+    :ivar tag: number on this connection.
+    """
+
+    queue: str
+    key: str
+    body: bytes = dataclasses.field(repr=False)
+    properties: Mapping[str, Any] = dataclasses.field(repr=False)
+    tag: int
+
+
+class Link:
+    """A connection with everything declared; for one thread.
+
+    :param url: of the broker or, divided by ``;``, of several.
+    :param places: what is declared.
+    :raises BrokerAway: if it cannot be reached.
+    """
+
+    def __init__(self, url: str, places: topology.Places) -> None:
+        self._inbox: list[Delivery] = []
+        self._unconfirmed: set[int] = set()
+        self._sent = 0
+        self._refused = False
+        self._unheard: list[tuple[str, str]] = []
+        make: Any = kombu_connection.Connection
+        self._connection = make(
+            url,
+            heartbeat=_HEARTBEAT_S,
+            connect_timeout=_CONNECT_TIMEOUT_S,
+        )
+        with self._failures():
+            try:
+                # Every broker of the URL once: who calls tries again.
+                self._connection.ensure_connection(
+                    max_retries=1, interval_start=0
+                )
+                self._channel = self._opened()
+                self._outbox = self._outgoing()
+                topology.declare(self._channel, places)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def consume(self, queue: str, prefetch: int) -> None:
+        """Begin to receive from a queue.
+
+        :param prefetch: how many messages come before they are answered.
+        """
+
+        def keep(message: Any) -> None:
+            self._inbox.append(
+                Delivery(
+                    queue,
+                    message.delivery_info['routing_key'],
+                    message.body,
+                    message.properties,
+                    message.delivery_tag,
+                )
+            )
+
+        with self._failures():
+            self._channel.basic_qos(0, prefetch, False)
+            self._channel.basic_consume(queue, callback=keep)
+
+    def receive(self, timeout_s: float) -> list[Delivery]:
+        """Give the messages that came, in order; none if none comes."""
+        with self._failures():
+            if not self._inbox:
+                self._connection.heartbeat_check(rate=_HEARTBEAT_CHECKS)
+                wait_s = timeout_s
+                with contextlib.suppress(TimeoutError):
+                    # What is there already comes along.
+                    while True:
+                        self._connection.drain_events(timeout=wait_s)
+                        wait_s = 0
+        came, self._inbox = list(self._inbox), []
+        return came
+
+    def publish(
+        self,
+        exchange: str,
+        delivery: Delivery,
+        properties: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Send a message on as it came; :meth:`settle` says what became of it.
+
+        :param properties: that are to be others.
+        :raises BrokerAway: if it is not known whether the broker has it.
+        """
+        # The broker refuses a name that is not the relay's own.
+        given = {**delivery.properties, **(properties or {})}
+        given.pop('user_id', None)
+        with self._failures():
+            self._outbox.basic_publish(
+                amqp.Message(delivery.body, **given),
+                exchange,
+                delivery.key,
+                mandatory=True,
+            )
+        self._sent += 1
+        self._unconfirmed.add(self._sent)
+
+    def settle(self) -> list[tuple[str, str]]:
+        """Wait until the broker has everything that was published.
+
+        Messages may come in meanwhile; they wait in order.
+
+        :returns: exchange and routing key of what nobody listens to: these
+            messages are nowhere.
+        :raises BrokerAway: if it is not known whether the broker has all.
+        """
+        with self._failures():
+            while self._unconfirmed and not self._refused:
+                self._connection.drain_events(timeout=_CONFIRM_TIMEOUT_S)
+        if self._refused:
+            raise exception.BrokerAway('the broker refused a message')
+        unheard, self._unheard = self._unheard, []
+        return unheard
+
+    def acknowledge(self, delivery: Delivery) -> None:
+        """Tell the broker that a message and all before it are safe."""
+        with self._failures():
+            self._channel.basic_ack(delivery.tag, multiple=True)
+
+    def close(self) -> None:
+        """Leave; what was not acknowledged stays with the broker."""
+        with contextlib.suppress(exception.BrokerAway), self._failures():
+            self._connection.close()
+
+    def _opened(self) -> Any:
+        channel = self._connection.channel()
+        # Bodies stay bytes.
+        channel.auto_decode = False
+        return channel
+
+    def _outgoing(self) -> Any:
+        channel = self._opened()
+        channel.confirm_select()
+        channel.events['basic_ack'].add(self._on_confirm)
+        channel.events['basic_nack'].add(self._on_refuse)
+        channel.events['basic_return'].add(self._on_return)
+        return channel
+
+    def _on_confirm(self, tag: int, multiple: bool) -> None:
+        if multiple:
+            self._unconfirmed = {n for n in self._unconfirmed if n > tag}
+        self._unconfirmed.discard(tag)
+
+    def _on_refuse(self, _tag: int, _multiple: bool) -> None:
+        self._refused = True
+
+    def _on_return(
+        self, _why: Exception, exchange: str, key: str, _message: object
+    ) -> None:
+        self._unheard.append((exchange, key))
+
+    @contextlib.contextmanager
+    def _failures(self) -> Iterator[None]:
+        known = self._connection
+        try:
+            yield
+        except (
+            *known.connection_errors,
+            *known.channel_errors,
+            kombu_exceptions.OperationalError,
+        ) as error:
+            raise exception.BrokerAway(
+                f'the broker does not answer: {type(error).__name__}'
+            ) from error

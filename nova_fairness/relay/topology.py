@@ -1,0 +1,130 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Where messages go on the broker, and what is declared there for it.
+
+::
+
+    nova-api -> FRONT -> FRONT.routes --(other services)----> TARGET -> Nova
+                           |--(conductor.#)--> FRONT.conductor --relay--^
+                           |                         `--> FRONT.held --> store
+                           `--(nobody)--> FRONT.unrouted
+
+Everything that is ours is durable: it is there before the relay is, and after
+the broker came back. FRONT itself is as nova-api declares it with
+``amqp_durable_queues``, which the broker compares; therefore what is special
+is in an exchange behind it.
+"""
+
+import dataclasses
+from typing import Any
+
+from nova_fairness import exception
+
+
+@dataclasses.dataclass(frozen=True)
+class Places:
+    """Names on the broker.
+
+    :ivar front: exchange that nova-api sends to.
+    :ivar target: exchange that the other services of Nova listen to.
+    :ivar target_durable: how Nova declares it (``amqp_durable_queues``).
+    :ivar passing: topics that go on without the relay.
+    :ivar sorted_key: topic that the relay looks through.
+    """
+
+    front: str = 'nova_front'
+    target: str = 'nova'
+    target_durable: bool = False
+    passing: tuple[str, ...] = (
+        'compute.#',
+        'compute-alt.#',
+        'scheduler.#',
+        'console.#',
+        'notifications.#',
+        'versioned_notifications.#',
+    )
+    sorted_key: str = 'conductor.#'
+
+    def __post_init__(self) -> None:
+        if self.front == self.target:
+            raise exception.RelayError(
+                f'front and target must differ, both are {self.front}'
+            )
+
+    @property
+    def routes(self) -> str:
+        """The exchange that knows where messages go."""
+        return f'{self.front}.routes'
+
+    @property
+    def conductor(self) -> str:
+        """The queue of what the relay looks through."""
+        return f'{self.front}.conductor'
+
+    @property
+    def held(self) -> str:
+        """The exchange and the queue of what is to be stored."""
+        return f'{self.front}.held'
+
+    @property
+    def unrouted(self) -> str:
+        """The exchange and the queue of what nobody wanted."""
+        return f'{self.front}.unrouted'
+
+
+def declare(channel: Any, places: Places) -> None:
+    """Make sure that everything is there; what is there stays as it is.
+
+    :param channel: of AMQP.
+    :raises Exception: those of the channel, if something is there that was
+        declared otherwise.
+    """
+    unrouted, held = places.unrouted, places.held
+    _exchange(channel, unrouted, 'fanout')
+    channel.queue_declare(unrouted, durable=True, auto_delete=False)
+    channel.queue_bind(unrouted, unrouted)
+    _exchange(channel, held, 'topic')
+    channel.queue_declare(held, durable=True, auto_delete=False)
+    channel.queue_bind(held, held, '#')
+    _exchange(channel, places.target, 'topic', durable=places.target_durable)
+    # One relay at a time, so that messages stay in order; the others stand by.
+    channel.queue_declare(
+        places.conductor,
+        durable=True,
+        auto_delete=False,
+        arguments={'x-single-active-consumer': True},
+    )
+    _exchange(
+        channel,
+        places.routes,
+        'topic',
+        arguments={'alternate-exchange': unrouted},
+    )
+    channel.queue_bind(places.conductor, places.routes, places.sorted_key)
+    for key in places.passing:
+        channel.exchange_bind(places.target, places.routes, key)
+    # Last: what nova-api sends from now on finds everything in its place.
+    _exchange(channel, places.front, 'topic')
+    channel.exchange_bind(places.routes, places.front, '#')
+
+
+def _exchange(
+    channel: Any,
+    name: str,
+    kind: str,
+    durable: bool = True,
+    arguments: dict[str, Any] | None = None,
+) -> None:
+    channel.exchange_declare(
+        name, kind, durable=durable, auto_delete=False, arguments=arguments
+    )

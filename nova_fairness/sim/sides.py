@@ -1,0 +1,67 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Who has all they want where weights are bounded: a guess to begin with.
+
+The agents' own method (:mod:`nova_fairness.shares.maxmin`) makes it.
+"""
+
+import numpy as np
+
+from nova_fairness.shares import maxmin
+from nova_fairness.sim import columns as columns_module
+from nova_fairness.sim import program as program_module
+
+Floats = program_module.Floats
+Bools = program_module.Bools
+Columns = columns_module.Columns
+
+
+def content(
+    wishes: columns_module.Wishes,
+    found: Columns,
+    ratio: float,
+    counts: Floats,
+) -> Bools | None:
+    """Guess which columns have all they want.
+
+    :returns: (c,); ``None`` where more than one resource is scarce, or VMs
+        use several together: of these the agents' method knows nothing.
+    """
+    scarce = np.unique(found.resource[found.scarce])
+    alone = np.bincount(found.column, minlength=len(found.node)) == 1
+    if len(scarce) != 1 or not alone.all():
+        return None
+    (resource,) = scarce
+    use = np.flatnonzero(found.resource == resource)
+    use = use[np.argsort(found.place[use], kind='stable')]
+    user, quota = found.user[found.column[use]], wishes.quota[:, resource]
+    slope = counts[:, resource] / np.where(quota > 0, quota, 1.0)
+
+    def weigh(got: Floats) -> tuple[Floats, Floats]:
+        return slope * np.bincount(user, got, len(quota)), slope
+
+    division = maxmin.divide(
+        maxmin.Rows(
+            node=found.place[use],
+            owner=user,
+            user=np.arange(len(quota)),
+            wanted=found.amount[use],
+            size=found.size[use],
+            supply=wishes.capacity[:, resource],
+        ),
+        weigh,
+        ratio,
+    )
+    full = np.zeros(len(found.node), dtype=np.bool_)
+    full[found.column[use]] = division.got >= found.amount[use]
+    return full

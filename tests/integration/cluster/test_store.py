@@ -1,0 +1,66 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The store on the databases that operators run."""
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cluster.store import database
+from nova_fairness.cluster.store import schema
+from nova_fairness.cluster.store import sealing
+from nova_fairness.cluster.store import store as store_module
+from tests.fixtures import database_server
+from tests.fixtures import store_contract
+
+
+@pytest.fixture(scope='module')
+def mariadb():
+    with database_server.running(database_server.MARIADB) as server:
+        yield server
+
+
+@pytest.fixture(scope='module')
+def postgresql():
+    with database_server.running(database_server.POSTGRESQL) as server:
+        yield server
+
+
+class TestOnMariadb(store_contract.StoreContract):
+    @pytest.fixture
+    def url(self, mariadb):
+        return mariadb.new_database()
+
+
+class TestOnPostgresql(store_contract.StoreContract):
+    @pytest.fixture
+    def url(self, postgresql):
+        return postgresql.new_database()
+
+
+@pytest.mark.parametrize('kind', ['mariadb', 'postgresql'])
+def test_what_was_held_survives_a_killed_database(kind, request, tmp_path):
+    server = request.getfixturevalue(kind)
+    keys = tmp_path / 'keys'
+    sealing.add_key(keys)
+    engine = database.connect(server.new_database())
+    schema.upgrade(engine)
+    store = store_module.Store(engine, sealing.read(keys))
+    kept = [f'c{n}' for n in range(20)]
+    for uuid in kept:
+        store.hold(store_contract.make_cast(uuid))
+    server.kill()
+    with pytest.raises(exception.StoreAway):
+        store.hold(store_contract.make_cast('lost'))
+    server.start()
+    assert sorted(store.unread(99)) == sorted(kept)
+    assert store.hold(store_contract.make_cast('lost'))

@@ -1,0 +1,346 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The relay between two ends of oslo.messaging, on a real broker."""
+
+import contextlib
+import json
+import queue
+import threading
+import uuid
+
+import amqp
+from oslo_config import cfg
+import oslo_messaging
+from oslo_messaging import conffixture
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.relay import jobs
+from nova_fairness.relay import link
+from nova_fairness.relay import topology
+from tests.fixtures import rabbitmq_server
+
+PATIENCE_S = 60
+BUILD = 'schedule_and_build_instances'
+
+
+@pytest.fixture(scope='module')
+def broker():
+    with rabbitmq_server.running() as server:
+        yield server
+
+
+@pytest.fixture
+def places():
+    """Names of this test, so that none sees another's messages."""
+    name = uuid.uuid4().hex[:8]
+    return topology.Places(front=f'front-{name}', target=f'nova-{name}')
+
+
+class FakeStore:
+    """Keeps what it is given, in order; may be away."""
+
+    def __init__(self):
+        self.casts = queue.Queue()
+        self.away = threading.Event()
+        self.refused = threading.Event()
+        self._known = set()
+
+    def hold(self, cast):
+        if self.away.is_set():
+            self.refused.set()
+            raise exception.StoreAway('away')
+        self.casts.put(cast)
+        new = cast.uuid not in self._known
+        self._known.add(cast.uuid)
+        return new
+
+
+class FakeConductor:
+    """Answers calls, and keeps what it was told, in order."""
+
+    target = oslo_messaging.Target(version='1.25')
+
+    def __init__(self):
+        self.told = queue.Queue()
+
+    def schedule_and_build_instances(self, context, number):
+        self.told.put(number)
+
+    def rebuild_instance(self, context, number):
+        self.told.put(number)
+
+    def migrate_server(self, context, number):
+        self.told.put(number)
+        return number + 1
+
+
+def transport(broker, exchange, durable=False):
+    conf = cfg.ConfigOpts()
+    conffixture.ConfFixture(conf).setUp()
+    conf([])
+    conf.set_override('control_exchange', exchange)
+    conf.set_override(
+        'amqp_durable_queues', durable, group='oslo_messaging_rabbit'
+    )
+    url = broker.url.replace('amqp://', 'rabbit://').rstrip('/') + '/'
+    return oslo_messaging.get_rpc_transport(conf, url=url)
+
+
+@contextlib.contextmanager
+def conductor(broker, places, host='c1'):
+    found = transport(broker, places.target)
+    ends = FakeConductor()
+    server = oslo_messaging.get_rpc_server(
+        found,
+        oslo_messaging.Target(topic='conductor', server=host),
+        [ends],
+    )
+    server.start()
+    try:
+        yield ends
+    finally:
+        server.stop()
+        server.wait()
+        found.cleanup()
+
+
+@contextlib.contextmanager
+def nova_api(broker, places):
+    found = transport(broker, places.front, durable=True)
+    target = oslo_messaging.Target(topic='conductor', version='1.0')
+    try:
+        yield oslo_messaging.get_rpc_client(found, target, timeout=PATIENCE_S)
+    finally:
+        found.cleanup()
+
+
+@contextlib.contextmanager
+def relay(broker, places, store, count=1):
+    stopped = threading.Event()
+    made = []
+    for _ in range(count):
+        made += [
+            jobs.Sorter(broker.url, places, stopped),
+            jobs.Keeper(broker.url, places, stopped, store.hold),
+            jobs.Watcher(broker.url, places, stopped),
+        ]
+    threads = [threading.Thread(target=job.run) for job in made]
+    link.Link(broker.url, places).close()
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        for thread in threads:
+            thread.join()
+
+
+def received(one):
+    """The first message of one that comes."""
+    found = []
+    while not found:
+        found = one.receive(PATIENCE_S)
+    return found[0]
+
+
+def numbers(casts):
+    for cast in casts:
+        message = json.loads(json.loads(cast.body)['oslo.message'])
+        yield message['args']['number']
+
+
+def take(source, count):
+    return [source.get(timeout=PATIENCE_S) for _ in range(count)]
+
+
+def test_builds_wait_and_all_else_passes_in_order(broker, places):
+    store = FakeStore()
+    with (
+        conductor(broker, places) as ends,
+        relay(broker, places, store, count=2),
+        nova_api(broker, places) as client,
+    ):
+        for number in range(20):
+            client.cast({}, BUILD, number=number)
+            client.cast({}, 'rebuild_instance', number=number)
+        assert client.call({}, 'migrate_server', number=20) == 21
+        assert take(ends.told, 21) == list(range(21))
+        assert sorted(numbers(take(store.casts, 20))) == list(range(20))
+        assert ends.told.empty()
+
+
+def test_a_build_that_somebody_waits_for_passes(broker, places):
+    with (
+        conductor(broker, places) as ends,
+        relay(broker, places, FakeStore()),
+        nova_api(broker, places) as client,
+    ):
+        client.call({}, BUILD, number=3)
+        assert take(ends.told, 1) == [3]
+
+
+def test_a_message_sent_on_is_what_came(broker, places):
+    properties = {
+        'content_type': 'application/json',
+        'content_encoding': 'utf-8',
+        'application_headers': {'a': 1},
+        'delivery_mode': 1,
+        'priority': 4,
+        'expiration': '600000',
+        'correlation_id': 'c',
+        'reply_to': 'r',
+        'message_id': 'm',
+        'user_id': 'guest',
+    }
+    body = 'not JSON: \xfc'.encode('latin-1')
+    ended = link.Link(broker.url, places)
+    with amqp.Connection(f'{rabbitmq_server.HOST}:{broker.port}') as direct:
+        channel = direct.channel()
+        channel.auto_decode = False
+        channel.queue_declare('end', exclusive=True)
+        channel.queue_bind('end', places.target, 'conductor.h1')
+        message = amqp.Message(body, **properties)
+        channel.basic_publish(message, places.front, 'conductor.h1')
+        with relay(broker, places, FakeStore()):
+            found = _got(channel, 'end')
+    ended.close()
+    assert found.body == body
+    del properties['user_id']
+    assert found.properties == properties
+
+
+def _got(channel, name):
+    """Wait with the broker, not by looking again and again."""
+    found = []
+    channel.basic_consume(name, callback=found.append)
+    while not found:
+        channel.connection.drain_events(timeout=PATIENCE_S)
+    return found[0]
+
+
+def test_other_services_are_reached_past_the_relay(broker, places):
+    link.Link(broker.url, places).close()
+    with amqp.Connection(f'{rabbitmq_server.HOST}:{broker.port}') as direct:
+        channel = direct.channel()
+        channel.queue_declare('node', exclusive=True)
+        channel.queue_bind('node', places.target, 'compute.n1')
+        channel.basic_publish(amqp.Message('x'), places.front, 'compute.n1')
+        assert _got(channel, 'node').body == 'x'
+
+
+def test_builds_wait_with_the_broker_while_the_store_is_away(broker, places):
+    store = FakeStore()
+    store.away.set()
+    with (
+        conductor(broker, places) as ends,
+        relay(broker, places, store),
+        nova_api(broker, places) as client,
+    ):
+        for number in range(5):
+            client.cast({}, BUILD, number=number)
+        assert store.refused.wait(PATIENCE_S)
+        assert client.call({}, 'migrate_server', number=1) == 2
+        assert store.casts.empty()
+        store.away.clear()
+        assert list(numbers(take(store.casts, 5))) == list(range(5))
+        assert take(ends.told, 1) == [1]
+
+
+def test_a_message_that_was_not_acknowledged_comes_again(broker, places):
+    first = link.Link(broker.url, places)
+    first.publish(
+        places.held,
+        link.Delivery('', 'conductor', b'x', {'delivery_mode': 2}, 0),
+    )
+    first.consume(places.held, 1)
+    first.settle()
+    taken = received(first)
+    first.close()
+    second = link.Link(broker.url, places)
+    second.consume(places.held, 1)
+    again = received(second)
+    assert (again.body, again.key) == (taken.body, 'conductor')
+    second.acknowledge(again)
+    second.close()
+
+
+def test_a_topic_that_nobody_listens_to_is_noticed(broker, places, caplog):
+    noticed = threading.Event()
+
+    class Noting(jobs.Watcher):
+        def do(self, *arguments):
+            super().do(*arguments)
+            noticed.set()
+
+    stopped = threading.Event()
+    thread = threading.Thread(target=Noting(broker.url, places, stopped).run)
+    link.Link(broker.url, places).close()
+    thread.start()
+    with amqp.Connection(f'{rabbitmq_server.HOST}:{broker.port}') as direct:
+        direct.channel().basic_publish(
+            amqp.Message('token'), places.front, 'cert.n1'
+        )
+        assert noticed.wait(PATIENCE_S)
+    stopped.set()
+    thread.join()
+    assert 'the topic cert.n1' in caplog.text
+    assert 'token' not in caplog.text
+
+
+def test_publishing_says_whether_somebody_listens(broker, places):
+    one = link.Link(broker.url, places)
+    delivery = link.Delivery('', 'conductor', b'x', {}, 0)
+    one.publish(places.target, delivery)
+    one.publish(places.held, delivery)
+    assert one.settle() == [(places.target, 'conductor')]
+    one.publish(places.held, delivery)
+    assert one.settle() == []
+    one.close()
+
+
+def test_what_was_declared_otherwise_is_said(broker, places):
+    link.Link(broker.url, places).close()
+    other = topology.Places(places.front, places.target, target_durable=True)
+    with pytest.raises(exception.BrokerAway, match='PreconditionFailed'):
+        link.Link(broker.url, other)
+
+
+def test_a_killed_broker_loses_nothing_that_is_to_wait(places):
+    store = FakeStore()
+    with rabbitmq_server.running() as own:
+        with nova_api(own, places) as client:
+            link.Link(own.url, places).close()
+            for number in range(10):
+                client.cast({}, BUILD, number=number)
+        with relay(own, places, store):
+            held = list(numbers(take(store.casts, 10)))
+            own.kill()
+            own.start()
+            with (
+                conductor(own, places) as ends,
+                nova_api(own, places) as client,
+            ):
+                assert client.call({}, 'migrate_server', number=1) == 2
+                client.cast({}, BUILD, number=10)
+                while 10 not in held:
+                    held += numbers(take(store.casts, 1))
+                assert take(ends.told, 1) == [1]
+    assert sorted(set(held)) == list(range(11))
+
+
+def test_a_broker_that_is_not_there_is_away(places):
+    server = rabbitmq_server.redis_server.free_port()
+    with pytest.raises(exception.BrokerAway):
+        link.Link(f'amqp://guest:guest@127.0.0.1:{server}//', places)

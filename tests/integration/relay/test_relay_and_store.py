@@ -1,0 +1,98 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""From nova-api through the relay into the store, with everything real."""
+
+import threading
+
+import pytest
+
+from nova_fairness.cluster.store import database
+from nova_fairness.cluster.store import schema
+from nova_fairness.cluster.store import sealing
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.relay import link
+from tests.fixtures import rabbitmq_server
+from tests.integration.relay import test_relay as ends
+
+places = ends.places
+
+
+@pytest.fixture(scope='module')
+def broker():
+    with rabbitmq_server.running() as server:
+        yield server
+
+
+@pytest.fixture
+def store(tmp_path):
+    keys = tmp_path / 'keys'
+    sealing.add_key(keys)
+    engine = database.connect(f'sqlite:///{tmp_path}/store.sqlite')
+    schema.upgrade(engine)
+    yield store_module.Store(engine, sealing.read(keys))
+    engine.dispose()
+
+
+class FakeKeeper:
+    """Says when the store has as many as are waited for."""
+
+    def __init__(self, store, count):
+        self.answers = []
+        self.enough = threading.Event()
+        self._store = store
+        self._count = count
+
+    def hold(self, cast):
+        new = self._store.hold(cast)
+        self.answers.append(new)
+        if len(self.answers) >= self._count:
+            self.enough.set()
+        return new
+
+
+def test_a_build_is_stored_as_it_was_sent_and_once(broker, places, store):
+    first = link.Link(broker.url, places)
+    with ends.nova_api(broker, places) as client:
+        client.cast({'token': 'secret'}, ends.BUILD, number=1)
+    first.consume(places.conductor, 1)
+    sent = ends.received(first)
+    # A relay that dies after sending on and before acknowledging.
+    first.publish(places.held, sent)
+    first.settle()
+    first.close()
+    keeper = FakeKeeper(store, 2)
+    with ends.relay(broker, places, keeper):
+        assert keeper.enough.wait(ends.PATIENCE_S)
+    assert keeper.answers == [True, False]
+    (uuid,) = store.unread(9)
+    cast = store.cast(uuid)
+    assert (cast.body, cast.key) == (sent.body, 'conductor')
+    assert cast.properties['content_type'] == 'application/json'
+
+
+def test_a_stored_build_can_be_sent_to_conductor(broker, places, store):
+    keeper = FakeKeeper(store, 1)
+    with (
+        ends.conductor(broker, places) as conductor,
+        ends.relay(broker, places, keeper),
+        ends.nova_api(broker, places) as client,
+    ):
+        client.cast({}, ends.BUILD, number=7)
+        assert keeper.enough.wait(ends.PATIENCE_S)
+        cast = store.cast(store.unread(9)[0])
+        sender = link.Link(broker.url, places)
+        delivery = link.Delivery('', cast.key, cast.body, cast.properties, 0)
+        sender.publish(places.target, delivery)
+        assert sender.settle() == []
+        sender.close()
+        assert ends.take(conductor.told, 1) == [7]

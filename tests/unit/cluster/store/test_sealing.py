@@ -1,0 +1,100 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+import datetime as dt
+import pathlib
+
+from cryptography import fernet
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cluster.store import sealing
+from tests.fixtures import store_contract
+
+
+def test_a_key_file_is_for_its_owner_only(tmp_path):
+    path = tmp_path / 'keys'
+    sealing.add_key(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.chmod(0o640)
+    with pytest.raises(exception.BadKeyFile, match='0640'):
+        sealing.read(path)
+
+
+@pytest.mark.parametrize('text', ['', 'short\n', 'ümlaut'])
+def test_a_file_without_keys_is_refused(tmp_path, text):
+    path = tmp_path / 'keys'
+    path.write_text(text)
+    path.chmod(0o600)
+    with pytest.raises(exception.BadKeyFile):
+        sealing.read(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(exception.BadKeyFile, match='none'):
+        sealing.read(tmp_path / 'none')
+
+
+def test_a_new_key_comes_first_and_the_old_ones_go(tmp_path):
+    path = tmp_path / 'keys'
+    sealing.add_key(path)
+    first = path.read_text()
+    sealing.add_key(path)
+    assert path.read_text().endswith(first)
+    assert len(path.read_text().split()) == 2
+    sealing.drop_old_keys(path)
+    assert len(path.read_text().split()) == 1
+    assert path.read_text() != first
+
+
+def test_a_file_that_cannot_be_replaced_stays(tmp_path, monkeypatch):
+    path = tmp_path / 'keys'
+    sealing.add_key(path)
+    before = path.read_text()
+
+    def refuse(*arguments):
+        raise PermissionError
+
+    monkeypatch.setattr(pathlib.Path, 'replace', refuse)
+    with pytest.raises(PermissionError):
+        sealing.add_key(path)
+    assert path.read_text() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_another_key_opens_nothing():
+    cast = store_contract.make_cast()
+    one, other = (
+        sealing.Sealer((fernet.Fernet.generate_key().decode(),))
+        for _ in range(2)
+    )
+    sealed = one.seal(cast)
+    assert one.open('c1', cast.method, 1.0, sealed) == cast
+    with pytest.raises(exception.SealBroken, match='c1'):
+        other.open('c1', cast.method, 1.0, sealed)
+    with pytest.raises(exception.SealBroken):
+        other.renew(sealed)
+
+
+def test_a_message_shows_nothing_of_what_is_in_it():
+    assert 'secret' not in repr(store_contract.make_cast())
+
+
+def test_properties_that_cannot_be_written_are_refused():
+    sealer = sealing.Sealer((fernet.Fernet.generate_key().decode(),))
+    when = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    cast = dataclasses.replace(
+        store_contract.make_cast(), properties={'headers': {'t': when}}
+    )
+    with pytest.raises(exception.StoreError, match='c1 cannot be written'):
+        sealer.seal(cast)

@@ -1,0 +1,66 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import sqlite3
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cluster.store import database
+from nova_fairness.cluster.store import schema
+from nova_fairness.cluster.store import sealing
+from nova_fairness.cluster.store import store as store_module
+from tests.fixtures import store_contract
+
+
+class TestOnSqlite(store_contract.StoreContract):
+    @pytest.fixture
+    def url(self, tmp_path):
+        return f'sqlite:///{tmp_path}/store.sqlite'
+
+
+def test_a_store_is_opened_by_url_and_keys(tmp_path):
+    url = f'sqlite:///{tmp_path}/store.sqlite'
+    keys = tmp_path / 'keys'
+    sealing.add_key(keys)
+    schema.upgrade(database.connect(url))
+    store = store_module.open_store(url, keys)
+    assert store.hold(store_contract.make_cast())
+    assert store_module.open_store(url, keys).unread(9) == ['c1']
+
+
+def test_readers_do_not_wait_for_the_writer(tmp_path):
+    engine = database.connect(f'sqlite:///{tmp_path}/store.sqlite')
+    with engine.connect() as connection:
+        mode = connection.exec_driver_sql('PRAGMA journal_mode').scalar()
+        sync = connection.exec_driver_sql('PRAGMA synchronous').scalar()
+    assert (mode, sync) == ('wal', 2)
+
+
+def test_a_database_that_is_locked_is_away(tmp_path):
+    path = tmp_path / 'store.sqlite'
+    engine = database.connect(f'sqlite:///{path}?timeout=0')
+    schema.upgrade(engine)
+    keys = tmp_path / 'keys'
+    sealing.add_key(keys)
+    store = store_module.Store(engine, sealing.read(keys))
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute('BEGIN IMMEDIATE')
+    with pytest.raises(exception.StoreAway, match='does not answer'):
+        store.hold(store_contract.make_cast())
+    other.execute('COMMIT')
+    assert store.hold(store_contract.make_cast())
+
+
+def test_a_database_that_cannot_be_opened_is_away(tmp_path):
+    with pytest.raises(exception.StoreError):
+        database.connect(f'sqlite:///{tmp_path}/none/store.sqlite')

@@ -1,0 +1,208 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Where a look ahead ends, with metrics that weigh users or what they do."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from nova_fairness.decide import look_ahead
+from nova_fairness.measure import cells
+from nova_fairness.measure import quota
+from nova_fairness.measure.metrics import asset
+from nova_fairness.measure.metrics import dominant_share
+from nova_fairness.measure.metrics import greediness
+from nova_fairness.measure.metrics import uniform
+from nova_fairness.model import outlook as outlook_module
+from nova_fairness.model import resources
+from nova_fairness.shares import maxmin
+
+R = resources.RESOURCES
+TIME = look_ahead.CPU_TIME
+RATIO = 20.0
+REACH = np.log(RATIO)
+ONE = 10.0
+"""What one CPU does in an interval."""
+
+
+def make(metric, wanted, cpus, shares=None):
+    """wanted: CPUs by (node, user); one VM each, of vCPUs that want all."""
+    pairs = sorted(wanted)
+    node, user = (np.array(side) for side in zip(*pairs, strict=True))
+    asked = np.array([wanted[pair] for pair in pairs], dtype=float)
+    amounts, supply = np.zeros((len(pairs), len(R))), []
+    amounts[:, TIME] = asked * ONE
+    supply = np.array([R.vector(cpu_time=n * ONE, memory=1e9) for n in cpus])
+    here = np.bincount(node, minlength=len(cpus))
+    owned = (supply / np.maximum(here, 1)[:, np.newaxis])[node]
+    used = amounts.copy()
+    used[:, TIME] = np.minimum(amounts[:, TIME], owned[:, TIME])
+    whole = supply.sum(axis=0)
+    users = int(user.max()) + 1
+    quotas = quota.quotas(
+        whole, np.ones(users) if shares is None else np.array(shares)
+    )
+    told = cells.Cells(node, user, owned, used, amounts)
+    weighing = cells.Weighing(metric, told, quotas, whole)
+    return outlook_module.Outlook(
+        node=node,
+        user=user,
+        wanted=amounts,
+        used=used,
+        supply=supply,
+        one_cpu=np.full(len(cpus), ONE),
+        demand=outlook_module.Demand(
+            np.arange(len(pairs)), amounts[:, TIME], asked
+        ),
+        weigh=weighing,
+        weigh_users=weighing.of_users,
+        metric=type(metric).__name__,
+        quota=quotas,
+    )
+
+
+def divided(known, end):
+    """Divide each node as a kernel does with these weights, (n,)."""
+    demand = known.demand
+    rate = demand.vcpus * np.exp(end.log[demand.cell])
+    node = known.node[demand.cell]
+    got = np.zeros(len(rate))
+    for place, whole in enumerate(known.supply[:, TIME]):
+        here = node == place
+        low, high = 0.0, 1e6
+        for _ in range(200):
+            level = (low + high) / 2
+            got[here] = np.minimum(level * rate[here], demand.wanted[here])
+            low, high = (
+                (level, high) if got[here].sum() < whole else (low, level)
+            )
+    return np.bincount(demand.cell, got, len(known.node))
+
+
+def weighed(known, got):
+    used = known.wanted.copy()
+    used[:, TIME] = got
+    return known.weigh(used)
+
+
+CLOUD = {
+    (0, 0): 4,
+    (0, 1): 4,
+    (1, 1): 2,
+    (1, 2): 3,
+    (2, 0): 0.5,
+    (2, 2): 4,
+    (2, 3): 1,
+}
+CPUS = [2, 4, 1]
+METRICS = {
+    'dominant share': dominant_share.DominantShareMetric(),
+    'asset': asset.AssetFairnessMetric(),
+    'greediness': greediness.GreedinessMetric(),
+}
+
+
+@pytest.mark.parametrize('metric', METRICS.values(), ids=METRICS)
+def test_who_competes_is_equally_heavy(metric):
+    known = make(metric, CLOUD, CPUS)
+    end = look_ahead.end(known, RATIO)
+    assert end.short.all()
+    assert end.sharpness == maxmin.SHARPEST
+    got = divided(known, end)
+    heavy = np.arcsinh(weighed(known, got) / maxmin.LIGHT)
+    waits = got < known.wanted[:, TIME] * (1 - 1e-6)
+    for node in range(len(CPUS)):
+        here = known.node == node
+        lowest = here & (end.log < end.log[here].max() - REACH + 1e-6)
+        free = here & waits & ~lowest
+        assert np.ptp(heavy[free]) < 0.02
+        assert (heavy[lowest] > heavy[free].max() - 0.02).all()
+
+
+@pytest.mark.parametrize('name', ['dominant share', 'asset'])
+def test_weighing_cells_ends_where_weighing_users_ends(name):
+    known = make(METRICS[name], CLOUD, CPUS)
+    assert known.weigh_users is not None
+    of_cells = dataclasses.replace(known, weigh_users=None)
+    one, other = (look_ahead.end(item, RATIO) for item in (known, of_cells))
+    assert (len(one.cold), len(other.cold)) == (4, len(CLOUD))
+    assert divided(known, one) == pytest.approx(
+        divided(known, other), rel=0.02
+    )
+
+
+def test_what_vms_do_beside_each_other_counts_for_greediness():
+    known = make(METRICS['greediness'], CLOUD, CPUS)
+    assert known.weigh_users is None
+    assert len(look_ahead.end(known, RATIO).cold) == len(CLOUD)
+
+
+def test_whose_quota_is_twice_as_large_gets_twice_as_much():
+    known = make(
+        METRICS['dominant share'], {(0, 0): 4, (0, 1): 4}, [3], [2, 1]
+    )
+    got = divided(known, look_ahead.end(known, RATIO))
+    assert got == pytest.approx([2 * ONE, ONE], rel=0.01)
+
+
+def test_where_all_are_always_alike_weights_are_neutral():
+    end = look_ahead.end(make(uniform.UniformMetric(), CLOUD, CPUS), RATIO)
+    assert end.log == pytest.approx(np.zeros(len(CLOUD)), abs=1e-9)
+
+
+@pytest.mark.parametrize('metric', METRICS.values(), ids=METRICS)
+def test_weights_of_a_node_lie_around_neutral(metric):
+    known = make(metric, CLOUD, CPUS)
+    log = look_ahead.end(known, RATIO).log
+    for node in range(len(CPUS)):
+        own = log[known.node == node]
+        assert own.max() == pytest.approx(-own.min())
+        assert np.ptp(own) <= REACH + 1e-9
+
+
+@pytest.mark.parametrize('metric', METRICS.values(), ids=METRICS)
+def test_what_was_found_of_almost_the_same_changes_nothing(metric):
+    known = make(metric, CLOUD, CPUS)
+    more = make(metric, {**CLOUD, (1, 2): 3.2}, CPUS)
+    cold = look_ahead.end(more, RATIO)
+    warm = look_ahead.end(more, RATIO, look_ahead.end(known, RATIO))
+    assert warm.sharpness == cold.sharpness
+    assert warm.log == pytest.approx(cold.log, abs=0.02)
+
+
+def test_what_was_found_of_others_is_not_looked_at():
+    known = make(METRICS['dominant share'], CLOUD, CPUS)
+    fewer = make(METRICS['dominant share'], {(0, 0): 4, (0, 1): 4}, [2])
+    alone = look_ahead.end(known, RATIO)
+    after = look_ahead.end(known, RATIO, look_ahead.end(fewer, RATIO))
+    assert (after.log == alone.log).all()
+
+
+def test_of_too_few_steps_it_is_said_that_they_did_not_suffice():
+    known = make(METRICS['dominant share'], CLOUD, CPUS)
+    end = look_ahead.end(known, RATIO, steps=1)
+    assert end.sharpness >= maxmin.SOFTEST
+    assert np.isfinite(end.log).all()
+
+
+def test_a_node_with_plenty_counts_but_is_not_short():
+    known = make(
+        METRICS['dominant share'],
+        {(0, 0): 1, (1, 0): 4, (1, 1): 4},
+        [4, 1],
+    )
+    end = look_ahead.end(known, RATIO)
+    assert end.short.tolist() == [False, True]
+    # User 0 has a whole CPU there, and so the least weight here.
+    assert end.log.tolist() == pytest.approx([0, -REACH / 2, REACH / 2])

@@ -1,0 +1,28 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Every test that the page about security names is there."""
+
+import pathlib
+import re
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+PAGE = TOP / 'doc' / 'source' / 'admin' / 'security.rst'
+
+
+def test_what_is_said_to_be_shown_by_a_test_has_that_test():
+    named = re.findall(r'``([\w/]+\.py)::(\w+)``', PAGE.read_text('utf-8'))
+    assert len(named) > 20
+    for path, name in named:
+        below = 'tests' if path.startswith('unit/') else 'tests/integration'
+        text = (TOP / below / path).read_text('utf-8')
+        assert f'def {name}(' in text, f'{path}::{name}'

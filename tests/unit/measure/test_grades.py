@@ -1,0 +1,125 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How much of their vCPUs users' VMs want."""
+
+from hypothesis import given
+from hypothesis import strategies
+import numpy as np
+import pytest
+
+from nova_fairness.measure import grades
+from nova_fairness.measure import ownership
+from nova_fairness.model import node as node_model
+from nova_fairness.model import report
+from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+from tests.unit.measure import build
+
+G = report.GRADES
+CELLS = 3
+
+vms = strategies.lists(
+    strategies.tuples(
+        strategies.integers(0, CELLS - 1),
+        strategies.integers(1, 32),
+        strategies.floats(0, 1),
+    ),
+    max_size=40,
+)
+
+
+def graded(drawn):
+    cell, vcpus, part = np.array(drawn, dtype=float).reshape(-1, 3).T
+    cell = cell.astype(np.intp)
+    found = grades.graded(cell, vcpus, part * vcpus, CELLS)
+    return cell, vcpus, part * vcpus, found
+
+
+@given(vms)
+def test_what_is_there_and_what_is_wanted_stay_the_same(drawn):
+    cell, vcpus, wanted, found = graded(drawn)
+    assert found.shape == (CELLS, 2 * G)
+    size, asked = np.hsplit(found, 2)
+    assert size.sum(axis=1) == pytest.approx(np.bincount(cell, vcpus, CELLS))
+    assert asked.sum(axis=1) == pytest.approx(np.bincount(cell, wanted, CELLS))
+    assert (asked <= size * (1 + 1e-9)).all()
+
+
+@given(vms)
+def test_later_grades_want_no_less_of_a_vcpu(drawn):
+    *_, found = graded(drawn)
+    size, asked = np.hsplit(found, 2)
+    for row in range(CELLS):
+        there = size[row] > 0
+        part = asked[row, there] / size[row, there]
+        assert (np.diff(part) >= -1e-9).all()
+
+
+@given(vms, strategies.randoms(use_true_random=False))
+def test_the_order_of_vms_does_not_matter(drawn, chance):
+    *_, one = graded(drawn)
+    turned = list(drawn)
+    chance.shuffle(turned)
+    turned = sorted(turned, key=lambda vm: vm[2])
+    *_, other = graded(sorted(drawn, key=lambda vm: vm[2]))
+    assert one.sum() == pytest.approx(other.sum())
+    if len({vm[2] for vm in drawn}) == len(drawn):
+        *_, other = graded(turned)
+        assert one == pytest.approx(other)
+
+
+def test_few_vms_have_a_grade_each_and_many_share_them_evenly():
+    few = [(0, 1, 0.9), (0, 4, 0.1), (1, 2, 0.5)]
+    *_, found = graded(few)
+    assert found[0].tolist() == [
+        4,
+        1,
+        *[0] * (G - 2),
+        0.4,
+        0.9,
+        *[0] * (G - 2),
+    ]
+    assert found[1, :2].tolist() == [2, 0]
+    many = [(0, 1, part) for part in np.linspace(0, 1, 4 * G)]
+    *_, found = graded(many)
+    assert found[0, :G].tolist() == [4] * G
+
+
+def test_of_a_node_no_vcpu_wants_more_than_a_cpu():
+    node = node_model.NodeResources(
+        host='n1',
+        cpus=(0, 1),
+        speed_factor=100.0,
+        capacity=resources.RESOURCES.vector(cpu_time=200.0),
+    )
+    incarnations = (
+        build.vm('a', user='ann', vcpus=1),
+        build.vm('b', user='bob', vcpus=2),
+    )
+    wanted = np.array(
+        [
+            resources.RESOURCES.vector(cpu_time=5000.0),
+            resources.RESOURCES.vector(cpu_time=500.0),
+        ]
+    )
+    used = usage_model.Usage(
+        interval_s=10.0,
+        incarnations=incarnations,
+        amounts=wanted,
+        known=np.ones(2, dtype=bool),
+        cpu_stall=np.zeros(2),
+    )
+    owners = ownership.of_node(incarnations, 'user')
+    found = grades.of_node(used, wanted, owners, node)
+    assert found[:, 0].tolist() == [1, 2]
+    assert found[:, G].tolist() == [1, 0.5]

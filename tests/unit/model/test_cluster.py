@@ -1,0 +1,54 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.model import cluster
+from nova_fairness.model import reason
+from tests.fixtures import small_cloud
+
+
+def test_shapes_must_fit():
+    good = small_cloud.cloud([small_cloud.host('a')])
+    for name in ('capacity', 'used', 'unit', 'step'):
+        bad = dataclasses.replace(
+            good.inventory, **{name: np.ones((2, 2), dtype=np.int64)}
+        )
+        with pytest.raises(exception.BadSnapshot, match=name):
+            dataclasses.replace(good, inventory=bad)
+
+
+def test_amounts_must_not_be_negative():
+    with pytest.raises(exception.BadSnapshot, match='negative'):
+        small_cloud.cloud([small_cloud.host('a', used=-1)])
+
+
+def test_the_use_of_a_project_has_an_amount_per_class():
+    with pytest.raises(exception.BadSnapshot, match='used of project p'):
+        small_cloud.cloud([], used={'p': np.zeros(3, dtype=np.int64)})
+
+
+def test_a_step_is_at_least_one():
+    with pytest.raises(exception.BadSnapshot, match='step'):
+        small_cloud.cloud([small_cloud.host('a')], step=0)
+
+
+def test_two_tries_of_one_decision_have_one_key():
+    kept = reason.why(reason.Reason.ROOM_KEPT)
+    one = cluster.Action(cluster.Verb.START, 'r', 3, ('a',), kept)
+    assert one.key == 'start/r/3'
+    assert dataclasses.replace(one, hosts=('b',)).key == one.key
+    assert dataclasses.replace(one, version=4).key != one.key

@@ -1,0 +1,88 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.model import request
+from tests.fixtures import small_cloud
+
+S, E = request.State, request.Event
+
+
+def walk(*events):
+    state = S.HELD
+    for event in events:
+        state = request.after(state, event)
+    return state
+
+
+@pytest.mark.parametrize(
+    ('events', 'expected'),
+    [
+        ((E.RESERVE,), S.RESERVED),
+        ((E.RESERVE, E.LOSE), S.HELD),
+        ((E.RESERVE, E.SEND, E.RETURN), S.RESERVED),
+        ((E.RESERVE, E.SEND, E.SENT, E.START), S.ACTIVE),
+        ((E.RESERVE, E.SEND, E.SENT, E.START, E.END), S.ENDED),
+        ((E.RESERVE, E.SEND, E.SENT, E.FAIL), S.FAILED),
+        ((E.RESERVE, E.SEND, E.SENT, E.END), S.ENDED),
+        ((E.CANCEL,), S.CANCELLED),
+        ((E.RESERVE, E.EXPIRE), S.EXPIRED),
+        ((E.FAIL,), S.FAILED),
+    ],
+)
+def test_a_request_goes_the_ways_of_the_table(events, expected):
+    assert walk(*events) is expected
+
+
+@pytest.mark.parametrize('state', S)
+@pytest.mark.parametrize('event', E)
+def test_every_step_that_is_not_in_the_table_is_refused(state, event):
+    then = request.STEPS[state].get(event)
+    if then:
+        assert request.after(state, event) is then
+    else:
+        with pytest.raises(exception.IllegalStep, match=event.value):
+            request.after(state, event)
+
+
+def test_a_request_passes_sending_before_anything_of_nova():
+    behind = {S.STARTING, S.ACTIVE, S.ENDED}
+    entries = {
+        state
+        for state, steps in request.STEPS.items()
+        for then in steps.values()
+        if then in behind and state not in behind
+    }
+    assert entries == {S.SENDING}
+
+
+def test_what_may_have_been_sent_is_not_taken_back():
+    for state in set(S) - request.UNSENT:
+        assert E.CANCEL not in request.STEPS[state]
+        assert E.EXPIRE not in request.STEPS[state]
+
+
+def test_only_the_ends_are_final():
+    assert {S.ENDED, S.CANCELLED, S.EXPIRED, S.FAILED} == request.FINAL
+
+
+def test_the_error_says_which_steps_there_are():
+    with pytest.raises(exception.IllegalStep, match='sent, return'):
+        request.after(S.SENDING, E.CANCEL)
+    with pytest.raises(exception.IllegalStep, match='can take none'):
+        request.after(S.ENDED, E.START)
+
+
+def test_equal_demands_are_one_key():
+    assert len({small_cloud.demand(), small_cloud.demand()}) == 1

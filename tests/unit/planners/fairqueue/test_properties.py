@@ -1,0 +1,243 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What holds for every plan of every cloud."""
+
+import dataclasses
+import random
+
+import hypothesis
+from hypothesis import strategies as st
+import numpy as np
+
+from nova_fairness.model import cluster
+from nova_fairness.model import request
+from nova_fairness.planners.fairqueue import planner
+from tests.fixtures import small_cloud
+
+PROJECTS = ('p', 'q', 'r')
+NOW = 100.0
+
+amounts = st.integers(0, 9)
+
+
+@st.composite
+def hosts(draw):
+    return [
+        small_cloud.host(
+            f'h{n}',
+            vcpu=draw(st.integers(0, 8)),
+            memory=draw(st.integers(0, 800)),
+            used=draw(st.integers(0, 9)),
+            zone=draw(st.sampled_from(['z1', 'z2'])),
+            takes=draw(st.integers(0, 5)) > 0,
+        )
+        for n in range(draw(st.integers(0, 5)))
+    ]
+
+
+groups = st.one_of(
+    st.none(),
+    st.builds(
+        request.Group,
+        st.sampled_from(['g1', 'g2']),
+        st.just(request.Rule.TOGETHER),
+    ),
+    st.builds(
+        request.Group,
+        st.sampled_from(['g3', 'g4']),
+        st.just(request.Rule.APART),
+        st.integers(1, 2),
+    ),
+)
+
+
+@st.composite
+def requests(draw):
+    return [
+        small_cloud.ask(
+            f'r{n}',
+            project=draw(st.sampled_from(PROJECTS)),
+            at=float(draw(st.integers(0, 5))),
+            count=draw(st.integers(1, 3)),
+            group=draw(groups),
+            expires_at=draw(st.sampled_from([None, 50.0, 150.0])),
+            demand=small_cloud.demand(
+                draw(st.integers(1, 4)),
+                draw(st.integers(1, 400)),
+                zone=draw(st.sampled_from(['', 'z1'])),
+            ),
+        )
+        for n in range(draw(st.integers(0, 9)))
+    ]
+
+
+limits = st.dictionaries(
+    st.sampled_from(PROJECTS),
+    st.builds(
+        cluster.Limits,
+        st.dictionaries(st.sampled_from(small_cloud.CLASSES), amounts),
+        st.dictionaries(
+            st.sampled_from(small_cloud.CLASSES), st.integers(0, 900)
+        ),
+    ),
+)
+
+
+@st.composite
+def clouds(draw):
+    listed = draw(hosts())
+    names = st.sampled_from([each[0].name for each in listed] or ['gone'])
+    uses = st.tuples(amounts, amounts).map(lambda pair: np.array(pair))
+    members = st.dictionaries(
+        st.sampled_from(['g1', 'g3']),
+        st.lists(names, max_size=2).map(tuple),
+    )
+    return small_cloud.cloud(
+        listed,
+        draw(requests()),
+        limits=draw(limits),
+        used=draw(st.dictionaries(st.sampled_from(PROJECTS), uses)),
+        members=draw(members),
+    )
+
+
+def starts(plan):
+    return [a for a in plan.actions if a.verb is cluster.Verb.START]
+
+
+def shared_free(snapshot):
+    """What is left of the shared part by class, from its definition."""
+    found = []
+    for c, name in enumerate(snapshot.classes):
+        supply = sum(
+            int(
+                snapshot.inventory.capacity[row, c]
+                if provider.takes
+                else snapshot.inventory.used[row, c]
+            )
+            for row, provider in enumerate(snapshot.providers)
+        )
+        parts = {
+            project: each.guaranteed.get(name, 0)
+            for project, each in snapshot.limits.items()
+        }
+        taken = sum(
+            max(int(use[c]) - parts.get(project, 0), 0)
+            for project, use in snapshot.used.items()
+        )
+        found.append(max(supply - sum(parts.values()), 0) - taken)
+    return found
+
+
+@hypothesis.given(clouds())
+def test_no_host_is_filled_beyond_what_it_has(snapshot):
+    plan = planner.plan(snapshot, NOW)
+    later = small_cloud.after(snapshot, plan)
+    grown = later.inventory.used > snapshot.inventory.used
+    full = later.inventory.used > later.inventory.capacity
+    assert not (grown & full).any()
+    taking = {each.name for each in snapshot.providers if each.takes}
+    assert {h for each in starts(plan) for h in each.hosts} <= taking
+
+
+@hypothesis.given(clouds())
+def test_no_project_gets_beyond_its_ceiling_or_the_shared_part(snapshot):
+    later = small_cloud.after(snapshot, planner.plan(snapshot, NOW))
+    before = shared_free(snapshot)
+    for c, left in enumerate(shared_free(later)):
+        assert left >= min(before[c], 0)
+    for project, use in later.used.items():
+        limit = snapshot.limits.get(project, cluster.NO_LIMITS)
+        had = snapshot.used.get(project, np.zeros(len(use)))
+        for c, name in enumerate(snapshot.classes):
+            ceiling = limit.ceiling.get(name)
+            if ceiling is not None and use[c] > had[c]:
+                assert use[c] <= ceiling
+
+
+@hypothesis.given(clouds())
+def test_carried_out_a_plan_leaves_nothing_to_be_done(snapshot):
+    later = small_cloud.after(snapshot, planner.plan(snapshot, NOW))
+    assert planner.plan(later, NOW).actions == ()
+
+
+@hypothesis.given(clouds(), st.randoms(use_true_random=False))
+def test_a_plan_does_not_depend_on_how_things_are_listed(
+    snapshot, chance: random.Random
+):
+    listed = list(snapshot.requests)
+    chance.shuffle(listed)
+    rows = list(range(len(snapshot.providers)))
+    chance.shuffle(rows)
+    moved = dataclasses.replace(
+        snapshot,
+        requests=tuple(listed),
+        providers=tuple(snapshot.providers[row] for row in rows),
+        inventory=cluster.Inventory(
+            *(
+                getattr(snapshot.inventory, field.name)[rows]
+                for field in dataclasses.fields(cluster.Inventory)
+            )
+        ),
+    )
+    plan, other = planner.plan(snapshot, NOW), planner.plan(moved, NOW)
+    assert other == plan
+    assert list(other.waiting) == list(plan.waiting)
+
+
+@hypothesis.given(clouds())
+def test_every_request_has_one_answer(snapshot):
+    plan = planner.plan(snapshot, NOW)
+    answered = [each.request for each in plan.actions] + list(plan.waiting)
+    assert sorted(answered) == sorted(r.uuid for r in snapshot.requests)
+    positions = [each.position for each in plan.waiting.values()]
+    assert positions == list(range(1, len(positions) + 1))
+
+
+@hypothesis.given(clouds())
+def test_requests_and_groups_start_whole_and_as_their_rule_says(snapshot):
+    plan = planner.plan(snapshot, NOW)
+    asked = {each.uuid: each for each in snapshot.requests}
+    began = {each.request: each.hosts for each in starts(plan)}
+    for uuid, placed in began.items():
+        assert len(placed) == len(asked[uuid].servers)
+    for (project, group), uuids in _groups(snapshot).items():
+        alive = [u for u in uuids if asked[u].expires_at != 50.0]
+        assert len(set(alive) & set(began)) in (0, len(alive))
+        placed = [host for u in alive for host in began.get(u, ())]
+        if group.rule is request.Rule.TOGETHER:
+            assert len(set(placed)) <= 1, project
+
+
+def _groups(snapshot):
+    found = {}
+    for each in snapshot.requests:
+        if each.group:
+            key = (each.project, each.group)
+            found.setdefault(key, []).append(each.uuid)
+    return {
+        key: uuids
+        for key, uuids in found.items()
+        if len({g for p, g in found if (p, g.uuid) == (key[0], key[1].uuid)})
+        == 1
+    }
+
+
+@hypothesis.given(clouds())
+def test_what_is_planned_changes_no_argument(snapshot):
+    used = snapshot.inventory.used.copy()
+    projects = {name: use.copy() for name, use in snapshot.used.items()}
+    planner.plan(snapshot, NOW)
+    assert (snapshot.inventory.used == used).all()
+    for name, use in projects.items():
+        assert (snapshot.used[name] == use).all()

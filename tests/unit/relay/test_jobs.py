@@ -1,0 +1,130 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the jobs do with one message, beside a link that is none."""
+
+import json
+import threading
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.relay import jobs
+from nova_fairness.relay import link
+from nova_fairness.relay import topology
+
+PLACES = topology.Places()
+
+
+class FakeLink:
+    def __init__(self, heard=True):
+        self.heard = heard
+        self.sent = []
+
+    def publish(self, exchange, delivery, properties=None):
+        self.sent.append((exchange, delivery.key, properties))
+
+    def settle(self):
+        return [] if self.heard else [each[:2] for each in self.sent]
+
+
+class FakeStore:
+    def __init__(self, answer=True):
+        self.answer = answer
+        self.held = []
+
+    def __call__(self, cast):
+        self.held.append(cast)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def delivery(method='schedule_and_build_instances', **message):
+    message = {'method': method, '_unique_id': 'u1', **message}
+    body = json.dumps(
+        {'oslo.version': '2.0', 'oslo.message': json.dumps(message)}
+    )
+    return link.Delivery(
+        'q', 'conductor', body.encode(), {'content_type': 'x'}, 1
+    )
+
+
+def sorted_by(delivered, heard=True):
+    found = FakeLink(heard)
+    job = jobs.Sorter('', PLACES, threading.Event())
+    job.do(found, delivered)
+    job.settle(found)
+    return found.sent
+
+
+def kept_by(store, delivered):
+    found = FakeLink()
+    job = jobs.Keeper('', PLACES, threading.Event(), store, clock=lambda: 7.0)
+    job.do(found, delivered)
+    return found.sent
+
+
+def test_what_is_to_wait_goes_to_disk():
+    expected = ('nova_front.held', 'conductor', {'delivery_mode': 2})
+    assert sorted_by(delivery()) == [expected]
+
+
+@pytest.mark.parametrize(
+    'delivered', [delivery('rebuild_instance'), delivery(_msg_id='m')]
+)
+def test_everything_else_goes_to_conductor_as_it_is(delivered):
+    assert sorted_by(delivered) == [('nova', 'conductor', None)]
+
+
+def test_what_cannot_be_read_goes_to_conductor():
+    assert sorted_by(delivery(_unique_id=3))[0][0] == 'nova'
+
+
+def test_what_is_to_wait_is_not_lost_when_its_queue_is_gone():
+    with pytest.raises(exception.BrokerAway, match='held is gone'):
+        sorted_by(delivery(), heard=False)
+
+
+def test_what_nobody_listens_to_is_dropped_as_without_the_relay():
+    assert len(sorted_by(delivery('rebuild_instance'), heard=False)) == 1
+
+
+@pytest.mark.parametrize('new', [True, False])
+def test_the_store_gets_the_message_as_it_came(new):
+    store, came = FakeStore(new), delivery()
+    assert kept_by(store, came) == []
+    cast = store.held[0]
+    assert (cast.uuid, cast.key, cast.body) == ('u1', 'conductor', came.body)
+    assert cast.properties == came.properties
+    assert cast.received_at == 7.0
+
+
+def test_a_message_waits_for_a_store_that_is_away():
+    store = FakeStore(exception.StoreAway('down'))
+    with pytest.raises(exception.StoreAway):
+        kept_by(store, delivery())
+
+
+def test_a_message_that_the_store_refuses_starts_at_once():
+    store = FakeStore(exception.StoreError('too large'))
+    assert kept_by(store, delivery())[0][0] == 'nova'
+
+
+def test_a_message_that_should_not_be_there_goes_to_conductor():
+    store = FakeStore()
+    assert kept_by(store, delivery('rebuild_instance'))[0][0] == 'nova'
+    assert store.held == []
+
+
+def test_nothing_of_a_message_is_shown():
+    assert 'unique' not in repr(delivery())

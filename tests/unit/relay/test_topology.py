@@ -1,0 +1,67 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.relay import topology
+
+
+class FakeChannel:
+    def __init__(self):
+        self.calls = []
+
+    def __getattr__(self, name):
+        def call(*arguments, **named):
+            self.calls.append((name, *arguments, named))
+
+        return call
+
+
+def calls(places):
+    channel = FakeChannel()
+    topology.declare(channel, places)
+    return channel.calls
+
+
+def test_everything_that_is_ours_is_durable():
+    for name, *arguments, named in calls(topology.Places()):
+        if name.endswith('_declare') and arguments[0] != 'nova':
+            assert named['durable'], arguments
+            assert not named['auto_delete'], arguments
+
+
+@pytest.mark.parametrize('durable', [True, False])
+def test_the_exchange_of_nova_is_declared_as_nova_does(durable):
+    found = [
+        named['durable']
+        for name, *arguments, named in calls(
+            topology.Places(target='other', target_durable=durable)
+        )
+        if name == 'exchange_declare' and arguments[0] == 'other'
+    ]
+    assert found == [durable]
+
+
+def test_the_front_is_opened_last():
+    found = [arguments for _, *arguments, _ in calls(topology.Places())]
+    assert found[-1] == ['nova_front.routes', 'nova_front', '#']
+    for bound in (
+        ['nova_front.conductor', 'nova_front.routes', 'conductor.#'],
+        ['nova', 'nova_front.routes', 'compute.#'],
+    ):
+        assert bound in found
+
+
+def test_front_and_target_differ():
+    with pytest.raises(exception.RelayError, match='both are nova'):
+        topology.Places(front='nova')

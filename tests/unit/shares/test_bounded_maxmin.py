@@ -1,0 +1,267 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Max-min fair division by bounded weights."""
+
+import dataclasses
+
+from hypothesis import given
+from hypothesis import strategies
+import numpy as np
+import pytest
+
+from nova_fairness.model import resources
+from nova_fairness.shares import maxmin
+from nova_fairness.sim import ideal
+from tests.unit.shares import clouds
+
+RATIO = clouds.RATIO
+REACH = np.log(RATIO)
+NEAR = maxmin.SHARPEST * REACH + 1e-3
+"""By how much the logarithms of what competitors have may differ, and what is
+left of the last step."""
+
+SEEDS = strategies.integers(0, 2**32 - 1)
+CPU = resources.RESOURCES.index('cpu_time')
+H = 99.0
+
+HAND_MADE = {
+    'two VMs against one share evenly between users': (
+        ([0, 0, 0], [0, 0, 1], [H, H, H], [1]),
+        [0.25, 0.25, 0.5],
+    ),
+    'a user of two nodes leaves two thirds to the others': (
+        ([0, 0, 1, 1], [0, 1, 0, 2], [H, H, H, H], [1, 1]),
+        [1 / 3, 2 / 3, 1 / 3, 2 / 3],
+    ),
+    'who wants little gets it and the rest is divided': (
+        ([0, 0, 0], [0, 1, 2], [0.2, H, H], [1]),
+        [0.2, 0.4, 0.4],
+    ),
+    'who has plenty elsewhere is at the least weight': (
+        ([0, 0, 1], [0, 1, 0], [H, H, 50], [1, 100]),
+        [1 / 21, 20 / 21, 50],
+    ),
+    'and weighs by his vCPUs': (
+        ([0, 0, 1], [0, 1, 0], [H, H, 50], [1, 100], [2, 1, 1]),
+        [2 / 22, 20 / 22, 50],
+    ),
+    'beside one who has all he wants, too': (
+        ([0, 0, 0, 1], [0, 1, 2, 0], [H, 0.3, H, 50], [1, 100]),
+        [0.7 / 21, 0.3, 0.7 * 20 / 21, 50],
+    ),
+    'he gets what is left when all others have all they want': (
+        ([0, 0, 1], [0, 1, 0], [H, 0.5, 50], [1, 100]),
+        [0.5, 0.5, 50],
+    ),
+    'one who would have all he wants is not quite let': (
+        ([0, 0, 1], [0, 1, 0], [H, 0.9, 50], [0.92, 100]),
+        [0.92 / 21, 0.92 * 20 / 21, 50],
+    ),
+    'along a chain a small node costs the other end as much': (
+        ([0, 0, 1, 1, 2], [0, 1, 1, 2, 2], [H] * 5, [1, 1, 0.4]),
+        [0.8, 0.2, 0.6, 0.4, 0.4],
+    ),
+    'nobody wants anything': (([0], [0], [0], [1]), [0]),
+    'there is plenty': (([0, 0], [0, 1], [0.4, 0.6], [1]), [0.4, 0.6]),
+}
+
+
+def divide(rows, ratio=RATIO, **more):
+    return maxmin.divide(rows, clouds.share(rows), ratio, **more)
+
+
+def of_users(rows, found):
+    return np.bincount(rows.owner, found.got, len(rows.user))
+
+
+@pytest.mark.parametrize(
+    ('made', 'expected'), HAND_MADE.values(), ids=HAND_MADE
+)
+def test_divided_by_hand(made, expected):
+    found = divide(clouds.rows(*made))
+    assert found.got == pytest.approx(expected, rel=0.015)
+
+
+def test_the_bounds_of_weights_alone_divide_where_all_must_be_alike():
+    rows = clouds.rows([0, 0, 1], [0, 1, 0], [H, H, 1], [1, 1])
+    assert divide(rows, 1.0).got == pytest.approx([0.5, 0.5, 1])
+
+
+@given(SEEDS)
+def test_what_there_is_is_divided_and_no_more(seed):
+    rows = clouds.cloud(seed)
+    found = divide(rows)
+    nodes = len(rows.supply)
+    given_ = np.bincount(rows.node, found.got, nodes)
+    asked = np.bincount(rows.node, rows.wanted, nodes)
+    assert (found.got >= 0).all()
+    assert (found.got <= rows.wanted * (1 + 1e-9)).all()
+    assert given_ == pytest.approx(np.minimum(asked, rows.supply), rel=1e-6)
+
+
+@given(SEEDS, strategies.sampled_from([1.0, 2.0, 20.0, 1000.0]))
+def test_a_kernel_with_these_weights_divides_like_that(seed, ratio):
+    """There is one level for all of a node who have less than they want."""
+    rows = clouds.cloud(seed)
+    found = divide(rows, ratio)
+    assert (found.log <= 1e-9).all()
+    assert (found.log >= -np.log(ratio) - 1e-9).all()
+    rate = np.log(found.got / rows.size) - found.log
+    waits = found.got < rows.wanted * (1 - 1e-9)
+    for node in np.unique(rows.node[waits]):
+        here = rows.node == node
+        level = rate[here & waits]
+        assert np.ptp(level) < 1e-6
+        content = rate[here & ~waits]
+        assert (content <= level.max() + 1e-6).all()
+
+
+@given(SEEDS)
+def test_who_competes_is_equally_heavy_but_for_those_at_the_least(seed):
+    rows = clouds.cloud(seed)
+    found = divide(rows)
+    assert found.sharpness <= maxmin.SHARPEST
+    heavy = np.log(of_users(rows, found))[rows.owner]
+    # Bounds are rounded off: near them weights are not quite those sought.
+    waits = found.got < rows.wanted * (1 - 2 * maxmin.BLUR)
+    at_least = found.log < -REACH + 1e-6
+    for node in np.unique(rows.node[waits]):
+        here = (rows.node == node) & waits
+        free = heavy[here & ~at_least]
+        if free.size:
+            assert np.ptp(free) < NEAR + maxmin.BLUR
+            least = heavy[here & at_least]
+            assert (least > free.max() - NEAR - maxmin.BLUR).all()
+
+
+@given(SEEDS, strategies.floats(1e-3, 1e6))
+def test_units_do_not_matter(seed, unit):
+    rows = clouds.cloud(seed)
+    other = dataclasses.replace(
+        rows, wanted=rows.wanted * unit, supply=rows.supply * unit
+    )
+    weigh = clouds.share(other, quota=unit)
+    scaled = maxmin.divide(other, weigh, RATIO)
+    assert scaled.got / unit == pytest.approx(divide(rows).got, rel=1e-3)
+
+
+@given(SEEDS)
+def test_who_is_counted_first_does_not_matter(seed):
+    rows = clouds.cloud(seed)
+    order = np.random.default_rng(seed).permutation(len(rows.user))
+    other = dataclasses.replace(rows, owner=order[rows.owner])
+    assert divide(other).got == pytest.approx(divide(rows).got, rel=1e-3)
+
+
+@pytest.mark.parametrize('seed', range(12))
+def test_it_is_the_ideal_that_a_linear_program_finds(seed):
+    rows = clouds.cloud(seed, most_nodes=4, most_users=5, most_vms=14)
+    count, width = len(rows.node), len(resources.RESOURCES)
+    capacity = np.zeros((len(rows.supply), width))
+    demand, size = np.zeros((count, width)), np.ones((count, width))
+    capacity[:, CPU], demand[:, CPU] = rows.supply, rows.wanted
+    size[:, CPU] = rows.size
+    best = ideal.ideal(
+        ideal.Wishes(
+            capacity=capacity,
+            demand=demand,
+            node=rows.node,
+            user=rows.owner,
+            coupled=np.zeros((count, width), dtype=bool),
+            size=size,
+            quota=np.ones((len(rows.user), width)),
+        ),
+        'cpu_time',
+        RATIO,
+    )
+    mine = of_users(rows, divide(rows))
+    assert mine == pytest.approx(best.share, rel=0.03)
+
+
+def test_beginning_with_what_is_known_ends_at_the_same_almost_always():
+    """Bounds from below are not convex, so that there may be two ends."""
+    differ = 0
+    for seed in range(60):
+        rows = clouds.cloud(seed)
+        cold = divide(rows)
+        warm = divide(rows, begin=maxmin.Begin(cold.cold, cold.sharpness))
+        assert warm.sharpness == cold.sharpness
+        change = of_users(rows, warm) / of_users(rows, cold)
+        differ += np.abs(change - 1).max() > 0.03
+    assert differ <= 2
+
+
+@given(SEEDS, SEEDS)
+def test_what_is_known_of_something_else_does_no_harm(seed, other):
+    rows = clouds.cloud(seed)
+    wrong = np.random.default_rng(other).normal(0, 50, len(rows.user))
+    found = divide(rows, begin=maxmin.Begin(wrong, maxmin.SHARPEST))
+    assert found.sharpness <= maxmin.SHARPEST
+    assert found.got == pytest.approx(divide(rows).got, rel=0.03)
+
+
+def test_few_steps_go_as_far_as_they_go_and_say_so():
+    rows = clouds.cloud(3, most_nodes=5, most_users=6)
+    sharp = [divide(rows, steps=steps).sharpness for steps in range(1, 40)]
+    assert sharp[0] >= maxmin.SOFTEST
+    assert sharp[-1] == maxmin.SHARPEST
+    assert (np.diff(sharp[sharp.index(maxmin.SOFTEST) :]) <= 0).all()
+
+
+def test_what_had_no_more_steps_goes_on_later():
+    rows = clouds.cloud(3, most_nodes=5, most_users=6)
+    found = divide(rows, steps=4)
+    for _ in range(30):
+        begin = maxmin.Begin(found.cold, found.sharpness)
+        found = divide(rows, begin=begin, steps=4)
+    assert found.sharpness == maxmin.SHARPEST
+    assert found.got == pytest.approx(divide(rows).got, rel=0.02)
+
+
+def test_no_step_asks_a_metric_more_than_a_few_times():
+    rows = clouds.cloud(3, most_nodes=5, most_users=6)
+    asked, weigh = [], clouds.share(rows)
+
+    def counting(got):
+        asked.append(1)
+        return weigh(got)
+
+    maxmin.divide(rows, counting, RATIO, steps=1)
+    assert 1 <= len(asked) <= 6
+
+
+def test_an_owner_of_a_cell_is_made_heavier_by_other_cells_of_their_user():
+    """Two cells of user 0, weighed each by what the user has in all."""
+    rows = maxmin.Rows(
+        node=np.array([0, 0, 1, 1]),
+        owner=np.arange(4),
+        user=np.array([0, 1, 0, 2]),
+        wanted=np.full(4, H),
+        size=np.ones(4),
+        supply=np.ones(2),
+    )
+
+    def weigh(got):
+        return np.bincount(rows.user, got)[rows.user], np.ones(4)
+
+    found = maxmin.divide(rows, weigh, RATIO)
+    expected = [1 / 3, 2 / 3, 1 / 3, 2 / 3]
+    assert found.got == pytest.approx(expected, rel=0.01)
+
+
+def test_where_all_are_always_equally_heavy_weights_are():
+    rows = clouds.cloud(5)
+    zero = np.zeros(len(rows.user))
+    found = maxmin.divide(rows, lambda got: (zero, zero), RATIO)
+    assert found.got == pytest.approx(divide(rows, 1.0).got)
+    assert np.ptp(found.log) < 1e-9

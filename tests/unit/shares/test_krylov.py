@@ -1,0 +1,96 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Linear systems against those that numpy solves."""
+
+from hypothesis import given
+from hypothesis import strategies
+import numpy as np
+import pytest
+
+from nova_fairness.shares import krylov
+
+
+def system(seed, size, off=0.3):
+    """Draw a nonsymmetric one whose diagonal outweighs the rest."""
+    chance = np.random.default_rng(seed)
+    matrix = chance.normal(0, off, (size, size)) / size
+    diagonal = chance.uniform(0.5, 50, size)
+    matrix += np.diag(diagonal)
+    return matrix, chance.normal(0, 10, size), diagonal
+
+
+@given(strategies.integers(0, 2**32 - 1), strategies.integers(1, 40))
+def test_it_agrees_with_a_direct_solution(seed, size):
+    matrix, right, diagonal = system(seed, size)
+    found = krylov.solved(lambda x: matrix @ x, right, diagonal)
+    rest = np.abs(right - matrix @ found).max()
+    assert rest <= krylov.CLOSE * np.abs(right).max() * 1.01
+    exact = np.linalg.solve(matrix, right)
+    assert found == pytest.approx(exact, rel=0.05, abs=1.0)
+
+
+def test_far_from_the_diagonal_it_takes_more_products():
+    matrix, right, diagonal = system(1, 30, off=20.0)
+    asked = []
+
+    def product(x):
+        asked.append(1)
+        return matrix @ x
+
+    found = krylov.solved(product, right, diagonal)
+    rest = np.abs(right - matrix @ found).max()
+    assert rest <= krylov.CLOSE * np.abs(right).max() * 1.01
+    assert 2 < len(asked) <= krylov.MOST_PRODUCTS
+
+
+def test_nothing_is_the_answer_to_nothing():
+    found = krylov.solved(lambda x: 1 / 0, np.zeros(3), np.ones(3))
+    assert found.tolist() == [0, 0, 0]
+
+
+def test_of_no_unknowns_there_is_no_answer():
+    assert not krylov.solved(lambda x: x, np.zeros(0), np.ones(0)).size
+
+
+def rotation(x):
+    return np.array([-x[1], x[0]])
+
+
+BREAKDOWNS = {
+    'a turn by a right angle': (rotation, [1.0, 0.0]),
+    'a map to nothing': (np.zeros_like, [1.0, 2.0]),
+    'a singular map': (lambda x: np.array([x.sum(), x.sum()]), [1.0, 2.0]),
+    'no numbers': (lambda x: x * np.nan, [1.0, 2.0]),
+    'beyond numbers': (lambda x: x * 1e300, [1e200, 2.0]),
+}
+
+
+@pytest.mark.parametrize(
+    ('product', 'right'), BREAKDOWNS.values(), ids=BREAKDOWNS
+)
+@pytest.mark.filterwarnings('ignore:overflow', 'ignore:invalid')
+def test_where_it_breaks_down_nothing_is_worse_than_no_move(product, right):
+    right = np.array(right)
+    found = krylov.solved(product, right, np.ones(2))
+    assert np.isfinite(found).all()
+    if found.any():
+        rest = np.abs(right - product(found)).max()
+        assert rest <= np.abs(right).max()
+
+
+def test_of_too_few_products_it_takes_the_best(monkeypatch):
+    matrix, right, diagonal = system(1, 30, off=20.0)
+    monkeypatch.setattr(krylov, 'MOST_PRODUCTS', 2)
+    found = krylov.solved(lambda x: matrix @ x, right, diagonal)
+    rest = np.abs(right - matrix @ found).max()
+    assert krylov.CLOSE * np.abs(right).max() < rest < np.abs(right).max()
