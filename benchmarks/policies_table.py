@@ -68,7 +68,7 @@ def table(out: pathlib.Path, only: str, *, more: bool) -> None:
     found = [scenario_file.find(name) for name in names]
     for scenario in sorted(found, key=lambda item: len(item.cloud.vms)):
         path = out / 'table' / f'{scenario.name}.json'
-        known = recorded(path) if more else {}
+        known = recorded(path) if more and path.exists() else {}
         results = []
         for choice in columns():
             found = known.get((choice.metric, choice.policy))
