@@ -27,6 +27,7 @@ from nova_fairness.measure.metrics import uniform
 from nova_fairness.model import outlook as outlook_module
 from nova_fairness.model import resources
 from nova_fairness.shares import maxmin
+from nova_fairness.shares import weighted
 
 R = resources.RESOURCES
 TIME = look_ahead.CPU_TIME
@@ -120,7 +121,7 @@ def test_who_competes_is_equally_heavy(metric):
     assert end.short.all()
     assert end.sharpness == maxmin.SHARPEST
     got = divided(known, end)
-    heavy = np.arcsinh(weighed(known, got) / maxmin.LIGHT)
+    heavy = np.arcsinh(weighed(known, got) / weighted.LIGHT)
     waits = got < known.wanted[:, TIME] * (1 - 1e-6)
     for node in range(len(CPUS)):
         here = known.node == node
