@@ -78,7 +78,7 @@ class Work:
         self._counted += 1
 
     def result(self) -> Mapping[str, Any]:
-        """Give the mean of each VM and user."""
+        """The mean of each VM and user."""
         mean = self._done / self._counted
         user = [vm.user for vm in self._cloud.vms]
         return {'users': np.bincount(user, mean, self._cloud.users)}

@@ -99,7 +99,7 @@ class Cloud:
     quotas: tuple[float, ...] = ()
 
     def mine(self) -> list[Vm]:
-        """Give the attacker's VMs."""
+        """The attacker's VMs."""
         return [vm for vm in self.vms if vm.user in self.attackers]
 
     def with_mine(self, vms: list[Vm]) -> 'Cloud':
@@ -447,7 +447,7 @@ def scenario(cloud: Cloud) -> scenario_module.Scenario:
 
 
 def works(cloud: Cloud, part: int) -> np.ndarray:
-    """Give what the programs of each VM want in a part, (n,) CPUs."""
+    """What the programs of each VM want in a part, (n,) CPUs."""
     return np.array(
         [vm.works * vm.phases[part % len(vm.phases)] for vm in cloud.vms]
     )

@@ -60,7 +60,7 @@ def defaults(out: pathlib.Path, only: str) -> None:
 
 
 def lacking(name: str) -> tuple[dict[Pair, float], float]:
-    """Give what the worst user lacks with each pair, and with none."""
+    """What the worst user lacks with each pair, and with none."""
     scenario = scenario_file.find(name)
 
     def settled(metric: str, policy: str) -> float:
@@ -78,7 +78,7 @@ def lacking(name: str) -> tuple[dict[Pair, float], float]:
 
 
 def rows(found: Found) -> list[list[str]]:
-    """Give a row per scenario and pair."""
+    """A row per scenario and pair."""
     return [
         ['scenario', 'metric', 'policy', 'lacking', 'none', 'worse'],
         *(
@@ -96,7 +96,7 @@ def rows(found: Found) -> list[list[str]]:
 
 
 def pairs(found: Found) -> list[list[str]]:
-    """Give a row per pair: the means, and where users are worse off."""
+    """A row per pair: the means, and where users are worse off."""
     return [
         ['metric', 'policy', 'lacking', 'none', 'worse in', 'scenarios'],
         *([*pair, *summed(values)] for pair, values in by_pair(found)),
@@ -116,7 +116,7 @@ def by_pair(
 
 
 def summed(values: Mapping[str, Sequence[float]]) -> list[str]:
-    """Give means with and without agents, and the scenarios that are worse."""
+    """Means with and without agents, and the scenarios that are worse."""
     worse = [name for name, both in values.items() if is_worse(*both)]
     return [
         runs.percent(statistics.mean(both[0] for both in values.values())),

@@ -168,7 +168,7 @@ class Regime:
     def _warning(
         self, settings: settings_module.Settings, loaded: cycle.Plugins
     ) -> str:
-        """Give what is to be said of a pair; log what was not said before."""
+        """What is to be said of a pair; log what was not said before."""
         warning = pairing.warning(
             settings.metric,
             loaded.metric.suits,

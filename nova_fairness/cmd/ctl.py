@@ -199,7 +199,7 @@ def _show(
 
 
 def _warnings(answers: client_module.Answers) -> list[str]:
-    """Give what hosts say of what they were set to, each sentence once."""
+    """What hosts say of what they were set to, each sentence once."""
     told = [said.get('warning') for said in answers.by_host.values()]
     return list(dict.fromkeys(text for text in told if text))
 

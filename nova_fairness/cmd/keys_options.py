@@ -32,7 +32,7 @@ exit codes:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Give the parser; ``command`` is the name of what shall be done."""
+    """The parser; ``command`` is the name of what shall be done."""
     made = argparse.ArgumentParser(
         prog='nova-fairness-keys',
         description='Make the keys with which nodes prove who they are, and '

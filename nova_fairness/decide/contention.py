@@ -157,7 +157,7 @@ def _alone(load: Load) -> usage_model.Waiting:
 
 
 def _parts(load: Load) -> resources.Vector:
-    """Give the part of its node's CPUs that each VM used, (n, 1)."""
+    """The part of its node's CPUs that each VM used, (n, 1)."""
     steered = resources.RESOURCES.steered_by(resources.Control.CPU)
     supply = load.supply[:, steered]
     safe = np.where(supply > 0, supply, np.inf)

@@ -86,7 +86,7 @@ def searched(
 def _supply(
     outlook: outlook_module.Outlook,
 ) -> tuple[usage_model.Scalars, resources.Mask]:
-    """Give what users can have of each node, and whether they want more."""
+    """What users can have of each node, and whether they want more."""
     wanted = outlook.wanted[:, CPU_TIME]
     whole = outlook.supply[:, CPU_TIME]
     asked = np.bincount(outlook.node, wanted, len(whole))
@@ -150,7 +150,7 @@ def _centred(
     rows: maxmin.Rows,
     found: maxmin.Division,
 ) -> usage_model.Scalars:
-    """Give one weight for each cell, neutral in the middle of its node's."""
+    """One weight for each cell, neutral in the middle of its node's."""
     nodes = len(outlook.supply)
     first = np.searchsorted(outlook.demand.cell, np.arange(len(outlook.node)))
     high, low = np.full(nodes, -np.inf), np.full(nodes, np.inf)

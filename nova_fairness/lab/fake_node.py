@@ -185,7 +185,7 @@ class FakeNode:
 
 
 def _stall(vm: FakeVm, got: float) -> float:
-    """Give the part of the time for which a VM waits.
+    """The part of the time for which a VM waits.
 
     A closed loop that lacks something still thinks for a while; who is behind
     the clock always has something to do.

@@ -219,7 +219,7 @@ def _cells(
 
 
 def _grades(tables: list[report.UserTable]) -> resources.Vector:
-    """Give what was told of vCPUs, (n, 2g); zero where nobody tells."""
+    """What was told of vCPUs, (n, 2g); zero where nobody tells."""
     untold = np.zeros((1, 2 * report.GRADES))
     return np.concatenate(
         [

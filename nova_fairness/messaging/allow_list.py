@@ -106,7 +106,7 @@ def checked_public(public: object) -> str:
 
 
 def checked_servers(names: object) -> tuple[str, ...]:
-    """Give names of servers back, each once, if they can be such.
+    """Names of servers back, each once, if they can be such.
 
     :raises KeysError: they cannot.
     """

@@ -171,7 +171,7 @@ class Action:
 
     @property
     def key(self) -> str:
-        """Give what two tries of the same decision have in common."""
+        """What two tries of the same decision have in common."""
         return f'{self.verb.value}/{self.request}/{self.version}'
 
 

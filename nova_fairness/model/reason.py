@@ -162,7 +162,7 @@ def why(reason: Reason, subject: str = '', **numbers: float) -> Why:
 
 
 def first(found: Iterable[Why]) -> Why:
-    """Give the reason that is told of several that are true.
+    """The reason that is told of several that are true.
 
     :raises ValueError: if there is none.
     """

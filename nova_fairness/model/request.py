@@ -145,7 +145,7 @@ _TABLE = _table()
 
 
 def after(state: State, event: Event) -> State:
-    """Give the state that an event leads to.
+    """The state that an event leads to.
 
     :raises IllegalStep: if it leads nowhere from this state.
     """

@@ -52,7 +52,7 @@ class Usage:
     unsmoothed: resources.Vector | None = None
 
     def busy_part(self, cpus: Sequence[int]) -> float:
-        """Give the busy part of some CPUs; NaN if one does not tell."""
+        """The busy part of some CPUs; NaN if one does not tell."""
         known = [number for number in cpus if number < len(self.cpu_busy)]
         if len(known) < len(cpus):
             return float('nan')

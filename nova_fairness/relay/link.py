@@ -106,7 +106,7 @@ class Link:
             self._channel.basic_consume(queue, callback=keep)
 
     def receive(self, timeout_s: float) -> list[Delivery]:
-        """Give the messages that came, in order; none if none comes."""
+        """The messages that came, in order; none if none comes."""
         with self._failures():
             if not self._inbox:
                 self._connection.heartbeat_check(rate=_HEARTBEAT_CHECKS)

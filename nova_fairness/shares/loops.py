@@ -79,7 +79,7 @@ class Changes:
 
     @classmethod
     def unknown(cls, count: int) -> 'Changes':
-        """Give what is remembered of VMs never seen before."""
+        """What is remembered of VMs never seen before."""
         never = np.full(count, np.nan)
         sums = [np.zeros(count) for _ in range(3)]
         return cls(never, never.copy(), *sums)
@@ -122,7 +122,7 @@ class Changes:
         return np.asarray(1.0 + trust * (found.clip(0.0, 1.0) - 1.0))
 
     def lacking(self, used: Scalars, stall: Scalars) -> Scalars:
-        """Give the part of what VMs want that they lack for waiting.
+        """The part of what VMs want that they lack for waiting.
 
         :param used: (n,) CPUs.
         :param stall: (n,) 0..1.

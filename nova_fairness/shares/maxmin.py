@@ -287,7 +287,7 @@ class _Motion:
         return np.asarray((own + ridden) / self.moving)
 
     def apart(self, move: Floats) -> float:
-        """Give the largest change of a weight within a node."""
+        """The largest change of a weight within a node."""
         change = move[self.free.owner] - self.mean(move)[self.free.node]
         return float(np.abs(change).max(initial=0.0))
 

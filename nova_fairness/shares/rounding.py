@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def smaller(one: Floats, other: Floats, blur: float) -> tuple[Floats, Floats]:
-    """Give the smaller of two, rounded off, and how it follows the first."""
+    """The smaller of two, rounded off, and how it follows the first."""
     apart = (one - other) / blur
     part = np.exp(-np.abs(apart))
     least = np.minimum(one, other) - blur * np.log1p(part)

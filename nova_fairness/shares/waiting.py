@@ -150,7 +150,7 @@ class Past:
 
     @classmethod
     def unknown(cls, count: int) -> 'Past':
-        """Give what is remembered of VMs never seen before."""
+        """What is remembered of VMs never seen before."""
         never = np.zeros(count, dtype=np.bool_)
         zeros = np.zeros(count)
         return cls(
@@ -163,7 +163,7 @@ class Past:
         )
 
     def picked(self, rows: Indices) -> 'Past':
-        """Give some rows; those below 0 as never seen."""
+        """Some rows; those below 0 as never seen."""
         seen = rows >= 0
         blank = Past.unknown(len(rows))
         for mine, its in _pairs(self, blank):
@@ -178,7 +178,7 @@ class Past:
     def bounds(
         self, node: Indices, nodes: int, steady: Mask
     ) -> tuple[Scalars, Scalars]:
-        """Give the stalls that are too long for noise.
+        """The stalls that are too long for noise.
 
         What is known of a VM is mixed with what is known of its node, and
         that with what is known before. What others wait lowers bounds and
@@ -228,7 +228,7 @@ class Past:
 
 
 def closed(used: Scalars, stall: Scalars, most: Scalars) -> Scalars:
-    """Give what VMs would use of a plenty if they are closed loops.
+    """What VMs would use of a plenty if they are closed loops.
 
     Who waits for a part *s* of the time runs and thinks in the rest of it,
     and would do so all the time: ``used / (1 - s)``, at most what its vCPUs
@@ -283,7 +283,7 @@ def judge(now: Interval, past: Past) -> tuple[usage_model.Waiting, Past]:
 
 
 def _pairs(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
-    """Give the arrays of two values that remember the same."""
+    """The arrays of two values that remember the same."""
     for field in dataclasses.fields(one):
         mine, its = getattr(one, field.name), getattr(other, field.name)
         if dataclasses.is_dataclass(mine):

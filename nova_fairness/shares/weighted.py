@@ -79,7 +79,7 @@ class Nodes:
         return np.array_equal(self.user, np.arange(len(self.user)))
 
     def of(self, chosen: Bools, rows: Places) -> 'Nodes':
-        """Give some nodes, with their rows."""
+        """Some nodes, with their rows."""
         number = np.cumsum(chosen) - 1
         return dataclasses.replace(
             self,
@@ -91,7 +91,7 @@ class Nodes:
         )
 
     def blurred(self, blur: float) -> 'Nodes':
-        """Give the same with bounds rounded off otherwise."""
+        """The same with bounds rounded off otherwise."""
         return dataclasses.replace(self, blur=blur)
 
     def total(self, values: Floats) -> Floats:
@@ -99,7 +99,7 @@ class Nodes:
         return np.add.reduceat(values, self.first)
 
     def largest(self, values: Floats) -> Floats:
-        """Give the largest of each node, (m,)."""
+        """The largest of each node, (m,)."""
         return np.asarray(np.maximum.reduceat(values, self.first))
 
     def heaviness(self, got: Floats) -> tuple[Floats, Floats]:
@@ -212,7 +212,7 @@ def _filled(nodes: Nodes, lower: Floats, level: Floats) -> Floats:
 
 
 def settled(nodes: Nodes, point: Point) -> tuple[Floats, Floats]:
-    """Give what rows get and the logarithms of their weights, (p,) each.
+    """What rows get and the logarithms of their weights, (p,) each.
 
     Weights are those of the point; who gets what, a kernel says.
     """

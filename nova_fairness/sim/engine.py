@@ -173,7 +173,7 @@ class _World:
         return outcome
 
     def _most(self, rows: model.Indices) -> model.Scalars:
-        """Give the CPU time per second that VMs could use."""
+        """The CPU time per second that VMs could use."""
         cloud, node = self._cloud, self._node[rows]
         cpus = np.minimum(cloud.vcpus[rows], cloud.cpus[node])
         return np.asarray(cpus * cloud.speed[node])

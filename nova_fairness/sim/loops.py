@@ -88,7 +88,7 @@ class Tick:
     cpus: model.Scalars
 
     def stall(self, loop: model.Loops) -> model.Scalars:
-        """Give the part of the time, 0..1, for which each VM waited.
+        """The part of the time, 0..1, for which each VM waited.
 
         :param loop: of these VMs.
         """
@@ -106,7 +106,7 @@ class Tick:
         return np.where(some, working * (1 - rate / self.vcpus), starved)
 
     def _rate(self) -> model.Scalars:
-        """Give what each VM receives while it has work, (n,) CPUs."""
+        """What each VM receives while it has work, (n,) CPUs."""
         nodes = len(self.cpus)
         used = np.bincount(self.node, self.received, nodes)
         left = (self.cpus - used).clip(0.0)[self.node] + self.received

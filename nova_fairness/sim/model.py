@@ -67,7 +67,7 @@ class Loops:
     threads: Scalars
 
     def picked(self, rows: Indices) -> 'Loops':
-        """Give those of some VMs."""
+        """Those of some VMs."""
         return Loops(self.open[rows], self.threads[rows])
 
 

@@ -114,7 +114,7 @@ def _part(value: Value) -> float:
 
 
 def word(kind: type[_Word]) -> Callable[[Value], _Word]:
-    """Give a reader of one of the words of an enumeration."""
+    """A reader of one of the words of an enumeration."""
     words = tuple(str(entry.value) for entry in kind)
     return lambda value: kind(value.one_of(words))
 

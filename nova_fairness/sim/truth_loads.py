@@ -95,7 +95,7 @@ class Waits:
         self._waited.append(tick.stall(_loops(cloud)))
 
     def result(self) -> Mapping[str, Any]:
-        """Give CPUs and part of the time by VM."""
+        """CPUs and part of the time by VM."""
         used = np.mean(self._used, axis=0)
         waited = np.mean(self._waited, axis=0)
         return {
@@ -146,7 +146,7 @@ def _simulated(result: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def table(rows: Sequence[Told]) -> list[dict[str, Any]]:
-    """Give the rows as JSON."""
+    """The rows as JSON."""
     return [
         {
             name: round(value, 4) if isinstance(value, float) else value
@@ -171,7 +171,7 @@ _HEADER = (
 
 
 def page(rows: Sequence[Told]) -> str:
-    """Give the rows as a table of the documents."""
+    """The rows as a table of the documents."""
     lines = ['.. list-table::', '   :header-rows: 1', '']
     for first, *others in (_HEADER, *map(_cells, rows)):
         lines.append(f'   * - {first}')

@@ -38,7 +38,7 @@ class Record:
 
 
 def row_of(record: Record) -> dict[str, Any]:
-    """Give the columns of a request."""
+    """The columns of a request."""
     request = record.request
     return {
         'uuid': request.uuid,
@@ -57,7 +57,7 @@ def row_of(record: Record) -> dict[str, Any]:
 
 
 def columns_of(why: reason.Why) -> dict[str, Any]:
-    """Give the columns of a reason."""
+    """The columns of a reason."""
     return {
         'reason': why.reason.value,
         'subject': why.subject,

@@ -60,14 +60,14 @@ def check(engine: sa.Engine) -> None:
 
 
 def present(engine: sa.Engine) -> str | None:
-    """Give the revision of the tables; ``None`` without tables."""
+    """The revision of the tables; ``None`` without tables."""
     with engine.connect() as connection:
         context = migration.MigrationContext.configure(connection)
         return context.get_current_revision()
 
 
 def known() -> list[str]:
-    """Give the revisions that this version knows, the newest first."""
+    """The revisions that this version knows, the newest first."""
     scripts = script.ScriptDirectory.from_config(_config())
     return [each.revision for each in scripts.walk_revisions()]
 

@@ -86,7 +86,7 @@ class Store:
         )
 
     def cast(self, uuid: str) -> cast_module.Cast | None:
-        """Give a message; ``None`` if it is unknown or was forgotten.
+        """A message; ``None`` if it is unknown or was forgotten.
 
         :raises SealBroken: if no key opens it.
         """
@@ -101,7 +101,7 @@ class Store:
         )
 
     def unread(self, most: int) -> list[str]:
-        """Give UUIDs of messages without a request, the oldest first.
+        """UUIDs of messages without a request, the oldest first.
 
         :param most: how many at most.
         """
@@ -160,7 +160,7 @@ class Store:
     def requests(
         self, states: Collection[request_model.State]
     ) -> list[records.Record]:
-        """Give the requests in some states, the oldest first."""
+        """The requests in some states, the oldest first."""
         query = (
             sa.select(_REQUESTS)
             .where(_REQUESTS.c.state.in_([each.value for each in states]))
@@ -169,7 +169,7 @@ class Store:
         return [records.record_of(row) for row in self._tables.select(query)]
 
     def request(self, uuid: str) -> records.Record | None:
-        """Give one request; ``None`` if it is unknown."""
+        """One request; ``None`` if it is unknown."""
         rows = self._tables.select(
             sa.select(_REQUESTS).where(_REQUESTS.c.uuid == uuid)
         )

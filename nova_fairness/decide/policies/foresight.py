@@ -177,7 +177,7 @@ def _lasting(off: Scalars, before: Scalars) -> Scalars:
 def _useful(
     prospect: outlook_module.Prospect | None,
 ) -> list[outlook_module.View]:
-    """Give the views of which the end was found."""
+    """The views of which the end was found."""
     return [
         view
         for view in (() if prospect is None else prospect.views)
@@ -244,7 +244,7 @@ class _Scene:
         )
 
     def average(self) -> Scalars:
-        """Give what the VMs of each VM's node want on average, (p,)."""
+        """What the VMs of each VM's node want on average, (p,)."""
         count = np.bincount(self.node, minlength=self.nodes)
         total = np.bincount(self.node, self.doing, self.nodes)
         return np.asarray((total / np.maximum(count, 1))[self.node])

@@ -106,7 +106,7 @@ class Hosts:
         return self._possible(columns, amounts[:, np.newaxis], rows)
 
     def rows(self, names: Iterable[str]) -> Rows:
-        """Give the rows of hosts; unknown ones are left out."""
+        """The rows of hosts; unknown ones are left out."""
         found = [self._row[name] for name in names if name in self._row]
         return np.array(found, dtype=np.intp)
 
@@ -223,7 +223,7 @@ def _columns(amounts: cluster.Amounts, rows: list[int]) -> cluster.Amounts:
 
 
 def smallest(counts: cluster.Amounts, size: int) -> cluster.Amounts:
-    """Give the least of every column; of no rows the largest there is."""
+    """The least of every column; of no rows the largest there is."""
     if not len(counts):
         return np.full(size, MOST, dtype=np.int64)
     least: cluster.Amounts = counts.min(axis=0)

@@ -109,7 +109,7 @@ class Parts:
         return bool(((asked > 0) & (asked > room)).any())
 
     def take(self, unit: order.Unit) -> None:
-        """Give a unit what it asks for."""
+        """A unit what it asks for."""
         asked = self._sum(unit)
         self._left -= self._excess(unit.project, asked)
         self._used[unit.project] = self._use(unit.project) + asked

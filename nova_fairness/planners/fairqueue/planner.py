@@ -87,7 +87,7 @@ class _Rounds:
     def run(
         self, units: list[order_module.Unit]
     ) -> tuple[list[cluster.Action], list[_Judged]]:
-        """Give the starts, and the units that wait with their reasons."""
+        """The starts, and the units that wait with their reasons."""
         while True:
             waiting = self._round(units)
             if len(waiting) == len(units):

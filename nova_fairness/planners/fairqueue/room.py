@@ -114,7 +114,7 @@ class Room:
         return self._too_small[demand]
 
     def take(self, unit: order.Unit, placement: Placement) -> None:
-        """Give hosts' room to a unit that starts."""
+        """Hosts' room to a unit that starts."""
         for each, rows in zip(unit.requests, placement, strict=True):
             _subtract(self._free, self._hosts.shape(each.demand), rows)
         if unit.group:
@@ -146,7 +146,7 @@ class Room:
         self._behind.clear()
 
     def names(self, rows: hosts_module.Rows) -> tuple[str, ...]:
-        """Give names of hosts."""
+        """Names of hosts."""
         return tuple(self._hosts.names[row] for row in rows)
 
     def _most(self, unit: order.Unit) -> int:
@@ -240,7 +240,7 @@ class Room:
 def _fill(
     free: cluster.Amounts, job: _Job, limit: cluster.Amounts
 ) -> hosts_module.Rows:
-    """Give rows of hosts for as many as fit, ``job.count`` at most."""
+    """Rows of hosts for as many as fit, ``job.count`` at most."""
     shape = job.shape
     limit = limit[shape.rows]
     chosen = np.flatnonzero(limit > 0)
@@ -279,5 +279,5 @@ def _together(unit: order.Unit) -> bool:
 
 
 def _plain(unit: order.Unit) -> request.Demand | None:
-    """Give the demand of a unit that is one server; ``None`` for others."""
+    """The demand of a unit that is one server; ``None`` for others."""
     return None if unit.group or unit.count > 1 else unit.requests[0].demand

@@ -85,7 +85,7 @@ def wanted(table):
 
 
 def grades(table):
-    """Give the graded vCPUs; who does not tell has none."""
+    """The graded vCPUs; who does not tell has none."""
     untold = np.zeros((len(table), 2 * report.GRADES))
     return untold if table.grades is None else table.grades
 

@@ -38,7 +38,7 @@ def interval(*vms, cpus=1.0, busy=1.0, most=1.0, node=None):
 
 
 def judged(intervals, past=None):
-    """Give what was found of each interval, and what is remembered."""
+    """What was found of each interval, and what is remembered."""
     found = []
     for now in intervals:
         past = past or waiting.Past.unknown(len(now.used))
@@ -178,7 +178,7 @@ def test_a_vm_that_was_not_there_is_unknown():
 
 
 def noisy(generator, vms, count, cpus=4.0, moment=0.0):
-    """Give intervals of VMs: (CPUs used, lowest and highest stall)."""
+    """Intervals of VMs: (CPUs used, lowest and highest stall)."""
     used = np.array([cpu for cpu, _, _ in vms])
     low, high = (np.array([vm[place] for vm in vms]) for place in (1, 2))
     for number in range(count):

@@ -29,7 +29,7 @@ RECORDED = pathlib.Path(__file__).parents[2] / 'data/recordings/intervals'
 
 
 def judged(run, node):
-    """Give who was found to wait in each interval, and whether the node was
+    """Who was found to wait in each interval, and whether the node was
     found to be short: by VM, (intervals,), and (intervals,).
     """
     with (RECORDED / 'cpu.csv').open() as stream:

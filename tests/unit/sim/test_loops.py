@@ -29,7 +29,7 @@ CPU = resources.CONTROLS.index(resources.Control.CPU)
 
 
 def stalls(received, wanted, kind, cpus=1.0, vcpus=1.0, threads=1, share=1.0):
-    """Give what VMs of one node wait."""
+    """What VMs of one node wait."""
     count = len(received)
     tick = loops.Tick(
         node=np.zeros(count, dtype=np.intp),
