@@ -15,7 +15,6 @@
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
-import dataclasses
 import pathlib
 import statistics
 import time
@@ -26,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import policies_runs as runs
 
+from nova_fairness.agent import prospect
 from nova_fairness.decide import look_ahead
 from nova_fairness.measure import cells
 from nova_fairness.measure import grades
@@ -61,9 +61,6 @@ SPREAD = 1.0
 """Of what VMs want in mixed clouds: standard deviation of the logarithm.
 Elsewhere they want from nothing to twice the mean."""
 
-NOISE = 0.02
-"""By which wants differ from round to round, likewise."""
-
 MEMORY_BYTES = 1e9
 """Of every node."""
 
@@ -78,10 +75,10 @@ RATIO = 20.0
 """Largest by smallest weight."""
 
 TIMES = 5
-"""Rounds, of which the middle one counts; nothing is kept between them."""
+"""Looks ahead, of which the middle one counts; one from ..."""
 
 FEW = 10_000
-"""From so many nodes on, one round is timed."""
+"""... so many nodes on."""
 
 MOST_MIXED = 10_000
 """Nodes of mixed clouds."""
@@ -92,14 +89,12 @@ WRITTEN = {
     'cloud': '{}',
     'metric': '{}',
     'ms': '{:.0f}',
+    'rounds': '{}',
+    'ms of a round': '{:.0f}',
     'memory MB': '{:.1f}',
     'sharpness': '{:.3f}',
 }
 """What the table has, and in which form."""
-
-
-Spent = tuple[float, outlook_module.End]
-"""CPU time of a look ahead, seconds, and what was found."""
 
 
 def cost(out: pathlib.Path, sizes: Iterable[int] = SIZES) -> None:
@@ -155,25 +150,6 @@ def drawn(
     )
 
 
-def noisy(
-    given: outlook_module.Outlook, rng: np.random.Generator
-) -> outlook_module.Outlook:
-    """Give the next round's outlook: all wants differ a little."""
-    demand = given.demand
-    factor = np.exp(rng.normal(0.0, NOISE, len(demand.cell)))
-    asked = demand.wanted * factor
-    wanted = given.wanted.copy()
-    wanted[:, look_ahead.CPU_TIME] = np.bincount(
-        demand.cell, asked, len(wanted)
-    )
-    return dataclasses.replace(
-        given,
-        wanted=wanted,
-        used=np.minimum(given.used, wanted),
-        demand=dataclasses.replace(demand, wanted=asked),
-    )
-
-
 def _asked(
     rng: np.random.Generator, cloud: str, count: int
 ) -> npt.NDArray[np.float64]:
@@ -215,25 +191,39 @@ def _places(
 def _timed(
     nodes: int, cloud: str, metric: metric_base.Metric
 ) -> Mapping[str, Any]:
-    """Take CPU time and memory of looks ahead in some rounds."""
-    rng = np.random.default_rng(nodes)
+    """Take CPU time and memory of looks ahead, at once and round by round."""
     given = drawn(nodes, cloud, metric)
-    found = []
-    for _ in range(1 if nodes >= FEW else TIMES):
-        found.append(_spent(given))
-        given = noisy(given, rng)
-    result = {
+    found = [_spent(given) for _ in range(1 if nodes >= FEW else TIMES)]
+    whole_s = statistics.median(spent_s for spent_s, _ in found)
+    rounds = _rounds(given)
+    row = {
         'nodes': nodes,
         'pairs': len(given.node),
         'cloud': cloud,
         'metric': given.metric,
-        'ms': 1000 * statistics.median(spent_s for spent_s, _ in found),
-        'ms of each round': [1000 * spent_s for spent_s, _ in found],
+        'ms': 1000 * whole_s,
+        'rounds': len(rounds),
+        'ms of a round': 1000 * statistics.median(rounds),
+        'ms of each round': [1000 * spent_s for spent_s in rounds],
         'memory MB': _peak_bytes(given) / 1e6,
         'sharpness': max(end.sharpness for _, end in found),
     }
-    print(result, flush=True)
-    return result
+    print(row, flush=True)
+    return row
+
+
+def _rounds(given: outlook_module.Outlook) -> list[float]:
+    """Look ahead as an agent does, in as many rounds as it takes, seconds."""
+    spent, rest = [], None
+    while not spent or rest is not None:
+        began_s = time.process_time()
+        _, rest = look_ahead.searched(given, RATIO, rest, 1)
+        step_s = time.process_time() - began_s
+        more = min(int(prospect.PER_ROUND_S / step_s), look_ahead.STEPS) - 1
+        if rest is not None and more > 0:
+            _, rest = look_ahead.searched(given, RATIO, rest, more)
+        spent.append(time.process_time() - began_s)
+    return spent
 
 
 def _peak_bytes(given: outlook_module.Outlook) -> int:
@@ -245,8 +235,10 @@ def _peak_bytes(given: outlook_module.Outlook) -> int:
     return peak
 
 
-def _spent(given: outlook_module.Outlook) -> Spent:
-    """Look ahead."""
+def _spent(
+    given: outlook_module.Outlook,
+) -> tuple[float, outlook_module.End]:
+    """Look ahead at once: CPU time, seconds, and what was found."""
     began_s = time.process_time()
     end = look_ahead.end(given, RATIO)
     return time.process_time() - began_s, end

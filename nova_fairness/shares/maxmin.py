@@ -27,51 +27,49 @@ steps does not grow with the number of nodes. What comes out does not depend
 on who had how much before.
 """
 
-from collections.abc import Callable
 import dataclasses
-import functools
 
 import numpy as np
 import numpy.typing as npt
 
-from nova_fairness.shares import filling
 from nova_fairness.shares import krylov
 from nova_fairness.shares import rounding
+from nova_fairness.shares import weighted
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
 Bools = npt.NDArray[np.bool_]
 
-SOFTEST, SHARPER, SHARPEST = 0.5, 0.3, 0.003
-"""The first ``e``, the factor from one to the next, and the last. Owners who
-compete differ by at most ``e x log(ratio)`` in the end: 1 % of their
-heaviness for a ratio of 20."""
+STAGES = (
+    (0.5, 0.1),
+    (0.15, 0.1),
+    (0.045, 0.1),
+    (0.0135, 0.1),
+    (0.004, 0.1),
+    (0.003, 0.05),
+    (0.003, 0.02),
+)
+"""What is solved one after the other: ``e``, and over how much (natural
+logarithm of a rate) bounds are rounded off. In the end owners who compete
+differ by at most ``e x log(ratio)``: 1 % of their heaviness for a ratio of
+20."""
 
-LIGHT = 1e-3
-"""Differences in heaviness count relative to it; near zero, where there is
-no relative, to this."""
+SHARPEST = STAGES[-1][0]
 
 MOST_STEPS = 100
 """Newton steps in all. Where they do not suffice, the sharpest solution
 that was found counts."""
 
-BLUR = 0.02
-"""Over so much (natural logarithm of a rate) bounds are rounded off."""
+GIVEN_UP = 24
+"""Steps after which nothing is sought any more if not even the first stage was
+solved: the metric jumps."""
 
 _STEPS = 12
 _LARGEST_MOVE = 2.0
 _HALVINGS = 3
 _SOLVED = 0.2
-_FILL_STEPS = 60
-_FILLED = 1e-6
-_FAR = 2.0
-_GUESSED = 10
 _SAME = 1e-9
 _NEXT_TO_NOTHING = 1e-9
-
-Weigh = Callable[[Floats], tuple[Floats, Floats]]
-"""(n,) what each row gets -> (k,) how heavy each owner is, and (k,) >= 0 how
-much heavier by a unit more for its user."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -106,13 +104,15 @@ class Begin:
 
     :ivar cold: (k,) by which the logarithms of each owner's weights are
         lower, up to a number for each node.
-    :ivar level: (q,) of the nodes that are short, see :class:`_Point`.
-    :ivar sharpness: ``e`` that is being solved.
+    :ivar level: (q,) of the nodes that are short, see :class:`weighted.Point`.
+    :ivar stage: number of the stage that is being solved.
+    :ivar made: steps so far.
     """
 
     cold: Floats
     level: Floats
-    sharpness: float
+    stage: int = 0
+    made: int = 0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ class Division:
 
 def divide(
     rows: Rows,
-    weigh: Weigh,
+    weigh: weighted.Weigh,
     ratio: float,
     begin: Begin | None = None,
     steps: int = MOST_STEPS,
@@ -152,7 +152,7 @@ def divide(
     if not chosen.size:
         return Division(got, log, 0.0, None)
     names, node = np.unique(rows.node[chosen], return_inverse=True)
-    nodes = _Nodes(
+    nodes = weighted.Nodes(
         rows=chosen,
         node=node.reshape(-1),
         owner=rows.owner[chosen],
@@ -163,216 +163,54 @@ def divide(
         reach=float(np.log(ratio)),
         weigh=weigh,
         idle=got.copy(),
+        blur=STAGES[0][1],
     )
     found, sharpness, rest = _sharpened(nodes, begin, steps)
-    got[chosen], log[chosen] = _settled(nodes, found)
+    got[chosen], log[chosen] = weighted.settled(nodes, found)
     return Division(got, log, sharpness, rest)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Nodes:
-    """Rows of the nodes that are short, and how all is weighed.
-
-    :ivar rows: (p,) their places among all.
-    :ivar full: (p,) logarithms of the rates per size with which they have
-        all they want.
-    :ivar reach: logarithm of the ratio of weights.
-    :ivar idle: (n,) what all rows get if nothing is short.
-    """
-
-    rows: Places
-    node: Places
-    owner: Places
-    user: Places
-    full: Floats
-    size: Floats
-    supply: Floats
-    reach: float
-    weigh: Weigh
-    idle: Floats
-
-    @functools.cached_property
-    def first(self) -> Places:
-        """First row of each node, (m,)."""
-        return np.searchsorted(self.node, np.arange(len(self.supply)))
-
-    @functools.cached_property
-    def alone(self) -> bool:
-        """Tell whether each owner is a user."""
-        return np.array_equal(self.user, np.arange(len(self.user)))
-
-    def of(self, chosen: Bools, rows: Places) -> '_Nodes':
-        """Give some nodes, with their rows."""
-        number = np.cumsum(chosen) - 1
-        return dataclasses.replace(
-            self,
-            node=number[self.node[rows]],
-            owner=self.owner[rows],
-            full=self.full[rows],
-            size=self.size[rows],
-            supply=self.supply[chosen],
-        )
-
-    def total(self, values: Floats) -> Floats:
-        """Sum over each node, (m,)."""
-        return np.add.reduceat(values, self.first)
-
-    def largest(self, values: Floats) -> Floats:
-        """Give the largest of each node, (m,)."""
-        return np.asarray(np.maximum.reduceat(values, self.first))
-
-    def heaviness(self, got: Floats) -> tuple[Floats, Floats]:
-        """Weigh the owners on a logarithmic scale: (k,) and its slope."""
-        every = self.idle.copy()
-        every[self.rows] = got
-        heavy, slope = self.weigh(every)
-        return np.arcsinh(heavy / LIGHT), slope / np.hypot(heavy, LIGHT)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Point:
-    """The nodes divided with some weights.
-
-    :ivar cold: (k,) logarithm by which each owner's weights are lower.
-    :ivar level: (m,) logarithm of the rate per size at weight ``cold`` 0.
-    :ivar rates: (p,) of the rows.
-    :ivar got: (p,).
-    :ivar heavy: (k,) heaviness, logarithmic.
-    :ivar slope: (k,) of it by a unit more.
-    """
-
-    nodes: _Nodes
-    cold: Floats
-    level: Floats
-    rates: '_Rates'
-    got: Floats
-    heavy: Floats
-    slope: Floats
-
-    @classmethod
-    def of(cls, nodes: _Nodes, cold: Floats, level: Floats) -> '_Point':
-        """Divide with weights, beginning with a guess of the levels."""
-        lower = cold[nodes.owner]
-        level = _filled(nodes, lower, level)
-        rates = _Rates.of(nodes, level[nodes.node] - lower, BLUR)
-        got = nodes.size * np.exp(rates.rate)
-        heavy, slope = nodes.heaviness(got)
-        return cls(nodes, cold, level, rates, got, heavy, slope)
-
-    def off(self, sharpness: float) -> Floats:
-        """How far the weights are from those of the heaviness, (k,)."""
-        return np.asarray(self.heavy - sharpness * self.cold)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Rates:
-    """What rows get per size; all are logarithms.
-
-    :ivar wish: (p,) without bounds.
-    :ivar least: (m,) at the least weight.
-    :ivar rate: (p,) within the bounds.
-    :ivar by_wish: (p,) 0..1, how much a rate follows its wish.
-    :ivar by_least: (p,) 0..1, how much it follows the least.
-    """
-
-    wish: Floats
-    least: Floats
-    rate: Floats
-    by_wish: Floats
-    by_least: Floats
-
-    @classmethod
-    def of(cls, nodes: _Nodes, wish: Floats, blur: float) -> '_Rates':
-        """Bound rates by what is wanted, and from below by the ratio."""
-        capped, _ = rounding.smaller(nodes.full, wish, blur)
-        least = nodes.largest(capped) - nodes.reach
-        raised, follows = rounding.smaller(-wish, -least[nodes.node], blur)
-        rate, full = rounding.smaller(-raised, nodes.full, blur)
-        return cls(wish, least, rate, full * follows, full * (1 - follows))
-
-
-def _filled(nodes: _Nodes, lower: Floats, level: Floats) -> Floats:
-    """Find the levels at which all is divided that there is, (m,).
-
-    Newton's method on logarithms; where it does not halve what is missing,
-    the interval in which the level must be is halved.
-    """
-    even = np.log(nodes.supply / nodes.total(nodes.size))
-    low = even - nodes.largest(-lower) - 5 * BLUR
-    high = nodes.largest(lower + nodes.full) + 40 * BLUR
-    level = level.clip(low, high)
-    last = np.full(len(level), np.inf)
-    for number in range(_FILL_STEPS):
-        rates = _Rates.of(nodes, level[nodes.node] - lower, BLUR)
-        got = nodes.size * np.exp(rates.rate)
-        total = nodes.total(got)
-        over = np.log(total / nodes.supply)
-        size = np.abs(over)
-        if size.max() < _FILLED:
-            break
-        high = np.where(over > 0, np.minimum(high, level), high)
-        low = np.where(over < 0, np.maximum(low, level), low)
-        follows = nodes.total(got * (rates.by_wish + rates.by_least))
-        step = -over * total / np.maximum(follows, 1e-3 * total)
-        step = level + step.clip(-_FAR, _FAR)
-        # From a good guess the interval is still wide, and halving it far.
-        good = (size < 0.5 * last) | (number < _GUESSED)
-        good &= (step > low) & (step < high)
-        open_ = size >= _FILLED
-        level = np.where(open_, np.where(good, step, (low + high) / 2), level)
-        last = size
-        if 2 * np.count_nonzero(open_) < len(open_):
-            rows = np.flatnonzero(open_[nodes.node])
-            left = nodes.of(open_, rows)
-            level[open_] = _filled(left, lower[rows], level[open_])
-            break
-    return level
-
-
-def _settled(nodes: _Nodes, point: _Point) -> tuple[Floats, Floats]:
-    """Give what rows get and the logarithms of their weights, (p,) each.
-
-    Weights are those of the point; who gets what, a kernel says.
-    """
-    top = (point.rates.least + nodes.reach)[nodes.node]
-    log = (point.rates.wish - top).clip(-nodes.reach, 0.0)
-    wanted, size = np.exp(nodes.full) * nodes.size, nodes.size * np.exp(log)
-    got, _ = filling.fill(nodes.supply, nodes.node, wanted, size)
-    return got, log
-
-
 def _sharpened(
-    nodes: _Nodes, begin: Begin | None, left: int
-) -> tuple[_Point, float, Begin | None]:
-    """Solve one sharpness after the other.
+    nodes: weighted.Nodes, begin: Begin | None, most: int
+) -> tuple[weighted.Point, float, Begin | None]:
+    """Solve one stage after the other.
 
     :returns: the sharpest solution, or where one got without any; its
         sharpness; and what is left to do.
     """
     now = begin or Begin(
-        np.zeros(len(nodes.user)), np.zeros(len(nodes.supply)), SOFTEST
+        np.zeros(len(nodes.user)), np.zeros(len(nodes.supply))
     )
-    point = _Point.of(nodes, now.cold, now.level)
-    best, solved, sharpness = point, np.inf, now.sharpness
-    while True:
-        point, steps, is_solved = _solved(point, sharpness, left)
-        left -= steps
+    point = _at(nodes, now.stage, now)
+    best, sharpest, stage, made = point, np.inf, now.stage, now.made
+    end = min(made + most, MOST_STEPS)
+    while made < end and stage < len(STAGES):
+        point, steps, is_solved = _solved(point, STAGES[stage][0], end - made)
+        made += steps
         if is_solved:
-            best, solved = point, sharpness
-        if sharpness <= SHARPEST and (is_solved or left > 0):
-            return best, solved, None
-        if left <= 0 and not is_solved:
-            break
-        sharpness = max(SHARPEST, sharpness * SHARPER)
-        if left <= 0:
-            break
-    found = best if np.isfinite(solved) else point
-    return found, solved, Begin(point.cold, point.level, sharpness)
+            best, sharpest = point, STAGES[stage][0]
+        elif (stage == 0 and made < GIVEN_UP) or made >= end:
+            continue
+        stage += 1
+        if stage < len(STAGES):
+            point = _at(nodes, stage, point)
+    over = stage == len(STAGES) or made >= MOST_STEPS
+    found = best if np.isfinite(sharpest) else point
+    rest = None if over else Begin(point.cold, point.level, stage, made)
+    return found, sharpest, rest
+
+
+def _at(
+    nodes: weighted.Nodes, stage: int, begin: Begin | weighted.Point
+) -> weighted.Point:
+    """Divide with bounds rounded off as in a stage."""
+    _, blur = STAGES[stage]
+    return weighted.Point.of(nodes.blurred(blur), begin.cold, begin.level)
 
 
 def _solved(
-    point: _Point, sharpness: float, most: int
-) -> tuple[_Point, int, bool]:
+    point: weighted.Point, sharpness: float, most: int
+) -> tuple[weighted.Point, int, bool]:
     """Take Newton steps, each halved until it brings the solution nearer."""
     for number in range(1, min(most, _STEPS) + 1):
         off = point.off(sharpness)
@@ -381,7 +219,7 @@ def _solved(
         move = motion.towards(off, sharpness)
         part = min(1.0, _LARGEST_MOVE / max(motion.apart(move), _SAME))
         for _ in range(_HALVINGS + 1):
-            tried = _Point.of(
+            tried = weighted.Point.of(
                 point.nodes,
                 point.cold + part * move,
                 point.level + part * motion.mean(move),
@@ -411,7 +249,7 @@ class _Motion:
     :ivar moving: (m,) > 0, all that moves.
     """
 
-    point: _Point
+    point: weighted.Point
     free: '_Part'
     bound: '_Part'
     leader: Places
@@ -419,10 +257,10 @@ class _Motion:
     moving: Floats
 
     @classmethod
-    def of(cls, point: _Point) -> '_Motion':
+    def of(cls, point: weighted.Point) -> '_Motion':
         nodes, rates = point.nodes, point.rates
         count = len(nodes.supply)
-        capped, follows = rounding.smaller(rates.wish, nodes.full, BLUR)
+        capped, follows = rounding.smaller(rates.wish, nodes.full, nodes.blur)
         top = (rates.least + nodes.reach)[nodes.node]
         at_top = np.flatnonzero(capped >= top - _SAME)[::-1]
         leading = np.zeros(count, dtype=np.intp)
@@ -491,7 +329,7 @@ class _Part:
     got: Floats
 
     @classmethod
-    def of(cls, point: _Point, part: Floats) -> '_Part':
+    def of(cls, point: weighted.Point, part: Floats) -> '_Part':
         rows = np.flatnonzero(part > _NEXT_TO_NOTHING)
         nodes = point.nodes
         return cls(

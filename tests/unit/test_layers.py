@@ -32,7 +32,7 @@ LONG_MODULES: dict[str, tuple[int, str]] = {
         'one test: its numbers, what it remembers, and what it tells',
     ),
     'nova_fairness.shares.maxmin': (
-        500,
+        350,
         'one numerical method, of which no part serves anything else',
     ),
 }

@@ -255,9 +255,26 @@ def test_where_all_are_to_have_the_same_the_kernel_is_not_corrected():
         situation(even, 0, vms), neutral(vms), {}, 10.0
     )
     assert weights == pytest.approx(neutral(vms))
-    # One that is clearly off is corrected.
+    # One that is clearly off is corrected, unless for one interval only.
     clearly = [(0, 0.7, 1.0, 1), (1, 0.3, 1.0, 1)]
-    found, _ = foresight.ForesightPolicy()(
-        situation(even, 0, clearly), weights, memory, 10.0
-    )
+    given = situation(even, 0, clearly)
+    found, memory = foresight.ForesightPolicy()(given, weights, memory, 10.0)
+    assert found == pytest.approx(neutral(vms))
+    found, _ = foresight.ForesightPolicy()(given, found, memory, 10.0)
     assert found[0, CPU] < 1 < found[1, CPU]
+
+
+def test_who_rests_for_an_interval_comes_back_to_the_weight_they_had():
+    policy = foresight.ForesightPolicy()
+    weights, memory = neutral(HUNGRY), {}
+    for _ in range(8):
+        got = weights[:, CPU] / weights[:, CPU].sum()
+        vms = [(0, got[0], 1.0, 1), (1, got[1], 1.0, 1)]
+        weights, memory = policy(situation(TWO, 0, vms), weights, memory, 10.0)
+    # Half of an interval, then all of one.
+    half = [(0, got[0] / 2, 0.5, 1), (1, 1 - got[0] / 2, 1.0, 1)]
+    found, memory = policy(situation(TWO, 0, half), weights, memory, 10.0)
+    assert found[:, CPU] == pytest.approx(weights[:, CPU], rel=0.02)
+    none = [(0, 0.0, 0.0, 1), (1, 1.0, 1.0, 1)]
+    later, _ = policy(situation(TWO, 0, none), found, memory, 10.0)
+    assert later[0, CPU] == pytest.approx(found[0, CPU])

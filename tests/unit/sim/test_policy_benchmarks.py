@@ -268,17 +268,6 @@ def test_a_look_ahead_is_timed_on_as_many_cells_as_it_says(cost, cloud):
     assert look_ahead.end(drawn, cost.RATIO).short.any()
 
 
-def test_the_next_round_wants_nearly_the_same(cost):
-    drawn = cost.drawn(10, 'alike', dominant_share.DominantShareMetric())
-    after = cost.noisy(drawn, np.random.default_rng(1))
-    change = np.log(after.demand.wanted / drawn.demand.wanted)
-    assert 0 < np.abs(change).max() < 6 * cost.NOISE
-    assert after.demand.wanted.sum() == pytest.approx(
-        after.wanted[:, look_ahead.CPU_TIME].sum()
-    )
-    assert (after.used <= after.wanted).all()
-
-
 def test_costs_are_written_for_every_size_and_cloud(
     cost, tmp_path, monkeypatch
 ):

@@ -1,0 +1,223 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What nodes give with some weights, and how heavy owners are then.
+
+Rows are those of :mod:`.maxmin`, of nodes that are short; rates, weights and
+heaviness are logarithms.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import functools
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.shares import filling
+from nova_fairness.shares import rounding
+
+Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.intp]
+Bools = npt.NDArray[np.bool_]
+
+LIGHT = 1e-3
+"""Differences in heaviness count relative to it; near zero, where there is
+no relative, to this."""
+
+_FILL_STEPS = 60
+_FILLED = 1e-6
+_FAR = 2.0
+_GUESSED = 10
+
+Weigh = Callable[[Floats], tuple[Floats, Floats]]
+"""(n,) what each row gets -> (k,) how heavy each owner is, and (k,) >= 0 how
+much heavier by a unit more for its user."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Nodes:
+    """Rows of the nodes that are short, and how all is weighed.
+
+    :ivar rows: (p,) their places among all.
+    :ivar full: (p,) logarithms of the rates per size with which they have
+        all they want.
+    :ivar reach: logarithm of the ratio of weights.
+    :ivar idle: (n,) what all rows get if nothing is short.
+    :ivar blur: over which bounds are rounded off.
+    """
+
+    rows: Places
+    node: Places
+    owner: Places
+    user: Places
+    full: Floats
+    size: Floats
+    supply: Floats
+    reach: float
+    weigh: Weigh
+    idle: Floats
+    blur: float
+
+    @functools.cached_property
+    def first(self) -> Places:
+        """First row of each node, (m,)."""
+        return np.searchsorted(self.node, np.arange(len(self.supply)))
+
+    @functools.cached_property
+    def alone(self) -> bool:
+        """Tell whether each owner is a user."""
+        return np.array_equal(self.user, np.arange(len(self.user)))
+
+    def of(self, chosen: Bools, rows: Places) -> 'Nodes':
+        """Give some nodes, with their rows."""
+        number = np.cumsum(chosen) - 1
+        return dataclasses.replace(
+            self,
+            node=number[self.node[rows]],
+            owner=self.owner[rows],
+            full=self.full[rows],
+            size=self.size[rows],
+            supply=self.supply[chosen],
+        )
+
+    def blurred(self, blur: float) -> 'Nodes':
+        """Give the same with bounds rounded off otherwise."""
+        return dataclasses.replace(self, blur=blur)
+
+    def total(self, values: Floats) -> Floats:
+        """Sum over each node, (m,)."""
+        return np.add.reduceat(values, self.first)
+
+    def largest(self, values: Floats) -> Floats:
+        """Give the largest of each node, (m,)."""
+        return np.asarray(np.maximum.reduceat(values, self.first))
+
+    def heaviness(self, got: Floats) -> tuple[Floats, Floats]:
+        """Weigh the owners on a logarithmic scale: (k,) and its slope."""
+        every = self.idle.copy()
+        every[self.rows] = got
+        heavy, slope = self.weigh(every)
+        return np.arcsinh(heavy / LIGHT), slope / np.hypot(heavy, LIGHT)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Point:
+    """The nodes divided with some weights.
+
+    :ivar cold: (k,) logarithm by which each owner's weights are lower.
+    :ivar level: (m,) logarithm of the rate per size at weight ``cold`` 0.
+    :ivar rates: (p,) of the rows.
+    :ivar got: (p,).
+    :ivar heavy: (k,) heaviness, logarithmic.
+    :ivar slope: (k,) of it by a unit more.
+    """
+
+    nodes: Nodes
+    cold: Floats
+    level: Floats
+    rates: 'Rates'
+    got: Floats
+    heavy: Floats
+    slope: Floats
+
+    @classmethod
+    def of(cls, nodes: Nodes, cold: Floats, level: Floats) -> 'Point':
+        """Divide with weights, beginning with a guess of the levels."""
+        lower = cold[nodes.owner]
+        level = _filled(nodes, lower, level)
+        rates = Rates.of(nodes, level[nodes.node] - lower)
+        got = nodes.size * np.exp(rates.rate)
+        heavy, slope = nodes.heaviness(got)
+        return cls(nodes, cold, level, rates, got, heavy, slope)
+
+    def off(self, sharpness: float) -> Floats:
+        """How far the weights are from those of the heaviness, (k,)."""
+        return np.asarray(self.heavy - sharpness * self.cold)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rates:
+    """What rows get per size; all are logarithms.
+
+    :ivar wish: (p,) without bounds.
+    :ivar least: (m,) at the least weight.
+    :ivar rate: (p,) within the bounds.
+    :ivar by_wish: (p,) 0..1, how much a rate follows its wish.
+    :ivar by_least: (p,) 0..1, how much it follows the least.
+    """
+
+    wish: Floats
+    least: Floats
+    rate: Floats
+    by_wish: Floats
+    by_least: Floats
+
+    @classmethod
+    def of(cls, nodes: Nodes, wish: Floats) -> 'Rates':
+        """Bound rates by what is wanted, and from below by the ratio."""
+        blur = nodes.blur
+        capped, _ = rounding.smaller(nodes.full, wish, blur)
+        least = nodes.largest(capped) - nodes.reach
+        raised, follows = rounding.smaller(-wish, -least[nodes.node], blur)
+        rate, full = rounding.smaller(-raised, nodes.full, blur)
+        return cls(wish, least, rate, full * follows, full * (1 - follows))
+
+
+def _filled(nodes: Nodes, lower: Floats, level: Floats) -> Floats:
+    """Find the levels at which all is divided that there is, (m,).
+
+    Newton's method on logarithms; where it does not halve what is missing,
+    the interval in which the level must be is halved.
+    """
+    even = np.log(nodes.supply / nodes.total(nodes.size))
+    low = even - nodes.largest(-lower) - 5 * nodes.blur
+    high = nodes.largest(lower + nodes.full) + 40 * nodes.blur
+    level = level.clip(low, high)
+    last = np.full(len(level), np.inf)
+    for number in range(_FILL_STEPS):
+        rates = Rates.of(nodes, level[nodes.node] - lower)
+        got = nodes.size * np.exp(rates.rate)
+        total = nodes.total(got)
+        over = np.log(total / nodes.supply)
+        size = np.abs(over)
+        if size.max() < _FILLED:
+            break
+        high = np.where(over > 0, np.minimum(high, level), high)
+        low = np.where(over < 0, np.maximum(low, level), low)
+        follows = nodes.total(got * (rates.by_wish + rates.by_least))
+        step = -over * total / np.maximum(follows, 1e-3 * total)
+        step = level + step.clip(-_FAR, _FAR)
+        # From a good guess the interval is still wide, and halving it far.
+        good = (size < 0.5 * last) | (number < _GUESSED)
+        good &= (step > low) & (step < high)
+        open_ = size >= _FILLED
+        level = np.where(open_, np.where(good, step, (low + high) / 2), level)
+        last = size
+        if 2 * np.count_nonzero(open_) < len(open_):
+            rows = np.flatnonzero(open_[nodes.node])
+            left = nodes.of(open_, rows)
+            level[open_] = _filled(left, lower[rows], level[open_])
+            break
+    return level
+
+
+def settled(nodes: Nodes, point: Point) -> tuple[Floats, Floats]:
+    """Give what rows get and the logarithms of their weights, (p,) each.
+
+    Weights are those of the point; who gets what, a kernel says.
+    """
+    top = (point.rates.least + nodes.reach)[nodes.node]
+    log = (point.rates.wish - top).clip(-nodes.reach, 0.0)
+    wanted, size = np.exp(nodes.full) * nodes.size, nodes.size * np.exp(log)
+    got, _ = filling.fill(nodes.supply, nodes.node, wanted, size)
+    return got, log
