@@ -286,9 +286,10 @@ def main() -> None:
             rows += found
             table.append(summed(name, found))
             print(*table[-1], flush=True)
-    options.out.mkdir(parents=True, exist_ok=True)
-    runs.write(options.out / 'clouds.json', [{'seed': seed}, *rows])
-    runs.write_csv(options.out / 'clouds.csv', table)
+            # What was found is not lost if a later kind takes too long.
+            options.out.mkdir(parents=True, exist_ok=True)
+            runs.write(options.out / 'clouds.json', [{'seed': seed}, *rows])
+            runs.write_csv(options.out / 'clouds.csv', table)
 
 
 if __name__ == '__main__':

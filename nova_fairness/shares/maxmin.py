@@ -68,7 +68,6 @@ _STEPS = 12
 _LARGEST_MOVE = 2.0
 _HALVINGS = 3
 _SOLVED = 0.2
-_SAME = 1e-9
 _NEXT_TO_NOTHING = 1e-9
 
 
@@ -166,7 +165,10 @@ def divide(
         blur=STAGES[0][1],
     )
     found, sharpness, rest = _sharpened(nodes, begin, steps)
-    got[chosen], log[chosen] = weighted.settled(nodes, found)
+    some, log[chosen] = weighted.settled(nodes, found)
+    # All that is wanted is exactly that, whatever logarithms lost.
+    content = some >= got[chosen] * (1 - weighted.SAME)
+    got[chosen] = np.where(content, got[chosen], some)
     return Division(got, log, sharpness, rest)
 
 
@@ -217,7 +219,7 @@ def _solved(
         size = float(np.abs(off).max())
         motion = _Motion.of(point)
         move = motion.towards(off, sharpness)
-        part = min(1.0, _LARGEST_MOVE / max(motion.apart(move), _SAME))
+        part = min(1.0, _LARGEST_MOVE / max(motion.apart(move), weighted.SAME))
         for _ in range(_HALVINGS + 1):
             tried = weighted.Point.of(
                 point.nodes,
@@ -262,7 +264,7 @@ class _Motion:
         count = len(nodes.supply)
         capped, follows = rounding.smaller(rates.wish, nodes.full, nodes.blur)
         top = (rates.least + nodes.reach)[nodes.node]
-        at_top = np.flatnonzero(capped >= top - _SAME)[::-1]
+        at_top = np.flatnonzero(capped >= top - weighted.SAME)[::-1]
         leading = np.zeros(count, dtype=np.intp)
         leading[nodes.node[at_top]] = at_top
         led = follows[leading][nodes.node]

@@ -34,6 +34,9 @@ LIGHT = 1e-3
 """Differences in heaviness count relative to it; near zero, where there is
 no relative, to this."""
 
+SAME = 1e-9
+"""Relative difference below which two amounts are one."""
+
 _FILL_STEPS = 60
 _FILLED = 1e-6
 _FAR = 2.0

@@ -90,7 +90,7 @@ def divided(
     :param counts: as in :func:`.raising.raised`.
     :returns: (u, r) parts of the quotas; for more than :data:`_MOST` columns
         those of the free ideal, which weights may not reach.
-    :raises SolverFailed: if turns do not end.
+    :raises SolverFailed: if turns do not end, and there is no guess.
     """
     rows, cells = columns_module.limits(found, wishes.capacity)
     program = raising.program_of(
@@ -100,8 +100,8 @@ def divided(
     if len(found.node) > _MOST or witness.is_reached(wishes, unbounded, ratio):
         return unbounded
     first = _first_bounds(found, rows, len(cells), ratio)
-    content = sides.content(wishes, found, ratio, counts)
-    begins = [first.full] if content is None else [first.full, content]
+    guess = sides.content(wishes, found, ratio, counts)
+    begins = [first.full] if guess is None else [first.full, guess[0]]
     ends, failed = [], None
     for full in begins:
         bounds = dataclasses.replace(first, full=full)
@@ -110,7 +110,10 @@ def divided(
         except exception.SolverFailed as error:
             failed = error
     if failed is not None and not ends:
-        raise failed
+        if guess is None:
+            raise failed
+        # Of numbers too far apart for the solver, the guess is known.
+        return guess[1]
     return max(ends, key=lambda parts: raising.rank(parts, counts))
 
 

@@ -31,11 +31,12 @@ def content(
     found: Columns,
     ratio: float,
     counts: Floats,
-) -> Bools | None:
-    """Guess which columns have all they want.
+) -> tuple[Bools, Floats] | None:
+    """Guess which columns have all they want, and what users have then.
 
-    :returns: (c,); ``None`` where more than one resource is scarce, or VMs
-        use several together: of these the agents' method knows nothing.
+    :returns: (c,) and (u, r) parts of the quotas; ``None`` where more than
+        one resource is scarce, or VMs use several together: of these the
+        agents' method knows nothing.
     """
     scarce = np.unique(found.resource[found.scarce])
     alone = np.bincount(found.column, minlength=len(found.node)) == 1
@@ -62,6 +63,8 @@ def content(
         weigh,
         ratio,
     )
-    full = np.zeros(len(found.node), dtype=np.bool_)
-    full[found.column[use]] = division.got >= found.amount[use]
-    return full
+    progress = np.ones(len(found.node))
+    progress[found.column[use]] = division.got / found.amount[use]
+    shares = columns_module.shares(found, wishes.quota)
+    parts = shares.times(progress, wishes.quota.size)
+    return progress >= 1.0, parts.reshape(wishes.quota.shape)
