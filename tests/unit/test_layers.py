@@ -31,6 +31,10 @@ LONG_MODULES: dict[str, tuple[int, str]] = {
         330,
         'one test: its numbers, what it remembers, and what it tells',
     ),
+    'nova_fairness.sim.bounded': (
+        320,
+        'one linear program, its bounds and the turns in which they change',
+    ),
     'nova_fairness.shares.maxmin': (
         350,
         'one numerical method, of which no part serves anything else',

@@ -153,9 +153,10 @@ class ForesightPolicy(feedback.FeedbackPolicy):
         """Give the logarithms of the new weights, (p,)."""
         counts = scene.short & (scene.doing > ACTIVE * scene.average())
         goal = scene.centred(counts, scene.aim + offset)
-        # Who has next to nothing to do comes back to the weight they had.
+        move = np.where(scene.short, goal - scene.log, 0.0)
+        # Who has next to nothing to do comes back to no more than they had.
         rests = ~counts & ~scene.tells
-        move = np.where(scene.short & ~rests, goal - scene.log, 0.0)
+        move = np.where(rests, np.minimum(move, 0.0), move)
         farthest = scene.largest(counts, np.abs(move))
         limit = np.log(self.largest)
         part = np.where(farthest > NEAR, self.part, 1.0)
