@@ -376,7 +376,7 @@ def test_limits_of_a_killed_agent_are_lifted(vms, tmp_path, helper):
         [sys.executable, '-c', textwrap.dedent(KILLED), path, key, device],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, '()\n')
     assert rules(vms) == shown(vms, device, 5 * MIB, 3 * MIB)
