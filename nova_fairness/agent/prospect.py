@@ -40,9 +40,6 @@ PER_ROUND_S = 0.1
 """CPU time for looking ahead in a round; what is not finished by then goes on
 in the next one."""
 
-SHARP = 0.05
-"""An end this sharp counts though its search goes on."""
-
 AFFORDABLE = 0.1
 """Part of a plugin's deadline that a step of it may take. A slower metric
 would bring itself into quarantine."""
@@ -131,7 +128,7 @@ class Prospects:
             return
         end, rest = found
         # What is not finished is better than what was fair before.
-        if self._last is None or end.sharpness <= SHARP:
+        if self._last is None or end.sharpness <= look_ahead.SHARP:
             self._last = chosen, end
         self._work = None if rest is None else (chosen, rest)
 

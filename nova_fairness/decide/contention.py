@@ -31,8 +31,6 @@ from nova_fairness.shares import waiting as waiting_module
 RIVAL = 0.05
 """Part of a node's capacity from which a VM that does not wait is a rival of
 those that do: below it, there is nothing to be had from it."""
-BUSY_WITH_STALL = waiting_module.BUSY_WITH_STALL
-"""Part of a node's capacity from which stalls mean contention."""
 
 JUDGED: tuple[resources.Control, ...] = (resources.Control.CPU,)
 """Controls of which an agent knows enough to judge; no other is contended."""

@@ -21,11 +21,11 @@ Only the CPU is foreseen: of nothing else it is told what VMs want.
 
 import numpy as np
 
-from nova_fairness.decide import contention
 from nova_fairness.model import outlook as outlook_module
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 from nova_fairness.shares import maxmin
+from nova_fairness.shares import waiting
 
 SHORT = 1.01
 """A node is short of what is wanted so many times what it has or more ..."""
@@ -33,6 +33,10 @@ SHORT = 1.01
 UNMET = 1.1
 """... or so many times what its users have, where they have nearly all that
 there is: what the host itself needs is nobody's."""
+
+SHARP = 0.05
+"""Where what was worked out leaves users further apart than this (part of
+their heaviness, by a natural logarithm of weights), feedback decides."""
 
 STEPS = maxmin.MOST_STEPS
 """In which all but the largest clouds are worked out at once."""
@@ -91,7 +95,7 @@ def _supply(
     whole = outlook.supply[:, CPU_TIME]
     asked = np.bincount(outlook.node, wanted, len(whole))
     given = outlook.given()[:, CPU_TIME]
-    busy = contention.BUSY_WITH_STALL * whole
+    busy = waiting.BUSY_WITH_STALL * whole
     unmet = (given >= busy) & (asked >= UNMET * given)
     short = ((asked >= SHORT * whole) | unmet) & (asked > 0)
     return np.where(short, given.clip(busy, whole), whole), short

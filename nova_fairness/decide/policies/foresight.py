@@ -53,10 +53,6 @@ FARTHEST_OFF = 1.0
 STILL_WAITS = 0.95
 """What has more of what it wants does not show what its weight is worth."""
 
-SHARP = 0.05
-"""Where what was worked out leaves users further apart than this (part of
-their heaviness, by a natural logarithm of weights), feedback decides."""
-
 Scalars = usage_model.Scalars
 Mask = resources.Mask
 
@@ -182,7 +178,7 @@ def _useful(
     return [
         view
         for view in (() if prospect is None else prospect.views)
-        if len(view.outlook.node) and view.end.sharpness <= SHARP
+        if len(view.outlook.node) and view.end.sharpness <= look_ahead.SHARP
     ]
 
 

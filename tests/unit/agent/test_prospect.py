@@ -221,7 +221,7 @@ def test_a_slow_metric_is_asked_for_one_step_only(measured, which, caplog):
     # What it knew before is no begin any more; the next round looks anew.
     quick = with_metric(measured, which, lambda weigh: weigh)
     found = made.of_node(quick, policy, RATIOS)
-    assert found.views[0].end.sharpness <= foresight.SHARP
+    assert found.views[0].end.sharpness <= look_ahead.SHARP
     assert caplog.text.count('is done again') == 1
 
 

@@ -199,7 +199,7 @@ def test_no_weight_goes_further_than_a_step():
     assert logs[0] < 0 < logs[1:].min()
 
 
-@pytest.mark.parametrize('sharpness', [2 * foresight.SHARP, np.inf])
+@pytest.mark.parametrize('sharpness', [2 * look_ahead.SHARP, np.inf])
 def test_where_no_end_was_found_feedback_decides(sharpness):
     given = situation(TWO, 0, HUNGRY)
     (view,) = given.prospect.views
