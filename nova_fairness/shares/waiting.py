@@ -86,7 +86,8 @@ sign; higher, because a node can be that busy while nobody waits."""
 
 SHORT = 0.01
 """Part of a node's CPUs that VMs must lack beyond what is idle: less than
-that no weight could give them."""
+that no weight could give them. Half of it is enough where they lacked it
+before: what is nearly made good shall become so."""
 
 CROWD = 0.04
 """Part of a node's CPUs that its VMs lack together, beyond what is idle and
@@ -270,10 +271,12 @@ def judge(now: Interval, past: Past) -> tuple[usage_model.Waiting, Past]:
     late = now.ready & (stall > np.where(crowded[now.node], soon, begin))
     waits = late & (active | past.late)
     waits |= now.ready & past.began & (stall > end)
-    _, short = _short(now, waits, blind)
+    least = np.full(nodes, SHORT)
+    least[now.node[past.began & now.ready]] = SHORT / 2
+    _, short = _short(now, waits, blind, least)
     # What may be a lack is not learned as noise, however long it lasts.
     unusual = stall > NOISE + SIGNIFICANT * _deviation(steady)
-    busy, suspect = _short(now, waits | late | unusual, blind)
+    busy, suspect = _short(now, waits | late | unusual, blind, least)
     quiet = told & now.ready & (busy & ~suspect & ~crowded)[now.node]
     began = (waits | past.began) & short[now.node]
     kept = dataclasses.replace(past, late=late, began=began, changes=changes)
@@ -310,11 +313,14 @@ def _crowded(now: Interval) -> Mask:
     return np.asarray(lacking / now.cpus > idle + CROWD)
 
 
-def _short(now: Interval, waits: Mask, blind: Mask) -> tuple[Mask, Mask]:
+def _short(
+    now: Interval, waits: Mask, blind: Mask, least: Scalars
+) -> tuple[Mask, Mask]:
     """Tell which nodes are busy, and which lack more than is idle: (m,).
 
     :param waits: (n,) VMs that want what closed loops want.
     :param blind: (n,) VMs that may want anything.
+    :param least: (m,) part of its CPUs that a node must lack.
     """
     nodes = len(now.cpus)
     stall = np.where(waits, now.stall, 0.0)
@@ -326,4 +332,4 @@ def _short(now: Interval, waits: Mask, blind: Mask) -> tuple[Mask, Mask]:
     some = np.bincount(now.node[waits], minlength=nodes) > 0
     busy = in_use >= np.where(some, BUSY_WITH_STALL, BUSY_WITHOUT_STALL)
     idle = (1.0 - in_use).clip(0.0)
-    return busy, busy & (lacking > idle + SHORT)
+    return busy, busy & (lacking > idle + least)

@@ -47,7 +47,7 @@ CLEARLY_OFF = 0.2
 """No noise makes a kernel give somebody so much (natural logarithm) more or
 less than its weight says."""
 
-FARTHEST_OFF = 1.0
+FARTHEST_OFF = 1.5
 """More than this (natural logarithm) no kernel is off."""
 
 STILL_WAITS = 0.95

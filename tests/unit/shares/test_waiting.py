@@ -117,6 +117,15 @@ def test_who_began_to_wait_goes_on_until_next_to_nothing_is_lacking():
     assert waits == [False, True, True, True, True, False, True]
 
 
+def test_a_small_lack_makes_no_node_short_but_is_made_good_to_its_end():
+    # One VM of a busy node lacks 0.7 % of its CPUs.
+    small = interval((0.82, 0.07), (7.18, 0.0), cpus=8, most=8.0)
+    assert not any(short for _, short in judged([small] * 9)[0])
+    large = interval((0.6, 0.4), (7.2, 0.0), cpus=8, most=8.0)
+    found, _ = judged([large, *[small] * 9])
+    assert found[1:] == [([True, False], True)] * 9
+
+
 def test_a_node_with_idle_cpus_is_not_short_whoever_waits():
     # A quota, or a CPU to which VMs are pinned.
     found, _ = judged([interval((0.5, 0.5), (0.5, 0.5), cpus=4, busy=0.3)])
