@@ -36,7 +36,8 @@ MOVED = 0.05
 noise."""
 
 LARGEST = 0.02
-"""Larger squares of a change count no more than this: one says little, ..."""
+"""Larger squares of a change count no more than this: one says little, whether
+of what was used or of what was waited, ..."""
 
 FEW = 2 * LARGEST
 """... two may be chance, ..."""
@@ -99,7 +100,8 @@ class Changes:
         clear = np.isfinite(x) & (np.abs(x) >= MOVED)
         x, y = np.where(clear, x, 0.0), np.where(clear, y, 0.0)
         kept = np.where(clear, 1 - FORGETTING, 1.0)
-        scale = np.sqrt(LARGEST) / np.maximum(np.abs(x), np.sqrt(LARGEST))
+        larger = np.maximum(np.abs(x), np.abs(y))
+        scale = np.sqrt(LARGEST) / np.maximum(larger, np.sqrt(LARGEST))
         x, y = x * scale, y * scale
         return Changes(
             used=used,

@@ -41,7 +41,7 @@ FAST = {
     'users of VMs that are never always busy get the same': (
         'closed-loops',
         '--interval=1',
-        '--duration=40',
+        '--duration=60',
     ),
     'a closed loop tells what it wants, and an open one does not': (
         'kinds-of-load',
