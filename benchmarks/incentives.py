@@ -196,7 +196,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument('--out', type=pathlib.Path, required=True)
-    parser.add_argument('--count', type=int, default=10, help='of each')
+    parser.add_argument('--count', type=int, default=30, help='of each')
     parser.add_argument(
         '--seed', type=int, default=12, help='of what is drawn'
     )
