@@ -25,6 +25,7 @@ from nova_fairness.cmd import status_node
 TOP = pathlib.Path(__file__).resolve().parents[3]
 TEXT = TOP.joinpath('doc/source/admin/troubleshooting.rst').read_text('utf-8')
 ANYTHING = '...'
+PROGRAMS = ('nova_fairness', 'oslo_messaging_zmq', 'api_ext')
 _TERM = re.compile(r'^``([^`]+ [^`]+)``$', re.MULTILINE)
 _ELLIPTIC = re.compile(r'``([^`]*\.\.\.[^`]*)``')
 _CHECK = re.compile(r'\b[Tt]he checks?\s+``([^`]+)``(?:\s+and\s+``([^`]+)``)?')
@@ -43,7 +44,7 @@ def said():
     """All texts of the programs, with dots where something is put in."""
     return frozenset(
         text
-        for room in ('nova_fairness', 'api_ext')
+        for room in PROGRAMS
         for path in TOP.joinpath(room).rglob('*.py')
         for node in ast.walk(ast.parse(path.read_text('utf-8')))
         if (text := text_of(node))
