@@ -34,13 +34,13 @@ class OneFile(group_control.GroupControl):
     kind = resources.Control.BLKIO
 
     def parsed(self, content: bytes) -> int:
-        """Give the weight for all devices, in either form of the file."""
+        """The weight for all devices, in either form of the file."""
         line = content.partition(b'\n')[0].strip()
         return int(line.removeprefix(b'default').strip())
 
 
 def names(mounts: Mapping[str, cgroup.Mount]) -> tuple[str, ...]:
-    """Give the files that the hierarchy of the controller may have."""
+    """The files that the hierarchy of the controller may have."""
     version = group_control.version_of(
         mounts,
         'blkio',

@@ -35,7 +35,7 @@ def admitted(
     nics: Sequence[instance.Nic],
     rate: int,
 ) -> network_tree.Member:
-    """Give a VM a class, or the one that it has its present interfaces.
+    """The class of a VM: a new one, or its own with present interfaces.
 
     :param key: of the incarnation.
     :param nics: those that can be steered, not empty.
@@ -90,7 +90,7 @@ def has_interfaces(
 
 
 def with_rates(members: Members, tree: state.Tree) -> Members:
-    """Give recorded VMs the rates that the kernel holds."""
+    """Recorded VMs, with the rates that the kernel holds."""
     nothing = state.Class(_LEAST_RATE, 0, 0)
     return {
         key: dataclasses.replace(
@@ -130,5 +130,5 @@ def limited(
 
 
 def union(one: Members, other: Members) -> dict[str, network_tree.Member]:
-    """Give everybody who is in either; ``other`` wins."""
+    """Everybody who is in either; ``other`` wins."""
     return dict(itertools.chain(one.items(), other.items()))
