@@ -40,7 +40,7 @@ class OneFile(group_control.GroupControl):
 
 
 def names(mounts: Mapping[str, cgroup.Mount]) -> tuple[str, ...]:
-    """The files that the hierarchy of the controller may have."""
+    """Give the files that the hierarchy of the controller may have."""
     version = group_control.version_of(
         mounts,
         'blkio',

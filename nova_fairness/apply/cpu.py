@@ -51,7 +51,7 @@ class CpuShares(group_control.GroupControl):
 
 
 def _name_of_control(mounts: Mapping[str, cgroup.Mount]) -> str:
-    """The name of the file that steers the CPU on this host."""
+    """Give the name of the file that steers the CPU on this host."""
     version = group_control.version_of(
         mounts,
         groups.FILES[groups.CPU_SHARES].controller,

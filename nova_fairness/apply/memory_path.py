@@ -200,7 +200,7 @@ class MemoryPath:
         }
 
     def _wanted(self, group: _Group, own: Mapping[str, int]) -> int:
-        """Bytes that a group must hold so that all below it is spared."""
+        """Give what a group must hold so that all below it is spared."""
         if group.level == groups.INNER:
             return _UNLIMITED
         below = sum(

@@ -35,7 +35,7 @@ def admitted(
     nics: Sequence[instance.Nic],
     rate: int,
 ) -> network_tree.Member:
-    """The class of a VM: a new one, or its own with present interfaces.
+    """Give a VM a class, or the one that it has its present interfaces.
 
     :param key: of the incarnation.
     :param nics: those that can be steered, not empty.
@@ -130,5 +130,5 @@ def limited(
 
 
 def union(one: Members, other: Members) -> dict[str, network_tree.Member]:
-    """Everybody who is in either; ``other`` wins."""
+    """Give everybody who is in either; ``other`` wins."""
     return dict(itertools.chain(one.items(), other.items()))
