@@ -150,7 +150,7 @@ class Applier:
         keys: Iterable[str] | None = None,
         kinds: Kinds = resources.CONTROLS,
     ) -> tuple[control.Outcome, ...]:
-        """Give controls the values they had, and clear those records.
+        """Restore the values that controls had, and clear those records.
 
         What cannot be written stays recorded; what vanished does not. With
         the last VM goes what the controls share.
@@ -225,7 +225,7 @@ class Applier:
         present: allocation.Allocation,
         defaults: allocation.Allocation,
     ) -> int | None:
-        """Give the value that a knob is to be restored to, if known."""
+        """The value that a knob is to be restored to, if known."""
         if knob not in present or not self._found.is_unknown(knob.incarnation):
             return present.get(knob)
         return defaults.get(knob, self._controls[knob.control].default)

@@ -92,11 +92,11 @@ class BlkioWeight(control.Control):
             }
 
     def unit_range(self) -> tuple[int, int]:
-        """Give 1..1000, which every file takes that this kernel has."""
+        """1..1000, which every file takes that this kernel has."""
         return LOWEST, HIGHEST
 
     def default(self) -> int:
-        """Give what the kernel sets in a new group."""
+        """Value that the kernel sets in a new group."""
         return NEUTRAL
 
     def availability(self) -> tuple[bool, str]:
@@ -110,7 +110,7 @@ class BlkioWeight(control.Control):
         return True, ' or '.join(self._files)
 
     def file_of(self, key: str) -> str:
-        """Give the file by which a VM is steered.
+        """The file by which a VM is steered.
 
         :returns: the preferred one of this host for a VM that is not.
         """
@@ -188,7 +188,7 @@ class BlkioWeight(control.Control):
         return ()
 
     def close(self) -> None:
-        """Give all descriptors back; the control can still be used."""
+        """Close all descriptors; the control can still be used."""
         for item in self._files.values():
             item.close()
 

@@ -34,7 +34,7 @@ class OneFile(group_control.GroupControl):
     kind = resources.Control.BLKIO
 
     def parsed(self, content: bytes) -> int:
-        """Give the weight for all devices, in either form of the file."""
+        """The weight for all devices, in either form of the file."""
         line = content.partition(b'\n')[0].strip()
         return int(line.removeprefix(b'default').strip())
 

@@ -55,7 +55,7 @@ def confine(kept: Collection[int]) -> None:
 
 
 def lend(lent: Collection[int]) -> None:
-    """Give programs that this thread starts capabilities that it has itself.
+    """Let programs that this thread starts have capabilities of its own.
 
     All others are given up by this thread.
 

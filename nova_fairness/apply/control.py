@@ -52,10 +52,10 @@ class Control(abc.ABC):
 
     @abc.abstractmethod
     def unit_range(self) -> tuple[int, int]:
-        """Give the smallest and largest value that the kernel accepts."""
+        """The smallest and largest value that the kernel accepts."""
 
     def default(self) -> int | None:
-        """Give what a VM has that nobody ever set; ``None`` if unknown."""
+        """Value of a VM that nobody ever set; ``None`` if unknown."""
         return None
 
     def availability(self) -> tuple[bool, str]:
@@ -118,4 +118,4 @@ class Control(abc.ABC):
         return ()
 
     def close(self) -> None:
-        """Give all descriptors back; the control can still be used."""
+        """Close all descriptors; the control can still be used."""

@@ -72,7 +72,7 @@ class GroupControl(control.Control):
         return 2 if self._file.controller == cgroup.UNIFIED else 1
 
     def parsed(self, content: bytes) -> int:
-        """Give the value that a file's content says.
+        """The value that a file's content says.
 
         :raises ValueError: if it says none.
         """
@@ -81,15 +81,15 @@ class GroupControl(control.Control):
         return int(content.partition(b'\n')[0])
 
     def formatted(self, value: int) -> str:
-        """Give what is written for a value."""
+        """Text that is written for a value."""
         return str(value)
 
     def unit_range(self) -> tuple[int, int]:
-        """Give the smallest and largest value that the kernel accepts."""
+        """The smallest and largest value that the kernel accepts."""
         return self._file.lowest, self._file.highest
 
     def default(self) -> int:
-        """Give what the kernel sets in a new group."""
+        """Value that the kernel sets in a new group."""
         return self._file.default
 
     def problems(self) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ class GroupControl(control.Control):
         return tuple(outcome for outcome in outcomes if outcome is not None)
 
     def close(self) -> None:
-        """Give all descriptors back; the control can still be used."""
+        """Close all descriptors; the control can still be used."""
         self._open.close()
 
     def _checked(self, value: int) -> int:
@@ -151,7 +151,7 @@ class GroupControl(control.Control):
         )
 
     def _refused(self, change: allocation.Change) -> control.Outcome | None:
-        """Give the outcome of a change that need not be tried."""
+        """The outcome of a change that need not be tried."""
         low, high = self.unit_range()
         if not low <= change.after <= high:
             return control.Outcome(

@@ -149,7 +149,7 @@ def control_path(
     name: str,
     level: int = OWN,
 ) -> str:
-    """Give the path of a control of the VM that a process is.
+    """The path of a control of the VM that a process is.
 
     :param name: one of :data:`FILES`.
     :param level: whose group: the VM's own, :data:`INNER`, or so many above

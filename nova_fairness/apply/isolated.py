@@ -63,7 +63,7 @@ class Isolated:
         return self._try(self._item.without_effect, {})
 
     def troubles(self) -> tuple[str, ...]:
-        """Give what went wrong since the last call."""
+        """Problems since the last call."""
         told = (*self._troubles, *self._try(self._item.problems, _NONE))
         self._troubles = []
         return tuple(f'{self.kind.value}: {text}' for text in told)

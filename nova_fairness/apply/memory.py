@@ -77,11 +77,11 @@ class MemoryProtection(group_control.GroupControl):
             )
 
     def parsed(self, content: bytes) -> int:
-        """Give the bytes that a file says."""
+        """The bytes that a file says."""
         return memory_path.parsed(content)
 
     def formatted(self, value: int) -> str:
-        """Give what is written for a number of bytes."""
+        """Text that is written for a number of bytes."""
         return memory_path.formatted(value) if self._path else str(value)
 
     def read(self, keys: Sequence[str]) -> Mapping[str, int]:
@@ -115,16 +115,16 @@ class MemoryProtection(group_control.GroupControl):
         return outcomes
 
     def settle(self) -> tuple[str, ...]:
-        """Give the groups above what the VMs below them are spared."""
+        """Write to the groups above what the VMs below them are spared."""
         return () if self._path is None else self._path.settle()
 
     def release(self) -> tuple[str, ...]:
-        """Give the groups above what they held before."""
+        """Restore what the groups above held before."""
         return () if self._path is None else self._path.release()
 
 
 def _name_of_control(mounts: Mapping[str, cgroup.Mount]) -> str:
-    """Give the name of the file that steers memory on this host."""
+    """The name of the file that steers memory on this host."""
     version = group_control.version_of(
         mounts,
         MEMORY_CONTROLLER,

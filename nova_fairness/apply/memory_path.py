@@ -42,7 +42,7 @@ _GONE = frozenset({errno.ENOENT, errno.ESRCH, errno.ENODEV})
 
 
 def parsed(content: bytes) -> int:
-    """Give the bytes that a limit of memory says.
+    """The bytes that a limit of memory says.
 
     :raises ValueError: if it says none.
     """
@@ -51,7 +51,7 @@ def parsed(content: bytes) -> int:
 
 
 def formatted(value: int) -> str:
-    """Give what is written for a number of bytes."""
+    """Text that is written for a number of bytes."""
     return 'max' if value >= _UNLIMITED else str(value)
 
 
@@ -142,7 +142,7 @@ class MemoryPath:
         return tuple(problems)
 
     def release(self) -> tuple[str, ...]:
-        """Give every recorded group what it held, and clear the record.
+        """Restore what every recorded group held, and clear the record.
 
         :returns: what went wrong; that stays recorded.
         """
@@ -183,7 +183,7 @@ class MemoryPath:
         return []
 
     def _found_value(self, group: _Group, knob: allocation.Knob) -> int | None:
-        """Give what a group is to be restored to, if it is there."""
+        """Bytes that a group is to be restored to, if it is there."""
         low = _low(group.path)
         if low is not None and self._shared.is_unknown(knob.incarnation):
             # The record was lost, so what is there may be our own.
@@ -191,7 +191,7 @@ class MemoryPath:
         return low
 
     def _own_lows(self) -> Mapping[str, int]:
-        """Give what VMs are spared, by path of their own groups."""
+        """Bytes that VMs are spared, by path of their own groups."""
         return {
             group.path: low
             for key, low in self._lows.items()
@@ -258,7 +258,7 @@ class MemoryPath:
 
 
 def _knob(group: _Group) -> allocation.Knob:
-    """Give the name of a group in the record."""
+    """The name of a group in the record."""
     return allocation.Knob(f'group/{group.number}/0', resources.Control.MEMORY)
 
 

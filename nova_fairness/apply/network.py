@@ -103,11 +103,11 @@ class NetworkClasses(control.Control):
         return self._settings.rate - kept
 
     def unit_range(self) -> tuple[int, int]:
-        """Give 0 (no class) and the largest rate."""
+        """0 (no class) and the largest rate."""
         return 0, network_changes.HIGHEST
 
     def default(self) -> int:
-        """Give what a VM has that nobody steered: no class."""
+        """Value of a VM that nobody steered: no class."""
         return 0
 
     def availability(self) -> tuple[bool, str]:

@@ -48,7 +48,7 @@ def wanted(
     running: Running,
     capacity: int,
 ) -> tuple[network_members.Members, dict[str, str]]:
-    """Give who shall have which class; those that ended have none.
+    """Classes that VMs shall have; those that ended have none.
 
     :param before: who has which class.
     :param changes: rates by knob, bytes per second; 0 takes a class away.

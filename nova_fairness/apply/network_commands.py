@@ -239,6 +239,6 @@ def refusal(item: Sequence[object]) -> str:
 
 
 def lines(item: Sequence[str | int]) -> list[str]:
-    """Give the lines of an operation for which :func:`refusal` is empty."""
+    """The lines of an operation for which :func:`refusal` is empty."""
     name, *fields = item
     return OPERATIONS[str(name)][1](*fields)

@@ -116,14 +116,14 @@ def _detected(found: list[str], sys: pathlib.Path) -> Layout:
 
 
 def uplinks(sys: pathlib.Path) -> list[str]:
-    """Give the physical interfaces under the ports of bridges, sorted."""
+    """The physical interfaces under the ports of bridges, sorted."""
     ports = {path.name for path in sys.glob('*/brif/*')}
     found = {base for port in ports for base in _bases(sys, port)}
     return sorted(name for name in found if _is_physical(sys / name))
 
 
 def _bases(sys: pathlib.Path, name: str) -> set[str]:
-    """Give an interface and what is below it, but nothing below a bond."""
+    """An interface and what is below it, but nothing below a bond."""
     found, left = set(), [name]
     while left:
         item = left.pop()
@@ -216,7 +216,7 @@ def _entries(path: pathlib.Path) -> list[str]:
 def steerable(
     vm: instance.Instance, view: View
 ) -> tuple[list[instance.Nic], str]:
-    """Give the interfaces of a VM that can be steered, and why others not.
+    """The interfaces of a VM that can be steered, and why others not.
 
     :returns: interfaces, and what is to be said of the others, empty if
         all can be steered.

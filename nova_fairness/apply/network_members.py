@@ -90,7 +90,7 @@ def has_interfaces(
 
 
 def with_rates(members: Members, tree: state.Tree) -> Members:
-    """Give recorded VMs the rates that the kernel holds."""
+    """Recorded VMs, with the rates that the kernel holds."""
     nothing = state.Class(_LEAST_RATE, 0, 0)
     return {
         key: dataclasses.replace(

@@ -129,7 +129,7 @@ def _wide(message: bytes, span: Span, narrow: int) -> int:
 def _filters(
     messages: Iterable[bytes],
 ) -> Iterator[tuple[int, int, bytes, Span]]:
-    """Give preference, handle, message and options of each filter.
+    """Preference, handle, message and options of each filter.
 
     The kernel also tells of each preference without a handle; that is none.
     """
@@ -182,7 +182,7 @@ def _mac(
     next_value: bytes,
     next_offset: int,
 ) -> str:
-    """Give the address that two keys make, as ``tc`` forms them."""
+    """The address that two keys make, as ``tc`` forms them."""
     where = count, mask, offset, next_mask, next_offset
     if where == (2, _FULL, -8, _HIGH, -4):
         return (value + next_value[:2]).hex(':')
@@ -212,7 +212,7 @@ def redirect(
 
 
 def _mirrored(message: bytes, actions: Span) -> int:
-    """Give the number of the interface to which the first action sends."""
+    """The number of the interface to which the first action sends."""
     action = _find(message, actions, 1)
     if _text(message, _find(message, action, _ACT_KIND)) != 'mirred':
         return 0

@@ -54,7 +54,7 @@ class NetworkSettings:
         return int((self.bandwidth or 0.0) * self.link_part)
 
     def kept(self, *, host_is_seen: bool) -> int:
-        """Give what is kept from VMs, bytes per second.
+        """Rate that is kept from VMs, bytes per second.
 
         :param host_is_seen: whether the host's own traffic passes the same
             tree. If not, what is kept is not lent to VMs either, so nothing

@@ -140,11 +140,11 @@ class Kernel:
     redirects: Mapping[str | int, tuple[str, int]]
 
     def root(self, device: str) -> Qdisc | None:
-        """Give the root of a device; ``None`` if it has none."""
+        """The root of a device; ``None`` if it has none."""
         return self._at(device, 'root')
 
     def ingress(self, device: str) -> Qdisc | None:
-        """Give what a device has for filters of what comes in."""
+        """The discipline of a device that filters what comes in."""
         return self._at(device, 'ingress')
 
     def _at(self, device: str, parent: str) -> Qdisc | None:
@@ -180,5 +180,5 @@ def is_default(found: Qdisc | None) -> bool:
 
 
 def bucket_of(mac: str) -> int:
-    """Give the bucket of a MAC address: its last byte."""
+    """The bucket of a MAC address: its last byte."""
     return int(mac[-2:], 16)

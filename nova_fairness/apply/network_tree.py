@@ -101,7 +101,7 @@ class Target:
 
 
 def quantum_time(rates: Iterable[int]) -> float:
-    """Give for how long each class may send in its turn, seconds.
+    """Seconds for which each class may send in its turn.
 
     What others leave is divided in turns. The quantum of a turn must be as
     large as the largest packets, that offloads make, or everybody gets the
@@ -116,7 +116,7 @@ def quantum_time(rates: Iterable[int]) -> float:
 
 
 def tree(target: Target) -> state.Tree:
-    """Give the classes that both directions shall have, without filters."""
+    """The classes that both directions shall have, without filters."""
     rates = {item.minor: item.rate for item in target.members.values()}
     seconds = quantum_time(rates.values())
     left = max(1, target.rate - sum(rates.values()))
@@ -138,14 +138,14 @@ def _quantum(rate: int, seconds: float) -> int:
 
 
 def burst(rate: int) -> int:
-    """Give how many bytes may pass at once for a rate."""
+    """Bytes that may pass at once for a rate."""
     return max(_LEAST_BURST, rate // _BURST_PARTS)
 
 
 def plan(
     kernel: state.Kernel, target: Target, own_ingress: str
 ) -> tuple[Step, ...]:
-    """Give the steps from what is to what shall be, in order.
+    """The steps from what is to what shall be, in order.
 
     :param own_ingress: interface whose ingress qdisc we made, empty if none.
     :returns: nothing if all is as it shall be.

@@ -183,7 +183,7 @@ def _program(tool: str) -> str:
 
 
 def _failures(said: str) -> list[tuple[int, str]]:
-    """Give number, from 1, and reason of each line that failed."""
+    """Number, from 1, and reason of each line that failed."""
     found: list[tuple[int, str]] = []
     reason: list[str] = []
     for line in said.splitlines():

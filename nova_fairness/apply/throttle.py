@@ -201,7 +201,7 @@ def _files(mounts: Mapping[str, cgroup.Mount]) -> tuple[str, ...]:
 
 
 def _knob(place: Place) -> allocation.Knob:
-    """Give the name of a limit in the record."""
+    """The name of a limit in the record."""
     uuid, pid, ticks = instance.parse_key(place[0])
     return allocation.Knob(
         f'{uuid}@{place[1]}/{pid}/{ticks}', resources.Control.BLKIO

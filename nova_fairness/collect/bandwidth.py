@@ -103,7 +103,7 @@ def _disk_class(path: pathlib.Path) -> tuple[str, tuple[float, float]]:
 def of_network(
     proc: pathlib.Path, sys: pathlib.Path, interface: str | None
 ) -> float:
-    """Give the link speed of an interface.
+    """The link speed of an interface.
 
     :param proc: where the process file system is mounted.
     :param sys: where the system file system is mounted.
@@ -125,7 +125,7 @@ def of_network(
 def of_link(
     proc: pathlib.Path, sys: pathlib.Path, interface: str | None
 ) -> float | None:
-    """Give the link speed of an interface if the kernel tells it.
+    """The link speed of an interface if the kernel tells it.
 
     :param interface: ``None`` for that of the default route.
     :returns: bytes per second in one direction.
@@ -147,7 +147,7 @@ def _whole(text: str) -> int:
 
 
 def _text(path: pathlib.Path) -> str:
-    """Give a file's text; empty if the kernel refuses it."""
+    """A file's text; empty if the kernel refuses it."""
     try:
         return path.read_text().strip()
     except OSError:

@@ -59,7 +59,7 @@ class BlockDevices:
         )
 
     def below(self, path: str) -> tuple[str, ...]:
-        """Give the whole devices that requests for a file pass.
+        """The whole devices that requests for a file pass.
 
         :param path: of a file or of a block device.
         :returns: ``major:minor``, from the top down; empty if there is no
@@ -102,7 +102,7 @@ class BlockDevices:
             self._add(number, found, left)
 
     def _number(self, status: os.stat_result) -> str | None:
-        """Give the device that is a file, or on which it is."""
+        """The device that is a file, or on which it is."""
         if stat.S_ISBLK(status.st_mode):
             return _numbered(status.st_rdev)
         if os.major(status.st_dev):
@@ -145,7 +145,7 @@ class BlockDevices:
 
 
 def cost_models(mounts: Mapping[str, cgroup.Mount]) -> frozenset[str]:
-    """Give the devices whose weights the kernel keeps by a cost model.
+    """The devices whose weights the kernel keeps by a cost model.
 
     :param mounts: of control groups; only v2 has such models.
     :returns: ``major:minor``.

@@ -107,7 +107,7 @@ class CounterReader:
         )
 
     def close(self) -> None:
-        """Give all descriptors back."""
+        """Close all descriptors."""
         self._forget(frozenset())
 
     @property
@@ -116,7 +116,7 @@ class CounterReader:
         return self._descriptors.used
 
     def _busy(self) -> npt.NDArray[np.float64]:
-        """Give the busy seconds of each CPU, nothing if they are not told."""
+        """The busy seconds of each CPU, nothing if they are not told."""
         try:
             ticks = kernel_text.busy_ticks((self._proc / 'stat').read_bytes())
         except (OSError, ValueError, IndexError):

@@ -17,7 +17,7 @@ _QUEUED_MS = 10
 
 
 def busy_and_queued(stat: str) -> tuple[float, float]:
-    """Give the times in ``stat`` of a block device.
+    """The times in ``stat`` of a block device.
 
     :returns: seconds with a request under way, and seconds that all requests
         took, waiting for the scheduler included.
@@ -30,7 +30,7 @@ def busy_and_queued(stat: str) -> tuple[float, float]:
 
 
 def chosen_scheduler(text: str) -> str:
-    """Give the scheduler in brackets in ``queue/scheduler``.
+    """The scheduler in brackets in ``queue/scheduler``.
 
     :returns: its name; empty if the device has none to choose.
     """
@@ -39,7 +39,7 @@ def chosen_scheduler(text: str) -> str:
 
 
 def enabled_devices(cost_qos: str) -> frozenset[str]:
-    """Give the devices for which ``io.cost.qos`` says ``enable=1``.
+    """The devices for which ``io.cost.qos`` says ``enable=1``.
 
     :returns: ``major:minor``.
     """
@@ -64,7 +64,7 @@ def source_of_mount(mountinfo: str, number: str) -> str | None:
 
 
 def reclaimed_pages(vmstat: bytes) -> int:
-    """Give the pages that the kernel took away, from ``/proc/vmstat``.
+    """The pages that the kernel took away, from ``/proc/vmstat``.
 
     What a control group's own limit took is not among them.
 
@@ -84,7 +84,7 @@ def swap_in_use(meminfo: bytes) -> bool:
 
 
 def swapped_bytes(status: bytes) -> int:
-    """Give what of a process is swapped out, from ``/proc/PID/status``.
+    """Bytes of a process that are swapped out, from ``/proc/PID/status``.
 
     :raises ValueError: if it does not say.
     """
@@ -92,7 +92,7 @@ def swapped_bytes(status: bytes) -> int:
 
 
 def major_faults(stat: bytes) -> int:
-    """Give the major faults of a process, from ``/proc/PID/stat``.
+    """The major faults of a process, from ``/proc/PID/stat``.
 
     :returns: of all its threads, the ended ones included.
     :raises ValueError: if it is no such text.

@@ -89,7 +89,7 @@ class KeptFile:
             os.close(descriptor)
 
     def close(self) -> None:
-        """Give the descriptor back; closing twice does nothing."""
+        """Close the descriptor; closing twice does nothing."""
         if self._descriptor is not None:
             self._descriptors.close(self._descriptor)
             self._descriptor = None

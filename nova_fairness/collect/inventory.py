@@ -96,7 +96,7 @@ class Inventory:
         return self._problem
 
     def _silent_s(self) -> float:
-        """Give for how long libvirt said nothing while we could hear it.
+        """Seconds for which libvirt said nothing while we could hear it.
 
         If it took much longer than the time before until we were asked, it is
         we who stood still: stopped by a signal, or with the whole machine.
@@ -112,7 +112,7 @@ class Inventory:
         return now_s - listed_at_s - self._stood_s
 
     def incarnations(self) -> tuple[instance.Incarnation, ...]:
-        """Give the VMs last known to run, sorted by UUID; never blocks."""
+        """The VMs last known to run, sorted by UUID; never blocks."""
         found = self._found  # replaced as a whole, never changed
         return tuple(found[uuid] for uuid in sorted(found))
 

@@ -24,7 +24,7 @@ _SYSTEM_TICKS = 15
 
 
 def _after_name(stat: bytes) -> list[bytes]:
-    """Give the fields of ``/proc/PID/stat`` from the third on.
+    """The fields of ``/proc/PID/stat`` from the third on.
 
     The second is a program's name and may hold spaces and brackets.
     """
@@ -32,7 +32,7 @@ def _after_name(stat: bytes) -> list[bytes]:
 
 
 def start_ticks(stat: bytes) -> int:
-    """Give the start of a process from ``/proc/PID/stat``.
+    """The start of a process from ``/proc/PID/stat``.
 
     :returns: clock ticks since boot.
     :raises ValueError: if it is no such text.
@@ -54,7 +54,7 @@ def has_ended(stat: bytes) -> bool:
 
 
 def busy_ticks(stat: bytes) -> dict[int, int]:
-    """Give what each CPU did from ``/proc/stat``.
+    """Busy clock ticks of each CPU, from ``/proc/stat``.
 
     Idle is what the kernel calls idle and iowait; what a hypervisor below
     took away (steal) is not to be had and counts as busy. Guest time is part
@@ -78,7 +78,7 @@ def busy_ticks(stat: bytes) -> dict[int, int]:
 
 
 def cpu_ticks(stat: bytes) -> int:
-    """Give the CPU time of a process from ``/proc/PID/stat``.
+    """The CPU time of a process from ``/proc/PID/stat``.
 
     :returns: clock ticks in user and system mode, all threads.
     :raises ValueError: if it is no such text.
@@ -89,7 +89,7 @@ def cpu_ticks(stat: bytes) -> int:
 
 
 def resident_pages(statm: bytes) -> int:
-    """Give the resident pages from ``/proc/PID/statm``.
+    """The resident pages from ``/proc/PID/statm``.
 
     :returns: pages; 0 for a process that has ended and was not yet reaped.
     :raises ValueError: if it is no such text.
@@ -99,7 +99,7 @@ def resident_pages(statm: bytes) -> int:
 
 
 def resident_bytes(status: bytes) -> int:
-    """Give resident and huge pages together from ``/proc/PID/status``.
+    """Resident and huge pages together from ``/proc/PID/status``.
 
     :returns: bytes; 0 for a process that has ended.
     """
@@ -107,7 +107,7 @@ def resident_bytes(status: bytes) -> int:
 
 
 def huge_page_bytes(status: bytes) -> int:
-    """Give the huge pages of a process, which its RSS leaves out.
+    """The huge pages of a process, which its RSS leaves out.
 
     :param status: text of ``/proc/PID/status``.
     :returns: bytes.
@@ -121,7 +121,7 @@ def _status_bytes(status: bytes, name: bytes) -> int:
 
 
 def storage_bytes(io: bytes) -> tuple[int, int]:
-    """Give a process's traffic with storage from ``/proc/PID/io``.
+    """A process's traffic with storage from ``/proc/PID/io``.
 
     :returns: bytes read from and written to storage.
     :raises ValueError: if it is no such text.
@@ -133,7 +133,7 @@ def storage_bytes(io: bytes) -> tuple[int, int]:
 
 
 def usage_seconds(cpu_stat: bytes) -> float:
-    """Give the CPU time of a v2 group from its ``cpu.stat``.
+    """The CPU time of a v2 group from its ``cpu.stat``.
 
     :returns: seconds.
     :raises ValueError: if there is no ``usage_usec``.
@@ -145,7 +145,7 @@ def usage_seconds(cpu_stat: bytes) -> float:
 
 
 def stall_seconds(pressure: bytes) -> float:
-    """Give the time in which some task waited, from ``cpu.pressure``.
+    """The time in which some task waited, from ``cpu.pressure``.
 
     :returns: seconds.
     :raises ValueError: if it is no such text.
@@ -156,7 +156,7 @@ def stall_seconds(pressure: bytes) -> float:
 
 
 def waited_seconds(schedstat: bytes) -> float:
-    """Give the time a thread was ready but not run, from ``schedstat``.
+    """The time a thread was ready but not run, from ``schedstat``.
 
     :returns: seconds.
     :raises ValueError: if it is no such text.
@@ -212,7 +212,7 @@ def cpu_list(text: str) -> tuple[int, ...]:
 
 
 def mean_bogomips(cpuinfo: str) -> float | None:
-    """Give the mean BogoMIPS of all CPUs from ``/proc/cpuinfo``.
+    """The mean BogoMIPS of all CPUs from ``/proc/cpuinfo``.
 
     Architectures spell the line differently (``bogomips``, ``BogoMIPS``,
     ``bogomips per cpu``).
@@ -229,7 +229,7 @@ def mean_bogomips(cpuinfo: str) -> float | None:
 
 
 def total_memory_bytes(meminfo: str) -> int:
-    """Give ``MemTotal`` from ``/proc/meminfo``.
+    """``MemTotal`` from ``/proc/meminfo``.
 
     :raises ValueError: if the text has none.
     """

@@ -120,7 +120,7 @@ def _speed_factor(proc: pathlib.Path) -> float:
 
 
 def _memory_bytes(proc: pathlib.Path, reserved: int) -> float:
-    """Give what is left for VMs; never below zero."""
+    """Memory that is left for VMs, bytes; never below zero."""
     total = kernel_text.total_memory_bytes((proc / 'meminfo').read_text())
     limit = partition.memory_limit_bytes(proc)
     usable = total - reserved

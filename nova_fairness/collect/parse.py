@@ -97,7 +97,7 @@ def parse_domain(xml: str) -> instance.Instance:
 def with_owner(
     vm: instance.Instance, owners: Mapping[str, tuple[str, str]]
 ) -> instance.Instance:
-    """Give a VM without Nova metadata the owner an operator wrote down.
+    """A VM, with the owner an operator wrote down if Nova wrote none.
 
     :param owners: (user, project) by UUID or, failing that, domain name.
     :returns: ``vm`` itself if it has an owner or nobody claims it.
@@ -120,7 +120,7 @@ def with_owner(
 def described(
     vm: instance.Instance, known: instance.Description
 ) -> instance.Instance:
-    """Give a VM without Nova metadata what the cloud knows of it.
+    """A VM, with what the cloud knows of it if Nova wrote no metadata.
 
     :returns: ``vm`` itself if it has an owner.
     """

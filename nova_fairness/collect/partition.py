@@ -29,7 +29,7 @@ _MEMORY = ('memory.max', 'memory.limit_in_bytes')
 
 
 def cpus(proc: pathlib.Path) -> tuple[int, ...]:
-    """Give the CPUs that VMs may use.
+    """The CPUs that VMs may use.
 
     :param proc: where the process file system is mounted.
     :returns: those of the machine partition if it exists, else of this
@@ -47,7 +47,7 @@ def cpus(proc: pathlib.Path) -> tuple[int, ...]:
 
 
 def memory_limit_bytes(proc: pathlib.Path) -> int | None:
-    """Give the smallest memory limit above the VMs.
+    """The smallest memory limit above the VMs.
 
     The group of this process is no such place: its limit is meant for the
     agent alone.
@@ -101,7 +101,7 @@ def _texts(
 
 
 def _text(path: pathlib.Path) -> str:
-    """Give a file's text; empty if it cannot be read."""
+    """A file's text; empty if it cannot be read."""
     try:
         return path.read_text()
     except OSError:

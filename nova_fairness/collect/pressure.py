@@ -153,7 +153,7 @@ class PressureReader:
         )
 
     def close(self) -> None:
-        """Give all descriptors back."""
+        """Close all descriptors."""
         self._forget(frozenset())
 
     def _found(

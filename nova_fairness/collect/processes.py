@@ -19,7 +19,7 @@ from nova_fairness.collect import kernel_text
 
 
 def start_ticks(proc: pathlib.Path, pid: int) -> int | None:
-    """Give the start time of a process, clock ticks since boot.
+    """The start time of a process, clock ticks since boot.
 
     :returns: ``None`` if there is no such process or it has ended.
     """

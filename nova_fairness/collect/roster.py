@@ -31,7 +31,7 @@ Incarnations = Mapping[str, instance.Incarnation]
 """Incarnations by UUID."""
 
 Describe = Callable[[str], instance.Description | None]
-"""Gives what the cloud knows of a VM, by UUID; never blocks."""
+"""What the cloud knows of a VM, by UUID; never blocks."""
 
 
 def nothing_known(_uuid: str) -> instance.Description | None:
@@ -71,7 +71,7 @@ class Roster:
         self._outdated.update(self._known)
 
     def living(self) -> Incarnations:
-        """Give up the VMs whose process has ended."""
+        """Forget the VMs whose process has ended."""
         self._keep(self._is_alive)
         return dict(self._known)
 

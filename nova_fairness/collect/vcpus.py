@@ -65,7 +65,7 @@ class VcpuStall:
         return waited / len(self._files)
 
     def close(self) -> None:
-        """Give the descriptors back."""
+        """Close the descriptors."""
         for file in self._files:
             file.close()
         self._files = []

@@ -182,7 +182,7 @@ class VmFiles:
         )
 
     def close(self) -> None:
-        """Give all descriptors back."""
+        """Close all descriptors."""
         for source in (self._cpu, self._stall, self._memory, self._disk):
             source.close()
 

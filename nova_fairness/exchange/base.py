@@ -32,7 +32,7 @@ class Exchange(abc.ABC):
 
     @abc.abstractmethod
     def view(self, now_s: float, metric: str = '') -> report.View:
-        """Give the newest usable report of every node.
+        """The newest usable report of every node.
 
         :param now_s: monotonic clock, seconds.
         :param metric: reports of other nodes that were measured with another

@@ -96,7 +96,7 @@ class Bounds:
         return self.max_instances * self.max_cpus
 
     def capacity_of(self, host: str) -> tuple[resources.Vector, str]:
-        """Give the largest capacity that is believed of a host.
+        """The largest capacity that is believed of a host.
 
         :returns: shape (r,), and the option that says so.
         """

@@ -228,7 +228,7 @@ def decode(
 
 
 def claimed_host(message: object, limits: bounds.Bounds) -> str:
-    """Give the name under which a message was sent, empty if it has none."""
+    """The name under which a message was sent, empty if it has none."""
     try:
         return fields.Fields(message, '').text('host', limits.max_text)
     except exception.ReportRefused:

@@ -63,7 +63,7 @@ def read(value: object, longest: int = 255) -> Desired:
 
 
 def newest(*known: Desired | None) -> Desired | None:
-    """Give the one that wins."""
+    """The choice that wins."""
     winner: Desired | None = None
     for item in known:
         if item is not None and item.is_newer_than(winner):

@@ -94,7 +94,7 @@ class DesiredState:
             self._thread.join(_JOIN_S)
 
     def current(self) -> desired_module.Desired | None:
-        """Give the newest; ``None`` if nothing was ever set."""
+        """The newest choice; ``None`` if nothing was ever set."""
         with self._lock:
             return self._current
 

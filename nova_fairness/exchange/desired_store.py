@@ -37,7 +37,7 @@ class SharedStore(abc.ABC):
 
     @abc.abstractmethod
     def load(self) -> desired_module.Desired | None:
-        """Give what is kept, ``None`` if nothing ever was.
+        """The state that is kept, ``None`` if none ever was.
 
         :raises ExchangeError: if it cannot be asked, or holds garbage.
         """
@@ -63,7 +63,7 @@ class FileStore:
         self._path = path
 
     def load(self) -> desired_module.Desired | None:
-        """Give what was saved, ``None`` if nothing ever was.
+        """The state that was saved, ``None`` if none ever was.
 
         :raises StateError: if the file cannot be read or understood.
         """
@@ -131,7 +131,7 @@ class RedisStore(SharedStore):
         self.key = f'{prefix}:desired:{domain}'
 
     def load(self) -> desired_module.Desired | None:
-        """Give what is kept, ``None`` if nothing is.
+        """The state that is kept, ``None`` if none is.
 
         :raises ExchangeError: if Redis cannot be asked, or the key holds
             something else.

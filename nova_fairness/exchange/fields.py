@@ -38,7 +38,7 @@ class Fields:
         self._values: Mapping[Any, Any] = value
 
     def given(self, name: str) -> Any:
-        """Give a field as it is.
+        """A field as it is.
 
         :raises ReportRefused: if it is missing.
         """
@@ -51,7 +51,7 @@ class Fields:
     def all_of(
         self, get: Callable[[Mapping[Any, Any]], tuple[Any, ...]]
     ) -> tuple[Any, ...]:
-        """Give some fields as they are, in one go.
+        """Some fields as they are, in one go.
 
         :raises ReportRefused: if one is missing.
         """
@@ -67,7 +67,7 @@ class Fields:
         return self._values.get(name) is True
 
     def text(self, name: str, longest: int) -> str:
-        """Give a string of 1..longest printable characters.
+        """A string of 1..longest printable characters.
 
         :raises ReportRefused: if it is none.
         """
@@ -81,7 +81,7 @@ class Fields:
         return value
 
     def integer(self, name: str, low: int, high: int) -> int:
-        """Give a whole number of low..high.
+        """A whole number of low..high.
 
         :raises ReportRefused: if it is none.
         """
@@ -91,7 +91,7 @@ class Fields:
         return value
 
     def number(self, name: str, low: float, high: float) -> float:
-        """Give a finite number of low..high.
+        """A finite number of low..high.
 
         :raises ReportRefused: if it is none.
         """
@@ -101,7 +101,7 @@ class Fields:
         return float(value)
 
     def items(self, name: str, kinds: set[type], longest: int) -> list[Any]:
-        """Give a list of values of the given types.
+        """A list of values of the given types.
 
         :raises ReportRefused: if it is none, or longer.
         """

@@ -82,7 +82,7 @@ class Intake:
         metric: str,
         interval_s: float,
     ) -> report.View:
-        """Give what the ledger does, of all that came until now."""
+        """The ledger's view of all that came until now."""
         with self._lock:
             settled = self._ledger.settle()
             view = self._ledger.view(now_s, own, metric, interval_s)

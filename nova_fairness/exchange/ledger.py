@@ -172,7 +172,7 @@ class Ledger:
         metric: str,
         interval_s: float,
     ) -> report.View:
-        """Give the newest usable report of every node.
+        """The newest usable report of every node.
 
         :param now_s: monotonic clock, seconds.
         :param own: newest report of this node; always in the view.
@@ -206,7 +206,7 @@ class Ledger:
     def _young(
         self, peer: peer_module.Peer, age_s: float, interval_s: float
     ) -> report.NodeReport | None:
-        """Give a peer's report unless it is too old, which drops it."""
+        """A peer's report unless it is too old, which drops it."""
         if peer.newest is not None and age_s > self._oldest_s(
             peer.newest.interval_s, interval_s
         ):
@@ -214,7 +214,7 @@ class Ledger:
         return peer.newest
 
     def _oldest_s(self, theirs_s: float, own_s: float) -> float:
-        """Give the age at which a report of a peer is too old."""
+        """The age at which a report of a peer is too old."""
         counted_s = min(theirs_s, _OWN_INTERVALS * own_s)
         return self._limits.view_max_age * max(own_s, counted_s)
 

@@ -19,7 +19,7 @@ from nova_fairness.model import report
 
 
 class LoopbackExchange(base.Exchange):
-    """Gives back the report that was published last."""
+    """An exchange without peers: the own report is all there is."""
 
     def __init__(self) -> None:
         self._newest: report.NodeReport | None = None
@@ -29,7 +29,7 @@ class LoopbackExchange(base.Exchange):
         self._newest = node_report
 
     def view(self, now_s: float, metric: str = '') -> report.View:
-        """Give the own report, which is never old."""
+        """The own report, which is never old."""
         nothing = types.MappingProxyType[str, str]({})
         if self._newest is None:
             return report.View({}, {}, nothing)

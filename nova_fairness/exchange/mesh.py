@@ -134,7 +134,7 @@ class MeshExchange(base.Exchange):
         self._sender.put(message)
 
     def view(self, now_s: float, metric: str = '') -> report.View:
-        """Give the newest usable report of every node, and why not others.
+        """The newest usable report of every node, and why not others.
 
         :param now_s: of the clock that the exchange was given.
         :param metric: what others must measure with; empty: what the own

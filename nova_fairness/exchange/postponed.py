@@ -70,7 +70,7 @@ class Postponed:
         return self._by_host.setdefault(short.host, waiting) is waiting
 
     def take(self, host: str = '') -> list[Waiting]:
-        """Give what was kept, and keep it no more.
+        """What was kept; it is kept no more.
 
         :param host: whose; empty: everybody's.
         """

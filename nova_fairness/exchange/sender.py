@@ -54,7 +54,7 @@ class Sender:
         self._thread.start()
 
     def put(self, message: Any) -> None:
-        """Give the place a new content; returns at once."""
+        """Replace the message that waits by a new one; returns at once."""
         with self._changed:
             if self._message is not None:
                 self._tally.add('replaced')

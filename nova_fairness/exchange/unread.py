@@ -98,7 +98,7 @@ def _are_good(portion: list[Numbers], limits: bounds.Bounds) -> bool:
 
 
 def _most(portion: list[Numbers]) -> resources.Vector:
-    """Give what the amounts of each node may add up to: (n, 3r)."""
+    """What the amounts of each node may add up to: (n, 3r)."""
     rates = np.frombuffer(b''.join([each.most.rates for each in portion]))
     intervals = np.array([[each.interval_s] for each in portion])
     scales = np.where(tables.SCALES, intervals, 1.0)

@@ -47,7 +47,7 @@ class Placement:
     nodes: int
 
     def total(self, sizes: Column) -> Column:
-        """Give for each VM the sum of a size over its node, shape (n,)."""
+        """Sum of a size over the node of each VM, (n,)."""
         sums = grouping.sum_by(self.node, sizes, self.nodes)
         return np.asarray(sums[self.node])
 
@@ -63,7 +63,7 @@ def by_vcpus(placement: Placement, supply: Column) -> Column:
 
 
 def by_memory(placement: Placement, supply: Column) -> Column:
-    """Give the flavor's memory, in proportion if it is overcommitted.
+    """The flavor's memory, in proportion if it is overcommitted.
 
     Paper, section 5.2.1.
     """

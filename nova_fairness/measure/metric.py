@@ -76,7 +76,7 @@ class Totals:
 
 
 def norm(supply: resources.Vector, user_count: int) -> resources.Vector:
-    """Give the factors that make amounts of all resources comparable.
+    """The factors that make amounts of all resources comparable.
 
     ``user_count / (R * supply_r)``: with them an equal quota of every
     resource adds up to 1 (reference metric of the paper, section 5.2).
@@ -131,7 +131,7 @@ class Metric(abc.ABC):
     def combine(
         self, user_heaviness: Heaviness, instance_heaviness: Heaviness
     ) -> Heaviness:
-        """Give the heaviness by which each VM is treated.
+        """The heaviness by which each VM is treated.
 
         The default adds the VM's own heaviness to its user's, so that the
         VM that makes a user heavy feels it most (paper, section 5.3.4).

@@ -54,7 +54,7 @@ def heard(
 
 
 def patience(part: usage_model.Scalars) -> usage_model.Scalars:
-    """Give the intervals of silence that may be chance.
+    """The intervals of silence that may be chance.
 
     :param part: (k,) of each node's reports that was missing, 0..1.
     :returns: (k,) at most :data:`MOST`, next to 0 where none was missing.

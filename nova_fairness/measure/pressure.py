@@ -22,7 +22,7 @@ from nova_fairness.model import pressure
 def between(
     before: pressure.PressureSample, after: pressure.PressureSample
 ) -> pressure.Pressure:
-    """Give what happened between two readings.
+    """Amounts between two readings.
 
     A VM that was not there before, and a counter that was reset, tell
     nothing: NaN.

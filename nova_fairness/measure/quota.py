@@ -41,7 +41,7 @@ def quotas(
 def overcommitted(
     supply: resources.Vector, factors: resources.Vector
 ) -> resources.Vector:
-    """Give the supply by which metrics normalise.
+    """The supply by which metrics normalise.
 
     :param supply: (..., r) >= 0.
     :param factors: (r,) finite, > 0; 1 is no overcommit.

@@ -85,7 +85,7 @@ def combine_stage(
     user_heaviness: metric_base.Heaviness,
     instance_heaviness: metric_base.Heaviness,
 ) -> metric_base.Heaviness:
-    """Give the heaviness by which each VM is treated.
+    """The heaviness by which each VM is treated.
 
     :param user_heaviness: (n,) of each VM's user.
     :param instance_heaviness: (n,) of the instance stage.

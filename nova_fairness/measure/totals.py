@@ -108,7 +108,7 @@ def of_rows(
 
 
 def usable(view: report.View, metric: str) -> tuple[report.NodeReport, ...]:
-    """Give the reports that may be added up: those of the same metric.
+    """The reports that may be added up: those of the same metric.
 
     The numbers of different metrics do not compare, so a node with another
     one counts neither with its users nor with its supply.
@@ -118,14 +118,14 @@ def usable(view: report.View, metric: str) -> tuple[report.NodeReport, ...]:
 
 
 def known_users(view: report.View, metric: str) -> tuple[str, ...]:
-    """Give the ids of all users of a view's usable reports, sorted."""
+    """The ids of all users of a view's usable reports, sorted."""
     return layout(tuple(_ids(item.users) for item in usable(view, metric)))[0]
 
 
 def supply_of(
     view: report.View, interval_s: float, metric: str
 ) -> resources.Vector:
-    """Give what the nodes of a view provide in an interval.
+    """Amounts that the nodes of a view provide in an interval.
 
     :returns: (r,) without overcommit; zeros if no report is usable.
     """

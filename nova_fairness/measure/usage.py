@@ -45,7 +45,7 @@ def between(
     past: usage_model.Usage | None,
     decay_factor: float,
 ) -> usage_model.Usage:
-    """Give the usage of the interval between two readings.
+    """The usage of the interval between two readings.
 
     The interval is that between the beginnings of the readings; a VM that
     was read a little later or earlier is scaled to it. Time-shared entries
@@ -90,7 +90,7 @@ def between(
 def _busy(
     before: sample.Sample, after: sample.Sample, interval_s: float
 ) -> usage_model.Scalars:
-    """Give the busy part of each CPU; CPUs come and go with hotplug."""
+    """The busy part of each CPU; CPUs come and go with hotplug."""
     known = min(len(before.cpu_busy_s), len(after.cpu_busy_s))
     busy_s = after.cpu_busy_s[:known] - before.cpu_busy_s[:known]
     return np.asarray(np.clip(busy_s / interval_s, 0.0, 1.0))
@@ -116,7 +116,7 @@ def _places(
     wanted: Sequence[instance.Incarnation],
     present: Sequence[instance.Incarnation],
 ) -> usage_model.Indices:
-    """Give the row of each wanted incarnation, _NOWHERE if absent: (n,)."""
+    """The row of each wanted incarnation, _NOWHERE if absent: (n,)."""
     if len(wanted) == len(present) and all(map(operator.is_, wanted, present)):
         return np.arange(len(wanted), dtype=np.intp)
     place = {item.key: row for row, item in enumerate(present)}
@@ -141,7 +141,7 @@ def _amounts(
     scale: usage_model.Scalars,
     speed_factor: float,
 ) -> resources.Vector:
-    """Give the amounts of the interval, NaN where nothing is known."""
+    """The amounts of the interval, NaN where nothing is known."""
     registry = resources.RESOURCES
     spent = difference * scale[:, np.newaxis]
     spent[:, registry.index('cpu_time')] *= speed_factor
@@ -187,7 +187,7 @@ def _smoothed(
 def _remembered(
     after: sample.Sample, interval_s: float, past: usage_model.Usage | None
 ) -> resources.Vector:
-    """Give the past at the present interval; NaN for VMs without one."""
+    """The past at the present interval; NaN for VMs without one."""
     if past is None:
         return np.full(after.totals.shape, np.nan)
     # A row that is not known but not zero is the decayed past of a VM that

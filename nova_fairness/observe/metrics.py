@@ -77,7 +77,7 @@ class RoundCollector(registry.Collector):
         return self._newest
 
     def collect(self) -> families.Metrics:
-        """Give all metrics; called by the Prometheus library."""
+        """All metrics; called by the Prometheus library."""
         for name, total in self._sums.items():
             yield families.counter(name, _SUMS[name], [((), total)])
         statistics = self._statistics()

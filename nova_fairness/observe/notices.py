@@ -73,7 +73,7 @@ class Watch:
     def notices(
         self, done: round_model.Round, smallest: usage_model.Scalars
     ) -> tuple[Notice, ...]:
-        """Give what is worth telling.
+        """The notices that are worth telling.
 
         :param smallest: (c,) the smallest weight of each control.
         """
@@ -156,7 +156,7 @@ def _below(
     weights: allocation.Weights | None,
     level: usage_model.Scalars,
 ) -> frozenset[allocation.Knob]:
-    """Give what is steered and has at most a level."""
+    """Knobs that are steered and have at most a level."""
     if weights is None or done.decided is None:
         return frozenset()
     # What is the smallest possible may be a rounding above it.

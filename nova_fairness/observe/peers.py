@@ -33,7 +33,7 @@ Statistics = Mapping[str, Mapping[str, int]]
 
 
 def kind(why: str) -> str:
-    """Give the kind of a reason for leaving a node out.
+    """The kind of a reason for leaving a node out.
 
     The reason itself holds numbers that change, and each text would be a
     series of its own.

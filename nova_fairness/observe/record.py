@@ -53,7 +53,7 @@ def _by_control(values: Any) -> dict[str, Any]:
 
 
 def _units(source: allocation.Allocation, key: str) -> dict[str, int]:
-    """Give one VM's kernel units by control."""
+    """One VM's kernel units by control."""
     knobs = (
         (control, allocation.Knob(key, control))
         for control in resources.CONTROLS
@@ -132,7 +132,7 @@ def _users(measured: round_model.Measured) -> dict[str, Any]:
 
 
 def _cloud(done: round_model.Round) -> dict[str, Any]:
-    """Give what belongs to all VMs together."""
+    """Fields that belong to all VMs together."""
     entry: dict[str, Any] = {}
     if done.measured is not None:
         entry['interval_s'] = done.measured.usage.interval_s

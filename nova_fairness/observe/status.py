@@ -171,7 +171,7 @@ def _told(here: Any, heaviness: Any) -> list[int]:
 def _quotas(
     measured: round_model.Measured, rows: Sequence[int]
 ) -> list[Mapping[str, float | None]]:
-    """Give what users used of each resource, in parts of their quotas."""
+    """Usage of each resource by user, in parts of their quotas."""
     if measured.user_usage is None:
         return [{} for _ in rows]
     return _in_parts(measured.user_usage[rows], measured.quota[rows])

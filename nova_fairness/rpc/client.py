@@ -28,7 +28,7 @@ from nova_fairness.rpc import protocol
 from nova_fairness.rpc import request_ids
 
 ALLOWED_REMOTE_MODULES = (exception.__name__,)
-"""Give them to the transport, so that remote errors keep their class."""
+"""Modules to allow on a transport, so that errors keep their class."""
 
 _ASKED_FOR_PEERS = 3
 """An agent that started just now does not know everybody yet."""
@@ -85,7 +85,7 @@ class FairnessClient:
         )
 
     def of_request(self, request_id: str) -> Self:
-        """Give a client whose calls belong to a request.
+        """A client whose calls belong to a request.
 
         It shares everything with this one.
 
@@ -230,7 +230,7 @@ def _sorted_out(
 def _without_traceback(
     error: exception.FairnessError,
 ) -> exception.FairnessError:
-    """Give a remote error as it was raised.
+    """A remote error as it was raised.
 
     oslo.messaging gives it a class whose text ends with the traceback.
     """

@@ -62,7 +62,7 @@ class _Crowd(Generic[T]):
     def gather(
         self, limit_s: float
     ) -> Iterable[tuple[str, T | None, BaseException | None]]:
-        """Give what comes back in time."""
+        """Answers that come back in time."""
         until_s = time.monotonic() + limit_s
         try:
             for _ in range(self._count):

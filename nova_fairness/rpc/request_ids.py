@@ -29,7 +29,7 @@ def made() -> str:
 
 
 def of(context: Mapping[str, Any]) -> str:
-    """Give the id of the request that a call belongs to.
+    """The id of the request that a call belongs to.
 
     What could not be an id is taken for none, because it goes to the log.
 

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Gives a whole domain one epoch of metric and policy."""
+"""One epoch of metric and policy for a whole domain."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping

@@ -31,11 +31,11 @@ class AssetFairnessMetric(quota_parts.QuotaMetric):
     )
 
     def instances(self, demands: metric.Demands) -> metric.Heaviness:
-        """Give ``sum_r usage_r * norm_r``."""
+        """``sum_r usage_r * norm_r``."""
         factors = metric.norm(demands.supply, demands.user_count)
         return np.asarray(demands.usage @ factors)
 
     def users(self, totals: metric.Totals) -> metric.Heaviness:
-        """Give ``sum_r usage_r / (R * quota_r)`` of the summed usage."""
+        """``sum_r usage_r / (R * quota_r)`` of the summed usage."""
         parts = quota_parts.parts_of_quota(totals)
         return np.asarray(parts.mean(axis=1))

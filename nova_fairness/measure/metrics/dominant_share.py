@@ -37,13 +37,13 @@ class DominantShareMetric(quota_parts.QuotaMetric):
     take for the middle."""
 
     def instances(self, demands: metric.Demands) -> metric.Heaviness:
-        """Give ``max_r usage_r * user_count / supply_r``."""
+        """``max_r usage_r * user_count / supply_r``."""
         supply = demands.supply
         scale = np.where(supply > 0, demands.user_count, 0.0)
         share = demands.usage * (scale / np.where(supply > 0, supply, 1.0))
         return np.asarray(share.max(axis=1))
 
     def users(self, totals: metric.Totals) -> metric.Heaviness:
-        """Give ``max_r usage_r / quota_r`` of the summed usage."""
+        """``max_r usage_r / quota_r`` of the summed usage."""
         parts = quota_parts.parts_of_quota(totals)
         return np.asarray(parts.max(axis=1))

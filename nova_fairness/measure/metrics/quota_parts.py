@@ -33,7 +33,7 @@ class QuotaMetric(metric.Metric, abc.ABC):
 
 
 def parts_of_quota(totals: metric.Totals) -> resources.Vector:
-    """Give ``usage_r / quota_r`` of each user's summed usage.
+    """``usage_r / quota_r`` of each user's summed usage.
 
     :returns: (u, r) finite; zero where the quota is zero, because a resource
         to which nobody is entitled can make nobody heavy.

@@ -24,6 +24,7 @@ from tests.fixtures import benchmark
         'api_latency_page',
         'exchange_page',
         'scenarios_page',
+        'sizing_page',
     ],
 )
 def test_the_page_is_made_of_what_is_recorded(name):
