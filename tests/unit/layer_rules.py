@@ -118,6 +118,7 @@ PURE = (
     'decide',
     'shares',
     'planners',
+    'cluster.casts',
     'relay.envelope',
     'collect.parse',
     'exchange.bounds',
