@@ -126,8 +126,8 @@ class Tables:
             return False
         return True
 
-    def update(self, statement: sa.Update) -> bool:
-        """Change rows; ``False`` if there was none to change."""
+    def update(self, statement: sa.Update | sa.Delete) -> bool:
+        """Change or delete rows; ``False`` if there was none to change."""
         with failures(), self._engine.begin() as connection:
             return connection.execute(statement).rowcount > 0
 

@@ -40,6 +40,8 @@ from nova_fairness.model import request as request_model
 
 _CASTS, _REQUESTS = tables.CASTS, tables.REQUESTS
 _LEADERS = tables.LEADERS
+_NEW = reason_module.why(reason_module.Reason.NOT_PLANNED)
+_LEADERS_KEPT = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -167,14 +169,18 @@ class Store:
         return last
 
     def add(
-        self, request: request_model.Request, cast_uuid: str, now: float
+        self,
+        request: request_model.Request,
+        cast_uuid: str,
+        now: float,
+        why: reason_module.Why = _NEW,
     ) -> bool:
         """Add a request that was read from a message.
 
         :param now: seconds of the epoch.
+        :param why: what its owner is told.
         :returns: ``False`` if it is known already.
         """
-        why = reason_module.why(reason_module.Reason.NOT_PLANNED)
         record = records.Record(request, cast_uuid, why, now)
         return self._tables.insert(_REQUESTS, records.row_of(record))
 
@@ -215,6 +221,8 @@ class Store:
         if self.leader().epoch == from_epoch and self._tables.insert(
             _LEADERS, {'epoch': epoch, 'holder': holder, 'since': now}
         ):
+            old = _LEADERS.c.epoch <= epoch - _LEADERS_KEPT
+            self._tables.update(sa.delete(_LEADERS).where(old))
             return epoch
         raise exception.Deposed(
             f'epoch {from_epoch} is over: {self.leader()} leads'
