@@ -134,6 +134,10 @@ class Executor:
         kept = self._store.step(record.request, _E.RESERVE, epoch, why, now)
         self._send(kept, record.cast_uuid, (), epoch)
 
+    def forget_room(self, request: request_model.Request) -> None:
+        """Give back what a process that died on sending left behind."""
+        self._placement.free(request)
+
     def put_back(self, record: records.Record, epoch: int) -> None:
         """Let a request wait again that was reserved and not sent."""
         self._placement.free(record.request)

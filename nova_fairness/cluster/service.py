@@ -122,7 +122,7 @@ class Service:
         return True
 
     def _put_back(self, epoch: int) -> list[records.Record]:
-        """Let wait again what was reserved and not sent; give what there is."""
+        """Let wait what was reserved and not sent; say what there is."""
         found = self._store.requests(_OPEN)
         left = [each for each in found if each.request.state is _S.RESERVED]
         for record in left:
@@ -169,6 +169,8 @@ class Service:
         there: list[servers_module.Server],
         epoch: int,
     ) -> None:
+        if record.request.state is _S.SENDING:
+            self._executor.forget_room(record.request)
         if not there:
             # The list may be old: a server that is gone is asked for.
             looked = [self._nova.server(u) for u in record.request.servers]

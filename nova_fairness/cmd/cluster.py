@@ -129,6 +129,10 @@ def _service(conf: cfg.ConfigOpts) -> service.Service:
         raise exception.ConfigurationError(
             '[fairness_cluster] broker must name the broker of Nova'
         )
+    # Before anything is opened: choices are checked when they are read.
+    rules = service.Rules(
+        options.longest_wait or None, options.unreadable == 'pass'
+    )
     given = (
         limits.read(pathlib.Path(options.limits_file))
         if options.limits_file
@@ -156,9 +160,7 @@ def _service(conf: cfg.ConfigOpts) -> service.Service:
         nova,
         planner.plan,
         time.time,
-        service.Rules(
-            options.longest_wait or None, options.unreadable == 'pass'
-        ),
+        rules,
     )
 
 

@@ -24,7 +24,7 @@ GROUP = cfg.OptGroup(
     title='Requests that wait',
     help="""
 How the cluster service, which says who starts next, reaches the cloud. It
-needs the extra ``cluster`` of this package, and runs beside Nova's controllers.
+needs the extra ``cluster`` of this package.
 """,
 )
 

@@ -161,7 +161,8 @@ def _group(spec: Mapping[str, Any]) -> request.Group | None:
     if policy not in {each.value for each in request.Rule}:
         return None
     rule = request.Rule(policy)
-    most = fields.mapping(group, 'rules').get('max_server_per_host', 1)
+    # Nova's object writes the rules as what is private to it.
+    most = fields.mapping(group, '_rules').get('max_server_per_host', 1)
     if rule is request.Rule.TOGETHER or not str(most).isdecimal():
         most = 1
     return request.Group(

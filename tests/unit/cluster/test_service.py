@@ -167,7 +167,7 @@ def test_who_finds_no_room_waits_and_starts_when_there_is_some(world):
     process.cycle()
     assert len(world.conductor.sent) == 1
     assert world.state(second) is S.HELD
-    assert world.reason(second) is R.NO_ROOM
+    assert world.reason(second) is R.SHARED_PART_TAKEN
     world.cloud.build(first, 'h1', NEED)
     process.cycle()
     assert len(world.conductor.sent) == 1

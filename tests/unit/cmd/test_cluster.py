@@ -44,7 +44,7 @@ def test_tables_are_upgraded(tmp_path, capsys):
     ('options', 'code', 'said'),
     [
         ({}, 2, 'broker must name'),
-        ({'unreadable': 'perhaps'}, 2, 'perhaps'),
+        ({'broker': 'x', 'unreadable': 'perhaps'}, 2, 'perhaps'),
         ({'broker': 'x', 'limits_file': '/none'}, 2, '/none'),
         ({'broker': 'x', 'key_file': '/none'}, 1, '/none'),
     ],
