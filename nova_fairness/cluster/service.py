@@ -239,7 +239,12 @@ class Service:
         """Do something for one request; its failure keeps no other back."""
         try:
             do(*arguments)
-        except (exception.Deposed, exception.StoreAway):
+        except (
+            exception.Deposed,
+            exception.StoreAway,
+            exception.BrokerAway,
+        ):
+            # The next one would fare no better.
             raise
         except exception.ClusterError as error:
             LOG.warning('request %s: %s', record.request.uuid, error)
