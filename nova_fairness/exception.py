@@ -180,6 +180,18 @@ class BadSnapshot(ClusterError):
     """Parts of a snapshot of the cloud do not fit together."""
 
 
+class CloudError(ClusterError):
+    """Nova or Placement did not do what it was asked for."""
+
+
+class CloudAway(CloudError):
+    """Nova, Placement or Keystone does not answer, or answers nonsense."""
+
+
+class CloudRefused(CloudError):
+    """Nova or Placement refused what it was asked for."""
+
+
 class StoreError(ClusterError):
     """The store of requests did not do what it was asked for."""
 

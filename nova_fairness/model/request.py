@@ -215,7 +215,7 @@ class Group:
 class Request:
     """What a user asked Nova for at once: all of it starts, or nothing.
 
-    :ivar uuid: of the request; its first server's.
+    :ivar uuid: of the request; of a build its first server's.
     :ivar project: who pays.
     :ivar user: who asked.
     :ivar servers: UUIDs, at least one, all with the same demand.

@@ -17,11 +17,9 @@ may have to wait are read at all; what cannot be read goes on as it is.
 """
 
 from collections.abc import Collection
-import json
 
 from nova_fairness import exception
-
-_VERSION = '2.'
+from nova_fairness.model import envelope
 
 
 def cast_to_hold(
@@ -40,7 +38,7 @@ def cast_to_hold(
     # Most messages are told apart without reading them.
     if not any(method.encode() in body for method in methods):
         return None
-    message = _message(body)
+    message = envelope.message(body)
     method, uuid = message.get('method'), message.get('_unique_id')
     if method not in methods or '_msg_id' in message:
         return None
@@ -49,21 +47,3 @@ def cast_to_hold(
             f'a cast of {method} must have a _unique_id of 1 to 64 characters'
         )
     return uuid, str(method)
-
-
-def _message(body: bytes) -> dict[str, object]:
-    """Read the inner message. Errors show nothing of it."""
-    try:
-        envelope = json.loads(body)
-        version = envelope['oslo.version']
-        message = json.loads(envelope['oslo.message'])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise exception.Unreadable(
-            f'a message is not of the form of oslo.messaging:'
-            f' {type(error).__name__}'
-        ) from None
-    if not isinstance(message, dict) or not str(version).startswith(_VERSION):
-        raise exception.Unreadable(
-            f'a message must be of version {_VERSION}x and an object'
-        )
-    return message

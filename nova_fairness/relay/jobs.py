@@ -34,6 +34,7 @@ the same identity what they had a moment ago.
 import abc
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Sequence
 import threading
 import time
 
@@ -50,10 +51,12 @@ LOG = logging.getLogger(__name__)
 HELD_METHODS = ('schedule_and_build_instances', 'unshelve_instance')
 """Casts that take room which may have to be waited for."""
 
-Hold = Callable[[cast_module.Cast], bool]
-"""Stores a message; when it returns, the message is safe. ``False`` if it was
-known. It raises ``StoreAway`` if waiting may mend it, another ``StoreError``
-if not."""
+Hold = Callable[[Sequence[cast_module.Cast]], Sequence[bool]]
+"""Stores messages; when it returns, they are safe. ``False`` for those that
+were known. It raises ``StoreAway`` if waiting may mend it, another
+``StoreError`` if one of them cannot be stored."""
+
+_Came = tuple[cast_module.Cast, link_module.Delivery]
 
 _NOBODY = 'nobody listens to the topic %s on the exchange %s'
 
@@ -176,7 +179,7 @@ class Sorter(Job):
 class Keeper(Job):
     """Takes casts that are to wait into the store.
 
-    :param hold: stores one.
+    :param hold: stores some.
     :param clock: gives seconds of the epoch.
     """
 
@@ -194,6 +197,7 @@ class Keeper(Job):
     ) -> None:
         super().__init__(url, places, stopped)
         self._hold = hold
+        self._came: list[_Came] = []
         self._methods = tuple(methods)
         self._clock = clock
 
@@ -205,7 +209,7 @@ class Keeper(Job):
     def do(
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
-        """Store one message."""
+        """Take one message; :meth:`settle` stores it."""
         identity = _identity(delivery, self._methods)
         if not identity:
             link.publish(self._places.target, delivery)
@@ -218,16 +222,48 @@ class Keeper(Job):
             body=delivery.body,
             properties=dict(delivery.properties),
         )
+        self._came.append((cast, delivery))
+
+    def settle(self, link: link_module.Link) -> None:
+        """Store what came since, with one write to the disk if possible."""
+        # What is not stored now comes again, on another connection.
+        came, self._came = self._came, []
         try:
-            known = not self._hold(cast)
+            self._store(came)
+        except exception.StoreAway:
+            raise
+        except exception.StoreError:
+            for each in came:
+                self._store_or_send(link, *each)
+        super().settle(link)
+
+    def _connected(self) -> None:
+        # What came on another connection comes again.
+        self._came = []
+        super()._connected()
+
+    def _store(self, came: list[_Came]) -> None:
+        if not came:
+            return
+        casts = [cast for cast, _ in came]
+        for cast, new in zip(casts, self._hold(casts), strict=True):
+            said = 'waits' if new else 'is known'
+            LOG.info('message %s %s', cast.uuid, said)
+
+    def _store_or_send(
+        self,
+        link: link_module.Link,
+        cast: cast_module.Cast,
+        delivery: link_module.Delivery,
+    ) -> None:
+        try:
+            self._store([(cast, delivery)])
         except exception.StoreAway:
             raise
         except exception.StoreError as error:
             # Rather at once than never.
             LOG.error('message %s starts at once: %s', cast.uuid, error)
             link.publish(self._places.target, delivery)
-            return
-        LOG.info('message %s %s', cast.uuid, 'is known' if known else 'waits')
 
 
 class Watcher(Job):

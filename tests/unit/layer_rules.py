@@ -104,6 +104,8 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
     'alembic': ('cluster.store.schema', 'cluster.store.migrations'),
     'oslo_db': ('cluster.store',),
     'cryptography': ('cluster.store.sealing',),
+    # Nova and Placement over HTTP, and what their failures mean.
+    'openstack': ('cluster.clients',),
     # AMQP itself: oslo.messaging would acknowledge before a message is safe.
     'kombu': ('relay.link',),
     'amqp': ('relay.link',),
@@ -118,6 +120,7 @@ PURE = (
     'decide',
     'shares',
     'planners',
+    'cluster.casts',
     'relay.envelope',
     'collect.parse',
     'exchange.bounds',

@@ -12,7 +12,9 @@
 
 """Opening a database, and what its failures mean to callers."""
 
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 import contextlib
 from typing import Any
 
@@ -34,6 +36,10 @@ _PLAIN = (sa.exc.OperationalError, sa.exc.InterfaceError)
 _NOBODYS_FAULT = ('OperationalError', 'InterfaceError')
 """What drivers raise for a lock that is not given up, a full disk, a server
 that goes down. oslo.db names the others, such as a table that is missing."""
+
+_MOST_ROWS = 500
+_MOST_BYTES = 4 * 2**20
+"""Of one statement, beyond its first row: MariaDB takes 16 MiB by default."""
 
 _CONNECT_TRIES = 3
 _BETWEEN_TRIES_S = 1
@@ -109,17 +115,19 @@ class Tables:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine.execution_options(isolation_level='AUTOCOMMIT')
 
-    def insert(self, table: sa.Table, **values: Any) -> bool:
-        """Add a row; ``False`` if one of its keys is there already."""
+    def insert(self, table: sa.Table, *rows: Mapping[str, Any]) -> bool:
+        """Add rows, all or none; ``False`` if one's key is there already."""
+        # One statement, which the database does wholly or not at all.
+        statement = sa.insert(table).values([dict(row) for row in rows])
         try:
             with failures(), self._engine.begin() as connection:
-                connection.execute(sa.insert(table).values(**values))
+                connection.execute(statement)
         except db_exception.DBDuplicateEntry:
             return False
         return True
 
-    def update(self, statement: sa.Update) -> bool:
-        """Change rows; ``False`` if there was none to change."""
+    def update(self, statement: sa.Update | sa.Delete) -> bool:
+        """Change or delete rows; ``False`` if there was none to change."""
         with failures(), self._engine.begin() as connection:
             return connection.execute(statement).rowcount > 0
 
@@ -127,3 +135,22 @@ class Tables:
         """Read rows, by name of column."""
         with failures(), self._engine.begin() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def batches(
+    rows: Iterable[dict[str, Any]], column: str
+) -> Iterator[list[dict[str, Any]]]:
+    """Divide rows into as few statements as a database takes.
+
+    :param column: that is large.
+    """
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for row in rows:
+        size += len(row[column])
+        if batch and (size > _MOST_BYTES or len(batch) == _MOST_ROWS):
+            yield batch
+            batch, size = [], len(row[column])
+        batch.append(row)
+    if batch:
+        yield batch

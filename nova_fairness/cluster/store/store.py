@@ -21,6 +21,7 @@ new leader's own decision on that request is the one that is outdated.
 """
 
 from collections.abc import Collection
+from collections.abc import Sequence
 import dataclasses
 import pathlib
 from typing import NoReturn
@@ -39,6 +40,8 @@ from nova_fairness.model import request as request_model
 
 _CASTS, _REQUESTS = tables.CASTS, tables.REQUESTS
 _LEADERS = tables.LEADERS
+_NEW = reason_module.why(reason_module.Reason.NOT_PLANNED)
+_LEADERS_KEPT = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,13 +80,33 @@ class Store:
 
         :returns: ``False`` if it is known already, whatever became of it.
         """
-        return self._tables.insert(
-            _CASTS,
-            uuid=cast.uuid,
-            method=cast.method,
-            received_at=cast.received_at,
-            sealed=self._sealer.seal(cast),
-        )
+        return self.hold_all([cast])[0]
+
+    def hold_all(self, casts: Sequence[cast_module.Cast]) -> list[bool]:
+        """Keep messages, many with one write to the disk.
+
+        :returns: for each what :meth:`hold` gives.
+        :raises StoreError: if one of them cannot be kept; others may be.
+        """
+        rows = [
+            {
+                'uuid': cast.uuid,
+                'method': cast.method,
+                'received_at': cast.received_at,
+                'sealed': self._sealer.seal(cast),
+            }
+            for cast in casts
+        ]
+        new: list[bool] = []
+        for batch in database.batches(rows, 'sealed'):
+            # Where one is known, none was written: each is tried alone.
+            if self._tables.insert(_CASTS, *batch):
+                new += [True] * len(batch)
+            elif len(batch) == 1:
+                new.append(False)
+            else:
+                new += [self._tables.insert(_CASTS, row) for row in batch]
+        return new
 
     def cast(self, uuid: str) -> cast_module.Cast | None:
         """A message; ``None`` if it is unknown or was forgotten.
@@ -146,16 +169,20 @@ class Store:
         return last
 
     def add(
-        self, request: request_model.Request, cast_uuid: str, now: float
+        self,
+        request: request_model.Request,
+        cast_uuid: str,
+        now: float,
+        why: reason_module.Why = _NEW,
     ) -> bool:
         """Add a request that was read from a message.
 
         :param now: seconds of the epoch.
+        :param why: what its owner is told.
         :returns: ``False`` if it is known already.
         """
-        why = reason_module.why(reason_module.Reason.NOT_PLANNED)
         record = records.Record(request, cast_uuid, why, now)
-        return self._tables.insert(_REQUESTS, **records.row_of(record))
+        return self._tables.insert(_REQUESTS, records.row_of(record))
 
     def requests(
         self, states: Collection[request_model.State]
@@ -192,8 +219,10 @@ class Store:
         """
         epoch = from_epoch + 1
         if self.leader().epoch == from_epoch and self._tables.insert(
-            _LEADERS, epoch=epoch, holder=holder, since=now
+            _LEADERS, {'epoch': epoch, 'holder': holder, 'since': now}
         ):
+            old = _LEADERS.c.epoch <= epoch - _LEADERS_KEPT
+            self._tables.update(sa.delete(_LEADERS).where(old))
             return epoch
         raise exception.Deposed(
             f'epoch {from_epoch} is over: {self.leader()} leads'

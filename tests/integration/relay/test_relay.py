@@ -56,10 +56,13 @@ class FakeStore:
         self.refused = threading.Event()
         self._known = set()
 
-    def hold(self, cast):
+    def hold(self, casts):
         if self.away.is_set():
             self.refused.set()
             raise exception.StoreAway('away')
+        return [self._held(each) for each in casts]
+
+    def _held(self, cast):
         self.casts.put(cast)
         new = cast.uuid not in self._known
         self._known.add(cast.uuid)

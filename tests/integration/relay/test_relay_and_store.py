@@ -52,9 +52,9 @@ class FakeKeeper:
         self._store = store
         self._count = count
 
-    def hold(self, cast):
-        new = self._store.hold(cast)
-        self.answers.append(new)
+    def hold(self, casts):
+        new = self._store.hold_all(casts)
+        self.answers += new
         if len(self.answers) >= self._count:
             self.enough.set()
         return new

@@ -42,11 +42,11 @@ class FakeStore:
         self.answer = answer
         self.held = []
 
-    def __call__(self, cast):
-        self.held.append(cast)
+    def __call__(self, casts):
+        self.held += casts
         if isinstance(self.answer, Exception):
             raise self.answer
-        return self.answer
+        return [self.answer] * len(casts)
 
 
 def delivery(method='schedule_and_build_instances', **message):
@@ -67,10 +67,12 @@ def sorted_by(delivered, heard=True):
     return found.sent
 
 
-def kept_by(store, delivered):
+def kept_by(store, *delivered):
     found = FakeLink()
     job = jobs.Keeper('', PLACES, threading.Event(), store, clock=lambda: 7.0)
-    job.do(found, delivered)
+    for each in delivered:
+        job.do(found, each)
+    job.settle(found)
     return found.sent
 
 
@@ -107,6 +109,28 @@ def test_the_store_gets_the_message_as_it_came(new):
     assert (cast.uuid, cast.key, cast.body) == ('u1', 'conductor', came.body)
     assert cast.properties == came.properties
     assert cast.received_at == 7.0
+
+
+def test_messages_that_came_together_are_stored_together():
+    calls = []
+
+    def hold(casts):
+        calls.append([each.uuid for each in casts])
+        return [True] * len(casts)
+
+    assert kept_by(hold, delivery(), delivery(_unique_id='u2')) == []
+    assert calls == [['u1', 'u2']]
+
+
+def test_of_messages_that_came_together_only_one_that_is_refused_starts():
+    def hold(casts):
+        if any(each.uuid == 'u2' for each in casts):
+            raise exception.StoreError('too large')
+        return [True] * len(casts)
+
+    came = [delivery(_unique_id=f'u{n}') for n in range(4)]
+    sent = kept_by(hold, *came)
+    assert [exchange for exchange, _, _ in sent] == ['nova']
 
 
 def test_a_message_waits_for_a_store_that_is_away():

@@ -1,0 +1,155 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a plan of the queue costs, up to 10,000 requests on 1,000 hosts.
+
+Clouds that are nearly full, in which a few can start and most wait; and the
+same with hosts as large as each other and as many flavors as requests. Run
+alone on the machine::
+
+    PYTHONPATH=. python benchmarks/fairqueue.py
+"""
+
+import argparse
+import math
+import random
+import time
+
+import numpy as np
+
+from nova_fairness.model import cluster
+from nova_fairness.model import request
+from nova_fairness.planners.fairqueue import planner
+
+CLASSES = ('DISK_GB', 'MEMORY_MB', 'VCPU', 'PCPU', 'CUSTOM_GPU')
+SIZES = ((1250, 125), (2500, 250), (5000, 500), (10_000, 1000))
+
+
+def hosts(count: int, chance: random.Random) -> tuple[cluster.Provider, ...]:
+    """Hosts in three zones, some with a trait, one in fifty disabled."""
+    return tuple(
+        cluster.Provider(
+            f'uuid-{n:05}',
+            f'host-{n:05}',
+            f'z{n % 3}',
+            frozenset({'T1'} if chance.random() < 0.3 else ()),
+            frozenset({f'a{n % 20}'}),
+            n % 50 != 7,
+        )
+        for n in range(count)
+    )
+
+
+def inventory(count: int, chance: random.Random) -> cluster.Inventory:
+    """Hosts that are nearly full: 0 to 12 of 128 VCPUs are left."""
+    capacity = np.tile(np.int64([4000, 512_000, 128, 0, 0]), (count, 1))
+    capacity[::10, 4] = 4
+    used = capacity.copy()
+    for row in range(count):
+        left = chance.randrange(13)
+        used[row] -= np.minimum(
+            capacity[row], [left * 20, left * 4000, left, 0, left // 4]
+        )
+    return cluster.Inventory(
+        capacity, used, capacity.copy(), np.ones_like(capacity)
+    )
+
+
+def demand(n: int, chance: random.Random, flavors: int) -> request.Demand:
+    """One of so many flavors, in a zone or with a trait or without."""
+    flavor = n % flavors
+    vcpu = 1 + flavor % 16
+    amounts = {
+        'DISK_GB': 10 + flavor // 16,
+        'MEMORY_MB': vcpu * 2048,
+        'VCPU': vcpu,
+    }
+    if flavor % 30 == 0:
+        amounts['CUSTOM_GPU'] = 1
+    zone = chance.choice(['', '', 'z1'])
+    traits = frozenset({'T1'} if chance.random() < 0.2 else ())
+    return request.Demand(tuple(sorted(amounts.items())), traits, zone=zone)
+
+
+def requests(
+    count: int, chance: random.Random, flavors: int
+) -> tuple[request.Request, ...]:
+    """Requests of 200 projects; one in twenty is of several or a group."""
+    made = []
+    for n in range(count):
+        group = None
+        servers = chance.randrange(2, 9) if n % 20 == 0 else 1
+        if n % 40 == 0:
+            rule = chance.choice(list(request.Rule))
+            group = request.Group(f'g{n}', rule)
+        made.append(
+            request.Request(
+                f'r{n:06}',
+                f'p{chance.randrange(200)}',
+                'u',
+                tuple(f'r{n:06}-{k}' for k in range(servers)),
+                demand(n, chance, flavors),
+                float(n),
+                group=group,
+            )
+        )
+    return tuple(made)
+
+
+def cloud(waiting: int, count: int, flavors: int) -> cluster.ClusterSnapshot:
+    """A cloud with so many requests and hosts."""
+    chance = random.Random(waiting)
+    have = inventory(count, chance)
+    share = have.used.sum(axis=0) // 200
+    guaranteed = dict(
+        zip(CLASSES, (int(each) for each in share // 2), strict=True)
+    )
+    return cluster.ClusterSnapshot(
+        CLASSES,
+        hosts(count, chance),
+        have,
+        requests(waiting, chance, flavors),
+        limits={
+            f'p{n}': cluster.Limits(guaranteed, {'VCPU': 100_000})
+            for n in range(0, 200, 2)
+        },
+        used={f'p{n}': share.copy() for n in range(200)},
+    )
+
+
+def measure(flavors: int) -> None:
+    """Plan clouds of every size and print what it costs."""
+    logs = []
+    for waiting, count in SIZES:
+        snapshot = cloud(waiting, count, min(flavors, waiting))
+        begun_s = time.process_time()
+        plan = planner.plan(snapshot, 0.0)
+        cost_s = time.process_time() - begun_s
+        logs.append((math.log(waiting), math.log(cost_s)))
+        print(
+            f'{waiting:6} requests of {flavors:5} flavors, {count:4} hosts:'
+            f' {cost_s:7.3f} s CPU, {len(plan.actions)} start'
+        )
+    slope = np.polyfit(*zip(*logs, strict=True), 1)[0]
+    print(f'cost grows with the size to the power of {slope:.2f}')
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.parse_args()
+    for flavors in (50, 10_000):
+        measure(flavors)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,84 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How many messages a second the store keeps, alone and many at once.
+
+On SQLite and on real servers of MariaDB and PostgreSQL, which the benchmark
+starts. Run alone on the machine::
+
+    PYTHONPATH=. python benchmarks/holds.py
+"""
+
+import contextlib
+import pathlib
+import random
+import tempfile
+import time
+import uuid
+
+from nova_fairness.cluster.store import database
+from nova_fairness.cluster.store import schema
+from nova_fairness.cluster.store import sealing
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import cast as cast_module
+from tests.fixtures import database_server
+
+BODY_BYTES = 15_000
+BATCHES = (1, 10, 50)
+COUNT = 1000
+
+
+def casts(count: int) -> list[cast_module.Cast]:
+    """Messages of the size of Nova's, half of which cannot be compressed."""
+    half = random.Random(0).randbytes(BODY_BYTES // 4).hex()
+    body = half.encode().ljust(BODY_BYTES, b' ')
+    return [
+        cast_module.Cast(
+            uuid.uuid4().hex, 'm', float(n), 'conductor', body, {'a': 1}
+        )
+        for n in range(count)
+    ]
+
+
+def measure(name: str, url: str, directory: pathlib.Path) -> None:
+    """Hold as many messages in batches of every size."""
+    keys = directory / f'keys-{name}'
+    sealing.add_key(keys)
+    engine = database.connect(url)
+    schema.upgrade(engine)
+    store = store_module.Store(engine, sealing.read(keys))
+    for size in BATCHES:
+        came = casts(COUNT)
+        begun_s = time.monotonic()
+        for first in range(0, COUNT, size):
+            store.hold_all(came[first : first + size])
+        rate = COUNT / (time.monotonic() - begun_s)
+        print(f'{name:10} batches of {size:3}: {rate:8.0f} holds/s')
+
+
+def main() -> None:
+    """Measure on every database."""
+    with contextlib.ExitStack() as stack:
+        directory = pathlib.Path(
+            stack.enter_context(tempfile.TemporaryDirectory())
+        )
+        measure('sqlite', f'sqlite:///{directory}/s.sqlite', directory)
+        for name, kind in (
+            ('mariadb', database_server.MARIADB),
+            ('postgresql', database_server.POSTGRESQL),
+        ):
+            server = stack.enter_context(database_server.running(kind))
+            measure(name, server.new_database(), directory)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,271 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What one server needs of Placement, as Nova's scheduler will ask for it.
+
+The rules are those of ``nova.scheduler.utils.ResourceRequest`` of Nova 34.
+What is asked for in several groups is added up, what a single group forbids is
+left out: a demand is never more than what Nova will ask for, so that nothing
+is called impossible that is not. What the API cannot know before scheduling,
+such as aggregates of tenants and images' own traits, is Nova's to judge.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import re
+from typing import Any
+
+from nova_fairness import exception
+from nova_fairness.cluster.casts import fields
+from nova_fairness.model import request
+
+_LARGEST = 2**31 - 1
+"""The largest amount that Placement knows."""
+
+_EXTRA = re.compile(r'(resources|trait)([a-zA-Z0-9_-]{1,64})?:(.*)')
+_CLASS = re.compile(r'[A-Z0-9_]{1,255}')
+_MB_PER_GB = 1024
+
+_PINNED = ('dedicated', 'mixed')
+_HYPERTHREADING = 'HW_CPU_HYPERTHREADING'
+_FALSE = ('', '0', 'false', 'no', 'off', 'n', 'f')
+
+_CHOICES: tuple[tuple[str, str, Mapping[str, str]], ...] = (
+    (
+        'os:secure_boot',
+        'os_secure_boot',
+        {'required': 'COMPUTE_SECURITY_UEFI_SECURE_BOOT'},
+    ),
+    (
+        'hw:maxphysaddr_mode',
+        'hw_maxphysaddr_mode',
+        {
+            'passthrough': 'COMPUTE_ADDRESS_SPACE_PASSTHROUGH',
+            'emulate': 'COMPUTE_ADDRESS_SPACE_EMULATED',
+        },
+    ),
+    (
+        'hw:pci_numa_affinity_policy',
+        'hw_pci_numa_affinity_policy',
+        {'socket': 'COMPUTE_SOCKET_PCI_NUMA_AFFINITY'},
+    ),
+    (
+        'hw:cpu_thread_policy',
+        'hw_cpu_thread_policy',
+        {'require': _HYPERTHREADING},
+    ),
+)
+"""Extra spec, image property, and the trait that a value of them requires."""
+
+
+class _Sum:
+    """What several parts of a message ask for together."""
+
+    def __init__(self) -> None:
+        self.amounts: dict[str, int] = {}
+        self.required: set[str] = set()
+        self.forbidden: set[str] = set()
+
+    def add(self, name: str, amount: int) -> None:
+        self.amounts[name] = self.amounts.get(name, 0) + amount
+
+    def judge(self, trait: str, verdict: object, group: str) -> None:
+        if verdict == 'required':
+            self.required.add(trait)
+        elif verdict == 'forbidden' and not group:
+            self.forbidden.add(trait)
+
+
+def of_spec(spec: Mapping[str, Any], forced: bool) -> request.Demand:
+    """What the server of a request specification needs.
+
+    :param spec: fields of a ``RequestSpec``.
+    :param forced: whether a host that it names binds.
+    :raises Unreadable: if they are not of the form known.
+    """
+    flavor = fields.versioned(spec.get('flavor'), 'Flavor')
+    extra = fields.mapping(flavor, 'extra_specs')
+    image = _image(spec)
+    total = _Sum()
+    _add_extra(total, extra)
+    _add_pinned(total, flavor, extra, image)
+    _add_groups(total, spec)
+    _add_flavor(total, flavor, is_bfv=spec.get('is_bfv') is True)
+    _add_devices(total, extra, image)
+    for trait in fields.names(image, 'traits_required'):
+        total.required.add(trait)
+    destination = _destination(spec)
+    return request.Demand(
+        amounts=_checked(total.amounts),
+        required=frozenset(total.required),
+        forbidden=frozenset(total.forbidden - total.required),
+        zone=fields.text(spec, 'availability_zone'),
+        aggregates=tuple(
+            frozenset(filter(None, str(one_of).split(',')))
+            for one_of in fields.listed(destination, 'aggregates')
+        ),
+        host=_host(spec, destination, forced),
+    )
+
+
+def _image(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The properties of the image; none without an image."""
+    if spec.get('image') is None:
+        return {}
+    image = fields.versioned(spec['image'], 'ImageMeta')
+    if image.get('properties') is None:
+        return {}
+    return fields.versioned(image['properties'], 'ImageMetaProps')
+
+
+def _add_extra(total: _Sum, extra: Mapping[str, Any]) -> None:
+    for key, value in extra.items():
+        match = _EXTRA.fullmatch(key)
+        if not match:
+            continue
+        kind, group, name = match.groups()
+        if kind == 'trait':
+            total.judge(name, value, group or '')
+        elif _CLASS.fullmatch(name) and str(value).isdecimal():
+            # Nova, too, passes over what is no class or no number.
+            total.add(name, int(value))
+
+
+def _add_pinned(
+    total: _Sum,
+    flavor: Mapping[str, Any],
+    extra: Mapping[str, Any],
+    image: Mapping[str, Any],
+) -> None:
+    policy = _chosen(extra, 'hw:cpu_policy', image, 'hw_cpu_policy')
+    vcpus = fields.number(flavor, 'vcpus')
+    pinned = vcpus
+    if policy == 'mixed':
+        mask = _chosen(extra, 'hw:cpu_dedicated_mask', image, '') or _chosen(
+            extra, 'hw:cpu_realtime_mask', image, 'hw_cpu_realtime_mask'
+        )
+        pinned = _masked(mask, vcpus)
+        total.add('VCPU', vcpus - pinned)
+    if policy in _PINNED:
+        isolated = extra.get('hw:emulator_threads_policy') == 'isolate'
+        total.add('PCPU', pinned + isolated)
+    threads = _chosen(
+        extra, 'hw:cpu_thread_policy', image, 'hw_cpu_thread_policy'
+    )
+    if threads == 'isolate':
+        total.forbidden.add(_HYPERTHREADING)
+
+
+def _add_groups(total: _Sum, spec: Mapping[str, Any]) -> None:
+    """Add what ports, device profiles and PCI aliases ask for."""
+    for each in fields.listed(spec, 'requested_resources'):
+        group = fields.versioned(each, 'RequestGroup')
+        for name in fields.mapping(group, 'resources'):
+            total.add(
+                name, fields.number(fields.mapping(group, 'resources'), name)
+            )
+        total.required.update(fields.names(group, 'required_traits'))
+    params = spec.get('request_level_params')
+    if params is not None:
+        levels = fields.versioned(params, 'RequestLevelParams')
+        total.required.update(fields.names(levels, 'root_required'))
+        total.forbidden.update(fields.names(levels, 'root_forbidden'))
+
+
+def _add_flavor(total: _Sum, flavor: Mapping[str, Any], is_bfv: bool) -> None:
+    """Add the flavor's own amounts, of classes that nothing else named."""
+    if not {'VCPU', 'PCPU'} & total.amounts.keys():
+        total.add('VCPU', fields.number(flavor, 'vcpus'))
+    if 'MEMORY_MB' not in total.amounts:
+        total.add('MEMORY_MB', fields.number(flavor, 'memory_mb'))
+    if 'DISK_GB' not in total.amounts:
+        swap_gb = -(-fields.number(flavor, 'swap') // _MB_PER_GB)
+        root_gb = 0 if is_bfv else fields.number(flavor, 'root_gb')
+        ephemeral_gb = fields.number(flavor, 'ephemeral_gb')
+        total.add('DISK_GB', ephemeral_gb + swap_gb + root_gb)
+
+
+def _add_devices(
+    total: _Sum, extra: Mapping[str, Any], image: Mapping[str, Any]
+) -> None:
+    """Add what extra specs and image properties ask for by other names."""
+    for key, prop, traits in _CHOICES:
+        trait = traits.get(_chosen(extra, key, image, prop))
+        total.required.update({trait} if trait else ())
+    for label in _labels(extra):
+        total.add(f'CUSTOM_PMEM_NAMESPACE_{label}', 1)
+    encrypted = _chosen(extra, 'hw:mem_encryption', image, 'hw_mem_encryption')
+    if encrypted.lower() not in _FALSE:
+        total.add('MEM_ENCRYPTION_CONTEXT', 1)
+    if extra.get('accel:device_profile'):
+        total.required.add('COMPUTE_ACCELERATORS')
+    stateless = _chosen({}, '', image, 'hw_firmware_stateless')
+    if stateless.lower() not in _FALSE:
+        total.required.add('COMPUTE_SECURITY_STATELESS_FIRMWARE')
+
+
+def _labels(extra: Mapping[str, Any]) -> Iterator[str]:
+    for label in str(extra.get('hw:pmem') or '').split(','):
+        if label.strip():
+            yield re.sub('[^A-Z0-9_]', '_', label.strip().upper())
+
+
+def _chosen(
+    extra: Mapping[str, Any], key: str, image: Mapping[str, Any], prop: str
+) -> str:
+    """An extra spec or, without it, an image property; '' without both."""
+    value = extra.get(key)
+    value = image.get(prop) if value is None else value
+    return '' if value is None else str(value)
+
+
+def _masked(mask: str, vcpus: int) -> int:
+    """Count the CPUs of a mask such as ``0-3,^2``; of ``^0`` all others."""
+    among: set[int] = set()
+    without: set[int] = set()
+    for part in filter(None, mask.replace(' ', '').split(',')):
+        first, _, last = part.lstrip('^').partition('-')
+        if not first.isdecimal() or not (last or first).isdecimal():
+            raise exception.Unreadable('a mask of CPUs is none')
+        # Beyond the flavor there are none, whatever the mask says.
+        span = range(int(first), min(int(last or first) + 1, vcpus))
+        (without if part.startswith('^') else among).update(span)
+    return len((among or set(range(vcpus if mask else 0))) - without)
+
+
+def _destination(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    if spec.get('requested_destination') is None:
+        return {}
+    return fields.versioned(spec['requested_destination'], 'Destination')
+
+
+def _host(
+    spec: Mapping[str, Any], destination: Mapping[str, Any], forced: bool
+) -> str:
+    """The only host that is wanted; '' for any."""
+    wanted = fields.text(destination, 'host')
+    if wanted or not forced:
+        return wanted
+    hosts = fields.names(spec, 'force_hosts')
+    return next(iter(hosts), '')
+
+
+def _checked(amounts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    for name, amount in amounts.items():
+        if not _CLASS.fullmatch(name) or not 0 <= amount <= _LARGEST:
+            raise exception.Unreadable(
+                f'an amount must be between 0 and {_LARGEST}, of a class of'
+                ' Placement'
+            )
+    return tuple(
+        sorted((n, amount) for n, amount in amounts.items() if amount)
+    )

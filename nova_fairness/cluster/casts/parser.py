@@ -1,0 +1,170 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Makes a request of a message of Nova that waits."""
+
+from collections.abc import Mapping
+from typing import Any
+import uuid as uuid_module
+
+from nova_fairness import exception
+from nova_fairness.cluster.casts import demand as demand_module
+from nova_fairness.cluster.casts import fields
+from nova_fairness.model import cast as cast_module
+from nova_fairness.model import envelope
+from nova_fairness.model import request
+
+_VERSION = '1.'
+_OFFLOADED = 'shelved_offloaded'
+_NOTHING = request.Demand(())
+
+
+def parse(
+    cast: cast_module.Cast, longest_wait_s: float | None = None
+) -> request.Request:
+    """Make a request of a message.
+
+    Reading the same message again makes the same request.
+
+    :param cast: of one of the methods of :class:`request.Origin`.
+    :param longest_wait_s: after which it expires; ``None`` for never.
+    :raises Unreadable: if it is not of the form known; nothing of what the
+        message holds is in the text.
+    """
+    message = envelope.message(cast.body)
+    if not str(message.get('version')).startswith(_VERSION):
+        raise exception.Unreadable(
+            f'a cast to conductor must be of version {_VERSION}x'
+        )
+    arguments = fields.mapping(message, 'args')
+    expires_at = (
+        None if longest_wait_s is None else cast.received_at + longest_wait_s
+    )
+    if message.get('method') == request.Origin.BUILD.value:
+        return _build(cast, arguments, expires_at)
+    if message.get('method') == request.Origin.UNSHELVE.value:
+        return _unshelve(cast, arguments, expires_at)
+    raise exception.Unreadable('a cast must be a build or an unshelve')
+
+
+def unread(cast: cast_module.Cast) -> request.Request:
+    """Stand in for the request of a message that cannot be read.
+
+    It has what can be known of it, needs nothing and has one server, which is
+    nowhere.
+
+    :param cast: of which :func:`parse` raises ``Unreadable``.
+    """
+    name = str(uuid_module.uuid5(uuid_module.NAMESPACE_OID, cast.uuid))
+    origin = request.Origin.BUILD
+    project = user = ''
+    try:
+        message = envelope.message(cast.body)
+        project = fields.text(message, '_context_project_id')
+        user = fields.text(message, '_context_user_id')
+    except exception.Unreadable:
+        pass
+    if cast.method == request.Origin.UNSHELVE.value:
+        origin = request.Origin.UNSHELVE
+    return request.Request(
+        name, project, user, (name,), _NOTHING, cast.received_at, origin
+    )
+
+
+def _build(
+    cast: cast_module.Cast,
+    arguments: Mapping[str, Any],
+    expires_at: float | None,
+) -> request.Request:
+    specs = [
+        fields.versioned(each, 'RequestSpec')
+        for each in fields.listed(arguments, 'request_specs')
+    ]
+    if not specs:
+        raise exception.Unreadable('a build must have a request_spec')
+    servers = tuple(fields.uuid(each, 'instance_uuid') for each in specs)
+    if len(set(servers)) < len(servers):
+        raise exception.Unreadable('a build names a server twice')
+    parts = {(_group(each), _demand(each)) for each in specs}
+    owners = {_owner(each) for each in specs}
+    if len(parts) > 1 or len(owners) > 1:
+        raise exception.Unreadable('servers of one build must be alike')
+    (group, demand), (project, user) = parts.pop(), owners.pop()
+    return request.Request(
+        uuid=servers[0],
+        project=project,
+        user=user,
+        servers=servers,
+        demand=demand,
+        asked_at=cast.received_at,
+        group=group,
+        expires_at=expires_at,
+    )
+
+
+def _demand(spec: Mapping[str, Any]) -> request.Demand:
+    return demand_module.of_spec(spec, forced=True)
+
+
+def _unshelve(
+    cast: cast_module.Cast,
+    arguments: Mapping[str, Any],
+    expires_at: float | None,
+) -> request.Request:
+    server = fields.versioned(arguments.get('instance'), 'Instance')
+    uuid = fields.uuid(server, 'uuid')
+    demand, group = _NOTHING, None
+    # A server that still lies on its host has its room.
+    if fields.text(server, 'vm_state') == _OFFLOADED:
+        spec = fields.versioned(arguments.get('request_spec'), 'RequestSpec')
+        # Nova forgets where an unshelved server was forced to.
+        demand = demand_module.of_spec(spec, forced=False)
+        group = _group(spec)
+    project, user = _owner(server)
+    # It was a request once already, when it was built, or unshelved before.
+    own = uuid_module.uuid5(uuid_module.UUID(uuid), cast.uuid)
+    return request.Request(
+        uuid=str(own),
+        project=project,
+        user=user,
+        servers=(uuid,),
+        demand=demand,
+        asked_at=cast.received_at,
+        origin=request.Origin.UNSHELVE,
+        group=group,
+        expires_at=expires_at,
+    )
+
+
+def _owner(holder: Mapping[str, Any]) -> tuple[str, str]:
+    return (
+        fields.identity(holder, 'project_id'),
+        fields.text(holder, 'user_id'),
+    )
+
+
+def _group(spec: Mapping[str, Any]) -> request.Group | None:
+    """The server group, if its rule binds."""
+    if spec.get('instance_group') is None:
+        return None
+    group = fields.versioned(spec['instance_group'], 'InstanceGroup')
+    policy = fields.text(group, 'policy')
+    if policy not in {each.value for each in request.Rule}:
+        return None
+    rule = request.Rule(policy)
+    # Nova's object writes the rules as what is private to it.
+    most = fields.mapping(group, '_rules').get('max_server_per_host', 1)
+    if rule is request.Rule.TOGETHER or not str(most).isdecimal():
+        most = 1
+    return request.Group(
+        fields.uuid(group, 'uuid'), rule, max(1, min(int(most), 2**31 - 1))
+    )

@@ -1,0 +1,132 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Asking Placement and Nova; what their failures mean to callers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keystoneauth1 import exceptions as keystone_exceptions
+import openstack
+from openstack import exceptions as sdk_exceptions
+
+from nova_fairness import exception
+
+_PLACEMENT_VERSION = '1.36'
+_NOVA_VERSION = '2.88'
+_NOT_FOUND = 404
+_SERVER_ERROR = 500
+_REFUSED = 400
+
+
+class Api:
+    """One service of the cloud.
+
+    :param adapter: of keystoneauth.
+    :param service: its type, for the microversion.
+    :param version: microversion.
+    """
+
+    def __init__(self, adapter: Any, service: str, version: str) -> None:
+        self._adapter = adapter
+        self._service = service
+        self._version = f'{service} {version}'
+
+    def get(self, path: str) -> Mapping[str, Any] | None:
+        """Read; ``None`` if it is not there.
+
+        :raises CloudAway: if it is not known.
+        :raises CloudRefused: if it was refused.
+        """
+        answer = self._ask('GET', path)
+        if answer.status_code == _NOT_FOUND:
+            return None
+        try:
+            found = answer.json()
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise exception.CloudAway(f'{self._service} answers nonsense')
+        return found
+
+    def put(self, path: str, body: Mapping[str, Any]) -> None:
+        """Write.
+
+        :raises CloudAway: if it is not known whether it was written.
+        :raises CloudRefused: if it was not.
+        """
+        if self._ask('PUT', path, body).status_code == _NOT_FOUND:
+            raise exception.CloudRefused(f'{self._service} knows no {path}')
+
+    def delete(self, path: str) -> None:
+        """Delete; nothing happens if it is not there.
+
+        :raises CloudAway: if it is not known whether it was deleted.
+        :raises CloudRefused: if it was not.
+        """
+        self._ask('DELETE', path)
+
+    def _ask(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> Any:
+        headers = {'OpenStack-API-Version': self._version}
+        try:
+            answer = self._adapter.request(
+                path, method, json=body, headers=headers, raise_exc=False
+            )
+        except (
+            keystone_exceptions.ClientException,
+            sdk_exceptions.SDKException,
+        ) as error:
+            raise exception.CloudAway(
+                f'{self._service} does not answer: {type(error).__name__}'
+            ) from error
+        code = answer.status_code
+        if code >= _SERVER_ERROR:
+            raise exception.CloudAway(f'{self._service} answers {code}')
+        if code >= _REFUSED and code != _NOT_FOUND:
+            raise exception.CloudRefused(
+                f'{self._service} refused {method} {path.partition("?")[0]}:'
+                f' {code}'
+            )
+        return answer
+
+
+def placement(adapter: Any) -> Api:
+    """Placement, through an adapter of keystoneauth."""
+    return Api(adapter, 'placement', _PLACEMENT_VERSION)
+
+
+def nova(adapter: Any) -> Api:
+    """Nova, through an adapter of keystoneauth."""
+    return Api(adapter, 'compute', _NOVA_VERSION)
+
+
+def connect(cloud: str) -> tuple[Api, Api]:
+    """Placement and Nova of a cloud in ``clouds.yaml``, for an administrator.
+
+    :param cloud: its name; '' takes what the environment names.
+    :raises ConfigurationError: if it is not described well.
+    """
+    try:
+        config = openstack.connect(cloud=cloud or None).config
+        return (
+            placement(config.get_session_client('placement')),
+            nova(config.get_session_client('compute')),
+        )
+    except (
+        keystone_exceptions.ClientException,
+        sdk_exceptions.SDKException,
+    ) as error:
+        raise exception.ConfigurationError(
+            f'cloud {cloud or "of the environment"}: {error}'
+        ) from error

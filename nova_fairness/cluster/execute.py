@@ -1,0 +1,235 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Carrying out what was planned, one request at a time.
+
+Room is kept in Placement while a request is ``reserved``, and only then. It
+is given up just before the message leaves, since Nova claims the room itself;
+until Nova has, the snapshot counts it on the hosts that were given.
+
+A message leaves only after ``sending`` is committed, and nobody who finds a
+request in that state sends it: what became of it is read from Nova.
+"""
+
+import abc
+from collections.abc import Callable
+from collections.abc import Iterable
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster import placement as placement_module
+from nova_fairness.cluster import servers as servers_module
+from nova_fairness.cluster import snapshot as snapshot_module
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import cast as cast_module
+from nova_fairness.model import cluster
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+
+LOG = logging.getLogger(__name__)
+
+_E, _S, _R = request_model.Event, request_model.State, reason.Reason
+
+
+class Sender(abc.ABC):
+    """Sends messages to conductor."""
+
+    @abc.abstractmethod
+    def connect(self) -> None:
+        """Be ready to send.
+
+        :raises BrokerAway: if that is not possible; nothing was sent.
+        """
+
+    @abc.abstractmethod
+    def send(self, cast: cast_module.Cast) -> None:
+        """Send a message as it came, and wait until the broker has it.
+
+        :raises BrokerAway: if it is not known whether it left.
+        """
+
+
+class Executor:
+    """Does what was planned.
+
+    :param store: of requests.
+    :param placement: where room is kept.
+    :param nova: where servers are looked at.
+    :param sender: of messages.
+    :param clock: seconds of the epoch.
+
+    :ivar given: hosts of the servers of requests that were sent, by UUID of
+        the request; of those that this process did not send nothing.
+    """
+
+    def __init__(
+        self,
+        store: store_module.Store,
+        placement: placement_module.Placement,
+        nova: servers_module.Nova,
+        sender: Sender,
+        clock: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._placement = placement
+        self._nova = nova
+        self._sender = sender
+        self._clock = clock
+        self.given: dict[str, tuple[str, ...]] = {}
+
+    def carry_out(
+        self,
+        action: cluster.Action,
+        record: records.Record,
+        view: snapshot_module.View,
+        epoch: int,
+    ) -> None:
+        """Do one action, if its request is still as it was.
+
+        :raises CloudError: if Nova or Placement fails; it is made good later.
+        :raises BrokerAway: if the broker fails; it is made good later.
+        :raises StoreError: if the store did not take a step, or another did.
+        """
+        if action.version != record.request.version:
+            raise exception.Outdated(f'{action.key} was decided on another')
+        if action.verb is cluster.Verb.EXPIRE:
+            self.give_up(record.request, _E.EXPIRE, action.why, epoch)
+            return
+        trees = [view.trees[host] for host in action.hosts]
+        kept = self._kept(record.request, trees, action.why, epoch)
+        if kept is not None:
+            self._send(kept, record.cast_uuid, action.hosts, epoch)
+
+    def give_up(
+        self,
+        request: request_model.Request,
+        event: request_model.Event,
+        why: reason.Why,
+        epoch: int,
+    ) -> None:
+        """End a request that was not sent, and delete its servers.
+
+        A shelved server stays as it is.
+        """
+        self._store.step(request, event, epoch, why, self._clock())
+        if request.origin is request_model.Origin.BUILD:
+            for uuid in request.servers:
+                self._nova.delete(uuid)
+
+    def bury(self, record: records.Record, epoch: int) -> None:
+        """Send a request whose servers were deleted: Nova then cleans up."""
+        why = reason.why(_R.SERVER_DELETED)
+        now = self._clock()
+        kept = self._store.step(record.request, _E.RESERVE, epoch, why, now)
+        self._send(kept, record.cast_uuid, (), epoch)
+
+    def forget_room(self, request: request_model.Request) -> None:
+        """Give back what a process that died on sending left behind."""
+        self._placement.free(request)
+
+    def put_back(self, record: records.Record, epoch: int) -> None:
+        """Let a request wait again that was reserved and not sent."""
+        self._placement.free(record.request)
+        why = reason.why(_R.ROOM_LOST)
+        now = self._clock()
+        self._store.step(record.request, _E.LOSE, epoch, why, now)
+
+    def _kept(
+        self,
+        request: request_model.Request,
+        trees: Iterable[placement_module.Tree],
+        why: reason.Why,
+        epoch: int,
+    ) -> request_model.Request | None:
+        """Keep room; ``None`` if there is none any more."""
+        now = self._clock()
+        # First the row: room without a row would be kept for ever.
+        kept = self._store.step(request, _E.RESERVE, epoch, why, now)
+        try:
+            self._placement.keep(kept, trees)
+        except exception.CloudRefused as error:
+            LOG.info('request %s lost its room: %s', request.uuid, error)
+            lost = reason.why(_R.ROOM_LOST)
+            self._store.step(kept, _E.LOSE, epoch, lost, self._clock())
+            return None
+        return kept
+
+    def _send(
+        self,
+        kept: request_model.Request,
+        cast_uuid: str,
+        hosts: tuple[str, ...],
+        epoch: int,
+    ) -> None:
+        cast = self._store.cast(cast_uuid)
+        if cast is None:
+            why = reason.why(_R.START_FAILED)
+            self._placement.free(kept)
+            self.give_up(kept, _E.FAIL, why, epoch)
+            return
+        started = any(self._lies_somewhere(uuid) for uuid in kept.servers)
+        self._sender.connect()
+        why = reason.why(_R.SENT)
+        try:
+            sending = self._store.step(
+                kept, _E.SEND, epoch, why, self._clock()
+            )
+        except (exception.Outdated, exception.Deposed):
+            # Whoever changed it may have freed it before it was kept.
+            self._placement.free(kept)
+            raise
+        try:
+            self._placement.free(kept)
+        except exception.CloudError:
+            self._store.step(sending, _E.RETURN, epoch, why, self._clock())
+            raise
+        self.given[kept.uuid] = hosts
+        if started:
+            LOG.error('request %s runs already: it is not sent', kept.uuid)
+        else:
+            self._sender.send(cast)
+        self._store.step(sending, _E.SENT, epoch, why, self._clock())
+        self._store.forget(cast_uuid)
+        LOG.info('request %s was sent', kept.uuid)
+
+    def _lies_somewhere(self, uuid: str) -> bool:
+        server = self._nova.server(uuid)
+        return server is not None and bool(server.host)
+
+
+def judged(
+    record: records.Record, found: list[servers_module.Server]
+) -> tuple[request_model.Event, reason.Why] | None:
+    """What happened to a request that was sent; ``None`` for nothing new.
+
+    :param found: those of its servers that are there.
+    """
+    request, statuses = record.request, {each.status for each in found}
+    if request.state is _S.SENDING:
+        seen = not found or any(each.is_settled for each in found)
+        return (_E.SENT, reason.why(_R.SENT)) if seen else None
+    if not found:
+        return _E.END, reason.why(_R.SERVER_DELETED)
+    if request.state is not _S.STARTING:
+        return None
+    if any(each.status == 'ERROR' and not each.host for each in found):
+        return _E.FAIL, reason.why(_R.NO_VALID_HOST)
+    rests = any(
+        each.status == 'SHELVED_OFFLOADED' and not each.task for each in found
+    )
+    if 'ERROR' in statuses or rests:
+        return _E.FAIL, reason.why(_R.START_FAILED)
+    if statuses & {'BUILD', 'SHELVED_OFFLOADED', 'SHELVED'}:
+        return None
+    return _E.START, reason.why(_R.STARTED)

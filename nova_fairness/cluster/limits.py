@@ -1,0 +1,66 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The file that says what projects are guaranteed, and their ceilings."""
+
+from collections.abc import Mapping
+import json
+import pathlib
+from typing import Any
+
+from nova_fairness import exception
+from nova_fairness.model import cluster
+
+_PARTS = ('guaranteed', 'ceiling')
+
+
+def read(path: pathlib.Path) -> dict[str, cluster.Limits]:
+    """Read the limits of projects.
+
+    :param path: of JSON: project, ``guaranteed`` or ``ceiling``, resource
+        class of Placement, amount.
+    :raises ConfigurationError: if it cannot be read.
+    """
+    try:
+        written = json.loads(path.read_text(encoding='utf-8'))
+    except (OSError, ValueError) as error:
+        raise exception.ConfigurationError(
+            f'{path} cannot be read: {error}'
+        ) from error
+    if not isinstance(written, dict):
+        raise exception.ConfigurationError(f'{path} must be an object of JSON')
+    return {
+        project: _limits(f'{path}: {project}', parts)
+        for project, parts in written.items()
+    }
+
+
+def _limits(where: str, parts: Any) -> cluster.Limits:
+    if not isinstance(parts, dict) or not parts.keys() <= set(_PARTS):
+        raise exception.ConfigurationError(
+            f'{where} must have {" and ".join(_PARTS)}, nothing else'
+        )
+    guaranteed, ceiling = (
+        _amounts(f'{where}: {part}', parts.get(part, {})) for part in _PARTS
+    )
+    return cluster.Limits(guaranteed, ceiling)
+
+
+def _amounts(where: str, written: Any) -> Mapping[str, int]:
+    good = isinstance(written, dict) and all(
+        type(amount) is int and amount >= 0 for amount in written.values()
+    )
+    if not good:
+        raise exception.ConfigurationError(
+            f'{where} must give classes whole amounts of at least 0'
+        )
+    return dict(written)

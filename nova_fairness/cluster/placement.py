@@ -1,0 +1,238 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What Placement has of every host, and room that is kept in it."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+import uuid as uuid_module
+
+from nova_fairness import exception
+from nova_fairness.cluster import clients
+from nova_fairness.model import request as request_model
+
+Amount = tuple[int, int, int, int]
+"""Capacity, used, largest unit and step of a class."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+    """Providers below one root, summed up.
+
+    :ivar uuid: of the root.
+    :ivar name: of the root; Nova names hosts otherwise.
+    :ivar amounts: by class. Servers ask in groups, which may come from
+        several children: their largest units are added up, too.
+    :ivar traits: of all of them.
+    :ivar aggregates: of the root.
+    :ivar parts: amounts of every provider, by its UUID, the root first.
+    """
+
+    uuid: str
+    name: str
+    amounts: Mapping[str, Amount]
+    traits: frozenset[str]
+    aggregates: frozenset[str]
+    parts: Mapping[str, Mapping[str, Amount]]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Known:
+    generation: int
+    amounts: Mapping[str, Amount]
+    traits: frozenset[str]
+    aggregates: frozenset[str]
+
+
+class Placement:
+    """Placement as it is, read again only where it changed.
+
+    A provider's generation grows with every change of its inventories,
+    traits, aggregates and allocations.
+
+    :param api: of Placement.
+    """
+
+    def __init__(self, api: clients.Api) -> None:
+        self._api = api
+        self._known: dict[str, _Known] = {}
+        self._usages: dict[str, dict[str, int]] = {}
+
+    def trees(self) -> dict[str, Tree]:
+        """All trees, by the UUID of their root.
+
+        :raises CloudError: if they cannot be read.
+        """
+        listed = _needed(self._api.get('/resource_providers'))
+        below: dict[str, list[Mapping[str, Any]]] = {}
+        known = {}
+        for each in listed['resource_providers']:
+            provider = self._provider(each['uuid'], each['generation'])
+            if provider is None:
+                continue
+            known[each['uuid']] = provider
+            below.setdefault(each['root_provider_uuid'], []).append(each)
+        if known != self._known:
+            self._usages = {}
+        self._known = known
+        return {
+            root: self._tree(root, providers)
+            for root, providers in below.items()
+            if root in known
+        }
+
+    def used(self, project: str) -> Mapping[str, int]:
+        """What a project has allocated, by class.
+
+        :raises CloudError: if it cannot be read.
+        """
+        if project not in self._usages:
+            found = _needed(self._api.get(f'/usages?project_id={project}'))
+            self._usages[project] = dict(found['usages'])
+        return self._usages[project]
+
+    def keep(
+        self, request: request_model.Request, trees: Iterable[Tree]
+    ) -> None:
+        """Keep room for a request; done again, it does nothing.
+
+        :param trees: one per server.
+        :raises CloudRefused: if there is no room any more.
+        """
+        if not request.demand.amounts or self.keeps(request):
+            return
+        body = {
+            'allocations': {
+                provider: {'resources': amounts}
+                for provider, amounts in _shares(request, trees).items()
+            },
+            'consumer_generation': None,
+            'project_id': request.project,
+            'user_id': request.user or request.project,
+        }
+        self._api.put(f'/allocations/{_consumer(request)}', body)
+        self._usages.pop(request.project, None)
+
+    def keeps(self, request: request_model.Request) -> bool:
+        """Tell whether room is kept for a request."""
+        found = self._api.get(f'/allocations/{_consumer(request)}')
+        return bool(found and found.get('allocations'))
+
+    def free(self, request: request_model.Request) -> None:
+        """Give back what is kept for a request; it may be nothing."""
+        self._api.delete(f'/allocations/{_consumer(request)}')
+        self._usages.pop(request.project, None)
+
+    def _provider(self, uuid: str, generation: int) -> _Known | None:
+        """One provider; ``None`` if it vanished meanwhile."""
+        known = self._known.get(uuid)
+        if known and known.generation == generation:
+            return known
+        path = f'/resource_providers/{uuid}'
+        inventories = self._api.get(f'{path}/inventories')
+        usages = self._api.get(f'{path}/usages')
+        traits = self._api.get(f'{path}/traits')
+        aggregates = self._api.get(f'{path}/aggregates')
+        if not (inventories and usages and traits and aggregates):
+            return None
+        try:
+            return _Known(
+                generation,
+                {
+                    name: _amount(each, usages['usages'].get(name, 0))
+                    for name, each in inventories['inventories'].items()
+                },
+                frozenset(traits['traits']),
+                frozenset(aggregates['aggregates']),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise exception.CloudAway(
+                f'placement answers nonsense of provider {uuid}'
+            ) from error
+
+    def _tree(self, root: str, providers: Iterable[Mapping[str, Any]]) -> Tree:
+        amounts: dict[str, Amount] = {}
+        traits: set[str] = set()
+        parts = {}
+        order = sorted(providers, key=lambda p: (p['uuid'] != root, p['uuid']))
+        for each in order:
+            known = self._known[each['uuid']]
+            parts[each['uuid']] = known.amounts
+            traits |= known.traits
+            for resource, amount in known.amounts.items():
+                amounts[resource] = _both(amounts.get(resource), amount)
+        return Tree(
+            root,
+            order[0]['name'],
+            amounts,
+            frozenset(traits),
+            self._known[root].aggregates,
+            parts,
+        )
+
+
+def _needed(found: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    if found is None:
+        raise exception.CloudAway('placement does not know its own lists')
+    return found
+
+
+def _amount(inventory: Mapping[str, Any], used: int) -> Amount:
+    free = inventory['total'] - inventory.get('reserved', 0)
+    capacity = max(int(free * inventory.get('allocation_ratio', 1.0)), 0)
+    unit = min(inventory.get('max_unit', capacity), capacity)
+    return capacity, int(used), unit, max(inventory.get('step_size', 1), 1)
+
+
+def _both(one: Amount | None, other: Amount) -> Amount:
+    if one is None:
+        return other
+    return (
+        one[0] + other[0],
+        one[1] + other[1],
+        one[2] + other[2],
+        min(one[3], other[3]),
+    )
+
+
+def _shares(
+    request: request_model.Request, trees: Iterable[Tree]
+) -> dict[str, dict[str, int]]:
+    """What is allocated of which provider.
+
+    :raises CloudRefused: if there is not as much.
+    """
+    taken: dict[str, dict[str, int]] = {}
+    for tree in trees:
+        for name, amount in request.demand.amounts:
+            left = amount
+            for provider, amounts in tree.parts.items():
+                mine = taken.setdefault(provider, {})
+                capacity, used, unit, _ = amounts.get(name, (0, 0, 0, 1))
+                room = capacity - used - mine.get(name, 0)
+                part = max(min(left, unit, room), 0)
+                mine[name] = mine.get(name, 0) + part
+                left -= part
+            if left:
+                raise exception.CloudRefused(f'{tree.name} has no {name} left')
+    found = {
+        provider: {name: part for name, part in mine.items() if part}
+        for provider, mine in taken.items()
+    }
+    return {provider: mine for provider, mine in found.items() if mine}
+
+
+def _consumer(request: request_model.Request) -> str:
+    """The name of a hold, the same in every process."""
+    return str(uuid_module.uuid5(uuid_module.UUID(request.uuid), 'hold'))

@@ -1,0 +1,201 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The cloud at one moment, as planners see it.
+
+Lists of Placement and Nova are the truth; they are read one after the other,
+so that what changes in between may be seen half. Whatever is decided on them
+is checked again before it is done.
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+
+import numpy as np
+
+from nova_fairness import exception
+from nova_fairness.cluster import placement as placement_module
+from nova_fairness.cluster import servers as servers_module
+from nova_fairness.model import cluster
+from nova_fairness.model import request as request_model
+
+_ABSENT = (0, 0, 0, 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """What was seen of the cloud.
+
+    :ivar snapshot: for planners.
+    :ivar trees: of Placement, by name of the host.
+    :ivar servers: by UUID.
+    """
+
+    snapshot: cluster.ClusterSnapshot
+    trees: Mapping[str, placement_module.Tree]
+    servers: Mapping[str, servers_module.Server]
+
+
+class Reader:
+    """Reads the cloud.
+
+    :param placement: what Placement knows.
+    :param nova: what Nova knows.
+    :param limits: of projects.
+    """
+
+    def __init__(
+        self,
+        placement: placement_module.Placement,
+        nova: servers_module.Nova,
+        limits: Mapping[str, cluster.Limits],
+    ) -> None:
+        self._placement = placement
+        self._nova = nova
+        self._limits = limits
+
+    def read(
+        self,
+        requests: Collection[request_model.Request],
+        given: Mapping[str, tuple[str, ...]],
+        now: float,
+    ) -> View:
+        """Read everything once.
+
+        :param requests: that have not ended.
+        :param given: hosts of the servers of requests that were sent, in
+            their order, by UUID of the request.
+        :param now: seconds of the epoch.
+        :raises CloudError: if a part cannot be read.
+        """
+        try:
+            return self._read(requests, given, now)
+        except (KeyError, TypeError, ValueError) as error:
+            raise exception.CloudAway(
+                f'Nova or Placement answers nonsense: {error!r}'
+            ) from error
+
+    def _read(
+        self,
+        requests: Collection[request_model.Request],
+        given: Mapping[str, tuple[str, ...]],
+        now: float,
+    ) -> View:
+        # Before Placement: who lies on a host by now has claimed its room.
+        servers = self._nova.servers(now)
+        found = self._placement.trees()
+        hosts = [each for each in self._nova.hosts() if each.uuid in found]
+        trees = {each.name: found[each.uuid] for each in hosts}
+        names = {name for each in trees.values() for name in each.amounts}
+        classes = tuple(sorted(names))
+        inventory = _inventory(trees, classes)
+        by_project = self._used(requests, servers, classes)
+        rows = {each.name: row for row, each in enumerate(hosts)}
+        for each, host in _unclaimed(requests, given, servers):
+            one = _vector(dict(each.demand.amounts), classes)
+            if host in rows:
+                inventory.used[rows[host]] += one
+            by_project[each.project] = by_project[each.project] + one
+        snapshot = cluster.ClusterSnapshot(
+            classes,
+            tuple(_provider(each, trees[each.name]) for each in hosts),
+            inventory,
+            tuple(requests),
+            self._limits,
+            by_project,
+            self._members(requests, servers),
+        )
+        return View(snapshot, trees, servers)
+
+    def _used(
+        self,
+        requests: Collection[request_model.Request],
+        servers: Mapping[str, servers_module.Server],
+        classes: tuple[str, ...],
+    ) -> dict[str, cluster.Amounts]:
+        projects = {
+            *self._limits,
+            *(each.project for each in requests),
+            *(each.project for each in servers.values()),
+        } - {''}
+        used = {
+            project: _vector(self._placement.used(project), classes)
+            for project in sorted(projects)
+        }
+        # Of a message that cannot be read nobody may be known to pay.
+        used[''] = _vector({}, classes)
+        return used
+
+    def _members(
+        self,
+        requests: Collection[request_model.Request],
+        servers: Mapping[str, servers_module.Server],
+    ) -> dict[str, tuple[str, ...]]:
+        groups = {each.group.uuid for each in requests if each.group}
+        members = {}
+        for group in sorted(groups):
+            hosts = [
+                servers[uuid].host
+                for uuid in self._nova.members(group)
+                if uuid in servers
+            ]
+            members[group] = tuple(sorted(filter(None, hosts)))
+        return members
+
+
+def _unclaimed(
+    requests: Iterable[request_model.Request],
+    given: Mapping[str, tuple[str, ...]],
+    servers: Mapping[str, servers_module.Server],
+) -> Iterator[tuple[request_model.Request, str]]:
+    """Servers that were sent and have no room of their own yet."""
+    for each in requests:
+        # Of what needs nothing no hosts are given.
+        hosts = given.get(each.uuid, ())
+        for uuid, host in zip(each.servers, hosts, strict=False):
+            if uuid in servers and not servers[uuid].is_settled:
+                yield each, host
+
+
+def _provider(
+    host: servers_module.Host, tree: placement_module.Tree
+) -> cluster.Provider:
+    return cluster.Provider(
+        uuid=host.uuid,
+        name=host.name,
+        zone=host.zone,
+        traits=tree.traits,
+        aggregates=tree.aggregates,
+        takes=host.takes and 'COMPUTE_STATUS_DISABLED' not in tree.traits,
+    )
+
+
+def _inventory(
+    trees: Mapping[str, placement_module.Tree], classes: tuple[str, ...]
+) -> cluster.Inventory:
+    """Rows in the order of the trees."""
+    parts = [
+        [tree.amounts.get(name, _ABSENT) for name in classes]
+        for tree in trees.values()
+    ]
+    shape = (len(trees), len(classes), len(_ABSENT))
+    amounts = np.array(parts, dtype=np.int64).reshape(shape)
+    return cluster.Inventory(*(amounts[:, :, n].copy() for n in range(4)))
+
+
+def _vector(
+    amounts: Mapping[str, int], classes: tuple[str, ...]
+) -> cluster.Amounts:
+    return np.array([amounts.get(name, 0) for name in classes], np.int64)

@@ -1,0 +1,104 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is read of a cast is what Nova's own scheduler will ask for."""
+
+import hypothesis
+from hypothesis import strategies as st
+from nova.scheduler import utils as nova_rules
+
+from nova_fairness.cluster.casts import parser
+from tests.fixtures import nova_casts
+
+extra_specs = st.fixed_dictionaries(
+    {},
+    optional={
+        'resources:VCPU': st.sampled_from(['0', '1', '4']),
+        'resources:MEMORY_MB': st.just('64'),
+        'resources:DISK_GB': st.just('0'),
+        'resources:CUSTOM_X': st.sampled_from(['1', 'none']),
+        'resources1:VGPU': st.just('2'),
+        'resources_A:CUSTOM_X': st.just('3'),
+        'trait:T1': st.sampled_from(['required', 'forbidden', 'other']),
+        'trait1:T2': st.just('required'),
+        'hw:pmem': st.sampled_from(['4GB', '4GB, 4GB,small-one']),
+        'os:secure_boot': st.sampled_from(['required', 'optional']),
+        'hw:pci_numa_affinity_policy': st.just('socket'),
+        'hw:maxphysaddr_mode': st.sampled_from(['emulate', 'passthrough']),
+        'quota:cpu_shares': st.just('512'),
+    },
+)
+
+pinning = st.one_of(
+    st.just({}),
+    st.fixed_dictionaries(
+        {'hw:cpu_policy': st.sampled_from(['shared', 'dedicated'])},
+        optional={
+            'hw:cpu_thread_policy': st.sampled_from(
+                ['prefer', 'isolate', 'require']
+            ),
+        },
+    ).filter(
+        lambda found: (
+            found['hw:cpu_policy'] == 'dedicated' or len(found) == 1
+        )
+    ),
+    st.just(
+        {
+            'hw:cpu_policy': 'dedicated',
+            'hw:emulator_threads_policy': 'isolate',
+        }
+    ),
+    st.fixed_dictionaries(
+        {
+            'hw:cpu_policy': st.just('mixed'),
+            'hw:cpu_dedicated_mask': st.sampled_from(['0', '1-2', '^0,^2']),
+        }
+    ),
+    st.just({'hw:cpu_policy': 'mixed', 'hw:cpu_realtime_mask': '^0-1',
+             'hw:cpu_realtime': 'yes'}),
+)  # fmt: skip
+
+images = st.fixed_dictionaries(
+    {},
+    optional={
+        'traits_required': st.just(['T3', 'T4']),
+        'hw_cpu_policy': st.just('shared'),
+    },
+)
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(
+    extra_specs, pinning, images, st.integers(0, 2000), st.booleans()
+)
+def test_a_demand_is_what_nova_asks_placement_for(
+    extra, pinned, image, swap, is_bfv
+):
+    if pinned:
+        extra = {
+            key: value
+            for key, value in extra.items()
+            if key != 'resources:VCPU'
+        }
+        image = {**image}
+        image.pop('hw_cpu_policy', None)
+    flavor = nova_casts.flavor(
+        vcpus=4, swap=swap, extra_specs={**extra, **pinned}
+    )
+    spec = nova_casts.spec(made_of=flavor, image=image.items(), is_bfv=is_bfv)
+    asked = nova_rules.ResourceRequest.from_request_spec(spec)
+    found = parser.parse(nova_casts.build([spec])).demand
+    assert dict(found.amounts) == asked.merged_resources()
+    assert found.required == asked.all_required_traits
+    plain = asked.get_request_group(None)
+    assert found.forbidden == plain.forbidden_traits

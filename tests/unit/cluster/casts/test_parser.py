@@ -1,0 +1,268 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Casts made of Nova's own objects, and what becomes of them."""
+
+import dataclasses
+import json
+
+import hypothesis
+from hypothesis import strategies as st
+from nova import objects
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cluster.casts import parser
+from nova_fairness.model import request
+from tests.fixtures import nova_casts
+
+U = nova_casts.UUIDS
+
+
+def demand_of(**more):
+    return parser.parse(nova_casts.build([nova_casts.spec(**more)])).demand
+
+
+def amounts_of(**more):
+    return dict(demand_of(**more).amounts)
+
+
+def changed(change):
+    cast = nova_casts.build([nova_casts.spec()])
+    return nova_casts.changed(cast, change)
+
+
+def first_spec(message):
+    return message['args']['request_specs'][0]['nova_object.data']
+
+
+def test_a_build_is_read_whole():
+    found = parser.parse(nova_casts.build([nova_casts.spec()]), 60.0)
+    assert found == request.Request(
+        uuid=U[0],
+        project='the-project',
+        user='the-user',
+        servers=(U[0],),
+        demand=request.Demand(
+            (('DISK_GB', 5), ('MEMORY_MB', 512), ('VCPU', 2))
+        ),
+        asked_at=100.0,
+        expires_at=160.0,
+    )
+
+
+def test_many_servers_of_one_build_are_one_request():
+    specs = [nova_casts.spec(each) for each in U[:1000]]
+    found = parser.parse(nova_casts.build(specs))
+    assert found.servers == tuple(U[:1000])
+
+
+def test_ten_megabytes_are_read():
+    files = [['/etc/x', 'A' * 10_000_000]]
+    cast = nova_casts.build([nova_casts.spec()], injected_files=files)
+    assert len(cast.body) > 10_000_000
+    assert parser.parse(cast).servers == (U[0],)
+
+
+def test_a_volume_takes_no_disk_of_the_host():
+    assert amounts_of(is_bfv=True)['DISK_GB'] == 2
+
+
+def test_ports_and_devices_of_their_own_groups_are_added():
+    group = objects.RequestGroup(
+        requester_id='port', resources={'CUSTOM_NIC': 2}, required_traits={'T'}
+    )
+    group.obj_set_defaults()
+    found = demand_of(ports=[group])
+    assert dict(found.amounts)['CUSTOM_NIC'] == 2
+    assert found.required == {'T'}
+
+
+def test_where_it_must_lie_is_read():
+    there = objects.Destination(host='h1', aggregates=[f'{U[1]},{U[2]}', U[3]])
+    found = demand_of(zone='z1', requested_destination=there)
+    assert (found.zone, found.host) == ('z1', 'h1')
+    assert found.aggregates == (frozenset({U[1], U[2]}), frozenset({U[3]}))
+
+
+def test_a_forced_host_binds_a_build_and_not_an_unshelve():
+    spec = nova_casts.spec(filters={'force_hosts': ['h1']})
+    assert parser.parse(nova_casts.build([spec])).demand.host == 'h1'
+    assert parser.parse(nova_casts.unshelve(spec)).demand.host == ''
+
+
+@pytest.mark.parametrize(
+    ('policy', 'rules', 'expected'),
+    [
+        ('affinity', {}, (request.Rule.TOGETHER, 1)),
+        ('anti-affinity', {}, (request.Rule.APART, 1)),
+        (
+            'anti-affinity',
+            {'max_server_per_host': 3},
+            (request.Rule.APART, 3),
+        ),
+        ('soft-affinity', {}, None),
+    ],
+)
+def test_only_rules_that_bind_make_a_group(policy, rules, expected):
+    spec = nova_casts.spec(group=nova_casts.group(policy, **rules))
+    group = parser.parse(nova_casts.build([spec])).group
+    assert (group and (group.rule, group.per_host)) == expected
+
+
+def test_every_unshelve_of_a_server_is_a_request_of_its_own():
+    spec = nova_casts.spec()
+    built = parser.parse(nova_casts.build([spec]))
+    one = nova_casts.unshelve(spec)
+    other = dataclasses.replace(one, uuid='d' * 32)
+    uuids = {parser.parse(each).uuid for each in (one, other)}
+    assert len({built.uuid, *uuids}) == 3
+    assert parser.parse(one).uuid in uuids
+    assert parser.parse(one).servers == (U[0],)
+    assert parser.parse(one).origin is request.Origin.UNSHELVE
+    assert parser.parse(one).demand == built.demand
+
+
+def test_what_still_lies_on_its_host_needs_no_room():
+    found = parser.parse(nova_casts.unshelve(None, state='shelved'))
+    assert found.demand == request.Demand(())
+
+
+def _spec_data(**more):
+    return lambda message: first_spec(message).update(more)
+
+
+BROKEN = {
+    'a version of the interface': lambda m: m.update(version='2.0'),
+    'no version': lambda m: m.pop('version'),
+    'another method': lambda m: m.update(method='rebuild_instance'),
+    'no arguments': lambda m: m.pop('args'),
+    'arguments that are none': lambda m: m.update(args=[1]),
+    'no specs': lambda m: m['args'].update(request_specs=[]),
+    'specs that are none': lambda m: m['args'].update(request_specs='x'),
+    'a spec that is none': lambda m: m['args'].update(request_specs=[7]),
+    'a version of an object': lambda m: m['args']['request_specs'][0].update(
+        {'nova_object.version': '2.0'}
+    ),
+    'an object without fields': lambda m: m['args']['request_specs'][0].pop(
+        'nova_object.data'
+    ),
+    'a server twice': lambda m: m['args']['request_specs'].append(
+        m['args']['request_specs'][0]
+    ),
+    'no project': _spec_data(project_id=None),
+    'a project that is none': _spec_data(project_id={'secret': 1}),
+    'a long user': _spec_data(user_id='secret' * 99),
+    'no server': _spec_data(instance_uuid='secret'),
+    'no flavor': _spec_data(flavor=None),
+    'a zone that is none': _spec_data(availability_zone=['secret']),
+    'a host that is none': _spec_data(force_hosts=[{'secret': 1}]),
+    'groups that are none': _spec_data(requested_resources={'secret': 1}),
+    'fewer than no VCPUs': lambda m: first_spec(m)['flavor'][
+        'nova_object.data'
+    ].update(vcpus=-1),
+    'too much memory': lambda m: first_spec(m)['flavor'][
+        'nova_object.data'
+    ].update(memory_mb=2**31),
+    'a mask that is none': lambda m: first_spec(m)['flavor'][
+        'nova_object.data'
+    ].update(
+        extra_specs={
+            'hw:cpu_policy': 'mixed',
+            'hw:cpu_dedicated_mask': 'secret',
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize('change', BROKEN.values(), ids=BROKEN)
+def test_what_cannot_be_read_is_said_without_showing_it(change):
+    cast = changed(change)
+    with pytest.raises(exception.Unreadable) as caught:
+        parser.parse(cast)
+    assert 'secret' not in str(caught.value)
+
+
+def test_servers_that_are_not_alike_are_not_one_request():
+    specs = [nova_casts.spec(U[0]), nova_casts.spec(U[1], zone='z')]
+    with pytest.raises(exception.Unreadable, match='alike'):
+        parser.parse(nova_casts.build(specs))
+
+
+def test_who_sent_what_cannot_be_read_is_known_where_it_can_be():
+    found = parser.unread(changed(BROKEN['no specs']))
+    assert (found.project, found.user) == ('the-project', 'the-user')
+    assert found.demand == request.Demand(())
+    assert found.servers == (found.uuid,)
+    torn = nova_casts.held(b'{', 'unshelve_instance', 'e' * 64)
+    assert parser.unread(torn).project == ''
+    assert parser.unread(torn).origin is request.Origin.UNSHELVE
+    assert parser.unread(torn).uuid != found.uuid
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def _places(value, path=()):
+    yield path
+    inner = ()
+    if isinstance(value, dict):
+        inner = value.items()
+    elif isinstance(value, list):
+        inner = enumerate(value)
+    for key, each in inner:
+        yield from _places(each, (*path, key))
+
+
+def _message():
+    group = nova_casts.group(max_server_per_host=2)
+    there = objects.Destination(host='h1', aggregates=[U[3]])
+    spec = nova_casts.spec(group=group, requested_destination=there)
+    return json.loads(
+        json.loads(nova_casts.build([spec]).body)['oslo.message']
+    )
+
+
+WHOLE = _message()
+PLACES = [each for each in _places(WHOLE) if each]
+
+
+@hypothesis.given(st.sampled_from(PLACES), values)
+def test_any_change_of_a_cast_gives_a_request_or_a_reason(place, value):
+    message = json.loads(json.dumps(WHOLE))
+    holder = message
+    for key in place[:-1]:
+        holder = holder[key]
+    holder[place[-1]] = value
+    body = {'oslo.version': '2.0', 'oslo.message': json.dumps(message)}
+    cast = nova_casts.held(json.dumps(body).encode())
+    try:
+        found = parser.parse(cast)
+    except exception.Unreadable:
+        found = parser.unread(cast)
+    assert found.servers
+    assert all(amount > 0 for _, amount in found.demand.amounts)
+
+
+@hypothesis.given(st.binary())
+def test_any_bytes_give_a_reason(body):
+    cast = nova_casts.held(body)
+    with pytest.raises(exception.Unreadable):
+        parser.parse(cast)
+    assert parser.unread(cast).servers

@@ -1,0 +1,412 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Cycles on a real store beside a fake cloud and a fake conductor."""
+
+import itertools
+import json
+
+from cryptography import fernet
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cluster import election as election_module
+from nova_fairness.cluster import execute
+from nova_fairness.cluster import placement as placement_module
+from nova_fairness.cluster import servers as servers_module
+from nova_fairness.cluster import service as service_module
+from nova_fairness.cluster import snapshot as snapshot_module
+from nova_fairness.cluster.store import database
+from nova_fairness.cluster.store import schema
+from nova_fairness.cluster.store import sealing
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import cast as cast_module
+from nova_fairness.model import reason
+from nova_fairness.model import request
+from nova_fairness.planners.fairqueue import planner
+from tests.fixtures import fake_cloud
+
+R, S = reason.Reason, request.State
+NEED = {'VCPU': 4, 'MEMORY_MB': 100}
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class FakeConductor(execute.Sender):
+    """Counts what it is sent."""
+
+    def __init__(self):
+        self.sent = []
+        self.away = False
+
+    def connect(self):
+        if self.away:
+            raise exception.BrokerAway('no broker')
+
+    def send(self, cast):
+        self.sent.append(cast.uuid)
+
+
+class World:
+    """Everything that outlives a process."""
+
+    def __init__(self, path):
+        self.cloud = fake_cloud.FakeCloud()
+        self.conductor = FakeConductor()
+        self.now = 1000.0
+        self.tick = 0.0
+        engine = database.connect(f'sqlite:///{path}/store.sqlite')
+        schema.upgrade(engine)
+        sealer = sealing.Sealer((fernet.Fernet.generate_key().decode(),))
+        self.store = store_module.Store(engine, sealer)
+
+    def process(self, name='one', store=None, **rules):
+        """A new process."""
+        store = store or self.store
+        placement_api, nova_api = self.cloud.apis
+        placement = placement_module.Placement(placement_api)
+        nova = servers_module.Nova(nova_api)
+        clock = lambda: self.now  # noqa: E731
+        return service_module.Service(
+            store,
+            election_module.Election(
+                store, name, 30.0, clock, lambda: self.tick
+            ),
+            snapshot_module.Reader(placement, nova, {}),
+            execute.Executor(store, placement, nova, self.conductor, clock),
+            nova,
+            planner.plan,
+            clock,
+            service_module.Rules(**rules),
+        )
+
+    def post(self, name, vcpu=4):
+        """A user asks for a server; the relay holds the cast."""
+        server = fake_cloud.name_uuid(name)
+        self.cloud.add_server(server)
+        self.store.hold(build(name, server, vcpu))
+        return server
+
+    def state(self, server):
+        return self.store.request(server).request.state
+
+    def reason(self, server):
+        return self.store.request(server).why.reason
+
+
+def build(name, server, vcpu):
+    def versioned(kind, **fields):
+        return {
+            'nova_object.name': kind,
+            'nova_object.version': '1.0',
+            'nova_object.data': fields,
+        }
+
+    flavor = versioned('Flavor', vcpus=vcpu, memory_mb=100)
+    spec = versioned(
+        'RequestSpec',
+        instance_uuid=server,
+        project_id='the-project',
+        user_id='u',
+        flavor=flavor,
+    )
+    message = {
+        'method': 'schedule_and_build_instances',
+        'version': '1.17',
+        'args': {'request_specs': [spec]},
+    }
+    body = {'oslo.version': '2.0', 'oslo.message': json.dumps(message)}
+    return cast_module.Cast(
+        f'cast-{name}', message['method'], 1.0, 'conductor',
+        json.dumps(body).encode(), {},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path)
+    made.cloud.add_host('h1', 4)
+    return made
+
+
+def test_a_request_starts_and_is_followed_to_its_end(world):
+    server, one = world.post('r1'), world.process()
+    assert one.cycle()
+    assert world.conductor.sent == ['cast-r1']
+    assert (world.state(server), world.reason(server)) == (S.STARTING, R.SENT)
+    assert world.cloud.holds() == []
+    assert world.store.cast('cast-r1') is None
+    one.cycle()
+    assert world.state(server) is S.STARTING
+    world.cloud.build(server, 'h1', NEED)
+    one.cycle()
+    assert world.state(server) is S.ACTIVE
+    world.cloud.remove(server)
+    one.cycle()
+    assert world.state(server) is S.ENDED
+    assert world.conductor.sent == ['cast-r1']
+
+
+def test_who_finds_no_room_waits_and_starts_when_there_is_some(world):
+    one, other = world.post('r1'), world.post('r2')
+    first, second = sorted((one, other))
+    process = world.process()
+    process.cycle()
+    # The first builds and has claimed nothing yet: its room counts as taken.
+    process.cycle()
+    assert len(world.conductor.sent) == 1
+    assert world.state(second) is S.HELD
+    assert world.reason(second) is R.SHARED_PART_TAKEN
+    world.cloud.build(first, 'h1', NEED)
+    process.cycle()
+    assert len(world.conductor.sent) == 1
+    world.cloud.remove(first)
+    process.cycle()
+    assert len(world.conductor.sent) == 2
+    assert world.state(second) is S.STARTING
+
+
+def test_nobody_starts_while_something_builds_nobody_knows_where(world):
+    world.cloud.add_host('h2', 4)
+    server = world.post('r1')
+    world.process().cycle()
+    world.tick += 31
+    world.post('r2')
+    successor = world.process('two')
+    assert not successor.cycle()
+    world.tick += 31
+    assert successor.cycle()
+    assert world.conductor.sent == ['cast-r1']
+    world.cloud.build(server, 'h1', NEED)
+    successor.cycle()
+    assert world.conductor.sent == ['cast-r1', 'cast-r2']
+
+
+def test_room_that_is_lost_in_between_is_waited_for(world):
+    server = world.post('r1')
+    world.cloud.broken['PUT /allocations'] = 409
+    process = world.process()
+    process.cycle()
+    assert (world.state(server), world.reason(server)) == (S.HELD, R.ROOM_LOST)
+    world.cloud.broken.clear()
+    process.cycle()
+    assert world.conductor.sent == ['cast-r1']
+
+
+@pytest.mark.parametrize(
+    'begin',
+    ['PUT /allocations', 'GET /allocations', 'DELETE /allocations', 'GET /s'],
+)
+def test_a_cloud_that_is_away_loses_and_doubles_nothing(world, begin):
+    server, process = world.post('r1'), world.process()
+    world.cloud.broken[begin] = 503
+    for _ in range(2):
+        try:
+            process.cycle()
+        except exception.CloudAway:
+            assert begin == 'GET /s'
+    world.cloud.broken.clear()
+    process.cycle()
+    process.cycle()
+    assert world.state(server) is S.STARTING
+    assert world.conductor.sent == ['cast-r1']
+    assert world.cloud.holds() == []
+
+
+def test_a_broker_that_is_away_loses_nothing(world):
+    server, process = world.post('r1'), world.process()
+    world.conductor.away = True
+    with pytest.raises(exception.BrokerAway):
+        process.cycle()
+    assert world.state(server) is S.RESERVED
+    world.conductor.away = False
+    process.cycle()
+    assert world.conductor.sent == ['cast-r1']
+    assert world.cloud.holds() == []
+
+
+def test_a_start_that_fails_is_told(world):
+    server, process = world.post('r1'), world.process()
+    process.cycle()
+    world.cloud.servers[server]['status'] = 'ERROR'
+    process.cycle()
+    assert world.state(server) is S.FAILED
+    assert world.reason(server) is R.NO_VALID_HOST
+
+
+def test_who_deletes_a_server_that_waits_leaves_nothing_behind(world):
+    world.post('r0')
+    server, process = world.post('r1', vcpu=99), world.process()
+    process.cycle()
+    assert world.state(server) is S.HELD
+    world.cloud.remove(server)
+    process.cycle()
+    # Nova cleans up what it finds deleted when it gets the message.
+    assert world.conductor.sent.count('cast-r1') == 1
+    process.cycle()
+    assert world.state(server) is S.ENDED
+    assert world.reason(server) is R.SERVER_DELETED
+
+
+def test_who_waits_too_long_is_told_and_removed(world):
+    server = world.post('r1', vcpu=99)
+    process = world.process(longest_wait_s=100.0)
+    process.cycle()
+    assert world.state(server) is S.EXPIRED
+    assert server not in world.cloud.servers
+    assert world.conductor.sent == []
+
+
+def test_a_request_whose_message_is_gone_ends(world):
+    server = world.post('r1')
+    world.conductor.away = True
+    process = world.process()
+    with pytest.raises(exception.BrokerAway):
+        process.cycle()
+    world.store.forget('cast-r1')
+    process.cycle()
+    assert world.state(server) is S.FAILED
+    assert server not in world.cloud.servers
+    assert world.cloud.holds() == []
+
+
+@pytest.mark.parametrize(('passes', 'sent'), [(True, 1), (False, 0)])
+def test_what_cannot_be_read_passes_or_waits_as_chosen(world, passes, sent):
+    torn = cast_module.Cast('torn', 'unshelve_instance', 1.0, 'k', b'{', {})
+    world.store.hold(torn)
+    process = world.process(pass_unreadable=passes)
+    process.cycle()
+    process.cycle()
+    assert len(world.conductor.sent) == sent
+    found = world.store.requests(set(S))
+    assert len(found) == 1
+    if not passes:
+        assert found[0].why.reason is R.UNREADABLE
+        assert world.store.cast('torn') == torn
+
+
+def test_a_second_build_of_the_same_server_is_not_lost(world):
+    server = world.post('r1', vcpu=99)
+    world.store.hold(build('again', server, 99))
+    world.process(pass_unreadable=False).cycle()
+    assert world.store.unread(9) == []
+    assert len(world.store.requests(set(S))) == 2
+
+
+def test_a_leader_that_was_deposed_while_it_slept_sends_nothing(world):
+    server, process = world.post('r1'), world.process()
+    keep = placement_module.Placement.keep
+
+    def sleep_long(self, *arguments):
+        # Another process takes over while this one is stopped.
+        world.store.take_over(world.store.leader().epoch, 'two', 2.0)
+        keep(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(placement_module.Placement, 'keep', sleep_long)
+        with pytest.raises(exception.Deposed):
+            process.cycle()
+    assert world.conductor.sent == []
+    assert world.cloud.holds() == []
+    assert world.state(server) is S.RESERVED
+
+
+def test_one_of_two_processes_acts(world):
+    one, two = world.process('one'), world.process('two')
+    assert (one.cycle(), two.cycle()) == (True, False)
+    world.tick += 20
+    assert (one.cycle(), two.cycle()) == (True, False)
+    world.tick += 29
+    assert not two.cycle()
+    world.tick += 2
+    assert two.cycle()
+    assert not one.cycle()
+
+
+class FakeDeath:
+    """Ends the process before or after a step that the world sees."""
+
+    def __init__(self, at):
+        self._left = at
+
+    def around(self, function):
+        def call(*arguments, **named):
+            self._pass()
+            found = function(*arguments, **named)
+            self._pass()
+            return found
+
+        return call
+
+    def _pass(self):
+        self._left -= 1
+        if self._left == 0:
+            raise Killed
+
+
+def test_killed_anywhere_nothing_is_lost_and_nothing_sent_twice(tmp_path):
+    doubtful = 0
+    for at in itertools.count(1):
+        path = tmp_path / str(at)
+        path.mkdir()
+        world = World(path)
+        world.cloud.add_host('h1', 4)
+        server = world.post('r1')
+        died = _run_until(world, FakeDeath(at))
+        world.tick = 0.0
+        successor = world.process('two')
+        for _ in range(3):
+            world.tick += 31
+            successor.cycle()
+        assert len(world.conductor.sent) <= 1
+        assert world.cloud.holds() == []
+        if world.state(server) is S.SENDING:
+            doubtful += 1
+        else:
+            assert world.conductor.sent == ['cast-r1']
+            assert world.state(server) is S.STARTING
+        if world.conductor.sent:
+            world.cloud.build(server, 'h1', NEED)
+            successor.cycle()
+            successor.cycle()
+            assert world.state(server) is S.ACTIVE
+        if not died:
+            break
+    assert at > 10
+    assert doubtful <= 8
+
+
+def _run_until(world, death):
+    """Whether the process was killed in its first cycle."""
+    with pytest.MonkeyPatch.context() as patched:
+        for owner, name in (
+            (store_module.Store, 'add'),
+            (store_module.Store, 'step'),
+            (store_module.Store, 'forget'),
+            (placement_module.Placement, 'keep'),
+            (placement_module.Placement, 'free'),
+            (FakeConductor, 'send'),
+        ):
+            function = getattr(owner, name)
+            patched.setattr(owner, name, _method(death, function))
+        try:
+            world.process().cycle()
+        except Killed:
+            return True
+    return False
+
+
+def _method(death, function):
+    wrapped = death.around(function)
+    return lambda *arguments, **named: wrapped(*arguments, **named)

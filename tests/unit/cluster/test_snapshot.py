@@ -1,0 +1,180 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The fake cloud, as planners see it."""
+
+import json
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cluster import clients
+from nova_fairness.cluster import limits
+from nova_fairness.cluster import placement as placement_module
+from nova_fairness.cluster import servers as servers_module
+from nova_fairness.cluster import snapshot as snapshot_module
+from nova_fairness.model import cluster
+from nova_fairness.model import request
+from tests.fixtures import fake_cloud
+from tests.fixtures import small_cloud
+
+
+@pytest.fixture
+def cloud():
+    made = fake_cloud.FakeCloud()
+    made.add_host('h1', 8, child=[{'VGPU': 1}, {'VGPU': 1}])
+    made.add_host('h2', 4, state='down', zone='z2')
+    return made
+
+
+@pytest.fixture
+def reader(cloud):
+    placement, nova = cloud.apis
+    return snapshot_module.Reader(
+        placement_module.Placement(placement),
+        servers_module.Nova(nova),
+        {'rich': cluster.Limits({'VCPU': 2})},
+    )
+
+
+def seen(reader, requests=(), given=()):
+    return reader.read(requests, dict(given), 1000.0).snapshot
+
+
+def test_hosts_are_seen_with_their_trees(reader):
+    found = seen(reader)
+    assert found.classes == ('MEMORY_MB', 'VCPU', 'VGPU')
+    one, other = found.providers
+    assert (one.name, one.zone, one.takes) == ('h1', 'z1', True)
+    assert (other.name, other.zone, other.takes) == ('h2', 'z2', False)
+    assert one.traits == {'CUSTOM_H1'}
+    assert found.inventory.capacity.tolist() == [
+        [10_000, 8, 2],
+        [10_000, 4, 0],
+    ]
+    assert found.inventory.unit[0].tolist() == [10_000, 8, 2]
+
+
+def test_what_is_used_is_seen_by_host_and_project(cloud, reader):
+    cloud.add_server('s1')
+    cloud.build('s1', 'h1', {'VCPU': 3, 'MEMORY_MB': 100})
+    found = seen(reader)
+    assert found.inventory.used.tolist() == [[100, 3, 0], [0, 0, 0]]
+    assert found.used['the-project'].tolist() == [100, 3, 0]
+    assert found.used['rich'].tolist() == [0, 0, 0]
+    assert found.limits['rich'].guaranteed == {'VCPU': 2}
+
+
+def test_only_what_changed_is_read_again(cloud, reader):
+    seen(reader)
+    cloud.asked.clear()
+    seen(reader)
+    assert not [each for each in cloud.asked if 'inventories' in each]
+    cloud.add_server('s1')
+    cloud.build('s1', 'h1', {'VCPU': 3})
+    assert seen(reader).inventory.used[0].tolist() == [0, 3, 0]
+    read = [each for each in cloud.asked if 'inventories' in each]
+    assert read == [
+        f'GET /resource_providers/{fake_cloud.name_uuid("h1")}/inventories'
+    ]
+
+
+def test_what_was_sent_counts_until_it_has_its_own_room(cloud, reader):
+    cloud.add_server('r1')
+    asked = [small_cloud.ask('r1', 2, 'the-project')]
+    given = {'r1': ('h1',)}
+    assert seen(reader, asked, given).inventory.used[0].tolist() == [100, 2, 0]
+    assert seen(reader, asked, given).used['the-project'][1] == 2
+    cloud.build('r1', 'h1', {'VCPU': 2, 'MEMORY_MB': 100})
+    assert seen(reader, asked, given).inventory.used[0].tolist() == [100, 2, 0]
+
+
+def test_members_of_groups_are_seen_where_they_lie(cloud, reader):
+    cloud.add_server('s1')
+    cloud.build('s1', 'h1', {'VCPU': 1})
+    cloud.groups['g'] = ['s1', 'gone']
+    rule = request.Group('g', request.Rule.APART)
+    none = request.Group('unknown', request.Rule.APART)
+    asked = [
+        small_cloud.ask('r1', group=rule),
+        small_cloud.ask('r2', group=none),
+    ]
+    assert seen(reader, asked).members == {'g': ('h1',), 'unknown': ()}
+
+
+@pytest.mark.parametrize(
+    ('begin', 'answer', 'error'),
+    [
+        ('GET /resource_providers', 503, exception.CloudAway),
+        ('GET /resource_providers', 'nonsense', exception.CloudAway),
+        ('GET /resource_providers', '[]', exception.CloudAway),
+        ('GET /resource_providers', '{}', exception.CloudAway),
+        ('GET /resource_providers', 404, exception.CloudAway),
+        ('GET /resource_providers', 403, exception.CloudRefused),
+        ('GET /servers', '{"servers": [{"id": 3}]}', exception.CloudAway),
+        ('GET /servers', 404, exception.CloudAway),
+        ('GET /os-services', 404, exception.CloudAway),
+        ('GET /os-hypervisors', '{"hypervisors": 7}', exception.CloudAway),
+    ],
+)
+def test_what_cannot_be_read_is_said(cloud, reader, begin, answer, error):
+    cloud.broken[begin] = answer
+    with pytest.raises(error):
+        seen(reader)
+    cloud.broken.clear()
+    assert len(seen(reader).providers) == 2
+
+
+def test_a_host_that_vanishes_while_it_is_read_is_left_out(cloud, reader):
+    h2 = fake_cloud.name_uuid('h2')
+    cloud.broken[f'GET /resource_providers/{h2}'] = 404
+    assert [each.name for each in seen(reader).providers] == ['h1']
+
+
+def test_inventories_of_another_form_are_nonsense(cloud, reader):
+    h2 = fake_cloud.name_uuid('h2')
+    path = f'GET /resource_providers/{h2}/inventories'
+    cloud.broken[path] = '{"inventories": {"VCPU": {}}}'
+    with pytest.raises(exception.CloudAway, match='nonsense of provider'):
+        seen(reader)
+
+
+def test_a_cloud_that_nobody_describes_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', str(tmp_path / 'none'))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(exception.ConfigurationError, match='nowhere'):
+        clients.connect('nowhere')
+
+
+def test_limits_are_read(tmp_path):
+    path = tmp_path / 'limits.json'
+    path.write_text(json.dumps({'p': {'ceiling': {'VCPU': 4}}}))
+    assert limits.read(path) == {'p': cluster.Limits({}, {'VCPU': 4})}
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        '{',
+        '[]',
+        '{"p": 3}',
+        '{"p": {"shared": {}}}',
+        '{"p": {"ceiling": 3}}',
+        '{"p": {"ceiling": {"VCPU": -1}}}',
+        '{"p": {"ceiling": {"VCPU": 1.5}}}',
+    ],
+)
+def test_limits_that_are_none_are_named(tmp_path, text):
+    path = tmp_path / 'limits.json'
+    path.write_text(text)
+    with pytest.raises(exception.ConfigurationError, match=r'limits\.json'):
+        limits.read(path)

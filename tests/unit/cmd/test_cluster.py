@@ -1,0 +1,66 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the command line of the cluster service says."""
+
+import pytest
+
+from nova_fairness.cluster.store import sealing
+from nova_fairness.cmd import cluster
+
+
+def configured(tmp_path, **options):
+    options.setdefault('database', f'sqlite:///{tmp_path}/store.sqlite')
+    lines = [f'{name} = {value}' for name, value in options.items()]
+    path = tmp_path / 'service.conf'
+    path.write_text('\n'.join(['[fairness_cluster]', *lines]))
+    return ['--config-file', str(path)]
+
+
+def test_help_tells_the_commands(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cluster.main(['--help'])
+    assert ended.value.code == 0
+    assert 'upgrade' in capsys.readouterr().out
+
+
+def test_tables_are_upgraded(tmp_path, capsys):
+    given = configured(tmp_path)
+    assert cluster.main([*given, 'upgrade']) == 0
+    assert cluster.main([*given, 'upgrade']) == 0
+    assert 'revision 1_requests' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ('options', 'code', 'said'),
+    [
+        ({}, 2, 'broker must name'),
+        ({'broker': 'x', 'unreadable': 'perhaps'}, 2, 'perhaps'),
+        ({'broker': 'x', 'limits_file': '/none'}, 2, '/none'),
+        ({'broker': 'x', 'key_file': '/none'}, 1, '/none'),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(
+    tmp_path, capsys, options, code, said
+):
+    assert cluster.main(configured(tmp_path, **options)) == code
+    errors = capsys.readouterr().err
+    assert said in errors
+    assert 'Traceback' not in errors
+
+
+def test_tables_that_are_missing_are_named(tmp_path, capsys):
+    keys = tmp_path / 'keys'
+    sealing.add_key(keys)
+    given = configured(tmp_path, broker='x', key_file=keys)
+    assert cluster.main(given) == 1
+    assert 'must be upgraded' in capsys.readouterr().err
