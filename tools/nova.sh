@@ -28,7 +28,8 @@ Usage: tools/nova.sh [up [--check] | shell [USER] | run COMMAND...]
            of two users and shows that they are steered; runs until Ctrl-C, and
            leaves nothing running. With --check it ends at once. Needs root.
   shell    opens a shell inside the network of the cloud that is up, with the
-           credentials of USER: admin (the default), alice or bob
+           credentials of USER: admin (the default), alice or bob; TOKEN is a
+           token of theirs, NOVA the endpoint of the compute service
   run      runs one command there, as the administrator
 
 Everything has its own network, so no port of this machine is used. The logs

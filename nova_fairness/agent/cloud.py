@@ -36,6 +36,9 @@ class Cloud(Protocol):
     def stop(self) -> None:
         """End all of it."""
 
+    def withdraw(self) -> bool:
+        """Be known no more; tells whether this node was."""
+
     def describe(self, uuid: str) -> instance.Description | None:
         """Say whose a VM is whose domain does not, if it is known by now."""
 
@@ -54,6 +57,10 @@ class NoCloud:
 
     def stop(self) -> None:
         """Do nothing."""
+
+    def withdraw(self) -> bool:
+        """Nobody knows it."""
+        return False
 
     def describe(self, uuid: str) -> instance.Description | None:
         """Know nothing."""

@@ -121,11 +121,14 @@ class NetworkClasses(control.Control):
         return dict(self._whys)
 
     def problems(self) -> tuple[str, ...]:
-        """Name VMs that cannot be steered, each once while it is seen."""
+        """Name VMs that cannot be steered, each once while it is seen.
+
+        One without an interface lacks nothing, so it is not named.
+        """
         fresh = [
             f'{key}: without effect: {why}' if key else why
             for key, why in sorted(self._whys.items())
-            if self._named.get(key) != why
+            if why not in {self._named.get(key), network_layout.NO_INTERFACE}
         ]
         self._named = dict(self._whys)
         return tuple(fresh)

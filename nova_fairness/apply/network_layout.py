@@ -25,6 +25,8 @@ from nova_fairness.model import instance
 
 SYS = pathlib.Path('/sys/class/net')
 
+NO_INTERFACE = 'it has no interface'
+
 _USER_SPACE = 'ovs-netdev'
 """An interface that Open vSwitch's datapath in user space always makes."""
 
@@ -230,7 +232,7 @@ def steerable(
         nics.append(nic)
         if why := _half_steered(nic, view):
             whys.append(f'{nic.mac} {why}')
-    return nics, '; '.join(whys) or ('' if nics else 'it has no interface')
+    return nics, '; '.join(whys) or ('' if nics else NO_INTERFACE)
 
 
 def _unsteerable(nic: instance.Nic, view: View) -> str:

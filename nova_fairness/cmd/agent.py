@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``nova-fairness``: the agent of one node, and ``restore`` without it."""
+"""``nova-fairness``: the agent of one node, and what is done without it."""
 
 import os
 import sys
@@ -70,7 +70,8 @@ def _configuration(arguments: list[str]) -> cfg.ConfigOpts:
             required=False,
             default='run',
             help='run: share this node until stopped. restore: give every '
-            'control the value it was found with.',
+            'control the value it was found with. withdraw: take this node '
+            "out of Nova's list of services.",
         )
     )
     log.register_options(conf)
@@ -162,8 +163,23 @@ def _restore(conf: cfg.ConfigOpts) -> int:
     return 0 if done.is_whole and not done.errors else 1
 
 
+def _withdraw(conf: cfg.ConfigOpts) -> int:
+    """Take the row of an agent that runs no more out of Nova's list."""
+    removed = _cloud(conf).withdraw()
+    sys.stdout.write(
+        f'{conf.fairness.host} is no service of Nova any more\n'
+        if removed
+        else f'{conf.fairness.host} was no service of Nova\n'
+    )
+    return 0
+
+
 def _command(conf: cfg.ConfigOpts) -> Callable[[cfg.ConfigOpts], int]:
-    commands = {'run': _run, 'restore': _restore}
+    commands = {
+        'run': _run,
+        'restore': _restore,
+        'withdraw': _withdraw,
+    }
     if conf.command not in commands:
         raise exception.ConfigurationError(
             f'unknown command {conf.command!r}; '

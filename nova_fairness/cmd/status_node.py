@@ -30,12 +30,13 @@ from nova_fairness import plugins
 from nova_fairness.agent import assembly
 from nova_fairness.agent import controls as controls_module
 from nova_fairness.agent import settings as settings_module
-from nova_fairness.apply import blkio
 from nova_fairness.apply import control
 from nova_fairness.apply import cpu
 from nova_fairness.apply import memory
 from nova_fairness.apply import privileged
+from nova_fairness.cmd import status_disks
 from nova_fairness.cmd import status_results as results
+from nova_fairness.collect import block_devices
 from nova_fairness.collect import hypervisor
 from nova_fairness.collect import parse
 from nova_fairness.model import cgroup
@@ -49,8 +50,8 @@ _SHOWN = 5
 _CONTROLS: Mapping[resources.Control, Callable[..., control.Control]] = {
     resources.Control.CPU: cpu.CpuShares,
     resources.Control.MEMORY: memory.MemoryProtection,
-    resources.Control.BLKIO: blkio.BlkioWeight,
 }
+_GROUPS = (*_CONTROLS, resources.Control.BLKIO)
 _PATH = '/usr/sbin:/sbin:/usr/bin:/bin'
 
 
@@ -115,8 +116,8 @@ def control_groups(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     found: list[str] = []
     missing: list[str] = []
     for kind in _steered(conf):
-        if kind in _CONTROLS:
-            works, what = _availability(kind)
+        if kind in _GROUPS:
+            works, what = _availability(kind, conf)
             (found if works else missing).append(f'{kind.value}: {what}')
     if not found and not missing:
         return results.success('[fairness] controls names none of them')
@@ -201,13 +202,32 @@ def _steered(conf: cfg.ConfigOpts) -> list[resources.Control]:
     return [kind for kind in resources.CONTROLS if kind in wanted]
 
 
-def _availability(kind: resources.Control) -> tuple[bool, str]:
+def _availability(
+    kind: resources.Control, conf: cfg.ConfigOpts
+) -> tuple[bool, str]:
     try:
+        if kind is resources.Control.BLKIO:
+            return status_disks.availability(
+                _running(conf), _MOUNTINFO, block_devices.BlockDevices()
+            )
         return _CONTROLS[kind](mountinfo_path=_MOUNTINFO).availability()
     except exception.ControlUnavailable as error:
         return False, str(error)
     except OSError as error:
         return False, f'cannot read {_MOUNTINFO}: {error.strerror}'
+
+
+def _running(conf: cfg.ConfigOpts) -> list[instance.Instance]:
+    """Give the VMs that can be read; another check tells of the others."""
+    vms = []
+    with (
+        contextlib.suppress(exception.CollectError),
+        _connected(conf.fairness.connection_uri) as connection,
+    ):
+        for domain in connection.active():
+            with contextlib.suppress(exception.CollectError):
+                vms.append(parse.parse_domain(domain.read_xml()))
+    return vms
 
 
 def _mounts() -> dict[str, cgroup.Mount]:

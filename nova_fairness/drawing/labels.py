@@ -55,15 +55,22 @@ def mean(values: Sequence[float]) -> float:
 
 def name_curves(axes: Any, labels: Iterable[Label]) -> None:
     """Write names at the right edge; neighbours of a kind share a line."""
-    low, high = axes.get_ylim()
-    gap = (high - low) / LINES
-    joined = join(labels, gap)
-    places = apart([label.place for label in joined], gap)
+    axes.get_ylim()  # whatever was drawn last is within the limits now
+    scale = axes.transData - axes.transAxes
+    # Parts of the height, whatever the scale of the axis.
+    placed = [
+        dataclasses.replace(
+            label, place=float(scale.transform((1, label.place))[1])
+        )
+        for label in labels
+    ]
+    joined = join(placed, 1 / LINES)
+    places = apart([label.place for label in joined], 1 / LINES)
     for place, label in zip(places, joined, strict=True):
         axes.annotate(
             label.text,
             (1, place),
-            xycoords=('axes fraction', 'data'),
+            xycoords='axes fraction',
             xytext=(6, 0),
             textcoords='offset points',
             va='center',

@@ -51,7 +51,8 @@ def between(
     was read a little later or earlier is scaled to it. Time-shared entries
     are smoothed, ``old x (1 - d) + new x d`` (paper, section 5.1.2), as
     rates, so that rounds of different length weigh alike; the first known
-    interval of a VM is taken whole. Space-shared entries are the present
+    interval of a VM, and the one in which it ceases to be paused, is taken
+    whole. Space-shared entries are the present
     values, or the last one known.
 
     :param before: the earlier reading.
@@ -193,6 +194,9 @@ def _remembered(
     # A row that is not known but not zero is the decayed past of a VM that
     # could not be read for a while: smoothing goes on from there.
     lasting = past.known | (past.amounts > 0).any(axis=1)
+    # One that was paused, as on arrival by live migration, begins anew: what
+    # it did not do meanwhile is no past of what it does.
+    lasting &= ~_resumed(past.incarnations, after.incarnations)
     rates = np.where(
         resources.RESOURCES.time_shared,
         past.amounts * (interval_s / past.interval_s),
@@ -200,6 +204,18 @@ def _remembered(
     )
     rows = _places(after.incarnations, past.incarnations)
     return _picked(np.where(lasting[:, np.newaxis], rates, np.nan), rows)
+
+
+def _resumed(
+    before: Sequence[instance.Incarnation],
+    after: Sequence[instance.Incarnation],
+) -> resources.Mask:
+    """Tell which VMs were paused and are no more; rows as in ``before``."""
+    running = {item.key for item in after if not item.paused}
+    return np.array(
+        [item.paused and item.key in running for item in before],
+        dtype=np.bool_,
+    )
 
 
 def _stall(

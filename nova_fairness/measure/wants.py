@@ -80,6 +80,24 @@ def wanted(
     return result
 
 
+def of_begun(
+    wanted: resources.Vector, began: resources.Mask, most: usage_model.Scalars
+) -> resources.Vector:
+    """Take VMs that began to run within the interval to want all CPU time.
+
+    What they used of a part of it does not tell what they want, and to tell
+    too much does no harm.
+
+    :param wanted: (n, r) amounts of the interval.
+    :param began: (n,) whether a VM was paused when the interval began.
+    :param most: (n,) CPU time that each could use in the interval.
+    """
+    cpu = resources.RESOURCES.index('cpu_time')
+    result = wanted.copy()
+    result[began, cpu] = np.maximum(wanted[began, cpu], most[began])
+    return result
+
+
 def lasting(
     wanted: resources.Vector, used: resources.Vector, before: resources.Vector
 ) -> resources.Vector:

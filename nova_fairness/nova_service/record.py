@@ -27,6 +27,8 @@ from nova import objects
 from nova.objects import service as service_object
 import oslo_messaging
 
+from nova_fairness import exception
+
 LOG = logging.getLogger(__name__)
 
 BINARY = 'nova-fairness'
@@ -34,11 +36,11 @@ TOPIC = 'fairness'
 
 _END_S = 2.0
 
-# Nova makes the row and only then finds that its list of known senders of
-# notifications lacks this one, which the conductor hands on.
+# Nova makes or deletes the row and only then finds that its list of known
+# senders of notifications lacks this one, which the conductor hands on.
+_RAISED_AFTERWARDS = (ValueError, oslo_messaging.RemoteError)
 _RAISED_AFTER_CREATION = (
-    ValueError,
-    oslo_messaging.RemoteError,
+    *_RAISED_AFTERWARDS,
     nova_exception.ServiceBinaryExists,
     nova_exception.ServiceTopicExists,
 )
@@ -77,6 +79,27 @@ class ServiceRecord:
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(_END_S)
+
+    def remove(self) -> bool:
+        """Take the row out of Nova's list, for an agent that runs no more.
+
+        :returns: whether there was one.
+        :raises StateError: if it is there still.
+        :raises Exception: whatever Nova raises if it cannot be asked.
+        """
+        asker = context.get_admin_context()
+        row = self._found(asker)
+        if row is None:
+            return False
+        try:
+            row.destroy()
+        except _RAISED_AFTERWARDS as error:
+            LOG.debug('Nova answered to the end of the row: %s', error)
+        if self._found(asker) is not None:
+            raise exception.StateError(
+                f'Nova keeps the row of {BINARY} on {self._host}'
+            )
+        return True
 
     def _report_always(self) -> None:
         while not self._stopping.is_set():

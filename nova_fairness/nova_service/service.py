@@ -96,6 +96,13 @@ class NovaService:
             if part is not None:
                 part.stop()
 
+    def withdraw(self) -> bool:
+        """Take this node's row out of Nova's list of services.
+
+        :returns: whether there was one.
+        """
+        return self._record is not None and self._record.remove()
+
     def describe(self, uuid: str) -> instance.Description | None:
         """Say whose an instance is, if it is known by now; never blocks."""
         return self._descriptions.known([uuid]).get(uuid)

@@ -147,7 +147,7 @@ def _state(done: round_model.Round) -> families.Metrics:
         [((name,), 1) for name in sorted(done.quarantined)],
     )
     yield families.gauge(
-        'instances_count',
+        'instances',
         'VMs on this node.',
         (),
         [((), len(done.incarnations))],

@@ -62,19 +62,19 @@ def of_view(view: report.View, own_host: str) -> families.Metrics:
     usable = set(view.reports) - {own_host}
     left_out = {host: kind(why) for host, why in view.left_out.items()}
     yield families.gauge(
-        'peers_known_count',
+        'peers_known',
         'Other nodes that were heard of.',
         (),
         [((), len(usable | set(left_out)))],
     )
     yield families.gauge(
-        'peers_usable_count',
+        'peers_usable',
         'Other nodes whose newest report is used.',
         (),
         [((), len(usable))],
     )
     yield families.gauge(
-        'peers_left_out_count',
+        'peers_left_out',
         'Other nodes whose report is not used, by reason.',
         ('reason',),
         [
@@ -104,13 +104,13 @@ def of_view(view: report.View, own_host: str) -> families.Metrics:
 def of_statistics(statistics: Statistics) -> families.Metrics:
     """Tell what the exchange and the transport counted."""
     yield families.gauge(
-        'exchange_statistic_count',
+        'exchange_statistics',
         'What the exchange of reports counted, by name.',
         ('name',),
         _counted(statistics.get('exchange', {})),
     )
     yield families.gauge(
-        'transport_statistic_count',
+        'transport_statistics',
         'What the messaging driver counted, by name; drops among them.',
         ('name',),
         _counted(statistics.get('transport', {})),

@@ -26,6 +26,7 @@ from nova_fairness.sim import files
 from nova_fairness.sim import report
 from nova_fairness.sim import running
 from nova_fairness.sim import scenario_file
+from nova_fairness.sim.references import allocators
 
 VERSION = 1
 """Of ``compare.json`` and ``sweep.json``."""
@@ -91,6 +92,9 @@ def _pairs(asked: Asked) -> Iterator[tuple[running.Choice, str]]:
     for name, metric, policy in itertools.product(
         asked.scenarios, metrics, policies
     ):
+        # Where nobody steers, no metric makes a difference.
+        if policy in allocators.WITHOUT_AGENTS and metric != metrics[0]:
+            continue
         yield (
             dataclasses.replace(asked.choice, metric=metric, policy=policy),
             name,

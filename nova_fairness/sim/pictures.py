@@ -25,16 +25,15 @@ from nova_fairness.drawing import style
 from nova_fairness.model import resources
 from nova_fairness.sim import distance
 from nova_fairness.sim import series_file
+from nova_fairness.sim import weight_curves
 
-FEW = 6
+FEW = weight_curves.FEW
 """More users than this have small axes of their own each."""
 
 MOST = 24
 """So many users are drawn, spread evenly from the poorest to the richest."""
 
 BARS = 12
-
-_TICKS = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 IDEAL = 'dashed: ideal within the weights; dotted: ideal without bounds'
 
@@ -70,7 +69,7 @@ def run(side: Run) -> bytes:
         _draw_users(drawn.add_subplot(upper), side, users)
     left, middle, right = lower.subgridspec(1, 3)
     draw_distance(drawn.add_subplot(left), side)
-    draw_weights(drawn.add_subplot(middle), side)
+    weight_curves.draw(drawn.add_subplot(middle), side.series)
     draw_resources(drawn.add_subplot(right), side, users)
     style.headline(drawn, side.title)
     return style.png(drawn)
@@ -171,47 +170,6 @@ def draw_distance(axes: style.Axes, side: Run) -> None:
     axes.axhline(100 * distance.WITHIN, color=style.QUIET, lw=0.9, ls=':')
     _finish(axes, 'part of the ideal that is missing [%]')
     labels.name_curves(axes, names)
-
-
-def draw_weights(axes: style.Axes, side: Run) -> None:
-    """Draw the weights of VMs, on a scale of factors."""
-    rows = side.series.weights
-    moved = _moved_control(rows)
-    style.title(axes, f'Weights of VMs ({moved or "all controls"})')
-    shades = style.colours(series_file.names(rows, 'user'))
-    vms = {row['vm']: row['user'] for row in rows}
-    plain = len(set(vms.values())) > FEW
-    for vm, user in vms.items():
-        x, y = series_file.curve(rows, moved or 'cpu', vm=vm)
-        axes.step(
-            x,
-            y,
-            where='post',
-            color=style.PALETTE[0] if plain else shades[user],
-            lw=1.6 if len(vms) <= FEW else 0.9,
-            alpha=0.45 if plain else 0.9,
-        )
-    axes.set_yscale('log')
-    low, high = axes.get_ylim()
-    axes.set_yticks(_TICKS, [f'{tick:g}' for tick in _TICKS])
-    axes.minorticks_off()
-    axes.set_ylim(min(low, 0.45), max(high, 2.2))
-    axes.set_xlabel('round')
-    axes.set_ylabel('weight (1: neutral)')
-    style.tidy(axes)
-    if not moved:
-        style.note(axes, 'no weight was ever moved')
-
-
-def _moved_control(rows: Sequence[series_file.Row]) -> str:
-    """Name the control whose weights were moved most; empty if none was."""
-    most, found = 0.0, ''
-    for control in resources.CONTROLS:
-        values = [float(row.get(control.value) or 1) for row in rows]
-        spread = max(values, default=1.0) / min(values, default=1.0) - 1
-        if spread > most:
-            most, found = spread, control.value
-    return found
 
 
 def draw_resources(axes: style.Axes, side: Run, users: Sequence[str]) -> None:

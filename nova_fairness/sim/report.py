@@ -21,6 +21,7 @@ from typing import Any
 
 from nova_fairness.sim import comparison
 from nova_fairness.sim import pictures
+from nova_fairness.sim import report_text
 from nova_fairness.sim import series_file
 
 Result = Mapping[str, Any]
@@ -34,17 +35,11 @@ table { border-collapse: collapse; }
 td, th { padding: .25em .9em .25em 0; text-align: right;
          border-bottom: 1px solid #ddd; }
 td:first-child, th:first-child { text-align: left; }
+dl { display: grid; grid-template-columns: 17em auto; gap: .2em 1em; }
+dt { color: #555; } dd { margin: 0; }
 .good { color: #00694b; font-weight: bold; }
 .poor { color: #a33c00; font-weight: bold; }
 """
-
-_EXPLAINED = (
-    'The ideal is the lexicographic max-min fair division of all nodes over'
-    ' their users; "within the weights" is the best that weights of the'
-    ' configured ratio can reach. A user is missing what he has less than his'
-    ' ideal; the worst user is the one who misses most. Settled is the second'
-    ' half of the run.'
-)
 
 
 def write_run(
@@ -130,7 +125,8 @@ def page(
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<title>{html.escape(title)}</title>\n<style>{_STYLE}</style>\n'
         f'</head><body>\n<h1>{html.escape(title)}</h1>\n'
-        f'<p>{html.escape(_EXPLAINED)}</p>\n{_table(results)}\n{shown}\n'
+        f'{_table(results)}\n{shown}\n{report_text.scenarios(results)}\n'
+        f'{report_text.meanings()}\n'
         '</body></html>\n'
     )
 

@@ -419,7 +419,7 @@ class TestAroundARunningAgent:
         assert told['round'] >= known['round']
         assert {item['name'] for item in told['instances']} == set(FOUND)
         text = serving.get('/metrics')
-        assert 'nova_fairness_instances_count 3.0' in text
+        assert 'nova_fairness_instances 3.0' in text
         assert 'nova_fairness_enforced_bool 1.0' in text
 
     def test_a_frozen_qemu_costs_nobody_else_a_round(self, site, serving):

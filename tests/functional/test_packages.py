@@ -117,7 +117,19 @@ def test_the_guide_installs_it_and_nothing_is_left_when_it_is_purged(copy):
         grep -q '^\\[fairness\\]' {shared}/nova-fairness.conf.sample
         grep -q fairness {shared}/policy.yaml.sample
         systemd-analyze verify nova-fairness.service
+        stat -c 'mode %a of %U:%G' {conf}
+        chmod 644 {conf}
+        /var/lib/dpkg/info/nova-fairness.postinst configure 0
+        stat -c 'then mode %a' {conf}
+        nova-fairness-keys --directory /etc/nova-fairness/keys make ctl \\
+            --role controller >/dev/null
+        mkdir -p {kept}
+        dpkg --remove nova-fairness
+        test -e /etc/nova-fairness/keys/ctl.secret
         dpkg --purge nova-fairness
+        for path in {made}; do
+            test ! -e $path
+        done
         after=$(find / -xdev -path /clone -prune -o -print | sort)
         diff <(echo "$before") <(echo "$after") | grep -v '/var/\\|/root/' |
             grep '^[<>]' && exit 1
@@ -127,10 +139,16 @@ def test_the_guide_installs_it_and_nothing_is_left_when_it_is_purged(copy):
             check=check,
             enable=enable,
             wanted=WANTED,
+            conf='/etc/nova-fairness/nova-fairness.conf',
+            kept='/var/lib/nova-fairness/found /var/log/nova-fairness',
+            made='/etc/nova-fairness /var/lib/nova-fairness '
+            '/var/log/nova-fairness',
             shared=SHARED,
         )
     )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert re.search(r'the check ended with [012]\n', done.stdout), done.stdout
     assert 'Check: Configuration' in done.stdout
+    assert 'mode 640 of root:root' in done.stdout
+    assert 'then mode 640' in done.stdout
     assert 'nothing is left' in done.stdout

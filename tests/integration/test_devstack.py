@@ -19,6 +19,7 @@ With a real Nova they run in ``nova/test_devstack.py``.
 import configparser
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -149,6 +150,25 @@ def test_a_stacked_host_works_is_stacked_again_and_leaves_nothing(hosts):
     assert not list((host.nova / 'rootwrap.d').iterdir())
     for name in NOVA_FILES:
         assert (host.nova / name).read_text() == original(name), name
+
+
+def test_redis_has_the_password_for_which_the_user_is_asked(hosts):
+    host = hosts('controller', services='n-api')
+    done = host.run('stack post-config')
+    assert done.returncode == 0, done.stderr
+    redis = (host.conf / 'redis.conf').read_text()
+    assert f'requirepass "{host.password}"\n' in redis
+    host.password = ''
+    done = host.run('stack post-config')
+    assert done.returncode != 0
+    assert 'nor SERVICE_PASSWORD is set' in done.stderr
+
+
+def test_the_page_shows_each_command_as_who_may_read_the_key(hosts):
+    # The controller's belongs to STACK_USER, the agent's to root.
+    page = devstack_host.TOP / 'doc' / 'source' / 'install' / 'devstack.rst'
+    found = re.findall(r'^   ([#$]) (\S+)', page.read_text(), re.MULTILINE)
+    assert found == [('$', 'nova-fairness-ctl'), ('#', 'nova-fairness-status')]
 
 
 def test_a_second_host_joins_with_a_key_of_the_controller(hosts):

@@ -24,6 +24,8 @@ import tomllib
 
 import pytest
 
+from tests.fixtures.nova_cloud import __main__ as nova_cloud
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ('api_ext', 'nova_fairness', 'tests', 'tools', 'benchmarks')
 SCRIPTS = ('tools/test.sh', 'tools/lab.sh', 'tools/deb.sh', '.ci/run')
@@ -214,3 +216,35 @@ def test_every_check_is_a_tox_environment():
     named = {name.partition(':')[2] for name in parser.sections()}
     checks = 'functional pep8 mypy cover docs genconfig releasenotes'
     assert set(checks.split()) <= named
+
+
+@pytest.mark.parametrize(
+    'page', ['README.rst', 'doc/source/install/index.rst']
+)
+def test_what_is_to_be_installed_first_is_what_bindep_lists(page):
+    wanted = [
+        line.split()[0]
+        for line in (TOP / 'bindep.txt').read_text('utf-8').splitlines()
+        if re.search(r'\[platform:dpkg(| compile)\]', line)
+    ]
+    (said,) = re.findall(
+        r'^ +(?:# )?apt-get install (.*python3-venv.*)$',
+        (TOP / page).read_text('utf-8'),
+        re.MULTILINE,
+    )
+    assert said.split() == wanted
+
+
+def test_a_shell_in_the_cloud_has_what_the_readme_uses(monkeypatch):
+    started = []
+    running = {'pid': 1, 'venv': '/venv'}
+    monkeypatch.setattr(nova_cloud, '_running', lambda: running)
+    monkeypatch.setattr(os, 'execvpe', lambda *given: started.append(given))
+    nova_cloud.main(['shell', 'alice'])
+    ((_, words, environment),) = started
+    assert environment['OS_USERNAME'] == 'alice'
+    given = {*environment, *re.findall(r'\b(\w+)=\$\(', ' '.join(words))}
+    readme = (TOP / 'README.rst').read_text('utf-8')
+    used = set(re.findall(r'\$([A-Z]+)', readme))
+    assert used == {'TOKEN', 'NOVA'}
+    assert used <= given

@@ -35,8 +35,8 @@ def test_listeners_are_known_to_the_new_master(caplog):
         ours.until(lambda: yours.statistics()['outages'] == 1)
         assert ours.servers(yours) == ['one']
         mine.register(ours.peer('two'))
+        group.fail_over()
         ours.until(lambda: ours.servers(yours) == ['one', 'two'])
-        group.wait_for_master(group.replica)
         with group.replica.client() as client:
             assert len(client.keys(f'{ours.PREFIX}:peer:*')) == 2
         mine.stop()
@@ -51,7 +51,7 @@ def test_a_master_that_was_replaced_is_left(caplog):
         )
         one.register(ours.peer('one'))
         group.master.pause()  # hangs until it is nobody's master any more
-        group.wait_for_master(group.replica)
+        group.fail_over()
         group.master.resume()
         with group.replica.client() as client:
             key = f'{ours.PREFIX}:peer:*'
@@ -69,9 +69,14 @@ def test_notifications_go_on_with_the_new_master():
         end = theirs.Endpoint(one.listener([theirs.INFO], None, 1, None))
         theirs.send(one, 1)
         assert end.numbers(1) == [1]
+        # What the replica does not know when it takes over is given again.
+        theirs.until(lambda: one.statistics()['acknowledged'] == 1)
+        group.wait_for_replication()
         group.master.stop()
         sender = threading.Thread(target=theirs.send, args=(one, 2))
         sender.start()
+        theirs.until(lambda: one.statistics()['retried'] > 0)
+        group.fail_over()
         assert end.numbers(1) == [2]
         sender.join(theirs.PATIENCE_S)
         end.end()

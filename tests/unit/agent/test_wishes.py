@@ -12,6 +12,8 @@
 
 """What VMs want for longer than a moment."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -36,11 +38,14 @@ def made():
     )
 
 
-def interval(*vms, seconds=10.0, known=True, busy=1.0):
+def interval(*vms, seconds=10.0, known=True, busy=1.0, paused=()):
     """vms: (name, CPUs used, part of the interval that it waited)."""
     return usage_model.Usage(
         interval_s=seconds,
-        incarnations=tuple(build.vm(name) for name, _, _ in vms),
+        incarnations=tuple(
+            dataclasses.replace(build.vm(name), paused=name in paused)
+            for name, _, _ in vms
+        ),
         amounts=np.array(
             [R.vector(cpu_time=used * seconds) for _, used, _ in vms]
         ),
@@ -115,3 +120,22 @@ def test_who_rested_for_an_interval_wants_what_they_wanted_before(made):
     for stall in (0.0, 0.0):
         made.judge(interval(('a', 0.5, stall), OTHER))
     assert cpus(made, ('a', 0.5, 0.5), OTHER) == pytest.approx([0.5, 1])
+
+
+def test_who_arrives_by_live_migration_wants_all_from_the_first_interval(made):
+    # While its memory is copied QEMU works a little, and the VM is paused.
+    for _ in range(3):
+        cpus(made, ('a', 0.05, 0.0), ('b', 0.9, 0.1), paused=('a',))
+    # Then it runs for a part of an interval, and from then on always.
+    assert cpus(made, ('a', 0.3, 0.2), ('b', 0.6, 0.4))[0] == 1.0
+    for _ in range(2):
+        assert cpus(made, ('a', 0.5, 0.5), OTHER)[0] == 1.0
+
+
+def test_what_a_paused_vm_did_not_want_is_no_past(made):
+    for _ in range(2):
+        cpus(made, ('a', 0.5, 0.5), OTHER)
+    for _ in range(2):
+        found = cpus(made, ('a', 0.0, 0.0), ('b', 1.0, 0.0), paused=('a',))
+        assert found[0] == 0.0
+    assert cpus(made, ('a', 0.3, 0.2), ('b', 0.6, 0.4))[0] == 1.0

@@ -477,6 +477,7 @@ def test_a_vm_without_any_interface_is_no_trouble(host):
     host.put('a', [])
     assert host.read() == {}
     assert host.control.without_effect() == {key('a'): 'it has no interface'}
+    assert host.control.problems() == ()
 
 
 @pytest.mark.parametrize('rate', [-1, 999, 10**12 + 1])

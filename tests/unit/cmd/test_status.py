@@ -25,10 +25,14 @@ from nova_fairness import exception
 from nova_fairness.cmd import keys as keys_command
 from nova_fairness.cmd import status
 from nova_fairness.cmd import status_cloud
+from nova_fairness.cmd import status_disks
 from nova_fairness.cmd import status_node
 from nova_fairness.cmd import status_paste
 from nova_fairness.cmd import status_results
+from nova_fairness.collect import block_devices
 from nova_fairness.conf import opts
+from nova_fairness.model import instance
+from nova_fairness.model import pressure
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 PASTE = TOP / 'tests' / 'data' / 'devstack' / 'api-paste.ini'
@@ -153,6 +157,77 @@ def test_control_groups_are_found_and_writable(
     host(controllers, flags)
     found, details = checked(status_node.control_groups, tmp_path)
     assert (found, said in details) == (code, True), details
+
+
+class FakeBlockDevices(block_devices.BlockDevices):
+    """A disk is on the device that has the name of its file."""
+
+    def __init__(self, **schedulers):
+        super().__init__()
+        self._schedulers = schedulers
+
+    def below(self, path):
+        return (path,)
+
+    def totals(self, number, cost_model=False):
+        scheduler = self._schedulers.get(number)
+        return scheduler and pressure.DeviceTotals(number, scheduler)
+
+
+def with_disk(source):
+    disk = instance.Disk('vda', source)
+    return instance.Instance('uuid', 'vm', 1, 1 << 30, disks=(disk,))
+
+
+@pytest.mark.parametrize(
+    ('sources', 'expected'),
+    [
+        ((), (True, 'io.bfq.weight or io.weight')),
+        (('sda',), (True, 'io.bfq.weight')),
+        (('sdb',), (False, 'without effect: device sdb uses mq-deadline')),
+        (
+            ('sda', 'sdb', 'sdb'),
+            (
+                True,
+                'io.bfq.weight; without effect: device sdb uses mq-deadline',
+            ),
+        ),
+        (
+            ('gone',),
+            (
+                False,
+                'without effect: disk vda is on no block device of this node',
+            ),
+        ),
+    ],
+)
+def test_disks_are_steered_where_their_device_keeps_weights(
+    host, sources, expected
+):
+    host('cpu memory io')
+    found = status_disks.availability(
+        [with_disk(source) for source in sources],
+        status_node._MOUNTINFO,
+        FakeBlockDevices(sda='bfq', sdb='mq-deadline'),
+    )
+    assert found == expected
+
+
+def test_disks_without_weights_are_a_warning(host, tmp_path):
+    host('cpu memory io')
+    domains = tmp_path / 'node.xml'
+    domains.write_text(
+        '<node><domain type="test"><name>a</name><vcpu>1</vcpu>'
+        '<uuid>00000000-0000-4000-8000-000000000001</uuid>'
+        '<memory>1024</memory><os><type>hvm</type></os><devices>'
+        '<disk type="network"><source protocol="rbd" name="p/v"/>'
+        '<target dev="vda"/></disk></devices></domain></node>'
+    )
+    text = f'[fairness]\nconnection_uri = test://{domains}\n'
+    code, details = checked(status_node.control_groups, tmp_path, text)
+    assert code == WARNING
+    said = 'blkio: without effect: disk vda is on no block device'
+    assert said in details
 
 
 def test_what_is_not_to_be_steered_is_not_looked_for(host, tmp_path):

@@ -76,6 +76,21 @@ def test_first_interval_is_taken_whole_and_later_ones_are_smoothed():
     assert used('disk_read', 0, 80, 80, 80) == [80, 40, 20]
 
 
+def test_who_was_paused_begins_anew():
+    still = dataclasses.replace(A, paused=True)
+    past, found = None, []
+    readings = [
+        build.reading(10.0 * number, [(vm, {'disk_read': total})])
+        for number, (vm, total) in enumerate(
+            [(still, 0), (still, 2), (still, 4), (A, 64), (A, 164)]
+        )
+    ]
+    for before, after in itertools.pairwise(readings):
+        past = between(before, after, past=past)
+        found.append(past.amounts[0, READ])
+    assert found == [2, 2, 60, 80]
+
+
 @pytest.mark.parametrize(
     ('decay', 'expected'),
     [(1.0, [80, 40]), (0.5, [80, 60]), (0.25, [80, 70])],

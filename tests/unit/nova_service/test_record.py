@@ -16,10 +16,12 @@ import threading
 import types
 
 from nova import exception as nova_exception
+from nova.notifications.objects import base as notifications
 from nova.objects import service as service_object
 import oslo_messaging
 import pytest
 
+from nova_fairness import exception
 from nova_fairness.nova_service import record
 
 ENOUGH_S = 60  # for broken code only
@@ -33,6 +35,7 @@ class FakeConductor:
         self.counts = []
         self.after_creation = None
         self.failure = None
+        self.is_kept = False
         self.reported = threading.Condition()
 
     def saved(self, row):
@@ -72,6 +75,12 @@ def conductor(monkeypatch):
 
         def save(self):
             made.saved(self)
+
+        def destroy(self):
+            if not made.is_kept:
+                del made.rows[self.host]
+            if made.after_creation is not None:
+                raise made.after_creation
 
         @classmethod
         def get_by_host_and_binary(cls, asker, host, binary):
@@ -149,3 +158,35 @@ def test_a_row_of_an_older_nova_is_brought_up_to_date(conductor, reporter):
     conductor.await_reports(1)
     assert conductor.counts[0] == 8
     assert old.version == service_object.SERVICE_VERSION
+
+
+@pytest.mark.parametrize(
+    'answer',
+    [
+        None,
+        ValueError('Field value nova-fairness is invalid'),
+        oslo_messaging.RemoteError('ValueError', 'nova-fairness is invalid'),
+    ],
+)
+def test_a_row_is_removed_whatever_nova_says_afterwards(
+    conductor, reporter, answer
+):
+    assert not reporter.remove()
+    record.objects.Service(None, host='cmp1', binary='nova-fairness').create()
+    conductor.after_creation = answer
+    assert reporter.remove()
+    assert conductor.rows == {}
+
+
+def test_a_row_that_nova_keeps_is_told_of(conductor, reporter):
+    record.objects.Service(None, host='cmp1', binary='nova-fairness').create()
+    conductor.is_kept = True
+    with pytest.raises(exception.StateError, match='keeps the row'):
+        reporter.remove()
+
+
+def test_nova_cannot_notify_of_the_row_of_a_program_that_it_does_not_know():
+    # Why it answers 500 to a deletion by its API, after it was done.
+    row = service_object.Service(host='cmp1', binary='nova-fairness')
+    with pytest.raises(ValueError, match='nova-fairness is invalid'):
+        notifications.NotificationPublisher.from_service_obj(row)

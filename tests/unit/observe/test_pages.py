@@ -104,6 +104,15 @@ def test_the_page_of_metrics_names_each_with_its_type_and_labels(done):
     assert said == exported(done)
 
 
+def test_no_gauge_has_the_name_of_a_part_of_something_else(done):
+    # What promtool check metrics asks of names.
+    of_counters = ('_total',)
+    of_histograms = ('_count', '_sum', '_bucket')
+    for name, (kind, _) in exported(done).items():
+        assert name.endswith(of_counters) == (kind == 'counter'), name
+        assert not name.endswith(of_histograms), name
+
+
 def test_the_page_for_watching_lists_every_metric(done):
     text = (PAGES.parent / 'admin/watching.rst').read_text('utf-8')
     names = re.findall(r'^``(\w+)``  +\w', text, re.MULTILINE)

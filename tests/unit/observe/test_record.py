@@ -114,9 +114,10 @@ def test_the_newest_round_is_told_and_counts_are_summed(host):
 
 
 UNITS = (
-    'seconds', 'bytes', 'ratio', 'bool', 'count', 'quotas', 'shares', 'units',
+    'seconds', 'bytes', 'ratio', 'bool', 'quotas', 'shares', 'units',
     'rounds', 'missed', 'changed', 'failed', 'drifted', 'restored', 'errors',
-    'epoch', 'sent', 'dropped',
+    'epoch', 'sent', 'dropped', 'instances', 'peers_known', 'peers_usable',
+    'peers_left_out', 'statistics',
 )  # fmt: skip
 
 
@@ -131,7 +132,7 @@ def test_every_name_carries_its_unit(host):
 def test_a_collector_without_a_round_tells_its_counts_only():
     told = families(metrics.RoundCollector())
     assert told['nova_fairness_rounds'].samples[0].value == 0
-    assert 'nova_fairness_instances_count' not in told
+    assert 'nova_fairness_instances' not in told
 
 
 @pytest.fixture

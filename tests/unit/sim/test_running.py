@@ -167,20 +167,23 @@ def asked():
     )
 
 
-def test_a_comparison_has_a_row_for_each_pair(tmp_path, asked):
+def test_a_comparison_has_a_row_for_each_pair_and_one_without_agents(
+    tmp_path, asked
+):
     content = batches.compare(asked, tmp_path, None)
     assert json.loads((tmp_path / 'compare.json').read_text()) == content
     rows = [
         (row['scenario'], row['metric'], row['policy'])
         for row in content['runs']
     ]
-    assert len(set(rows)) == 8
+    assert len(set(rows)) == len(rows) == 6
+    assert [row[0] for row in rows if row[2] == 'none'] == asked.scenarios
     assert {name for name, _, _ in rows} == {'one-node', 'two-nodes'}
     for row in content['runs']:
         assert (tmp_path / row['directory'] / 'result.json').is_file()
     assert (tmp_path / 'report.html').is_file()
     lines = batches.text(content['runs']).splitlines()
-    assert len(lines) == 9
+    assert len(lines) == 7
 
 
 def test_a_sweep_has_a_row_for_each_combination(tmp_path, asked):

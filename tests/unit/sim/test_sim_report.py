@@ -13,6 +13,7 @@
 """Pictures and pages of simulated runs."""
 
 import csv
+import dataclasses
 import io
 import re
 
@@ -21,10 +22,13 @@ import numpy as np
 import pytest
 
 from nova_fairness import exception
+from nova_fairness.drawing import style
 from nova_fairness.sim import comparison
 from nova_fairness.sim import pictures
 from nova_fairness.sim import report
+from nova_fairness.sim import report_text
 from nova_fairness.sim import series_file
+from nova_fairness.sim import weight_curves
 from tests.unit.sim import test_measures as small
 
 
@@ -91,6 +95,55 @@ def test_files_of_a_run_need_no_network(tmp_path):
     assert (tmp_path / 'run.png').read_bytes().startswith(b'\x89PNG')
     assert re.findall(r'(?:src|href)="(?!data:image/png;base64,)', page) == []
     assert 'http' not in page.replace('http-equiv', '')
+
+
+def test_a_page_says_what_was_run_and_what_its_words_mean():
+    found = {
+        **result(),
+        'description': 'Two users on one node.',
+        'package_version': '1.2.3',
+        'seed': 42,
+        'parameters': {'part': 0.7},
+        'agents': {'max_weight_ratio': 20.0, 'reports': {'loss': 0.1}},
+    }
+    page = report.page('t', [found, {**found, 'policy': 'none'}], [])
+    for said in (
+        'Two users on one node.',
+        '<dt>version of nova-fairness</dt><dd>1.2.3</dd>',
+        '<dt>seed of all chance</dt><dd>42</dd>',
+        '<dt>parameter part of the policy</dt><dd>0.7</dd>',
+        '<dt>largest by smallest weight</dt><dd>20</dd>',
+        '<dd>loss 0.1</dd>',
+    ):
+        assert page.count(said) == 1, said
+    known = {word for word, _ in report_text.MEANINGS}
+    for word in ('overshoot', 'oscillation', 'weight swing', 'settled'):
+        assert word in known
+        assert f'<dt>{word}</dt>' in page
+
+
+@pytest.mark.parametrize(
+    ('users', 'vms', 'expected'),
+    [(2, 1, {'a-0', 'b-0'}), (2, 9, {'a', 'b'}), (30, 1, set())],
+)
+def test_curves_of_weights_have_names(users, vms, expected):
+    rows = [
+        {
+            'round': str(number),
+            'user': user,
+            'vm': f'{user}-{vm}',
+            'cpu': str(1 + number + vm),
+        }
+        for user in 'abcdefghijklmnopqrstuvwxyzABCD'[:users]
+        for vm in range(vms)
+        for number in range(3)
+    ]
+    series = dataclasses.replace(series_file.NOTHING, weights=rows)
+    axes = style.figure(4, 3).add_subplot()
+    weight_curves.draw(axes, series)
+    texts = [text.get_text() for text in axes.texts]
+    named = {name for text in texts for name in text.split(', ')}
+    assert named - {'a curve per VM'} == expected
 
 
 def test_names_cannot_break_a_page(tmp_path):
