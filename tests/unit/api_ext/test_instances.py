@@ -35,6 +35,7 @@ def test_the_owner_is_told_why(cloud):
     instance = answer.json['instance']
     assert instance['heaviness']['total'] == 0.5
     assert instance['weights'] == {'cpu': 0.7}
+    assert instance['summary'] == 'Nothing slows this VM down.'
     assert instance['advice'] == ['Use less CPU.']
     assert instance['contended'] == ['cpu_time']
 
@@ -57,6 +58,17 @@ def test_what_is_somebody_elses_is_as_if_it_were_not_there(cloud, who):
     none = ask(cloud, who, NOT_THERE)
     assert theirs.status_code == none.status_code == 404
     assert theirs.text == none.text.replace(NOT_THERE, fake_cloud.ALICES)
+
+
+def test_an_agent_that_says_no_summary_yet_is_understood(cloud):
+    agent = cloud.client._agents['cmp1']
+    answer = agent.instance(fake_cloud.ALICES)
+    for key in ('summary', 'user_name', 'project_name'):
+        del answer['instance'][key]
+    cloud.client.broken = {'cmp1': answer}
+    answer = ask(cloud, 'alice', fake_cloud.ALICES)
+    assert answer.status_code == 200
+    assert 'summary' not in answer.json['instance']
 
 
 def test_capital_letters_are_the_same_uuid(cloud):
@@ -82,6 +94,7 @@ def test_an_instance_that_a_silent_host_may_know_is_503(cloud):
         {'usage': None},
         {'user_id': 7},
         {'advice': 'x'},
+        {'summary': ['x']},
     ],
 )
 def test_an_answer_that_is_broken_is_503(cloud, change):
