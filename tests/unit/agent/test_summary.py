@@ -15,6 +15,7 @@
 
 import dataclasses
 import itertools
+import pathlib
 
 import pytest
 
@@ -257,6 +258,26 @@ TABLE = {
 def test_of_each_situation_the_truth_is_said(known, expected):
     assert summary.text(known) == expected
     assert ' '.join(summary.sentences(known)) == expected
+
+
+PAGE = pathlib.Path(__file__).parents[3] / 'doc/source/user/answers.inc'
+
+
+@pytest.mark.parametrize(
+    'name',
+    [
+        'fair part reached',
+        'over it, by what they use',
+        'under it',
+        'idle VMs charged',
+        'the host is busy itself',
+        'a limit of its flavor',
+        'nothing slows it down',
+    ],
+)
+def test_the_page_shows_what_is_said(name):
+    page = ' '.join(PAGE.read_text('utf-8').split())
+    assert summary.text(TABLE[name][0]) in page
 
 
 def test_what_else_it_waits_for_comes_after_that():

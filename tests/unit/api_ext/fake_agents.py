@@ -185,6 +185,8 @@ class FakeAgent(endpoint.Operations):
     def plugins(self):
         return {
             'host': self.host,
+            'metric': self.metric,
+            'policy': self.policy,
             'metrics': _described(self.metrics),
             'policies': _described(self.policies),
         }
