@@ -23,7 +23,7 @@ import numpy as np
 
 from nova_fairness.agent import breakdown
 from nova_fairness.agent import settings as settings_module
-from nova_fairness.agent import summary
+from nova_fairness.agent import situation
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.model import allocation
 from nova_fairness.model import resources
@@ -77,17 +77,17 @@ class Heaviest(NamedTuple):
     :ivar used: what the owner's VMs use of it in all, and the owner's quota.
     """
 
-    cause: summary.Cause = summary.Cause.UNKNOWN
+    cause: situation.Cause = situation.Cause.UNKNOWN
     resource: str = ''
     used: tuple[float, float] | None = None
 
 
-def facts(judged: Judged) -> summary.Facts:
+def facts(judged: Judged) -> situation.Facts:
     """Collect what is said of a VM."""
     vm = judged.done.incarnations[judged.row]
     found = heaviest(judged)
     preference = judged.decided.preference
-    return summary.Facts(
+    return situation.Facts(
         entity=judged.settings.entity,
         enforced=judged.done.enforced,
         exempt=judged.settings.is_exempt(vm.instance),
@@ -112,22 +112,22 @@ def heaviest(judged: Judged) -> Heaviest:
     of_vm = parts.by_resource[row]
     place = int(of_vm.argmax())
     if parts.elsewhere[row] > max(of_vm[place], 0.0):
-        return Heaviest(summary.Cause.ELSEWHERE)
+        return Heaviest(situation.Cause.ELSEWHERE)
     if of_vm[place] <= 0:
         return Heaviest()
     name = resources.RESOURCES.names[place]
     charged = parts.reserved[row].clip(0.0).sum()
     if charged >= RESERVED * of_vm.clip(0.0).sum():
-        return Heaviest(summary.Cause.RESERVED, name)
+        return Heaviest(situation.Cause.RESERVED, name)
     of_owner, owner = judged.measured.user_usage, judged.owner
     if of_owner is None:
-        return Heaviest(summary.Cause.USED, name)
+        return Heaviest(situation.Cause.USED, name)
     used = in_units(judged.done, judged.measured, of_owner[owner])
     quota = in_units(
         judged.done, judged.measured, judged.measured.quota[owner]
     )
     return Heaviest(
-        summary.Cause.USED, name, (float(used[place]), float(quota[place]))
+        situation.Cause.USED, name, (float(used[place]), float(quota[place]))
     )
 
 
@@ -149,7 +149,7 @@ def in_units(
     return rates
 
 
-def standing(judged: Judged, place: int) -> summary.Standing:
+def standing(judged: Judged, place: int) -> situation.Standing:
     """Compare the VM with those of others who wait for the same.
 
     Each owner counts once, however many VMs they have.
@@ -161,15 +161,17 @@ def standing(judged: Judged, place: int) -> summary.Standing:
     waits = judged.waiting(place) & (owners != judged.owner)
     others = np.unique(owners[waits])
     if not others.size:
-        return summary.Standing.ALONE
+        return situation.Standing.ALONE
     heavy = measured.heaviness
     means = [heavy[waits & (owners == other)].mean() for other in others]
     own = float(heavy[row])
     scale = max(FINEST, float(np.abs([own, *means]).mean()))
     apart = (own - float(np.mean(means))) / scale
-    if abs(apart) <= summary.DIFFERS:
-        return summary.Standing.EVEN
-    return summary.Standing.HEAVIER if apart > 0 else summary.Standing.LIGHTER
+    if abs(apart) <= situation.DIFFERS:
+        return situation.Standing.EVEN
+    return (
+        situation.Standing.HEAVIER if apart > 0 else situation.Standing.LIGHTER
+    )
 
 
 def is_steered(
@@ -185,7 +187,7 @@ def is_steered(
     return allocation.Knob(key, control) in done.applied
 
 
-def _cpu(judged: Judged) -> summary.Cpu:
+def _cpu(judged: Judged) -> situation.Cpu:
     done, measured, row = judged.done, judged.measured, judged.row
     newest = in_units(done, measured, measured.usage.newest)[:, CPU]
     wanted = _wanted(judged)
@@ -193,7 +195,7 @@ def _cpu(judged: Judged) -> summary.Cpu:
     node = len(done.node.cpus)
     busy = measured.usage.busy_part(done.node.cpus)
     host = busy * node - float(newest.sum())
-    return summary.Cpu(
+    return situation.Cpu(
         gets=float(newest[row]),
         wants=max(float(wanted[row]), float(newest[row])),
         most=float(min(vm.vcpus, node)),
@@ -224,7 +226,7 @@ def _limit(specs: Mapping[str, str], vcpus: int) -> float | None:
     return quota / period * vcpus
 
 
-def _shared(judged: Judged) -> Iterator[summary.Sharing]:
+def _shared(judged: Judged) -> Iterator[situation.Sharing]:
     """Say how things are shared for which others make the VM wait."""
     owners = judged.measured.ownership.user_index
     for place, control in enumerate(resources.CONTROLS):
@@ -234,7 +236,7 @@ def _shared(judged: Judged) -> Iterator[summary.Sharing]:
         weight = float(judged.decided.weights[judged.row, place])
         is_cpu = control is resources.Control.CPU
         fair, has = _parts(judged) if is_cpu else (None, None)
-        yield summary.Sharing(
+        yield situation.Sharing(
             resource=_most(judged, control),
             steered=is_steered(
                 judged.done, judged.done.incarnations[judged.row].key, control
@@ -272,7 +274,7 @@ def _parts(judged: Judged) -> tuple[float, float]:
         # What the host uses is nobody's, whoever that may slow down.
         np.array([min(nodes, max(float(used.sum()), 1e-9))]),
         np.zeros(len(owners), dtype=np.intp),
-        wanted,
+        wanted.astype(np.float64),
         np.maximum(quota, 1e-9),
     )
     return float(fair[place]) / nodes, float(used[place]) / nodes
@@ -290,4 +292,4 @@ def _most(judged: Judged, control: resources.Control) -> str:
     """Name, of what a control steers, that of which the VM uses most."""
     steered = np.flatnonzero(resources.RESOURCES.steered_by(control))
     used = judged.measured.usage.amounts[judged.row, steered]
-    return resources.RESOURCES.names[steered[int(used.argmax())]]
+    return resources.RESOURCES.names[int(steered[used.argmax()])]

@@ -18,17 +18,12 @@ is spoken of and not to.
 """
 
 from collections.abc import Iterator
-from collections.abc import Sequence
-import dataclasses
-import enum
 
+from nova_fairness.agent import situation
 from nova_fairness.model import wording
 
 FULL = 0.95
 """Part of what it can use from which a VM uses all of it."""
-
-DIFFERS = 0.1
-"""A part differs from the fair one if it does by more than this part."""
 
 HOST_BUSY = 0.1
 """Part of a node's CPUs from which what the host itself uses is told."""
@@ -59,117 +54,12 @@ NOT_ENFORCED = (
 )
 
 
-class Standing(enum.Enum):
-    """How heavy an owner is, by the metric in force.
-
-    Compared are those who wait for the same thing on the same node.
-    """
-
-    EVEN = 'even'
-    HEAVIER = 'heavier'
-    LIGHTER = 'lighter'
-    ALONE = 'alone'
-    """Nobody else waits for it."""
-
-
-class Cause(enum.Enum):
-    """What makes an owner heavy."""
-
-    USED = 'used'
-    RESERVED = 'reserved'
-    """The metric charges for what VMs have reserved, used or not."""
-
-    ELSEWHERE = 'elsewhere'
-    """VMs on other nodes, of which the resource is not told."""
-
-    UNKNOWN = 'unknown'
-
-
-@dataclasses.dataclass(frozen=True)
-class Cpu:
-    """What a VM has of the CPUs of its node; amounts are CPUs.
-
-    :ivar gets: in the newest interval, >= 0.
-    :ivar wants: with plenty, at least ``gets``.
-    :ivar most: that its vCPUs can use, > 0.
-    :ivar limit: that its flavor allows; ``None`` if it names none.
-    :ivar host: that the host itself uses; ``None`` if that is not known.
-    :ivar node: that the node has, > 0.
-    """
-
-    gets: float
-    wants: float
-    most: float
-    limit: float | None = None
-    host: float | None = None
-    node: float = 1.0
-
-
-@dataclasses.dataclass(frozen=True)
-class Sharing:
-    """How something is shared for which the VM waits and others compete.
-
-    :ivar resource: for which it waits.
-    :ivar steered: whether the VM's weight has an effect.
-    :ivar standing: of its owner.
-    :ivar waiting: owners who wait for it on this node, its own included.
-    :ivar fair: part of what the node has that is the owner's by quota among
-        those who want it there, 0..1; ``None`` if that is not known.
-    :ivar has: part that the owner's VMs have, 0..1; likewise.
-    :ivar weight: 1 is neutral.
-    :ivar at_end: whether no weight further from neutral is allowed.
-    :ivar is_place: whether the weight is a place in a range, from 0 to 1.
-    """
-
-    resource: str
-    steered: bool
-    standing: Standing
-    waiting: int
-    fair: float | None = None
-    has: float | None = None
-    weight: float = 1.0
-    at_end: bool = False
-    is_place: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
-class Facts:
-    """All that the sentences depend on.
-
-    :ivar entity: ``user`` or ``project``: who the owner is.
-    :ivar enforced: whether weights are in force on the node.
-    :ivar exempt: whether an operator exempted the VM.
-    :ivar paused: whether its vCPUs do not run.
-    :ivar cpu: what it has.
-    :ivar sharing: of all that others make it wait for, in the order of the
-        controls.
-    :ivar waits: resources for which it waits, but not for others.
-    :ivar cause: what makes its owner heaviest.
-    :ivar heaviest: the resource; empty if that is not known.
-    :ivar used: what the owner's VMs use of it, and what their part of all
-        known nodes is, in its unit.
-    :ivar preference: of the owner for this VM; 1 is none.
-    """
-
-    entity: str
-    enforced: bool
-    exempt: bool
-    paused: bool
-    cpu: Cpu
-    sharing: Sequence[Sharing] = ()
-    waits: Sequence[str] = ()
-    cause: Cause = Cause.UNKNOWN
-    heaviest: str = ''
-    used: tuple[float, float] | None = None
-    preference: float = 1.0
-
-
-def text(facts: Facts) -> str:
+def text(facts: situation.Facts) -> str:
     """Say how a VM fares, why, and what would change it, in short."""
     return ' '.join(_first(facts))
 
 
-def sentences(facts: Facts) -> list[str]:
+def sentences(facts: situation.Facts) -> list[str]:
     """Say the same, and as much of all else that it waits for.
 
     :returns: at least one sentence.
@@ -183,7 +73,7 @@ def sentences(facts: Facts) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _first(facts: Facts) -> Iterator[str]:
+def _first(facts: situation.Facts) -> Iterator[str]:
     if facts.exempt:
         yield EXEMPT
     elif facts.paused:
@@ -196,7 +86,7 @@ def _first(facts: Facts) -> Iterator[str]:
         yield from _free(facts)
 
 
-def _free(facts: Facts) -> Iterator[str]:
+def _free(facts: situation.Facts) -> Iterator[str]:
     cpu = facts.cpu
     if facts.waits:
         yield _held(facts)
@@ -213,7 +103,7 @@ def _free(facts: Facts) -> Iterator[str]:
         )
 
 
-def _held(facts: Facts) -> str:
+def _held(facts: situation.Facts) -> str:
     names = ' and '.join(map(wording.resource, facts.waits))
     return (
         f'This VM waits for {names}, but other VMs are not the reason: the '
@@ -221,7 +111,7 @@ def _held(facts: Facts) -> str:
     )
 
 
-def _alone(cpu: Cpu) -> Iterator[str]:
+def _alone(cpu: situation.Cpu) -> Iterator[str]:
     """Tell of who waits for a CPU, but not because of other VMs."""
     if cpu.limit is not None and cpu.gets >= FULL * cpu.limit:
         yield (
@@ -243,7 +133,9 @@ def _alone(cpu: Cpu) -> Iterator[str]:
         yield 'Why it waits is not known here; tell the operator if it lasts.'
 
 
-def _shared(facts: Facts, sharing: Sharing) -> Iterator[str]:
+def _shared(
+    facts: situation.Facts, sharing: situation.Sharing
+) -> Iterator[str]:
     yield _slowed(facts, sharing)
     yield from _parts(facts, sharing)
     if not facts.enforced:
@@ -262,7 +154,7 @@ def _shared(facts: Facts, sharing: Sharing) -> Iterator[str]:
         )
 
 
-def _slowed(facts: Facts, sharing: Sharing) -> str:
+def _slowed(facts: situation.Facts, sharing: situation.Sharing) -> str:
     name = wording.resource(sharing.resource)
     if sharing.resource != 'cpu_time':
         return f'This VM is slowed down by sharing: it waits for {name}.'
@@ -273,8 +165,10 @@ def _slowed(facts: Facts, sharing: Sharing) -> str:
     )
 
 
-def _parts(facts: Facts, sharing: Sharing) -> Iterator[str]:
-    if sharing.standing is Standing.ALONE:
+def _parts(
+    facts: situation.Facts, sharing: situation.Sharing
+) -> Iterator[str]:
+    if sharing.standing is situation.Standing.ALONE:
         return
     name = wording.resource(sharing.resource)
     who = f'{sharing.waiting} {facts.entity}s'
@@ -288,28 +182,28 @@ def _parts(facts: Facts, sharing: Sharing) -> Iterator[str]:
         )
 
 
-def _verdict(facts: Facts, sharing: Sharing) -> str:
-    if sharing.standing is Standing.ALONE:
+def _verdict(facts: situation.Facts, sharing: situation.Sharing) -> str:
+    if sharing.standing is situation.Standing.ALONE:
         return (
             f'No other {facts.entity} waits for it: {_owner(facts)} is not '
             'held back for anybody. Another node, or fewer VMs on this one, '
             'give more.'
         )
-    if facts.preference < 1 - DIFFERS:
+    if facts.preference < 1 - situation.DIFFERS:
         return (
             f'Its owner preferred other VMs to this one (preference '
             f'{facts.preference:g}); to prefer it more gives it more.'
         )
-    if sharing.standing is Standing.EVEN:
+    if sharing.standing is situation.Standing.EVEN:
         return _even(facts, sharing)
-    if sharing.standing is Standing.LIGHTER:
+    if sharing.standing is situation.Standing.LIGHTER:
         return _lighter(facts, sharing)
     return f'{_heavier(facts)}, so this VM stands back{_end(sharing)}.' + (
         _remedy(facts)
     )
 
 
-def _even(facts: Facts, sharing: Sharing) -> str:
+def _even(facts: situation.Facts, sharing: situation.Sharing) -> str:
     begun = '' if _has_fair(sharing) else 'All in all, '
     that = 'this' if begun else 'This'
     return (
@@ -318,13 +212,13 @@ def _even(facts: Facts, sharing: Sharing) -> str:
     )
 
 
-def _has_fair(sharing: Sharing) -> bool:
+def _has_fair(sharing: situation.Sharing) -> bool:
     if sharing.fair is None or sharing.has is None:
         return True
-    return abs(sharing.has - sharing.fair) <= DIFFERS * sharing.fair
+    return abs(sharing.has - sharing.fair) <= situation.DIFFERS * sharing.fair
 
 
-def _lighter(facts: Facts, sharing: Sharing) -> str:
+def _lighter(facts: situation.Facts, sharing: situation.Sharing) -> str:
     begun = (
         f'All in all {_owner(facts)} has less than those it competes with, so '
         'this VM goes first'
@@ -337,38 +231,38 @@ def _lighter(facts: Facts, sharing: Sharing) -> str:
     return f'{begun} ({_weight(sharing)}).'
 
 
-def _heavier(facts: Facts) -> str:
+def _heavier(facts: situation.Facts) -> str:
     return f'All in all {_owner(facts)} is heavier than those it competes with'
 
 
-def _end(sharing: Sharing) -> str:
+def _end(sharing: situation.Sharing) -> str:
     if sharing.at_end and sharing.weight < 1:
         return f' ({_weight(sharing)}, the smallest that is allowed)'
-    more = not sharing.is_place and sharing.weight >= 1 - DIFFERS
+    more = not sharing.is_place and sharing.weight >= 1 - situation.DIFFERS
     return f'{" more and more" if more else ""} ({_weight(sharing)})'
 
 
-def _weight(sharing: Sharing) -> str:
+def _weight(sharing: situation.Sharing) -> str:
     if sharing.is_place:
         return f'weight {sharing.weight:.2f} in a range from 0 to 1'
     return f'weight {sharing.weight:.2f}, 1 is neutral'
 
 
-def _remedy(facts: Facts) -> str:
+def _remedy(facts: situation.Facts) -> str:
     """Say what makes the owner heavy, and what would change it."""
     name = wording.resource(facts.heaviest)
-    if facts.cause is Cause.RESERVED:
+    if facts.cause is situation.Cause.RESERVED:
         return (
             f' {_owner(facts).capitalize()} is charged for what '
             f'{_their(facts)} VMs have reserved, used or not, most of all '
             f'{name}: fewer or smaller VMs change that.'
         )
-    if facts.cause is Cause.ELSEWHERE:
+    if facts.cause is situation.Cause.ELSEWHERE:
         return (
             f' What counts most is {_their(facts)} VMs on other nodes: less '
             'use there, or fewer VMs, change that.'
         )
-    if facts.cause is Cause.USED and facts.used is not None:
+    if facts.cause is situation.Cause.USED and facts.used is not None:
         used, part = (
             wording.amount(facts.heaviest, value) for value in facts.used
         )
@@ -380,7 +274,7 @@ def _remedy(facts: Facts) -> str:
     return ''
 
 
-def _is_host_busy(cpu: Cpu) -> bool:
+def _is_host_busy(cpu: situation.Cpu) -> bool:
     return cpu.host is not None and cpu.host >= HOST_BUSY * cpu.node
 
 
@@ -388,13 +282,13 @@ def _amount(cpus: float | None) -> str:
     return wording.cpus(cpus or 0.0)
 
 
-def _owner(facts: Facts) -> str:
+def _owner(facts: situation.Facts) -> str:
     return 'its owner' if facts.entity == 'user' else 'its project'
 
 
-def _they(facts: Facts) -> str:
+def _they(facts: situation.Facts) -> str:
     return 'they have' if facts.entity == 'user' else 'it has'
 
 
-def _their(facts: Facts) -> str:
+def _their(facts: situation.Facts) -> str:
     return 'their' if facts.entity == 'user' else 'its'
