@@ -78,6 +78,13 @@ def _first(facts: situation.Facts) -> Iterator[str]:
         yield EXEMPT
     elif facts.paused:
         yield PAUSED
+    elif _is_limited(facts):
+        # The kernel counts as waiting for others what this costs.
+        yield (
+            f'This VM gets {_amount(facts.cpu.gets)}, which is the limit of '
+            'its flavor; other VMs do not slow it down.'
+        )
+        yield 'Another flavor gives more.'
     elif facts.sharing:
         yield from _shared(facts, facts.sharing[0])
     elif 'cpu_time' in facts.waits:
@@ -113,13 +120,6 @@ def _held(facts: situation.Facts) -> str:
 
 def _alone(cpu: situation.Cpu) -> Iterator[str]:
     """Tell of who waits for a CPU, but not because of other VMs."""
-    if cpu.limit is not None and cpu.gets >= FULL * cpu.limit:
-        yield (
-            f'This VM gets {_amount(cpu.gets)}, which is the limit of its '
-            'flavor; other VMs do not slow it down.'
-        )
-        yield 'Another flavor gives more.'
-        return
     yield (
         f'This VM gets {_amount(cpu.gets)} and wants '
         f'{_amount(cpu.wants)}. Other VMs do not slow it down.'
@@ -198,16 +198,16 @@ def _verdict(facts: situation.Facts, sharing: situation.Sharing) -> str:
         return _even(facts, sharing)
     if sharing.standing is situation.Standing.LIGHTER:
         return _lighter(facts, sharing)
-    return f'{_heavier(facts)}, so this VM stands back{_end(sharing)}.' + (
-        _remedy(facts)
+    return (
+        f'All in all {_owner(facts)} is heavier than those it competes with, '
+        f'so this VM stands back{_end(sharing)}.{_remedy(facts)}'
     )
 
 
 def _even(facts: situation.Facts, sharing: situation.Sharing) -> str:
-    begun = '' if _has_fair(sharing) else 'All in all, '
-    that = 'this' if begun else 'This'
+    begun = 'This' if _has_fair(sharing) else 'All in all, this'
     return (
-        f'{begun}{that} is {_their(facts)} fair part: nothing is wrong. More '
+        f'{begun} is {_their(facts)} fair part: nothing is wrong. More '
         'quota, or another node, gives more.'
     )
 
@@ -229,10 +229,6 @@ def _lighter(facts: situation.Facts, sharing: situation.Sharing) -> str:
             'node gives more.'
         )
     return f'{begun} ({_weight(sharing)}).'
-
-
-def _heavier(facts: situation.Facts) -> str:
-    return f'All in all {_owner(facts)} is heavier than those it competes with'
 
 
 def _end(sharing: situation.Sharing) -> str:
@@ -272,6 +268,16 @@ def _remedy(facts: situation.Facts) -> str:
             'If they use less of it, this VM gets more.'
         )
     return ''
+
+
+def _is_limited(facts: situation.Facts) -> bool:
+    waits = {*facts.waits, *(each.resource for each in facts.sharing)}
+    limit = facts.cpu.limit
+    return (
+        'cpu_time' in waits
+        and limit is not None
+        and facts.cpu.gets >= FULL * limit
+    )
 
 
 def _is_host_busy(cpu: situation.Cpu) -> bool:

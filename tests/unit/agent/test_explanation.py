@@ -21,6 +21,8 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.agent import explainer
 from nova_fairness.agent import explanation
+from nova_fairness.agent import situation
+from nova_fairness.agent import standing
 from nova_fairness.agent import summary
 from nova_fairness.agent import weight_history
 from nova_fairness.decide import policy as policy_base
@@ -119,6 +121,7 @@ def test_a_host_that_is_busy_itself_is_named(tmp_path):
         ({'quota:cpu_quota': '3000', 'quota:cpu_period': '10000'}, True),
         ({'quota:cpu_quota': '90000'}, False),
         ({'quota:cpu_quota': '-1'}, False),
+        ({'quota:cpu_quota': '9', 'quota:cpu_period': '0'}, False),
         ({'quota:cpu_quota': 'much'}, False),
     ],
 )
@@ -130,6 +133,34 @@ def test_a_limit_of_the_flavor_is_named_where_there_is_one(
     done = waiting_alone(host, busy=0.3, part=0.3)
     said = explained(host, done, 'a-1')['summary']
     assert ('the limit of its flavor' in said) is is_limit
+
+
+def judged(host, **changes):
+    done = host.rounds(2)
+    parts = explainer.Explainer().parts(done)
+    given = standing.Judged(
+        done, done.measured, done.decided, 0, parts, host.settings
+    )
+    return dataclasses.replace(given, **changes)
+
+
+def test_what_is_not_known_of_a_heaviness_is_not_made_up(host):
+    known = judged(host)
+    parts, measured = known.parts, known.measured
+    nothing = dataclasses.replace(measured, user_usage=None, wanted=None)
+    assert standing.heaviest(judged(host, parts=None)) == standing.Heaviest()
+    light = parts._replace(by_resource=-np.abs(parts.by_resource))
+    assert standing.heaviest(judged(host, parts=light)) == standing.Heaviest()
+    far = parts._replace(elsewhere=parts.elsewhere + 10)
+    assert standing.heaviest(judged(host, parts=far)) == standing.Heaviest(
+        situation.Cause.ELSEWHERE
+    )
+    unsummed = dataclasses.replace(known, measured=nothing)
+    assert standing.heaviest(unsummed) == standing.Heaviest(
+        situation.Cause.USED, 'cpu_time'
+    )
+    cpu = standing.facts(unsummed).cpu
+    assert cpu.wants == cpu.gets
 
 
 def waiting_alone(host, busy, part):

@@ -209,6 +209,13 @@ TABLE = {
             'VMs do not slow it down. Another flavor gives more.'
         ),
     ),
+    'a limit of its flavor, while others compete': (
+        facts(cpu={'limit': 0.2}),
+        (
+            'This VM gets 0.20 CPU, which is the limit of its flavor; other '
+            'VMs do not slow it down. Another flavor gives more.'
+        ),
+    ),
     'waits for no known reason': (
         facts(**ALONE, cpu={'host': None}),
         (
