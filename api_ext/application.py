@@ -122,7 +122,7 @@ class Application:
         caller = self._caller(context)
         route, names = _route(request, caller)
         if route.rules:
-            caller.require(*route.rules)
+            self._require(caller, route, request)
         asked = asked_module.Asked(
             caller=caller,
             names=_names(names, route, caller),
@@ -137,6 +137,32 @@ class Application:
             locate=self._services.locate,
         )
         return route.status, route.answers(asked)
+
+    def _require(
+        self,
+        caller: enforcement.Caller,
+        route: routes.Route,
+        request: webob.Request,
+    ) -> None:
+        """Go on if one of the rules of a route allows it.
+
+        Who is refused is told the rule of what they asked for, as far as
+        that can be read.
+
+        :raises Forbidden: otherwise.
+        """
+        if any(caller.may(rule) for rule in route.rules):
+            return
+        rules: tuple[str, ...] = route.rules[:1]
+        if route.rule_of is not None:
+            try:
+                rules = (route.rule_of(self._body(request, route)),)
+            except faults.Fault:
+                raise faults.Forbidden(
+                    "Policy doesn't allow any of these actions to be "
+                    'performed.'
+                ) from None
+        caller.require(*rules)
 
     def _caller(self, context: Any) -> enforcement.Caller:
         if context is None:

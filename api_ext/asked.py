@@ -26,11 +26,17 @@ Answer = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Owner:
-    """Whose an instance is, and where, as Nova knows it."""
+    """Whose an instance is, where, and how, as Nova knows it.
+
+    :ivar host: ``None`` while that is not sure; empty if it is on none.
+    :ivar state: Nova's, such as ``stopped``; empty if it is not told.
+    """
 
     host: str | None
     user_id: str
     project_id: str
+    name: str = ''
+    state: str = ''
 
 
 class Locate(Protocol):

@@ -36,8 +36,7 @@ class Location:
     def __call__(self, context: Any, uuid: str) -> asked.Owner:
         """Find an instance.
 
-        :raises LookupError: if there is none that this context may see, or
-            it is on no host.
+        :raises LookupError: if there is none that this context may see.
         :raises Unavailable: if Nova cannot say.
         """
         try:
@@ -49,14 +48,14 @@ class Location:
             raise faults.Unavailable(
                 f'Nova cannot say where instance {uuid} is.'
             ) from error
-        if not instance.host:
-            raise LookupError(uuid)
         # While it moves, its host may be the one that it has left.
         moves = instance.task_state == task_states.MIGRATING
         return asked.Owner(
-            host=None if moves else str(instance.host),
+            host=None if moves else str(instance.host or ''),
             user_id=str(instance.user_id),
             project_id=str(instance.project_id),
+            name=str(instance.display_name or ''),
+            state=str(instance.vm_state or ''),
         )
 
     def _compute(self) -> Any:

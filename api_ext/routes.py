@@ -55,6 +55,7 @@ class Route:
     :ivar answer: its schema.
     :ivar rules: one of which must allow it; without one, the handler asks
         when it knows what is asked for.
+    :ivar rule_of: gives, of a body, the one rule that is meant.
     :ivar faults: their codes.
     """
 
@@ -71,6 +72,7 @@ class Route:
     body: Mapping[str, Any] | None = None
     status: int = 200
     faults: tuple[int, ...] = _ALWAYS
+    rule_of: Callable[[Any], str] | None = None
 
 
 def _document(_: asked_module.Asked) -> asked_module.Answer:
@@ -105,6 +107,7 @@ ROUTES: Sequence[Route] = (
         answers=action_handler.perform,
         answer=action_schemas.ANSWER,
         rules=action_policies.ANY,
+        rule_of=action_policies.of_body,
         body=action_schemas.REQUEST,
         status=202,
         faults=(*_ALWAYS, 404, 409, 413, 415),

@@ -19,6 +19,7 @@ from typing import Any
 from api_ext import agents as agents_module
 from api_ext import asked as asked_module
 from api_ext import faults
+from api_ext import states
 from api_ext import validation
 from api_ext.handlers import telling
 from api_ext.policies import instance as policies
@@ -35,8 +36,10 @@ _SILENT = 'The agents that may know instance {} do not answer.'
 def show(asked: asked_module.Asked) -> asked_module.Answer:
     """Show one instance, to whoever may see it."""
     uuid = asked.names['uuid'].lower()
-    host = _host(asked, uuid)
-    told = _told(asked, uuid, host)
+    owner = _owner(asked, uuid)
+    if owner is not None and not states.runs(owner):
+        return {'instance': states.item(uuid, owner)}
+    told = _told(asked, uuid, None if owner is None else owner.host)
     for name, item in told.by_host.items():
         _require(asked, uuid, item['user_id'], item['project_id'])
         if telling.sees_hosts(asked):
@@ -44,11 +47,13 @@ def show(asked: asked_module.Asked) -> asked_module.Answer:
         return {'instance': item}
     if told.missing:
         raise faults.Unavailable(_SILENT.format(uuid))
+    if owner is not None:
+        return {'instance': states.item(uuid, owner)}
     raise faults.NotFound(_UNKNOWN.format(uuid))
 
 
-def _host(asked: asked_module.Asked, uuid: str) -> str | None:
-    """Ask Nova where an instance is, if Nova is there.
+def _owner(asked: asked_module.Asked, uuid: str) -> asked_module.Owner | None:
+    """Ask Nova whose an instance is and where, if Nova is there.
 
     :raises NotFound: if there is none, or it is not the caller's.
     """
@@ -59,7 +64,7 @@ def _host(asked: asked_module.Asked, uuid: str) -> str | None:
     except LookupError as error:
         raise faults.NotFound(_UNKNOWN.format(uuid)) from error
     _require(asked, uuid, owner.user_id, owner.project_id)
-    return owner.host
+    return owner
 
 
 def _require(

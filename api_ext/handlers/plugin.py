@@ -22,6 +22,8 @@ _UNUSABLE = 'unusable:'
 
 Descriptions = Mapping[str, str]
 
+_IN_FORCE = {'metrics': 'metric', 'policies': 'policy'}
+
 
 def index(asked: asked_module.Asked) -> asked_module.Answer:
     """List metrics and policies of all hosts."""
@@ -41,14 +43,22 @@ def index(asked: asked_module.Asked) -> asked_module.Answer:
 
 
 def shape(answer: Any) -> Mapping[str, Descriptions]:
-    """Take names and descriptions from an agent's answer."""
-    return {
+    """Take names and descriptions from an agent's answer.
+
+    :returns: by name, for metrics and policies, and the name of the one in
+        force under the word for one; agents of an older release do not say it.
+    """
+    described: dict[str, Descriptions] = {
         plural: {
             str(item['name']): str(item['description'])
             for item in answer[plural]
         }
-        for plural in ('metrics', 'policies')
+        for plural in _IN_FORCE
     }
+    for singular in _IN_FORCE.values():
+        name = answer.get(singular)
+        described[singular] = {} if name is None else {str(name): ''}
+    return described
 
 
 def installed(
@@ -73,13 +83,20 @@ def _merged(
             name,
             {host: known[plural].get(name) for host, known in by_host.items()},
             sees_hosts,
+            any(
+                name in known.get(_IN_FORCE[plural], {})
+                for known in by_host.values()
+            ),
         )
         for name in sorted(names)
     ]
 
 
 def _item(
-    name: str, descriptions: Mapping[str, str | None], sees_hosts: bool
+    name: str,
+    descriptions: Mapping[str, str | None],
+    sees_hosts: bool,
+    in_force: bool,
 ) -> dict[str, Any]:
     """Describe a plugin; a host where it cannot be loaded lacks it."""
     usable = {
@@ -88,7 +105,11 @@ def _item(
         if text is not None and not text.startswith(_UNUSABLE)
     }
     texts = [*usable.values(), *filter(None, descriptions.values()), '']
-    item: dict[str, Any] = {'name': name, 'description': texts[0]}
+    item: dict[str, Any] = {
+        'name': name,
+        'description': texts[0],
+        'in_force': in_force,
+    }
     if sees_hosts:
         item['hosts_without'] = sorted(set(descriptions) - set(usable))
     return item

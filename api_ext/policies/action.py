@@ -12,6 +12,9 @@
 
 """What changes hosts: one rule per action."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from api_ext.policies import base
 from api_ext.schemas import action
 
@@ -30,10 +33,16 @@ def name(of_action: str) -> str:
     return f'os_fairness_api:hosts:{of_action}'
 
 
+def of_body(body: Mapping[str, Any]) -> str:
+    """Give the rule of the one action of a body."""
+    [of_action] = body
+    return name(of_action)
+
+
 RULES = tuple(
     base.rule('hosts', key, base.ADMIN, _WHAT[key], f'{_URL} ({key})')
     for key in action.METHODS
 )
 
 ANY = tuple(rule.name for rule in RULES)
-"""Who may none of them is refused before the body is read."""
+"""Who may none of them is refused, whatever the body is."""

@@ -20,11 +20,10 @@ RULES = (
     base.rule(
         'instances',
         'show',
-        f'{base.OPERATOR} or (role:reader and user_id:%(user_id)s '
-        'and project_id:%(project_id)s)',
-        'Show why an instance is treated as it is. By default only who '
-        'started it may, with a token of its project: what other members of '
-        'the project do is not told.',
+        f'{base.OPERATOR} or (role:reader and project_id:%(project_id)s)',
+        'Show why an instance is treated as it is. By default whoever may '
+        'see it in Nova: readers of its project. They are told how heavy the '
+        'user is who started it, as they are told what it uses.',
         'GET /fairness/instances/{uuid}',
     ),
 )

@@ -20,6 +20,9 @@ ITEM = parts.record(
         'name': parts.TEXT,
         'user_id': parts.TEXT,
         'project_id': parts.TEXT,
+        'user_name': parts.TEXT,
+        'project_name': parts.TEXT,
+        'summary': parts.TEXT,
         'entity': parts.TEXT,
         'metric': parts.TEXT,
         'policy': parts.TEXT,
@@ -49,7 +52,8 @@ ITEM = parts.record(
         'advice': parts.TEXTS,
         'host': parts.TEXT,
     },
-    optional=('host',),
+    # Agents of an older release do not say the rest.
+    optional=('host', 'user_name', 'project_name', 'summary'),
 )
 """Nothing else that an agent says of an instance is told."""
 

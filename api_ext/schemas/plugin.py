@@ -18,6 +18,7 @@ _PLUGIN = parts.record(
     {
         'name': parts.TEXT,
         'description': parts.TEXT,
+        'in_force': parts.TRUTH,
         'hosts_without': parts.TEXTS,
     },
     optional=('hosts_without',),

@@ -42,11 +42,14 @@ class Parts(NamedTuple):
     :ivar elsewhere: (n,) of the owner's VMs on other nodes, which report one
         number for all resources.
     :ivar additive: (n,) whether the heaviness is the sum of all these.
+    :ivar reserved: (n, r) like ``by_resource``, if nobody used anything: what
+        a metric charges for endowment alone.
     """
 
     by_resource: resources.Vector
     elsewhere: usage_model.Scalars
     additive: resources.Mask
+    reserved: resources.Vector
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -74,6 +77,18 @@ class _Given:
             ),
         )
 
+    def idle(self) -> '_Given':
+        """Take away all usage."""
+        return dataclasses.replace(
+            self,
+            demands=dataclasses.replace(
+                self.demands, usage=np.zeros_like(self.demands.usage)
+            ),
+            totals=dataclasses.replace(
+                self.totals, usage=np.zeros_like(self.totals.usage)
+            ),
+        )
+
 
 def parts(
     metric: metric_base.Metric, measured: round_model.Measured
@@ -87,12 +102,7 @@ def parts(
     given = _given(measured)
     if given is None:
         return None
-    by_resource = np.column_stack(
-        [
-            _here(metric, given.only(mask))
-            for mask in np.eye(len(resources.RESOURCES), dtype=np.bool_)
-        ]
-    )
+    by_resource = _each(metric, given)
     elsewhere = _elsewhere(metric, given, measured.instance_heaviness)
     return Parts(
         by_resource,
@@ -103,6 +113,17 @@ def parts(
             rtol=_RELATIVE,
             atol=_ABSOLUTE,
         ),
+        _each(metric, given.idle()),
+    )
+
+
+def _each(metric: metric_base.Metric, given: _Given) -> resources.Vector:
+    """Weigh the VMs by one resource after another, (n, r)."""
+    return np.column_stack(
+        [
+            _here(metric, given.only(mask))
+            for mask in np.eye(len(resources.RESOURCES), dtype=np.bool_)
+        ]
     )
 
 

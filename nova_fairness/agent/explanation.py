@@ -12,27 +12,21 @@
 
 """Why a VM gets what it gets, as JSON types; see the page of the calls."""
 
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import datetime as dt
-import math
 from typing import Any
 
-import numpy as np
-
-from nova_fairness.agent import advice
 from nova_fairness.agent import breakdown
 from nova_fairness.agent import settings as settings_module
+from nova_fairness.agent import standing
+from nova_fairness.agent import summary
 from nova_fairness.agent import weight_history
 from nova_fairness.decide import policy as policy_base
-from nova_fairness.model import allocation
 from nova_fairness.model import instance
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
-
-_CPU = 'cpu_time'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,6 +69,9 @@ def explain(asked: Asked) -> Mapping[str, Any]:
         'name': vm.display_name or vm.domain_name,
         'user_id': vm.user_id,
         'project_id': vm.project_id,
+        'user_name': vm.user_name or vm.user_id,
+        'project_name': vm.project_name or vm.project_id,
+        **_words(asked),
         'entity': asked.settings.entity,
         'metric': done.metric,
         'policy': done.policy,
@@ -86,7 +83,6 @@ def explain(asked: Asked) -> Mapping[str, Any]:
             {'at': _time(item.wall_s), 'weights': _by_control(item.weights)}
             for item in asked.history
         ],
-        'advice': _advice(asked),
     }
 
 
@@ -123,22 +119,11 @@ def _amounts(asked: Asked) -> Mapping[str, Any]:
         None if of_owner is None else of_owner[owner],
     )
     return {
-        name: {} if vector is None else _by_resource(_rates(asked, vector))
+        name: {}
+        if vector is None
+        else _by_resource(standing.in_units(asked.done, measured, vector))
         for name, vector in zip(names, given, strict=True)
     }
-
-
-def _rates(asked: Asked, amounts: resources.Vector) -> resources.Vector:
-    """Turn amounts of the interval into CPUs, bytes per second, bytes."""
-    measured = asked.done.measured
-    if measured is None:
-        return amounts
-    registry = resources.RESOURCES
-    rates = np.where(
-        registry.time_shared, amounts / measured.usage.interval_s, amounts
-    )
-    rates[registry.index(_CPU)] /= asked.done.node.speed_factor
-    return rates
 
 
 def _competition(asked: Asked) -> Mapping[str, Any]:
@@ -167,83 +152,28 @@ def _steered(controls: resources.Mask) -> list[str]:
     ]
 
 
-def _advice(asked: Asked) -> list[str]:
+def _words(asked: Asked) -> Mapping[str, Any]:
+    """Say it in sentences: in short, and all."""
     measured, decided = asked.done.measured, asked.done.decided
     if measured is None or decided is None:
         failed = bool(asked.done.quarantined)
-        return [advice.NOBODY_JUDGED if failed else advice.NOTHING_KNOWN]
-    vm, row = asked.vm.instance, asked.row
-    used = _rates(asked, measured.usage.amounts[row])
-    preference = decided.preference
-    return advice.sentences(
-        advice.Case(
-            entity=asked.settings.entity,
-            enforced=asked.done.enforced,
-            exempt=asked.settings.is_exempt(vm),
-            claims=tuple(_claims(asked, measured, decided)),
-            vcpus_used=float(used[resources.RESOURCES.index(_CPU)]) / vm.vcpus,
-            heaviest=_heaviest(asked),
-            preference=1.0 if preference is None else float(preference[row]),
-            places=asked.preset is not policy_base.Preset.DEFAULT,
+        said = summary.NOBODY_JUDGED if failed else summary.NOT_MEASURED
+        return {'summary': said, 'advice': [said]}
+    facts = standing.facts(
+        standing.Judged(
+            done=asked.done,
+            measured=measured,
+            decided=decided,
+            row=asked.row,
+            parts=asked.parts,
+            settings=asked.settings,
+            preset=asked.preset,
         )
     )
-
-
-def _heaviest(asked: Asked) -> str:
-    if asked.parts is None:
-        return ''
-    of_vm = asked.parts.by_resource[asked.row]
-    place = int(of_vm.argmax())
-    return resources.RESOURCES.names[place] if of_vm[place] > 0 else ''
-
-
-def _claims(
-    asked: Asked,
-    measured: round_model.Measured,
-    decided: round_model.Decided,
-) -> Iterator[advice.Claim]:
-    part = _parts_of_quota(measured, asked.row)
-    ratios = asked.settings.ratios()
-    for place, control in enumerate(resources.CONTROLS):
-        steered = np.flatnonzero(resources.RESOURCES.steered_by(control))
-        most = steered[np.nan_to_num(part[steered], nan=-1.0).argmax()]
-        yield advice.Claim(
-            resource=resources.RESOURCES.names[most],
-            part=float(part[most]) if np.isfinite(part[most]) else None,
-            contended=bool(decided.contended[place]),
-            waiting=bool(decided.wanting[asked.row, place]),
-            weight=float(decided.weights[asked.row, place]),
-            smallest=_smallest(asked, float(ratios[place])),
-            steered=_is_steered(asked, control),
-        )
-
-
-def _smallest(asked: Asked, ratio: float) -> float:
-    """Give the smallest weight; a place in a range has none but 0."""
-    if asked.preset is not policy_base.Preset.DEFAULT:
-        return 0.0
-    return 1.0 / math.sqrt(ratio)
-
-
-def _is_steered(asked: Asked, control: resources.Control) -> bool:
-    done = asked.done
-    working = done.controls.get(control)
-    if working is not None:
-        return working.works and asked.vm.key not in working.without_effect
-    return allocation.Knob(asked.vm.key, control) in done.applied
-
-
-def _parts_of_quota(
-    measured: round_model.Measured, row: int
-) -> resources.Vector:
-    """Give the part of each quota that the owner uses; NaN if unknown."""
-    part = np.full(len(resources.RESOURCES), np.nan)
-    if measured.user_usage is None:
-        return part
-    owner = measured.ownership.user_index[row]
-    quota = measured.quota[owner]
-    np.divide(measured.user_usage[owner], quota, out=part, where=quota > 0)
-    return part
+    return {
+        'summary': summary.text(facts),
+        'advice': summary.sentences(facts),
+    }
 
 
 def _by_resource(vector: resources.Vector) -> dict[str, float]:

@@ -182,6 +182,8 @@ class AgentOperations(endpoint.Operations):
         """Say what is installed on this node."""
         return {
             'host': self._of.regime.configured.host,
+            'metric': self._of.regime.in_force.settings.metric,
+            'policy': self._of.regime.in_force.settings.policy,
             'metrics': _described(plugins.describe_metrics()),
             'policies': _described(plugins.describe_policies()),
         }

@@ -20,6 +20,7 @@ from typing import Any
 
 from osc_lib.command import command
 
+from nova_fairness.client import columns as columns_module
 from nova_fairness.client import http
 
 LOG = logging.getLogger(__name__)
@@ -29,6 +30,9 @@ INCOMPLETE = 1
 
 ALL = 'all'
 """Every host of the domain."""
+
+PLAIN = 'value'
+"""The form of answers without anything but the values."""
 
 Table = tuple[Sequence[str], list[tuple[Any, ...]]]
 
@@ -49,6 +53,14 @@ class Lister(command.Lister):
         """What to ask."""
         return _api(self.app.client_manager)
 
+    def produce_output(
+        self, parsed_args: Any, column_names: Any, data: Any
+    ) -> Any:
+        """Write it; plain text where that was asked for."""
+        if parsed_args.formatter == PLAIN:
+            data = [tuple(map(columns_module.plain_line, row)) for row in data]
+        return super().produce_output(parsed_args, column_names, data)
+
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command; give its exit code."""
         code: int = super().run(parsed_args) or 0
@@ -63,6 +75,14 @@ class Lister(command.Lister):
 
 class ShowOne(command.ShowOne):
     """Shows one thing."""
+
+    def produce_output(
+        self, parsed_args: Any, column_names: Any, data: Any
+    ) -> Any:
+        """Write it; plain text where that was asked for."""
+        if parsed_args.formatter == PLAIN:
+            data = tuple(map(columns_module.plain, data))
+        return super().produce_output(parsed_args, column_names, data)
 
     @property
     def api(self) -> http.FairnessApi:
@@ -141,7 +161,7 @@ def add_page(parser: argparse.ArgumentParser, keys: Sequence[str]) -> None:
         '--sort-dir', choices=('asc', 'desc'), help='Direction (default: asc)'
     )
     parser.add_argument(
-        '--limit', type=_count, metavar='<count>', help='Most entries'
+        '--limit', type=count, metavar='<count>', help='Most entries'
     )
     parser.add_argument(
         '--marker', metavar='<last>', help='Begin after this entry'
@@ -158,8 +178,9 @@ def page(parsed_args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _count(text: str) -> int:
-    count = int(text)
-    if count < 1:
+def count(text: str) -> int:
+    """Read how many at most."""
+    most = int(text)
+    if most < 1:
         raise argparse.ArgumentTypeError(f'expected 1 or more, got {text}')
-    return count
+    return most

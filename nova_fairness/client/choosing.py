@@ -31,6 +31,8 @@ class _List(base.Lister):
         ]
         self.miss('was not reached', http.reasons(answer.get('not_reached')))
         wanted = [('Name', 'name'), ('Description', 'description')]
+        if any('in_force' in item for item in found):
+            wanted.insert(1, ('In Force', 'in_force'))
         if any('hosts_without' in item for item in found):
             wanted.append(('Hosts Without', 'hosts_without'))
         return base.table(wanted, found, {'hosts_without': columns.Names})

@@ -14,13 +14,22 @@
 
 from collections.abc import Mapping
 from collections.abc import Sequence
+import datetime as dt
 import math
 from typing import Any
 
 from cliff import columns
 
+from nova_fairness.model import wording
+
 _MOST_ENTRIES = 10
 """Of a history in a table."""
+
+_NEUTRAL = 0.01
+"""A weight that differs from 1 by less makes no difference."""
+
+_WALL_S = 'wall_s'
+"""The one amount of seconds that is a time of day."""
 
 _STEPS = ((1e12, 'T'), (1e9, 'G'), (1e6, 'M'), (1e3, 'k'))
 
@@ -54,6 +63,30 @@ class Numbers(columns.FormattableColumn):  # type: ignore[type-arg]
         """Write one on each line."""
         return '\n'.join(
             f'{name}={number(n)}' for name, n in (self._value or {}).items()
+        )
+
+
+class Amounts(columns.FormattableColumn):  # type: ignore[type-arg]
+    """Amounts by resource."""
+
+    def human_readable(self) -> str:
+        """Write those that matter, each on a line and with its unit."""
+        return '\n'.join(
+            f'{wording.resource(name)}: {wording.amount(name, value)}'
+            for name, value in (self._value or {}).items()
+            if wording.matters(name, value)
+        )
+
+
+class Weights(columns.FormattableColumn):  # type: ignore[type-arg]
+    """Weights by control."""
+
+    def human_readable(self) -> str:
+        """Write those that are not neutral, each on a line."""
+        return '\n'.join(
+            f'{name}: {value:.2f}'
+            for name, value in (self._value or {}).items()
+            if value is not None and abs(value - 1) > _NEUTRAL
         )
 
 
@@ -105,8 +138,33 @@ def _leaves(value: Any, path: str) -> list[str]:
         ]
     if isinstance(value, list):
         value = ', '.join(map(str, value))
+    if path.rpartition('.')[2] == _WALL_S:
+        value = _time(value)
     if isinstance(value, float):
         value = number(value)
     if value is None or value in ('', {}):
         value = '-'
     return [f'{path}={value}' if path else str(value)]
+
+
+def _time(wall_s: Any) -> Any:
+    """Write seconds since the epoch as a time."""
+    if not isinstance(wall_s, int | float):
+        return wall_s
+    at = dt.datetime.fromtimestamp(wall_s, dt.UTC)
+    return at.strftime('%Y-%m-%dT%H:%M:%SZ')
+
+
+def plain(value: Any) -> Any:
+    """Write a value for ``-f value``: text, but numbers as they are."""
+    if isinstance(value, Number) or not isinstance(
+        value, columns.FormattableColumn
+    ):
+        return value
+    return value.human_readable()
+
+
+def plain_line(value: Any) -> Any:
+    """The same on one line."""
+    found = plain(value)
+    return ', '.join(found.splitlines()) if isinstance(found, str) else found

@@ -34,6 +34,7 @@ class ListHost(base.Lister):
 
     _columns = (
         ('Name', 'name'),
+        ('State', 'state'),
         ('Metric', 'metric'),
         ('Policy', 'policy'),
         ('Epoch', 'epoch'),
@@ -61,7 +62,12 @@ class ListHost(base.Lister):
         self.miss('was not reached', listed.not_reached)
         self.is_complete = self.is_complete and not listed.partial
         forms = dict.fromkeys(('duration_s', 'age_s'), columns.Number)
-        return base.table(self._columns, listed.items, forms)
+        rows = [{**item, 'state': 'up'} for item in listed.items]
+        rows += [
+            {'name': name, 'state': 'down'}
+            for name in sorted(listed.not_reached)
+        ]
+        return base.table(self._columns, rows, forms)
 
 
 class ShowHost(base.ShowOne):

@@ -13,13 +13,19 @@
 """Users and projects: how heavy they are."""
 
 import argparse
+import re
 from typing import Any
+
+import requests
 
 from nova_fairness.client import base
 from nova_fairness.client import columns
 from nova_fairness.client import http
 
 _SORT_KEYS = ('id', 'heaviness_quotas', 'instances_count')
+
+_ID = re.compile('[0-9a-f]{32}|[0-9a-f-]{36}|me')
+"""What Keystone makes, and who the token is of."""
 
 _FORMS = {
     'heaviness_quotas': columns.Number,
@@ -68,12 +74,12 @@ class _Show(base.ShowOne):
     noun = ''
 
     def get_parser(self, prog_name: str) -> Any:
-        """Take an id."""
+        """Take an id or a name."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'id',
             metavar=f'<{self.noun}>',
-            help=f'Id of the {self.noun}; "me" for that of the token',
+            help=f'Name or id of the {self.noun}; "me" for that of the token',
         )
         return parser
 
@@ -81,11 +87,24 @@ class _Show(base.ShowOne):
         self, parsed_args: argparse.Namespace
     ) -> tuple[tuple[str, ...], tuple[Any, ...]]:
         """Ask for it."""
-        path = f'/{self.noun}s/{http.quoted(parsed_args.id)}'
+        path = f'/{self.noun}s/{http.quoted(self._id(parsed_args.id))}'
         found = self.api.one(self.noun, path)
         return tuple(found), tuple(
             base.formed(value, key, _FORMS) for key, value in found.items()
         )
+
+    def _id(self, given: str) -> str:
+        """Find the id of a name; LDAP may know ids that look like names."""
+        if _ID.fullmatch(given):
+            return given
+        identity = self.app.client_manager.sdk_connection.identity
+        find = getattr(identity, f'find_{self.noun}')
+        try:
+            found = find(given, ignore_missing=True)
+        except requests.HTTPError:
+            # Who may not ask Keystone may still know an id.
+            return given
+        return given if found is None else str(found.id)
 
 
 class ShowUser(_Show):

@@ -10,10 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Servers: why one gets what it gets."""
+"""Servers: how they fare, and why."""
 
 import argparse
+from collections.abc import Iterator
 from collections.abc import Mapping
+import itertools
 from typing import Any
 import uuid
 
@@ -22,28 +24,48 @@ from osc_lib import exceptions
 from nova_fairness.client import base
 from nova_fairness.client import columns
 
+MOST = 100
+"""Servers of a list, each of which is a request, unless more are asked for."""
+
 _FORMS = {
+    'usage': columns.Amounts,
+    'weights': columns.Weights,
     'heaviness': columns.Tree,
-    'endowment': columns.Numbers,
-    'quota': columns.Numbers,
-    'usage': columns.Numbers,
-    'owner_usage': columns.Numbers,
+    'endowment': columns.Amounts,
+    'quota': columns.Amounts,
+    'owner_usage': columns.Amounts,
     'waiting': columns.Names,
     'contended': columns.Names,
-    'weights': columns.Numbers,
     'weights_last_hour': columns.History,
     'advice': columns.Sentences,
 }
 
+_FIRST = (
+    'summary',
+    'name',
+    'uuid',
+    'host',
+    'user_name',
+    'user_id',
+    'project_name',
+    'project_id',
+    'usage',
+    'weights',
+)
+"""What most people want to know, in this order."""
+
 
 class ShowServer(base.ShowOne):
-    """Show why a server gets what it gets, and what would change it"""
+    """Show how a server fares, why, and what would change it"""
 
     def get_parser(self, prog_name: str) -> Any:
         """Take a server."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'server', metavar='<server>', help='Server (name or ID)'
+        )
+        parser.add_argument(
+            '--long', action='store_true', help='Show all that is known'
         )
         return parser
 
@@ -54,7 +76,7 @@ class ShowServer(base.ShowOne):
         found = self.api.one(
             'instance', f'/instances/{self._id(parsed_args.server)}'
         )
-        order = _advice_first(found)
+        order = _ordered(found, everything=parsed_args.long)
         return tuple(order), tuple(
             base.formed(value, key, _FORMS) for key, value in order.items()
         )
@@ -71,10 +93,74 @@ class ShowServer(base.ShowOne):
         return str(server.id)
 
 
-def _advice_first(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Begin with what most people want to know."""
-    first = ('name', 'uuid', 'host', 'advice')
-    return {
-        **{key: found[key] for key in first if key in found},
-        **found,
-    }
+class ListServer(base.Lister):
+    """List servers and how they fare"""
+
+    _columns = (
+        ('Name', 'name'),
+        ('ID', 'id'),
+        ('Status', 'status'),
+        ('CPU', 'cpu'),
+        ('CPU Weight', 'weight'),
+        ('Summary', 'summary'),
+    )
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take whose, and how many."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--all-projects',
+            action='store_true',
+            help='Servers of all projects, for those who may see them',
+        )
+        parser.add_argument(
+            '--limit',
+            type=base.count,
+            default=MOST,
+            metavar='<count>',
+            help=f'Most servers (default: {MOST})',
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
+        """Ask Nova for servers, and for each how it fares."""
+        forms = dict.fromkeys(('cpu', 'weight'), columns.Number)
+        return base.table(self._columns, list(self._rows(parsed_args)), forms)
+
+    def _rows(self, parsed_args: argparse.Namespace) -> Iterator[Any]:
+        compute = self.app.client_manager.sdk_connection.compute
+        servers = compute.servers(all_projects=parsed_args.all_projects)
+        for server in itertools.islice(servers, parsed_args.limit):
+            yield {
+                'name': server.name,
+                'id': server.id,
+                'status': server.status,
+                **self._fares(str(server.id)),
+            }
+
+    def _fares(self, uuid: str) -> Mapping[str, Any]:
+        try:
+            found = self.api.one('instance', f'/instances/{uuid}')
+        except exceptions.CommandError as error:
+            self.miss('is not known', {uuid: str(error)})
+            return {}
+        return {
+            'cpu': found['usage'].get('cpu_time'),
+            'weight': found['weights'].get('cpu'),
+            'summary': _beginning(found.get('summary', '')),
+        }
+
+
+def _ordered(found: Mapping[str, Any], *, everything: bool) -> dict[str, Any]:
+    """Begin with what most people want to know, and end there or go on."""
+    first = {key: found[key] for key in _FIRST if key in found}
+    if 'summary' not in found and 'advice' in found:
+        # Of an agent of an older release.
+        first = {'advice': found['advice'], **first}
+    return {**first, **found} if everything else first
+
+
+def _beginning(text: str) -> str:
+    """Give the first sentence."""
+    first, point, _ = text.partition('. ')
+    return first + point.strip()

@@ -185,6 +185,8 @@ class FakeAgent(endpoint.Operations):
     def plugins(self):
         return {
             'host': self.host,
+            'metric': self.metric,
+            'policy': self.policy,
             'metrics': _described(self.metrics),
             'policies': _described(self.policies),
         }
@@ -210,6 +212,9 @@ def _why(vm: FakeVm) -> dict[str, Any]:
         'name': 'a server',
         'user_id': vm.user,
         'project_id': vm.project,
+        'user_name': 'somebody',
+        'project_name': 'something',
+        'summary': 'Nothing slows this VM down.',
         'entity': 'user',
         'metric': 'GreedinessMetric',
         'policy': 'feedback',

@@ -166,6 +166,17 @@ def test_a_policy_file_may_allow_one_action_to_others(tmp_path, cloud):
     assert act(cloud, 'cmp1', {'reset': None}, 'alice').status_code == 403
 
 
+def test_who_is_refused_is_told_the_one_rule_of_that_action(cloud):
+    said = act(cloud, 'cmp1', {'pause': None}, 'alice').json
+    assert said['forbidden']['message'] == (
+        "Policy doesn't allow os_fairness_api:hosts:pause to be performed."
+    )
+    for body in ({'nonsense': None}, {}, []):
+        answer = act(cloud, 'cmp1', body, 'alice')
+        assert answer.status_code == 403
+        assert 'os_fairness_api' not in answer.text
+
+
 def _always():
     from oslo_policy import _checks
 

@@ -105,14 +105,17 @@ def instance(**values):
         'user_id': 'u',
         'project_id': 'p',
         'task_state': None,
+        'display_name': 'web-1',
+        'vm_state': 'active',
     }
     return types.SimpleNamespace(**(known | values))
 
 
 def test_nova_says_where_an_instance_is_and_whose(location, monkeypatch):
     monkeypatch.setattr(FakeComputeApi, 'answer', instance())
-    assert location(None, UUID) == asked.Owner('cmp1', 'u', 'p')
-    assert location(None, UUID) == asked.Owner('cmp1', 'u', 'p')
+    expected = asked.Owner('cmp1', 'u', 'p', 'web-1', 'active')
+    assert location(None, UUID) == expected
+    assert location(None, UUID) == expected
     assert FakeComputeApi.made == 1
 
 
@@ -122,10 +125,16 @@ def test_a_moving_instance_may_be_anywhere(location, monkeypatch):
     assert location(None, UUID).host is None
 
 
-@pytest.mark.parametrize(
-    'answer', [NotFound(), Forbidden(), instance(host=None), instance(host='')]
-)
-def test_an_instance_that_is_nowhere_is_not_there(
+@pytest.mark.parametrize('host', [None, ''])
+def test_an_instance_that_is_on_no_host_is_known(location, monkeypatch, host):
+    at_rest = instance(host=host, vm_state='shelved_offloaded')
+    monkeypatch.setattr(FakeComputeApi, 'answer', at_rest)
+    found = location(None, UUID)
+    assert (found.host, found.state) == ('', 'shelved_offloaded')
+
+
+@pytest.mark.parametrize('answer', [NotFound(), Forbidden()])
+def test_an_instance_that_nova_does_not_show_is_not_there(
     location, monkeypatch, answer
 ):
     monkeypatch.setattr(FakeComputeApi, 'answer', answer)

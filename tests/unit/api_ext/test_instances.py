@@ -17,6 +17,7 @@ import math
 import pytest
 
 from api_ext import asked
+from api_ext.handlers import instance as instance_handler
 from nova_fairness import exception
 from tests.unit.api_ext import fake_agents
 from tests.unit.api_ext import fake_cloud
@@ -35,6 +36,7 @@ def test_the_owner_is_told_why(cloud):
     instance = answer.json['instance']
     assert instance['heaviness']['total'] == 0.5
     assert instance['weights'] == {'cpu': 0.7}
+    assert instance['summary'] == 'Nothing slows this VM down.'
     assert instance['advice'] == ['Use less CPU.']
     assert instance['contended'] == ['cpu_time']
 
@@ -51,12 +53,30 @@ def test_operators_see_any_instance_and_its_host(cloud, who):
     assert answer.json['instance']['host'] == 'cmp2'
 
 
-@pytest.mark.parametrize('who', ['bob', 'carol', 'nobody'])
+def test_members_of_its_project_see_it(cloud):
+    answer = ask(cloud, 'bob', fake_cloud.ALICES)
+    assert answer.status_code == 200
+    assert 'host' not in answer.json['instance']
+
+
+@pytest.mark.parametrize('who', ['carol', 'nobody'])
 def test_what_is_somebody_elses_is_as_if_it_were_not_there(cloud, who):
     theirs = ask(cloud, who, fake_cloud.ALICES)
     none = ask(cloud, who, NOT_THERE)
     assert theirs.status_code == none.status_code == 404
     assert theirs.text == none.text.replace(NOT_THERE, fake_cloud.ALICES)
+
+
+def test_an_agent_that_says_no_summary_yet_is_understood(cloud):
+    agent = cloud.client._agents['cmp1']
+    answer = agent.instance(fake_cloud.ALICES)
+    for key in ('summary', 'user_name', 'project_name'):
+        del answer['instance'][key]
+    cloud.client.broken = {'cmp1': answer}
+    cloud.agents.hosts = lambda **_: ('cmp1',)
+    answer = ask(cloud, 'alice', fake_cloud.ALICES)
+    assert answer.status_code == 200
+    assert 'summary' not in answer.json['instance']
 
 
 def test_capital_letters_are_the_same_uuid(cloud):
@@ -82,6 +102,7 @@ def test_an_instance_that_a_silent_host_may_know_is_503(cloud):
         {'usage': None},
         {'user_id': 7},
         {'advice': 'x'},
+        {'summary': ['x']},
     ],
 )
 def test_an_answer_that_is_broken_is_503(cloud, change):
@@ -145,12 +166,50 @@ def test_what_nova_does_not_know_is_not_there(located):
 
 
 def test_who_may_not_see_it_asks_no_agent(located):
-    assert ask(located, 'bob', fake_cloud.ALICES).status_code == 404
+    assert ask(located, 'carol', fake_cloud.ALICES).status_code == 404
     assert located.client.calls == []
 
 
-def test_an_instance_that_its_host_does_not_know_is_404(located):
-    assert ask(located, 'carol', fake_cloud.CAROLS).status_code == 404
+def test_of_an_instance_that_its_host_does_not_know_words_are_said(located):
+    answer = ask(located, 'carol', fake_cloud.CAROLS)
+    assert answer.status_code == 200
+    assert 'has not seen it yet' in answer.json['instance']['summary']
+
+
+def at_rest(located, host, state):
+    owner = asked.Owner(host, fake_cloud.ALICE, fake_cloud.RED, 'web-1', state)
+    known = {'alice': (fake_cloud.ALICES, owner)}
+    located.own._services.locate.owners.update(known)
+    return ask(located, 'alice', fake_cloud.ALICES)
+
+
+@pytest.mark.parametrize(
+    ('host', 'state', 'said'),
+    [
+        ('cmp1', 'stopped', 'is stopped'),
+        ('cmp1', 'suspended', 'is suspended'),
+        ('', 'shelved_offloaded', 'is shelved'),
+        ('', 'error', 'is in error'),
+        ('', 'building', 'is being built'),
+        ('', 'new', 'has not seen it yet'),
+    ],
+)
+def test_an_instance_that_does_not_run_is_answered_in_words(
+    located, host, state, said
+):
+    answer = at_rest(located, host, state)
+    assert answer.status_code == 200
+    item = answer.json['instance']
+    assert item['name'] == 'web-1'
+    assert said in item['summary']
+    assert item['advice'] == [item['summary']]
+    assert instance_handler._shape(answer.json) == item
+    assert located.client.calls == []
+
+
+def test_an_instance_in_error_may_run(located):
+    answer = at_rest(located, 'cmp1', 'error')
+    assert answer.json['instance']['weights'] == {'cpu': 0.7}
 
 
 def test_an_agent_that_fails_is_503(located, monkeypatch):

@@ -12,6 +12,7 @@
 
 """GET /fairness."""
 
+from api_ext.handlers import plugin
 from nova_fairness import exception
 from tests.unit.api_ext import fake_agents
 from tests.unit.api_ext import fake_cloud
@@ -26,18 +27,21 @@ def test_everybody_is_told_what_is_installed(cloud):
                 'metric': {
                     'name': 'DominantShareMetric',
                     'description': 'The largest share.',
+                    'in_force': False,
                 }
             },
             {
                 'metric': {
                     'name': 'GreedinessMetric',
                     'description': 'Credit for what is left unused.',
+                    'in_force': True,
                 }
             },
             {
                 'metric': {
                     'name': 'TrialMetric',
                     'description': 'An experiment.',
+                    'in_force': False,
                 }
             },
         ],
@@ -46,9 +50,16 @@ def test_everybody_is_told_what_is_installed(cloud):
                 'policy': {
                     'name': 'feedback',
                     'description': 'Until heaviness is equal.',
+                    'in_force': True,
                 }
             },
-            {'policy': {'name': 'thesis', 'description': 'The fixed map.'}},
+            {
+                'policy': {
+                    'name': 'thesis',
+                    'description': 'The fixed map.',
+                    'in_force': False,
+                }
+            },
         ],
     }
 
@@ -121,3 +132,11 @@ def test_an_agent_of_an_older_release_is_missing(cloud, monkeypatch):
     assert told['not_reached'] == [
         {'host': 'cmp2', 'reason': 'UnsupportedVersion: 1.2'}
     ]
+
+
+def test_agents_of_an_older_release_do_not_say_what_is_in_force():
+    agent = fake_agents.FakeAgent('cmp1', peers=())
+    told = agent.plugins()
+    del told['metric'], told['policy']
+    assert plugin.shape(told)['metric'] == {}
+    assert plugin.shape(agent.plugins())['policy'] == {'feedback': ''}

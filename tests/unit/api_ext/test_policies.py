@@ -38,7 +38,7 @@ ALLOWED = {
     'os_fairness_api:users:show': {*OPERATORS, 'alice'},
     'os_fairness_api:projects:list': OPERATORS,
     'os_fairness_api:projects:show': {*OPERATORS, 'alice', 'bob'},
-    'os_fairness_api:instances:show': {*OPERATORS, 'alice'},
+    'os_fairness_api:instances:show': {*OPERATORS, 'alice', 'bob'},
 }
 """Who may, of something that is Alice's in the red project."""
 

@@ -19,6 +19,7 @@ import types
 from keystoneauth1 import fixture
 from keystoneauth1 import session
 from keystoneauth1.identity import v3
+import requests
 
 from nova_fairness.client import plugin
 
@@ -31,21 +32,44 @@ class Terminal:
     """What the command line gives to its commands.
 
     :ivar servers: ids by name.
+    :ivar names: ids of users and projects by name.
+    :ivar forbidden: whether Keystone tells no ids.
     """
 
     def __init__(self):
         self.servers = {}
+        self.names = {}
+        self.forbidden = False
         self.manager = types.SimpleNamespace(
             interface='public',
             region_name='one',
             sdk_connection=types.SimpleNamespace(
-                compute=types.SimpleNamespace(find_server=self._find_server)
+                compute=types.SimpleNamespace(
+                    find_server=self._find_server, servers=self._list
+                ),
+                identity=types.SimpleNamespace(
+                    find_user=self._find_owner, find_project=self._find_owner
+                ),
             ),
         )
 
     def _find_server(self, name, ignore_missing):
         uuid = self.servers.get(name)
         return uuid and types.SimpleNamespace(id=uuid)
+
+    def _list(self, all_projects):
+        everywhere = {'other': 'o' * 32} if all_projects else {}
+        for name, uuid in {**self.servers, **everywhere}.items():
+            yield types.SimpleNamespace(id=uuid, name=name, status='ACTIVE')
+
+    def _find_owner(self, name, ignore_missing):
+        if self.forbidden:
+            raise requests.HTTPError('403')
+        return self._named(self.names.get(name))
+
+    @staticmethod
+    def _named(found):
+        return found and types.SimpleNamespace(id=found)
 
     def run(self, command, *words):
         """Run a command as the command line does; give code and output."""

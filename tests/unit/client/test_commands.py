@@ -228,6 +228,10 @@ def test_hosts_are_listed_as_asked(cloud, caplog):
         'marker': ['cmp0'],
     }
     assert code == 1
+    assert [(row['Name'], row['State']) for row in told] == [
+        ('cmp1', 'up'),
+        ('cmp2', 'down'),
+    ]
     assert told[0]['Duration (s)'] == 0.0031234
     assert 'cmp2 was not reached' in caplog.text
     _, out = cloud.run(hosts.ListHost)
@@ -242,7 +246,7 @@ def test_a_host_is_shown_with_all_that_it_says(cloud):
                 **HOST,
                 'peers': {'cmp2': {'age_s': 4.1, 'left_out': None}},
                 'quarantined': {},
-                'round': {'errors': ['one', 'two']},
+                'round': {'errors': ['one', 'two'], 'wall_s': 1763774400.0},
             }
         },
     )
@@ -252,6 +256,7 @@ def test_a_host_is_shown_with_all_that_it_says(cloud):
     _, out = cloud.run(hosts.ShowHost, 'cmp1')
     assert 'cmp2.age_s=4.1' in out
     assert 'errors=one, two' in out
+    assert 'wall_s=2025-11-22T01:20:00Z' in out
 
 
 USER = {
@@ -282,31 +287,134 @@ def test_users_and_projects_are_listed_and_shown(cloud, noun, lists, shows):
 WHY = {
     'uuid': UUID,
     'name': 'web-1',
+    'user_id': 'u1',
+    'user_name': 'ann',
+    'summary': 'Nothing slows this VM down. Really.',
     'heaviness': {'total': 0.31, 'by_resource': {'cpu_time': 0.4}},
-    'usage': {'cpu_time': 1.4, 'memory': 134217728.0},
+    'usage': {
+        'cpu_time': 1.4,
+        'disk_read': 2.75e-268,
+        'memory': 134217728.0,
+    },
     'contended': ['cpu_time'],
-    'weights': {'cpu': 0.7},
+    'weights': {'cpu': 0.7, 'blkio': 1.0},
     'weights_last_hour': [
         {'at': f'2026-01-31T12:{n:02}:00Z', 'weights': {'cpu': 0.8}}
         for n in range(14)
     ],
-    'advice': ['Use less of it.', 'Or wait.'],
+    'advice': ['Nothing slows this VM down.', 'Really.'],
     'host': 'cmp1',
 }
 
 
 @pytest.mark.parametrize('given', [UUID, UUID.upper(), 'web-1'])
-def test_why_begins_with_the_advice(cloud, given):
+def test_why_begins_with_the_summary(cloud, given):
     cloud.servers = {'web-1': UUID}
     cloud.answers(f'/instances/{UUID}', {'instance': WHY})
-    code, told = ask(cloud, servers.ShowServer, given)
+    code, told = ask(cloud, servers.ShowServer, given, '--long')
     assert (code, told) == (0, WHY)
-    assert list(told)[:4] == ['name', 'uuid', 'host', 'advice']
-    _, out = cloud.run(servers.ShowServer, given)
+    assert list(told)[:4] == ['summary', 'name', 'uuid', 'host']
+    _, out = cloud.run(servers.ShowServer, given, '--long')
     assert 'by_resource.cpu_time=0.4' in out
-    assert 'memory=134M' in out
     assert '... 4 before' in out
     assert '2026-01-31T12:13:00Z cpu=0.8' in out
+
+
+def test_what_most_people_want_to_know_is_short(cloud):
+    cloud.answers(f'/instances/{UUID}', {'instance': WHY})
+    code, told = ask(cloud, servers.ShowServer, UUID)
+    assert code == 0
+    assert told == {
+        key: value
+        for key, value in WHY.items()
+        if key not in ('heaviness', 'contended', 'weights_last_hour', 'advice')
+    }
+    _, out = cloud.run(servers.ShowServer, UUID)
+    assert 'CPU: 1.40 CPU' in out
+    assert 'memory: 128 MiB' in out
+    assert 'cpu: 0.70' in out
+    for nothing in ('disk', 'blkio', 'e-268'):
+        assert nothing not in out
+
+
+def test_plain_text_is_what_value_prints(cloud):
+    cloud.answers(f'/instances/{UUID}', {'instance': WHY})
+    for column in ('summary', 'advice'):
+        words = [UUID, '--long', '-f', 'value', '-c', column]
+        _, out = cloud.run(servers.ShowServer, *words)
+        assert ' '.join(out.split()) == WHY['summary']
+    _, out = cloud.run(servers.ShowServer, UUID, '-f', 'value', '-c', 'usage')
+    assert out == 'CPU: 1.40 CPU\nmemory: 128 MiB\n'
+    cloud.answers('/users', {'users': [USER], 'partial': False})
+    _, out = cloud.run(owners.ListUser, '-f', 'value')
+    assert out == 'u1 0.83123 3 cpu_time=1.21, memory=- \n'
+
+
+def test_an_agent_that_says_no_summary_yet_has_its_advice_shown(cloud):
+    old = {key: value for key, value in WHY.items() if key != 'summary'}
+    cloud.answers(f'/instances/{UUID}', {'instance': old})
+    _, told = ask(cloud, servers.ShowServer, UUID)
+    assert next(iter(told)) == 'advice'
+
+
+def test_servers_are_listed_with_how_they_fare(cloud, caplog):
+    cloud.servers = {'web-1': UUID, 'web-2': '0' * 32}
+    cloud.answers(f'/instances/{UUID}', {'instance': WHY})
+    fault = {'serviceUnavailable': {'message': 'Agents are silent.'}}
+    cloud.answers(f'/instances/{"0" * 32}', fault, 503)
+    code, told = ask(cloud, servers.ListServer)
+    assert code == 1
+    assert told == [
+        {
+            'Name': 'web-1',
+            'ID': UUID,
+            'Status': 'ACTIVE',
+            'CPU': 1.4,
+            'CPU Weight': 0.7,
+            'Summary': 'Nothing slows this VM down.',
+        },
+        {
+            'Name': 'web-2',
+            'ID': '0' * 32,
+            'Status': 'ACTIVE',
+            'CPU': None,
+            'CPU Weight': None,
+            'Summary': None,
+        },
+    ]
+    assert 'Agents are silent.' in caplog.text
+    assert ask(cloud, servers.ListServer, '--limit', '1')[0] == 0
+    cloud.answers(f'/instances/{"o" * 32}', {'instance': WHY})
+    words = ['--all-projects', '--limit', '3']
+    assert len(ask(cloud, servers.ListServer, *words)[1]) == 3
+
+
+@pytest.mark.parametrize(
+    ('noun', 'command'),
+    [('user', owners.ShowUser), ('project', owners.ShowProject)],
+)
+def test_a_name_is_as_good_as_an_id(cloud, noun, command):
+    cloud.names = {'bob': 'b' * 32}
+    for known in ('b' * 32, 'u1', 'bob'):
+        cloud.answers(f'/{noun}s/{known}', {noun: {'id': known}})
+    assert ask(cloud, command, 'bob') == (0, {'id': 'b' * 32})
+    assert ask(cloud, command, 'b' * 32) == (0, {'id': 'b' * 32})
+    assert ask(cloud, command, 'u1') == (0, {'id': 'u1'})
+    cloud.forbidden = True
+    assert ask(cloud, command, 'bob') == (0, {'id': 'bob'})
+
+
+def test_what_is_in_force_is_marked(cloud):
+    metrics = [
+        {'metric': {'name': name, 'description': '', 'in_force': name == 'M2'}}
+        for name in ('M1', 'M2')
+    ]
+    cloud.answers('', {'metrics': metrics, 'policies': []})
+    _, told = ask(cloud, choosing.ListMetric)
+    assert [(item['Name'], item['In Force']) for item in told] == [
+        ('M1', False),
+        ('M2', True),
+    ]
 
 
 def test_a_server_that_nobody_has_is_named(cloud):

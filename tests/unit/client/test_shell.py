@@ -57,7 +57,7 @@ def openstack(capsys):
 
 
 def test_a_command_is_found_and_asks_with_the_token(cloud, openstack):
-    why = {'uuid': UUID, 'advice': ['Wait.']}
+    why = {'summary': 'Wait.', 'uuid': UUID}
     cloud.answers(f'/instances/{UUID}', {'instance': why})
     code, out, err = openstack('server', 'show', UUID, '-f', 'json')
     assert (code, json.loads(out)) == (0, why), err

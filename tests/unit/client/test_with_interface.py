@@ -101,7 +101,8 @@ def test_metrics_and_policies(admin, alice):
         'TrialMetric': ['cmp2'],
     }
     code, told = alice.ask(choosing.ListPolicy)
-    assert [set(item) for item in told] == [{'Name', 'Description'}] * 2
+    shown = {'Name', 'In Force', 'Description'}
+    assert [set(item) for item in told] == [shown] * 2
 
 
 @pytest.mark.parametrize('words', [['--all'], ['--host', 'cmp1']])
@@ -172,11 +173,11 @@ def test_users_and_projects(admin, alice, lists, shows, own):
 def test_why(admin, alice):
     code, told = alice.ask(servers.ShowServer, fake_cloud.ALICES)
     assert (code, told['uuid']) == (0, fake_cloud.ALICES)
-    assert told['advice']
+    assert told['summary']
     assert 'host' not in told
     assert admin.ask(servers.ShowServer, fake_cloud.ALICES)[1]['host']
     code, out = alice.run(servers.ShowServer, fake_cloud.ALICES)
     assert code == 0
-    assert told['advice'][0] in ' '.join(out.split())
+    assert told['summary'] in ' '.join(out.split())
     with pytest.raises(exceptions.CommandError, match='HTTP 404'):
         alice.run(servers.ShowServer, fake_cloud.CAROLS)

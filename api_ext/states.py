@@ -1,0 +1,81 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""What is said of an instance of which no agent can know anything."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from api_ext import asked as asked_module
+
+_AT_REST: Mapping[str, tuple[str, str]] = {
+    'stopped': ('is stopped', 'Start it'),
+    'paused': ('is paused', 'Unpause it'),
+    'suspended': ('is suspended', 'Resume it'),
+    'shelved': ('is shelved', 'Unshelve it'),
+    'shelved_offloaded': ('is shelved', 'Unshelve it'),
+    'error': ('is in error', 'Ask the operator about it, repair it'),
+    'building': ('is being built', 'Wait until it runs'),
+    'deleted': ('is deleted', 'Restore it if it can be'),
+    'soft-delete': ('is deleted', 'Restore it'),
+    'resized': ('waits for its resize to be confirmed', 'Confirm it'),
+}
+
+_LEAVES = frozenset({'stopped', 'suspended', 'shelved'})
+"""States in which an agent never sees it run."""
+
+
+def runs(owner: asked_module.Owner) -> bool:
+    """Tell whether some agent may know an instance."""
+    return owner.host != '' and owner.state not in _LEAVES
+
+
+def item(uuid: str, owner: asked_module.Owner) -> dict[str, Any]:
+    """Answer in words, and say of every number that it is not known."""
+    said = _summary(owner)
+    return {
+        'uuid': uuid,
+        'name': owner.name,
+        'user_id': owner.user_id,
+        'project_id': owner.project_id,
+        'summary': said,
+        'entity': '',
+        'metric': '',
+        'policy': '',
+        'enforced': False,
+        'heaviness': {
+            'total': None,
+            'additive': None,
+            'by_resource': {},
+            'elsewhere': None,
+        },
+        **{key: {} for key in ('endowment', 'quota', 'usage', 'owner_usage')},
+        'waiting': [],
+        'contended': [],
+        'weights': {},
+        'weights_last_hour': [],
+        'advice': [said],
+    }
+
+
+def _summary(owner: asked_module.Owner) -> str:
+    if owner.state in _AT_REST:
+        how, then = _AT_REST[owner.state]
+        return (
+            f'This server {how}: it does not run, so nothing is measured and '
+            f'nobody slows it down. {then} and ask again.'
+        )
+    return (
+        'Nothing is known of this server for now: the agent of its host has '
+        'not seen it yet. Ask again in a minute.'
+    )

@@ -1,0 +1,66 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""Names of resources and amounts of them, as people say them."""
+
+from collections.abc import Mapping
+
+RESOURCES: Mapping[str, str] = {
+    'cpu_time': 'CPU',
+    'disk_read': 'disk reads',
+    'disk_written': 'disk writes',
+    'net_received': 'network traffic received',
+    'net_sent': 'network traffic sent',
+    'memory': 'memory',
+}
+
+_CPU, _MEMORY = 'cpu_time', 'memory'
+
+_RATES = ((1e9, 'GB/s'), (1e6, 'MB/s'), (1e3, 'kB/s'))
+_SIZES = ((2.0**30, 'GiB'), (2.0**20, 'MiB'), (2.0**10, 'KiB'))
+
+
+def resource(name: str) -> str:
+    """Name a resource; one that is not known keeps its name."""
+    return RESOURCES.get(name, name)
+
+
+def amount(name: str, value: float) -> str:
+    """Write an amount of a resource, rounded and with its unit.
+
+    :param value: CPUs, bytes per second, or bytes of memory; finite.
+    """
+    if name == _CPU:
+        return cpus(value)
+    steps, smallest = (_SIZES, 'bytes') if name == _MEMORY else (_RATES, 'B/s')
+    for step, unit in steps:
+        if abs(value) >= step:
+            return f'{_short(value / step)} {unit}'
+    return f'{value:.0f} {smallest}'
+
+
+def cpus(value: float) -> str:
+    """Write a number of CPUs."""
+    return f'{value:.2f} CPU'
+
+
+def matters(name: str, value: float | None) -> bool:
+    """Tell whether an amount is more than nothing when it is rounded."""
+    if value is None:
+        return False
+    least = {_CPU: 0.005, _MEMORY: 2.0**20}.get(name, 1e3)
+    return abs(value) >= least
+
+
+def _short(number: float) -> str:
+    return f'{number:.0f}' if abs(number) >= 10 else f'{number:.1f}'
