@@ -286,6 +286,11 @@ def test_a_control_that_cannot_steer_it_is_not_blamed(host):
         assert 'no such file' not in said
 
 
+def test_where_nobody_says_what_works_what_was_written_does(host):
+    done = dataclasses.replace(host.rounds(4), controls={})
+    assert 'cannot steer' not in explained(host, done, 'a-1')['summary']
+
+
 def test_weights_that_are_places_are_not_called_neutral(host):
     why = explained(
         host, host.rounds(2), 'a-1', preset=policy_base.Preset.THESIS
