@@ -34,6 +34,7 @@ LICENCE = 'Licensed under the Apache License, Version 2.0'
 DISTRIBUTION = {
     'libvirt': 'libvirt-python',
     'libvirt_qemu': 'libvirt-python',
+    'openstack': 'openstacksdk',
     'openstackclient': 'python-openstackclient',
     'osc_lib': 'osc-lib',
     'prometheus_client': 'prometheus-client',

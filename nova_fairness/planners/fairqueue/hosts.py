@@ -228,3 +228,25 @@ def smallest(counts: cluster.Amounts, size: int) -> cluster.Amounts:
         return np.full(size, MOST, dtype=np.int64)
     least: cluster.Amounts = counts.min(axis=0)
     return least
+
+
+def best(free: cluster.Amounts, shape: Shape, marks: Marks) -> Rows:
+    """The row of the host on which one server leaves the least over.
+
+    :param free: (c, p) what is left.
+    :param shape: of the server.
+    :param marks: (p,) hosts that may take it.
+    :returns: one row; none if nobody has room.
+    """
+    index = np.flatnonzero(marks[shape.rows])
+    # Class by class: most hosts of a full cloud drop out with the first.
+    for column, amount in zip(shape.columns, shape.amounts[:, 0], strict=True):
+        if not len(index):
+            break
+        index = index[free[column][shape.rows[index]] >= amount]
+    if not len(index):
+        return shape.rows[:0]
+    rows = shape.rows[index]
+    left = free[shape.columns][:, rows] - shape.amounts
+    least = int((left * shape.inverse[:, index]).sum(axis=0).argmin())
+    return rows[least : least + 1]

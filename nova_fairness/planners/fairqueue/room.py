@@ -190,6 +190,11 @@ class Room:
         self, unit: order.Unit, marks: hosts_module.Marks
     ) -> tuple[Placement | None, int]:
         """Find marked hosts for a unit, and count servers that fit."""
+        demand = _plain(unit)
+        if demand:
+            shape = self._hosts.shape(demand)
+            rows = hosts_module.best(self._free, shape, marks)
+            return ((rows,) if len(rows) else None), len(rows)
         jobs = self._jobs(unit)
         free = self._free if len(jobs) == 1 else self._free.copy()
         limit = np.where(marks, self._limit(unit), 0)

@@ -73,6 +73,57 @@ def test_ten_megabytes_are_read():
     assert parser.parse(cast).servers == (U[0],)
 
 
+@pytest.mark.parametrize(
+    ('extra', 'amounts', 'required', 'forbidden'),
+    [
+        (
+            {'hw:cpu_policy': 'dedicated', 'hw:cpu_thread_policy': 'isolate'},
+            {'PCPU': 2},
+            set(),
+            {'HW_CPU_HYPERTHREADING'},
+        ),
+        (
+            {'hw:mem_encryption': 'True'},
+            {'MEM_ENCRYPTION_CONTEXT': 1},
+            set(),
+            set(),
+        ),
+        ({'hw:mem_encryption': 'False'}, {}, set(), set()),
+        (
+            {'accel:device_profile': 'gpu'},
+            {},
+            {'COMPUTE_ACCELERATORS'},
+            set(),
+        ),
+    ],
+)
+def test_extra_specs_ask_by_other_names(extra, amounts, required, forbidden):
+    found = demand_of(made_of=nova_casts.flavor(extra_specs=extra))
+    plain = {'VCPU': 2} if 'PCPU' not in amounts else {}
+    expected = {'DISK_GB': 5, 'MEMORY_MB': 512, **plain, **amounts}
+    assert dict(found.amounts) == expected
+    assert (found.required, found.forbidden) == (required, forbidden)
+
+
+def test_an_image_asks_for_firmware_without_a_state():
+    found = demand_of(image={'hw_firmware_stateless': True}.items())
+    assert found.required == {'COMPUTE_SECURITY_STATELESS_FIRMWARE'}
+
+
+@pytest.mark.parametrize('image', [None, {'properties': None}])
+def test_a_server_may_have_no_image(image):
+    cast = nova_casts.build([nova_casts.spec()])
+    written = image and {
+        'nova_object.name': 'ImageMeta',
+        'nova_object.version': '1.8',
+        'nova_object.data': image,
+    }
+    bare = nova_casts.changed(
+        cast, lambda message: first_spec(message).update(image=written)
+    )
+    assert parser.parse(bare).demand == parser.parse(cast).demand
+
+
 def test_a_volume_takes_no_disk_of_the_host():
     assert amounts_of(is_bfv=True)['DISK_GB'] == 2
 
