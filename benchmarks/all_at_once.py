@@ -38,8 +38,8 @@ import tempfile
 import all_at_once_ideal
 import numpy as np
 
-from nova_fairness.lab import recording as recording_module
-from nova_fairness.lab import timeline
+from fairness_lab.results import recording as recording_module
+from fairness_lab.results import timeline
 
 TOLERANCE = 0.05
 MIB = 1 << 20

@@ -33,19 +33,19 @@ import numpy as np
 from oslo_config import cfg
 import oslo_messaging
 
-from nova_fairness.exchange import bounds
 from nova_fairness.exchange import codec
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
 from nova_fairness.exchange import intake
 from nova_fairness.exchange import ledger
-from nova_fairness.exchange import tally
+from nova_fairness.exchange import limits as bounds
 from nova_fairness.measure import totals
 from nova_fairness.model import report
 from nova_fairness.observe import status
 from nova_fairness.rpc import client
 from nova_fairness.rpc import endpoint
 from nova_fairness.rpc import server
+from nova_fairness.runtime import quiet_log
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -95,8 +95,8 @@ class Agent(Unasked):
             desired_state.DesiredState(
                 HOST, desired_store.FileStore(directory / 'unused.json')
             ),
-            tally.Tally(),
-            tally.QuietLog(logging.getLogger(__name__), time.monotonic),
+            quiet_log.Tally(),
+            quiet_log.QuietLog(logging.getLogger(__name__), time.monotonic),
             time.monotonic,
         )
         for number in range(peers):

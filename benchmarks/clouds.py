@@ -36,10 +36,10 @@ from typing import Any
 import numpy as np
 import policies_runs as runs
 
+from fairness_lab.scenario import scenario as scenario_module
+from fairness_lab.simulator import model
+from fairness_lab.simulator import running
 from nova_fairness.model import resources
-from nova_fairness.sim import model
-from nova_fairness.sim import running
-from nova_fairness.sim import scenario as scenario_module
 
 ROUNDS = 30
 SETTLED = 5

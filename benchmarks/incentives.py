@@ -35,10 +35,10 @@ import incentives_attacks as attacks
 import numpy as np
 import policies_runs as runs
 
+from fairness_lab.simulator import model
+from fairness_lab.simulator import running
 from nova_fairness.model import defaults
 from nova_fairness.model import resources
-from nova_fairness.sim import model
-from nova_fairness.sim import running
 
 POLICIES = (defaults.POLICY, 'feedback', 'none')
 

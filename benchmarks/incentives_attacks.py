@@ -25,10 +25,10 @@ import math
 
 import numpy as np
 
+from fairness_lab.scenario import scenario as scenario_module
+from fairness_lab.simulator import loops
+from fairness_lab.simulator import model
 from nova_fairness.model import resources
-from nova_fairness.sim import loops
-from nova_fairness.sim import model
-from nova_fairness.sim import scenario as scenario_module
 
 ATTACKER = 0
 """Index of the user who attacks."""

@@ -43,7 +43,7 @@ from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from nova_fairness.drawing import style
+from fairness_lab.figures import style
 from nova_fairness.model import defaults
 from tests.fixtures.v2_guest import machine
 

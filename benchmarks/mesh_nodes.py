@@ -31,10 +31,10 @@ from oslo_config import cfg
 import oslo_messaging
 import zmq
 
-from nova_fairness.exchange import bounds
 from nova_fairness.exchange import codec
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
+from nova_fairness.exchange import limits
 from nova_fairness.exchange import mesh
 from nova_fairness.model import defaults
 from nova_fairness.model import node
@@ -231,7 +231,7 @@ class ExchangeNode:
             host_name(number),
             first.boot_id,
             INTERVAL_S,
-            bounds.Bounds(),
+            limits.Bounds(),
             desired_state.DesiredState(
                 host_name(number), desired_store.FileStore(state)
             ),

@@ -34,9 +34,9 @@ import tempfile
 import threading
 from typing import Any
 
-from nova_fairness.lab import network_agent
-from nova_fairness.lab import traffic
-from nova_fairness.lab import wire
+from fairness_lab.testbed.traffic import network_agent
+from fairness_lab.testbed.traffic import traffic
+from fairness_lab.testbed.traffic import wire
 
 COMMAND = 'python benchmarks/network.py --out benchmarks/results/network.json'
 MBIT_S = 100.0

@@ -33,8 +33,8 @@ import sys
 import tempfile
 import time
 
-from nova_fairness.lab import cleanup
-from nova_fairness.lab import node as lab_node
+from fairness_lab.testbed import cleanup
+from fairness_lab.testbed.nodes import node as lab_node
 
 HERE = pathlib.Path(__file__).resolve()
 

@@ -26,14 +26,14 @@ import pathlib
 import numpy as np
 import policies_runs as runs
 
+from fairness_lab.ideal import ideal
+from fairness_lab.measures import distance
+from fairness_lab.measures import measures
+from fairness_lab.scenario import scenario as scenario_module
+from fairness_lab.scenario import scenario_file
+from fairness_lab.simulator import engine
+from fairness_lab.simulator import running
 from nova_fairness.model import resources
-from nova_fairness.sim import distance
-from nova_fairness.sim import engine
-from nova_fairness.sim import ideal
-from nova_fairness.sim import measures
-from nova_fairness.sim import running
-from nova_fairness.sim import scenario as scenario_module
-from nova_fairness.sim import scenario_file
 
 SCENARIOS = ('cpu-and-disk', 'all-resources')
 

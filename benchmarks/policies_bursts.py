@@ -27,14 +27,14 @@ import numpy as np
 import numpy.typing as npt
 import policies_runs as runs
 
-from nova_fairness.sim import distance
-from nova_fairness.sim import engine
-from nova_fairness.sim import ideal
-from nova_fairness.sim import measures
-from nova_fairness.sim import model
-from nova_fairness.sim import running
-from nova_fairness.sim import scenario as scenario_module
-from nova_fairness.sim import scenario_file
+from fairness_lab.ideal import ideal
+from fairness_lab.measures import distance
+from fairness_lab.measures import measures
+from fairness_lab.scenario import scenario as scenario_module
+from fairness_lab.scenario import scenario_file
+from fairness_lab.simulator import engine
+from fairness_lab.simulator import model
+from fairness_lab.simulator import running
 
 SEEDS = (5, 1, 2, 3)
 """Of ``bursty``; the first is that of the standard set."""

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import policies_runs as runs
 
-from nova_fairness.agent import prospect
+from nova_fairness.agent import foresight
 from nova_fairness.decide import look_ahead
 from nova_fairness.measure import cells
 from nova_fairness.measure import grades
@@ -219,7 +219,7 @@ def _rounds(given: outlook_module.Outlook) -> list[float]:
         began_s = time.process_time()
         _, rest = look_ahead.searched(given, RATIO, rest, 1)
         step_s = time.process_time() - began_s
-        more = min(int(prospect.PER_ROUND_S / step_s), look_ahead.STEPS) - 1
+        more = min(int(foresight.PER_ROUND_S / step_s), look_ahead.STEPS) - 1
         if rest is not None and more > 0:
             _, rest = look_ahead.searched(given, RATIO, rest, more)
         spent.append(time.process_time() - began_s)

@@ -21,9 +21,9 @@ import statistics
 
 import policies_runs as runs
 
-from nova_fairness.sim import running
-from nova_fairness.sim import scenario_file
-from nova_fairness.sim.references import allocators
+from fairness_lab.scenario import scenario_file
+from fairness_lab.simulator import references
+from fairness_lab.simulator import running
 
 POLICIES = ('foresight', 'feedback', 'thesis')
 
@@ -74,7 +74,7 @@ def lacking(name: str) -> tuple[dict[Pair, float], float]:
         for metric in runs.METRICS
         for policy in POLICIES
     }
-    return found, settled(runs.METRICS[0], allocators.NONE)
+    return found, settled(runs.METRICS[0], references.NONE)
 
 
 def rows(found: Found) -> list[list[str]]:

@@ -24,12 +24,12 @@ from typing import Any
 
 import policies_runs as runs
 
-from nova_fairness.sim import distance
-from nova_fairness.sim import generators
-from nova_fairness.sim import model
-from nova_fairness.sim import recipes
-from nova_fairness.sim import running
-from nova_fairness.sim import scenario as scenario_module
+from fairness_lab.measures import distance
+from fairness_lab.scenario import generate
+from fairness_lab.scenario import recipes
+from fairness_lab.scenario import scenario as scenario_module
+from fairness_lab.simulator import model
+from fairness_lab.simulator import running
 
 Point = Mapping[str, Any]
 Results = dict[tuple[str, str], list[Point]]
@@ -82,7 +82,7 @@ def grown(
         seed=nodes if seed is None else seed,
     )
     rounds = 200 if nodes < LONG else 400 if nodes < LARGE else 100
-    return generators.generate(
+    return generate.generate(
         recipe, f'{graph.value}-{nodes}', 'grown', 10.0, rounds
     )
 

@@ -22,18 +22,18 @@ import numpy as np
 import policies_graphs
 import policies_runs as runs
 
+from fairness_lab.measures import measures
+from fairness_lab.scenario import chance
+from fairness_lab.scenario import recipes
+from fairness_lab.scenario import scenario as scenario_module
+from fairness_lab.simulator import model
+from fairness_lab.simulator import running
 from nova_fairness.decide import array_policy
 from nova_fairness.decide import bounds
 from nova_fairness.decide import look_ahead
 from nova_fairness.model import allocation
 from nova_fairness.model import outlook
 from nova_fairness.model import resources
-from nova_fairness.sim import chance
-from nova_fairness.sim import measures
-from nova_fairness.sim import model
-from nova_fairness.sim import recipes
-from nova_fairness.sim import running
-from nova_fairness.sim import scenario as scenario_module
 
 OFF = 0.5
 """VMs get up to so much more or less (natural logarithm) than their weights

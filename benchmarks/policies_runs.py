@@ -23,12 +23,12 @@ import statistics
 import sys
 from typing import Any
 
+from fairness_lab.figures import page
+from fairness_lab.measures import comparison
+from fairness_lab.measures import measures
+from fairness_lab.scenario import scenario as scenario_module
+from fairness_lab.simulator import running
 from nova_fairness import version
-from nova_fairness.sim import comparison
-from nova_fairness.sim import measures
-from nova_fairness.sim import report
-from nova_fairness.sim import running
-from nova_fairness.sim import scenario as scenario_module
 
 METRICS = ('DominantShareMetric', 'GreedinessMetric', 'AssetFairnessMetric')
 
@@ -141,5 +141,5 @@ def show(result: Mapping[str, Any]) -> None:
         for item in comparison.QUANTITIES
         for value in [item.of(result)]
     ]
-    print(result['scenario'], report.name_of(result), *values)
+    print(result['scenario'], page.name_of(result), *values)
     sys.stdout.flush()

@@ -24,8 +24,8 @@ from typing import Any
 
 import policies_runs as runs
 
-from nova_fairness.sim import running
-from nova_fairness.sim import scenario_file
+from fairness_lab.scenario import scenario_file
+from fairness_lab.simulator import running
 
 SMALL = ('two-nodes', 'unequal-quotas', 'chain', 'star')
 """Scenarios of both sweeps."""

@@ -23,16 +23,16 @@ from typing import Any
 import numpy as np
 import policies_runs as runs
 
+from fairness_lab.figures import page
+from fairness_lab.figures import simulated
+from fairness_lab.ideal import ideal
+from fairness_lab.measures import comparison
+from fairness_lab.measures import series_file
+from fairness_lab.scenario import scenario as scenario_module
+from fairness_lab.scenario import scenario_file
+from fairness_lab.simulator import references
+from fairness_lab.simulator import running
 from nova_fairness.model import resources
-from nova_fairness.sim import comparison
-from nova_fairness.sim import ideal
-from nova_fairness.sim import pictures
-from nova_fairness.sim import report
-from nova_fairness.sim import running
-from nova_fairness.sim import scenario as scenario_module
-from nova_fairness.sim import scenario_file
-from nova_fairness.sim import series_file
-from nova_fairness.sim.references import allocators
 
 POLICIES = ('foresight', 'feedback', 'thesis')
 
@@ -95,7 +95,7 @@ def columns() -> Iterable[running.Choice]:
     for metric in runs.METRICS:
         for policy in ONLY.get(metric, POLICIES):
             yield running.Choice(metric=metric, policy=policy)
-    for reference in allocators.names():
+    for reference in references.names():
         yield running.Choice(metric=runs.METRICS[0], policy=reference)
 
 
@@ -144,7 +144,7 @@ def read(out: pathlib.Path) -> list[Result]:
     return [item for results in files for item in results]
 
 
-def drawn(result: Result) -> pictures.Run:
+def drawn(result: Result) -> simulated.Run:
     """Make a run of what was recorded; rounds without an ideal are no gap."""
     rows = tuple(
         {'round': str(k), 'worst_bounded': str(value)}
@@ -152,7 +152,7 @@ def drawn(result: Result) -> pictures.Run:
         if value is not None
     )
     series = series_file.Series((), (), rows)
-    return pictures.Run(report.name_of(result), result, series)
+    return simulated.Run(page.name_of(result), result, series)
 
 
 def crossed(
@@ -177,7 +177,7 @@ def crossed(
 
 
 def column_of(result: Result) -> str:
-    if result['policy'] in allocators.names():
+    if result['policy'] in references.names():
         return str(result['policy'])
     metric = result['metric'].removesuffix('Metric')
     return f'{result["policy"]} {metric}'

@@ -26,7 +26,7 @@ import pathlib
 import sys
 from typing import Any
 
-from nova_fairness.lab import report
+from fairness_lab.results import report
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = TOP / 'benchmarks/results/scenarios'

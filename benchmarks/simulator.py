@@ -44,11 +44,11 @@ PAGE = (
 
 def measure(nodes: int, policy: str) -> dict[str, object]:
     """Simulate a cloud in this process."""
-    from nova_fairness.sim import generators
-    from nova_fairness.sim import recipes
-    from nova_fairness.sim import running
-    from nova_fairness.sim import scenario
-    from nova_fairness.sim import summary
+    from fairness_lab.measures import summary
+    from fairness_lab.scenario import generate
+    from fairness_lab.scenario import recipes
+    from fairness_lab.scenario import scenario
+    from fairness_lab.simulator import running
 
     begin_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started_s = time.process_time()
@@ -66,7 +66,7 @@ def measure(nodes: int, policy: str) -> dict[str, object]:
         churn=0.002,
         seed=1,
     )
-    cloud = generators.generate(recipe, 'benchmark', '', 10.0, ROUNDS)
+    cloud = generate.generate(recipe, 'benchmark', '', 10.0, ROUNDS)
     generated_s = time.process_time()
     agents = scenario.AgentSpec(policy=policy)
     made = running.setup(scenario.Scenario(cloud, agents), running.Choice())

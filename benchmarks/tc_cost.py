@@ -33,8 +33,8 @@ import tempfile
 import time
 from typing import Any
 
-from nova_fairness.lab import network_agent
-from nova_fairness.lab import wire
+from fairness_lab.testbed.traffic import network_agent
+from fairness_lab.testbed.traffic import wire
 
 COMMAND = 'python benchmarks/tc_cost.py --out benchmarks/results/tc_cost.json'
 BANDWIDTH = 1.25e9

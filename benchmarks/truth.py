@@ -21,9 +21,9 @@ Run::
 import pathlib
 import sys
 
-from nova_fairness.sim import files
-from nova_fairness.sim import truth
-from nova_fairness.sim import truth_loads
+from fairness_lab.measures import files
+from fairness_lab.measures import truth
+from fairness_lab.measures import truth_loads
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = TOP / 'benchmarks' / 'results'

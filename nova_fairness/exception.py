@@ -140,30 +140,6 @@ class BadTrace(SimError):
     """A trace is wrong; the message says file, line, column, expectation."""
 
 
-class MessagingError(FairnessError):
-    """The messaging driver cannot do its work."""
-
-
-class BadMessage(MessagingError):
-    """What came over the wire is no message of the driver."""
-
-
-class UnsendableMessage(MessagingError):
-    """A message cannot be put on the wire, or is too large for it."""
-
-
-class KeysError(MessagingError):
-    """Keys or the allow-list are missing, unsafe or not as expected."""
-
-
-class KeyRefused(KeysError):
-    """A peer's key is not on the allow-list, or revoked."""
-
-
-class ForeignName(KeyRefused):
-    """A peer's key is good, and may not answer for the server it claims."""
-
-
 class ClusterError(FairnessError):
     """The cluster tier cannot go on with what it was given."""
 

@@ -55,7 +55,8 @@ parse_options() {
 scripts() {
     grep -rlE '^(#!.*[/ ](ba)?sh|# shellcheck shell=.*)$' \
         --include='*.sh' --include=run --include=settings \
-        --include=nova-fairness .ci devstack tools nova_fairness tests
+        --include=nova-fairness .ci devstack tools \
+        nova_fairness oslo_messaging_zmq fairness_lab tests
 }
 
 shell_check() {

@@ -28,16 +28,14 @@ from nova_fairness.agent import cloud as cloud_module
 from nova_fairness.agent import controls as controls_module
 from nova_fairness.agent import cycle
 from nova_fairness.agent import decision
-from nova_fairness.agent import guard as guard_module
+from nova_fairness.agent import in_force as regime_module
 from nova_fairness.agent import measurement
 from nova_fairness.agent import operations
 from nova_fairness.agent import orders as orders_module
 from nova_fairness.agent import peering as peering_module
 from nova_fairness.agent import preferences as preferences_module
-from nova_fairness.agent import regime as regime_module
 from nova_fairness.agent import settings as settings_module
-from nova_fairness.agent import state
-from nova_fairness.agent import weight_history
+from nova_fairness.agent.explain import history as weight_history
 from nova_fairness.apply import applier as applier_module
 from nova_fairness.apply import control
 from nova_fairness.apply import found as found_module
@@ -46,6 +44,8 @@ from nova_fairness.collect import inventory
 from nova_fairness.collect import node as node_collect
 from nova_fairness.model import node as node_model
 from nova_fairness.model import round as round_model
+from nova_fairness.runtime import guard as guard_module
+from nova_fairness.runtime import state_file
 
 LOG = logging.getLogger(__name__)
 _ALONE = cloud_module.NoCloud()
@@ -63,7 +63,7 @@ class Parts:
 
     node_cycle: cycle.Cycle
     rooms: cycle.Rooms
-    memory: state.PolicyMemory
+    memory: state_file.PolicyMemory
     found: found_module.FoundValues
     controls: controls_module.Controls
     pressure: controls_module.Pressure
@@ -180,7 +180,7 @@ def build(conf: cfg.ConfigOpts, cloud: cloud_module.Cloud = _ALONE) -> Parts:
     loaded = load_plugins(settings)
     owners = settings_module.owners(conf.fairness.owners_file)
     site = _site(conf, owners, cloud)
-    memory = state.PolicyMemory(site.state_path / 'policies.json')
+    memory = state_file.PolicyMemory(site.state_path / 'policies.json')
     orders = orders_module.Orders(site.state_path / 'paused.json')
     found, _ = open_record(conf)
     boot_id = str(uuid.uuid4())
@@ -238,7 +238,7 @@ def _decision(
     site: controls_module.Site,
     controls: controls_module.Controls,
     guard: guard_module.Guard,
-    memory: state.PolicyMemory,
+    memory: state_file.PolicyMemory,
 ) -> decision.Decision:
     return decision.Decision(site.node, guard, controls.scales, memory.load())
 

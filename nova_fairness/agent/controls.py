@@ -21,24 +21,24 @@ import pathlib
 from oslo_config import cfg
 
 from nova_fairness import exception
-from nova_fairness.agent import scale as scale_module
 from nova_fairness.agent import scales
 from nova_fairness.agent import throttling as throttling_module
-from nova_fairness.apply import blkio
 from nova_fairness.apply import control
 from nova_fairness.apply import cpu
 from nova_fairness.apply import found as found_module
-from nova_fairness.apply import memory
-from nova_fairness.apply import network
-from nova_fairness.apply import network_settings
 from nova_fairness.apply import privileged
 from nova_fairness.apply import privileged_network
-from nova_fairness.apply import throttle
+from nova_fairness.apply.cgroup import disk
+from nova_fairness.apply.cgroup import memory
+from nova_fairness.apply.cgroup import throttle
+from nova_fairness.apply.network import control as network
+from nova_fairness.apply.network import settings
 from nova_fairness.collect import bandwidth as link_speed
 from nova_fairness.collect import inventory
 from nova_fairness.collect import pressure as pressure_collect
-from nova_fairness.decide import kernel_units
-from nova_fairness.decide import memory_units
+from nova_fairness.decide.controls import cpu as kernel_units
+from nova_fairness.decide.controls import memory as memory_units
+from nova_fairness.decide.controls import scale as scale_module
 from nova_fairness.model import node as node_model
 from nova_fairness.model import pressure as pressure_model
 from nova_fairness.model import resources
@@ -205,7 +205,7 @@ def _memory(site: Site, made: Controls) -> Built:
 
 def _blkio(site: Site, made: Controls) -> Built:
     record = made.record(site.state_path / 'disks.json')
-    item = blkio.BlkioWeight(record, lambda: site.pressure.newest)
+    item = disk.BlkioWeight(record, lambda: site.pressure.newest)
     options = site.conf.fairness_disk
     made.throttling = throttling_module.Throttling(
         throttle.DiskThrottle(made.record(site.state_path / 'limits.json')),
@@ -223,8 +223,8 @@ def _network(site: Site, _made: Controls) -> Built:
         options.uplink or node.network_interface or None,
     )
     item = network.NetworkClasses(
-        network_settings.NetworkSettings(
-            layout=network_settings.Kind(options.layout),
+        settings.NetworkSettings(
+            layout=settings.Kind(options.layout),
             uplink=options.uplink,
             bandwidth=bandwidth,
             link_part=options.link_part,

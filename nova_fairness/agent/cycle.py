@@ -27,7 +27,6 @@ from nova_fairness import exception
 from nova_fairness.agent import application
 from nova_fairness.agent import controls
 from nova_fairness.agent import decision
-from nova_fairness.agent import guard as guard_module
 from nova_fairness.agent import measurement
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent import throttling as throttling_module
@@ -45,6 +44,7 @@ from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.model import sample as sample_model
 from nova_fairness.model import usage as usage_model
+from nova_fairness.runtime import guard as guard_module
 
 LOG = logging.getLogger(__name__)
 

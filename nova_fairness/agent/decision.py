@@ -20,21 +20,21 @@ import types
 
 import numpy as np
 
-from nova_fairness.agent import guard as guard_module
-from nova_fairness.agent import policy_call
-from nova_fairness.agent import prospect
-from nova_fairness.agent import scale as scale_module
+from nova_fairness.agent import foresight
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.decide import bounds
+from nova_fairness.decide import checked
 from nova_fairness.decide import contention
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.decide import preferences
+from nova_fairness.decide.controls import scale as scale_module
 from nova_fairness.model import allocation
 from nova_fairness.model import instance
 from nova_fairness.model import node as node_model
 from nova_fairness.model import pressure as pressure_model
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
+from nova_fairness.runtime import guard as guard_module
 
 LOG = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class Decision:
         self._memory = dict(memory)
         self._last: dict[allocation.Knob, scale_module.Last] = {}
         self._preset = policy_base.Preset.DEFAULT
-        self._prospects = prospect.Prospects(guard)
+        self._prospects = foresight.Prospects(guard)
 
     def unusable_specs(
         self, vms: Sequence[instance.Incarnation]
@@ -198,7 +198,7 @@ class Decision:
         remembered = self._memory.get(settings.policy, _NOTHING)
         wished, memory = self._guard.call(
             settings.policy,
-            lambda: policy_call.checked(
+            lambda: checked.checked(
                 policy, situation, previous, remembered, elapsed_s
             ),
         )
@@ -295,6 +295,6 @@ def _of_users(
             for place, size in enumerate(sizes.T)
         ]
     )
-    ahead = prospect.of_owners(situation, chosen)
+    ahead = foresight.of_owners(situation, chosen)
     alike = dataclasses.replace(situation, heaviness=heaviness)
     return dataclasses.replace(alike, prospect=ahead), weights

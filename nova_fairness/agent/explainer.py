@@ -20,11 +20,11 @@ import time
 
 from nova_fairness import exception
 from nova_fairness import plugins
-from nova_fairness.agent import breakdown
-from nova_fairness.agent import guard as guard_module
+from nova_fairness.agent.explain import parts as breakdown
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.model import round as round_model
+from nova_fairness.runtime import guard as guard_module
 
 LOG = logging.getLogger(__name__)
 

@@ -19,8 +19,7 @@ import functools
 
 import numpy as np
 
-from nova_fairness.agent import guard as guard_module
-from nova_fairness.agent import prospect
+from nova_fairness.agent import foresight
 from nova_fairness.agent import recall
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent import wishes
@@ -41,6 +40,7 @@ from nova_fairness.model import report
 from nova_fairness.model import round as round_model
 from nova_fairness.model import sample as sample_model
 from nova_fairness.model import usage as usage_model
+from nova_fairness.runtime import guard as guard_module
 
 Weights = Callable[[Iterable[str]], Mapping[str, float]]
 """Gives the weights > 0 of some users, those that are known; never blocks."""
@@ -193,7 +193,7 @@ class Measurement:
         if held is not view:
             combined = self._combined(held, used, settings)
         return functools.partial(
-            prospect.foreseen,
+            foresight.foreseen,
             self._node.host,
             held,
             combined,

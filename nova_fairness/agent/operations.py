@@ -22,12 +22,12 @@ from nova_fairness import exception
 from nova_fairness import plugins
 from nova_fairness import version
 from nova_fairness.agent import explainer as explainer_module
-from nova_fairness.agent import explanation
+from nova_fairness.agent import in_force as regime_module
 from nova_fairness.agent import orders as orders_module
 from nova_fairness.agent import peering as peering_module
 from nova_fairness.agent import preferences as preferences_module
-from nova_fairness.agent import regime as regime_module
-from nova_fairness.agent import weight_history
+from nova_fairness.agent.explain import answer
+from nova_fairness.agent.explain import history as weight_history
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.model import round as round_model
 from nova_fairness.observe import status
@@ -191,13 +191,13 @@ class AgentOperations(endpoint.Operations):
     def instance(self, uuid: str) -> endpoint.Answer:
         """Say why a VM gets what it gets."""
         done = self._of.newest_round()
-        row = None if done is None else explanation.row_of(done, uuid)
+        row = None if done is None else answer.row_of(done, uuid)
         if done is None or row is None:
             host = self._of.regime.configured.host
             raise exception.UnknownInstance(
                 f'no VM {uuid} was on {host} in its newest round'
             )
-        asked = explanation.Asked(
+        asked = answer.Asked(
             done,
             row,
             self._of.explainer.parts(done),
@@ -205,7 +205,7 @@ class AgentOperations(endpoint.Operations):
             self._of.regime.in_force.settings,
             self._of.explainer.preset(done),
         )
-        return self._listed(done, instance=explanation.explain(asked))
+        return self._listed(done, instance=answer.explain(asked))
 
     @property
     def _entity(self) -> str:

@@ -22,7 +22,7 @@ import pathlib
 import threading
 
 from nova_fairness import exception
-from nova_fairness.agent import state
+from nova_fairness.runtime import state_file
 
 LOG = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class Orders:
     def _save(self) -> None:
         content = json.dumps({'version': VERSION, 'paused': self._paused})
         try:
-            state.replace(self._path, content, durable=True)
+            state_file.replace(self._path, content, durable=True)
         except OSError as error:
             raise exception.StateError(
                 f'cannot write {self._path}: {error.strerror}'

@@ -21,7 +21,6 @@ import threading
 from oslo_config import cfg
 import oslo_messaging
 
-from nova_fairness.agent import transport as transport_module
 from nova_fairness.exchange import base as exchange_base
 from nova_fairness.exchange import beliefs
 from nova_fairness.exchange import desired as desired_module
@@ -29,9 +28,10 @@ from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
 from nova_fairness.exchange import loopback
 from nova_fairness.exchange import mesh as mesh_module
-from nova_fairness.messaging import redis_client
 from nova_fairness.rpc import endpoint
 from nova_fairness.rpc import server as server_module
+from nova_fairness.runtime import transport as transport_module
+from oslo_messaging_zmq.redis import client as redis_client
 
 LOG = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ import pathlib
 import threading
 
 from nova_fairness import exception
-from nova_fairness.agent import state
 from nova_fairness.decide import preferences
+from nova_fairness.runtime import state_file as state
 
 LOG = logging.getLogger(__name__)
 

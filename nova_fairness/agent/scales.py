@@ -17,13 +17,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nova_fairness.agent import scale
-from nova_fairness.decide import blkio_units
 from nova_fairness.decide import disk_contention
-from nova_fairness.decide import kernel_units
 from nova_fairness.decide import memory_contention
-from nova_fairness.decide import memory_units
-from nova_fairness.decide import network_units
+from nova_fairness.decide.controls import cpu
+from nova_fairness.decide.controls import disk
+from nova_fairness.decide.controls import memory
+from nova_fairness.decide.controls import network
+from nova_fairness.decide.controls import scale
 from nova_fairness.model import instance
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
@@ -37,15 +37,15 @@ class CpuScale(scale.Scale):
 
     control = resources.Control.CPU
 
-    def __init__(self, version: kernel_units.CgroupVersion) -> None:
+    def __init__(self, version: cpu.CgroupVersion) -> None:
         self._version = version
-        self._units = kernel_units.RANGES[version, self.control]
+        self._units = cpu.RANGES[version, self.control]
 
     def unusable_specs(
         self, vms: Sequence[instance.Incarnation]
     ) -> tuple[str, ...]:
         """Name shares that are no number of the kernel's range."""
-        return kernel_units.unusable_specs(vms, self._version)
+        return cpu.unusable_specs(vms, self._version)
 
     def is_steered(self, vm: instance.Instance) -> bool:
         """Leave VMs with dedicated CPUs alone."""
@@ -54,10 +54,7 @@ class CpuScale(scale.Scale):
     def sizes(self, facts: scale.Facts) -> usage_model.Scalars:
         """Give what the flavor says, or the number of vCPUs."""
         return np.array(
-            [
-                float(kernel_units.base(item.instance, self._units))
-                for item in facts.vms
-            ]
+            [float(cpu.base(item.instance, self._units)) for item in facts.vms]
         )
 
     def units(
@@ -68,7 +65,7 @@ class CpuScale(scale.Scale):
     ) -> Sequence[int]:
         """Give shares."""
         return [
-            kernel_units.to_units(
+            cpu.to_units(
                 float(weights[row]),
                 facts.vms[row].instance,
                 facts.preset,
@@ -83,7 +80,7 @@ class CpuScale(scale.Scale):
         """Undo :meth:`units`."""
         if held <= 0 or not self.is_steered(facts.vms[row].instance):
             return 1.0
-        return kernel_units.to_weight(
+        return cpu.to_weight(
             held, facts.vms[row].instance, facts.preset, self._units
         )
 
@@ -116,7 +113,7 @@ class BlkioScale(scale.Scale):
     ) -> Sequence[int]:
         """Give weights of the file."""
         return [
-            blkio_units.units(
+            disk.units(
                 float(weights[row]),
                 self._file_of(facts.vms[row].key),
                 facts.preset,
@@ -131,7 +128,7 @@ class BlkioScale(scale.Scale):
         if held <= 0:
             return 1.0
         file = self._file_of(facts.vms[row].key)
-        return blkio_units.weight_of(held, file, facts.preset)
+        return disk.weight_of(held, file, facts.preset)
 
 
 class MemoryScale(scale.Scale):
@@ -146,9 +143,7 @@ class MemoryScale(scale.Scale):
 
     control = resources.Control.MEMORY
 
-    def __init__(
-        self, capacity_bytes: float, rules: memory_units.Rules
-    ) -> None:
+    def __init__(self, capacity_bytes: float, rules: memory.Rules) -> None:
         self._capacity_bytes = capacity_bytes
         self._rules = rules
 
@@ -174,11 +169,11 @@ class MemoryScale(scale.Scale):
         held = np.full(len(facts.vms), np.nan)
         if facts.pressure is not None:
             held = facts.pressure.held_bytes
-        demand = memory_units.Demand(
+        demand = memory.Demand(
             held_bytes=held[list(rows)],
             memory_bytes=self.sizes(facts)[list(rows)],
         )
-        found: list[int] = memory_units.protections(
+        found: list[int] = memory.protections(
             weights[list(rows)],
             demand,
             self._capacity_bytes,
@@ -212,8 +207,8 @@ class NetworkScale(scale.Scale):
             [units or 0 for units in facts.units(self.control)],
             dtype=np.int64,
         )
-        return network_units.situation(
-            network_units.moved(facts.usage.amounts),
+        return network.situation(
+            network.moved(facts.usage.amounts),
             held,
             self._capacity(),
             facts.usage.interval_s,
@@ -227,7 +222,7 @@ class NetworkScale(scale.Scale):
     ) -> Sequence[int]:
         """Divide the link; VMs that are left alone get a neutral part."""
         known = sum(units is not None for units in facts.units(self.control))
-        found: list[int] = network_units.rates(
+        found: list[int] = network.rates(
             weights[list(rows)],
             known - len(rows),
             self._capacity(),
@@ -246,4 +241,4 @@ class NetworkScale(scale.Scale):
         units = np.array(
             [found or 0 for found in facts.units(self.control)], dtype=np.int64
         )
-        return float(network_units.weights_from(units)[row])
+        return float(network.weights_from(units)[row])

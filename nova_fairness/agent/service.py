@@ -26,14 +26,14 @@ from oslo_service import service
 
 from nova_fairness import exception
 from nova_fairness.agent import assembly
-from nova_fairness.agent import notifying
 from nova_fairness.agent import pace as pace_module
 from nova_fairness.agent import settings as settings_module
-from nova_fairness.agent import weight_history
+from nova_fairness.agent.explain import history
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.observe import endpoint
 from nova_fairness.observe import metrics
+from nova_fairness.observe import notifying
 from nova_fairness.observe import record
 
 LOG = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         self._stopping = threading.Event()
         self._stopped = threading.Event()
         self._reload = threading.Event()
-        self._history = weight_history.WeightHistory()
+        self._history = history.WeightHistory()
         self._notifying = notifying.connect(conf)
         self._collector = metrics.RoundCollector(
             lambda: {

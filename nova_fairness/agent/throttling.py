@@ -16,10 +16,10 @@ from collections.abc import Collection
 from collections.abc import Iterator
 import logging
 
-from nova_fairness.apply import blkio
-from nova_fairness.apply import throttle as throttle_module
-from nova_fairness.decide import blkio_units
+from nova_fairness.apply.cgroup import disk as blkio
+from nova_fairness.apply.cgroup import throttle as throttle_module
 from nova_fairness.decide import disk_contention
+from nova_fairness.decide.controls import disk as blkio_units
 from nova_fairness.model import pressure as pressure_model
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model

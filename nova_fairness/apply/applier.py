@@ -24,13 +24,13 @@ import types
 from nova_fairness import exception
 from nova_fairness.apply import control
 from nova_fairness.apply import found as found_values
-from nova_fairness.apply import groups
 from nova_fairness.apply import isolated
+from nova_fairness.apply.cgroup import files
 from nova_fairness.model import allocation
 from nova_fairness.model import instance
 from nova_fairness.model import resources
 
-_is_running = functools.partial(groups.is_running, '/proc')
+_is_running = functools.partial(files.is_running, '/proc')
 Kinds = Collection[resources.Control]
 
 _NO_DEFAULTS: allocation.Allocation = types.MappingProxyType({})

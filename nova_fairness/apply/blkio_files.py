@@ -14,21 +14,21 @@
 
 from collections.abc import Mapping
 
-from nova_fairness.apply import group_control
-from nova_fairness.apply import groups
+from nova_fairness.apply.cgroup import control
+from nova_fairness.apply.cgroup import files
 from nova_fairness.model import cgroup
 from nova_fairness.model import resources
 
 FILES = (
-    groups.BLKIO_BFQ_WEIGHT,
-    groups.BLKIO_WEIGHT,
-    groups.IO_BFQ_WEIGHT,
-    groups.IO_WEIGHT,
+    files.BLKIO_BFQ_WEIGHT,
+    files.BLKIO_WEIGHT,
+    files.IO_BFQ_WEIGHT,
+    files.IO_WEIGHT,
 )
 """In the order of preference; a record names them by their place."""
 
 
-class OneFile(group_control.GroupControl):
+class OneFile(control.GroupControl):
     """Weights in one file."""
 
     kind = resources.Control.BLKIO
@@ -41,7 +41,7 @@ class OneFile(group_control.GroupControl):
 
 def names(mounts: Mapping[str, cgroup.Mount]) -> tuple[str, ...]:
     """Give the files that the hierarchy of the controller may have."""
-    version = group_control.version_of(
+    version = control.version_of(
         mounts,
         'blkio',
         'io',
@@ -49,5 +49,5 @@ def names(mounts: Mapping[str, cgroup.Mount]) -> tuple[str, ...]:
         'v1 hierarchy or io in cgroup.controllers of the v2 hierarchy',
     )
     if version == 1:
-        return groups.BLKIO_BFQ_WEIGHT, groups.BLKIO_WEIGHT
-    return groups.IO_BFQ_WEIGHT, groups.IO_WEIGHT
+        return files.BLKIO_BFQ_WEIGHT, files.BLKIO_WEIGHT
+    return files.IO_BFQ_WEIGHT, files.IO_WEIGHT

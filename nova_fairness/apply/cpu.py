@@ -15,14 +15,14 @@
 from collections.abc import Mapping
 import pathlib
 
-from nova_fairness.apply import group_control
-from nova_fairness.apply import groups
 from nova_fairness.apply import privileged
+from nova_fairness.apply.cgroup import control
+from nova_fairness.apply.cgroup import files
 from nova_fairness.model import cgroup
 from nova_fairness.model import resources
 
 
-class CpuShares(group_control.GroupControl):
+class CpuShares(control.GroupControl):
     """Steers the group of each VM; all of its threads share one value.
 
     A controller is in one hierarchy only: where v1 has ``cpu``, v1 it is,
@@ -41,7 +41,7 @@ class CpuShares(group_control.GroupControl):
         self,
         proc: str = '/proc',
         mountinfo_path: str = '/proc/self/mountinfo',
-        writer: group_control.Writer = privileged.write_controls,
+        writer: control.Writer = privileged.write_controls,
         max_open: int = 4096,
     ) -> None:
         mounts = cgroup.mounts(pathlib.Path(mountinfo_path).read_text('utf-8'))
@@ -52,11 +52,11 @@ class CpuShares(group_control.GroupControl):
 
 def _name_of_control(mounts: Mapping[str, cgroup.Mount]) -> str:
     """Give the name of the file that steers the CPU on this host."""
-    version = group_control.version_of(
+    version = control.version_of(
         mounts,
-        groups.FILES[groups.CPU_SHARES].controller,
-        groups.CPU_CONTROLLER,
+        files.FILES[files.CPU_SHARES].controller,
+        files.CPU_CONTROLLER,
         'no CPU controller is mounted; expected it in a cgroup v1 hierarchy '
         'or in cgroup.controllers of the v2 hierarchy',
     )
-    return groups.CPU_SHARES if version == 1 else groups.CPU_WEIGHT
+    return files.CPU_SHARES if version == 1 else files.CPU_WEIGHT

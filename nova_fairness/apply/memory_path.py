@@ -28,15 +28,15 @@ import pathlib
 
 from nova_fairness import exception
 from nova_fairness.apply import found as found_values
-from nova_fairness.apply import group_control
-from nova_fairness.apply import groups
+from nova_fairness.apply.cgroup import control
+from nova_fairness.apply.cgroup import files
 from nova_fairness.model import allocation
 from nova_fairness.model import cgroup
 from nova_fairness.model import instance
 from nova_fairness.model import resources
 
-_FILE = groups.MEMORY_LOW
-_UNLIMITED = groups.FILES[_FILE].highest
+_FILE = files.MEMORY_LOW
+_UNLIMITED = files.FILES[_FILE].highest
 _MOST_LEVELS = 16
 _GONE = frozenset({errno.ENOENT, errno.ESRCH, errno.ENODEV})
 
@@ -84,7 +84,7 @@ class MemoryPath:
         shared: found_values.FoundValues,
         proc: str,
         mounts: Mapping[str, cgroup.Mount],
-        writer: group_control.Writer,
+        writer: control.Writer,
         lower_empty: Callable[[int, str], int],
     ) -> None:
         self._shared = shared
@@ -112,7 +112,7 @@ class MemoryPath:
             for group in self._way(key):
                 knob = _knob(group)
                 value = self._found_value(group, knob)
-                if group.level != groups.OWN and value is not None:
+                if group.level != files.OWN and value is not None:
                     found[knob] = value
         self._shared.remember(found)
 
@@ -187,7 +187,7 @@ class MemoryPath:
         low = _low(group.path)
         if low is not None and self._shared.is_unknown(knob.incarnation):
             # The record was lost, so what is there may be our own.
-            return groups.FILES[_FILE].default
+            return files.FILES[_FILE].default
         return low
 
     def _own_lows(self) -> Mapping[str, int]:
@@ -196,12 +196,12 @@ class MemoryPath:
             group.path: low
             for key, low in self._lows.items()
             for group in self._way(key)
-            if group.level == groups.OWN
+            if group.level == files.OWN
         }
 
     def _wanted(self, group: _Group, own: Mapping[str, int]) -> int:
         """Give what a group must hold so that all below it is spared."""
-        if group.level == groups.INNER:
+        if group.level == files.INNER:
             return _UNLIMITED
         below = sum(
             own[child] if child in own else _low(child) or 0
@@ -229,10 +229,10 @@ class MemoryPath:
 
     def _found_way(self, key: str) -> tuple[_Group, ...]:
         found: list[_Group] = []
-        for level in range(groups.INNER, _MOST_LEVELS):
+        for level in range(files.INNER, _MOST_LEVELS):
             _, pid, _ = instance.parse_key(key)
             try:
-                path = groups.control_path(
+                path = files.control_path(
                     self._proc, self._mounts, pid, _FILE, level
                 )
                 directory = pathlib.Path(path).parent
@@ -240,7 +240,7 @@ class MemoryPath:
                 # The root has no limits.
                 pathlib.Path(path).stat()
             except (OSError, exception.WriteRefused):
-                if level >= groups.OWN:
+                if level >= files.OWN:
                     break
                 continue
             found.append(_Group(str(directory), number, level))
@@ -249,7 +249,7 @@ class MemoryPath:
     def _forget_the_ended(self) -> None:
         for key in list(self._lows):
             try:
-                running = groups.is_running(self._proc, key)
+                running = files.is_running(self._proc, key)
             except OSError:
                 continue
             if not running:

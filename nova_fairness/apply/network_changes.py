@@ -18,9 +18,9 @@ from collections.abc import Sequence
 import dataclasses
 
 from nova_fairness import exception
-from nova_fairness.apply import network_layout
 from nova_fairness.apply import network_members
-from nova_fairness.apply import network_tree
+from nova_fairness.apply.network import layout
+from nova_fairness.apply.network import plan
 from nova_fairness.model import allocation
 from nova_fairness.model import instance
 
@@ -39,7 +39,7 @@ class Running:
 
     found: Mapping[str, instance.Incarnation]
     is_running: Callable[[str], bool]
-    view: network_layout.View
+    view: layout.View
 
 
 def wanted(
@@ -73,7 +73,7 @@ def wanted(
 
 
 def _change(
-    members: dict[str, network_tree.Member],
+    members: dict[str, plan.Member],
     change: allocation.Change,
     running: Running,
 ) -> None:
@@ -88,7 +88,7 @@ def _change(
     if key not in running.found:
         raise exception.WriteRefused('its interfaces are not known')
     vm = running.found[key].instance
-    nics, why = network_layout.steerable(vm, running.view)
+    nics, why = layout.steerable(vm, running.view)
     if not nics:
         raise exception.WriteRefused(f'without effect: {why}')
     members[key] = network_members.admitted(members, key, nics, change.after)

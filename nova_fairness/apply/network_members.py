@@ -19,11 +19,11 @@ import dataclasses
 import itertools
 
 from nova_fairness import exception
-from nova_fairness.apply import network_state as state
-from nova_fairness.apply import network_tree
+from nova_fairness.apply.network import plan
+from nova_fairness.apply.network import state
 from nova_fairness.model import instance
 
-Members = Mapping[str, network_tree.Member]
+Members = Mapping[str, plan.Member]
 
 _MOST_IN_BUCKET = 0xFFF
 _LEAST_RATE = 1000
@@ -34,7 +34,7 @@ def admitted(
     key: str,
     nics: Sequence[instance.Nic],
     rate: int,
-) -> network_tree.Member:
+) -> plan.Member:
     """Give a VM a class, or the one that it has its present interfaces.
 
     :param key: of the incarnation.
@@ -56,10 +56,10 @@ def admitted(
         filters[handle] = mac
         used.add(handle)
     taps = tuple(dict.fromkeys(nic.tap for nic in nics))
-    return network_tree.Member(minor, filters, taps, rate)
+    return plan.Member(minor, filters, taps, rate)
 
 
-def _free_minor(members: Iterable[network_tree.Member]) -> int:
+def _free_minor(members: Iterable[plan.Member]) -> int:
     used = {item.minor for item in members}
     numbers = range(state.FIRST_MINOR, state.LAST_MINOR + 1)
     return _first(numbers, used, 'class')
@@ -80,9 +80,7 @@ def _first(numbers: Iterable[int], used: set[int], what: str) -> int:
     return found
 
 
-def has_interfaces(
-    member: network_tree.Member, nics: Sequence[instance.Nic]
-) -> bool:
+def has_interfaces(member: plan.Member, nics: Sequence[instance.Nic]) -> bool:
     """Tell whether a VM's classes are made for these interfaces."""
     macs = {nic.mac for nic in nics}
     taps = {nic.tap for nic in nics}
@@ -110,7 +108,7 @@ def limited(
     """
     if sum(item.rate for item in after.values()) <= capacity:
         return after, frozenset()
-    kept: dict[str, network_tree.Member] = {}
+    kept: dict[str, plan.Member] = {}
     refused: set[str] = set()
     left = capacity - sum(
         min(item.rate, before[key].rate if key in before else 0)
@@ -129,6 +127,6 @@ def limited(
     return kept, frozenset(refused)
 
 
-def union(one: Members, other: Members) -> dict[str, network_tree.Member]:
+def union(one: Members, other: Members) -> dict[str, plan.Member]:
     """Give everybody who is in either; ``other`` wins."""
     return dict(itertools.chain(one.items(), other.items()))

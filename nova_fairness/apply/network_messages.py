@@ -23,7 +23,7 @@ from collections.abc import Mapping
 import errno
 import struct
 
-from nova_fairness.apply import network_state as state
+from nova_fairness.apply.network import state
 
 GONE = frozenset((errno.ENODEV, errno.ENOENT, errno.EINVAL))
 """What the kernel answers about a device or qdisc that has just gone."""

@@ -24,8 +24,8 @@ import pathlib
 from typing import Any
 
 from nova_fairness import exception
-from nova_fairness.apply import network_state as state
-from nova_fairness.apply import network_tree
+from nova_fairness.apply.network import plan
+from nova_fairness.apply.network import state
 
 VERSION = 1
 _BOOT_ID = pathlib.Path('/proc/sys/kernel/random/boot_id')
@@ -39,7 +39,7 @@ class Content:
     :ivar ingress: interface whose ingress qdisc is ours, empty if none.
     """
 
-    members: Mapping[str, network_tree.Member]
+    members: Mapping[str, plan.Member]
     ingress: str = ''
 
 
@@ -119,13 +119,13 @@ class NetworkRecord:
         }
 
 
-def _member(item: Mapping[str, Any]) -> network_tree.Member:
+def _member(item: Mapping[str, Any]) -> plan.Member:
     filters = {
         (state.bucket_of(str(mac)), int(number)): str(mac)
         for mac, number in item['filters']
     }
     taps = tuple(str(tap) for tap in item['taps'])
-    return network_tree.Member(int(item['minor']), filters, taps, 0)
+    return plan.Member(int(item['minor']), filters, taps, 0)
 
 
 def _same(one: Content, other: Content) -> bool:
@@ -139,9 +139,7 @@ def _same(one: Content, other: Content) -> bool:
     )
 
 
-def _same_numbers(
-    one: network_tree.Member, other: network_tree.Member
-) -> bool:
+def _same_numbers(one: plan.Member, other: plan.Member) -> bool:
     if one.filters is not other.filters and one.filters != other.filters:
         return False
     return one.minor == other.minor and one.taps == other.taps

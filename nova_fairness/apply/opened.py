@@ -18,7 +18,7 @@ import dataclasses
 import os
 
 from nova_fairness import exception
-from nova_fairness.apply import groups
+from nova_fairness.apply.cgroup import files
 from nova_fairness.model import cgroup
 from nova_fairness.model import instance
 
@@ -57,7 +57,7 @@ class OpenControls:
         name: str,
         max_open: int,
         parse: Callable[[bytes], int] = int,
-        level: int = groups.OWN,
+        level: int = files.OWN,
     ) -> None:
         self._proc = proc
         self._mounts = mounts
@@ -96,7 +96,7 @@ class OpenControls:
     def is_gone(self, key: str) -> bool:
         """Tell whether a VM's process ended; not if that is unknown."""
         try:
-            return not groups.is_running(self._proc, key)
+            return not files.is_running(self._proc, key)
         except OSError:
             return False
 
@@ -130,13 +130,13 @@ class OpenControls:
         :raises WriteRefused: if its group is not its own.
         """
         _, pid, _ = instance.parse_key(key)
-        path = groups.control_path(
+        path = files.control_path(
             self._proc, self._mounts, pid, self._name, self._level
         )
         opened = _Open(os.open(path, os.O_RDONLY | os.O_CLOEXEC), self._round)
         self._open[key] = opened
         # Asked after opening: had the process ended before that, another
         # one with its number would show another start.
-        if not groups.is_running(self._proc, key):
+        if not files.is_running(self._proc, key):
             raise ProcessLookupError(f'process {pid} is another one now')
         return opened

@@ -30,7 +30,7 @@ from oslo_privsep import priv_context
 
 from nova_fairness import exception
 from nova_fairness.apply import door as door_module
-from nova_fairness.apply import groups
+from nova_fairness.apply.cgroup import files
 from nova_fairness.model import cgroup
 
 SECTION = 'nova_fairness_privileged'
@@ -81,12 +81,12 @@ def _write(
     text: str,
     pid: int,
     start_ticks: int,
-    level: int = groups.OWN,
+    level: int = files.OWN,
 ) -> int:
-    if name not in groups.FILES or not groups.FILES[name].allows(text, level):
+    if name not in files.FILES or not files.FILES[name].allows(text, level):
         return errno.EINVAL
     try:
-        path = groups.control_path(PROC, mounts, int(pid), name, level)
+        path = files.control_path(PROC, mounts, int(pid), name, level)
         # Neither created nor followed: a control is a file of the kernel.
         control = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except exception.WriteRefused:
@@ -103,7 +103,7 @@ def _write_if_same(control: int, text: str, pid: int, start_ticks: int) -> int:
     goes and another of the same name comes, the write fails with ENODEV.
     """
     try:
-        if groups.start_ticks(PROC, pid) != start_ticks:
+        if files.start_ticks(PROC, pid) != start_ticks:
             return errno.ESRCH
         os.write(control, text.encode('ascii'))
     except OSError as error:

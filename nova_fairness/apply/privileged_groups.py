@@ -17,8 +17,8 @@ import os
 import pathlib
 import re
 
-from nova_fairness.apply import groups
 from nova_fairness.apply import privileged
+from nova_fairness.apply.cgroup import files
 from nova_fairness.model import cgroup
 
 _MOST_GROUPS = 100000
@@ -45,7 +45,7 @@ def lower_empty_as_root(number: int, text: str) -> int:
 
     :returns: as :func:`lower_empty`.
     """
-    if not groups.FILES[groups.MEMORY_LOW].allows(text, groups.OWN):
+    if not files.FILES[files.MEMORY_LOW].allows(text, files.OWN):
         return errno.EINVAL
     mountinfo = pathlib.Path(privileged.MOUNTINFO).read_text('utf-8')
     unified = cgroup.mounts(mountinfo).get(cgroup.UNIFIED)
@@ -72,7 +72,7 @@ def _write(group: str, text: str) -> int:
         events = pathlib.Path(group, 'cgroup.events').read_text('ascii')
         if not re.search(r'^populated 0$', events, re.MULTILINE):
             return errno.EBUSY
-        pathlib.Path(group, groups.MEMORY_LOW).write_text(f'{text}\n', 'ascii')
+        pathlib.Path(group, files.MEMORY_LOW).write_text(f'{text}\n', 'ascii')
     except OSError as error:
         return error.errno or errno.EIO
     return 0

@@ -32,9 +32,9 @@ from oslo_privsep import priv_context
 
 from nova_fairness.apply import confined
 from nova_fairness.apply import door as door_module
-from nova_fairness.apply import network_commands
-from nova_fairness.apply import network_kernel
-from nova_fairness.apply import network_state as state
+from nova_fairness.apply.network import commands
+from nova_fairness.apply.network import kernel as network_kernel
+from nova_fairness.apply.network import state
 
 SECTION = 'nova_fairness_privileged_network'
 """Configuration section with oslo.privsep's options for the helper."""
@@ -60,7 +60,7 @@ for _option in ('user', 'group'):
 door = door_module.Door(context)
 
 
-def run(operations: Sequence[network_commands.Operation]) -> list[str]:
+def run(operations: Sequence[commands.Operation]) -> list[str]:
     """Do any number of operations, in order, in one round trip.
 
     :returns: per operation why it failed, empty if it did not.
@@ -80,15 +80,13 @@ def run_as_root(operations: Sequence[Sequence[str | int]]) -> list[str]:
     """
     if len(operations) > MOST:
         return [f'more than {MOST} operations'] * len(operations)
-    refused = [network_commands.refusal(item) for item in operations]
-    if any(
-        item and item[0] in network_commands.GUARDED for item in operations
-    ):
+    refused = [commands.refusal(item) for item in operations]
+    if any(item and item[0] in commands.GUARDED for item in operations):
         _guard(operations, refused)
     places = [place for place, why in enumerate(refused) if not why]
     parts = itertools.groupby(
         places,
-        key=lambda place: operations[place][0] in network_commands.LINKS,
+        key=lambda place: operations[place][0] in commands.LINKS,
     )
     for is_link, part in parts:
         _run_part('ip' if is_link else 'tc', operations, list(part), refused)
@@ -116,7 +114,7 @@ def _guard(
     for place, item in enumerate(operations):
         if (
             not refused[place]
-            and item[0] in network_commands.GUARDED
+            and item[0] in commands.GUARDED
             and not _is_ours_alone(kernel, item)
         ):
             refused[place] = f'{item[1]} has filters that others made'
@@ -132,7 +130,7 @@ def _run_part(
     lines: list[str] = []
     place_of: list[int] = []
     for place in places:
-        made = network_commands.lines(operations[place])
+        made = commands.lines(operations[place])
         lines += made
         place_of += [place] * len(made)
     for number, why in _failures(_run_lent(tool, lines)):

@@ -32,7 +32,6 @@ import threading  # noqa: E402
 from oslo_config import cfg  # noqa: E402
 
 from nova_fairness import exception  # noqa: E402
-from nova_fairness.agent import transport as transport_module  # noqa: E402
 from nova_fairness.cmd import ctl_options  # noqa: E402
 from nova_fairness.cmd import ctl_tables  # noqa: E402
 from nova_fairness.conf import exchange  # noqa: E402
@@ -41,6 +40,7 @@ from nova_fairness.conf import transport as transport_conf  # noqa: E402
 from nova_fairness.rpc import client as client_module  # noqa: E402
 from nova_fairness.rpc import request_ids  # noqa: E402
 from nova_fairness.rpc import rollout  # noqa: E402
+from nova_fairness.runtime import transport as transport_module  # noqa: E402
 
 DONE = 0
 INCOMPLETE = 1

@@ -22,11 +22,11 @@ import pathlib
 import sys
 from typing import Any
 
-from nova_fairness import exception
 from nova_fairness.cmd import keys_options
-from nova_fairness.messaging import allow_list
-from nova_fairness.messaging import key_admin
-from nova_fairness.messaging import key_files
+from oslo_messaging_zmq import errors
+from oslo_messaging_zmq.keys import admin
+from oslo_messaging_zmq.keys import allow_list
+from oslo_messaging_zmq.keys import files
 
 DONE = 0
 FAULTS = 1
@@ -43,7 +43,7 @@ _HEAD = (
     'SERVES TOO',
 )
 
-_COPY = f'Copy {key_files.LIST_NAME} to every node.'
+_COPY = f'Copy {files.LIST_NAME} to every node.'
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -55,27 +55,27 @@ def main(arguments: list[str] | None = None) -> int:
     options = keys_options.parser().parse_args(arguments)
     try:
         return _COMMANDS[options.command](options)
-    except exception.KeysError as error:
+    except errors.KeysError as error:
         sys.stderr.write(f'nova-fairness-keys: {error}\n')
         return BAD_USAGE
 
 
 def _make(options: argparse.Namespace) -> int:
-    entry = key_admin.make(options.directory, options.name, options.role)
+    entry = admin.make(options.directory, options.name, options.role)
     _say_new(options.directory, entry)
     _say(f'{_COPY} Then copy the secret to {entry.name} only.')
     return DONE
 
 
 def _rotate(options: argparse.Namespace) -> int:
-    entry = key_admin.rotate(options.directory, options.name)
+    entry = admin.rotate(options.directory, options.name)
     _say_new(options.directory, entry)
     _say(
         f'1. {_COPY}\n'
         f'2. Copy the secret to {entry.name} and restart what uses it.\n'
         '3. End the overlap, and copy the list once more:'
     )
-    present = key_admin.entries(options.directory)
+    present = admin.entries(options.directory)
     for old in allow_list.good(present, entry.name):
         if old.public != entry.public:
             _say(f"     {_command(options)} revoke -- '{old.public}'")
@@ -93,19 +93,19 @@ def _say_new(directory: pathlib.Path, entry: allow_list.Entry) -> None:
         f'name    {entry.name}\n'
         f'role    {entry.role}\n'
         f'public  {entry.public}\n'
-        f'secret  in {directory / (entry.name + key_files.SUFFIX)}'
+        f'secret  in {directory / (entry.name + files.SUFFIX)}'
     )
 
 
 def _revoke(options: argparse.Namespace) -> int:
-    for entry in key_admin.revoke(options.directory, options.name_or_key):
+    for entry in admin.revoke(options.directory, options.name_or_key):
         _say(f'revoked {entry.public} of {entry.name}')
     _say(_COPY)
     return DONE
 
 
 def _allow(options: argparse.Namespace) -> int:
-    entry = key_admin.allow(
+    entry = admin.allow(
         options.directory, options.name, options.public, options.role
     )
     _say(f'allowed {entry.public} of {entry.name} as {entry.role}')
@@ -114,9 +114,7 @@ def _allow(options: argparse.Namespace) -> int:
 
 
 def _serves(options: argparse.Namespace) -> int:
-    present = key_admin.serves(
-        options.directory, options.name, options.servers
-    )
+    present = admin.serves(options.directory, options.name, options.servers)
     others = ', '.join(present[-1].serves) or 'nobody else'
     _say(f'{options.name} answers for {options.name} and {others}')
     _say(_COPY)
@@ -124,7 +122,7 @@ def _serves(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    entries = key_admin.entries(options.directory)
+    entries = admin.entries(options.directory)
     if options.json:
         document = {
             'version': LIST_VERSION,
@@ -172,13 +170,13 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _check(options: argparse.Namespace) -> int:
-    faults = list(key_admin.faults(options.directory))
+    faults = list(admin.faults(options.directory))
     for fault in faults:
         _say(f'wrong: {fault}')
     if faults:
         return FAULTS
-    entries = key_admin.entries(options.directory)
-    for name, count in key_admin.overlaps(entries).items():
+    entries = admin.entries(options.directory)
+    for name, count in admin.overlaps(entries).items():
         _say(f'note: {name} has {count} good keys; revoke those not in use')
     for entry in entries:
         if entry.serves and not entry.revoked:

@@ -15,7 +15,7 @@
 import argparse
 import pathlib
 
-from nova_fairness.messaging import allow_list
+from oslo_messaging_zmq.keys import allow_list
 
 DIRECTORY = pathlib.Path('/etc/nova-fairness/keys')
 

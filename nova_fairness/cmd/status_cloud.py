@@ -19,12 +19,12 @@ from oslo_config import cfg
 import oslo_messaging
 from oslo_upgradecheck import upgradecheck
 
-from nova_fairness.agent import transport
 from nova_fairness.cmd import status_paste
 from nova_fairness.cmd import status_results as results
-from nova_fairness.messaging import keyring
-from nova_fairness.messaging import options
-from nova_fairness.messaging import redis_client
+from nova_fairness.runtime import transport
+from oslo_messaging_zmq import options
+from oslo_messaging_zmq.keys import keyring
+from oslo_messaging_zmq.redis import client as redis_client
 
 
 def message_transport(conf: cfg.ConfigOpts) -> upgradecheck.Result:

@@ -32,8 +32,8 @@ from nova_fairness.agent import controls as controls_module
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.apply import control
 from nova_fairness.apply import cpu
-from nova_fairness.apply import memory
 from nova_fairness.apply import privileged
+from nova_fairness.apply.cgroup import memory
 from nova_fairness.cmd import status_disks
 from nova_fairness.cmd import status_results as results
 from nova_fairness.collect import block_devices

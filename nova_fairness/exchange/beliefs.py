@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from nova_fairness import exception
-from nova_fairness.exchange import bounds
+from nova_fairness.exchange import limits
 from nova_fairness.model import resources
 
 
-def from_options(group: Any) -> bounds.Bounds:
+def from_options(group: Any) -> limits.Bounds:
     """Freeze the options of ``[fairness_exchange]``.
 
     :param group: with an attribute for each option.
@@ -32,9 +32,9 @@ def from_options(group: Any) -> bounds.Bounds:
         resource is unknown, or the file of capacities cannot be used.
     """
     capacity = _capacity(
-        'max_peer_capacity', group.max_peer_capacity, bounds.LARGEST_CAPACITY
+        'max_peer_capacity', group.max_peer_capacity, limits.LARGEST_CAPACITY
     )
-    return bounds.Bounds(
+    return limits.Bounds(
         domain=group.domain,
         view_max_age=group.view_max_age,
         max_users=group.max_users,
@@ -60,13 +60,13 @@ def _capacities(
         return tuple(
             (
                 pattern,
-                _capacity(f'{bounds.CAPACITY_FILE} = {path}', given, common),
+                _capacity(f'{limits.CAPACITY_FILE} = {path}', given, common),
             )
             for pattern, given in entries.items()
         )
     except (OSError, ValueError, AttributeError, TypeError) as error:
         raise exception.ConfigurationError(
-            f'[fairness_exchange] {bounds.CAPACITY_FILE} = {path}: {error}; '
+            f'[fairness_exchange] {limits.CAPACITY_FILE} = {path}: {error}; '
             'expected a JSON object {"host or pattern": {"resource": number}}'
         ) from error
 

@@ -24,10 +24,10 @@ from typing import NamedTuple
 import numpy as np
 
 from nova_fairness import exception
-from nova_fairness.exchange import bounds
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.exchange import fields
 from nova_fairness.exchange import known as known_module
+from nova_fairness.exchange import limits as bounds
 from nova_fairness.exchange import tables
 from nova_fairness.exchange import unread
 from nova_fairness.model import report

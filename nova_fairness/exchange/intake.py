@@ -21,17 +21,17 @@ import threading
 from typing import Any
 
 from nova_fairness import exception
-from nova_fairness.exchange import bounds
 from nova_fairness.exchange import codec
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import known as known_module
 from nova_fairness.exchange import ledger as ledger_module
+from nova_fairness.exchange import limits as bounds
 from nova_fairness.exchange import postponed
 from nova_fairness.exchange import sender_key
-from nova_fairness.exchange import tally as tally_module
 from nova_fairness.model import node
 from nova_fairness.model import report
 from nova_fairness.model import resources
+from nova_fairness.runtime import quiet_log as tally_module
 
 _EVERY_DAY = ('own', 'duplicate', 'late')
 """Refusals that need nobody's attention."""

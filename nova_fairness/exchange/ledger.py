@@ -18,9 +18,9 @@ arrived here, so a sender's clock means nothing.
 """
 
 from nova_fairness import exception
-from nova_fairness.exchange import bounds
 from nova_fairness.exchange import codec
 from nova_fairness.exchange import known as known_module
+from nova_fairness.exchange import limits as bounds
 from nova_fairness.exchange import peer as peer_module
 from nova_fairness.exchange import postponed
 from nova_fairness.exchange import unread

@@ -25,7 +25,7 @@ import oslo_messaging
 from oslo_messaging.rpc import dispatcher as rpc_dispatcher
 from oslo_messaging.rpc import server as rpc_server
 
-from nova_fairness.exchange import tally as tally_module
+from nova_fairness.runtime import quiet_log as tally_module
 
 LOG = logging.getLogger(__name__)
 

@@ -41,15 +41,15 @@ import oslo_messaging
 
 from nova_fairness.exchange import attendance
 from nova_fairness.exchange import base
-from nova_fairness.exchange import bounds
 from nova_fairness.exchange import codec
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import intake
 from nova_fairness.exchange import ledger as ledger_module
+from nova_fairness.exchange import limits as bounds
 from nova_fairness.exchange import listening
 from nova_fairness.exchange import sender
-from nova_fairness.exchange import tally
 from nova_fairness.model import report
+from nova_fairness.runtime import quiet_log
 
 LOG = logging.getLogger(__name__)
 
@@ -82,8 +82,8 @@ class MeshExchange(base.Exchange):
         self._own: report.NodeReport | None = None
         driver = getattr(transport, '_driver', None)
         self._as_bytes = getattr(driver, 'carries_bytes', False) is True
-        self._tally = tally.Tally()
-        self._log = tally.QuietLog(LOG, clock)
+        self._tally = quiet_log.Tally()
+        self._log = quiet_log.QuietLog(LOG, clock)
         self.intake = intake.Intake(
             ledger_module.Ledger(host, boot_id, limits),
             limits,

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import threading
 from typing import Any
 
-from nova_fairness.exchange import tally as tally_module
+from nova_fairness.runtime import quiet_log as tally_module
 
 _JOIN_S = 2.0
 """How long the end of a thread that may hang in a transport is awaited."""

@@ -16,8 +16,8 @@ from typing import Any
 from typing import NamedTuple
 
 from nova_fairness import exception
-from nova_fairness.exchange import bounds
 from nova_fairness.exchange import fields
+from nova_fairness.exchange import limits as bounds
 
 PEER = 'zmq_peer'
 """Where a transport that knows keys says who sent a message."""

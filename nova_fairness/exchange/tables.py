@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nova_fairness import exception
-from nova_fairness.exchange import bounds
 from nova_fairness.exchange import fields
+from nova_fairness.exchange import limits as bounds
 from nova_fairness.model import node
 from nova_fairness.model import report
 from nova_fairness.model import resources

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nova_fairness import exception
-from nova_fairness.exchange import bounds
+from nova_fairness.exchange import limits as bounds
 from nova_fairness.exchange import tables
 from nova_fairness.model import report
 from nova_fairness.model import resources

@@ -22,9 +22,9 @@ from nova_fairness import exception
 from nova_fairness.model import instance
 from nova_fairness.nova_service import connection
 from nova_fairness.nova_service import instances
-from nova_fairness.nova_service import lookup
 from nova_fairness.nova_service import quotas
 from nova_fairness.nova_service import record
+from nova_fairness.runtime import lookup
 
 _STRANGER_S = 300.0
 """After so long it is asked again of whom a domain is."""

@@ -27,9 +27,9 @@ import sys
 import time
 from typing import Any
 
-from nova_fairness.lab import network
-from nova_fairness.lab import node as lab_node
-from nova_fairness.lab import processes
+from fairness_lab.testbed.nodes import network
+from fairness_lab.testbed.nodes import node as lab_node
+from fairness_lab.testbed.nodes import processes
 
 PROGRAM = str(pathlib.Path(sys.executable).with_name('nova-fairness'))
 PATIENCE_S = 60.0

@@ -26,12 +26,12 @@ import time
 import libvirt
 import pytest
 
-from nova_fairness.lab import cleanup
-from nova_fairness.lab import domain
-from nova_fairness.lab import guest as lab_guest
-from nova_fairness.lab import image
-from nova_fairness.lab import node as lab_node
-from nova_fairness.lab import processes
+from fairness_lab.testbed import cleanup
+from fairness_lab.testbed.guests import domain
+from fairness_lab.testbed.guests import guest as lab_guest
+from fairness_lab.testbed.guests import image
+from fairness_lab.testbed.nodes import node as lab_node
+from fairness_lab.testbed.nodes import processes
 from tests.functional import agent_process
 
 pytestmark = pytest.mark.real

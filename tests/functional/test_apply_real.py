@@ -28,8 +28,8 @@ from nova_fairness.apply import applier as appliers
 from nova_fairness.apply import cpu
 from nova_fairness.apply import drift
 from nova_fairness.apply import found as found_values
-from nova_fairness.apply import groups
 from nova_fairness.apply import privileged
+from nova_fairness.apply.cgroup import files
 from nova_fairness.model import allocation
 from nova_fairness.model import cgroup
 from nova_fairness.model import resources
@@ -65,7 +65,7 @@ class Vms:
         self.processes.append(process)
         (inner / 'cgroup.procs').write_text(str(process.pid))
         self.set(number - 1, value)
-        ticks = groups.start_ticks('/proc', process.pid)
+        ticks = files.start_ticks('/proc', process.pid)
         return f'uuid-{number}/{process.pid}/{ticks}'
 
     def _enable(self, group):

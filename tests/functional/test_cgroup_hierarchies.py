@@ -24,10 +24,10 @@ import time
 
 import pytest
 
-from nova_fairness.apply import blkio
 from nova_fairness.apply import cpu
-from nova_fairness.apply import groups
-from nova_fairness.apply import memory
+from nova_fairness.apply.cgroup import disk
+from nova_fairness.apply.cgroup import files as groups
+from nova_fairness.apply.cgroup import memory
 from nova_fairness.collect import files
 from nova_fairness.collect import vm_files
 from nova_fairness.model import cgroup
@@ -109,7 +109,7 @@ def test_memory_is_steered_where_the_controller_is():
 
 
 def test_disks_are_steered_where_the_controller_is():
-    works, what = blkio.BlkioWeight().availability()
+    works, what = disk.BlkioWeight().availability()
     assert works
     assert what.startswith({1: 'blkio.', 2: 'io.'}[version_of('blkio')])
 

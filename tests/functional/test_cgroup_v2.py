@@ -27,7 +27,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from nova_fairness.lab import image as lab_image
+from fairness_lab.testbed.guests import image as lab_image
 from tests.fixtures.v2_guest import image
 from tests.fixtures.v2_guest import machine
 

@@ -20,12 +20,12 @@ import signal
 import libvirt
 import pytest
 
-from nova_fairness.apply import groups
-from nova_fairness.lab import cleanup
-from nova_fairness.lab import domain
-from nova_fairness.lab import guest as lab_guest
-from nova_fairness.lab import image
-from nova_fairness.lab import node as lab_node
+from fairness_lab.testbed import cleanup
+from fairness_lab.testbed.guests import domain
+from fairness_lab.testbed.guests import guest as lab_guest
+from fairness_lab.testbed.guests import image
+from fairness_lab.testbed.nodes import node as lab_node
+from nova_fairness.apply.cgroup import files
 from nova_fairness.model import cgroup
 from tests.functional import agent_process
 
@@ -48,11 +48,11 @@ class Site:
 
     def _memory(self, guest):
         v1 = 'memory' in self._mounts
-        name = groups.MEMORY_SOFT_LIMIT if v1 else groups.MEMORY_LOW
+        name = files.MEMORY_SOFT_LIMIT if v1 else files.MEMORY_LOW
         return (self._group(guest, name) / name).read_text()
 
     def _group(self, guest, name):
-        controller = groups.FILES[name].controller
+        controller = files.FILES[name].controller
         text = pathlib.Path(f'/proc/{guest.pid}/cgroup').read_text()
         group = cgroup.group_of_vm(cgroup.groups_of_process(text)[controller])
         # The node's own view of the hierarchy begins at its group.

@@ -25,13 +25,13 @@ import time
 import libvirt
 import pytest
 
+from fairness_lab.testbed.guests import domain as lab_domain
+from fairness_lab.testbed.guests import guest as lab_guest
+from fairness_lab.testbed.guests import image
+from fairness_lab.testbed.nodes import network
 from nova_fairness.collect import counters
 from nova_fairness.collect import hypervisor
 from nova_fairness.collect import inventory
-from nova_fairness.lab import domain as lab_domain
-from nova_fairness.lab import guest as lab_guest
-from nova_fairness.lab import image
-from nova_fairness.lab import network
 from nova_fairness.model import resources
 from tests.fixtures import lab
 

@@ -18,9 +18,9 @@ import os
 import libvirt
 import pytest
 
-from nova_fairness.lab import domain
-from nova_fairness.lab import guest as lab_guest
-from nova_fairness.lab import image
+from fairness_lab.testbed.guests import domain
+from fairness_lab.testbed.guests import guest as lab_guest
+from fairness_lab.testbed.guests import image
 from tests.fixtures import lab
 from tests.functional import agent_process
 

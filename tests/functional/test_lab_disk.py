@@ -16,11 +16,11 @@ import pathlib
 
 import pytest
 
+from fairness_lab.results import reading
+from fairness_lab.testbed.guests import domain
+from fairness_lab.testbed.guests import fio
+from fairness_lab.testbed.nodes import disk
 from nova_fairness import exception
-from nova_fairness.lab import disk
-from nova_fairness.lab import domain
-from nova_fairness.lab import fio
-from nova_fairness.lab import reading
 
 pytest_plugins = ('tests.fixtures.lab',)
 pytestmark = pytest.mark.real

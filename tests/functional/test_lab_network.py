@@ -19,14 +19,14 @@ import socket
 
 import pytest
 
+from fairness_lab.testbed import cleanup
+from fairness_lab.testbed.nodes import groups
+from fairness_lab.testbed.nodes import hub as hub_module
+from fairness_lab.testbed.nodes import namespace
+from fairness_lab.testbed.nodes import network
+from fairness_lab.testbed.nodes import processes
+from fairness_lab.testbed.nodes import redis_server
 from nova_fairness import exception
-from nova_fairness.lab import cleanup
-from nova_fairness.lab import groups
-from nova_fairness.lab import hub as hub_module
-from nova_fairness.lab import namespace
-from nova_fairness.lab import network
-from nova_fairness.lab import processes
-from nova_fairness.lab import redis_server
 
 pytestmark = pytest.mark.real
 

@@ -21,16 +21,16 @@ import os
 
 import pytest
 
-from nova_fairness.lab import agent
-from nova_fairness.lab import agents
-from nova_fairness.lab import cleanup
-from nova_fairness.lab import image
-from nova_fairness.lab import keys
-from nova_fairness.lab import node
-from nova_fairness.lab import processes
-from nova_fairness.lab import recording
-from nova_fairness.lab import scenario_file
-from nova_fairness.lab import wiring
+from fairness_lab.results import recording
+from fairness_lab.scenario import reader
+from fairness_lab.testbed import cleanup
+from fairness_lab.testbed.guests import image
+from fairness_lab.testbed.nodes import agent
+from fairness_lab.testbed.nodes import agents
+from fairness_lab.testbed.nodes import keys
+from fairness_lab.testbed.nodes import node
+from fairness_lab.testbed.nodes import processes
+from fairness_lab.testbed.nodes import wiring
 
 pytestmark = pytest.mark.real
 
@@ -70,7 +70,7 @@ class Peers:
 def peers(tmp_path_factory):
     cpu = min(os.sched_getaffinity(0))
     out = tmp_path_factory.mktemp('agents')
-    found = scenario_file.find('two-nodes-cpu')
+    found = reader.find('two-nodes-cpu')
     nodes = {
         name: dataclasses.replace(spec, cpus=(cpu,))
         for name, spec in found.nodes.items()

@@ -21,14 +21,14 @@ import sys
 
 import pytest
 
-from nova_fairness.lab import cleanup
-from nova_fairness.lab import domain
-from nova_fairness.lab import groups
-from nova_fairness.lab import hierarchy
-from nova_fairness.lab import hub
-from nova_fairness.lab import network
-from nova_fairness.lab import processes
-from nova_fairness.lab import redis_server
+from fairness_lab.testbed import cleanup
+from fairness_lab.testbed.guests import domain
+from fairness_lab.testbed.nodes import groups
+from fairness_lab.testbed.nodes import hierarchy
+from fairness_lab.testbed.nodes import hub
+from fairness_lab.testbed.nodes import network
+from fairness_lab.testbed.nodes import processes
+from fairness_lab.testbed.nodes import redis_server
 
 pytestmark = pytest.mark.real
 pytest_plugins = ('tests.fixtures.lab',)
@@ -80,7 +80,7 @@ def start(tmp_path):
         cpu = min(os.sched_getaffinity(0))
         path.write_text(text.format(cpu=cpu))
         command = [
-            *(sys.executable, '-m', 'nova_fairness.cmd.lab', 'run'),
+            *(sys.executable, '-m', 'fairness_lab.cmd.lab', 'run'),
             *(str(path), '--out', str(tmp_path / 'out'), *options),
         ]
         child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -232,7 +232,7 @@ def test_a_moved_vm_keeps_its_uuid_and_its_owner(start, tmp_path):
 def test_without_agents_every_vm_gets_the_same(tmp_path):
     out = tmp_path / 'out'
     command = [
-        *(sys.executable, '-m', 'nova_fairness.cmd.lab', 'run'),
+        *(sys.executable, '-m', 'fairness_lab.cmd.lab', 'run'),
         *('one-node-cpu', '--no-agents', '--duration', '20'),
         *('--out', str(out)),
     ]

@@ -118,7 +118,7 @@ def run(out, *arguments):
         [
             sys.executable,
             '-m',
-            'nova_fairness.cmd.lab',
+            'fairness_lab.cmd.lab',
             'run',
             *arguments,
             f'--out={out}',

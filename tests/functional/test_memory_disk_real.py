@@ -27,12 +27,12 @@ import numpy as np
 import pytest
 
 from nova_fairness.apply import applier as appliers
-from nova_fairness.apply import blkio
 from nova_fairness.apply import found as found_values
-from nova_fairness.apply import groups
-from nova_fairness.apply import memory
 from nova_fairness.apply import privileged
-from nova_fairness.apply import throttle
+from nova_fairness.apply.cgroup import disk
+from nova_fairness.apply.cgroup import files
+from nova_fairness.apply.cgroup import memory
+from nova_fairness.apply.cgroup import throttle
 from nova_fairness.collect import block_devices
 from nova_fairness.model import allocation
 from nova_fairness.model import cgroup
@@ -75,7 +75,7 @@ class Vms:
             if not self.v1:
                 self._enable(top, name, inner)
             (leaf / 'cgroup.procs').write_text(str(process.pid))
-        ticks = groups.start_ticks('/proc', process.pid)
+        ticks = files.start_ticks('/proc', process.pid)
         return f'uuid-{number}/{process.pid}/{ticks}'
 
     def _enable(self, top, name, inner):
@@ -144,7 +144,7 @@ class Node:
         self.shared = record(directory / 'groups.json')
         self.files = record(directory / 'disks.json')
         self.memory = memory.MemoryProtection(self.shared)
-        self.blkio = blkio.BlkioWeight(self.files, lambda: sample)
+        self.blkio = disk.BlkioWeight(self.files, lambda: sample)
         self.applier = appliers.Applier([self.memory, self.blkio], self.found)
 
     def apply(self, kind, values):
@@ -299,7 +299,7 @@ def sample_of(keys, vms):
 
 def weight_file(vms):
     """Give the file of weights that this kernel has."""
-    for name in blkio.FILES:
+    for name in disk.FILES:
         if (vms.group(1, name) / name).exists():
             return name
     raise AssertionError('this kernel has no weights of block I/O')

@@ -24,9 +24,9 @@ import time
 
 import pytest
 
-from nova_fairness.lab import network_agent
-from nova_fairness.lab import traffic
-from nova_fairness.lab import wire
+from fairness_lab.testbed.traffic import network_agent
+from fairness_lab.testbed.traffic import traffic
+from fairness_lab.testbed.traffic import wire
 
 pytestmark = pytest.mark.real
 

@@ -22,11 +22,11 @@ import tempfile
 from oslo_privsep import capabilities
 import pytest
 
+from fairness_lab.testbed.guests import domain
 from nova_fairness.apply import confined
 from nova_fairness.apply import door
 from nova_fairness.apply import privileged
 from nova_fairness.apply import privileged_network
-from nova_fairness.lab import domain
 from tests.fixtures import lab
 from tests.functional import agent_process
 

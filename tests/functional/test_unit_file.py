@@ -22,7 +22,7 @@ import tempfile
 
 import pytest
 
-from nova_fairness.lab import domain
+from fairness_lab.testbed.guests import domain
 from tests.fixtures import lab
 from tests.functional import agent_process
 

@@ -21,7 +21,9 @@ import atheris
 # Merging runs this file as a command of its own.
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
-with atheris.instrument_imports(include=['nova_fairness']):
+with atheris.instrument_imports(
+    include=['nova_fairness', 'oslo_messaging_zmq']
+):
     from tests.fuzz import targets
 
 if __name__ == '__main__':

@@ -18,7 +18,7 @@ import msgpack
 
 from nova_fairness.exchange import codec
 from nova_fairness.exchange import desired
-from nova_fairness.messaging import wire
+from oslo_messaging_zmq import wire
 from tests.unit.exchange import build
 
 CORPUS = pathlib.Path(__file__).parent / 'corpus'

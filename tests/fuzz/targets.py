@@ -23,18 +23,19 @@ import msgpack
 import numpy as np
 
 from nova_fairness import exception
-from nova_fairness.exchange import bounds
 from nova_fairness.exchange import codec as codec_module
 from nova_fairness.exchange import desired
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
 from nova_fairness.exchange import intake
 from nova_fairness.exchange import ledger as ledger_module
-from nova_fairness.exchange import tally
-from nova_fairness.messaging import wire as wire_module
+from nova_fairness.exchange import limits
 from nova_fairness.model import report
+from nova_fairness.runtime import quiet_log
+from oslo_messaging_zmq import errors
+from oslo_messaging_zmq import wire as wire_module
 
-LIMITS = bounds.Bounds(max_users=8, max_total_users=20, max_peers=3)
+LIMITS = limits.Bounds(max_users=8, max_total_users=20, max_peers=3)
 MOST_BYTES = 4096
 _MOST_MESSAGES = 12
 
@@ -76,12 +77,12 @@ def wire(content: bytes) -> None:
     ):
         try:
             got = read(content, MOST_BYTES)
-        except exception.BadMessage as error:
+        except errors.BadMessage as error:
             _check_text(error)
             continue
         try:
             again = write(got, 100 * MOST_BYTES)
-        except exception.UnsendableMessage:
+        except errors.UnsendableMessage:
             continue
         assert _alike(read(again, 100 * MOST_BYTES), got)
         _receive(got)
@@ -109,8 +110,8 @@ def _intake(times: list[float]) -> intake.Intake:
         ledger_module.Ledger('me', 'boot', LIMITS),
         LIMITS,
         desired_state.DesiredState('me', nowhere),
-        tally.Tally(),
-        tally.QuietLog(logging.getLogger(__name__), clock),
+        quiet_log.Tally(),
+        quiet_log.QuietLog(logging.getLogger(__name__), clock),
         clock,
     )
 

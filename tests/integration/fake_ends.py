@@ -24,7 +24,7 @@ from nova_fairness.agent import scales
 from nova_fairness.agent import service
 from nova_fairness.apply import applier
 from nova_fairness.conf import opts
-from nova_fairness.decide import kernel_units
+from nova_fairness.decide.controls import cpu
 from nova_fairness.model import node as node_model
 from nova_fairness.model import resources
 from tests.unit.agent import fake_host
@@ -100,9 +100,7 @@ class Node:
         return controls.Controls(
             built=[self.control],
             scales={
-                resources.Control.CPU: scales.CpuScale(
-                    kernel_units.CgroupVersion.V1
-                )
+                resources.Control.CPU: scales.CpuScale(cpu.CgroupVersion.V1)
             },
         )
 

@@ -28,9 +28,9 @@ import time
 from oslo_rootwrap import wrapper
 import pytest
 
+from fairness_lab.testbed.nodes import processes
 from nova_fairness.apply import door
 from nova_fairness.cmd import status_paste
-from nova_fairness.lab import processes
 from tests.fixtures import devstack_host
 from tests.fixtures import redis_server
 

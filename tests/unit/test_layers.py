@@ -35,7 +35,7 @@ LONG_MODULES: dict[str, tuple[int, str]] = {
         340,
         'one test: its numbers, what it remembers, and what it tells',
     ),
-    'nova_fairness.sim.bounded': (
+    'fairness_lab.ideal.bounded': (
         320,
         'one linear program, its bounds and the turns in which they change',
     ),
@@ -200,7 +200,7 @@ SNIPPETS = {
         'imports oslo_privsep.priv_context, which only',
     ),
     'the agent in the laboratory': (
-        'nova_fairness.lab.runner',
+        'fairness_lab.runner',
         'from nova_fairness.agent import cycle',
         'lab may not import agent',
     ),
@@ -280,7 +280,7 @@ def test_a_package_resolves_relative_imports_from_itself():
         ('shares.decay', 'import threading'),
         ('collect.parse', 'import subprocess'),
         ('exchange.codec', 'import socket'),
-        ('sim.engine', 'def f():\n    import os'),
+        ('fairness_lab.simulator.engine', 'def f():\n    import os'),
     ],
 )
 def test_an_effect_in_a_pure_module_is_found(module, source):

@@ -27,7 +27,7 @@ import pytest
 
 from nova_fairness.conf import api
 from nova_fairness.conf import opts
-from nova_fairness.messaging import options
+from oslo_messaging_zmq import options
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = [

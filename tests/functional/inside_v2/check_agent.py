@@ -16,7 +16,7 @@ import pathlib
 
 import pytest
 
-from nova_fairness.lab import processes
+from fairness_lab.testbed.nodes import processes
 from tests.fixtures.v2_guest import compute
 from tests.functional import agent_process
 

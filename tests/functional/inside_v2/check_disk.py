@@ -23,13 +23,13 @@ import subprocess
 
 import pytest
 
-from nova_fairness.apply import blkio
+from fairness_lab.testbed.guests import fio
+from fairness_lab.testbed.nodes import namespace
+from fairness_lab.testbed.nodes import processes
 from nova_fairness.apply import privileged
+from nova_fairness.apply.cgroup import disk as blkio
 from nova_fairness.collect import counters
 from nova_fairness.collect import pressure
-from nova_fairness.lab import fio
-from nova_fairness.lab import namespace
-from nova_fairness.lab import processes
 from nova_fairness.model import allocation
 from nova_fairness.model import instance
 from nova_fairness.model import resources

@@ -21,7 +21,7 @@ import time
 
 import pytest
 
-from nova_fairness.lab import processes
+from fairness_lab.testbed.nodes import processes
 from tests.fixtures.v2_guest import compute
 from tests.fixtures.v2_guest import scarcity
 from tests.fixtures.v2_guest import vms as vms_module

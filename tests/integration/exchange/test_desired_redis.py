@@ -20,8 +20,8 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.exchange import desired_store
-from nova_fairness.messaging import redis_client
-from nova_fairness.messaging import transport_url
+from oslo_messaging_zmq.redis import client as redis_client
+from oslo_messaging_zmq.redis import url
 from tests.fixtures import redis_server
 
 FIRST = desired_module.Desired(1, 'm1', 'p1', 'n1')
@@ -42,7 +42,7 @@ def client(server):
 
 
 def connected(server, **changes):
-    settings = transport_url.RedisSettings(
+    settings = url.RedisSettings(
         ((redis_server.HOST, server.port),),
         **{'password': server.password, **changes},
     )

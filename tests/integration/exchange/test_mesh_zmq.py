@@ -19,13 +19,13 @@ import oslo_messaging
 import pytest
 
 from nova_fairness.conf import transport as transport_options
-from nova_fairness.exchange import bounds
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
+from nova_fairness.exchange import limits
 from nova_fairness.exchange import mesh
-from nova_fairness.messaging import options as zmq_options
-from nova_fairness.messaging import redis_client
-from nova_fairness.messaging import transport_url
+from oslo_messaging_zmq import options as zmq_options
+from oslo_messaging_zmq.redis import client as redis_client
+from oslo_messaging_zmq.redis import url
 from tests.fixtures import redis_server
 from tests.unit.exchange import build
 
@@ -58,9 +58,7 @@ def node(server, tmp_path):
         def make(host, boot_id='boot'):
             transport = transport_to(server)
             client = redis_client.connect(
-                transport_url.RedisSettings(
-                    ((redis_server.HOST, server.port),)
-                ),
+                url.RedisSettings(((redis_server.HOST, server.port),)),
                 timeout_s=5.0,
             )
             state = desired_state.DesiredState(
@@ -73,7 +71,7 @@ def node(server, tmp_path):
                 host,
                 boot_id,
                 10.0,
-                bounds.Bounds(domain='test'),
+                limits.Bounds(domain='test'),
                 state,
             )
             exchange.desired = state

@@ -19,7 +19,7 @@ import time
 import oslo_messaging
 import pytest
 
-from nova_fairness import exception
+from oslo_messaging_zmq import errors
 from tests.fixtures import zmq_cloud
 
 eventually = zmq_cloud.eventually
@@ -52,7 +52,7 @@ class Endpoint:
     def fail(self, ctxt, kind):
         raise {
             'value': ValueError('a value'),
-            'ours': exception.BadMessage('ours'),
+            'ours': errors.BadMessage('ours'),
         }[kind]
 
     def give(self, ctxt, size):
@@ -155,7 +155,7 @@ def test_an_exception_of_an_allowed_module_is_raised_as_what_it_is(cloud):
     trusting = cloud.client(
         't', cloud.transport(modules=('nova_fairness.exception',))
     )
-    with pytest.raises(exception.BadMessage, match='ours'):
+    with pytest.raises(errors.BadMessage, match='ours'):
         trusting.call({}, 'fail', kind='ours')
     with pytest.raises(ValueError, match='a value'):
         trusting.call({}, 'fail', kind='value')

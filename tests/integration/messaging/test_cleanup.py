@@ -23,7 +23,7 @@ import oslo_messaging
 import pytest
 import zmq
 
-from nova_fairness.messaging import fanout_reader
+from oslo_messaging_zmq.rpc import fanout_reader
 from tests.fixtures import zmq_cloud
 
 eventually = zmq_cloud.eventually

@@ -18,11 +18,11 @@ import socket as plain
 import pytest
 import zmq
 
-from nova_fairness import exception
-from nova_fairness.messaging import authenticator
-from nova_fairness.messaging import curve
-from nova_fairness.messaging import key_admin
-from nova_fairness.messaging import key_files
+from oslo_messaging_zmq import errors
+from oslo_messaging_zmq.access import authenticator
+from oslo_messaging_zmq.keys import admin
+from oslo_messaging_zmq.keys import curve
+from oslo_messaging_zmq.keys import files
 from tests.fixtures import curve_cloud
 
 eventually = curve_cloud.eventually
@@ -106,7 +106,7 @@ def test_a_key_that_is_allowed_later_gets_in_without_a_restart(
     client = curve_cloud.client(far_context, stranger, hasty_server)
     client.send(b'hello')
     assert eventually(lambda: hasty_server.count('refused_unknown_key'))
-    key_admin.allow(cloud.operator, 'late', stranger.public, 'node')
+    admin.allow(cloud.operator, 'late', stranger.public, 'node')
     cloud.copy_list()
     assert hasty_server.receive().bytes == b'hello'
 
@@ -191,7 +191,7 @@ def test_a_rotation_cuts_nobody_off(cloud, far_context, server):
     lost = disconnections(client)
     client.send(b'1')
     assert server.receive().bytes == b'1'
-    key_admin.rotate(cloud.operator, 'member')
+    admin.rotate(cloud.operator, 'member')
     cloud.copy_list()
     client.send(b'2')
     assert server.receive().bytes == b'2'
@@ -331,7 +331,7 @@ def test_a_broken_allow_list_leaves_the_last_good_one(
     caplog.set_level(logging.INFO)
     _, client = member(cloud, far_context, server)
     assert eventually(lambda: server.count('admitted'))
-    path = cloud.top / 'server' / key_files.LIST_NAME
+    path = cloud.top / 'server' / files.LIST_NAME
     good = path.read_text()
     path.write_text(good[:-20])
     assert eventually(lambda: server.keys.entry('') or server.keys.problem)
@@ -390,13 +390,13 @@ def test_where_we_connect_a_revoked_server_is_left(cloud, far_context, server):
     sender.send(b'hello')
     assert server.receive().bytes == b'hello'
     # Only the member hears of it: the server would let it in for ever.
-    key_admin.revoke(cloud.operator, 'server')
+    admin.revoke(cloud.operator, 'server')
     cloud.nodes = [cloud.top / 'member']
     cloud.copy_list()
     assert eventually(lambda: withdrawn)
     sender.disconnect(server.endpoint)
     assert withdrawn == [server.keys.public]
-    with pytest.raises(exception.KeyRefused, match='server was revoked'):
+    with pytest.raises(errors.KeyRefused, match='server was revoked'):
         access.as_client(sender, server.keys.public, server.keys.name)
     # ZeroMQ disconnects when the socket is used next.
     assert eventually(
@@ -411,7 +411,7 @@ def test_an_unknown_server_is_never_connected_to(cloud, far_context):
     access = authenticator.start(far_context, keys, 'sender')
     sender = far_context.socket(zmq.DEALER)
     for key in (curve_cloud.StrangerKeyring().public, '', 'nonsense'):
-        with pytest.raises(exception.KeyRefused, match='not on the allow'):
+        with pytest.raises(errors.KeyRefused, match='not on the allow'):
             access.as_client(sender, key, 'server')
     sender.close()
     access.stop()
@@ -441,6 +441,6 @@ def test_a_second_authenticator_in_one_context_is_an_error(cloud, context):
     other = context.socket(zmq.REP)
     other.bind('inproc://zeromq.zap.01')
     keys = curve_cloud.ring(cloud.node('member'))
-    with pytest.raises(exception.MessagingError, match='cannot be checked'):
+    with pytest.raises(errors.MessagingError, match='cannot be checked'):
         authenticator.start(context, keys, 'late')
     other.close()

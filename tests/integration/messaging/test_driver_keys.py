@@ -19,7 +19,7 @@ import textwrap
 import oslo_messaging
 import pytest
 
-from nova_fairness.messaging import key_admin
+from oslo_messaging_zmq.keys import admin
 from tests.fixtures import curve_cloud
 from tests.fixtures import zmq_cloud
 
@@ -189,8 +189,8 @@ def test_a_rotation_of_a_server_cuts_nobody_off(cloud, keys):
     before = cloud.serve('t', 's1', endpoint, join(cloud, keys, 's1'))
     client = cloud.client('t', join(cloud, keys, 'member'))
     assert client.call({}, 'note', value=1) == 1
-    old = key_admin.entries(keys.operator)[0].public
-    key_admin.rotate(keys.operator, 's1')
+    old = admin.entries(keys.operator)[0].public
+    admin.rotate(keys.operator, 's1')
     keys.copy_list()
     assert client.call({}, 'note', value=2) == 2
     keys.give_secret('s1')

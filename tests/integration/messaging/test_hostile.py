@@ -19,7 +19,7 @@ import msgpack
 import pytest
 import zmq
 
-from nova_fairness.messaging import wire
+from oslo_messaging_zmq import wire
 from tests.fixtures import zmq_cloud
 
 eventually = zmq_cloud.eventually

@@ -25,8 +25,8 @@ import uuid
 import oslo_messaging
 import pytest
 
-from nova_fairness.messaging import key_admin
-from nova_fairness.messaging import matchmaker_records
+from oslo_messaging_zmq.keys import admin
+from oslo_messaging_zmq.matchmaker import matchmaker_records
 from tests.fixtures import curve_cloud
 from tests.fixtures import zmq_cloud
 
@@ -252,7 +252,7 @@ def test_an_address_of_before_is_of_no_use_to_anybody(stage):
 
 
 def test_a_key_may_answer_for_more_names_if_the_list_says_so(stage):
-    key_admin.serves(stage.keys.operator, 'evil', ['n1@lvm', 'n1'])
+    admin.serves(stage.keys.operator, 'evil', ['n1@lvm', 'n1'])
     stage.keys.copy_list()
     backend = stage.serve('evil', 'n1@lvm')
     assert stage.ask('n1@lvm') == 'done by evil'
@@ -261,12 +261,12 @@ def test_a_key_may_answer_for_more_names_if_the_list_says_so(stage):
 
 
 def test_a_name_that_is_taken_back_ends_connections(stage):
-    key_admin.serves(stage.keys.operator, 'evil', ['n1'])
+    admin.serves(stage.keys.operator, 'evil', ['n1'])
     stage.keys.copy_list()
     impostor = stage.serve('evil', 'n1')
     assert stage.ask('n1') == 'done by evil'
     connected = stage.counts('ctl')['peers_connected']
-    key_admin.serves(stage.keys.operator, 'evil', [])
+    admin.serves(stage.keys.operator, 'evil', [])
     stage.keys.copy_list()
     eventually(lambda: stage.counts('ctl')['peers_connected'] < connected)
     assert stage.ask('n1') == ''
@@ -285,14 +285,14 @@ def test_who_is_not_believed_reads_in_their_own_log_why(stage, caplog):
 def test_both_keys_of_a_rotation_answer_for_the_name(stage):
     before = stage.serve('n1')
     assert stage.ask('n1') == 'done by n1'
-    key_admin.rotate(stage.keys.operator, 'n1')
+    admin.rotate(stage.keys.operator, 'n1')
     stage.keys.copy_list()
     stage.keys.give_secret('n1')
     del stage.transports['n1']
     after = stage.serve('n1')
     eventually(lambda: stage.ask('n1') == 'done by n1' and after.got)
     served = len(before.got)
-    old = key_admin.entries(stage.keys.operator)[0].public
+    old = admin.entries(stage.keys.operator)[0].public
     stage.keys.revoke(old)
     assert [stage.ask('n1') for _ in range(3)] == ['done by n1'] * 3
     assert (len(before.got), len(after.got)) == (served, 4)

@@ -25,9 +25,9 @@ from oslo_config import cfg
 import oslo_messaging
 import pytest
 
-from nova_fairness.messaging import addressing
-from nova_fairness.messaging import redis_matchmaker
-from nova_fairness.messaging import transport_url
+from oslo_messaging_zmq.matchmaker import addressing
+from oslo_messaging_zmq.matchmaker import redis as redis_matchmaker
+from oslo_messaging_zmq.redis import url as transport_url
 from tests.fixtures import redis_server
 
 PATIENCE_S = 60.0
@@ -176,7 +176,7 @@ def test_records_are_refreshed_before_they_expire(make, redis):
 REGISTER_AND_WAIT = """
 import sys, time
 from tests.integration.messaging import test_matchmaker_redis as tests
-from nova_fairness.messaging import redis_matchmaker
+from oslo_messaging_zmq.matchmaker import redis as redis_matchmaker
 one = redis_matchmaker.RedisMatchmaker(tests.settings(sys.argv[1]), ttl_s=0.5)
 one.register(tests.peer('killed'))
 print('ready', flush=True)
@@ -464,7 +464,7 @@ import eventlet
 eventlet.monkey_patch()
 import sys, time
 from eventlet import patcher
-from nova_fairness.messaging import redis_matchmaker
+from oslo_messaging_zmq.matchmaker import redis as redis_matchmaker
 from tests.integration.messaging import test_matchmaker_redis as tests
 
 settings = tests.settings(sys.argv[1])

@@ -27,8 +27,8 @@ from oslo_config import cfg
 import oslo_messaging
 import pytest
 
-from nova_fairness.messaging import notifications
-from nova_fairness.messaging import transport_url
+from oslo_messaging_zmq.notifications import sender as notifications
+from oslo_messaging_zmq.redis import url as transport_url
 from tests.fixtures import redis_server
 
 PATIENCE_S = 60.0
@@ -315,7 +315,7 @@ def test_who_leaves_without_work_leaves_nothing(make, redis):
 
 TAKE_AND_HANG = """
 import sys, time
-from nova_fairness.messaging import notifications
+from oslo_messaging_zmq.notifications import sender as notifications
 from tests.integration.messaging import test_notifications_redis as tests
 one = notifications.RedisNotifications(
     tests.settings(sys.argv[1]), lease_s=1.5)
@@ -606,7 +606,7 @@ IN_EVENTLET = """
 import eventlet
 eventlet.monkey_patch()
 import sys
-from nova_fairness.messaging import notifications
+from oslo_messaging_zmq.notifications import sender as notifications
 from tests.integration.messaging import test_notifications_redis as tests
 one = notifications.RedisNotifications(tests.settings(sys.argv[1]))
 end = tests.Endpoint(one.listener([tests.INFO], None, 1, None))

@@ -25,10 +25,10 @@ from nova_fairness.cmd import status_cloud
 from nova_fairness.conf import transport as transport_conf
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.exchange import desired_store
-from nova_fairness.messaging import options as zmq_options
-from nova_fairness.messaging import redis_client
-from nova_fairness.messaging import redis_matchmaker
-from nova_fairness.messaging import transport_url
+from oslo_messaging_zmq import options as zmq_options
+from oslo_messaging_zmq.matchmaker import redis as redis_matchmaker
+from oslo_messaging_zmq.redis import client as redis_client
+from oslo_messaging_zmq.redis import url as transport_url
 from tests.fixtures import redis_server
 from tests.fixtures import zmq_cloud
 

@@ -14,8 +14,8 @@
 
 import threading
 
-from nova_fairness.messaging import notifications
-from nova_fairness.messaging import redis_matchmaker
+from oslo_messaging_zmq.matchmaker import redis
+from oslo_messaging_zmq.notifications import sender as notifications
 from tests.fixtures import redis_sentinel
 from tests.integration.messaging import test_matchmaker_redis as ours
 from tests.integration.messaging import test_notifications_redis as theirs
@@ -24,7 +24,7 @@ from tests.integration.messaging import test_notifications_redis as theirs
 def test_listeners_are_known_to_the_new_master(caplog):
     with redis_sentinel.running(password='hunter2') as group:
         mine, yours = (
-            redis_matchmaker.RedisMatchmaker(
+            redis.RedisMatchmaker(
                 ours.settings(group.url), ttl_s=2.0, poll_s=0.05
             )
             for _ in range(2)
@@ -46,7 +46,7 @@ def test_listeners_are_known_to_the_new_master(caplog):
 
 def test_a_master_that_was_replaced_is_left(caplog):
     with redis_sentinel.running() as group:
-        one = redis_matchmaker.RedisMatchmaker(
+        one = redis.RedisMatchmaker(
             ours.settings(group.url), ttl_s=1.0, poll_s=0.05, timeout_s=0.5
         )
         one.register(ours.peer('one'))
@@ -86,7 +86,7 @@ def test_notifications_go_on_with_the_new_master():
 def test_a_service_that_sentinel_does_not_know_is_named(caplog):
     with redis_sentinel.running() as group:
         url = group.url.replace('service=main', 'service=other')
-        one = redis_matchmaker.RedisMatchmaker(ours.settings(url))
+        one = redis.RedisMatchmaker(ours.settings(url))
         assert one.peers(*ours.TOPIC) == ()
         one.stop()
     assert "Redis 'other' by Sentinel at" in caplog.text

@@ -26,8 +26,8 @@ import pathlib
 import re
 import shutil
 
+from fairness_lab.testbed.nodes import hub
 from nova_fairness.apply import door
-from nova_fairness.lab import hub
 from tests.fixtures import devstack_host
 from tests.fixtures.nova_cloud import cloud as cloud_module
 from tests.fixtures.nova_cloud import compute_node

@@ -14,7 +14,7 @@
 
 import pytest
 
-from nova_fairness.lab import processes
+from fairness_lab.testbed.nodes import processes
 from nova_fairness.model import defaults
 from tests.fixtures.nova_cloud import machine
 from tests.integration.nova import readme_lines

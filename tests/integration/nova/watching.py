@@ -19,7 +19,7 @@ import re
 import subprocess
 from typing import Any
 
-from nova_fairness.lab import hierarchy
+from fairness_lab.testbed.nodes import hierarchy
 from nova_fairness.model import defaults
 from tests.fixtures.nova_cloud import cloud as cloud_module
 from tests.fixtures.nova_cloud import compute_node

@@ -19,20 +19,20 @@ import numpy as np
 from nova_fairness import plugins
 from nova_fairness.agent import cycle
 from nova_fairness.agent import decision
-from nova_fairness.agent import guard
 from nova_fairness.agent import measurement
-from nova_fairness.agent import scale
 from nova_fairness.agent import scales
 from nova_fairness.agent import settings
 from nova_fairness.apply import applier
 from nova_fairness.apply import control
 from nova_fairness.apply import found
-from nova_fairness.decide import kernel_units
+from nova_fairness.decide.controls import cpu
+from nova_fairness.decide.controls import scale
 from nova_fairness.exchange import loopback
 from nova_fairness.model import instance
 from nova_fairness.model import node
 from nova_fairness.model import resources
 from nova_fairness.model import sample
+from nova_fairness.runtime import guard
 
 CPU = resources.RESOURCES.index('cpu_time')
 MEMORY = resources.RESOURCES.index('memory')
@@ -263,7 +263,7 @@ class FakeHost:
                 a_guard,
                 {
                     resources.Control.CPU: scales.CpuScale(
-                        kernel_units.CgroupVersion.V1
+                        cpu.CgroupVersion.V1
                     ),
                     **{made.control: made for made in self.others.values()},
                 },

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from nova_fairness import plugins
-from nova_fairness.agent import breakdown
+from nova_fairness.agent.explain import parts
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.model import node
 from nova_fairness.model import report
@@ -83,7 +83,7 @@ def measured(tmp_path, metric, users=None, wants=()):
 
 
 def parts_of(done, name):
-    return breakdown.parts(plugins.load_metric(name), done)
+    return parts.parts(plugins.load_metric(name), done)
 
 
 @pytest.mark.parametrize('name', ADDITIVE)
@@ -200,7 +200,7 @@ def test_whatever_adds_up_is_found_to(tmp_path_factory, factors):
         heaviness=users[done.ownership.user_index] + own,
         basis=dataclasses.replace(done.basis, user_instance_heaviness=sums),
     )
-    found = breakdown.parts(metric, given)
+    found = parts.parts(metric, given)
     assert found.additive.all()
     np.testing.assert_allclose(
         found.by_resource.sum(axis=1), given.heaviness, rtol=1e-6, atol=1e-6

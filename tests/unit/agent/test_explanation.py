@@ -20,11 +20,11 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.agent import explainer
-from nova_fairness.agent import explanation
-from nova_fairness.agent import situation
-from nova_fairness.agent import standing
-from nova_fairness.agent import summary
-from nova_fairness.agent import weight_history
+from nova_fairness.agent.explain import answer
+from nova_fairness.agent.explain import history as weight_history
+from nova_fairness.agent.explain import situation
+from nova_fairness.agent.explain import standing
+from nova_fairness.agent.explain import summary
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
@@ -44,8 +44,8 @@ def host(tmp_path):
 
 
 def explained(host, done, uuid, history=(), **more):
-    row = explanation.row_of(done, uuid)
-    asked = explanation.Asked(
+    row = answer.row_of(done, uuid)
+    asked = answer.Asked(
         done,
         row,
         explainer.Explainer().parts(done),
@@ -53,7 +53,7 @@ def explained(host, done, uuid, history=(), **more):
         host.settings,
         **more,
     )
-    told = explanation.explain(asked)
+    told = answer.explain(asked)
     assert json.loads(json.dumps(told, allow_nan=False)) == told
     return told
 
@@ -309,7 +309,7 @@ def test_earlier_weights_are_told_with_their_time(host):
 
 
 def test_a_vm_that_is_not_there_has_no_row(host):
-    assert explanation.row_of(host.rounds(1), 'x-9') is None
+    assert answer.row_of(host.rounds(1), 'x-9') is None
 
 
 def test_a_metric_that_failed_leaves_the_weights_as_they_were(host):

@@ -16,9 +16,9 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.agent import peering
-from nova_fairness.agent import transport
 from nova_fairness.exchange import loopback
 from nova_fairness.exchange import mesh
+from nova_fairness.runtime import transport
 from tests.fixtures import redis_server
 from tests.integration import fake_ends
 

@@ -21,15 +21,15 @@ import types
 from oslo_config import cfg
 import pytest
 
+from fairness_lab.testbed.nodes import processes
 from nova_fairness.agent import cloud
+from nova_fairness.agent import in_force
 from nova_fairness.agent import orders
 from nova_fairness.agent import peering
-from nova_fairness.agent import regime
 from nova_fairness.agent import service
-from nova_fairness.agent import state
 from nova_fairness.conf import opts
-from nova_fairness.lab import processes
 from nova_fairness.observe import record
+from nova_fairness.runtime import state_file
 from tests.unit.agent import fake_host
 
 ENOUGH_S = 60  # for broken code only
@@ -78,12 +78,12 @@ class FakeParts:
             decision=types.SimpleNamespace(memory={}),
             guard=types.SimpleNamespace(stop=lambda: None),
         )
-        self.memory = state.PolicyMemory(tmp_path / 'policies.json')
+        self.memory = state_file.PolicyMemory(tmp_path / 'policies.json')
         self.found = host.found
         self.controls = self.pressure = nothing
         self.peering = peering.Peering()
         self.cloud = cloud.NoCloud()
-        self.regime = regime.Regime(
+        self.regime = in_force.Regime(
             host.settings,
             orders.Orders(tmp_path / 'paused.json'),
             self.peering.newest,

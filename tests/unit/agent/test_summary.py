@@ -19,8 +19,8 @@ import pathlib
 
 import pytest
 
-from nova_fairness.agent import situation
-from nova_fairness.agent import summary
+from nova_fairness.agent.explain import situation
+from nova_fairness.agent.explain import summary
 from nova_fairness.model import resources
 from nova_fairness.model import wording
 

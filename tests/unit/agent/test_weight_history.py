@@ -18,7 +18,7 @@ import types
 import numpy as np
 import pytest
 
-from nova_fairness.agent import weight_history
+from nova_fairness.agent.explain import history as weight_history
 from nova_fairness.model import resources
 
 ENOUGH_S = 60  # for broken code only

@@ -16,7 +16,7 @@ import errno
 import pathlib
 
 from nova_fairness import exception
-from nova_fairness.apply import groups
+from nova_fairness.apply.cgroup import files
 from nova_fairness.model import allocation
 from nova_fairness.model import cgroup
 from nova_fairness.model import instance
@@ -103,7 +103,7 @@ class FakeGroups:
         _, pid, _ = instance.parse_key(key)
         mounts = cgroup.mounts(self.mountinfo.read_text())
         return pathlib.Path(
-            groups.control_path(str(self.proc), mounts, pid, file, level)
+            files.control_path(str(self.proc), mounts, pid, file, level)
         )
 
     def value(self, key, file, level=0):
@@ -117,7 +117,7 @@ class FakeGroups:
 
     def _write(self, file, text, pid, ticks, level=0):
         self.written.append((file, text, level))
-        assert groups.FILES[file].allows(text, level), (file, text, level)
+        assert files.FILES[file].allows(text, level), (file, text, level)
         key = f'uuid/{pid}/{ticks}'
         if file in self.refused:
             return self.refused[file]

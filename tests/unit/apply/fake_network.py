@@ -14,8 +14,8 @@
 
 import dataclasses
 
-from nova_fairness.apply import network_commands
-from nova_fairness.apply import network_state as state
+from nova_fairness.apply.network import commands
+from nova_fairness.apply.network import state
 
 
 class FakeNetwork:
@@ -46,7 +46,7 @@ class FakeNetwork:
 
     def _do(self, item) -> str:
         self.done.append(item)
-        if refusal := network_commands.refusal(item):
+        if refusal := commands.refusal(item):
             return refusal
         if item[:2] in self.broken:
             return 'it is broken'

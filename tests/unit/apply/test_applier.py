@@ -20,7 +20,7 @@ import pytest
 from nova_fairness.apply import applier as appliers
 from nova_fairness.apply import drift
 from nova_fairness.apply import found as found_values
-from nova_fairness.apply import groups
+from nova_fairness.apply.cgroup import files
 from nova_fairness.model import allocation
 from nova_fairness.model import resources
 from tests.unit.apply import fake_host
@@ -38,7 +38,7 @@ def started(host, path):
     """An applier as an agent makes it when it starts."""
     found = found_values.FoundValues(path, BOOT)
     found.load()
-    running = functools.partial(groups.is_running, str(host.proc))
+    running = functools.partial(files.is_running, str(host.proc))
     return appliers.Applier([host.control()], found, running), found
 
 
@@ -82,7 +82,7 @@ def test_the_value_is_on_the_disk_before_the_write(host, path, monkeypatch):
 
     found = found_values.FoundValues(path, BOOT)
     found.load()
-    running = functools.partial(groups.is_running, str(host.proc))
+    running = functools.partial(files.is_running, str(host.proc))
     applier = appliers.Applier([host.control(writer=writer)], found, running)
     applier.apply([fake_host.change(key, 1024)])
     assert '"cpu": 1024' in seen[0]

@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.apply import blkio
 from nova_fairness.apply import found as found_values
-from nova_fairness.apply import throttle
+from nova_fairness.apply.cgroup import disk
+from nova_fairness.apply.cgroup import throttle
 from nova_fairness.model import instance
 from nova_fairness.model import pressure
 from nova_fairness.model import resources
@@ -77,7 +77,7 @@ class Host:
         return record
 
     def make(self):
-        return blkio.BlkioWeight(
+        return disk.BlkioWeight(
             self.record, lambda: self.sample, **self.groups.options()
         )
 
@@ -249,7 +249,7 @@ def test_a_host_without_the_controller_says_so(tmp_path):
     path.write_text('')
     why = '^no controller of block I/O is mounted'
     with pytest.raises(exception.ControlUnavailable, match=why):
-        blkio.BlkioWeight(mountinfo_path=str(path))
+        disk.BlkioWeight(mountinfo_path=str(path))
 
 
 READ = 'blkio.throttle.read_bps_device'

@@ -16,7 +16,7 @@
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.apply import groups
+from nova_fairness.apply.cgroup import files
 from nova_fairness.model import cgroup
 from tests.unit.apply import fake_host
 
@@ -29,13 +29,13 @@ SCOPE = '/machine.slice/machine-qemu\\x2d1\\x2da.scope'
 
 def test_start_is_found_behind_a_name_with_blanks_and_parentheses(host):
     host.start(7, ticks=123)
-    assert groups.start_ticks(str(host.proc), 7) == 123
+    assert files.start_ticks(str(host.proc), 7) == 123
 
 
 def test_a_process_that_is_gone_or_a_zombie_has_no_start(host):
     host.start(7, state='Z')
-    assert groups.start_ticks(str(host.proc), 7) is None
-    assert groups.start_ticks(str(host.proc), 8) is None
+    assert files.start_ticks(str(host.proc), 7) is None
+    assert files.start_ticks(str(host.proc), 8) is None
 
 
 def test_what_cannot_be_known_is_not_taken_for_gone(host):
@@ -43,7 +43,7 @@ def test_what_cannot_be_known_is_not_taken_for_gone(host):
     (host.proc / '7' / 'stat').unlink()
     (host.proc / '7' / 'stat').mkdir()
     with pytest.raises(IsADirectoryError):
-        groups.is_running(str(host.proc), 'u/7/500')
+        files.is_running(str(host.proc), 'u/7/500')
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_what_cannot_be_known_is_not_taken_for_gone(host):
 )
 def test_a_reused_process_id_is_another_process(host, ticks, expected):
     host.start(7, ticks=500)
-    assert groups.is_running(str(host.proc), f'u/7/{ticks}') is expected
+    assert files.is_running(str(host.proc), f'u/7/{ticks}') is expected
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_the_control_is_in_the_group_of_the_whole_vm(
 ):
     host.start(7)
     (host.proc / '7' / 'cgroup').write_text(lines + '\n')
-    path = groups.control_path(str(host.proc), MOUNTS, 7, name)
+    path = files.control_path(str(host.proc), MOUNTS, 7, name)
     assert path == expected
 
 
@@ -96,13 +96,13 @@ def test_a_group_that_is_not_the_vms_own_is_refused(host, lines, message):
     host.start(7)
     (host.proc / '7' / 'cgroup').write_text(lines + '\n')
     with pytest.raises(exception.WriteRefused, match=message):
-        groups.control_path(str(host.proc), MOUNTS, 7, 'cpu.shares')
+        files.control_path(str(host.proc), MOUNTS, 7, 'cpu.shares')
 
 
 def test_a_controller_that_is_not_mounted_is_refused(host):
     host.start(7)
     with pytest.raises(exception.WriteRefused, match='no control group'):
-        groups.control_path(str(host.proc), {}, 7, 'cpu.shares')
+        files.control_path(str(host.proc), {}, 7, 'cpu.shares')
 
 
 def test_awkward_names_are_what_the_fake_shows():

@@ -20,7 +20,7 @@ import pytest
 
 from nova_fairness.apply import applier as appliers
 from nova_fairness.apply import found as found_values
-from nova_fairness.apply import groups
+from nova_fairness.apply.cgroup import files
 from tests.unit.apply import fake_host
 from tests.unit.apply import killed
 
@@ -47,7 +47,7 @@ class Agent:
     def start(self):
         found = found_values.FoundValues(self.root / 'state' / 'f', 'boot')
         assert found.load() == ''
-        running = functools.partial(groups.is_running, str(self.host.proc))
+        running = functools.partial(files.is_running, str(self.host.proc))
         applier = appliers.Applier([self.host.control()], found, running)
         return applier, found
 

@@ -18,11 +18,11 @@ import shutil
 import pytest
 
 from nova_fairness.apply import applier as appliers
-from nova_fairness.apply import blkio
 from nova_fairness.apply import found as found_values
-from nova_fairness.apply import groups
-from nova_fairness.apply import memory
 from nova_fairness.apply import privileged
+from nova_fairness.apply.cgroup import disk
+from nova_fairness.apply.cgroup import files
+from nova_fairness.apply.cgroup import memory
 from nova_fairness.model import resources
 from tests.unit.apply import fake_groups
 from tests.unit.apply import killed
@@ -91,9 +91,9 @@ class Agent:
         sample = test_blkio.sample({key: ['8:0'] for key in self.keys})
         controls = [
             memory.MemoryProtection(shared, **options),
-            blkio.BlkioWeight(chosen, lambda: sample, **options),
+            disk.BlkioWeight(chosen, lambda: sample, **options),
         ]
-        running = functools.partial(groups.is_running, str(self.host.proc))
+        running = functools.partial(files.is_running, str(self.host.proc))
         return appliers.Applier(controls, found, running), records
 
     def steer(self, applier, value):

@@ -19,16 +19,16 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.apply import found as found_values
-from nova_fairness.apply import groups
-from nova_fairness.apply import memory
 from nova_fairness.apply import privileged
 from nova_fairness.apply import privileged_groups
+from nova_fairness.apply.cgroup import files
+from nova_fairness.apply.cgroup import memory
 from nova_fairness.model import resources
 from tests.unit.apply import fake_groups
 
 MIB = 1 << 20
-LOW = groups.MEMORY_LOW
-SOFT = groups.MEMORY_SOFT_LIMIT
+LOW = files.MEMORY_LOW
+SOFT = files.MEMORY_SOFT_LIMIT
 
 
 class Host:
@@ -103,7 +103,7 @@ def test_v1_gets_back_no_limit(tmp_path):
 
 def test_nothing_that_stops_a_vm_can_be_written():
     for name in ('memory.high', 'memory.max', 'memory.limit_in_bytes'):
-        assert name not in groups.FILES
+        assert name not in files.FILES
 
 
 def test_every_group_on_the_way_gets_the_sum_of_what_is_below(host):

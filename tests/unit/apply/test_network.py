@@ -17,9 +17,9 @@ import pathlib
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.apply import network
-from nova_fairness.apply import network_settings
-from nova_fairness.apply import network_state as state
+from nova_fairness.apply.network import control as network
+from nova_fairness.apply.network import settings as network_settings
+from nova_fairness.apply.network import state
 from nova_fairness.model import allocation
 from nova_fairness.model import instance
 from nova_fairness.model import resources

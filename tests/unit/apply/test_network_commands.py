@@ -14,9 +14,9 @@
 
 import pytest
 
-from nova_fairness.apply import network_commands
-from nova_fairness.apply import network_state as state
 from nova_fairness.apply import privileged_network
+from nova_fairness.apply.network import commands
+from nova_fairness.apply.network import state
 
 MAC = '52:54:00:00:00:0a'
 CLASS = ('class', 'eth1', 16, 1000, 2000, 16000, 16000, 20000)
@@ -87,8 +87,8 @@ CLASS = ('class', 'eth1', 16, 1000, 2000, 16000, 16000, 20000)
     ],
 )
 def test_an_operation_becomes_its_lines(operation, expected):
-    assert network_commands.refusal(operation) == ''
-    assert network_commands.lines(operation) == expected
+    assert commands.refusal(operation) == ''
+    assert commands.lines(operation) == expected
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,14 @@ def test_an_operation_becomes_its_lines(operation, expected):
     ],
 )
 def test_everything_else_is_refused(operation):
-    assert network_commands.refusal(operation) != ''
+    assert commands.refusal(operation) != ''
 
 
 def test_no_operation_names_anything_that_is_not_ours():
     for name in ('no-root', 'no-class', 'no-filter', 'no-redirect'):
-        checks, _ = network_commands.OPERATIONS[name]
+        checks, _ = commands.OPERATIONS[name]
         told = ['eth1', 16, 16][: len(checks)]
-        (line,) = network_commands.lines((name, *told))
+        (line,) = commands.lines((name, *told))
         assert 'fa12' in line or str(state.PREFERENCE) in line
 
 

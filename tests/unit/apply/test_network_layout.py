@@ -14,9 +14,9 @@
 
 import pytest
 
-from nova_fairness.apply import network_layout
-from nova_fairness.apply import network_settings
-from nova_fairness.apply import network_state as state
+from nova_fairness.apply.network import layout as network_layout
+from nova_fairness.apply.network import settings as network_settings
+from nova_fairness.apply.network import state
 from nova_fairness.model import instance
 
 KINDS = network_settings.Kind

@@ -16,8 +16,8 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.apply import network_members
-from nova_fairness.apply import network_state as state
-from nova_fairness.apply import network_tree
+from nova_fairness.apply.network import plan
+from nova_fairness.apply.network import state
 from nova_fairness.model import instance
 
 
@@ -74,7 +74,7 @@ def test_when_numbers_run_out_it_is_said(monkeypatch):
 
 
 def member(minor, rate):
-    return network_tree.Member(minor, {}, (), rate)
+    return plan.Member(minor, {}, (), rate)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import struct
 import pytest
 
 from nova_fairness.apply import network_messages
-from nova_fairness.apply import network_state as state
+from nova_fairness.apply.network import state
 
 ROOT, INGRESS = 0xFFFFFFFF, 0xFFFFFFF1
 

@@ -19,9 +19,9 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.apply import network_record
-from nova_fairness.apply import network_tree
+from nova_fairness.apply.network import plan
 
-MEMBER = network_tree.Member(
+MEMBER = plan.Member(
     16, {(10, 1): '52:54:00:00:00:0a', (11, 3): '52:54:00:00:00:0b'}, ('t',), 0
 )
 CONTENT = network_record.Content({'u/1/2': MEMBER}, 'eth1')
@@ -73,7 +73,7 @@ def test_rates_alone_are_no_reason_to_write(path, monkeypatch):
     found = record(path)
     found.save(CONTENT)
     path.unlink()
-    faster = network_tree.Member(16, MEMBER.filters, ('t',), 5000)
+    faster = plan.Member(16, MEMBER.filters, ('t',), 5000)
     found.save(network_record.Content({'u/1/2': faster}, 'eth1'))
     assert not path.exists()
 

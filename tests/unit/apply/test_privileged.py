@@ -24,8 +24,8 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.apply import door
-from nova_fairness.apply import groups
 from nova_fairness.apply import privileged
+from nova_fairness.apply.cgroup import files
 from nova_fairness.model import cgroup
 
 
@@ -115,14 +115,14 @@ def test_one_that_is_refused_keeps_no_other_from_being_written(host):
     assert (host.value(first), host.value(last)) == (500, 502)
 
 
-@pytest.mark.parametrize('name', groups.FILES)
+@pytest.mark.parametrize('name', files.FILES)
 def test_every_file_takes_whole_numbers_of_its_hierarchy(name):
-    item = groups.FILES[name]
+    item = files.FILES[name]
     assert 0 <= item.lowest <= item.default <= item.highest
     assert item.controller in ('cpu', 'memory', 'blkio', cgroup.UNIFIED)
-    assert not item.allows('', groups.OWN)
-    assert not item.allows('1\n', groups.OWN)
-    assert not item.allows('-1', groups.OWN)
+    assert not item.allows('', files.OWN)
+    assert not item.allows('1\n', files.OWN)
+    assert not item.allows('-1', files.OWN)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_every_file_takes_whole_numbers_of_its_hierarchy(name):
     ],
 )
 def test_each_file_has_its_form_of_values(name, text, level, allowed):
-    assert groups.FILES[name].allows(text, level) == allowed
+    assert files.FILES[name].allows(text, level) == allowed
 
 
 def test_protection_is_written_to_the_groups_above_but_not_beside(tmp_path):
@@ -162,7 +162,7 @@ def test_protection_is_written_to_the_groups_above_but_not_beside(tmp_path):
     mounts = {cgroup.UNIFIED: cgroup.Mount(pathlib.PurePath(tmp_path), '/')}
 
     def path(level):
-        return groups.control_path(
+        return files.control_path(
             str(tmp_path / 'proc'), mounts, 7, 'memory.low', level
         )
 

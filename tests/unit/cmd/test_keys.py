@@ -17,8 +17,8 @@ import sys
 import pytest
 
 from nova_fairness.cmd import keys
-from nova_fairness.messaging import curve
-from nova_fairness.messaging import key_files
+from oslo_messaging_zmq.keys import curve
+from oslo_messaging_zmq.keys import files
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def run(tmp_path, capsys):
 def test_a_life_of_a_key(run):
     code, out, _ = run('make', 'n1')
     assert code == 0
-    old = key_files.read_pair(run.place / 'n1.secret')
+    old = files.read_pair(run.place / 'n1.secret')
     assert old.public in out
     code, out, _ = run('rotate', 'n1')
     assert code == 0
@@ -67,7 +67,7 @@ def test_no_command_shows_a_secret(run):
         _, out, err = run(*arguments)
         shown += out + err
         for path in run.place.glob('*.secret'):
-            secrets.add(key_files.read_pair(path).secret.decode())
+            secrets.add(files.read_pair(path).secret.decode())
     assert len(secrets) == 3
     assert not any(secret in shown for secret in secrets)
 

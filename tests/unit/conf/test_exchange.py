@@ -16,7 +16,7 @@ import pytest
 from nova_fairness.conf import exchange
 from nova_fairness.conf import opts
 from nova_fairness.exchange import beliefs
-from nova_fairness.exchange import bounds
+from nova_fairness.exchange import limits
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def conf():
 
 def test_defaults_are_those_of_the_bounds(conf):
     got = beliefs.from_options(conf.fairness_exchange)
-    default = bounds.Bounds()
+    default = limits.Bounds()
     assert (got.capacity == default.capacity).all()
     for name in (
         'domain',

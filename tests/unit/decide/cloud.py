@@ -20,13 +20,13 @@ import dataclasses
 
 import numpy as np
 
+from fairness_lab.ideal import columns
+from fairness_lab.ideal import ideal
+from fairness_lab.measures import distance
 from nova_fairness.decide import array_policy
 from nova_fairness.decide import bounds
 from nova_fairness.model import resources
 from nova_fairness.shares import filling
-from nova_fairness.sim import columns
-from nova_fairness.sim import distance
-from nova_fairness.sim import ideal
 
 R = resources.RESOURCES
 CPU = resources.CONTROLS.index(resources.Control.CPU)

@@ -17,11 +17,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from nova_fairness.decide import blkio_units
 from nova_fairness.decide import disk_contention
 from nova_fairness.decide import memory_contention
 from nova_fairness.decide import places
 from nova_fairness.decide import policy
+from nova_fairness.decide.controls import disk
 from nova_fairness.model import instance
 from nova_fairness.model import pressure as pressure_model
 
@@ -182,11 +182,11 @@ def test_a_lone_vm_competes_with_nobody_for_memory():
 
 
 def traffic(read, written):
-    return blkio_units.Traffic(np.array(read), np.array(written))
+    return disk.Traffic(np.array(read), np.array(written))
 
 
 def test_throttles_divide_what_was_delivered_by_weight():
-    limits = blkio_units.throttles(
+    limits = disk.throttles(
         np.array([1.0, 3.0]),
         traffic([40 * MIB, 40 * MIB], [8 * MIB, 0.0]),
         np.array([0, 1]),
@@ -197,7 +197,7 @@ def test_throttles_divide_what_was_delivered_by_weight():
 
 @pytest.mark.parametrize('rows', [[], [0]])
 def test_nobody_is_throttled_for_nobody(rows):
-    limits = blkio_units.throttles(
+    limits = disk.throttles(
         np.array([1.0, 3.0]),
         traffic([40 * MIB, 40 * MIB], [0.0, 0.0]),
         np.array(rows, dtype=int),
@@ -206,7 +206,7 @@ def test_nobody_is_throttled_for_nobody(rows):
 
 
 def test_equal_weights_are_not_throttled():
-    limits = blkio_units.throttles(
+    limits = disk.throttles(
         np.array([2.0, 2.0]),
         traffic([90 * MIB, 10 * MIB], [0.0, 0.0]),
         np.array([0, 1]),
@@ -215,7 +215,7 @@ def test_equal_weights_are_not_throttled():
 
 
 def test_no_throttle_stops_a_guest():
-    limits = blkio_units.throttles(
+    limits = disk.throttles(
         np.array([0.001, 1.0]),
         traffic([MIB, MIB], [0.0, 0.0]),
         np.array([0, 1]),
@@ -239,19 +239,19 @@ UNITS = [
 
 @pytest.mark.parametrize(('weight', 'file', 'preset', 'expected'), UNITS)
 def test_units_of_weights(weight, file, preset, expected):
-    assert blkio_units.units(weight, file, preset) == expected
+    assert disk.units(weight, file, preset) == expected
 
 
-@pytest.mark.parametrize('file', blkio_units.BASES)
+@pytest.mark.parametrize('file', disk.BASES)
 @pytest.mark.parametrize('value', [50, 100, 333, 1000])
 def test_units_come_back(file, value):
     preset = policy.Preset.DEFAULT
-    weight = blkio_units.weight_of(value, file, preset)
-    assert blkio_units.units(weight, file, preset) == value
+    weight = disk.weight_of(value, file, preset)
+    assert disk.units(weight, file, preset) == value
 
 
 @pytest.mark.parametrize('place', range(0, 101, 10))
 def test_places_of_the_original_come_back(place):
     weight = places.weight_of(place)
-    value = blkio_units.units(weight, BFQ, policy.Preset.THESIS)
-    assert blkio_units.weight_of(value, BFQ, policy.Preset.THESIS) == weight
+    value = disk.units(weight, BFQ, policy.Preset.THESIS)
+    assert disk.weight_of(value, BFQ, policy.Preset.THESIS) == weight

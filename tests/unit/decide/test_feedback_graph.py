@@ -15,8 +15,8 @@
 import numpy as np
 import pytest
 
+from fairness_lab.measures import distance
 from nova_fairness.decide.policies import feedback
-from nova_fairness.sim import distance
 from tests.unit.decide import cloud as plant
 
 SMALL = {

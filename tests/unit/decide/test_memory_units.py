@@ -19,24 +19,24 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from nova_fairness.decide import memory_units
 from nova_fairness.decide import places
 from nova_fairness.decide import policy
+from nova_fairness.decide.controls import memory
 
 MIB = 1 << 20
 GIB = 1 << 30
 
-PLAIN = memory_units.Rules(
+PLAIN = memory.Rules(
     minimum_bytes=0, floor_part=0.0, headroom=0.0, unspared_part=0.0
 )
 
 
 def divide(weights, held, sizes, capacity, **options):
-    demand = memory_units.Demand(
+    demand = memory.Demand(
         np.array(held, dtype=float), np.array(sizes, dtype=float)
     )
     options.setdefault('rules', PLAIN)
-    return memory_units.protections(
+    return memory.protections(
         np.array(weights, dtype=float), demand, capacity, **options
     ).tolist()
 
@@ -73,7 +73,7 @@ def test_parts(given, expected):
 
 
 def test_a_floor_is_given_whatever_the_weight():
-    rules = memory_units.Rules(256 * MIB, 0.25, 0.0, 0.0)
+    rules = memory.Rules(256 * MIB, 0.25, 0.0, 0.0)
     parts = divide(
         [1, 1000], [4 * GIB, 4 * GIB], [4 * GIB, 4 * GIB], 4 * GIB, rules=rules
     )
@@ -81,7 +81,7 @@ def test_a_floor_is_given_whatever_the_weight():
 
 
 def test_the_minimum_counts_where_the_flavor_is_small():
-    rules = memory_units.Rules(256 * MIB, 0.25, 0.0, 0.0)
+    rules = memory.Rules(256 * MIB, 0.25, 0.0, 0.0)
     parts = divide(
         [1, 1000], [512 * MIB, GIB], [512 * MIB, GIB], GIB, rules=rules
     )
@@ -89,19 +89,19 @@ def test_the_minimum_counts_where_the_flavor_is_small():
 
 
 def test_no_floor_is_more_than_the_vm_holds():
-    rules = memory_units.Rules(256 * MIB, 0.5, 0.0, 0.0)
+    rules = memory.Rules(256 * MIB, 0.5, 0.0, 0.0)
     parts = divide([1, 1], [64 * MIB, GIB], [GIB, GIB], 512 * MIB, rules=rules)
     assert parts[0] == 64 * MIB
 
 
 def test_floors_are_kept_where_they_are_more_than_the_node_has():
-    rules = memory_units.Rules(0, 0.5, 0.0, 0.0)
+    rules = memory.Rules(0, 0.5, 0.0, 0.0)
     parts = divide([1, 9], [GIB, GIB], [GIB, GIB], 512 * MIB, rules=rules)
     assert parts == [512 * MIB, 512 * MIB]
 
 
 def test_headroom_lets_a_vm_grow():
-    rules = memory_units.Rules(0, 0.0, 0.5, 0.0)
+    rules = memory.Rules(0, 0.0, 0.5, 0.0)
     assert divide([1], [GIB], [4 * GIB], 4 * GIB, rules=rules) == [
         GIB + GIB // 2
     ]
@@ -130,7 +130,7 @@ def test_the_preset_of_the_original_keeps_the_floor():
         [GIB],
         GIB,
         preset=policy.Preset.THESIS,
-        rules=memory_units.DEFAULT_RULES,
+        rules=memory.DEFAULT_RULES,
     )
     assert parts == [256 * MIB]
 
@@ -145,7 +145,7 @@ VM = st.tuples(
 @hypothesis.given(st.lists(VM, min_size=1, max_size=8), st.floats(0, 64 * GIB))
 def test_the_parts_use_the_node_and_no_more(vms, capacity):
     weights, held, sizes = zip(*vms, strict=True)
-    rules = memory_units.DEFAULT_RULES
+    rules = memory.DEFAULT_RULES
     parts = np.array(divide(weights, held, sizes, capacity, rules=rules))
     most = np.array(held) * (1 + rules.headroom)
     floors = np.minimum(

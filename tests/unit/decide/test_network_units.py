@@ -15,7 +15,7 @@
 import numpy as np
 import pytest
 
-from nova_fairness.decide import network_units
+from nova_fairness.decide.controls import network
 from nova_fairness.model import resources
 
 LINK = 1e6
@@ -37,7 +37,7 @@ LINK = 1e6
 def test_rates_are_in_proportion_to_weights(
     weights, unsteered, tolerance, expected
 ):
-    found = network_units.rates(
+    found = network.rates(
         np.array(weights, dtype=float), unsteered, LINK, tolerance
     )
     assert found.tolist() == expected
@@ -49,7 +49,7 @@ def test_the_sum_in_the_kernel_stays_within_the_link_whatever_is_skipped():
     held = np.zeros(12, dtype=np.int64)
     for _ in range(200):
         weights = random.uniform(0.05, 1.0, size=12)
-        wanted = network_units.rates(weights, 1, LINK, tolerance)
+        wanted = network.rates(weights, 1, LINK, tolerance)
         written = np.abs(wanted - held) > tolerance * held
         held = np.where(written, wanted, held)
         assert held.sum() <= LINK
@@ -57,8 +57,8 @@ def test_the_sum_in_the_kernel_stays_within_the_link_whatever_is_skipped():
 
 def test_weights_of_rates_are_the_weights_up_to_a_factor():
     weights = np.array([0.5, 1.0, 2.0, 4.0])
-    rates = network_units.rates(weights, 0, LINK, 0.01)
-    found = network_units.weights_from(rates)
+    rates = network.rates(weights, 0, LINK, 0.01)
+    found = network.weights_from(rates)
     assert found.mean() == pytest.approx(1.0)
     assert found / found[1] == pytest.approx(weights, rel=1e-4)
 
@@ -68,7 +68,7 @@ def test_weights_of_rates_are_the_weights_up_to_a_factor():
     [([0, 0], [1, 1]), ([0, 500, 1500], [1, 0.5, 1.5]), ([], [])],
 )
 def test_who_has_no_class_has_a_neutral_weight(held, expected):
-    found = network_units.weights_from(np.array(held, dtype=np.int64))
+    found = network.weights_from(np.array(held, dtype=np.int64))
     assert found.tolist() == expected
 
 
@@ -100,7 +100,7 @@ FULL, HALF = 1e6, 5e5
 def test_who_fills_a_class_of_a_busy_link_wants_more(
     carried, held, contended, wanting
 ):
-    found = network_units.situation(
+    found = network.situation(
         np.array(carried, dtype=float) * 10,
         np.array(held, dtype=np.int64),
         LINK,
@@ -111,7 +111,7 @@ def test_who_fills_a_class_of_a_busy_link_wants_more(
 
 
 def test_nobody_there_wants_nothing():
-    found = network_units.situation(
+    found = network.situation(
         np.zeros((0, 2)), np.zeros(0, dtype=np.int64), LINK, 10.0
     )
     assert found[0] is False
@@ -122,5 +122,5 @@ def test_what_was_moved_has_a_column_per_direction():
     amounts = resources.RESOURCES.vector(
         cpu_time=9, net_received=1, net_sent=2, memory=9
     )
-    found = network_units.moved(np.stack([amounts, 2 * amounts]))
+    found = network.moved(np.stack([amounts, 2 * amounts]))
     assert found.tolist() == [[1, 2], [2, 4]]

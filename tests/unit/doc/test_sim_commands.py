@@ -18,9 +18,9 @@ import re
 
 import pytest
 
-from nova_fairness.cmd import sim
-from nova_fairness.sim import recipe_section
-from nova_fairness.sim import traces
+from fairness_lab.cmd import sim
+from fairness_lab.scenario import recipe_section
+from fairness_lab.scenario import traces
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3] / 'doc' / 'source'
 PAGE = SOURCE / 'user' / 'simulator.rst'

@@ -16,14 +16,14 @@ import time
 
 import numpy as np
 
-from nova_fairness.exchange import bounds
 from nova_fairness.exchange import codec
+from nova_fairness.exchange import limits
 from nova_fairness.model import node
 from nova_fairness.model import report
 from nova_fairness.model import resources
 
 RESOURCES = resources.RESOURCES
-LIMITS = bounds.Bounds(max_users=50, max_total_users=200, max_peers=5)
+LIMITS = limits.Bounds(max_users=50, max_total_users=200, max_peers=5)
 
 
 def table(*users, heaviness=0.5, part=0.1):

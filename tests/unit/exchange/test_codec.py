@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.exchange import bounds
 from nova_fairness.exchange import codec
 from nova_fairness.exchange import desired
+from nova_fairness.exchange import limits
 from nova_fairness.model import node
 from nova_fairness.model import report
 from tests.unit.exchange import build
@@ -491,7 +491,7 @@ def test_garbage_is_refused_and_never_crashes(sent):
 def test_a_million_users_are_refused_without_reading_them():
     sent = build.message(users=['u'] * 1_000_000, table='A' * 1000)
     with pytest.raises(exception.ReportRefused, match='got list of 1000000'):
-        codec.decode(sent, bounds.Bounds())
+        codec.decode(sent, limits.Bounds())
 
 
 def test_own_report_with_a_number_that_is_none_is_not_sent():

@@ -17,11 +17,11 @@ import oslo_messaging
 from oslo_messaging._drivers import impl_fake
 import pytest
 
-from nova_fairness.exchange import bounds
 from nova_fairness.exchange import codec
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
+from nova_fairness.exchange import limits
 from nova_fairness.exchange import listening
 from nova_fairness.exchange import mesh
 from nova_fairness.exchange import sender_key
@@ -30,7 +30,7 @@ from tests.unit.exchange import fake_store
 from tests.unit.exchange import fake_transport
 
 SET = desired_module.Desired(7, 'DominantShareMetric', 'feedback', 'n9')
-SHORT = bounds.Bounds(domain='test')
+SHORT = limits.Bounds(domain='test')
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def node(transport, tmp_path):
                 host,
                 options.pop('boot_id', 'boot'),
                 10.0,
-                options.pop('limits', bounds.Bounds(domain=domain)),
+                options.pop('limits', limits.Bounds(domain=domain)),
                 state,
                 **options,
             )
@@ -220,7 +220,7 @@ def test_a_host_may_claim_what_is_configured_for_it_and_no_more(
         'n1',
         start=False,
         clock=fixed,
-        limits=bounds.Bounds(capacities=(('n2*', small),)),
+        limits=limits.Bounds(capacities=(('n2*', small),)),
     )
     other = codec.encode(build.node_report('n3'))
     assert handed(exchange, {}, other) == {'accepted': 1}

@@ -25,8 +25,8 @@ from nova_fairness.exchange import desired_store
 from nova_fairness.exchange import intake as intake_module
 from nova_fairness.exchange import ledger as ledger_module
 from nova_fairness.exchange import tables
-from nova_fairness.exchange import tally as tally_module
 from nova_fairness.exchange import unread
+from nova_fairness.runtime import quiet_log as tally_module
 from tests.unit.exchange import build
 
 LIMITS = dataclasses.replace(build.LIMITS, max_peers=20)

@@ -19,9 +19,9 @@ from hypothesis import strategies
 import numpy as np
 import pytest
 
+from fairness_lab.ideal import ideal
 from nova_fairness.model import resources
 from nova_fairness.shares import maxmin
-from nova_fairness.sim import ideal
 from tests.unit.shares import clouds
 
 RATIO = clouds.RATIO

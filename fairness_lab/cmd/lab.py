@@ -1,0 +1,234 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``nova-fairness-lab``: scenarios on real VMs, and their comparison."""
+
+import warnings
+
+# Libraries import eventlet where it is installed; this program never runs it.
+warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
+
+# The backend must be chosen before anything else of oslo is imported.
+from oslo_service import backend  # noqa: E402
+
+backend.init_backend(backend.BackendType.THREADING)
+
+import argparse  # noqa: E402
+import dataclasses  # noqa: E402
+import pathlib  # noqa: E402
+import signal  # noqa: E402
+import sys  # noqa: E402
+import time  # noqa: E402
+from types import FrameType  # noqa: E402
+
+from fairness_lab.scenario import reader  # noqa: E402
+from fairness_lab.scenario import values as scenario_module  # noqa: E402
+from fairness_lab.testbed.guests import image  # noqa: E402
+from nova_fairness import exception  # noqa: E402
+from nova_fairness import plugins  # noqa: E402
+
+DONE = 0
+FAILED = 1
+BAD_USAGE = 2
+LACKING = 3
+INTERRUPTED = 130
+
+_EPILOG = """\
+exit codes:
+  0    done
+  1    the run failed, or a check did not pass
+  2    wrong usage, or a wrong scenario
+  3    something that the laboratory needs is missing on this machine
+  130  interrupted
+"""
+
+_BACKENDS = ('qemu', 'qemu-tcg', 'qemu-kvm', 'fake')
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command.
+
+    :param arguments: without the program; ``None`` for those of the process.
+    :returns: the exit code.
+    """
+    options = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
+    try:
+        return int(options.do(options))
+    except (exception.BadScenario, exception.UnknownPlugin) as error:
+        return _complain(error, BAD_USAGE)
+    except exception.LabEnvironmentError as error:
+        return _complain(error, LACKING)
+    except exception.FairnessError as error:
+        return _complain(error, FAILED)
+    except KeyboardInterrupt:
+        return _complain('interrupted', INTERRUPTED)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _complain(error: object, code: int) -> int:
+    sys.stderr.write(f'nova-fairness-lab: {error}\n')
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog='nova-fairness-lab',
+        description='Run scenarios of users who compete for nodes, on real '
+        'VMs, and compare runs.',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar='COMMAND')
+    listing = commands.add_parser('list', help='list the scenarios')
+    listing.set_defaults(do=_list)
+    _add_run(commands.add_parser('run', help='run a scenario'))
+    comparing = commands.add_parser('compare', help='compare two runs')
+    comparing.add_argument('first', type=pathlib.Path, metavar='A')
+    comparing.add_argument('second', type=pathlib.Path, metavar='B')
+    comparing.add_argument(
+        '--out',
+        type=pathlib.Path,
+        metavar='DIR',
+        help='where to write the comparison (default: into B)',
+    )
+    comparing.set_defaults(do=_compare)
+    return parser
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'scenario', help='name of a scenario, or path of a YAML file'
+    )
+    parser.add_argument('--metric', help='metric of the agents')
+    parser.add_argument('--policy', help='policy of the agents')
+    parser.add_argument(
+        '--interval',
+        type=_seconds,
+        metavar='SECONDS',
+        help='of the rounds, at least 0.2',
+    )
+    parser.add_argument(
+        '--duration',
+        type=_seconds,
+        metavar='SECONDS',
+        help='of the load; its steps and events move in proportion',
+    )
+    parser.add_argument(
+        '--no-agents', action='store_true', help='leave the node alone'
+    )
+    parser.add_argument(
+        '--full',
+        action='store_true',
+        help='ten times as long as the scenario says',
+    )
+    parser.add_argument(
+        '--backend',
+        choices=_BACKENDS,
+        default='qemu',
+        help='qemu: KVM if a guest boots with it, else emulation (default); '
+        'fake: simulated guests, for trying out a scenario without root',
+    )
+    parser.add_argument(
+        '--out', type=pathlib.Path, metavar='DIR', help='new directory'
+    )
+    parser.add_argument(
+        '--cache',
+        type=pathlib.Path,
+        metavar='DIR',
+        default=image.default_cache(),
+        help="where the guests' image is kept (default: %(default)s)",
+    )
+    parser.set_defaults(do=_run)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.2 <= seconds <= 1e6:
+        raise argparse.ArgumentTypeError(
+            f'expected seconds, at least 0.2, got {text!r}'
+        )
+    return seconds
+
+
+def _list(_options: argparse.Namespace) -> int:
+    for name in reader.names():
+        found = reader.find(name)
+        sys.stdout.write(
+            f'{name}  ({found.duration_s:g} s)\n    {found.description}\n'
+        )
+    return DONE
+
+
+def _chosen(options: argparse.Namespace) -> scenario_module.Scenario:
+    """Give the scenario with the options of the command line."""
+    found = reader.find(options.scenario)
+    changes = {
+        'metric': options.metric,
+        'policy': options.policy,
+        'interval_s': options.interval,
+    }
+    found = dataclasses.replace(
+        found, **{k: v for k, v in changes.items() if v is not None}
+    )
+    if options.full:
+        found = found.stretched(10 * found.duration_s)
+    if options.duration:
+        found = found.stretched(options.duration)
+    _check_plugin('metric', found.metric, plugins.metric_names())
+    _check_plugin('policy', found.policy, plugins.policy_names())
+    return found
+
+
+def _check_plugin(noun: str, name: str, known: tuple[str, ...]) -> None:
+    if name not in known:
+        raise exception.UnknownPlugin(
+            f'there is no {noun} {name}: expected one of {", ".join(known)}'
+        )
+
+
+def _run(options: argparse.Namespace) -> int:
+    from fairness_lab.testbed import running  # needs libvirt, list does not
+
+    found = _chosen(options)
+    warning = plugins.warning(found.metric, found.policy)
+    if warning and not options.no_agents:
+        sys.stderr.write(f'nova-fairness-lab: warning: {warning}\n')
+    stamp = time.strftime('%Y%m%d-%H%M%S')
+    out = options.out or pathlib.Path('results') / f'{found.name}-{stamp}'
+    passed = running.run(
+        found,
+        out.absolute(),
+        cache=options.cache.absolute(),
+        backend_name=options.backend,
+        agents=not options.no_agents,
+    )
+    return DONE if passed else FAILED
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from fairness_lab.results import compare  # needs matplotlib, list does not
+
+    out = options.out or options.second
+    sys.stdout.write(compare.compare(options.first, options.second, out))
+    return DONE
+
+
+if __name__ == '__main__':
+    sys.exit(main())

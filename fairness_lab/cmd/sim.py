@@ -1,0 +1,186 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""``nova-fairness-sim``: metrics and policies on simulated clouds."""
+
+import argparse
+from collections.abc import Iterator
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import pathlib
+import signal
+import sys
+from types import FrameType
+import warnings
+
+# Libraries import eventlet where it is installed; this program never runs it.
+warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
+
+from fairness_lab.cmd import sim_options  # noqa: E402
+from fairness_lab.figures import batch_progress  # noqa: E402
+from fairness_lab.figures import page  # noqa: E402
+from fairness_lab.measures import files  # noqa: E402
+from fairness_lab.scenario import scenario_file  # noqa: E402
+from fairness_lab.simulator import batches  # noqa: E402
+from fairness_lab.simulator import references  # noqa: E402
+from fairness_lab.simulator import running  # noqa: E402
+from nova_fairness import exception  # noqa: E402
+from nova_fairness import plugins  # noqa: E402
+
+DONE = 0
+FAILED = 1
+BAD_USAGE = 2
+INTERRUPTED = 130
+
+_WRONG = (
+    exception.BadScenario,
+    exception.BadTrace,
+    exception.UnknownPlugin,
+    exception.UnknownShare,
+    exception.UnknownParameter,
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command.
+
+    :param arguments: without the program; ``None`` for those of the process.
+    :returns: the exit code.
+    """
+    options = sim_options.parser(
+        {'list': _list, 'run': _run, 'compare': _compare, 'sweep': _sweep}
+    ).parse_args(arguments)
+    try:
+        with _interruptible():
+            return int(options.do(options))
+    except _WRONG as error:
+        return _complain(error, BAD_USAGE)
+    except exception.FairnessError as error:
+        return _complain(error, FAILED)
+    except KeyboardInterrupt:
+        return _complain('interrupted', INTERRUPTED)
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _complain(error: object, code: int) -> int:
+    sys.stderr.write(f'nova-fairness-sim: {error}\n')
+    return code
+
+
+def _overrides(options: argparse.Namespace) -> dict[str, str]:
+    found = dict(options.set)
+    for key in ('rounds', 'seed'):
+        if getattr(options, key) is not None:
+            found[key] = str(getattr(options, key))
+    return found
+
+
+def _list(_options: argparse.Namespace) -> int:
+    found = [scenario_file.find(name) for name in scenario_file.names()]
+    known = {
+        'scenarios': {item.name: item.cloud.description for item in found},
+        'metrics': plugins.describe_metrics(),
+        'policies': plugins.describe_policies(),
+        'references': {
+            **{
+                name: item.description
+                for name, item in references.ALLOCATORS.items()
+            },
+            **references.WITHOUT_AGENTS,
+        },
+    }
+    for title, entries in known.items():
+        sys.stdout.write(f'{title}:\n')
+        for name, text in sorted(entries.items()):
+            sys.stdout.write(f'  {name}\n      {text}\n')
+    return DONE
+
+
+def _run(options: argparse.Namespace) -> int:
+    choice = running.Choice(
+        metric=options.metric,
+        policy=options.policy,
+        share=options.share,
+        kind=options.format,
+        detail=options.detail,
+    )
+    scenario = scenario_file.find(options.scenario, _overrides(options))
+    made = running.setup(scenario, choice)
+    if warning := plugins.warning(made.metric, made.policy):
+        sys.stderr.write(f'nova-fairness-sim: warning: {warning}\n')
+    with files.whole(options.out) as directory:
+        result = running.run(
+            scenario, choice, directory, batch_progress.Progress()
+        )
+        if not options.no_report and options.format == 'csv':
+            page.write_run(directory, result, directory)
+    _say([batches.row(result)], options.out)
+    return DONE
+
+
+def _asked(options: argparse.Namespace) -> batches.Asked:
+    return batches.Asked(
+        scenarios=options.scenarios or scenario_file.names(),
+        metrics=options.metrics,
+        policies=options.policies,
+        overrides=_overrides(options),
+        choice=running.Choice(share=options.share),
+    )
+
+
+def _compare(options: argparse.Namespace) -> int:
+    asked = _asked(options)
+    asked = dataclasses.replace(
+        asked,
+        choice=dataclasses.replace(
+            asked.choice, kind=options.format, detail=options.detail
+        ),
+    )
+    batches.check(asked)
+    with files.whole(options.out) as directory:
+        content = batches.compare(asked, directory, batch_progress.Progress())
+    _say(content['runs'], options.out)
+    return DONE
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    asked, grid = _asked(options), dict(options.vary)
+    for point in batches.points(asked, grid):
+        batches.check(point.asked)
+    with files.whole(options.out) as directory:
+        content = batches.sweep(
+            asked, grid, directory, batch_progress.Progress()
+        )
+    _say(content['runs'], options.out)
+    return DONE
+
+
+def _say(runs: Sequence[batches.Json], where: pathlib.Path) -> None:
+    sys.stdout.write(f'{batches.text(runs)}\n{where}\n')
+
+
+if __name__ == '__main__':
+    sys.exit(main())

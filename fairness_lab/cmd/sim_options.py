@@ -1,0 +1,208 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""The command line of ``nova-fairness-sim``."""
+
+import argparse
+from collections.abc import Callable
+from collections.abc import Mapping
+import pathlib
+
+from fairness_lab.ideal import ideal
+from fairness_lab.measures import files
+from fairness_lab.simulator import batches
+
+Commands = Mapping[str, Callable[[argparse.Namespace], int]]
+
+_EPILOG = """\
+exit codes:
+  0    done
+  1    the run failed, or its results could not be written
+  2    wrong usage, or a wrong scenario, trace, metric or policy
+  130  interrupted
+"""
+
+
+def parser(commands: Commands) -> argparse.ArgumentParser:
+    """Give the parser of the command line.
+
+    :param commands: what to do by command: list, run, compare, sweep.
+    """
+    result = argparse.ArgumentParser(
+        prog='nova-fairness-sim',
+        description='Run metrics and policies on simulated clouds, and '
+        'compare them with the best possible allocation.',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    adding = result.add_subparsers(required=True, metavar='COMMAND')
+    for name, (text, add) in _COMMANDS.items():
+        command = adding.add_parser(name, help=text)
+        add(command)
+        command.set_defaults(do=commands[name])
+    return result
+
+
+def _add_nothing(_parser: argparse.ArgumentParser) -> None:
+    """Leave a command without options."""
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'scenario', help='name of a scenario, or path of a YAML file'
+    )
+    parser.add_argument('--metric', help='metric of the agents')
+    parser.add_argument(
+        '--policy', help='policy of the agents, or a reference'
+    )
+    _add_common(parser)
+    _add_tables(parser)
+    parser.add_argument(
+        '--no-report', action='store_true', help='draw no pictures'
+    )
+
+
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    _add_many(parser)
+    _add_common(parser)
+    _add_tables(parser)
+
+
+def _add_sweep(parser: argparse.ArgumentParser) -> None:
+    _add_many(parser)
+    _add_common(parser)
+    parser.add_argument(
+        '--vary',
+        action='append',
+        required=True,
+        type=_varied,
+        metavar='KEY=VALUE,VALUE...',
+        help='key of the scenario (such as reports.loss), or policy.NAME for '
+        'a number of the policy; several: all combinations',
+    )
+
+
+def _add_many(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'scenarios',
+        nargs='*',
+        metavar='SCENARIO',
+        help='names or paths (default: the standard set)',
+    )
+    parser.add_argument(
+        '--metrics', type=_words, default=[], metavar='NAME,NAME...'
+    )
+    parser.add_argument(
+        '--policies',
+        type=_words,
+        default=[],
+        metavar='NAME,NAME...',
+        help='policies of the agents, or references',
+    )
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--rounds', type=_positive, help='how many, instead of the duration'
+    )
+    parser.add_argument('--seed', type=_natural, help='of all that is drawn')
+    parser.add_argument(
+        '--set',
+        action='append',
+        default=[],
+        type=_setting,
+        metavar='KEY=VALUE',
+        help='replace a key of the scenario, such as max_weight_ratio=5',
+    )
+    parser.add_argument(
+        '--share',
+        default=ideal.DOMINANT,
+        help='which share is compared with the ideal: %(default)s (default) '
+        'or a resource',
+    )
+    parser.add_argument(
+        '--out',
+        type=pathlib.Path,
+        required=True,
+        metavar='DIR',
+        help='new directory; appears whole or not at all',
+    )
+
+
+def _add_tables(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--format',
+        choices=sorted(files.TABLES),
+        default='csv',
+        help='of the tables (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--detail', action='store_true', help='write a table of all VMs too'
+    )
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(',') if word]
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition('=')
+    if not (key and equals and value):
+        raise argparse.ArgumentTypeError(f'expected KEY=VALUE, got {text!r}')
+    return key, value
+
+
+def _varied(text: str) -> tuple[str, list[str]]:
+    key, value = _setting(text)
+    values = _words(value)
+    if key.startswith(batches.POLICY):
+        for number in values:
+            _number(number)
+    return key, values
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f'expected a number, got {text!r}'
+        ) from None
+
+
+def _at_least(lowest: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and int(text) >= lowest):
+            raise argparse.ArgumentTypeError(
+                f'expected a whole number, at least {lowest}, got {text!r}'
+            )
+        return int(text)
+
+    return read
+
+
+_positive = _at_least(1)
+_natural = _at_least(0)
+
+
+_COMMANDS: Mapping[
+    str, tuple[str, Callable[[argparse.ArgumentParser], None]]
+] = {
+    'list': (
+        'list scenarios, metrics, policies and references',
+        _add_nothing,
+    ),
+    'run': ('run a scenario', _add_run),
+    'compare': ('run several, side by side', _add_compare),
+    'sweep': ('run with many settings', _add_sweep),
+}

@@ -1,0 +1,220 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Curves over time: the parts that users and VMs got, and the weights."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+
+from fairness_lab.figures import labels
+from fairness_lab.figures import style
+from fairness_lab.results import series
+
+PALETTE = style.PALETTE
+FAIR = style.FAIR
+QUIET = style.QUIET
+DASHES = style.DASHES
+SMALL = style.SMALL
+LARGE = style.LARGE
+
+title = style.title
+tidy = style.tidy
+note = style.note
+say = style.say
+
+FEW = 8
+"""More VMs than this are drawn, but not named one by one."""
+
+MANY_EVENTS = 12
+"""More events than this are marked, but not named one by one."""
+
+MOST_EVENTS = 60
+"""More events than this would hide the curves, and are not marked."""
+
+Axes = style.Axes
+
+Result = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """A run that is drawn.
+
+    :ivar title: what to write above it.
+    :ivar result: content of its ``result.json``.
+    :ivar points: content of its ``series.csv``.
+    """
+
+    title: str
+    result: Result
+    points: Sequence[series.Point]
+
+    def curve(
+        self, kind: str, name: str, quantity: str
+    ) -> tuple[list[float], list[float]]:
+        """Give times in seconds and values of one thing, under load."""
+        wanted = (kind, name, quantity)
+        end_s = self.result['duration_s']
+        chosen = [
+            (point.t_s, point.value)
+            for point in self.points
+            if (point.kind, point.name, point.quantity) == wanted
+            and point.t_s <= end_s
+        ]
+        return [t_s for t_s, _ in chosen], [value for _, value in chosen]
+
+    def percent(
+        self, kind: str, name: str, quantity: str
+    ) -> tuple[list[float], list[float]]:
+        """Give times in seconds and parts in percent."""
+        times, values = self.curve(kind, name, quantity)
+        return times, [100 * value for value in values]
+
+
+def colours(result: Result) -> dict[str, str]:
+    """Give each user a colour, the same in every picture of a scenario."""
+    return style.colours(list(result['users']))
+
+
+def draw_shares(axes: Axes, side: Side, *, explain: bool = True) -> None:
+    """Draw users thick, their VMs thin, the max-min parts dashed.
+
+    :param explain: say above the axes what is dashed.
+    """
+    axes.set_ylim(-2, 103)
+    axes.set_xlim(0, side.result['duration_s'])
+    names = [*_draw_vms(axes, side), *_draw_users(axes, side)]
+    for from_s, to_s, value in _fair_stretches(side):
+        axes.plot(
+            (from_s, to_s), (value, value), color=FAIR, lw=1.2, ls=DASHES
+        )
+    if explain:
+        note(axes, 'dashed: max-min fair part of each user')
+    mark_events(axes, side.result)
+    labels.name_curves(axes, names)
+    axes.set_xlabel('time under load [s]')
+    axes.set_ylabel('part of the CPU [%]')
+    tidy(axes)
+
+
+def _draw_vms(axes: Axes, side: Side) -> list[labels.Label]:
+    """Draw the VMs of users who have several."""
+    shades = colours(side.result)
+    owners = [vm['user'] for vm in side.result['instances'].values()]
+    names = []
+    for name, vm in side.result['instances'].items():
+        if owners.count(vm['user']) == 1:
+            continue
+        x, y = side.percent('instance', name, 'cpu_share')
+        shade = shades[vm['user']]
+        axes.plot(x, y, color=shade, lw=0.9, alpha=0.8, zorder=2.5)
+        if len(owners) <= FEW:
+            names.append(labels.Label.at_end(y, name, shade, SMALL))
+    return names
+
+
+def _draw_users(axes: Axes, side: Side) -> list[labels.Label]:
+    names = []
+    for user, shade in colours(side.result).items():
+        x, y = side.percent('user', user, 'cpu_share')
+        axes.plot(x, y, color=shade, lw=2.8, alpha=0.9)
+        owned = [
+            name
+            for name, vm in side.result['instances'].items()
+            if vm['user'] == user
+        ]
+        text = f'{user} ({owned[0]})' if len(owned) == 1 else user
+        names.append(labels.Label.at_end(y, text, shade, LARGE))
+    return names
+
+
+def _fair_stretches(side: Side) -> list[tuple[float, float, float]]:
+    """Give begin, end and value of the stretches in which a part is fair.
+
+    Users with the same part share a stretch: dashes upon dashes would look
+    like a solid line.
+    """
+    stretches: list[tuple[float, float, float]] = []
+    open_since: dict[float, float] = {}
+    start_s = 0.0
+    for t_s, values in sorted(_fair_values(side).items()):
+        stretches += [
+            (open_since.pop(value), start_s, value)
+            for value in set(open_since) - values
+        ]
+        for value in values - set(open_since):
+            open_since[value] = start_s
+        start_s = t_s
+    stretches += [(since, start_s, v) for v, since in open_since.items()]
+    return sorted(stretches)
+
+
+def _fair_values(side: Side) -> dict[float, set[float]]:
+    values: dict[float, set[float]] = {}
+    for user in side.result['users']:
+        for t_s, part in zip(
+            *side.percent('user', user, 'max_min_share'), strict=True
+        ):
+            values.setdefault(t_s, set()).add(round(part, 1))
+    return values
+
+
+def mark_events(axes: Axes, result: Result, *, named: bool = True) -> None:
+    """Mark what happened; names only where there is room for them."""
+    inside = [
+        event
+        for event in result['events']
+        if 0 < event['t_s'] < result['duration_s']
+    ]
+    if len(inside) > MOST_EVENTS:
+        return
+    for event in inside:
+        axes.axvline(event['t_s'], color=QUIET, lw=0.8, ls=':', zorder=0)
+        if not named or len(inside) > MANY_EVENTS:
+            continue
+        text = f'{event["event"]} {event["subject"]}'.replace('_', ' ')
+        axes.annotate(
+            text.strip(),
+            (event['t_s'], 1.0),
+            xycoords=('data', 'axes fraction'),
+            xytext=(3, -3),
+            textcoords='offset points',
+            rotation=90,
+            va='top',
+            color=QUIET,
+            fontsize=SMALL,
+        )
+
+
+def draw_weights(axes: Axes, side: Side) -> None:
+    """Draw the weight of each VM, round by round."""
+    title(axes, 'Weight that the agent gave each VM')
+    axes.set_xlim(0, side.result['duration_s'])
+    axes.set_xlabel('time under load [s]')
+    axes.set_ylabel('weight (higher: more CPU)')
+    tidy(axes)
+    names = []
+    for name, vm in side.result['instances'].items():
+        x, y = side.curve('instance', name, 'weight')
+        shade = colours(side.result)[vm['user']]
+        axes.step(x, y, where='post', color=shade, lw=1.4)
+        if x:
+            names.append(labels.Label.at_end(y, name, shade, SMALL))
+    if not names:
+        say(axes, 'no agents, no weights')
+        return
+    axes.set_ylim(0, axes.get_ylim()[1])
+    mark_events(axes, side.result, named=False)
+    if len(names) <= FEW:
+        labels.name_curves(axes, names)

@@ -1,0 +1,238 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Pictures of simulated runs: who got how much, and what is best."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from fairness_lab.figures import labels
+from fairness_lab.figures import style
+from fairness_lab.figures import weight_curves
+from fairness_lab.measures import distance
+from fairness_lab.measures import series_file
+from nova_fairness.model import resources
+
+FEW = weight_curves.FEW
+"""More users than this have small axes of their own each."""
+
+MOST = 24
+"""So many users are drawn, spread evenly from the poorest to the richest."""
+
+BARS = 12
+
+IDEAL = 'dashed: ideal within the weights; dotted: ideal without bounds'
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A run that is drawn.
+
+    :ivar title: what to write above it.
+    :ivar result: content of its ``result.json``.
+    :ivar series: what was written round by round.
+    """
+
+    title: str
+    result: Mapping[str, Any]
+    series: series_file.Series
+
+
+def run(side: Run) -> bytes:
+    """Draw one run: users against ideals, weights, distances, resources.
+
+    :returns: a PNG image.
+    """
+    users = _shown(side.series)
+    many = len(users) > FEW
+    rows = math.ceil(len(users) / 6) if many else 1
+    height = 1.7 * rows + 0.4 if many else 4.4
+    drawn = style.figure(13, height + 4.3)
+    upper, lower = drawn.add_gridspec(2, 1, height_ratios=(height, 3.9))
+    if many:
+        _draw_small(drawn, upper.subgridspec(rows, 6), side, users)
+    else:
+        _draw_users(drawn.add_subplot(upper), side, users)
+    left, middle, right = lower.subgridspec(1, 3)
+    draw_distance(drawn.add_subplot(left), side)
+    weight_curves.draw(drawn.add_subplot(middle), side.series)
+    draw_resources(drawn.add_subplot(right), side, users)
+    style.headline(drawn, side.title)
+    return style.png(drawn)
+
+
+def _shown(series: series_file.Series) -> list[str]:
+    """Choose users, in the order of what would be ideal for them."""
+    best: dict[str, float] = {}
+    for row in series.ideals:
+        value = float(row['bounded_ideal'] or row['ideal'] or 0)
+        best[row['user']] = best.get(row['user'], 0.0) + value
+    users = sorted(best, key=lambda user: (best[user], user))
+    if len(users) <= MOST:
+        return users
+    places = np.linspace(0, len(users) - 1, MOST).round()
+    return [users[int(place)] for place in places]
+
+
+def _draw_users(axes: style.Axes, side: Run, users: Sequence[str]) -> None:
+    share = side.result.get('measures', {}).get('share', 'dominant')
+    style.title(axes, f'Share of each user ({share}; 1 is a whole quota)')
+    style.note(axes, IDEAL)
+    shades = style.colours(users)
+    names = []
+    for user in users:
+        x, y = series_file.curve(side.series.ideals, 'share', user=user)
+        axes.plot(x, y, color=shades[user], lw=2.6, alpha=0.9)
+        _draw_ideals(axes, side.series, user, shades[user])
+        names.append(labels.Label.at_end(y, user, shades[user], style.LARGE))
+    _finish(axes, 'share')
+    labels.name_curves(axes, names)
+
+
+def _draw_ideals(
+    axes: style.Axes, series: series_file.Series, user: str, shade: str
+) -> None:
+    for quantity, line, width in (
+        ('ideal', ':', 1.6),
+        ('bounded_ideal', style.DASHES, 1.3),
+    ):
+        x, y = series_file.curve(series.ideals, quantity, user=user)
+        axes.step(x, y, where='mid', color=shade, lw=width, ls=line)
+
+
+def _draw_small(
+    drawn: Any, places: Any, side: Run, users: Sequence[str]
+) -> None:
+    """Draw small multiples: one user each, all on the same scale."""
+    first = None
+    for number, user in enumerate(users):
+        axes = drawn.add_subplot(
+            places[divmod(number, 6)], sharex=first, sharey=first
+        )
+        first = first or axes
+        x, y = series_file.curve(side.series.ideals, 'share', user=user)
+        shade = style.PALETTE[0]
+        axes.plot(x, y, color=shade, lw=1.8)
+        _draw_ideals(axes, side.series, user, style.FAIR)
+        axes.set_title(user, loc='left', fontsize=style.SMALL)
+        axes.set_ylim(bottom=0)
+        axes.tick_params(labelsize=style.SMALL)
+        axes.label_outer()
+        style.tidy(axes)
+    if first is not None:
+        first.annotate(
+            'share of ' + _count(side, users) + '; ' + IDEAL,
+            (0, 1),
+            xycoords='axes fraction',
+            xytext=(0, 20),
+            textcoords='offset points',
+            fontsize=style.SMALL + 1,
+            annotation_clip=False,
+        )
+
+
+def _count(side: Run, users: Sequence[str]) -> str:
+    total = int(side.result.get('measures', {}).get('users', len(users)))
+    if total > len(users):
+        return f'{len(users)} of {total} users, poorest ideal first'
+    return f'{total} users, poorest ideal first'
+
+
+def draw_distance(axes: style.Axes, side: Run) -> None:
+    """Draw how far users are from the bounded ideal, round by round."""
+    style.title(axes, 'Distance from the ideal within the weights')
+    names = []
+    for quantity, text, shade in (
+        ('worst_bounded', 'worst user', style.PALETTE[1]),
+        ('distance_bounded', 'all users', style.PALETTE[0]),
+        ('idle_while_wanted', 'idle though wanted', style.PALETTE[7]),
+    ):
+        x, y = series_file.curve(side.series.measures, quantity)
+        percent = [100 * value for value in y]
+        axes.plot(x, percent, color=shade, lw=1.8)
+        names.append(
+            labels.Label.at_end(_finite(percent), text, shade, style.SMALL + 1)
+        )
+    axes.axhline(100 * distance.WITHIN, color=style.QUIET, lw=0.9, ls=':')
+    _finish(axes, 'part of the ideal that is missing [%]')
+    labels.name_curves(axes, names)
+
+
+def draw_resources(axes: style.Axes, side: Run, users: Sequence[str]) -> None:
+    """Draw what users had of each resource in the second half."""
+    style.title(axes, 'Parts of the quota by resource, settled')
+    chosen = list(users)
+    if len(chosen) > BARS:
+        places = np.linspace(0, len(chosen) - 1, BARS).round()
+        chosen = [chosen[int(place)] for place in places]
+    parts = _settled_parts(side.series, chosen)
+    used = [
+        name for name, values in parts.items() if max(values, default=0.0) > 0
+    ]
+    if not used:
+        style.say(axes, 'no resource was recorded')
+        return
+    width = 0.8 / len(used)
+    for number, name in enumerate(used):
+        place = resources.RESOURCES.index(name)
+        axes.bar(
+            [x - 0.4 + width * (number + 0.5) for x in range(len(chosen))],
+            parts[name],
+            width,
+            color=style.PALETTE[place % len(style.PALETTE)],
+            label=name.replace('_', ' '),
+        )
+    axes.set_xticks(range(len(chosen)), chosen, fontsize=style.SMALL)
+    if len(chosen) > FEW:
+        axes.tick_params(axis='x', rotation=60)
+    axes.tick_params(axis='x', length=0)
+    axes.set_ylabel('part of the quota')
+    axes.legend(fontsize=style.SMALL, frameon=False, ncols=2)
+    axes.set_ylim(0, 1.25 * axes.get_ylim()[1])
+    style.tidy(axes)
+
+
+def _settled_parts(
+    series: series_file.Series, users: Sequence[str]
+) -> dict[str, list[float]]:
+    """Give mean parts of the quota in the second half, by resource."""
+    rounds = [float(row['round']) for row in series.ideals]
+    middle = max(rounds, default=0.0) / 2
+    result: dict[str, list[float]] = {}
+    for name in resources.RESOURCES.names:
+        result[name] = []
+        for user in users:
+            x, y = series_file.curve(series.ideals, f'{name}.part', user=user)
+            late = [
+                value
+                for at, value in zip(x, y, strict=True)
+                if at >= middle and math.isfinite(value)
+            ]
+            result[name].append(labels.mean(late))
+    return result
+
+
+def _finish(axes: style.Axes, text: str) -> None:
+    axes.set_ylim(bottom=0)
+    axes.margins(x=0)
+    axes.set_xlabel('round')
+    axes.set_ylabel(text)
+    style.tidy(axes)
+
+
+def _finite(values: Sequence[float]) -> list[float]:
+    return [value for value in values if math.isfinite(value)]

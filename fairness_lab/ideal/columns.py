@@ -1,0 +1,182 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What VMs want, as columns and limits of a linear program.
+
+A column is the progress, 0..1, of VMs that are alike: of those of one user
+on one node with one resource, or of one VM that uses several resources in
+proportion.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from fairness_lab.ideal import program as program_module
+
+Floats = program_module.Floats
+Places = program_module.Places
+Bools = program_module.Bools
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Wishes:
+    """Who wants how much of what, and where.
+
+    :ivar capacity: (m, r) of each node, amounts of one unit of time.
+    :ivar demand: (n, r) finite, >= 0: what each VM would use if it could.
+    :ivar node: (n,) of each VM; -1 for one that is not there.
+    :ivar user: (n,) owner of each VM.
+    :ivar coupled: (n, r) resources that a VM uses in the proportion of its
+        demand; the others it uses independently.
+    :ivar size: (n, r) > 0: what the kernel weighs a VM by at weight 1.
+    :ivar quota: (u, r) >= 0: the part of the supply that is each user's.
+    """
+
+    capacity: Floats
+    demand: Floats
+    node: Places
+    user: Places
+    coupled: Bools
+    size: Floats
+    quota: Floats
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Columns:
+    """Columns, and what each uses at a progress of 1.
+
+    :ivar node: (c,).
+    :ivar user: (c,).
+    :ivar column: (k,) of each use.
+    :ivar resource: (k,) of each use.
+    :ivar amount: (k,) > 0, of each use.
+    :ivar size: (k,) > 0: what the kernel weighs the column by.
+    :ivar scarce: (k,) whether all VMs together want more of it on the
+        column's node than there is.
+    """
+
+    node: Places
+    user: Places
+    column: Places
+    resource: Places
+    amount: Floats
+    size: Floats
+    scarce: Bools
+
+    @property
+    def place(self) -> Places:
+        """Node of each use, (k,)."""
+        return self.node[self.column]
+
+
+def columns(wishes: Wishes, *, alike: bool) -> Columns:
+    """Make columns of all VMs that are there and want something.
+
+    :param alike: join only VMs that want the same per unit of their size,
+        as is right where their weights are bounded.
+    """
+    there = (wishes.node >= 0)[:, np.newaxis]
+    possible = wishes.capacity[wishes.node] > 0
+    wanted = there & possible & (wishes.demand > 0)
+    # A VM that lacks one of the things it needs together does not progress.
+    starved = there & wishes.coupled & (wishes.demand > 0) & ~possible
+    together = (
+        wanted & wishes.coupled & ~np.any(starved, axis=1, keepdims=True)
+    )
+    vm, resource = np.nonzero(together)
+    _, place = np.unique(vm, return_inverse=True)
+    one_vm, one = np.nonzero(wanted & ~wishes.coupled)
+    key, first = _joined(wishes, one_vm, one, alike=alike)
+    count = int(place.max()) + 1 if len(place) else 0
+    vms = np.concatenate([np.unique(vm), one_vm[first]]).astype(np.intp)
+    everything = (vm, resource), (one_vm, one)
+    amount, size = (
+        np.concatenate(
+            [
+                values[everything[0]],
+                np.bincount(key, values[everything[1]], len(first)),
+            ]
+        )
+        for values in (wishes.demand, wishes.size)
+    )
+    resources = np.concatenate([resource, one[first]])
+    column = np.concatenate([place, count + np.arange(len(first))])
+    return Columns(
+        node=wishes.node[vms],
+        user=wishes.user[vms],
+        column=column,
+        resource=resources,
+        amount=amount,
+        size=size,
+        scarce=_scarce(
+            wishes.capacity, wishes.node[vms][column], resources, amount
+        ),
+    )
+
+
+def _joined(
+    wishes: Wishes, vm: Places, resource: Places, *, alike: bool
+) -> tuple[Places, Places]:
+    """Say which independent uses are one column: its number, its first."""
+    keys = [wishes.node[vm], wishes.user[vm], resource]
+    if alike:
+        per_unit = wishes.demand[vm, resource] / wishes.size[vm, resource]
+        _, grade = np.unique(
+            np.round(np.log(per_unit), 9), return_inverse=True
+        )
+        keys.append(grade)
+    if not len(vm):
+        return np.zeros(0, np.intp), np.zeros(0, np.intp)
+    _, first, key = np.unique(
+        np.stack(keys), axis=1, return_index=True, return_inverse=True
+    )
+    return key.reshape(-1), first
+
+
+def _scarce(
+    capacity: Floats, node: Places, resource: Places, amount: Floats
+) -> Bools:
+    nodes, kinds = capacity.shape
+    cell = node * kinds + resource
+    total = np.bincount(cell, amount, nodes * kinds)
+    return np.asarray(total[cell] > capacity.ravel()[cell] * (1 + 1e-12))
+
+
+def limits(
+    found: Columns, capacity: Floats
+) -> tuple[program_module.Entries, Places]:
+    """Give the rows that say what a node has of what is scarce there.
+
+    :returns: entries, as parts of what there is; and the cell
+        (node x resources + resource) of each row. Bounds are 1.
+    """
+    kinds = capacity.shape[1]
+    cell = found.place[found.scarce] * kinds + found.resource[found.scarce]
+    cells, row = np.unique(cell, return_inverse=True)
+    part = found.amount[found.scarce] / capacity.ravel()[cell]
+    return program_module.Entries(row, found.column[found.scarce], part), cells
+
+
+def shares(found: Columns, quota: Floats) -> program_module.Entries:
+    """Give what each user has of each resource as parts of the quota.
+
+    :returns: (u x r, c) entries, row = user x resources + resource.
+    """
+    entitled = quota[found.user[found.column], found.resource]
+    part = found.amount / np.where(entitled > 0, entitled, 1.0)
+    row = found.user[found.column] * quota.shape[1] + found.resource
+    entries = program_module.Entries(row, found.column, part)
+    known = entitled > 0
+    return program_module.Entries(
+        entries.row[known], entries.column[known], entries.value[known]
+    )

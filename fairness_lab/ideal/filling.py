@@ -1,0 +1,285 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Lexicographic max-min by progressive filling.
+
+The poorest entity is raised as far as possible, then the next poorest, and
+so on. One level is found by Newton's method: at a level that is too high the
+solver's prices name the entities that compete for what there is not enough
+of, and how much lower the level must be for them. They can have no more,
+whatever the others get, and are done; so is whoever has all he wants.
+Columns with a price keep their end in every best solution, so that the rest
+falls into smaller parts that know nothing of each other.
+"""
+
+from collections.abc import Callable
+import dataclasses
+from typing import Protocol
+from typing import TypeVar
+
+import numpy as np
+
+from fairness_lab.ideal import highs
+from fairness_lab.ideal import program as program_module
+from nova_fairness import exception
+
+Floats = program_module.Floats
+
+_SAME = 1e-8
+"""Relative distance below which two levels are one."""
+
+_SLACKS = (1e-6, 1e-5, 1e-4, 1e-3)
+"""By so much less than its floor an entity may have, because floors come
+from solutions that are exact to less than this. What was found with many
+floors can be out of reach by a little more; then the next is tried."""
+
+_PRICED = 1e-6
+"""Part of the largest price below which something has none."""
+
+_AT_END = 1e-7
+"""Progress this near to an end of a column is that end."""
+
+_MOST_STEPS = 200
+
+
+class Model(Protocol):
+    """What of a solver is used; see :class:`.highs.Model`."""
+
+    def change_row(self, row: int, lower: float, upper: float) -> None:
+        """Give a row other bounds."""
+
+    def solve(self) -> highs.Solution:
+        """Find a solution of least cost."""
+
+
+class Solver(Protocol):
+    """Makes models."""
+
+    def __call__(
+        self, cost: Floats, upper: Floats, matrix: highs.Matrix
+    ) -> Model:
+        """Make the model of a linear program."""
+
+
+def levels(program: program_module.Program, solver: Solver) -> Floats:
+    """Raise all open entities, the poorest first.
+
+    :returns: (e,) what each entity has; where one has a floor, the floor.
+    :raises SolverFailed: if the floors are out of reach.
+    """
+    found = np.where(program.open, program.most(), program.floor)
+    waiting = [program_module.Part(program, np.arange(len(program.base)))]
+    while waiting:
+        whole, where = waiting.pop()
+        for inner, places in program_module.parts(whole):
+            at = where[places]
+            raised = _raise_poorest(inner, solver)
+            # Who is open and has no column left stays at what it has.
+            found[at] = np.where(raised.open, raised.most(), raised.floor)
+            if raised.open.any():
+                waiting.append(program_module.Part(raised, at))
+    return found
+
+
+def solution(
+    program: program_module.Program, solver: Solver, worth: Floats
+) -> Floats:
+    """Give columns with which all entities reach their floors.
+
+    :param program: without open entities.
+    :param worth: (c,) of one unit of each column, for what is left over.
+    :returns: (c,).
+    :raises SolverFailed: if the floors are out of reach.
+    """
+
+    def solved(slack: float) -> Floats:
+        rows = _rows(program, program.floor, slack)
+        model = solver(-worth, program.upper, rows)
+        return np.clip(model.solve().value, 0.0, program.upper)
+
+    return _patiently(solved)
+
+
+_Found = TypeVar('_Found')
+
+
+def _patiently(find: Callable[[float], _Found]) -> _Found:
+    """Try with more and more slack.
+
+    :raises SolverFailed: if even the last is not enough.
+    """
+    for slack in _SLACKS[:-1]:
+        try:
+            return find(slack)
+        except exception.SolverFailed:
+            continue
+    return find(_SLACKS[-1])
+
+
+def _rows(
+    program: program_module.Program, floor: Floats, slack: float
+) -> highs.Matrix:
+    count = len(program.bound)
+    # Exact at first: what a node has is known.
+    more = highs.TOLERANCE if slack <= _SLACKS[0] else slack / 10
+    lower = floor - slack * np.maximum(1.0, np.abs(floor))
+    return highs.Matrix(
+        entries=program_module.Entries.joined(
+            [
+                program.limits,
+                dataclasses.replace(
+                    program.entities, row=program.entities.row + count
+                ),
+            ]
+        ),
+        lower=np.concatenate([np.full(count, -np.inf), lower - program.base]),
+        upper=np.concatenate(
+            [
+                program.bound + more,
+                np.full(len(program.base), np.inf),
+            ]
+        ),
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Cut:
+    """Why a level is too high: ``price @ entities`` is at most ``most``.
+
+    :ivar value: (c,) of columns in the best solution at that level.
+    """
+
+    price: Floats
+    most: float
+    column_price: Floats
+    value: Floats
+
+
+def _raise_poorest(
+    program: program_module.Program, solver: Solver
+) -> program_module.Program:
+    """Find the least level and who stays at it.
+
+    :returns: with floors for those, and without their columns.
+    """
+    return _patiently(lambda slack: _raised(program, solver, slack))
+
+
+def _raised(
+    program: program_module.Program, solver: Solver, slack: float
+) -> program_module.Program:
+    wants, open_ = program.most(), program.open
+    model = _elastic(program, solver, slack)
+    level, cut = float(wants[open_].max()), None
+    for _ in range(_MOST_STEPS):
+        goal = np.minimum(level, wants)
+        found = _shortage(program, model, goal)
+        if found is None:
+            return _settled(program, level, cut)
+        cut = found
+        lower = _level_of(cut, np.where(open_, wants, -np.inf), program.floor)
+        if lower >= level * (1 - 1e-12):
+            return _settled(program, lower, cut)
+        level = lower
+    raise exception.SolverFailed(
+        f'no common level after {_MOST_STEPS} steps, expected fewer'
+    )
+
+
+def _elastic(
+    program: program_module.Program, solver: Solver, slack: float
+) -> Model:
+    """Make the model that asks by how much a goal is out of reach."""
+    floor = np.where(program.open, -np.inf, program.floor)
+    rows = _rows(program, floor, slack)
+    count, last = len(program.bound), len(program.upper)
+    open_rows = count + np.flatnonzero(program.open)
+    missing = program_module.Entries(
+        open_rows, np.full(len(open_rows), last), np.ones(len(open_rows))
+    )
+    return solver(
+        # As many as there are entities, so that prices are about one.
+        np.append(np.zeros(last), float(len(open_rows))),
+        np.append(program.upper, np.inf),
+        highs.Matrix(
+            program_module.Entries.joined([rows.entries, missing]),
+            rows.lower,
+            rows.upper,
+        ),
+    )
+
+
+def _shortage(
+    program: program_module.Program, model: Model, goal: Floats
+) -> _Cut | None:
+    """Say who competes if a goal is out of reach, else nothing."""
+    count = len(program.bound)
+    for row in np.flatnonzero(program.open):
+        model.change_row(
+            int(count + row), float(goal[row] - program.base[row]), np.inf
+        )
+    found = model.solve()
+    missing = float(found.value[-1])
+    if missing <= _SAME * max(1e-3, float(np.abs(goal).max(initial=0.0))):
+        return None
+    price = found.row_price[count:].clip(min=0.0)
+    asked = np.where(program.open, goal, program.floor)
+    return _Cut(
+        price,
+        float(price @ asked) - found.cost,
+        found.column_price[:-1],
+        found.value[:-1],
+    )
+
+
+def _level_of(cut: _Cut, wants: Floats, floor: Floats) -> float:
+    """Solve ``price @ min(level, wants) = most`` for the level."""
+    open_ = np.isnan(floor) & (cut.price > 0)
+    rest = cut.most - float(
+        cut.price[~np.isnan(floor)] @ floor[~np.isnan(floor)]
+    )
+    order = np.argsort(wants[open_])
+    price, ends = cut.price[open_][order], wants[open_][order]
+    left = price.sum() - np.cumsum(price) + price
+    before = np.cumsum(price * ends) - price * ends
+    fitting = (rest - before) / left
+    place = int(np.argmax(fitting <= ends))
+    return (
+        float(fitting[place]) if (fitting <= ends).any() else float(ends[-1])
+    )
+
+
+def _settled(
+    program: program_module.Program, level: float, cut: _Cut | None
+) -> program_module.Program:
+    """Give floors to those at the level and those who have all they want."""
+    wants, open_ = program.most(), program.open
+    margin = _SAME * max(1.0, abs(level))
+    content = open_ & (wants <= level + margin)
+    fixed = np.zeros(len(program.upper), dtype=np.bool_)
+    value = np.zeros(len(program.upper))
+    bound = np.zeros(len(open_), dtype=np.bool_)
+    if cut is not None:
+        bound = open_ & (cut.price > _PRICED * cut.price.max()) & ~content
+        price = cut.column_price
+        priced = np.abs(price) > _PRICED * np.abs(price).max(initial=0.0)
+        # Small prices can be rounding: then the column is not at that end.
+        end = np.where(price > 0, 0.0, program.upper)
+        priced &= np.abs(cut.value - end) <= _AT_END
+        fixed |= priced
+        value[priced & (price < 0)] = program.upper[priced & (price < 0)]
+    of_content = program.entities.column[content[program.entities.row]]
+    fixed[of_content], value[of_content] = True, program.upper[of_content]
+    floor = np.where(content, wants, np.where(bound, level, program.floor))
+    return program_module.with_fixed(
+        dataclasses.replace(program, floor=floor), fixed, value
+    )

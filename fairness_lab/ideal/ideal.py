@@ -1,0 +1,233 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The best possible allocation: lexicographic max-min over users.
+
+What an all-knowing divider could give: nobody's share can be raised without
+lowering that of somebody who has no more. Free of the weights, or within
+what weights of a bounded ratio can reach.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import functools
+import hashlib
+
+import numpy as np
+
+from fairness_lab.ideal import bounded
+from fairness_lab.ideal import columns as columns_module
+from fairness_lab.ideal import filling
+from fairness_lab.ideal import highs
+from fairness_lab.ideal import program as program_module
+from fairness_lab.ideal import raising
+from nova_fairness import exception
+from nova_fairness.model import resources
+
+Floats = program_module.Floats
+Places = program_module.Places
+Wishes = columns_module.Wishes
+
+DOMINANT = 'dominant'
+"""The largest part of a quota that a user has of any resource."""
+
+ASSET = 'asset'
+"""The mean part of the quotas that a user has of all resources."""
+
+_MOST_TURNS = 5
+_BETTER = 1e-6
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ideal:
+    """The best possible allocation.
+
+    :ivar share: (u,) the chosen share of each user, a whole quota being 1.
+    :ivar parts: (u, r) of the quota of each resource.
+    """
+
+    share: Floats
+    parts: Floats
+
+
+def checked(share: str) -> str:
+    """Give the name of a share back if there is such a one.
+
+    :raises UnknownShare: otherwise; names those there are.
+    """
+    known = (DOMINANT, ASSET, *resources.RESOURCES.names)
+    if share not in known:
+        raise exception.UnknownShare(
+            f'there is no share {share!r}, expected one of {", ".join(known)}'
+        )
+    return share
+
+
+def share_of(parts: Floats, share: str) -> Floats:
+    """Give the chosen share of users.
+
+    :param parts: (..., r) of the quota of each resource.
+    :param share: ``dominant``, ``asset`` or the name of a resource.
+    :returns: (...,).
+    """
+    if share == DOMINANT:
+        return np.asarray(parts.max(axis=-1))
+    if share == ASSET:
+        return np.asarray(parts.mean(axis=-1))
+    return np.asarray(parts[..., resources.RESOURCES.index(share)])
+
+
+def ideal(
+    wishes: Wishes,
+    share: str = DOMINANT,
+    max_weight_ratio: float | None = None,
+    solver: filling.Solver = highs.Model,
+) -> Ideal:
+    """Divide every node so that users are lexicographically max-min fair.
+
+    What a user has of other resources than those that make the share is
+    divided in the same way, after the shares.
+
+    The largest of several parts is not concave, so that for ``dominant``
+    the resource that counts is fixed for each user: at first that of which
+    he wants the largest part of his quota, as in dominant resource fairness.
+    A user who ends with a larger part of another resource changes to it, as
+    long as the sorted shares become better.
+
+    :param share: ``dominant``, ``asset`` or the name of a resource.
+    :param max_weight_ratio: of weights that reach the allocation, >= 1;
+        ``None`` for any allocation that fits.
+    :param solver: of linear programs.
+    :raises UnknownShare: if there is no such share.
+    :raises SolverFailed: if the solver gives up.
+    """
+    checked(share)
+    found = columns_module.columns(wishes, alike=max_weight_ratio is not None)
+    if max_weight_ratio is None:
+        divide = functools.partial(_divided, wishes, found, solver)
+    else:
+        divide = functools.partial(
+            bounded.divided, wishes, found, max_weight_ratio, solver
+        )
+    if share != DOMINANT:
+        return _of(divide(_fixed(wishes, share)), share)
+    return _dominant(wishes, divide)
+
+
+def _of(parts: Floats, share: str) -> Ideal:
+    return Ideal(share_of(parts, share), parts)
+
+
+def _fixed(wishes: Wishes, share: str) -> Floats:
+    """Give how much each resource counts, (u, r)."""
+    users, kinds = wishes.quota.shape
+    if share == ASSET:
+        return np.full((users, kinds), 1 / kinds)
+    return np.tile(resources.RESOURCES.vector(**{share: 1.0}), (users, 1))
+
+
+def _dominant(wishes: Wishes, divide: Callable[[Floats], Floats]) -> Ideal:
+    chosen = _wanted_parts(wishes).argmax(axis=1)
+    best: Ideal | None = None
+    for _ in range(_MOST_TURNS):
+        parts = divide(np.eye(wishes.quota.shape[1])[chosen])
+        found = _of(parts, DOMINANT)
+        if best is not None and not _is_better(found.share, best.share):
+            return best
+        best = found
+        had = parts[np.arange(len(parts)), chosen]
+        other = found.share > had + _BETTER
+        if not other.any():
+            return best
+        chosen = np.where(other, parts.argmax(axis=1), chosen)
+    assert best is not None  # noqa: S101 - there is at least one turn
+    return best
+
+
+def _is_better(one: Floats, other: Floats) -> bool:
+    """Compare sorted shares, the poorest first."""
+    difference = np.sort(one) - np.sort(other)
+    first = np.flatnonzero(np.abs(difference) > _BETTER)
+    return bool(len(first) and difference[first[0]] > 0)
+
+
+def _wanted_parts(wishes: Wishes) -> Floats:
+    """Give what each user could use, as parts of the quotas, (u, r)."""
+    users, kinds = wishes.quota.shape
+    nodes = len(wishes.capacity)
+    there = wishes.node >= 0
+    cell = wishes.user[there] * nodes + wishes.node[there]
+    most = np.zeros((users, kinds))
+    for kind in range(kinds):
+        total = np.bincount(
+            cell, wishes.demand[there, kind], users * nodes
+        ).reshape(users, nodes)
+        most[:, kind] = np.minimum(total, wishes.capacity[:, kind]).sum(axis=1)
+    entitled = wishes.quota > 0
+    return np.where(entitled, most / np.where(entitled, wishes.quota, 1), 0.0)
+
+
+def _divided(
+    wishes: Wishes,
+    found: columns_module.Columns,
+    solver: filling.Solver,
+    counts: Floats,
+) -> Floats:
+    """Divide freely; see :func:`.raising.raised` for what is raised."""
+    rows, cells = columns_module.limits(found, wishes.capacity)
+    program = raising.program_of(
+        found, wishes.quota, rows, np.ones(len(cells))
+    )
+    return raising.raised(program, counts, solver)[0]
+
+
+class Remembered:
+    """Finds the ideal anew only when what is wanted has changed.
+
+    :param share: as in :func:`ideal`.
+    :param max_weight_ratio: as in :func:`ideal`.
+    :param most: so many of the newest are remembered.
+    """
+
+    def __init__(
+        self, share: str, max_weight_ratio: float | None, most: int = 512
+    ) -> None:
+        self._share = checked(share)
+        self._ratio = max_weight_ratio
+        self._most = most
+        self._known: dict[bytes, Ideal] = {}
+
+    def __call__(self, wishes: Wishes) -> Ideal:
+        """Give the ideal of these wishes."""
+        key = _digest(wishes)
+        found = self._known.pop(key, None)
+        if found is None:
+            found = ideal(wishes, self._share, self._ratio)
+        self._known[key] = found
+        if len(self._known) > self._most:
+            self._known.pop(next(iter(self._known)))
+        return found
+
+
+@functools.lru_cache(maxsize=8)
+def remembered(share: str, max_weight_ratio: float | None) -> Remembered:
+    """Give the one that all runs share: many see the same cloud."""
+    return Remembered(share, max_weight_ratio)
+
+
+def _digest(wishes: Wishes) -> bytes:
+    digest = hashlib.sha256()
+    for field in dataclasses.fields(wishes):
+        values = np.ascontiguousarray(getattr(wishes, field.name))
+        digest.update(str(values.shape).encode())
+        digest.update(values.tobytes())
+    return digest.digest()

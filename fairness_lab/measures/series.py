@@ -1,0 +1,138 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""What is written of every round: by user, by node and, if asked, by VM."""
+
+from collections.abc import Mapping
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from fairness_lab.measures import files
+from fairness_lab.simulator import model
+from nova_fairness.measure import grouping
+from nova_fairness.model import resources
+
+
+class Series:
+    """An observer that writes tables.
+
+    :param cloud: that is simulated.
+    :param directory: where to.
+    :param kind: ``csv`` or ``parquet``.
+    :param detail: whether every VM is written.
+    """
+
+    def __init__(
+        self,
+        cloud: model.Cloud,
+        directory: pathlib.Path,
+        kind: str,
+        *,
+        detail: bool,
+    ) -> None:
+        table = files.TABLES[kind]
+        self._cloud = cloud
+        self._users = table(directory / 'users')
+        self._nodes = table(directory / 'nodes')
+        self._vms = table(directory / 'vms') if detail else None
+
+    def see(self, moment: model.Moment) -> None:
+        """Write a round."""
+        self._users.add(self._of_users(moment))
+        self._nodes.add(self._of_nodes(moment))
+        if self._vms is not None:
+            self._vms.add(self._of_vms(moment))
+
+    def result(self) -> Mapping[str, Any]:
+        """End the files; nothing goes into the result."""
+        for table in (self._users, self._nodes, self._vms):
+            if table is not None:
+                table.close()
+        return {}
+
+    def _of_users(self, moment: model.Moment) -> dict[str, files.Column]:
+        rows = np.flatnonzero(moment.node != model.ABSENT)
+        user = self._cloud.user_of_vm[rows]
+        count = len(self._cloud.users)
+        return {
+            **_head(moment, count),
+            'user': self._cloud.users,
+            'instances': np.bincount(user, minlength=count),
+            'heaviness': moment.user_heaviness,
+            **_summed(user, rows, moment, count),
+        }
+
+    def _of_nodes(self, moment: model.Moment) -> dict[str, files.Column]:
+        rows = np.flatnonzero(moment.node != model.ABSENT)
+        node = moment.node[rows]
+        count = len(self._cloud.nodes)
+        columns = enumerate(resources.RESOURCES.names)
+        capacity = {
+            f'{name}.capacity': moment.capacity[:, place]
+            for place, name in columns
+        }
+        return {
+            **_head(moment, count),
+            'node': self._cloud.nodes,
+            'instances': np.bincount(node, minlength=count),
+            **_summed(node, rows, moment, count),
+            **capacity,
+        }
+
+    def _of_vms(self, moment: model.Moment) -> dict[str, files.Column]:
+        rows = np.flatnonzero(moment.node != model.ABSENT)
+        cloud = self._cloud
+        weights = {
+            f'{control.value}.weight': moment.weights[rows, place]
+            for place, control in enumerate(resources.CONTROLS)
+        }
+        return {
+            **_head(moment, len(rows)),
+            'vm': [cloud.vms[row] for row in rows],
+            'user': [cloud.users[user] for user in cloud.user_of_vm[rows]],
+            'node': [cloud.nodes[node] for node in moment.node[rows]],
+            'heaviness': moment.heaviness[rows],
+            **weights,
+            **_amounts(moment.demand[rows], moment.received[rows]),
+        }
+
+
+def _head(moment: model.Moment, count: int) -> dict[str, files.Column]:
+    return {
+        'round': np.full(count, moment.round),
+        'time_s': np.full(count, moment.time_s),
+    }
+
+
+def _summed(
+    group: model.Indices,
+    rows: model.Indices,
+    moment: model.Moment,
+    count: int,
+) -> dict[str, files.Column]:
+    return _amounts(
+        grouping.sum_by(group, moment.demand[rows], count),
+        grouping.sum_by(group, moment.received[rows], count),
+    )
+
+
+def _amounts(
+    demand: resources.Vector, received: resources.Vector
+) -> dict[str, files.Column]:
+    result: dict[str, files.Column] = {}
+    for place, name in enumerate(resources.RESOURCES.names):
+        result[f'{name}.demand'] = demand[:, place]
+        result[f'{name}.received'] = received[:, place]
+    return result

@@ -1,0 +1,183 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""The laboratory's recorded runs beside the simulator's of the same files.
+
+The simulator reads the laboratory's own scenario files; metric, policy,
+interval and length are those of the recording.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+import pathlib
+from typing import Any
+
+from fairness_lab.measures import files
+from fairness_lab.measures import summary
+from fairness_lab.scenario import scenario_file
+from fairness_lab.simulator import model
+from fairness_lab.simulator import references
+from fairness_lab.simulator import running
+
+SCENARIOS = (
+    'one-node-cpu',
+    'many-against-one',
+    'closed-loops',
+    'two-nodes-cpu',
+)
+"""Of the laboratory, that are compared."""
+
+LARGEST_DIFFERENCE = 0.1
+"""Relative, of a user's part of the CPU time."""
+
+_FOLDER = pathlib.Path(__file__).parents[1] / 'scenarios' / 'testbed'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """What one user got.
+
+    :ivar recording: name of the recorded run.
+    :ivar scenario: name of the scenario.
+    :ivar metric: of the agents.
+    :ivar policy: of the agents; ``none`` without them.
+    :ivar user: who.
+    :ivar laboratory: recorded part of the CPU time, 0..1, settled.
+    :ivar simulator: the same, simulated.
+    """
+
+    recording: str
+    scenario: str
+    metric: str
+    policy: str
+    user: str
+    laboratory: float
+    simulator: float
+
+    @property
+    def difference(self) -> float:
+        """Relative to the simulator."""
+        return self.laboratory / self.simulator - 1
+
+
+def compare(recorded: pathlib.Path) -> tuple[Row, ...]:
+    """Simulate every recording of the scenarios that are compared.
+
+    :param recorded: directory with a directory for each recording.
+    :raises SimError: if a recording cannot be read.
+    """
+    found: list[Row] = []
+    for path in sorted(recorded.glob(f'*/{files.RESULT}')):
+        result = files.read_json(path)
+        if result['scenario'] in SCENARIOS:
+            found.extend(_rows(path.parent.name, result))
+    return tuple(found)
+
+
+def _rows(name: str, result: dict[str, Any]) -> Iterator[Row]:
+    policy = result['policy'] if result['agents'] else references.NONE
+    simulated = _simulated(result, policy)
+    for user, entry in sorted(result['users'].items()):
+        yield Row(
+            recording=name,
+            scenario=result['scenario'],
+            metric=result['metric'],
+            policy=policy,
+            user=user,
+            laboratory=entry['cpu_share'],
+            simulator=simulated[user],
+        )
+
+
+def _simulated(result: dict[str, Any], policy: str) -> dict[str, float]:
+    """Give the part of the CPU time by user in the second half."""
+    scenario = scenario_file.read(
+        _FOLDER / f'{result["scenario"]}.yaml',
+        {
+            'interval': str(result['interval_s']),
+            'duration': str(result['duration_s']),
+            'max_weight_ratio': str(result['max_weight_ratio']),
+        },
+    )
+    choice = running.Choice(metric=result['metric'], policy=policy)
+    total: model.Observer = summary.Summary(scenario.cloud)
+    running.observe(scenario.cloud, running.setup(scenario, choice), [total])
+    got = {
+        user: float(entry['received']['cpu_time'])
+        for user, entry in total.result()['users'].items()
+    }
+    whole = sum(got.values())
+    return {user: amount / whole for user, amount in got.items()}
+
+
+def table(rows: Sequence[Row]) -> dict[str, Any]:
+    """Give the rows as JSON."""
+    return {
+        'version': 1,
+        'largest_difference': LARGEST_DIFFERENCE,
+        'rows': [
+            {
+                **dataclasses.asdict(row),
+                'laboratory': round(row.laboratory, 4),
+                'simulator': round(row.simulator, 4),
+                'difference': round(row.difference, 4),
+            }
+            for row in rows
+        ],
+    }
+
+
+def page(rows: Sequence[Row]) -> str:
+    """Give the rows as a table of the documents."""
+    cells = [('Recording', 'User', 'Laboratory', 'Simulator', 'Difference')]
+    cells += [
+        (
+            row.recording,
+            row.user,
+            f'{100 * row.laboratory:.1f} %',
+            f'{100 * row.simulator:.1f} %',
+            f'{100 * row.difference:+.1f} %',
+        )
+        for row in rows
+    ]
+    lines = ['.. list-table::', '   :header-rows: 1', '']
+    for first, *others in cells:
+        lines.append(f'   * - {first}')
+        lines += [f'     - {other}' for other in others]
+    return '\n'.join(lines) + '\n'
+
+
+def text(rows: Sequence[Row]) -> str:
+    """Give the rows side by side for people."""
+    lines = [('recording', 'user', 'laboratory', 'simulator', 'difference')]
+    lines += [
+        (
+            row.recording,
+            row.user,
+            f'{row.laboratory:.1%}',
+            f'{row.simulator:.1%}',
+            f'{row.difference:+.1%}',
+        )
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return '\n'.join(
+        '  '.join(
+            cell.ljust(width) if place < 2 else cell.rjust(width)
+            for place, (cell, width) in enumerate(
+                zip(line, widths, strict=True)
+            )
+        )
+        for line in lines
+    )

@@ -1,0 +1,192 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a real kernel tells of each kind of load, beside the simulator.
+
+``run_delay`` of the vCPUs' threads is all that agents know of what VMs lack.
+How long the simulator's VMs wait follows from how work comes to them
+(:mod:`.loops`). The laboratory's recording of ``kinds-of-load`` says how true
+that is.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from fairness_lab.measures import files
+from fairness_lab.scenario import scenario_file
+from fairness_lab.simulator import loops
+from fairness_lab.simulator import model
+from fairness_lab.simulator import references
+from fairness_lab.simulator import running
+from nova_fairness.model import resources
+
+RECORDING = 'kinds-of-load-without'
+"""Name of the recorded run; nobody steers in it."""
+
+_FOLDER = pathlib.Path(__file__).parents[1] / 'scenarios' / 'testbed'
+_FILE = _FOLDER / 'kinds-of-load.yaml'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Told:
+    """What one VM did.
+
+    :ivar vm: its name.
+    :ivar wanted: CPUs that it would use of a plenty, as it was told.
+    :ivar used: CPUs, on the real kernel.
+    :ivar waited: part of the time, on the real kernel.
+    :ivar simulated_used: CPUs, in the simulator.
+    :ivar simulated_waited: part of the time, in the simulator.
+    """
+
+    vm: str
+    wanted: float
+    used: float
+    waited: float
+    simulated_used: float
+    simulated_waited: float
+
+    @property
+    def judged(self) -> float:
+        """What it wants if it is a closed loop, CPUs."""
+        return self.used / (1 - self.waited)
+
+
+class Waits:
+    """An observer that means over what VMs used, and for how long they waited.
+
+    :param cloud: that is simulated.
+    """
+
+    def __init__(self, cloud: model.Cloud) -> None:
+        self._cloud = cloud
+        self._from = cloud.rounds // 2
+        self._used: list[model.Scalars] = []
+        self._waited: list[model.Scalars] = []
+
+    def see(self, moment: model.Moment) -> None:
+        """Add a round, if it counts."""
+        if moment.round < self._from:
+            return
+        cloud, cpu = self._cloud, resources.RESOURCES.index('cpu_time')
+        speed = cloud.speed[moment.node]
+        tick = loops.Tick(
+            node=moment.node,
+            wanted=moment.demand[:, cpu] / speed,
+            received=moment.received[:, cpu] / speed,
+            vcpus=cloud.vcpus.astype(np.float64),
+            share=moment.shares[:, cpu],
+            cpus=cloud.cpus,
+        )
+        self._used.append(tick.received)
+        self._waited.append(tick.stall(_loops(cloud)))
+
+    def result(self) -> Mapping[str, Any]:
+        """CPUs and part of the time by VM."""
+        used = np.mean(self._used, axis=0)
+        waited = np.mean(self._waited, axis=0)
+        return {
+            vm: (float(used[row]), float(waited[row]))
+            for row, vm in enumerate(self._cloud.vms)
+        }
+
+
+def _loops(cloud: model.Cloud) -> model.Loops:
+    if cloud.loops is not None:
+        return cloud.loops
+    count = len(cloud.vms)
+    return model.Loops(np.zeros(count, dtype=np.bool_), np.ones(count))
+
+
+def compare(recorded: pathlib.Path) -> tuple[Told, ...]:
+    """Simulate what was recorded.
+
+    :param recorded: directory with a directory for each recording.
+    :raises SimError: if the recording cannot be read.
+    """
+    result = files.read_json(recorded / RECORDING / files.RESULT)
+    length_s = result['window']['to_s'] - result['window']['from_s']
+    simulated = _simulated(result)
+    return tuple(
+        Told(
+            vm=name,
+            wanted=vm['demand_cpu_s'] / length_s,
+            used=vm['cpu_s'] / length_s,
+            waited=vm['waited_part'],
+            simulated_used=simulated[name][0],
+            simulated_waited=simulated[name][1],
+        )
+        for name, vm in sorted(result['instances'].items())
+    )
+
+
+def _simulated(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    options = {
+        'interval': str(result['interval_s']),
+        'duration': str(result['duration_s']),
+    }
+    scenario = scenario_file.read(_FILE, options)
+    choice = running.Choice(metric=result['metric'], policy=references.NONE)
+    waits = Waits(scenario.cloud)
+    running.observe(scenario.cloud, running.setup(scenario, choice), [waits])
+    return waits.result()
+
+
+def table(rows: Sequence[Told]) -> list[dict[str, Any]]:
+    """The rows as JSON."""
+    return [
+        {
+            name: round(value, 4) if isinstance(value, float) else value
+            for name, value in (
+                *dataclasses.asdict(row).items(),
+                ('judged', row.judged),
+            )
+        }
+        for row in rows
+    ]
+
+
+_HEADER = (
+    'VM',
+    'Wants',
+    'Used',
+    'Waited',
+    'Used / (1 - waited)',
+    'Simulator: used',
+    'Simulator: waited',
+)
+
+
+def page(rows: Sequence[Told]) -> str:
+    """The rows as a table of the documents."""
+    lines = ['.. list-table::', '   :header-rows: 1', '']
+    for first, *others in (_HEADER, *map(_cells, rows)):
+        lines.append(f'   * - {first}')
+        lines += [f'     - {other}' for other in others]
+    return '\n'.join(lines) + '\n'
+
+
+def _cells(row: Told) -> tuple[str, ...]:
+    return (
+        row.vm,
+        f'{row.wanted:.2f}',
+        f'{row.used:.2f}',
+        f'{100 * row.waited:.0f} %',
+        f'{row.judged:.2f}',
+        f'{row.simulated_used:.2f}',
+        f'{100 * row.simulated_waited:.0f} %',
+    )

@@ -1,0 +1,117 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What guests got of their nodes' disks, and how late they woke."""
+
+from collections.abc import Mapping
+import math
+from typing import Any
+
+from fairness_lab.results import phases
+from fairness_lab.results import timeline
+
+Json = dict[str, Any]
+
+_MIB = 1 << 20
+_MOVED = ('read_bytes', 'written_bytes')
+
+
+def moved(
+    line: timeline.Timeline, from_s: float, to_s: float
+) -> dict[str, float]:
+    """Give the bytes that each VM read and wrote, as its guest counted."""
+    return {
+        vm: math.fsum(
+            line.more.grown(vm, name, from_s, to_s) for name in _MOVED
+        )
+        for vm in line.places
+    }
+
+
+def disks(line: timeline.Timeline, from_s: float, to_s: float) -> Json | None:
+    """Give what each VM moved in a stretch of time.
+
+    :returns: by VM; ``None`` if nobody moved anything.
+    """
+    length_s = to_s - from_s
+    amounts = moved(line, from_s, to_s)
+    if not any(amounts.values()):
+        return None
+    parts = line.node_parts(amounts, to_s)
+    fio = _fio_parts(line)
+    return {
+        vm: {
+            'bytes_per_s': amounts[vm] / length_s,
+            'share': parts[vm],
+            'device_part': _device_part(line, vm, amounts[vm] / length_s),
+            'kernel_weight': line.more.last(vm, 'io_weight'),
+            'weights': _weights(line, vm, from_s, to_s),
+            'fio_share': fio.get(vm),
+        }
+        for vm in line.places
+    }
+
+
+def _fio_parts(line: timeline.Timeline) -> Mapping[str, float]:
+    """Give what part of its node's disk fio moved in place of each VM."""
+    got = {
+        vm: values['bytes_per_s'] for vm, values in line.recording.fio.items()
+    }
+    result: dict[str, float] = {}
+    for node in line.capacity:
+        here = {vm: got[vm] for vm in got if line.places[vm].node == node}
+        result.update(timeline.parts(here))
+    return result
+
+
+def _device_part(
+    line: timeline.Timeline, vm: str, bytes_per_s: float
+) -> float | None:
+    """Compare with the rate of the node's own disk, if it has one."""
+    nodes = line.recording.meta['scenario']['nodes']
+    node = nodes[line.places[vm].node] if isinstance(nodes, dict) else {}
+    if not node.get('disk_scheduler'):
+        return None
+    return bytes_per_s / (float(node['disk_mib_s']) * _MIB)
+
+
+def _weights(
+    line: timeline.Timeline, vm: str, from_s: float, to_s: float
+) -> list[float]:
+    return [
+        row['weights']['blkio']
+        for t_s, row in phases.vm_rounds(line, vm)
+        if from_s <= t_s <= to_s and 'blkio' in (row.get('wanted') or {})
+    ]
+
+
+def latency(
+    line: timeline.Timeline, from_s: float, to_s: float
+) -> Json | None:
+    """Give how late programs of guests woke, and for how long they waited.
+
+    :returns: by VM that measured it; ``None`` if nobody did.
+    """
+    found: Json = {}
+    for vm in line.places:
+        wakes = line.more.grown(vm, 'wakes', from_s, to_s)
+        if wakes > 0:
+            late_us = line.more.grown(vm, 'late_us', from_s, to_s)
+            very_late = line.more.grown(vm, 'late_20ms', from_s, to_s)
+            waited_s = line.more.grown(vm, 'wait_s', from_s, to_s)
+            found[vm] = {
+                'wakes_per_s': wakes / (to_s - from_s),
+                'mean_late_ms': late_us / wakes / 1000,
+                'late_20ms_part': very_late / wakes,
+                'steal_part': waited_s / (to_s - from_s),
+            }
+    return found or None

@@ -1,0 +1,233 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a run with several nodes shows: rounds, and what healing brought."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import itertools
+import math
+from typing import Any
+
+from fairness_lab.results import recording
+from fairness_lab.results import timeline
+
+ROUNDS_TO_HEAL = 3
+"""So many rounds after something was healed all should be as before."""
+
+ROUNDS_JUDGED = 3
+"""What the VMs get is judged over so many rounds after those."""
+
+HEALING = frozenset(
+    {
+        'start-agent',
+        'restart-agent',
+        'thaw-agent',
+        'heal',
+        'start-redis',
+        'thaw-redis',
+        'flush-redis',
+    }
+)
+"""Events after which agents have to find each other again."""
+
+BEGINNING = frozenset({'start-agent', 'restart-agent'})
+"""Those after which an agent first has to come up."""
+
+INTERRUPTING = frozenset({'kill-agent', 'freeze-agent', 'agents_stopped'})
+"""Events after which an agent makes no rounds, together with the above."""
+
+_KNOWN = 0.99
+"""Part of the supply from which all nodes are known."""
+
+Json = dict[str, Any]
+Rounds = Sequence[Mapping[str, Any]]
+
+
+def nodes(
+    line: timeline.Timeline, from_s: float, to_s: float
+) -> dict[str, Json]:
+    """Say of each node what it had and what its agent did.
+
+    :param from_s: begin of the settled part, seconds.
+    :param to_s: its end.
+    """
+    got = line.got(from_s, to_s)
+    result = {}
+    for node, cpus in line.capacity.items():
+        rounds = line.recording.rounds.get(node, ())
+        used_s = math.fsum(got[vm] for vm in line.vms_on(node, to_s))
+        known = [part for _, part in known_parts(line, node)]
+        result[node] = {
+            'cpus': cpus,
+            'cpu_used': used_s / cpus / (to_s - from_s),
+            'rounds': len(rounds),
+            'rounds_without_weights': _without_weights(rounds),
+            'longest_gap_s': _longest_gap_s(line, node),
+            'known_part': known[-1] if known else None,
+        }
+    return result
+
+
+def known_parts(
+    line: timeline.Timeline, node: str
+) -> Iterator[tuple[float, float]]:
+    """Yield what part of all CPUs an agent reckoned with, round by round.
+
+    :returns: time in seconds since the load began, and the part.
+    """
+    whole = math.fsum(line.capacity.values())
+    for entry in line.recording.rounds.get(node, ()):
+        known = _known_cpus(entry)
+        if known is not None:
+            yield _time_s(line, entry), known / whole
+
+
+def healings(line: timeline.Timeline) -> Iterator[Json]:
+    """Yield what each healing event brought."""
+    if not line.recording.meta['options']['agents']:
+        return
+    interval_s = float(line.recording.meta['options']['interval_s'])
+    for event in line.recording.events:
+        if event.event not in HEALING:
+            continue
+        since_s = _since_s(line, event)
+        entry = {
+            't_s': event.t_s,
+            'event': event.event,
+            'subject': event.subject,
+            'since_s': since_s,
+            'rounds_until_known': None,
+            'from_s': None,
+            'to_s': None,
+            'instances': {},
+        }
+        if since_s is not None:
+            entry['rounds_until_known'] = _until_known(line, since_s)
+            from_s = since_s + ROUNDS_TO_HEAL * interval_s
+            entry |= _judged(line, from_s, ROUNDS_JUDGED * interval_s)
+        yield entry
+
+
+def _since_s(line: timeline.Timeline, event: recording.Event) -> float | None:
+    """Give when an agent can be heard again; ``None`` if it never was.
+
+    One that starts is heard from the first round on in which it has an
+    interval to tell of.
+    """
+    if event.event not in BEGINNING:
+        return event.t_s
+    rounds = line.recording.rounds.get(event.subject, ())
+    lives = [entry for entry in rounds if _time_s(line, entry) >= event.t_s]
+    if event.event == 'restart-agent':
+        # the old life may still make rounds until it has ended
+        first = (n for n, entry in enumerate(lives) if entry['round'] == 1)
+        lives = lives[next(first, len(lives)) :]
+    told = (_time_s(line, entry) for entry in lives if 'supply' in entry)
+    return next(told, None)
+
+
+def _judged(line: timeline.Timeline, from_s: float, length_s: float) -> Json:
+    """Compare what the VMs got with what was fair, up to the next event."""
+    later = [e.t_s for e in line.recording.events if e.t_s > from_s]
+    to_s = min([from_s + length_s, line.duration_s, *later])
+    if to_s - from_s < length_s / ROUNDS_JUDGED:
+        return {}
+    got = line.node_parts(line.got(from_s, to_s), to_s)
+    fair = line.node_parts(line.fair(from_s, to_s), to_s)
+    return {
+        'from_s': from_s,
+        'to_s': to_s,
+        'instances': {
+            vm: {
+                'cpu_share': got[vm],
+                'max_min_share': fair[vm],
+                'distance': abs(got[vm] - fair[vm]),
+            }
+            for vm in line.places
+            if line.runs(vm, to_s)
+        },
+    }
+
+
+def _until_known(line: timeline.Timeline, since_s: float) -> int | None:
+    """Give the round in which the last agent knew all that it can know.
+
+    :returns: 1 for the first round after ``since_s``; ``None`` if one agent
+        never did.
+    """
+    group = max(line.reach.groups(since_s), key=len)
+    whole = math.fsum(line.capacity[node] for node in group)
+    slowest = 0
+    for node in group:
+        rounds = [
+            entry
+            for entry in line.recording.rounds.get(node, ())
+            if _time_s(line, entry) >= since_s
+        ]
+        known = (
+            number
+            for number, entry in enumerate(rounds, start=1)
+            if (_known_cpus(entry) or 0.0) >= _KNOWN * whole
+        )
+        number = next(known, None)
+        if number is None:
+            return None
+        slowest = max(slowest, number)
+    return slowest
+
+
+def _time_s(line: timeline.Timeline, entry: Mapping[str, Any]) -> float:
+    start_s = float(line.recording.meta['monotonic_start_s'])
+    return float(entry['time_s']) - start_s
+
+
+def _known_cpus(entry: Mapping[str, Any]) -> float | None:
+    """Give how many CPUs like its own an agent reckoned with."""
+    supply_s = (entry.get('supply') or {}).get('cpu_time')
+    own_s = entry['node']['speed_factor'] * entry.get('interval_s', 0.0)
+    return supply_s / own_s if supply_s and own_s else None
+
+
+def _without_weights(rounds: Rounds) -> int:
+    """Count rounds in which a VM that was there before has no weight."""
+    count = 0
+    for before, entry in itertools.pairwise(rounds):
+        if entry['round'] <= before['round']:
+            continue
+        seen = {vm['uuid'] for vm in before['instances']}
+        count += any(
+            vm['uuid'] in seen and 'cpu' not in vm.get('weights', {})
+            for vm in entry['instances']
+        )
+    return count
+
+
+def _longest_gap_s(line: timeline.Timeline, node: str) -> float | None:
+    """Give the longest time between two rounds of an agent that runs."""
+    ends = [
+        event.t_s
+        for event in line.recording.events
+        if event.event in INTERRUPTING | BEGINNING
+        and event.subject in {node, ''}
+    ]
+    rounds = line.recording.rounds.get(node, ())
+    times = [_time_s(line, entry) for entry in rounds]
+    if times and times[-1] < line.duration_s:
+        times.append(line.duration_s)
+    gaps = [
+        after - before
+        for before, after in itertools.pairwise(times)
+        if after > 0 and not any(before < end_s <= after for end_s in ends)
+    ]
+    return max(gaps, default=None)

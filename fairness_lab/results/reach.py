@@ -1,0 +1,81 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Which nodes could know of each other, and when (no effects)."""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+
+from fairness_lab.results import recording
+
+LEAVING = frozenset({'kill-agent', 'freeze-agent', 'cut'})
+"""Events after which the others hear nothing more of a node."""
+
+RETURNING = {
+    'start-agent': 'kill-agent',
+    'thaw-agent': 'freeze-agent',
+    'heal': 'cut',
+}
+"""Events that undo one of the others."""
+
+_LATE = 'kill-agent'
+"""An agent that starts late is as one that was killed before."""
+
+
+class Reach:
+    """Groups of nodes that can exchange reports.
+
+    :param nodes: names.
+    :param events: of the recording, in the order of time.
+    :param agents: whether agents run at all.
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[str],
+        events: Sequence[recording.Event],
+        *,
+        agents: bool,
+    ) -> None:
+        self._nodes = tuple(nodes)
+        self._events = events if agents else ()
+        self._late = frozenset(
+            node for node in self._nodes if self._joins_late(node)
+        )
+
+    def groups(self, t_s: float) -> tuple[tuple[str, ...], ...]:
+        """Give the groups at a moment; who is alone is a group, too."""
+        gone = self._gone(t_s)
+        together = tuple(node for node in self._nodes if node not in gone)
+        alone = tuple((node,) for node in self._nodes if node in gone)
+        return ((together,) if together else ()) + alone
+
+    def _gone(self, t_s: float) -> set[str]:
+        why: dict[str, set[str]] = {node: set() for node in self._nodes}
+        for node in self._late:
+            why[node].add(_LATE)
+        for event in self._events:
+            if event.t_s > t_s or event.subject not in why:
+                continue
+            if event.event in LEAVING:
+                why[event.subject].add(event.event)
+            elif event.event in RETURNING:
+                why[event.subject].discard(RETURNING[event.event])
+        return {node for node, reasons in why.items() if reasons}
+
+    def _joins_late(self, node: str) -> bool:
+        first = (
+            event.event
+            for event in self._events
+            if event.subject == node and event.event.endswith('-agent')
+        )
+        return next(first, '') == 'start-agent'

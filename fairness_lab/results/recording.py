@@ -1,0 +1,296 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a run of a scenario leaves behind, as the results half reads it.
+
+A recording is a directory::
+
+    meta.json                   what was run, where, when
+    instances.csv               the lab's own readings, about one a second
+    events.csv                  what happened to whom
+    offered.csv                 how much CPU each guest wanted from when on
+    fio.json                    what fio moved after the run, if it was asked
+    agents/<node>/rounds.jsonl  the agent's record, one line a round
+
+Times ``t_s`` are seconds since the load began. A last line that was cut off
+is no error, since a run may be ended at any moment; anything else that cannot
+be understood is, and the message names file and line.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import csv
+import dataclasses
+import json
+import math
+import pathlib
+from typing import Any
+
+from fairness_lab.results import recorded
+from fairness_lab.results import tables
+from nova_fairness import exception
+
+META = 'meta.json'
+INSTANCES = 'instances.csv'
+EVENTS = 'events.csv'
+OFFERED = 'offered.csv'
+AGENTS = 'agents'
+ROUNDS = 'rounds.jsonl'
+
+META_FIELDS = (
+    'name',
+    'scenario',
+    'backend',
+    'options',
+    'monotonic_start_s',
+)
+"""What ``meta.json`` must have: the scenario's name and its content, what the
+guests were, the options, and the monotonic clock when the load began. It may
+have ``wall_start`` (seconds since the epoch), ``version`` and ``machine``."""
+
+OPTION_FIELDS = ('metric', 'policy', 'interval_s', 'duration_s', 'agents')
+"""What its ``options`` must have; they may have ``max_weight_ratio``."""
+
+INSTANCE_COLUMNS = (
+    't_s',
+    'node',
+    'vm',
+    'user',
+    'cpu_s',
+    'cpu_shares',
+    'work',
+    'state',
+)
+MORE_COLUMNS = (
+    'read_bytes',
+    'written_bytes',
+    'io_weight',
+    'sent_bytes',
+    'received_bytes',
+    'arrived_bytes',
+    'memory_bytes',
+    'wait_s',
+    'wakes',
+    'late_us',
+    'late_20ms',
+)
+"""Columns that older recordings lack: what a guest moved, and what of it
+arrived at the far end of its node's uplink, cumulative bytes;
+its weight of block I/O; memory that it uses, bytes; seconds that its vCPUs
+waited for a CPU, cumulative; how often a program of the guest woke, by how
+much too late in all, microseconds, and how often by 20 ms or more."""
+
+FIO = 'fio.json'
+"""What fio moved after the run, if it was asked to; see
+:meth:`backend.Backend.fio`."""
+
+EVENT_COLUMNS = ('t_s', 'event', 'subject')
+OFFER_COLUMNS = ('t_s', 'vm', 'cpu')
+
+RUNNING = 'running'
+"""State of a VM whose vCPUs can run; any other word means they cannot."""
+
+MAXIMUM = 'max'
+"""Demand for all vCPUs that the VM has."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reading:
+    """One row of ``instances.csv``.
+
+    :ivar t_s: when, seconds since the load began.
+    :ivar node: where the VM ran.
+    :ivar vm: its name in the scenario.
+    :ivar user: its owner.
+    :ivar cpu_s: cumulative CPU seconds of its cgroup; ``None`` if not read.
+    :ivar cpu_shares: what the kernel held, kernel units, or ``None``.
+    :ivar work: cumulative units of work that the guest did, or ``None``.
+    :ivar state: :data:`RUNNING`, or a word for why it does not run.
+    :ivar more: of :data:`MORE_COLUMNS`, those that were read.
+    """
+
+    t_s: float
+    node: str
+    vm: str
+    user: str
+    cpu_s: float | None
+    cpu_shares: int | None = None
+    work: float | None = None
+    state: str = RUNNING
+    more: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def row(self) -> tuple[Any, ...]:
+        """Give the fields in the order of the columns."""
+        fixed = [getattr(self, name) for name in INSTANCE_COLUMNS]
+        return (*fixed, *(self.more.get(name) for name in MORE_COLUMNS))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Event:
+    """One row of ``events.csv``: what happened to whom, when."""
+
+    t_s: float
+    event: str
+    subject: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Offer:
+    """One row of ``offered.csv``.
+
+    :ivar cpu: demand from ``t_s`` on, CPUs; infinite stands for all vCPUs.
+    """
+
+    t_s: float
+    vm: str
+    cpu: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Recording:
+    """Everything that one run left behind.
+
+    :ivar meta: content of ``meta.json``.
+    :ivar readings: of the lab, in the order of time.
+    :ivar events: in the order of time.
+    :ivar offers: in the order of time.
+    :ivar rounds: the agent's rounds by node, in the order of time.
+    :ivar fio: what fio moved after the run, by VM; see :data:`FIO`.
+    """
+
+    meta: Mapping[str, Any]
+    readings: tuple[Reading, ...]
+    events: tuple[Event, ...] = ()
+    offers: tuple[Offer, ...] = ()
+    rounds: Mapping[str, tuple[Mapping[str, Any], ...]] = dataclasses.field(
+        default_factory=dict
+    )
+    fio: Mapping[str, Mapping[str, float]] = dataclasses.field(
+        default_factory=dict
+    )
+
+
+def read(directory: pathlib.Path) -> Recording:
+    """Read a recording.
+
+    :raises LabError: if a file is missing or cannot be understood; the
+        message names file and line.
+    """
+    if not (directory / META).is_file():
+        raise exception.LabError(
+            f'{directory} is no recording of nova-fairness-lab: '
+            f'it has no {META}'
+        )
+    return Recording(
+        meta=_meta(directory / META),
+        readings=_sorted(_readings(directory / INSTANCES)),
+        events=_sorted(_events(directory / EVENTS)),
+        offers=_sorted(_offers(directory / OFFERED)),
+        rounds=recorded.rounds_by_node(directory / AGENTS, ROUNDS),
+        fio=recorded.fio(directory / FIO),
+    )
+
+
+def write(recording: Recording, directory: pathlib.Path) -> None:
+    """Write a recording into a directory, which is made if need be."""
+    directory.mkdir(parents=True, exist_ok=True)
+    meta = json.dumps(recording.meta, indent=2, sort_keys=True)
+    (directory / META).write_text(meta + '\n')
+    _write_csv(
+        directory / INSTANCES,
+        (*INSTANCE_COLUMNS, *MORE_COLUMNS),
+        [row.row() for row in recording.readings],
+    )
+    _write_csv(
+        directory / EVENTS,
+        EVENT_COLUMNS,
+        [dataclasses.astuple(row) for row in recording.events],
+    )
+    offers = [
+        (row.t_s, row.vm, MAXIMUM if math.isinf(row.cpu) else row.cpu)
+        for row in recording.offers
+    ]
+    _write_csv(directory / OFFERED, OFFER_COLUMNS, offers)
+    if recording.fio:
+        (directory / FIO).write_text(json.dumps(recording.fio))
+    for node, rounds in recording.rounds.items():
+        folder = directory / AGENTS / node
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = ''.join(json.dumps(item) + '\n' for item in rounds)
+        (folder / ROUNDS).write_text(lines)
+
+
+def _write_csv(
+    path: pathlib.Path, columns: tuple[str, ...], rows: list[tuple[Any, ...]]
+) -> None:
+    with path.open('w', newline='') as stream:
+        writer = csv.writer(stream, lineterminator='\n')
+        writer.writerow(columns)
+        writer.writerows(rows)
+
+
+def _sorted(rows: Iterator[Any]) -> tuple[Any, ...]:
+    return tuple(sorted(rows, key=lambda row: row.t_s))
+
+
+def _meta(path: pathlib.Path) -> Mapping[str, Any]:
+    try:
+        meta = json.loads(tables.text(path))
+    except json.JSONDecodeError as error:
+        raise tables.wrong(
+            path, error.lineno, f'no JSON: {error.msg}'
+        ) from None
+    if not isinstance(meta, dict):
+        raise tables.wrong(path, 1, 'expected a JSON object')
+    missing = [name for name in META_FIELDS if name not in meta]
+    options = meta.get('options')
+    given = options if isinstance(options, dict) else {}
+    missing += [f'options.{n}' for n in OPTION_FIELDS if n not in given]
+    if missing:
+        raise exception.LabError(f'{path}: {", ".join(missing)} is missing')
+    return meta
+
+
+def _readings(path: pathlib.Path) -> Iterator[Reading]:
+    for line, row in tables.rows(path, INSTANCE_COLUMNS):
+        shares = tables.maybe(path, line, row, 'cpu_shares')
+        yield Reading(
+            t_s=tables.number(path, line, row, 't_s'),
+            node=row['node'],
+            vm=row['vm'],
+            user=row['user'],
+            cpu_s=tables.maybe(path, line, row, 'cpu_s'),
+            cpu_shares=None if shares is None else int(shares),
+            work=tables.maybe(path, line, row, 'work'),
+            state=row['state'],
+            more={
+                name: value
+                for name in MORE_COLUMNS
+                if name in row
+                and (value := tables.maybe(path, line, row, name)) is not None
+            },
+        )
+
+
+def _events(path: pathlib.Path) -> Iterator[Event]:
+    for line, row in tables.rows(path, EVENT_COLUMNS):
+        t_s = tables.number(path, line, row, 't_s')
+        yield Event(t_s, row['event'], row['subject'])
+
+
+def _offers(path: pathlib.Path) -> Iterator[Offer]:
+    for line, row in tables.rows(path, OFFER_COLUMNS):
+        if row['cpu'] == MAXIMUM:
+            cpu = math.inf
+        else:
+            cpu = tables.number(path, line, row, 'cpu')
+        yield Offer(tables.number(path, line, row, 't_s'), row['vm'], cpu)

@@ -1,0 +1,231 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""From a recording to the content of ``result.json``.
+
+The fields are an interface: ``result_schema.json`` describes them, and
+:data:`VERSION` changes when a reader of the old one would be misled.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import math
+import statistics
+from typing import Any
+
+from fairness_lab.results import disk_result
+from fairness_lab.results import network_windows
+from fairness_lab.results import peers
+from fairness_lab.results import phases
+from fairness_lab.results import recording as recording_module
+from fairness_lab.results import reference
+from fairness_lab.results import settling
+from fairness_lab.results import timeline
+
+VERSION = 1
+
+STEADY_ROUNDS = 30
+"""Rounds over which the steadiness of a weight is judged."""
+
+DEFAULT_RATIO = 20.0
+"""``max_weight_ratio`` of an agent that was not told otherwise."""
+
+Json = dict[str, Any]
+
+
+def build(recording: recording_module.Recording) -> Json:
+    """Evaluate a recording.
+
+    :returns: what ``result.json`` holds, without the checks.
+    :raises LabError: if the recording lacks something or contradicts itself.
+    """
+    line = timeline.Timeline(recording)
+    options = recording.meta['options']
+    from_s, to_s = line.duration_s / 2, line.duration_s
+    users = _users(line, from_s, to_s)
+    return {
+        'version': VERSION,
+        'scenario': recording.meta['name'],
+        'backend': recording.meta['backend'],
+        'agents': bool(options['agents']),
+        'metric': options['metric'],
+        'policy': options['policy'],
+        'interval_s': float(options['interval_s']),
+        'duration_s': line.duration_s,
+        'max_weight_ratio': _ratio(recording),
+        'package_version': recording.meta.get('version', ''),
+        'machine': recording.meta.get('machine', {}),
+        'started': recording.meta.get('wall_start'),
+        'rounds': max(map(len, recording.rounds.values()), default=0),
+        'window': {'from_s': from_s, 'to_s': to_s},
+        'users': users,
+        'instances': _instances(line, from_s, to_s),
+        'nodes': peers.nodes(line, from_s, to_s),
+        'jain': {'cpu': _jain_of(line, users, from_s, to_s)},
+        'events': [
+            {'t_s': item.t_s, 'event': item.event, 'subject': item.subject}
+            for item in recording.events
+        ],
+        'windows': list(phases.windows(line)),
+        'healings': list(peers.healings(line)),
+        'lone': list(phases.lone(line)),
+        'uncontended': phases.uncontended(line),
+        'network': list(network_windows.windows(line)),
+        'disk': disk_result.disks(line, from_s, to_s),
+        'latency': disk_result.latency(line, from_s, to_s),
+        'reference': _reference(recording),
+    }
+
+
+def _ratio(recording: recording_module.Recording) -> float:
+    given = recording.meta['options'].get('max_weight_ratio')
+    return DEFAULT_RATIO if given is None else float(given)
+
+
+def jain(values: Sequence[float]) -> float | None:
+    """Give Jain's index of fairness.
+
+    :param values: >= 0.
+    :returns: 1/n (one has all) to 1 (all have the same); ``None`` where
+        nobody has anything.
+    """
+    squares = math.fsum(value * value for value in values)
+    if squares <= 0:
+        return None
+    return math.fsum(values) ** 2 / (len(values) * squares)
+
+
+def _jain_of(
+    line: timeline.Timeline,
+    users: Mapping[str, Json],
+    from_s: float,
+    to_s: float,
+) -> float | None:
+    wanted = line.by_user(line.fair(from_s, to_s))
+    return jain(
+        [
+            entry['cpu_share'] / entry['weight']
+            for name, entry in users.items()
+            if wanted[name] > 0
+        ]
+    )
+
+
+def _users(
+    line: timeline.Timeline, from_s: float, to_s: float
+) -> dict[str, Json]:
+    got = timeline.parts(line.by_user(line.got(from_s, to_s)))
+    fair_s = line.by_user(line.fair(from_s, to_s))
+    fair = timeline.parts(fair_s)
+    most = line.bounded(from_s, to_s, _ratio(line.recording))
+    whole = math.fsum(fair_s.values())
+    first = settling.first_within(line)
+    return {
+        user: {
+            'weight': line.user_weight.get(user, 1.0),
+            'cpu_share': got[user],
+            'max_min_share': fair[user],
+            'bounded_share': most[user] / whole if whole else 0.0,
+            'first_within_s': first[user],
+        }
+        for user in line.users
+    }
+
+
+def _instances(
+    line: timeline.Timeline, from_s: float, to_s: float
+) -> dict[str, Json]:
+    got_s = line.got(from_s, to_s)
+    got = line.node_parts(got_s, to_s)
+    fair = line.node_parts(line.fair(from_s, to_s), to_s)
+    result: dict[str, Json] = {}
+    for vm, place in line.places.items():
+        whole = list(phases.vm_rounds(line, vm))
+        rows = [row for t_s, row in whole if from_s <= t_s <= to_s]
+        everything = _by_control([row for _, row in whole], 'weights')
+        weights = _by_control(rows, 'weights')
+        result[vm] = {
+            'user': place.user,
+            'node': line.node_of(vm, to_s),
+            'stays': [
+                {'from_s': since_s, 'node': node}
+                for since_s, node in line.stays(vm)
+            ],
+            'vcpus': place.vcpus,
+            'cpu_share': got[vm],
+            'max_min_share': fair[vm],
+            'cpu_s': got_s[vm],
+            'demand_cpu_s': line.demanded_s(vm, from_s, to_s),
+            'waited_part': _waited_part(line, vm, from_s, to_s),
+            'work_per_s': line.work(vm, from_s, to_s) / (to_s - from_s),
+            'weights': weights,
+            'weights_applied': _by_control(rows, 'applied'),
+            'weight_range': {
+                control: [min(values), max(values)]
+                for control, values in everything.items()
+            },
+            'peak_to_peak': {
+                control: peak_to_peak(values[-STEADY_ROUNDS:])
+                for control, values in weights.items()
+            },
+        }
+    return result
+
+
+def _waited_part(
+    line: timeline.Timeline, vm: str, from_s: float, to_s: float
+) -> float | None:
+    if line.more.last(vm, 'wait_s') is None:
+        return None
+    return line.more.grown(vm, 'wait_s', from_s, to_s) / (to_s - from_s)
+
+
+def _by_control(
+    rows: Sequence[Mapping[str, Any]], field: str
+) -> dict[str, list[float]]:
+    """Collect values of the controls that are steered."""
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        found = row.get(field) or {}
+        for control in row.get('wanted') or {}:
+            if found.get(control) is not None:
+                values.setdefault(control, []).append(found[control])
+    return values
+
+
+def peak_to_peak(values: Sequence[float]) -> float:
+    """Give the range of values relative to their mean; 0 for no values."""
+    mean = statistics.fmean(values) if values else 0.0
+    return (max(values) - min(values)) / mean if mean else 0.0
+
+
+def _reference(recording: recording_module.Recording) -> Json | None:
+    """Compare the recorded shares with an independent evaluation."""
+    options = recording.meta['options']
+    chosen = (options['metric'], options['policy'])
+    alone = len(recording.meta['scenario']['nodes']) == 1
+    if chosen != ('GreedinessMetric', 'thesis') or not alone:
+        return None
+    if not recording.rounds:
+        return None
+    differences = []
+    for rounds in recording.rounds.values():
+        expected = reference.cpu_shares(rounds)
+        for entry, shares in zip(rounds, expected, strict=True):
+            for row in entry['instances']:
+                wanted = (row.get('wanted') or {}).get('cpu')
+                if row['uuid'] in shares and wanted is not None:
+                    differences.append(abs(wanted - shares[row['uuid']]))
+    return {
+        'compared': len(differences),
+        'largest_difference': max(differences, default=None),
+    }

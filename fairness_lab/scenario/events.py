@@ -1,0 +1,198 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""What happens to VMs, nodes and agents during a scenario."""
+
+import dataclasses
+import enum
+import functools
+import math
+
+import numpy as np
+
+from fairness_lab.scenario import scenario
+from fairness_lab.scenario import yaml
+from nova_fairness.model import resources
+
+Value = yaml.Value
+
+
+class Action(enum.Enum):
+    """What can happen: the laboratory's words, those that mean something."""
+
+    START = 'start'
+    DESTROY = 'destroy'
+    FREEZE = 'freeze'
+    THAW = 'thaw'
+    MOVE = 'move'
+    KILL_AGENT = 'kill-agent'
+    START_AGENT = 'start-agent'
+    FREEZE_AGENT = 'freeze-agent'
+    THAW_AGENT = 'thaw-agent'
+    CUT = 'cut'
+    HEAL = 'heal'
+
+    @property
+    def of_node(self) -> bool:
+        """Whether it happens to a node and not to a VM."""
+        return self in _SILENCING or self in _CUTTING
+
+
+_SILENCING = {
+    Action.KILL_AGENT: True,
+    Action.FREEZE_AGENT: True,
+    Action.START_AGENT: False,
+    Action.THAW_AGENT: False,
+}
+_CUTTING = {Action.CUT: True, Action.HEAL: False}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happens.
+
+    :ivar at_s: seconds since the begin.
+    :ivar action: what.
+    :ivar subject: name of the VM or node.
+    :ivar to: node to which a VM moves.
+    """
+
+    at_s: float
+    action: Action
+    subject: str
+    to: str = ''
+
+
+def _idle() -> resources.Vector:
+    return resources.RESOURCES.vector(
+        memory=scenario.IDLE_MEMORY_MIB * scenario.MIB
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class VmState:
+    """A VM at a moment.
+
+    :ivar node: where it is, or would be.
+    :ivar present: whether it exists.
+    :ivar frozen: whether it stands still.
+    :ivar demand: (r,) what it wants when it does not.
+    """
+
+    node: str
+    present: bool = True
+    frozen: bool = False
+    demand: resources.Vector = dataclasses.field(default_factory=_idle)
+
+    def wanting(self, demand: resources.Vector) -> 'VmState':
+        """Want something else; NaN leaves a thing as it was."""
+        new = np.where(np.isnan(demand), self.demand, demand)
+        return dataclasses.replace(self, demand=new)
+
+    def after(self, event: Event) -> 'VmState':
+        """Let something happen to it."""
+        match event.action:
+            case Action.START:
+                return dataclasses.replace(self, present=True)
+            case Action.DESTROY:
+                return dataclasses.replace(self, present=False)
+            case Action.MOVE:
+                return dataclasses.replace(self, node=event.to)
+            case action:
+                frozen = action is Action.FREEZE
+                return dataclasses.replace(self, frozen=frozen)
+
+    def change(self, when: int, name: str) -> scenario.Change:
+        """Give what the simulator is told."""
+        time_shared = resources.RESOURCES.time_shared
+        running = np.where(time_shared & self.frozen, 0.0, self.demand)
+        return scenario.Change(
+            when, name, self.node if self.present else '', running
+        )
+
+
+def events(
+    value: Value,
+    vms: tuple[str, ...],
+    nodes: tuple[str, ...],
+    length_s: float,
+) -> tuple[Event, ...]:
+    """Read what happens, in the order of time.
+
+    :raises BadScenario: with file, line and what was expected.
+    """
+    found = [_event(item, vms, nodes, length_s) for item in value.items()]
+    return tuple(sorted(found, key=lambda event: event.at_s))
+
+
+def _event(
+    value: Value,
+    vms: tuple[str, ...],
+    nodes: tuple[str, ...],
+    length_s: float,
+) -> Event:
+    section = value.section()
+    at_s = section.need('at', Value.number)
+    one_of = functools.partial(functools.partial, Value.one_of)
+    to = section.take('to', one_of(choices=nodes), '')
+    found = []
+    for action in Action:
+        known = nodes if action.of_node else vms
+        subject = section.take(action.value, one_of(choices=known), '')
+        if subject:
+            found.append((action, subject))
+    section.finish()
+    if len(found) != 1:
+        words = ', '.join(action.value for action in Action)
+        raise value.wrong(f'exactly one of {words}')
+    if at_s >= length_s:
+        raise value.wrong(f'a time below {length_s:g} s')
+    if (found[0][0] is Action.MOVE) != bool(to):
+        raise value.wrong('"move: VM" and "to: NODE" together')
+    return Event(at_s, *found[0], to)
+
+
+def silent(
+    found: tuple[Event, ...], nodes: tuple[str, ...], story: scenario.Story
+) -> resources.Mask | None:
+    """Say when whose agent is down: (rounds, m), ``None`` if never."""
+    return _spans(found, nodes, story, _SILENCING)
+
+
+def cut(
+    found: tuple[Event, ...], nodes: tuple[str, ...], story: scenario.Story
+) -> resources.Mask | None:
+    """Say when which node is cut off: (rounds, m), ``None`` if never."""
+    return _spans(found, nodes, story, _CUTTING)
+
+
+def _spans(
+    found: tuple[Event, ...],
+    nodes: tuple[str, ...],
+    story: scenario.Story,
+    meaning: dict[Action, bool],
+) -> resources.Mask | None:
+    mine = [event for event in found if event.action in meaning]
+    if not mine:
+        return None
+    result = np.zeros((story.rounds, len(nodes)), dtype=np.bool_)
+    seen: set[str] = set()
+    for event in mine:
+        place = nodes.index(event.subject)
+        when = math.ceil(event.at_s / story.interval_s - 1e-9)
+        # Who is started first was not there before.
+        if event.action is Action.START_AGENT and event.subject not in seen:
+            result[:when, place] = True
+        result[when:, place] = meaning[event.action]
+        seen.add(event.subject)
+    return result

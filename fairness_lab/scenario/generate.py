@@ -1,0 +1,293 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""Clouds that are drawn: seeded, with distributions that are stated.
+
+Every number is drawn by :mod:`fairness_lab.scenario.chance` under a key of its
+own, so that the same seed gives the same cloud on every machine.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from fairness_lab.scenario import chance
+from fairness_lab.scenario import graphs
+from fairness_lab.scenario import recipes
+from fairness_lab.scenario import scenario
+from fairness_lab.scenario import tracks
+from fairness_lab.simulator import loops
+from fairness_lab.simulator import model
+from nova_fairness.model import resources
+
+Scalars = model.Scalars
+Indices = model.Indices
+
+_CPUS, _SPEEDS, _VCPUS, _MEMORY, _WEIGHTS = range(10, 15)
+_OWNERS, _LIVES, _MOVES, _TARGETS = range(15, 19)
+_AMOUNTS, _COUPLING, _LOOPS = range(20, 23)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Lives:
+    """One row for each VM that ever exists.
+
+    :ivar slot: (n,) place that it takes: one per VM at a time.
+    :ivar begin: (n,) first round.
+    :ivar end: (n,) first round without it.
+    """
+
+    slot: Indices
+    begin: Indices
+    end: Indices
+
+
+def generate(
+    recipe: recipes.Recipe,
+    name: str,
+    description: str,
+    interval_s: float,
+    rounds: int,
+) -> model.Cloud:
+    """Draw a cloud."""
+    drawn = _Drawn(recipe, rounds)
+    return drawn.cloud(name, description, interval_s)
+
+
+class _Drawn:
+    """Draws a cloud part by part."""
+
+    def __init__(self, recipe: recipes.Recipe, rounds: int) -> None:
+        self._recipe = recipe
+        self._rounds = rounds
+        self._slots = recipe.nodes * recipe.vms_per_node
+        self._members = graphs.members(recipe)
+        self._users = int(max(users.max() for users in self._members)) + 1
+        self._lives = self._lifetimes()
+        self._owner = self._owners()
+
+    def _choice(
+        self, choices: tuple[float, ...], key: int, count: int
+    ) -> Scalars:
+        drawn = chance.uniform(self._recipe.seed, key, np.arange(count))
+        places = (drawn * len(choices)).astype(np.intp)
+        return np.array(choices, dtype=np.float64)[places]
+
+    def _lifetimes(self) -> _Lives:
+        """Draw geometric lives, until the slots are full to the end."""
+        slots = np.arange(self._slots)
+        begin = np.zeros(self._slots, dtype=np.intp)
+        parts = []
+        generation = 0
+        while slots.size:
+            length = self._life(slots, generation)
+            end = np.minimum(begin + length, self._rounds)
+            parts.append((slots, begin, end))
+            going = end < self._rounds
+            slots, begin = slots[going], end[going]
+            generation += 1
+        columns = [
+            np.concatenate(column) for column in zip(*parts, strict=True)
+        ]
+        return _Lives(*columns)
+
+    def _life(self, slots: Indices, generation: int) -> Indices:
+        churn = self._recipe.churn
+        if churn <= 0:
+            return np.full(len(slots), self._rounds, dtype=np.intp)
+        drawn = chance.uniform(self._recipe.seed, _LIVES, slots, generation)
+        whole = np.log1p(-drawn) / np.log1p(-min(churn, 0.999))
+        return np.asarray(whole, dtype=np.intp) + 1
+
+    def _owners(self) -> Indices:
+        """Draw the user of every slot out of those of its node."""
+        result = np.empty(self._slots, dtype=np.intp)
+        each = self._recipe.vms_per_node
+        for node, users in enumerate(self._members):
+            # Every user of a node has a VM there, as far as there are VMs.
+            slots = np.arange(node * each, (node + 1) * each)
+            part = np.arange(1, len(users) + 1) ** -self._recipe.skew
+            edges = np.cumsum(part) / part.sum()
+            drawn = chance.uniform(self._recipe.seed, _OWNERS, slots)
+            place = np.searchsorted(edges, drawn, 'right')
+            place[: len(users)] = np.arange(min(len(users), each))
+            result[slots] = users[np.minimum(place, len(users) - 1)]
+        return result
+
+    def cloud(
+        self, name: str, description: str, interval_s: float
+    ) -> model.Cloud:
+        """Put the parts together."""
+        lives, recipe = self._lives, self._recipe
+        count = len(lives.slot)
+        cpus = self._choice(recipe.node_cpus, _CPUS, recipe.nodes)
+        speed = self._choice(recipe.node_speeds, _SPEEDS, recipe.nodes)
+        specs = self._nodes(cpus, speed)
+        vcpus = self._choice(recipe.vcpus, _VCPUS, count)
+        memory = self._choice(recipe.memory_mib, _MEMORY, count)
+        width = len(str(count - 1))
+        return model.Cloud(
+            name=name,
+            description=description,
+            interval_s=interval_s,
+            rounds=self._rounds,
+            nodes=tuple(spec.name for spec in specs),
+            cpus=cpus,
+            speed=speed * scenario.SPEED,
+            capacity=np.array([spec.capacity() for spec in specs]),
+            users=tuple(_names('user', self._users)),
+            user_weight=self._choice(
+                recipe.user_weights, _WEIGHTS, self._users
+            ),
+            vms=tuple(f'vm{row:0{width}d}' for row in range(count)),
+            user_of_vm=self._owner[lives.slot],
+            vcpus=vcpus.astype(np.int64),
+            memory_bytes=memory * scenario.MIB,
+            coupled=self._coupled(count),
+            loops=self._loops(vcpus),
+            changes=self._changes(vcpus, memory, specs),
+        )
+
+    def _nodes(self, cpus: Scalars, speed: Scalars) -> list[scenario.NodeSpec]:
+        recipe = self._recipe
+        return [
+            scenario.NodeSpec(
+                name,
+                cpus=float(cpus[node]),
+                speed=float(speed[node]),
+                memory_mib=recipe.memory_per_cpu_mib * float(cpus[node]),
+                disk_mib_s=recipe.disk_mib_s,
+                network_mbit_s=recipe.network_mbit_s,
+            )
+            for node, name in enumerate(_names('node', recipe.nodes))
+        ]
+
+    def _coupled(self, count: int) -> resources.Mask:
+        drawn = chance.uniform(self._recipe.seed, _COUPLING, np.arange(count))
+        wanted = np.array(
+            [
+                name in self._recipe.resources
+                for name in resources.RESOURCES.names
+            ]
+        )
+        wanted &= resources.RESOURCES.time_shared
+        chosen = drawn < self._recipe.coupled
+        return np.asarray(chosen[:, np.newaxis] & wanted)
+
+    def _loops(self, vcpus: Scalars) -> model.Loops | None:
+        recipe, count = self._recipe, len(vcpus)
+        drawn = chance.uniform(recipe.seed, _LOOPS, np.arange(count))
+        together = [bool(row.any()) for row in self._coupled(count)]
+        kinds = [
+            recipe.loop[int(part * len(recipe.loop))]
+            if not coupled
+            else loops.Loop.CLOSED
+            for part, coupled in zip(drawn, together, strict=True)
+        ]
+        threads = np.full(count, recipe.threads)
+        return loops.of(kinds, threads, vcpus.astype(np.intp))
+
+    def _full(
+        self, vcpus: Scalars, memory: Scalars, specs: list[scenario.NodeSpec]
+    ) -> resources.Vector:
+        """Give what each VM wants at level 1, (n, r)."""
+        registry, recipe = resources.RESOURCES, self._recipe
+        count = len(vcpus)
+        node = self._lives.slot // recipe.vms_per_node
+        capacity = np.array([spec.capacity() for spec in specs])
+        columns = np.arange(len(registry))
+        drawn = 0.5 + chance.uniform(
+            recipe.seed,
+            _AMOUNTS,
+            np.arange(count)[:, np.newaxis],
+            columns[np.newaxis, :],
+        )
+        full = capacity[node] * drawn * recipe.pressure / recipe.vms_per_node
+        wanted = [name in recipe.resources for name in registry.names]
+        full *= np.array(wanted)
+        idle = scenario.IDLE_MEMORY_MIB * scenario.MIB
+        place = registry.index('memory')
+        full[:, place] = np.clip(full[:, place], idle, memory * scenario.MIB)
+        cpu = registry.index('cpu_time')
+        full[:, cpu] = vcpus if wanted[cpu] else 0.0
+        return full
+
+    def _changes(
+        self, vcpus: Scalars, memory: Scalars, specs: list[scenario.NodeSpec]
+    ) -> model.Changes:
+        lives = self._lives
+        full = self._full(vcpus, memory, specs)
+        levels = tracks.levels(self._recipe, lives.begin, lives.end)
+        moves = self._moves()
+        vm = np.concatenate([levels.vm, moves.vm])
+        when = np.concatenate([levels.round, moves.round])
+        # Both tracks begin with the VM: once is enough.
+        when, vm = np.unique(np.stack([when, vm]), axis=1)
+        return self._merged(vm, when, levels, moves, full)
+
+    def _merged(
+        self,
+        vm: Indices,
+        when: Indices,
+        levels: tracks.Track,
+        moves: tracks.Track,
+        full: resources.Vector,
+    ) -> model.Changes:
+        """Say at each change of either where a VM is and what it wants."""
+        lives = self._lives
+        level = levels.at(vm, when)
+        node = moves.at(vm, when).astype(np.intp)
+        demand = full[vm] * level[:, np.newaxis]
+        memory = resources.RESOURCES.index('memory')
+        demand[:, memory] = full[vm, memory]
+        ending = np.flatnonzero(lives.end < self._rounds)
+        gone = np.zeros((len(ending), demand.shape[1]))
+        absent = np.full(len(ending), model.ABSENT, dtype=np.intp)
+        rounds = np.concatenate([when, lives.end[ending]])
+        order = np.argsort(rounds, kind='stable')
+        return model.Changes(
+            round=rounds[order],
+            vm=np.concatenate([vm, ending])[order],
+            node=np.concatenate([node, absent])[order],
+            demand=np.concatenate([demand, gone])[order],
+        )
+
+    def _moves(self) -> tracks.Track:
+        """Draw where each VM is, from when on."""
+        recipe, lives = self._recipe, self._lives
+        home = lives.slot // recipe.vms_per_node
+        rows = np.arange(len(home))
+        parts = [(rows, lives.begin, home.astype(np.float64))]
+        of_user = graphs.nodes_of(self._members, self._users)
+        if recipe.moves > 0:
+            for number in range(1, self._rounds):
+                alive = rows[(lives.begin < number) & (number < lives.end)]
+                drawn = chance.uniform(recipe.seed, _MOVES, number, alive)
+                moving = alive[drawn < recipe.moves]
+                where = chance.uniform(recipe.seed, _TARGETS, number, moving)
+                owners = self._owner[lives.slot[moving]]
+                place = [
+                    of_user[user][int(part * len(of_user[user]))]
+                    for user, part in zip(owners, where, strict=True)
+                ]
+                when = np.full(len(moving), number, dtype=np.intp)
+                parts.append((moving, when, np.array(place, dtype=float)))
+        columns = [
+            np.concatenate(column) for column in zip(*parts, strict=True)
+        ]
+        return tracks.Track.of(*columns)
+
+
+def _names(word: str, count: int) -> list[str]:
+    width = len(str(count - 1))
+    return [f'{word}{place:0{width}d}' for place in range(count)]

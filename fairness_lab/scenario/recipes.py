@@ -1,0 +1,136 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""What a generator can be told: graphs, sizes and distributions."""
+
+from collections.abc import Mapping
+import dataclasses
+import enum
+import types
+from typing import Any
+
+from fairness_lab.simulator import loops
+
+
+class Graph(enum.Enum):
+    """Which users have VMs on which nodes."""
+
+    CHAIN = 'chain'
+    """User k has VMs on node k and on the next one."""
+
+    STAR = 'star'
+    """One user has VMs on all nodes, and every node has a user of its own."""
+
+    RANDOM = 'random'
+    """Every user has VMs on ``degree`` nodes drawn evenly."""
+
+
+class Demand(enum.Enum):
+    """How much of what it could use a VM wants over time: its level, 0..1."""
+
+    STEADY = 'steady'
+    """All, always."""
+
+    BURSTY = 'bursty'
+    """All or 2 %; both last exponentially distributed times."""
+
+    IDLE = 'idle'
+    """A part ``idle`` of the VMs want 2 %, the others all."""
+
+    HEAVY_TAILED = 'heavy-tailed'
+    """5 % times a Pareto number of shape ``tail``, at most all, drawn anew
+    after exponentially distributed times."""
+
+    MIXED = 'mixed'
+    """Each VM is one of the above, each as likely."""
+
+    CRON = 'cron'
+    """All for ``length`` of every ``period`` rounds, else 2 %; each VM begins
+    at a round of its own, drawn evenly."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """What is drawn.
+
+    :ivar graph: which users are on which nodes.
+    :ivar nodes: number of nodes.
+    :ivar users: number of users, for random graphs.
+    :ivar degree: nodes on which a user has VMs, for random graphs.
+    :ivar vms_per_node: VMs on each node at a time.
+    :ivar skew: exponent s of the Zipf distribution by which the users of a
+        node are owners of its VMs; 0 is even.
+    :ivar node_cpus: CPUs of a node, each as likely.
+    :ivar node_speeds: relative speed of a node, each as likely.
+    :ivar memory_per_cpu_mib: memory of a node per CPU, MiB.
+    :ivar disk_mib_s: rate of a node, MiB/s.
+    :ivar network_mbit_s: rate of a node, Mbit/s.
+    :ivar vcpus: of a VM, each as likely.
+    :ivar memory_mib: of a VM's flavor, each as likely.
+    :ivar user_weights: quota weights of users, each as likely.
+    :ivar resources: names of what is wanted beside idle memory.
+    :ivar pressure: what the VMs of a node want of its disk, network and
+        memory at level 1, relative to the capacity; each VM half to one and
+        a half times an even part.
+    :ivar coupled: part of the VMs that use their resources together.
+    :ivar demand: how levels go.
+    :ivar on: mean length of a burst, rounds.
+    :ivar off: mean length of a pause, rounds.
+    :ivar idle: part of idle VMs.
+    :ivar tail: shape of the Pareto distribution, > 0.
+    :ivar churn: probability that a VM ends in a round, for which another of
+        the same user begins; lives are geometric.
+    :ivar moves: probability that a VM moves in a round, to another node of
+        its user.
+    :ivar loop: how work comes to VMs, each as likely; VMs that use resources
+        together are closed loops.
+    :ivar threads: of a pool.
+    :ivar period: rounds from one job of cron to the next.
+    :ivar length: rounds that such a job takes.
+    :ivar seed: of everything.
+    """
+
+    graph: Graph = Graph.RANDOM
+    nodes: int = 10
+    users: int = 20
+    degree: int = 3
+    vms_per_node: int = 8
+    skew: float = 0.0
+    node_cpus: tuple[float, ...] = (4.0,)
+    node_speeds: tuple[float, ...] = (1.0,)
+    memory_per_cpu_mib: float = 4096.0
+    disk_mib_s: float = 200.0
+    network_mbit_s: float = 1000.0
+    vcpus: tuple[float, ...] = (1.0,)
+    memory_mib: tuple[float, ...] = (1024.0,)
+    user_weights: tuple[float, ...] = (1.0,)
+    resources: tuple[str, ...] = ('cpu_time',)
+    pressure: float = 2.0
+    coupled: float = 0.0
+    demand: Demand = Demand.STEADY
+    on: float = 10.0
+    off: float = 20.0
+    idle: float = 0.5
+    tail: float = 1.5
+    churn: float = 0.0
+    moves: float = 0.0
+    loop: tuple[loops.Loop, ...] = (loops.Loop.CLOSED,)
+    threads: int = 4
+    period: int = 20
+    length: int = 5
+    seed: int = 0
+
+
+DEFAULTS: Mapping[str, Any] = types.MappingProxyType(
+    {field.name: field.default for field in dataclasses.fields(Recipe)}
+)

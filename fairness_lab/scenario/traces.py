@@ -1,0 +1,191 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""Traces: who wants what when, as CSV or Parquet.
+
+A row says what a VM wants from a moment on. Columns that are not there are
+zero; a VM ends with a row without a node.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import csv
+import dataclasses
+import math
+import pathlib
+from typing import Any
+
+from fairness_lab.scenario import load_section
+from fairness_lab.scenario import scenario
+from nova_fairness import exception
+from nova_fairness.model import resources
+
+NEEDED = ('time_s', 'vm', 'user', 'node')
+OF_VM = ('vcpus', 'vm_memory_mib')
+COLUMNS = (*NEEDED, *OF_VM, *load_section.LOAD)
+"""All that a trace can say."""
+
+Row = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """Where in a file something was read, and how to call it wrong."""
+
+    path: pathlib.Path
+    line: int
+
+    def wrong(self, column: str, value: Any, expected: str) -> Exception:
+        return exception.BadTrace(
+            f'{self.path}, line {self.line}, column {column}: expected '
+            f'{expected}, got {value!r}'
+        )
+
+
+def add(story: scenario.Story, path: pathlib.Path) -> scenario.Story:
+    """Add the VMs of a trace to a story that has nodes.
+
+    :param path: of a ``.csv`` or ``.parquet`` file.
+    :raises BadTrace: with file, line, column and what was expected.
+    """
+    vms: dict[str, scenario.VmSpec] = {}
+    changes: list[scenario.Change] = []
+    nodes = {spec.name for spec in story.nodes}
+    for place, row in _rows(path):
+        name = _text(place, row, 'vm')
+        when = _when(place, row, story)
+        node = str(row['node'] or '').strip()
+        if node and node not in nodes:
+            some = ', '.join(sorted(nodes)[:10])
+            raise place.wrong('node', node, f'a node, such as {some}')
+        if name not in vms:
+            vms[name] = _vm(place, row, name, story)
+        if when < story.rounds:
+            demand = _demand(place, row, node)
+            changes.append(scenario.Change(when, name, node, demand))
+    if not vms:
+        raise exception.BadTrace(f'{path}: expected at least one row')
+    return dataclasses.replace(
+        story, vms=tuple(vms.values()), changes=tuple(changes)
+    )
+
+
+def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, Row]]:
+    rows = _parquet(path) if path.suffix == '.parquet' else _csv(path)
+    for line, row in enumerate(rows, 2):
+        yield _Place(path, line), row
+
+
+def _csv(path: pathlib.Path) -> Iterator[Row]:
+    try:
+        with path.open(newline='', encoding='utf-8') as file:
+            reader = csv.DictReader(file, restkey='', restval=None)
+            _check_columns(path, list(reader.fieldnames or []))
+            for row in reader:
+                if '' in row:
+                    raise _Place(path, reader.line_num).wrong(
+                        'after the last', row[''], 'nothing'
+                    )
+                yield row
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise exception.BadTrace(f'{path} cannot be read: {error}') from None
+
+
+def _parquet(path: pathlib.Path) -> Iterator[Row]:
+    try:
+        from pyarrow import parquet  # an extra, for large traces
+    except ImportError:
+        raise exception.BadTrace(
+            f'{path}: Parquet needs pyarrow:'
+            ' pip install nova-fairness[parquet]'
+        ) from None
+    try:
+        file = parquet.ParquetFile(path)
+        _check_columns(path, file.schema_arrow.names)
+        for batch in file.iter_batches():
+            yield from batch.to_pylist()
+    except (OSError, ValueError) as error:
+        raise exception.BadTrace(f'{path} cannot be read: {error}') from None
+
+
+def _check_columns(path: pathlib.Path, found: list[str]) -> None:
+    missing = [name for name in NEEDED if name not in found]
+    unknown = [name for name in found if name not in COLUMNS]
+    if missing or unknown:
+        wrong = (
+            f'lacks {", ".join(missing)}'
+            if missing
+            else (f'has {", ".join(map(repr, unknown))}')
+        )
+        raise exception.BadTrace(
+            f'{path}, line 1: the header {wrong}; expected '
+            f'{", ".join(NEEDED)} and some of '
+            f'{", ".join(COLUMNS[len(NEEDED) :])}'
+        )
+
+
+def _text(place: _Place, row: Row, column: str) -> str:
+    text = str(row[column] or '').strip()
+    if not text:
+        raise place.wrong(column, row[column], 'a name')
+    return text
+
+
+def _number(
+    place: _Place, row: Row, column: str, missing: float, lowest: float = 0.0
+) -> float:
+    value = row.get(column)
+    if value is None or value == '':
+        return missing
+    try:
+        number = math.inf if value == 'max' else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not number >= lowest:
+        raise place.wrong(column, value, f'a number, at least {lowest:g}')
+    return number
+
+
+def _when(place: _Place, row: Row, story: scenario.Story) -> int:
+    at_s = _number(place, row, 'time_s', math.nan)
+    if not math.isfinite(at_s):
+        raise place.wrong('time_s', row['time_s'], 'seconds')
+    return math.ceil(at_s / story.interval_s - 1e-9)
+
+
+def _vm(
+    place: _Place, row: Row, name: str, story: scenario.Story
+) -> scenario.VmSpec:
+    """Take what a VM is from its first row."""
+    user = _text(place, row, 'user')
+    if story.user_weight and user not in story.user_weight:
+        some = ', '.join(list(story.user_weight)[:10])
+        raise place.wrong('user', user, f'a user out of {some}')
+    plain = scenario.VmSpec(name, user)
+    vcpus = _number(place, row, 'vcpus', plain.vcpus, 1.0)
+    memory = _number(place, row, 'vm_memory_mib', plain.memory_mib, 1.0)
+    if not math.isfinite(vcpus) or vcpus != int(vcpus):
+        raise place.wrong('vcpus', row['vcpus'], 'a whole number, at least 1')
+    if not math.isfinite(memory):
+        raise place.wrong('vm_memory_mib', row['vm_memory_mib'], 'MiB')
+    return dataclasses.replace(plain, vcpus=int(vcpus), memory_mib=memory)
+
+
+def _demand(place: _Place, row: Row, node: str) -> resources.Vector:
+    amounts = {
+        name: _number(place, row, key, 0.0) * unit
+        for key, (name, unit) in load_section.LOAD.items()
+    }
+    if not node:
+        amounts = {}
+    return resources.RESOURCES.vector(**amounts)

@@ -1,0 +1,295 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What agents know of each other: reports, their ways and their ages.
+
+Where reports neither tarry nor get lost all nodes know the same, and one sum
+over all VMs serves thousands of nodes. Where they do, each node adds up what
+reached it.
+"""
+
+import abc
+import dataclasses
+
+import numpy as np
+
+from fairness_lab.simulator import model
+from fairness_lab.simulator import outlooks
+from nova_fairness.measure import cells
+from nova_fairness.measure import metric as metric_base
+from nova_fairness.measure import quota
+from nova_fairness.measure import stages
+from nova_fairness.measure import totals
+from nova_fairness.model import outlook
+from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
+
+NEVER = -1
+"""Tick of what did not happen, and node of a VM that no report names."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Batch:
+    """The VMs of the nodes whose agents act now.
+
+    :ivar acting: (k,) indices of those nodes, ascending.
+    :ivar rows: (p,) indices of their VMs.
+    :ivar node: (p,) index of each VM's node.
+    :ivar user: (p,) index of each VM's user.
+    :ivar usage: (p, r) amounts of a round.
+    :ivar endowment: (p, r) amounts of a round.
+    :ivar newest: (p, r) used in the newest interval alone.
+    :ivar wanted: (p, r) what would be used of a plenty.
+    """
+
+    acting: model.Indices
+    rows: model.Indices
+    node: model.Indices
+    user: model.Indices
+    usage: resources.Vector
+    endowment: resources.Vector
+    newest: resources.Vector
+    wanted: resources.Vector
+
+    def of_node(self, node: int) -> 'Batch':
+        """Give the part of one node."""
+        mine = self.node == node
+        return Batch(
+            np.array([node], dtype=np.intp),
+            self.rows[mine],
+            self.node[mine],
+            self.user[mine],
+            self.usage[mine],
+            self.endowment[mine],
+            self.newest[mine],
+            self.wanted[mine],
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Told:
+    """Rows of reports: VMs, where they were, and what was said of them.
+
+    :ivar user: (p,) index of each VM's user.
+    :ivar heaviness: (p,) of the instance stage.
+    :ivar usage: (p, r) amounts of a round.
+    :ivar endowment: (p, r) amounts of a round.
+    :ivar node: (p,) where each VM was.
+    :ivar wanted: (p, r) amounts of a round.
+    :ivar vcpus: (p,) of each VM.
+    """
+
+    user: model.Indices
+    heaviness: model.Scalars
+    usage: resources.Vector
+    endowment: resources.Vector
+    node: model.Indices
+    wanted: resources.Vector
+    vcpus: model.Scalars
+
+
+class Knowledge(abc.ABC):
+    """What is known where; one for all agents of a run.
+
+    :param cloud: the nodes.
+    :param setup: of the agents.
+    """
+
+    def __init__(self, cloud: model.Cloud, setup: model.Setup) -> None:
+        self.cloud = cloud
+        self.metric = setup.metric_plugin
+        self.overcommit = setup.overcommit
+        self.max_age = setup.view_max_age * setup.ticks
+        count, width = len(cloud.vms), len(resources.RESOURCES)
+        self.where = np.full(count, NEVER, dtype=np.intp)
+        self.heaviness = np.zeros(count)
+        self.usage = np.zeros((count, width))
+        self.endowment = np.zeros((count, width))
+        self.wanted = np.zeros((count, width))
+        self._outlooks = outlooks.Outlooks(cloud, setup)
+        self.last = np.full(len(cloud.nodes), NEVER, dtype=np.int64)
+
+    @abc.abstractmethod
+    def weigh(self, batch: Batch, tick: int) -> metric_base.Heaviness:
+        """Say how heavy the VMs are, as each node sees it.
+
+        :param tick: ascending number of the moment.
+        :returns: (p,) by which each VM is treated.
+        :raises PluginMisbehaved: if the metric fails in any stage.
+        """
+
+    @abc.abstractmethod
+    def views(self, batch: Batch, tick: int) -> tuple[outlook.View, ...]:
+        """Say what the nodes that act know of all, after they weighed."""
+
+    def view(
+        self,
+        deciding: model.Indices,
+        place: model.Indices,
+        told: Told,
+        counts: resources.Mask,
+    ) -> outlook.View:
+        """Make a view of reports.
+
+        :param deciding: of the nodes that act.
+        :param place: indices of these nodes.
+        :param counts: (m,) nodes whose reports count.
+        """
+        supply = self.supply(np.flatnonzero(counts))
+        found, end = self._outlooks.of(
+            cells.Cells(
+                told.node,
+                told.user,
+                told.endowment,
+                told.usage,
+                told.wanted,
+            ),
+            supply,
+            self.normal(supply),
+            told.vcpus,
+        )
+        return outlook.View(deciding, place, found, end)
+
+    def skip(self, tick: int) -> None:
+        """Let a tick pass at which no agent acts."""
+
+    def fresh(self, tick: int) -> resources.Mask:
+        """Tell of which nodes the newest report counts, (m,)."""
+        known = self.last != NEVER
+        return np.asarray(known & (tick - self.last <= self.max_age))
+
+    def of_users(self) -> metric_base.Heaviness:
+        """Weigh all users by the newest report of every node, (u,)."""
+        rows = np.flatnonzero(self.where != NEVER)
+        supply = self.supply(np.arange(len(self.cloud.nodes)))
+        result = np.zeros(len(self.cloud.users))
+        if rows.size:
+            users, weighed = self.weigh_users(self.newest(rows), supply)
+            result[users] = weighed
+        return result
+
+    def newest(self, rows: model.Indices) -> Told:
+        """Give the newest reports' rows."""
+        return Told(
+            self.cloud.user_of_vm[rows],
+            self.heaviness[rows],
+            self.usage[rows],
+            self.endowment[rows],
+            self.where[rows],
+            self.wanted[rows],
+            self.cloud.vcpus[rows].astype(np.float64),
+        )
+
+    def supply(self, nodes: model.Indices) -> resources.Vector:
+        """Give what nodes provide in a round, (r,)."""
+        whole = self.cloud.capacity[nodes].sum(axis=0)
+        return resources.RESOURCES.over(whole, self.cloud.interval_s)
+
+    def normal(self, supply: resources.Vector) -> resources.Vector:
+        """Give the supply by which metrics normalise."""
+        if self.overcommit is None:
+            return supply
+        return quota.overcommitted(supply, self.overcommit)
+
+    def weigh_instances(
+        self, batch: Batch, supply: resources.Vector, users: int
+    ) -> metric_base.Heaviness:
+        """Run the instance stage."""
+        return stages.instance_stage(
+            self.metric,
+            metric_base.Demands(
+                usage=batch.usage,
+                endowment=batch.endowment,
+                supply=self.normal(supply),
+                node=np.searchsorted(batch.acting, batch.node),
+                user_count=max(1, users),
+            ),
+        )
+
+    def weigh_users(
+        self, told: Told, supply: resources.Vector
+    ) -> tuple[model.Indices, metric_base.Heaviness]:
+        """Run the user stage.
+
+        :returns: indices of the users who have a row, and their heaviness.
+        """
+        users, place = np.unique(told.user, return_inverse=True)
+        owners = usage_model.Ownership(
+            users=tuple(self.cloud.users[user] for user in users),
+            user_index=place.reshape(-1),
+            node_index=np.zeros(len(place), dtype=np.intp),
+        )
+        summed = totals.of_rows(
+            owners,
+            told.heaviness,
+            told.endowment,
+            told.usage,
+            quota.quotas(supply, self.cloud.user_weight[users]),
+            self.normal(supply),
+        )
+        return users, stages.user_stage(self.metric, summed)
+
+    def treat(
+        self,
+        batch: Batch,
+        own: metric_base.Heaviness,
+        users: model.Indices,
+        weighed: metric_base.Heaviness,
+    ) -> metric_base.Heaviness:
+        """Combine both stages for the VMs of a batch, (p,)."""
+        of_vm = weighed[np.searchsorted(users, batch.user)]
+        return stages.combine_stage(self.metric, of_vm, own)
+
+    def publish(
+        self, batch: Batch, own: metric_base.Heaviness, tick: int
+    ) -> None:
+        """Replace the reports of the nodes that act."""
+        acting = np.zeros(len(self.cloud.nodes) + 1, dtype=np.bool_)
+        acting[batch.acting] = True
+        self.where[acting[self.where]] = NEVER
+        self.where[batch.rows] = batch.node
+        self.heaviness[batch.rows] = own
+        self.usage[batch.rows] = batch.usage
+        self.endowment[batch.rows] = batch.endowment
+        self.wanted[batch.rows] = batch.wanted
+        self.last[batch.acting] = tick
+
+
+class Shared(Knowledge):
+    """Every node knows every newest report at once."""
+
+    def weigh(self, batch: Batch, tick: int) -> metric_base.Heaviness:
+        """Sum once for all nodes."""
+        if not batch.rows.size:
+            self.publish(batch, np.zeros(0), tick)
+            return np.zeros(0)
+        fresh = self.fresh(tick)
+        fresh[batch.acting] = True
+        supply = self.supply(np.flatnonzero(fresh))
+        # The last place stands for VMs that no report names.
+        counts = np.append(fresh, False)[self.where]
+        counts[batch.rows] = True
+        users = len(np.unique(self.cloud.user_of_vm[counts]))
+        own = self.weigh_instances(batch, supply, users)
+        self.publish(batch, own, tick)
+        rows = np.flatnonzero(np.append(fresh, False)[self.where])
+        return self.treat(
+            batch, own, *self.weigh_users(self.newest(rows), supply)
+        )
+
+    def views(self, batch: Batch, tick: int) -> tuple[outlook.View, ...]:
+        """All know the same."""
+        fresh = self.fresh(tick)
+        rows = np.flatnonzero(np.append(fresh, False)[self.where])
+        told = self.newest(rows)
+        every = np.arange(len(batch.acting))
+        return (self.view(every, batch.acting, told, fresh),)

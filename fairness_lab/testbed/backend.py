@@ -1,0 +1,136 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What runs a scenario's VMs and agents: the contract."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+from typing import Protocol
+
+from fairness_lab.results import recording
+from fairness_lab.scenario import demand
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class VmState:
+    """What a VM has used so far.
+
+    :ivar cpu_s: cumulative CPU seconds; ``None`` if not known.
+    :ivar cpu_shares: kernel units; ``None`` if not known.
+    :ivar work: cumulative units of work; ``None`` if not known.
+    :ivar state: :data:`recording.RUNNING` or why it does not run.
+    :ivar more: of :data:`recording.MORE_COLUMNS`, those that are known.
+    """
+
+    cpu_s: float | None
+    cpu_shares: int | None
+    work: float | None
+    state: str = recording.RUNNING
+    more: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+class Redis(Protocol):
+    """Through which the agents find each other."""
+
+    def start(self) -> None:
+        """Start it, empty."""
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+
+    def freeze(self) -> None:
+        """Let it answer nothing more."""
+
+    def thaw(self) -> None:
+        """Let it go on."""
+
+    def flush(self) -> None:
+        """Have it forget everything."""
+
+
+class Backend(Protocol):
+    """Runs nodes, VMs and agents, and has a clock."""
+
+    @property
+    def name(self) -> str:
+        """Name of the backend in the result."""
+
+    def open(self, say: Callable[[str], None]) -> None:
+        """Bring up nodes and those VMs that do not start late."""
+
+    def close(self) -> None:
+        """End everything; nothing is left."""
+
+    def now(self) -> float:
+        """Seconds of a clock that never goes back."""
+
+    def sleep_until(self, when: float) -> None:
+        """Let time pass."""
+
+    def load(self, vm: str, step: demand.Step) -> None:
+        """Tell a VM what it wants from now on."""
+
+    def start_vm(self, vm: str, ready: Callable[[], None]) -> None:
+        """Start a VM; ``ready`` is called when it takes commands."""
+
+    def destroy_vm(self, vm: str) -> None:
+        """End a VM."""
+
+    def move_vm(self, vm: str, node: str, ready: Callable[[], None]) -> None:
+        """End a VM and start it on another node; ``ready`` as above."""
+
+    def freeze_vm(self, vm: str) -> None:
+        """Stop a VM's process."""
+
+    def thaw_vm(self, vm: str) -> None:
+        """Let a VM's process go on."""
+
+    def start_agents(self, nodes: Iterable[str], *, wait: bool) -> None:
+        """Start agents; with ``wait``, until each has made a round."""
+
+    def stop_agents(self, nodes: Iterable[str], *, kill: bool) -> None:
+        """End agents, cleanly or as a crash would."""
+
+    def restart_agent(self, node: str) -> None:
+        """End an agent cleanly, then start it; returns at once."""
+
+    def hold_agents(self, nodes: Iterable[str]) -> None:
+        """Stop the agents' processes where they are."""
+
+    def release_agents(self, nodes: Iterable[str]) -> None:
+        """Let held agents go on."""
+
+    def cut(self, node: str) -> None:
+        """Cut a node off from all others and from Redis."""
+
+    def heal(self, node: str) -> None:
+        """Undo that."""
+
+    def redis(self) -> Redis:
+        """Give the Redis of the run."""
+
+    def state(self, vm: str) -> VmState | None:
+        """Read a VM; ``None`` if it does not exist."""
+
+    def fio(self, seconds: float) -> Mapping[str, Mapping[str, float]]:
+        """Repeat the present disk load with fio; the VMs' own ends.
+
+        Each VM's part is done by a process with the weight that the VM has.
+
+        :returns: by VM: ``weight``, and ``bytes_per_s`` that fio moved.
+        """
+
+    def machine(self) -> dict[str, Any]:
+        """Say on what it runs."""

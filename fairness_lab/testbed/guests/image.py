@@ -1,0 +1,233 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The laboratory's guest: a kernel and an initial RAM disk, built once.
+
+The kernel is Debian's for clouds, taken out of its package without being
+installed. The RAM disk holds one static program, which is compiled here and
+is the guest's init and load, and the few drivers that it needs.
+"""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import dataclasses
+import fcntl
+import gzip
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+
+from fairness_lab.testbed.guests import archive
+from fairness_lab.testbed.nodes import processes
+from nova_fairness import exception
+
+KERNEL_PACKAGE = 'linux-image-cloud-amd64'
+
+MODULES = ('virtio_pci', 'virtio_blk', 'virtio_net', 'virtio_balloon')
+"""Drivers that the guest needs and the kernel does not have built in."""
+
+_SOURCES = pathlib.Path(__file__).parent / 'guest_init'
+_COMPILE = ('gcc', '-static', '-O2', '-Wall', '-pthread', '-s', '-o')
+_FORMAT = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Image:
+    """What QEMU boots a guest from.
+
+    :ivar directory: in which both files are.
+    """
+
+    directory: pathlib.Path
+
+    @property
+    def kernel(self) -> pathlib.Path:
+        """The kernel."""
+        return self.directory / 'vmlinuz'
+
+    @property
+    def initrd(self) -> pathlib.Path:
+        """The initial RAM disk."""
+        return self.directory / 'initrd.gz'
+
+    @property
+    def complete(self) -> bool:
+        """Whether both files are there."""
+        return self.kernel.is_file() and self.initrd.is_file()
+
+
+def default_cache() -> pathlib.Path:
+    """Give the directory in which images are kept between runs."""
+    base = os.environ.get('XDG_CACHE_HOME') or '/var/cache'
+    return pathlib.Path(base) / 'nova-fairness-lab'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Recipe:
+    """How an image is made.
+
+    :ivar name: of its directories in the cache.
+    :ivar what: it is, for messages.
+    :ivar sources: of its programs.
+    :ivar modules: drivers in it.
+    :ivar build: makes ``image`` in a directory from a kernel package.
+    """
+
+    name: str
+    what: str
+    sources: tuple[pathlib.Path, ...]
+    modules: tuple[str, ...]
+    build: Callable[[str, pathlib.Path], None]
+
+    def key(self, package: str) -> str:
+        """Give a name for what is made of a kernel package and the sources."""
+        digest = hashlib.sha256(f'{_FORMAT} {package} {self.modules}'.encode())
+        for source in self.sources:
+            digest.update(source.name.encode() + source.read_bytes())
+        return digest.hexdigest()[:16]
+
+
+def ensure(cache: pathlib.Path) -> Image:
+    """Give the image of the guests, as :func:`made`."""
+    sources = tuple(sorted(_SOURCES.glob('*.[ch]')))
+    return made(
+        cache, Recipe('image', 'image of the guests', sources, MODULES, _build)
+    )
+
+
+def made(cache: pathlib.Path, recipe: Recipe) -> Image:
+    """Give an image, and build it if there is none of these inputs.
+
+    :param cache: directory that is kept between runs.
+    :raises LabEnvironmentError: if something needed is not installed or
+        the kernel's package cannot be had.
+    """
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with (cache / f'{recipe.name}-lock').open('w') as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return _made_locked(cache, recipe)
+    except OSError as error:
+        raise exception.LabEnvironmentError(
+            f'{cache} cannot hold the {recipe.what}: {error}'
+        ) from None
+
+
+def _made_locked(cache: pathlib.Path, recipe: Recipe) -> Image:
+    known = cache / f'{recipe.name}-kernel-package'
+    package = known.read_text() if known.is_file() else kernel_package()
+    image = Image(cache / f'{recipe.name}-{recipe.key(package)}')
+    if image.complete:
+        return image
+    package = kernel_package()
+    image = Image(cache / f'{recipe.name}-{recipe.key(package)}')
+    with tempfile.TemporaryDirectory(dir=cache, prefix='new-') as work:
+        new = pathlib.Path(work)
+        recipe.build(package, new)
+        shutil.rmtree(image.directory, ignore_errors=True)
+        (new / 'image').rename(image.directory)
+    known.write_text(package)
+    return image
+
+
+def kernel_package() -> str:
+    """Give the name of the present kernel package for clouds.
+
+    :raises LabEnvironmentError: if the package archive is not known here.
+    """
+    text = processes.run(['apt-cache', 'depends', KERNEL_PACKAGE])
+    found = re.search(r'Depends: (linux-image-\S+)', text)
+    if not found:
+        raise exception.LabEnvironmentError(
+            f'apt knows no package {KERNEL_PACKAGE}, from which the guests '
+            'take their kernel; run apt-get update on a Debian amd64 machine'
+        )
+    return found[1]
+
+
+def _build(package: str, work: pathlib.Path) -> None:
+    image = Image(work / 'image')
+    image.directory.mkdir()
+    modules = unpack_kernel(package, work, image)
+    program = work / 'init'
+    sources = sorted(map(str, _SOURCES.glob('*.c')))
+    processes.run([*_COMPILE, str(program), *sources])
+    entries = [archive.Entry('init', program.read_bytes(), executable=True)]
+    entries += module_entries(modules, MODULES)
+    with gzip.open(image.initrd, 'wb', compresslevel=1) as stream:
+        stream.write(archive.cpio(entries))
+
+
+def unpack_kernel(
+    package: str, work: pathlib.Path, image: Image
+) -> dict[str, pathlib.Path]:
+    """Download a kernel's package and take out what is needed of it.
+
+    :param package: as :func:`kernel_package` names it.
+    :param work: an empty directory.
+    :param image: into which the kernel is put.
+    :returns: file by name of the driver, below ``work``.
+    :raises LabEnvironmentError: if it cannot be had.
+    """
+    tree = work / 'tree'
+    tree.mkdir()
+    try:
+        processes.run(['apt-get', '-qq', 'download', package], cwd=work)
+    except exception.LabError as error:
+        raise exception.LabEnvironmentError(
+            f'the kernel of the guests cannot be had: {error}'
+        ) from None
+    for deb in work.glob('*.deb'):
+        processes.run(['dpkg-deb', '--extract', str(deb), str(tree)])
+    kernels = list(tree.glob('boot/vmlinuz-*'))
+    if not kernels:
+        raise exception.LabEnvironmentError(f'{package} holds no kernel')
+    shutil.move(kernels[0], image.kernel)
+    return {path.stem: path for path in tree.rglob('*.ko')}
+
+
+def module_entries(
+    modules: dict[str, pathlib.Path], names: Sequence[str]
+) -> list[archive.Entry]:
+    """Give drivers, and what they need, as files of a RAM disk.
+
+    :param modules: file by name of the driver.
+    :param names: wanted drivers; those built into the kernel have no file.
+    :returns: the drivers below ``modules/``, and ``modules/order``: their
+        file names in the order in which they can be loaded.
+    """
+    order: list[str] = []
+    for name in names:
+        _add_with_needs(name, modules, order)
+    text = ''.join(f'{name}.ko\n' for name in order)
+    return [
+        archive.Entry('modules/order', text.encode()),
+        *(
+            archive.Entry(f'modules/{name}.ko', modules[name].read_bytes())
+            for name in order
+        ),
+    ]
+
+
+def _add_with_needs(
+    name: str, modules: dict[str, pathlib.Path], order: list[str]
+) -> None:
+    if name in order or name not in modules:
+        return
+    found = re.search(rb'\0depends=([^\0]*)\0', modules[name].read_bytes())
+    needs = found[1].decode() if found else ''
+    for need in filter(None, needs.split(',')):
+        _add_with_needs(need, modules, order)
+    order.append(name)

@@ -1,0 +1,239 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The agent of a laboratory node: its configuration, its process."""
+
+from collections.abc import Mapping
+import configparser
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+
+from fairness_lab.results import recording
+from fairness_lab.scenario import values as scenario_module
+from fairness_lab.testbed.guests import domain
+from fairness_lab.testbed.nodes import far_end
+from fairness_lab.testbed.nodes import hub
+from fairness_lab.testbed.nodes import node as node_module
+from fairness_lab.testbed.nodes import processes
+from fairness_lab.testbed.nodes import redis_server
+from nova_fairness import exception
+
+COMMAND = 'nova-fairness'
+
+_MIB = 1 << 20
+_PATIENCE_S = 15.0
+
+
+def configuration(
+    scenario: scenario_module.Scenario,
+    node: str,
+    directory: pathlib.Path,
+    keys: pathlib.Path | None = None,
+) -> dict[str, dict[str, str]]:
+    """Give the options of a node's agent.
+
+    :param node: its name.
+    :param directory: into which the agent records.
+    :param keys: directory of its keys; ``None`` lets it talk without.
+    :returns: value by option by section.
+    """
+    result = {
+        'fairness': _fairness(scenario, node, directory),
+        'fairness_node': _node(scenario.nodes[node]),
+        'fairness_observe': {'prometheus_port': '0'},
+    }
+    if scenario.redis:
+        result.update(_transport(scenario, node, keys))
+    if scenario.nodes[node].uplink:
+        result['fairness_network'] = {
+            'layout': 'uplink',
+            'uplink': far_end.UPLINK,
+        }
+    for section, options in scenario.agent.items():
+        result.setdefault(section, {}).update(options)
+    return result
+
+
+def _fairness(
+    scenario: scenario_module.Scenario, node: str, directory: pathlib.Path
+) -> dict[str, str]:
+    fairness = {
+        'host': node,
+        'metric': scenario.metric,
+        'policy': scenario.policy,
+        'interval': f'{scenario.interval_s:g}',
+        'enforce': 'true',
+        'connection_uri': 'qemu:///system',
+        'record_path': str(directory / recording.ROUNDS),
+    }
+    weights = {
+        domain.owner_id(f'user {user.name}'): user.weight
+        for user in scenario.users.values()
+        if user.weight != 1
+    }
+    if weights:
+        fairness['quota_weights'] = ','.join(
+            f'{user}:{weight:g}' for user, weight in weights.items()
+        )
+    if scenario.max_weight_ratio is not None:
+        fairness['max_weight_ratio'] = f'{scenario.max_weight_ratio:g}'
+    return fairness
+
+
+def _node(spec: scenario_module.NodeSpec) -> dict[str, str]:
+    disk = str(spec.disk_mib_s * _MIB)
+    return {
+        'cpus': ','.join(map(str, spec.cpus)),
+        'disk_read_bandwidth': disk,
+        'disk_write_bandwidth': disk,
+        'network_bandwidth': str(spec.network_mbit_s * 1e6 / 8),
+        'reserved_memory': str(_reserved(spec.memory_mib)),
+    }
+
+
+def _transport(
+    scenario: scenario_module.Scenario, node: str, keys: pathlib.Path | None
+) -> dict[str, dict[str, str]]:
+    """Let the agents find each other and talk over the hub."""
+    address = hub.node_address(list(scenario.nodes).index(node))
+    return {
+        'DEFAULT': {'transport_url': redis_server.url()},
+        'oslo_messaging_zmq': {
+            'bind_address': address,
+            'host': address,
+            **({'keys_path': str(keys)} if keys else {'insecure': 'true'}),
+        },
+    }
+
+
+def _reserved(memory_mib: int) -> int:
+    whole = os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')
+    return max(0, whole - memory_mib * _MIB)
+
+
+def program() -> str:
+    """Give the path of the agent's command.
+
+    :raises LabEnvironmentError: if it is not installed.
+    """
+    here = [str(pathlib.Path(sys.executable).parent), _scripts()]
+    path = shutil.which(COMMAND, path=os.pathsep.join(here))
+    path = path or shutil.which(COMMAND)
+    if path is None:
+        raise exception.LabEnvironmentError(
+            f'the command {COMMAND} is not installed beside {sys.executable}'
+        )
+    return path
+
+
+def _scripts() -> str:
+    return sysconfig.get_path('scripts')
+
+
+class NodeAgent:
+    """The agent of one node; start and stop it as often as needed.
+
+    :param node: on which it runs.
+    :param directory: for its configuration, log and record.
+    :param options: value by option by section.
+    """
+
+    def __init__(
+        self,
+        node: node_module.Node,
+        directory: pathlib.Path,
+        options: Mapping[str, Mapping[str, str]],
+    ) -> None:
+        self._node = node
+        self._directory = directory
+        self._options = options
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> pathlib.Path:
+        """What the agent says."""
+        return self._directory / 'agent.log'
+
+    @property
+    def running(self) -> bool:
+        """Whether it runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def rounds(self) -> int:
+        """Give the number of rounds it has recorded, all starts together."""
+        try:
+            text = (self._directory / recording.ROUNDS).read_bytes()
+        except OSError:
+            return 0
+        return text.count(b'\n')
+
+    def start(self) -> None:
+        """Start it and return at once; one that runs is left alone."""
+        if self.running:
+            return
+        self._directory.mkdir(parents=True, exist_ok=True)
+        parser = configparser.ConfigParser(interpolation=None)
+        parser.read_dict(self._options)
+        path = self._directory / 'agent.conf'
+        with path.open('w') as stream:
+            parser.write(stream)
+        with self.log.open('ab') as log:
+            self._process = self._node.popen(
+                [program(), '--config-file', str(path)],
+                stdout=log,
+                stderr=log,
+            )
+
+    def await_round(self, already: int, patience_s: float) -> None:
+        """Wait until it has made a round.
+
+        :param already: how many rounds it had made before.
+        :raises LabError: if it ends, or makes none in time; the message
+            holds the end of its log.
+        """
+        processes.wait_until(
+            lambda: self.rounds() > already or not self.running, patience_s
+        )
+        if self.rounds() <= already:
+            how = 'made no round' if self.running else 'ended'
+            said = self.log.read_text(errors='replace')[-1500:].strip()
+            raise exception.LabError(
+                f'the agent of node {self._node.name} {how}: '
+                f'{said or "it said nothing"}'
+            )
+
+    def hold(self) -> None:
+        """Stop its process where it is; it keeps what it has."""
+        if self._process is not None and self.running:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def release(self) -> None:
+        """Let a held process go on."""
+        if self._process is not None and self.running:
+            self._process.send_signal(signal.SIGCONT)
+
+    def stop(self) -> None:
+        """Have it end cleanly."""
+        self.release()
+        if self._process is not None:
+            processes.end(self._process, _PATIENCE_S)
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        if self._process is not None and self.running:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()

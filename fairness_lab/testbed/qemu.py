@@ -1,0 +1,294 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Real nodes and guests behind the contract of a backend."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+import contextlib
+import os
+import pathlib
+import platform
+import time
+from typing import Any
+
+from fairness_lab.results import recording
+from fairness_lab.scenario import demand
+from fairness_lab.scenario import values as scenario_module
+from fairness_lab.testbed import accelerator
+from fairness_lab.testbed import backend
+from fairness_lab.testbed import cleanup
+from fairness_lab.testbed.guests import fleet
+from fairness_lab.testbed.guests import image
+from fairness_lab.testbed.nodes import agent
+from fairness_lab.testbed.nodes import agents as agents_module
+from fairness_lab.testbed.nodes import disk
+from fairness_lab.testbed.nodes import far_end
+from fairness_lab.testbed.nodes import keys
+from fairness_lab.testbed.nodes import node
+from fairness_lab.testbed.nodes import redis_server
+from fairness_lab.testbed.nodes import wiring
+from nova_fairness import exception
+
+
+class QemuBackend:
+    """Real nodes and guests.
+
+    :param scenario: what to run.
+    :param out: directory of the recording.
+    :param cache: directory kept between runs.
+    :param wanted: ``kvm``, ``tcg`` or ``None`` to choose what works.
+    """
+
+    def __init__(
+        self,
+        scenario: scenario_module.Scenario,
+        out: pathlib.Path,
+        cache: pathlib.Path,
+        wanted: str | None = None,
+    ) -> None:
+        self._scenario = scenario
+        self._out = out
+        self._cache = cache
+        self._wanted = wanted
+        self._accelerator = wanted or accelerator.TCG
+        self._run: pathlib.Path | None = None
+        self._nodes: dict[str, node.Node] = {}
+        self._disks: list[disk.NodeDisk] = []
+        self._fleet = fleet.Fleet(scenario)
+        self._agents = agents_module.Agents(scenario.interval_s)
+        self._wiring: wiring.Wiring | None = None
+        self._far: far_end.FarEnd | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the backend in the result."""
+        return f'qemu-{self._accelerator}'
+
+    def open(self, say: Callable[[str], None]) -> None:
+        """Bring up nodes and those VMs that do not start late.
+
+        :raises LabError: if something does not come up.
+        """
+        _require_root()
+        for dead in cleanup.remove_dead_runs():
+            say(f'removed what the dead run {dead} left')
+        say('preparing the image of the guests')
+        boot = image.ensure(self._cache)
+        if self._wanted is None:
+            self._accelerator = accelerator.choose(boot, self._cache)
+        self._run = cleanup.begin(os.getpid())
+        for other in cleanup.other_runs(self._run):
+            say(f'run {other} goes on, too: both will measure worse')
+        self._start_nodes(say)
+        say(f'booting {self._fleet.early} guests ({self.name})')
+        self._fleet.boot(boot)
+        for made in self._nodes.values():
+            made.set_cpus()
+
+    def close(self) -> None:
+        """End everything; nothing is left.
+
+        :raises LabError: if something does not go away.
+        """
+        with contextlib.ExitStack() as last:
+            # in reverse order, and each even if one before it fails
+            if self._run is not None:
+                last.callback(cleanup.finish, self._run)
+            if self._wiring is not None:
+                last.callback(self._wiring.close)
+            if self._far is not None:
+                last.callback(self._far.close)
+            for running in self._nodes.values():
+                last.callback(running.stop)
+                last.callback(self._keep_logs, running)
+            for own in self._disks:
+                last.callback(own.close)
+            last.callback(self._fleet.close)
+            last.callback(self._agents.close)
+
+    def now(self) -> float:
+        """Seconds of the machine's monotonic clock."""
+        return time.monotonic()
+
+    def sleep_until(self, when: float) -> None:
+        """Let time pass."""
+        time.sleep(max(0.0, when - time.monotonic()))
+
+    def load(self, vm: str, step: demand.Step) -> None:
+        """Tell a VM what it wants from now on; it may be gone."""
+        self._fleet.load(vm, step)
+
+    def start_vm(self, vm: str, ready: Callable[[], None]) -> None:
+        """Start a VM; ``ready`` is called when it takes commands."""
+        self._fleet.start(vm, ready)
+
+    def destroy_vm(self, vm: str) -> None:
+        """End a VM."""
+        self._fleet.destroy(vm)
+
+    def move_vm(self, vm: str, node: str, ready: Callable[[], None]) -> None:
+        """End a VM and start it on another node; ``ready`` as above."""
+        self._fleet.move(vm, node, ready)
+
+    def freeze_vm(self, vm: str) -> None:
+        """Stop a VM's process."""
+        self._fleet.freeze(vm)
+
+    def thaw_vm(self, vm: str) -> None:
+        """Let a VM's process go on."""
+        self._fleet.thaw(vm)
+
+    def start_agents(self, nodes: Iterable[str], *, wait: bool) -> None:
+        """Start agents; with ``wait``, until each has made a round.
+
+        :raises LabError: if one does not.
+        """
+        self._agents.start(nodes, wait=wait)
+
+    def stop_agents(self, nodes: Iterable[str], *, kill: bool) -> None:
+        """End agents, cleanly or as a crash would."""
+        self._agents.stop(nodes, kill=kill)
+
+    def restart_agent(self, node: str) -> None:
+        """End an agent cleanly, then start it; returns at once."""
+        self._agents.restart(node)
+
+    def hold_agents(self, nodes: Iterable[str]) -> None:
+        """Stop the agents' processes where they are."""
+        self._agents.hold(nodes)
+
+    def release_agents(self, nodes: Iterable[str]) -> None:
+        """Let held agents go on."""
+        self._agents.release(nodes)
+
+    def cut(self, node: str) -> None:
+        """Take the link of a node down."""
+        self._between().cut(node)
+
+    def heal(self, node: str) -> None:
+        """Take it up again."""
+        self._between().heal(node)
+
+    def redis(self) -> redis_server.RedisServer:
+        """Give the Redis of the run.
+
+        :raises LabError: if the scenario has none.
+        """
+        return self._between().redis()
+
+    def _between(self) -> wiring.Wiring:
+        if self._wiring is None:
+            raise exception.LabError('there is nothing between the nodes')
+        return self._wiring
+
+    def state(self, vm: str) -> backend.VmState | None:
+        """Read a VM; ``None`` if it does not exist."""
+        return self._fleet.state(vm)
+
+    def fio(self, seconds: float) -> Mapping[str, Mapping[str, float]]:
+        """Repeat the present disk load with fio.
+
+        :raises LabError: if fio does not work.
+        """
+        return self._fleet.fio(seconds)
+
+    def machine(self) -> dict[str, Any]:
+        """Say on what it runs."""
+        found: dict[str, Any] = {
+            'kernel': platform.release(),
+            'cpus': os.cpu_count(),
+            'memory_bytes': os.sysconf('SC_PHYS_PAGES')
+            * os.sysconf('SC_PAGE_SIZE'),
+        }
+        return {**found, **self._fleet.versions()}
+
+    def _start_nodes(self, say: Callable[[str], None]) -> None:
+        if self._run is None:
+            raise exception.LabError('nodes belong to a run')
+        if wiring.needed(self._scenario):
+            say('starting the network between the nodes')
+            self._wiring = wiring.Wiring(self._run, redis=self._scenario.redis)
+            self._wiring.open()
+        names = self._scenario.nodes if self._scenario.keys else ()
+        owned = keys.give(self._run, names)
+        for index, spec in enumerate(self._scenario.nodes.values()):
+            say(f'starting node {spec.name} on CPU {_listed(spec.cpus)}')
+            made = node.Node(
+                spec.name,
+                self._run,
+                self._cache,
+                spec.cpus,
+                index,
+                self._accelerator,
+            )
+            self._nodes[spec.name] = made
+            made.start()
+            self._add_disk(made, spec)
+            self._add_uplink(made, spec)
+            if self._wiring is not None:
+                self._wiring.link(made)
+            self._fleet.add(made)
+            directory = self._out / recording.AGENTS / spec.name
+            options = agent.configuration(
+                self._scenario, spec.name, directory, owned.get(spec.name)
+            )
+            self._agents.add(
+                spec.name, agent.NodeAgent(made, directory, options)
+            )
+
+    def _add_disk(
+        self, made: node.Node, spec: scenario_module.NodeSpec
+    ) -> None:
+        if not spec.disk_scheduler:
+            return
+        size_mib = sum(
+            own.size_mib
+            for vm in self._scenario.vms.values()
+            for own in vm.guest.disks
+        )
+        added = disk.NodeDisk(
+            made, size_mib, spec.disk_mib_s, spec.disk_scheduler
+        )
+        self._disks.append(added)
+        added.open()
+        made.has_disk = True
+
+    def _add_uplink(
+        self, made: node.Node, spec: scenario_module.NodeSpec
+    ) -> None:
+        if not spec.uplink or self._run is None:
+            return
+        if self._far is None:
+            self._far = self._fleet.far = far_end.FarEnd(self._run)
+            self._far.open()
+        self._far.link(made)
+        made.has_uplink = True
+
+    def _keep_logs(self, running: node.Node) -> None:
+        log = running.directory / 'var/log/libvirt/libvirtd.log'
+        directory = self._out / recording.AGENTS / running.name
+        if log.is_file() and log.stat().st_size:
+            directory.mkdir(parents=True, exist_ok=True)
+            (directory / 'libvirtd.log').write_bytes(log.read_bytes())
+
+
+def _require_root() -> None:
+    if os.geteuid():
+        raise exception.LabEnvironmentError(
+            'real guests need root; --backend fake runs without'
+        )
+
+
+def _listed(cpus: Iterable[int]) -> str:
+    return ', '.join(map(str, cpus))

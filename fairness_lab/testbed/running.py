@@ -1,0 +1,74 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A run from the scenario to the results."""
+
+import pathlib
+import sys
+
+from fairness_lab.figures import run_progress as progress_module
+from fairness_lab.results import report
+from fairness_lab.scenario import values as scenario_module
+from fairness_lab.testbed import backend as backend_module
+from fairness_lab.testbed import driver
+from fairness_lab.testbed import fake_backend
+from fairness_lab.testbed import qemu
+from nova_fairness import exception
+
+ACCELERATORS = {'qemu': None, 'qemu-tcg': 'tcg', 'qemu-kvm': 'kvm'}
+"""Accelerator by name of the backend; ``None`` lets the machine choose."""
+
+FAKE = 'fake'
+"""Name of the backend whose guests are simulated."""
+
+
+def run(
+    scenario: scenario_module.Scenario,
+    out: pathlib.Path,
+    *,
+    cache: pathlib.Path,
+    backend_name: str,
+    agents: bool,
+) -> bool:
+    """Run a scenario, write the results and print them.
+
+    :param out: new directory for recording and results.
+    :param cache: directory kept between runs.
+    :param backend_name: one of :data:`ACCELERATORS`, or
+        :data:`FAKE`.
+    :param agents: whether agents run.
+    :returns: whether all checks of the scenario passed.
+    :raises LabError: if the run fails.
+    """
+    progress = progress_module.Progress()
+    backend = _backend(backend_name, scenario, out, cache)
+    driver.Driver(
+        scenario, backend, out, agents=agents, progress=progress
+    ).run()
+    path = report.write(out, out)
+    result = report.load(out)
+    sys.stdout.write(report.table(result))
+    progress.say(f'results: {path}')
+    return report.passed(result)
+
+
+def _backend(
+    name: str,
+    scenario: scenario_module.Scenario,
+    out: pathlib.Path,
+    cache: pathlib.Path,
+) -> backend_module.Backend:
+    if name == FAKE:
+        return fake_backend.FakeBackend(scenario, out)
+    if name not in ACCELERATORS:
+        raise exception.LabError(f'there is no backend {name}')
+    return qemu.QemuBackend(scenario, out, cache, ACCELERATORS[name])

@@ -1,0 +1,203 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What an agent foresees, for policies that look ahead."""
+
+import dataclasses
+import logging
+import time
+
+import numpy as np
+
+from nova_fairness.agent import settings as settings_module
+from nova_fairness.decide import look_ahead
+from nova_fairness.decide import policy as policy_base
+from nova_fairness.decide import preferences
+from nova_fairness.measure import cells
+from nova_fairness.measure import metric as metric_base
+from nova_fairness.measure import ownership
+from nova_fairness.measure import totals
+from nova_fairness.model import outlook
+from nova_fairness.model import report
+from nova_fairness.model import resources
+from nova_fairness.model import round as round_model
+from nova_fairness.model import usage as usage_model
+from nova_fairness.runtime import guard as guard_module
+from nova_fairness.shares import maxmin
+
+LOG = logging.getLogger(__name__)
+
+PER_ROUND_S = 0.1
+"""CPU time for looking ahead in a round; what is not finished by then goes on
+in the next one."""
+
+AFFORDABLE = 0.1
+"""Part of a plugin's deadline that a step of it may take. A slower metric
+would bring itself into quarantine."""
+
+
+def foreseen(
+    host: str,
+    view: report.View,
+    combined: totals.Combined,
+    used: usage_model.Usage,
+    metric: metric_base.Metric,
+    settings: settings_module.Settings,
+) -> outlook.Foreseen:
+    """Make what one node may know of a view.
+
+    :param host: of that node, which has a report in the view.
+    :param combined: of the view.
+    """
+    name = settings.metric
+    owners = ownership.of_node(used.incarnations, settings.entity)
+    hosts = [item.host for item in totals.usable(view, name)]
+    return outlook.Foreseen(
+        outlook=cells.outlook(
+            view, used.interval_s, metric, name, combined.totals
+        ),
+        place=hosts.index(host),
+        user=ownership.extended(owners, combined.users).user_index,
+    )
+
+
+class Prospects:
+    """Gives what is foreseen; the same while next to nothing changes.
+
+    :param guard: runs the metric.
+    """
+
+    def __init__(self, guard: guard_module.Guard) -> None:
+        self._guard = guard
+        self._last: tuple[outlook.Outlook, outlook.End] | None = None
+        self._work: tuple[outlook.Outlook, maxmin.Begin | None] | None = None
+        self._quick = True
+
+    def of_node(
+        self,
+        measured: round_model.Measured,
+        policy: policy_base.Policy,
+        ratios: usage_model.Scalars,
+    ) -> outlook.Prospect | None:
+        """Give what is foreseen for the VMs of this node.
+
+        :param ratios: (c,) largest by smallest weight.
+        :returns: ``None`` for policies that do not look ahead, and where it
+            would take too long.
+        :raises PluginMisbehaved: if the metric fails.
+        """
+        if not policy.looks_ahead or measured.foresee is None:
+            return None
+        found = measured.foresee()
+        self._look(found.outlook, float(ratios[look_ahead.CPU]))
+        if self._last is None:
+            return None
+        used = measured.usage.newest
+        here = np.zeros(1, dtype=np.intp)
+        return outlook.Prospect(
+            used=used,
+            wanted=used if measured.wanted is None else measured.wanted,
+            user=found.user,
+            ratio=ratios,
+            views=(outlook.View(here, here + found.place, *self._last),),
+        )
+
+    def _look(self, known: outlook.Outlook, ratio: float) -> None:
+        """Look ahead if something has changed, or is not finished."""
+        if self._work is not None and not self._work[0].has_cells_of(known):
+            self._work = None
+        if self._last is not None and not self._last[0].has_cells_of(known):
+            self._last = None
+        if self._work is None:
+            if self._last is not None and self._last[0].is_like(known):
+                return
+            self._work = known, None
+        chosen, rest = self._work
+        found = self._searched(chosen, ratio, rest)
+        if found is None:
+            self._last = self._work = None
+            return
+        end, rest = found
+        # What is not finished is better than what was fair before.
+        if self._last is None or end.sharpness <= look_ahead.SHARP:
+            self._last = chosen, end
+        self._work = None if rest is None else (chosen, rest)
+
+    def _searched(
+        self, known: outlook.Outlook, ratio: float, rest: maxmin.Begin | None
+    ) -> tuple[outlook.End, maxmin.Begin | None] | None:
+        """Make one step, and as many more as there is time for.
+
+        CPU time counts: a busy host makes nothing slow.
+        """
+
+        def searched(
+            rest: maxmin.Begin | None, steps: int
+        ) -> tuple[tuple[outlook.End, maxmin.Begin | None], float]:
+            began_s = time.thread_time()
+            found = look_ahead.searched(known, ratio, rest, steps)
+            return found, time.thread_time() - began_s
+
+        found, step_s = self._guard.call(
+            known.metric, lambda: searched(rest, 1)
+        )
+        quick = step_s <= AFFORDABLE * self._guard.deadline_s
+        self._say(known, step_s, quick=quick)
+        if not quick:
+            return None
+        more = min(int(PER_ROUND_S / max(step_s, 1e-9)), look_ahead.STEPS)
+        if found[1] is not None and more > 1:
+            left = found[1]
+            found, _ = self._guard.call(
+                known.metric, lambda: searched(left, more - 1)
+            )
+        return found
+
+    def _say(
+        self, known: outlook.Outlook, step_s: float, *, quick: bool
+    ) -> None:
+        if self._quick != quick:
+            LOG.warning(
+                'A step of looking ahead with %s takes %.2f s of CPU time for'
+                ' %d pairs of a user and a node, %s',
+                known.metric,
+                step_s,
+                len(known.node),
+                'and it is done again'
+                if quick
+                else 'too much: feedback decides until it takes less',
+            )
+        self._quick = quick
+
+
+def of_owners(
+    situation: policy_base.Situation, chosen: resources.Mask
+) -> outlook.Prospect | None:
+    """Let VMs of owners with preferences look as if they had none.
+
+    :param chosen: (n,) of :func:`.preferences.concerned`.
+    """
+    given, user = situation.prospect, situation.user
+    if given is None:
+        return None
+    vcpus = situation.vcpus.astype(np.float64)
+
+    def alike(amounts: resources.Vector) -> resources.Vector:
+        means = [
+            preferences.together(column / vcpus, vcpus, user, chosen)
+            for column in amounts.T
+        ]
+        return np.column_stack(means) * vcpus[:, np.newaxis]
+
+    return dataclasses.replace(
+        given, used=alike(given.used), wanted=alike(given.wanted)
+    )

@@ -1,0 +1,243 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Controls that are one file of each VM's own control group."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import os
+import pathlib
+
+from nova_fairness import exception
+from nova_fairness.apply import control
+from nova_fairness.apply import opened
+from nova_fairness.apply import privileged
+from nova_fairness.apply.cgroup import files
+from nova_fairness.model import allocation
+from nova_fairness.model import cgroup
+from nova_fairness.model import instance
+
+Writer = Callable[[Sequence[privileged.Request]], list[int]]
+
+
+class GroupControl(control.Control):
+    """Steers the group of each VM by one file; subclasses say which.
+
+    :param proc: where procfs is mounted.
+    :param mounts: by controller, as :func:`cgroup.mounts` gives them.
+    :param name: the file, one of :data:`groups.FILES`.
+    :param writer: as :func:`privileged.write_controls`.
+    :param max_open: at most so many descriptors are kept between reads.
+    """
+
+    def __init__(
+        self,
+        proc: str,
+        mounts: Mapping[str, cgroup.Mount],
+        name: str,
+        writer: Writer = privileged.write_controls,
+        max_open: int = 4096,
+    ) -> None:
+        self._name = name
+        self._file = files.FILES[name]
+        self._open = opened.OpenControls(
+            proc, mounts, name, max_open, self.parsed
+        )
+        self._writer = writer
+        self._named: set[str] = set()
+        self._problems: dict[str, str] = {}
+
+    def availability(self) -> tuple[bool, str]:
+        """Tell by which file VMs are steered."""
+        return True, self._name
+
+    @property
+    def name(self) -> str:
+        """The file that is read and written."""
+        return self._name
+
+    @property
+    def version(self) -> int:
+        """Version of control groups that the file belongs to: 1 or 2."""
+        return 2 if self._file.controller == cgroup.UNIFIED else 1
+
+    def parsed(self, content: bytes) -> int:
+        """The value that a file's content says.
+
+        :raises ValueError: if it says none.
+        """
+        # A control is one line; what a shorter value leaves behind it is no
+        # part of it.
+        return int(content.partition(b'\n')[0])
+
+    def formatted(self, value: int) -> str:
+        """Text that is written for a value."""
+        return str(value)
+
+    def unit_range(self) -> tuple[int, int]:
+        """The smallest and largest value that the kernel accepts."""
+        return self._file.lowest, self._file.highest
+
+    def default(self) -> int:
+        """Value that the kernel sets in a new group."""
+        return self._file.default
+
+    def problems(self) -> tuple[str, ...]:
+        """Name VMs that cannot be steered, each once while it is seen."""
+        fresh = sorted(self._problems.items())
+        self._named.update(self._problems)
+        self._problems = {}
+        return tuple(f'{key}: {text}' for key, text in fresh)
+
+    def read(self, keys: Sequence[str]) -> Mapping[str, int]:
+        """Read what the kernel holds now, from descriptors kept open.
+
+        :param keys: of incarnations.
+        :returns: kernel units by key; absent are VMs that vanished and
+            those that cannot be steered, see :meth:`problems`.
+        """
+        self._open.next_round(len(keys))
+        if len(self._named) > len(keys):
+            self._named.intersection_update(keys)
+        values: dict[str, int] = {}
+        for key in keys:
+            try:
+                value = self._open.read(key)
+                if value is not None:
+                    values[key] = self._checked(value)
+            except exception.WriteRefused as error:
+                if key not in self._named:
+                    self._problems[key] = str(error)
+        return values
+
+    def write(
+        self, changes: Sequence[allocation.Change]
+    ) -> tuple[control.Outcome, ...]:
+        """Write each change, in one call of the privileged helper.
+
+        The value is read back: the kernel bounds some without saying so.
+
+        :param changes: for this control.
+        :returns: one outcome per change, in order.
+        """
+        outcomes = [self._refused(change) for change in changes]
+        places = [i for i, known in enumerate(outcomes) if known is None]
+        written = self._write([changes[place] for place in places])
+        for place, outcome in zip(places, written, strict=True):
+            outcomes[place] = outcome
+        return tuple(outcome for outcome in outcomes if outcome is not None)
+
+    def close(self) -> None:
+        """Close all descriptors; the control can still be used."""
+        self._open.close()
+
+    def _checked(self, value: int) -> int:
+        low, high = self.unit_range()
+        if low <= value <= high:
+            return value
+        raise exception.WriteRefused(
+            f'{self._name} is {value}, expected {low}..{high}; the group is '
+            f'left alone'
+        )
+
+    def _refused(self, change: allocation.Change) -> control.Outcome | None:
+        """The outcome of a change that need not be tried."""
+        low, high = self.unit_range()
+        if not low <= change.after <= high:
+            return control.Outcome(
+                change,
+                f'{self._name} of {change.knob.incarnation} cannot be '
+                f'{change.after}, expected {low}..{high}',
+            )
+        return None
+
+    def _write(
+        self, changes: Sequence[allocation.Change]
+    ) -> list[control.Outcome]:
+        requests: list[privileged.Request] = []
+        for change in changes:
+            _, pid, ticks = instance.parse_key(change.knob.incarnation)
+            text = self.formatted(change.after)
+            requests.append((self._name, text, pid, ticks))
+        try:
+            errors = self._writer(requests) if requests else []
+        except exception.ControlUnavailable as error:
+            return [control.Outcome(change, str(error)) for change in changes]
+        return [
+            self._outcome(change, number)
+            for change, number in zip(changes, errors, strict=True)
+        ]
+
+    def _outcome(
+        self, change: allocation.Change, number: int
+    ) -> control.Outcome:
+        """Judge one write by its error number and by what is there now."""
+        try:
+            kept = self._open.read(change.knob.incarnation)
+        except exception.WriteRefused as error:
+            return self._failed(change, str(error))
+        if kept is None:
+            return control.Outcome(change, gone=True)
+        if number:
+            return self._failed(change, os.strerror(number))
+        if kept != change.after:
+            return self._failed(change, f'the kernel made it {kept}')
+        return control.Outcome(change)
+
+    def _failed(
+        self, change: allocation.Change, reason: str
+    ) -> control.Outcome:
+        key = change.knob.incarnation
+        self._open.forget(key)
+        if self._open.is_gone(key):
+            return control.Outcome(change, gone=True)
+        return control.Outcome(
+            change, f'{self._name} of {key} = {change.after}: {reason}'
+        )
+
+
+def has_unified(mounts: Mapping[str, cgroup.Mount], controller: str) -> bool:
+    """Tell whether cgroup v2 has a controller on this host.
+
+    :raises ControlUnavailable: if that cannot be read.
+    """
+    unified = mounts.get(cgroup.UNIFIED)
+    if unified is None:
+        return False
+    path = pathlib.Path(unified.path) / 'cgroup.controllers'
+    try:
+        return controller in path.read_text('ascii').split()
+    except OSError as error:
+        raise exception.ControlUnavailable(
+            f'cannot read which controllers cgroup v2 has: {error}'
+        ) from error
+
+
+def version_of(
+    mounts: Mapping[str, cgroup.Mount], first: str, second: str, missing: str
+) -> int:
+    """Tell which version of control groups has a controller on this host.
+
+    It is in one hierarchy only: where v1 has it, v1 it is, also if a v2 tree
+    without it is mounted beside.
+
+    :param first: its name in v1.
+    :param second: its name in v2.
+    :param missing: what to say if neither has it.
+    :raises ControlUnavailable: then.
+    """
+    if first in mounts:
+        return 1
+    if has_unified(mounts, second):
+        return 2
+    raise exception.ControlUnavailable(missing)

@@ -1,0 +1,283 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Weights of VMs' block I/O: v1 ``blkio.*weight``, v2 ``io.*weight``.
+
+A weight does something only where a device's scheduler keeps it (BFQ, or
+the cost model of v2). VMs whose disks are all elsewhere are not steered, and
+are named.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import logging
+import pathlib
+
+from nova_fairness import exception
+from nova_fairness.apply import blkio_files
+from nova_fairness.apply import control
+from nova_fairness.apply import found as found_values
+from nova_fairness.apply import privileged
+from nova_fairness.apply.cgroup import control as group_control
+from nova_fairness.model import allocation
+from nova_fairness.model import cgroup
+from nova_fairness.model import pressure
+from nova_fairness.model import resources
+
+LOG = logging.getLogger(__name__)
+
+FILES = blkio_files.FILES
+
+LOWEST, HIGHEST, NEUTRAL = 1, 1000, 100
+
+_NO_DEVICE = 'no scheduler of a disk keeps weights'
+
+Source = Callable[[], pressure.PressureSample | None]
+
+
+class BlkioWeight(control.Control):
+    """Steers the group of each VM by the file that its devices heed.
+
+    A VM stays with the file that was first written for it until that is
+    restored, also if its device changes the scheduler.
+
+    :param chosen: record of which VM is steered by which file, loaded;
+        ``None`` forgets it with the process.
+    :param source: gives the newest reading of disks and devices; ``None``
+        from it while there is none: then only VMs in the record are known.
+    :param proc: where procfs is mounted.
+    :param mountinfo_path: says where the hierarchies are mounted.
+    :param writer: as :func:`privileged.write_controls`.
+    :param max_open: at most so many descriptors per file are kept.
+    :raises ControlUnavailable: if this host has no block I/O controller.
+    """
+
+    kind = resources.Control.BLKIO
+
+    def __init__(
+        self,
+        chosen: found_values.FoundValues | None = None,
+        source: Source = lambda: None,
+        proc: str = '/proc',
+        mountinfo_path: str = '/proc/self/mountinfo',
+        writer: group_control.Writer = privileged.write_controls,
+        max_open: int = 4096,
+    ) -> None:
+        mounts = cgroup.mounts(pathlib.Path(mountinfo_path).read_text('utf-8'))
+        self._files = {
+            name: blkio_files.OneFile(proc, mounts, name, writer, max_open)
+            for name in blkio_files.names(mounts)
+        }
+        self._source = source
+        self._record = chosen
+        self._chosen: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}
+        self._named: set[str] = set()
+        self._failed: set[str] = set()
+        if chosen is not None:
+            self._chosen = {
+                knob.incarnation: FILES[place]
+                for knob, place in chosen.values.items()
+                if FILES[place] in self._files
+            }
+
+    def unit_range(self) -> tuple[int, int]:
+        """1..1000, which every file takes that this kernel has."""
+        return LOWEST, HIGHEST
+
+    def default(self) -> int:
+        """Value that the kernel sets in a new group."""
+        return NEUTRAL
+
+    def availability(self) -> tuple[bool, str]:
+        """Tell whether any device of a VM keeps weights now."""
+        names = ', '.join(dict.fromkeys(self._chosen.values()))
+        if names:
+            return True, names
+        if self._reasons:
+            said = sorted(set(self._reasons.values()))
+            return False, '; '.join(said)
+        return True, ' or '.join(self._files)
+
+    def file_of(self, key: str) -> str:
+        """The file by which a VM is steered.
+
+        :returns: the preferred one of this host for a VM that is not.
+        """
+        return self._chosen.get(key, next(iter(self._files)))
+
+    def without_effect(self) -> Mapping[str, str]:
+        """Say why a weight does nothing for a VM, by key."""
+        return dict(self._reasons)
+
+    def problems(self) -> tuple[str, ...]:
+        """Name VMs that cannot be steered, each once while it is seen."""
+        return tuple(
+            text for item in self._files.values() for text in item.problems()
+        )
+
+    def read(self, keys: Sequence[str]) -> Mapping[str, int]:
+        """Read what the kernel holds now.
+
+        :returns: weights by key; absent are VMs that vanished and those on
+            whose disks a weight has no effect.
+        """
+        self._judge(self._source(), keys)
+        values: dict[str, int] = {}
+        for name, item in self._files.items():
+            own = [key for key in keys if self._chosen.get(key) == name]
+            values.update(item.read(own))
+        return values
+
+    def write(
+        self, changes: Sequence[allocation.Change]
+    ) -> tuple[control.Outcome, ...]:
+        """Write each change, after the file that it goes to is recorded."""
+        try:
+            self._remember(changes)
+        except exception.StateError as error:
+            return tuple(
+                control.Outcome(change, str(error)) for change in changes
+            )
+        outcomes: dict[int, control.Outcome] = {}
+        for name, item in self._files.items():
+            places = [
+                place
+                for place, change in enumerate(changes)
+                if self._chosen.get(change.knob.incarnation) == name
+            ]
+            written = item.write([changes[place] for place in places])
+            outcomes.update(zip(places, written, strict=True))
+        done = tuple(
+            outcomes.get(place) or self._unweighed(change)
+            for place, change in enumerate(changes)
+        )
+        for outcome in done:
+            key = outcome.change.knob.incarnation
+            if outcome.error:
+                self._failed.add(key)
+            else:
+                self._failed.discard(key)
+        return done
+
+    def release(self) -> tuple[str, ...]:
+        """Forget which VM was steered by which file, if it is restored."""
+        if self._record is None:
+            return ()
+        self._record.forget(
+            [
+                knob
+                for knob in self._record.values
+                if knob.incarnation not in self._failed
+            ]
+        )
+        try:
+            self._record.flush()
+        except exception.StateError as error:
+            return (str(error),)
+        return ()
+
+    def close(self) -> None:
+        """Close all descriptors; the control can still be used."""
+        for item in self._files.values():
+            item.close()
+
+    def _judge(
+        self, sample: pressure.PressureSample | None, keys: Sequence[str]
+    ) -> None:
+        """Choose the file of every VM that has none."""
+        if sample is None:
+            return
+        rows = {item.key: row for row, item in enumerate(sample.incarnations)}
+        self._reasons = {}
+        for key in keys:
+            if key not in rows:
+                continue
+            disks = sample.disks[rows[key]]
+            file = self._fitting(disks, sample.devices)
+            if file is not None:
+                if not self._is_recorded(key):
+                    self._chosen[key] = file
+                continue
+            self._say(key, _why(disks, sample.devices))
+            if not self._is_recorded(key):
+                self._chosen.pop(key, None)
+        self._forget_others(set(rows))
+
+    def _fitting(
+        self,
+        disks: Sequence[pressure.DiskPath],
+        devices: Mapping[str, pressure.DeviceTotals],
+    ) -> str | None:
+        return next(
+            (
+                name
+                for name in self._files
+                if any(
+                    pressure.is_weighed(disk, devices, name) for disk in disks
+                )
+            ),
+            None,
+        )
+
+    def _is_recorded(self, key: str) -> bool:
+        return self._record is not None and _knob(key) in self._record.values
+
+    def _say(self, key: str, reason: str) -> None:
+        """Note why a VM is not steered; the log names each reason once."""
+        self._reasons[key] = f'without effect: {reason}'
+        if reason not in self._named:
+            self._named.add(reason)
+            LOG.warning('weights of disks are without effect: %s', reason)
+
+    def _forget_others(self, present: set[str]) -> None:
+        for key in self._chosen.keys() - present:
+            del self._chosen[key]
+        if self._record is not None:
+            self._record.forget(
+                knob
+                for knob in self._record.values
+                if knob.incarnation not in present
+            )
+
+    def _remember(self, changes: Sequence[allocation.Change]) -> None:
+        if self._record is not None:
+            self._record.remember(
+                {
+                    change.knob: FILES.index(
+                        self._chosen[change.knob.incarnation]
+                    )
+                    for change in changes
+                    if change.knob.incarnation in self._chosen
+                }
+            )
+
+    def _unweighed(self, change: allocation.Change) -> control.Outcome:
+        key = change.knob.incarnation
+        return control.Outcome(
+            change,
+            f'{self.kind.value} of {key}: '
+            f'{self._reasons.get(key, _NO_DEVICE)}',
+        )
+
+
+def _why(
+    disks: Sequence[pressure.DiskPath],
+    devices: Mapping[str, pressure.DeviceTotals],
+) -> str:
+    reasons = [pressure.why_unweighed(disk, devices) for disk in disks]
+    return ', '.join(dict.fromkeys(reasons)) or 'no disk'
+
+
+def _knob(key: str) -> allocation.Knob:
+    return allocation.Knob(key, resources.Control.BLKIO)

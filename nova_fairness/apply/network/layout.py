@@ -1,0 +1,292 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Where VMs can be steered on this host, and which of them cannot.
+
+Reads ``/sys/class/net`` only.
+"""
+
+import dataclasses
+import os
+import pathlib
+
+from nova_fairness.apply.network import settings as network_settings
+from nova_fairness.apply.network import state
+from nova_fairness.model import instance
+
+SYS = pathlib.Path('/sys/class/net')
+
+NO_INTERFACE = 'it has no interface'
+
+_USER_SPACE = 'ovs-netdev'
+"""An interface that Open vSwitch's datapath in user space always makes."""
+
+_OVS_DEVICES = ('ovs-system', _USER_SPACE)
+_TUNNELS = ('vxlan', 'geneve', 'gretap', 'ip6gretap', 'erspan')
+_BESIDE_THE_HOST = {
+    'hostdev': 'is passed through to the VM (SR-IOV)',
+    'vhostuser': 'is served by a switch in user space (vhost-user)',
+    'vdpa': 'is served by its hardware (vDPA)',
+    'user': 'is served by QEMU itself',
+}
+
+Kind = network_settings.Kind
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Layout:
+    """Where VMs are steered.
+
+    :ivar kind: never AUTO.
+    :ivar uplink: interface at which what VMs send is divided; with TAP it
+        may be empty, for that is divided at the taps too.
+    :ivar why: what decided, for people.
+    """
+
+    kind: Kind
+    uplink: str
+    why: str
+
+    @property
+    def where(self) -> str:
+        """Where VMs are steered, for people."""
+        if self.kind is Kind.UPLINK:
+            return self.uplink
+        return f'{self.uplink} and the taps' if self.uplink else 'the taps'
+
+
+def choose(
+    settings: network_settings.NetworkSettings, sys: pathlib.Path = SYS
+) -> Layout:
+    """Choose a layout by configuration, else by what the host has."""
+    if settings.layout is Kind.OFF:
+        return Layout(Kind.OFF, '', 'switched off by configuration')
+    if settings.layout is Kind.TAP:
+        return Layout(Kind.TAP, settings.uplink, 'chosen by configuration')
+    if settings.uplink:
+        return Layout(Kind.UPLINK, settings.uplink, 'named by configuration')
+    found = uplinks(sys)
+    if settings.layout is Kind.UPLINK:
+        return _configured_uplink(found)
+    return _detected(found, sys)
+
+
+def _configured_uplink(found: list[str]) -> Layout:
+    if len(found) == 1:
+        return Layout(Kind.UPLINK, found[0], 'the only port of a bridge')
+    names = ', '.join(found) or 'none'
+    return Layout(
+        Kind.OFF,
+        '',
+        f'[fairness_network] uplink must be set: bridges have the physical '
+        f'ports {names}, expected one',
+    )
+
+
+def _detected(found: list[str], sys: pathlib.Path) -> Layout:
+    for name in _OVS_DEVICES:
+        if (sys / name).exists():
+            return Layout(Kind.TAP, '', f'Open vSwitch is there ({name})')
+    tunnels = [
+        path.parent.parent.name
+        for path in sorted(sys.glob('*/brport/bridge'))
+        if _device_type(path.parent.parent) in _TUNNELS
+    ]
+    if tunnels:
+        return Layout(Kind.TAP, '', f'{tunnels[0]} is a tunnel')
+    if len(found) == 1:
+        return Layout(
+            Kind.UPLINK, found[0], 'the only physical port of a bridge'
+        )
+    many = ', '.join(found)
+    return Layout(
+        Kind.TAP,
+        '',
+        f'bridges have several physical ports ({many})'
+        if found
+        else 'no bridge has a physical port',
+    )
+
+
+def uplinks(sys: pathlib.Path) -> list[str]:
+    """The physical interfaces under the ports of bridges, sorted."""
+    ports = {path.name for path in sys.glob('*/brif/*')}
+    found = {base for port in ports for base in _bases(sys, port)}
+    return sorted(name for name in found if _is_physical(sys / name))
+
+
+def _bases(sys: pathlib.Path, name: str) -> set[str]:
+    """An interface and what is below it, but nothing below a bond."""
+    found, left = set(), [name]
+    while left:
+        item = left.pop()
+        if item in found:
+            continue
+        found.add(item)
+        if not (sys / item / 'bonding').exists():
+            left += [
+                path.name.removeprefix('lower_')
+                for path in (sys / item).glob('lower_*')
+            ]
+    return found
+
+
+def _is_physical(path: pathlib.Path) -> bool:
+    has_tunnel = (path / 'tun_flags').exists()
+    is_real = (path / 'device').exists() or (path / 'bonding').exists()
+    return is_real and not has_tunnel
+
+
+def _device_type(path: pathlib.Path) -> str:
+    try:
+        lines = (path / 'uevent').read_text().splitlines()
+    except OSError:
+        return ''
+    found = (line.partition('=') for line in lines)
+    return next((value for key, _, value in found if key == 'DEVTYPE'), '')
+
+
+def obstacle(layout: Layout, kernel: state.Kernel) -> str:
+    """Say why nobody can be steered; empty if nothing is in the way."""
+    if layout.kind is Kind.OFF:
+        return layout.why
+    uplink = layout.uplink
+    if not uplink:
+        return ''
+    if uplink not in kernel.links:
+        return f'the uplink {uplink} does not exist'
+    root, ingress = kernel.root(uplink), kernel.ingress(uplink)
+    if not (state.is_our_root(root) or state.is_default(root)):
+        kind = '' if root is None else root.kind
+        return f'{uplink} has a root qdisc {kind} that is not ours'
+    if layout.kind is Kind.TAP:
+        return ''
+    if ingress is not None and ingress.kind != 'ingress':
+        return f'{uplink} has filters that are not ours ({ingress.kind})'
+    if kernel.redirects.get(uplink, ('', 0))[1]:
+        return f'{uplink} has filters that are not ours (ingress)'
+    return ''
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """What decides of whom something can be steered.
+
+    :ivar over: interfaces that are made of the uplink, itself included.
+    """
+
+    layout: Layout
+    kernel: state.Kernel
+    over: frozenset[str]
+    sys: pathlib.Path
+
+
+def look(
+    layout: Layout, kernel: state.Kernel, sys: pathlib.Path = SYS
+) -> View:
+    """Look at what stands on the uplink, once for all VMs."""
+    over: set[str] = set()
+    left = [layout.uplink] if layout.uplink else []
+    while left:
+        item = left.pop()
+        if item not in over:
+            over.add(item)
+            left += [
+                name.removeprefix('upper_')
+                for name in _entries(sys / item)
+                if name.startswith('upper_')
+            ]
+    return View(layout, kernel, frozenset(over), sys)
+
+
+def _entries(path: pathlib.Path) -> list[str]:
+    try:
+        return [item.name for item in path.iterdir()]
+    except OSError:
+        return []
+
+
+def steerable(
+    vm: instance.Instance, view: View
+) -> tuple[list[instance.Nic], str]:
+    """The interfaces of a VM that can be steered, and why others not.
+
+    :returns: interfaces, and what is to be said of the others, empty if
+        all can be steered.
+    """
+    nics: list[instance.Nic] = []
+    whys: list[str] = []
+    for nic in vm.nics:
+        if why := _unsteerable(nic, view):
+            whys.append(f'{nic.mac or "an interface"} {why}')
+            continue
+        nics.append(nic)
+        if why := _half_steered(nic, view):
+            whys.append(f'{nic.mac} {why}')
+    return nics, '; '.join(whys) or ('' if nics else NO_INTERFACE)
+
+
+def _unsteerable(nic: instance.Nic, view: View) -> str:
+    if reason := _BESIDE_THE_HOST.get(nic.kind):
+        return reason
+    if not nic.tap or not nic.mac:
+        return 'has no interface on the host'
+    if nic.tap not in view.kernel.links:
+        return f'has no interface {nic.tap} on the host any more'
+    if view.layout.kind is Kind.UPLINK:
+        return _not_over(nic, view)
+    return _not_at_tap(nic, view.kernel)
+
+
+def _half_steered(nic: instance.Nic, view: View) -> str:
+    """Say what of a VM's traffic is not divided, though it can be steered."""
+    is_in_user_space = _USER_SPACE in view.kernel.links
+    if (
+        view.layout.kind is Kind.TAP
+        and not view.layout.uplink
+        and is_in_user_space
+        and not _master(nic, view)
+    ):
+        return (
+            'sends past traffic control, since Open vSwitch reads its tap in '
+            'user space; only what it receives is divided, unless '
+            '[fairness_network] uplink is set'
+        )
+    return ''
+
+
+def _master(nic: instance.Nic, view: View) -> str:
+    try:
+        # Once per VM and round, where pathlib takes most of the time.
+        link = os.readlink(f'{view.sys}/{nic.tap}/master')  # noqa: PTH115
+    except OSError:
+        return ''
+    return link.rpartition('/')[2]
+
+
+def _not_at_tap(nic: instance.Nic, kernel: state.Kernel) -> str:
+    if nic.kind == 'direct':
+        return f'is a macvtap ({nic.tap}), whose VM is not behind a tap'
+    found = kernel.ingress(nic.tap)
+    if found is not None and not state.is_our_clsact(found):
+        return (
+            f'has filters on {nic.tap} that are not ours ({found.kind}), as '
+            f'those of Neutron QoS or <bandwidth>'
+        )
+    return ''
+
+
+def _not_over(nic: instance.Nic, view: View) -> str:
+    """Say whether a VM's traffic does not pass the uplink with its MAC."""
+    if _master(nic, view) in view.over or nic.tap in view.over:
+        return ''
+    return f'is connected by {nic.tap} to no bridge over {view.layout.uplink}'

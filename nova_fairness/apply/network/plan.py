@@ -1,0 +1,284 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What must be done so that traffic control becomes what it shall be: pure."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+from nova_fairness.apply.network import state
+
+_BURST_PARTS = 500
+"""A burst is what passes in one part of so many of a second, so that timers
+that are late lose nothing."""
+
+_LEAST_BURST = 16000
+_LEAST_QUANTUM = 16000
+_TRUNK_QUANTUM = 60000
+_LARGEST_QUANTUM = 1 << 24
+
+Operation = tuple[str | int, ...]
+"""Name and fields, as :mod:`privileged_network` lists them."""
+
+Step = tuple[str, Operation]
+"""For which VM, by key, empty for the node; and what is done."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """A VM that has a class.
+
+    :ivar minor: number of its class in both trees.
+    :ivar filters: MAC address by handle.
+    :ivar taps: interfaces on the host.
+    :ivar rate: bytes per second in each direction.
+    """
+
+    minor: int
+    filters: Mapping[state.FilterHandle, str]
+    taps: tuple[str, ...]
+    rate: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """What shall be there.
+
+    :ivar uplink: where the tree of what VMs send stands; empty if that is
+        taken from their taps.
+    :ivar at_taps: whether what VMs receive is taken from their taps.
+    :ivar rate: of the link, bytes per second in each direction.
+    :ivar members: by key of the incarnation; nothing is there without any.
+    """
+
+    uplink: str
+    at_taps: bool
+    rate: int
+    members: Mapping[str, Member]
+
+    @property
+    def sides(self) -> Mapping[str, str]:
+        """Whose MAC address counts, by device with a tree."""
+        if not self.members:
+            return {}
+        return {
+            self.uplink or state.IFB_OUT: state.SOURCE,
+            state.IFB_IN: state.DESTINATION,
+        }
+
+    @property
+    def blocks(self) -> Mapping[int, str]:
+        """To which interface each block of the taps leads."""
+        return {
+            block: name
+            for block, name in state.BLOCKS.items()
+            if name in self.sides
+        }
+
+    @property
+    def tap_blocks(self) -> tuple[int, int]:
+        """Blocks that each tap has."""
+        return state.IN_ONLY if self.uplink else state.BOTH_WAYS
+
+    @property
+    def taps(self) -> Mapping[str, str]:
+        """Whose each tap is that must lead into the trees."""
+        if not self.at_taps:
+            return {}
+        return {t: k for k, item in self.members.items() for t in item.taps}
+
+
+def quantum_time(rates: Iterable[int]) -> float:
+    """Seconds for which each class may send in its turn.
+
+    What others leave is divided in turns. The quantum of a turn must be as
+    large as the largest packets, that offloads make, or everybody gets the
+    same; so it is for the slowest class. It goes in powers of two, so that
+    it rarely changes.
+    """
+    smallest = max(1, min(rates, default=1))
+    seconds = 0.002
+    while seconds * smallest < _LEAST_QUANTUM:
+        seconds *= 2
+    return seconds
+
+
+def tree(target: Target) -> state.Tree:
+    """The classes that both directions shall have, without filters."""
+    rates = {item.minor: item.rate for item in target.members.values()}
+    seconds = quantum_time(rates.values())
+    left = max(1, target.rate - sum(rates.values()))
+    classes = {
+        minor: state.Class(rate, target.rate, _quantum(rate, seconds))
+        for minor, rate in {state.REST: left, **rates}.items()
+    }
+    trunk = state.Class(target.rate, target.rate, _TRUNK_QUANTUM)
+    filters = {
+        handle: state.MacFilter(mac, item.minor)
+        for item in target.members.values()
+        for handle, mac in item.filters.items()
+    }
+    return state.Tree({state.TRUNK: trunk, **classes}, filters)
+
+
+def _quantum(rate: int, seconds: float) -> int:
+    return min(_LARGEST_QUANTUM, max(_LEAST_QUANTUM // 8, int(rate * seconds)))
+
+
+def burst(rate: int) -> int:
+    """Bytes that may pass at once for a rate."""
+    return max(_LEAST_BURST, rate // _BURST_PARTS)
+
+
+def plan(
+    kernel: state.Kernel, target: Target, own_ingress: str
+) -> tuple[Step, ...]:
+    """The steps from what is to what shall be, in order.
+
+    :param own_ingress: interface whose ingress qdisc we made, empty if none.
+    :returns: nothing if all is as it shall be.
+    """
+    wanted = tree(target)
+    owners = {item.minor: key for key, item in target.members.items()}
+    steps = [*_removed(kernel, target, own_ingress)]
+    for device, side in target.sides.items():
+        steps += _made(kernel, target, device)
+        present = kernel.trees.get(device, state.NO_TREE)
+        steps += _tree_steps(device, side, present, wanted, owners)
+    steps += _redirected(kernel, target)
+    steps += [
+        ('', ('no-ifb', name))
+        for name in state.IFBS
+        if name in kernel.links and name not in target.sides
+    ]
+    return tuple(steps)
+
+
+def _removed(
+    kernel: state.Kernel, target: Target, own_ingress: str
+) -> Iterator[Step]:
+    """Remove what is ours and shall not be, in the order of use."""
+    taps = target.taps
+    for name in kernel.links:
+        found = kernel.ingress(name)
+        if found is not None and state.is_our_clsact(found):
+            if name not in taps or found.blocks != target.tap_blocks:
+                yield '', ('no-clsact', name)
+        elif name != target.uplink or target.at_taps or not target.members:
+            yield from _without_ingress(kernel, name, own_ingress)
+    for name in kernel.trees:
+        if name not in target.sides:
+            yield '', ('no-root', name)
+
+
+def _without_ingress(
+    kernel: state.Kernel, name: str, own_ingress: str
+) -> Iterator[Step]:
+    found, foreign = kernel.redirects.get(name, ('', 0))
+    if found == state.IFB_IN:
+        yield '', ('no-redirect', name)
+    if name == own_ingress and name in kernel.redirects and not foreign:
+        yield '', ('no-ingress', name)
+
+
+def _made(kernel: state.Kernel, target: Target, device: str) -> Iterator[Step]:
+    if device != target.uplink and device not in kernel.links:
+        yield '', ('ifb', device)
+    if device not in kernel.trees:
+        yield '', ('root', device)
+
+
+def _tree_steps(
+    device: str,
+    side: str,
+    present: state.Tree,
+    wanted: state.Tree,
+    owners: Mapping[int, str],
+) -> Iterator[Step]:
+    if not present.has_table:
+        yield '', ('table', device, side)
+    for handle, found in present.filters.items():
+        if wanted.filters.get(handle) != found:
+            yield (
+                owners.get(found.minor, ''),
+                ('no-filter', device, *handle),
+            )
+    for minor in present.classes.keys() - wanted.classes.keys():
+        yield '', ('no-class', device, minor)
+    for minor in _shrinking_first(present, wanted):
+        item = wanted.classes[minor]
+        yield (
+            owners.get(minor, ''),
+            _class_operation(device, minor, item),
+        )
+    for handle, mac_filter in wanted.filters.items():
+        if present.filters.get(handle) != mac_filter:
+            yield (
+                owners.get(mac_filter.minor, ''),
+                (
+                    'filter',
+                    device,
+                    side,
+                    mac_filter.mac,
+                    handle[1],
+                    mac_filter.minor,
+                ),
+            )
+
+
+def _shrinking_first(present: state.Tree, wanted: state.Tree) -> Sequence[int]:
+    """Order what differs so that the sum of rates never exceeds the link."""
+    nothing = state.Class(0, 0, 0)
+
+    def growth(minor: int) -> tuple[bool, int, int]:
+        before = present.classes.get(minor, nothing).rate
+        grown = wanted.classes[minor].rate - before
+        return minor != state.TRUNK, grown, minor
+
+    different = (
+        minor
+        for minor, item in wanted.classes.items()
+        if present.classes.get(minor) != item
+    )
+    return sorted(different, key=growth)
+
+
+def _class_operation(device: str, minor: int, item: state.Class) -> Operation:
+    bursts = burst(item.rate), burst(item.ceil)
+    rates = item.rate, item.ceil
+    return 'class', device, minor, *rates, *bursts, item.quantum
+
+
+def _redirected(kernel: state.Kernel, target: Target) -> Iterator[Step]:
+    """Lead traffic into the trees, once they stand."""
+    if not target.members:
+        return
+    if not target.at_taps:
+        if target.uplink not in kernel.redirects:
+            yield '', ('ingress', target.uplink)
+        if kernel.redirects.get(target.uplink, ('', 0))[0] != state.IFB_IN:
+            yield '', ('redirect', target.uplink)
+        return
+    kept = 0
+    for tap, key in target.taps.items():
+        found = kernel.ingress(tap)
+        if found is None or found.blocks != target.tap_blocks:
+            yield key, ('clsact', tap, *target.tap_blocks)
+        else:
+            kept += 1
+    for block, name in target.blocks.items():
+        # A block goes, with its filter, when the last tap that has it goes.
+        if not kept or kernel.redirects.get(block, ('', 0))[0] != name:
+            yield '', ('block', block)

@@ -1,0 +1,181 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Runs plugins beside the round, under a deadline, and quarantines them."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import logging
+import queue
+import threading
+import time
+from typing import Any
+from typing import TypeVar
+
+from nova_fairness import exception
+from nova_fairness.runtime import run_queue
+
+LOG = logging.getLogger(__name__)
+
+T = TypeVar('T')
+
+_LONGEST = 10.0
+"""So many deadlines at most a plugin has on a host that gives it no CPU."""
+
+_STEP = 0.1
+"""Part of the deadline after which one looks again whether it got a CPU."""
+
+
+_ReadTurns = Callable[[int], run_queue.Turns]
+
+
+class _Patience:
+    """How long a call may still take.
+
+    A plugin answers for what it does, not for a busy host: while it could
+    run and others do, its time stands still.
+    """
+
+    def __init__(
+        self, deadline_s: float, turns: Callable[[], run_queue.Turns]
+    ) -> None:
+        self._deadline_s = deadline_s
+        self._turns = turns
+        self._first = turns()
+        self._began = time.monotonic()
+
+    def left_s(self) -> float:
+        """Give seconds to wait before one asks again; 0 if it is over."""
+        passed = time.monotonic() - self._began
+        if passed < self._deadline_s:
+            return self._deadline_s - passed
+        now = self._turns()
+        waited = now.waited_s - self._first.waited_s
+        left = self._deadline_s + waited - passed
+        ran = now.ran_s - self._first.ran_s
+        if now.runnable and ran < self._deadline_s:
+            left = max(left, _STEP * self._deadline_s)
+        longest = _LONGEST * self._deadline_s - passed
+        return max(min(left, longest), 0.0)
+
+
+class _Worker:
+    """A daemon thread that runs one call at a time."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._thread = threading.Thread(
+            target=self._serve, name='plugin', daemon=True
+        )
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while (call := self._calls.get()) is not None:
+            function, answers = call
+            try:
+                answers.put((function(), None))
+            except BaseException as error:  # noqa: BLE001 - exit ends no agent
+                answers.put((None, error))
+
+    def run(
+        self, function: Callable[[], T], deadline_s: float, turns: _ReadTurns
+    ) -> T:
+        thread_id = self._thread.native_id or 0
+        patience = _Patience(deadline_s, lambda: turns(thread_id))
+        answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._calls.put((function, answers))
+        result, error = _answer(answers, patience)
+        if error is not None:
+            raise error
+        return result  # type: ignore[no-any-return]
+
+    def stop(self) -> None:
+        self._calls.put(None)
+
+
+def _answer(answers: queue.SimpleQueue[Any], patience: _Patience) -> Any:
+    """Wait for an answer.
+
+    :raises queue.Empty: if none came in time.
+    """
+    while left_s := patience.left_s():
+        try:
+            return answers.get(timeout=left_s)
+        except queue.Empty:
+            continue
+    return answers.get_nowait()
+
+
+class Guard:
+    """Lets no plugin harm a round.
+
+    A plugin that misbehaves once is quarantined: until :meth:`release` every
+    call of it is refused at once. A call that exceeds its deadline is left
+    behind on its thread, because Python cannot end a thread.
+
+    :param deadline_s: seconds that one call may take, > 0; those for which
+        the host gave it no CPU do not count, up to ten deadlines.
+    :param turns: tells what a thread got of the CPU.
+    """
+
+    def __init__(
+        self, deadline_s: float, turns: _ReadTurns = run_queue.of_thread
+    ) -> None:
+        self.deadline_s = deadline_s
+        self._turns = turns
+        self._worker: _Worker | None = None
+        self._quarantined: dict[str, str] = {}
+
+    @property
+    def quarantined(self) -> Mapping[str, str]:
+        """Why each quarantined plugin is refused, by name."""
+        return dict(self._quarantined)
+
+    def release(self, name: str) -> None:
+        """Let a plugin run again."""
+        self._quarantined.pop(name, None)
+
+    def call(self, name: str, function: Callable[[], T]) -> T:
+        """Run a plugin's function.
+
+        :raises PluginMisbehaved: if it raised, took too long, or is in
+            quarantine.
+        """
+        if name in self._quarantined:
+            raise exception.PluginMisbehaved(
+                f'{name} is in quarantine: {self._quarantined[name]}'
+            )
+        try:
+            return self._run(function)
+        except queue.Empty:
+            self.stop()  # the thread ends when the call returns, if ever
+            why = f'took longer than its deadline of {self.deadline_s:g} s'
+        except exception.PluginMisbehaved as error:
+            why = str(error)
+        except BaseException as error:  # noqa: BLE001 - plugins raise anything
+            why = f'raised {type(error).__name__}: {error}'
+        self._quarantined[name] = why
+        LOG.error(
+            '%s is put into quarantine until it is set again: %s', name, why
+        )
+        raise exception.PluginMisbehaved(f'{name}: {why}')
+
+    def _run(self, function: Callable[[], T]) -> T:
+        if self._worker is None:
+            self._worker = _Worker()
+        return self._worker.run(function, self.deadline_s, self._turns)
+
+    def stop(self) -> None:
+        """End the thread; may be called twice."""
+        if self._worker is not None:
+            self._worker.stop()
+            self._worker = None

@@ -1,0 +1,68 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Opens the transport that the configuration names, or says why not."""
+
+from collections.abc import Sequence
+
+from oslo_config import cfg
+import oslo_messaging
+from oslo_messaging import exceptions
+
+from nova_fairness import exception
+from oslo_messaging_zmq import options
+from oslo_messaging_zmq.access import guard
+from oslo_messaging_zmq.redis import url as transport_url
+
+
+def open_transport(
+    conf: cfg.ConfigOpts, remote_modules: Sequence[str] = ()
+) -> oslo_messaging.Transport:
+    """Load the driver that ``transport_url`` names.
+
+    :param remote_modules: whose exceptions keep their class on the way.
+    :raises ConfigurationError: if there is no such driver, or it would
+        refuse to work: that shows here, before anything was started.
+    """
+    try:
+        url = oslo_messaging.TransportURL.parse(conf)
+        if is_ours(url):
+            guard.check(options.read(conf, url))
+        return oslo_messaging.get_rpc_transport(
+            conf, allowed_remote_exmods=list(remote_modules)
+        )
+    except (
+        oslo_messaging.MessagingException,
+        exceptions.ConfigurationError,
+        ValueError,
+    ) as error:
+        raise exception.ConfigurationError(
+            f'transport_url cannot be used: {error}'
+        ) from error
+
+
+def is_ours(url: oslo_messaging.TransportURL) -> bool:
+    """Tell whether the driver of this package serves a URL."""
+    return str(url.transport).partition('+')[0] == 'zmq'
+
+
+def redis_of(
+    conf: cfg.ConfigOpts,
+) -> transport_url.RedisSettings | None:
+    """Give the Redis that all nodes can reach, if the transport has one.
+
+    :raises InvalidTransportURL: if the URL has another form.
+    """
+    url = oslo_messaging.TransportURL.parse(conf)
+    if not is_ours(url):
+        return None
+    return transport_url.parse(options.without_options(url))

@@ -1,0 +1,70 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Refusals: all of them are counted, few of them are logged."""
+
+import collections
+import time
+
+from oslo_messaging_zmq import native_log
+
+LOG = native_log.Log(__name__)
+
+QUIET_S = 60.0
+_MOST_NAMES = 1000
+
+
+class Refusals:
+    """Counts of one driver. Used by one thread, read by any.
+
+    :param domain: shown in the log.
+    :param quiet_s: how long the same is not said again, in seconds.
+    """
+
+    def __init__(self, domain: str, quiet_s: float = QUIET_S) -> None:
+        self._domain = domain
+        self._quiet_s = quiet_s
+        self._said: collections.OrderedDict[tuple[str, str], float] = (
+            collections.OrderedDict()
+        )
+        self._unsaid = 0
+        self.counts: collections.Counter[str] = collections.Counter()
+
+    def note(self, kind: str, who: str, why: str) -> None:
+        """Count a refusal, and log it unless the same was said just now.
+
+        :param kind: name of the counter.
+        :param who: address or key of the peer.
+        :param why: for the log.
+        """
+        self.counts[kind] += 1
+        now = time.monotonic()
+        last = self._said.get((kind, who))
+        full = len(self._said) >= _MOST_NAMES
+        if full and last is None:
+            last = self._make_room(now)
+        if last is not None and now - last < self._quiet_s:
+            self._unsaid += 1
+            return
+        self._said[kind, who] = now
+        self._said.move_to_end((kind, who))
+        more = f' ({self._unsaid} more were not logged)' * bool(self._unsaid)
+        self._unsaid = 0
+        LOG.warning('%s refused %s: %s%s', self._domain, who, why, more)
+
+    def _make_room(self, now: float) -> float | None:
+        """Forget the name said longest ago, unless that was just now."""
+        oldest, said = next(iter(self._said.items()))
+        if now - said < self._quiet_s:
+            return said
+        del self._said[oldest]
+        return None

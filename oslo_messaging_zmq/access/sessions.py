@@ -1,0 +1,247 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Which CURVE key is behind each accepted connection, and its end.
+
+ZeroMQ can neither say whose connection a file descriptor is before its peer
+sends something, nor close one connection of a socket. But:
+
+* the socket's monitor names the descriptor of every accepted connection;
+* a server sends 234 bytes before it asks for a key's admission (greeting 64,
+  RFC 23; WELCOME 170, RFC 26) and more than that only once it was granted.
+  So the connection that passes 234 bytes after an answer is the one that was
+  asked about, and a peer that never sends a message is known as well;
+* ``shutdown()`` of a duplicate of the descriptor ends the connection, and the
+  kernel's socket cookie tells whether the number still means that connection.
+
+Where that leaves doubt (an old kernel, an answer that takes too long), the
+connection is *doubtful*: it is closed when any key of its socket is
+withdrawn. Its peer connects again at once if its own key is good.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import time
+
+from oslo_messaging_zmq import threads
+from oslo_messaging_zmq.access import connections
+
+_BEFORE_ADMISSION = 234
+# The wait ends as soon as the answer has gone out; it is this long only when
+# the machine is very busy, or a peer leaves in the middle of its handshake.
+_LONGEST_WAIT_S = 0.25
+_NO_WAIT_AFTER_S = 1.0
+_LOOK_EVERY_S = 0.0005
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Session:
+    """One accepted connection.
+
+    :param key: public key of the peer in Z85; '' as long as nobody knows.
+    :param doubtful: it was admitted, and may belong to any admitted key.
+    """
+
+    descriptor: int
+    cookie: int
+    address: str
+    port: int
+    key: str = ''
+    doubtful: bool = False
+
+    @property
+    def peer(self) -> str:
+        """Where it comes from, for people."""
+        return f'{self.address}:{self.port}'
+
+
+class Sessions:
+    """The connections of one bound socket. Used by one thread.
+
+    :param look: asks about a descriptor; :func:`.connections.look`.
+    :param shut: ends a connection; :func:`.connections.shut`.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[int], connections.Look | None] = connections.look,
+        shut: Callable[[int, int], bool] = connections.shut,
+    ) -> None:
+        self._look = look
+        self._shut = shut
+        self._sessions: dict[int, Session] = {}
+        # Connections whose handshake is not known to have ended.
+        self._open: dict[int, Session] = {}
+        # Connections that the monitor reported as ended.
+        self._leaving: dict[int, Session] = {}
+        self._admitted: set[str] = set()
+        self._pending: tuple[str, list[Session]] | None = None
+        self._no_wait_until = 0.0
+        self._clock: Callable[[], float] = time.monotonic
+        self._sleep: Callable[[float], None] = threads.original('time').sleep
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def doubtful(self) -> int:
+        """How many connections have no certain key."""
+        return sum(each.doubtful for each in list(self._sessions.values()))
+
+    def accepted(self, descriptor: int) -> None:
+        """Note a connection that the monitor reported."""
+        found = self._look(descriptor)
+        known = self._sessions.get(descriptor)
+        if found is None:
+            return
+        if known is not None and known.cookie == found.cookie:
+            return
+        session = Session(descriptor, found.cookie, found.address, found.port)
+        self._sessions[descriptor] = self._open[descriptor] = session
+
+    def disconnected(self, descriptor: int) -> Session | None:
+        """Note that a connection ended or is about to.
+
+        :returns: the connection, if it was known.
+        """
+        session = self._sessions.get(descriptor)
+        if session is not None:
+            # Still open, or its number means another already: seen later.
+            self._leaving[session.cookie] = session
+        return session
+
+    def admit(self, key: str, address: str) -> bool:
+        """Note a key just before its admission is granted.
+
+        :param key: public key in Z85.
+        :param address: where its peer is, without port.
+        :returns: False if there is no connection that can be meant, so
+            that the key must not be admitted.
+        """
+        self._settle(wait=True)
+        if not self._open:
+            return False
+        self._admitted.add(key)
+        sessions = [s for s in self._open.values() if s.address == address]
+        sessions = sessions or list(self._open.values())
+        undecided = [s for s in sessions if not s.doubtful]
+        if len(sessions) == 1 and undecided:
+            self._know(sessions[0], key)
+        elif undecided:
+            self._pending = key, undecided
+        return True
+
+    def _know(self, session: Session, key: str) -> None:
+        session.key = key
+        self._open.pop(session.descriptor, None)
+
+    def _settle(self, *, wait: bool) -> None:
+        """Find out which connection the last admission was for."""
+        if self._pending is None:
+            return
+        key, sessions = self._pending
+        began = self._clock()
+        patient = began >= self._no_wait_until
+        limit = began + (_LONGEST_WAIT_S if patient else 0.0)
+        while True:
+            looks = [(s, self._present(s)) for s in sessions]
+            passed = [s for s, found in looks if _has_passed(found)]
+            if passed or not _is_worth_waiting(looks):
+                break
+            if not wait:
+                return
+            if self._clock() >= limit:
+                break
+            self._sleep(_LOOK_EVERY_S)
+        self._pending = None
+        if len(passed) == 1:
+            self._know(passed[0], key)
+            return
+        # Nobody may hold up everybody again and again.
+        self._no_wait_until = self._clock() + _NO_WAIT_AFTER_S
+        for session, found in looks:
+            if found is None:
+                self._forget(session)
+            else:
+                session.doubtful = True
+
+    def _present(self, session: Session) -> connections.Look | None:
+        found = self._look(session.descriptor)
+        same = found is not None and found.cookie == session.cookie
+        return found if same else None
+
+    def _forget(self, session: Session) -> None:
+        for table in (self._sessions, self._open):
+            if table.get(session.descriptor) is session:
+                del table[session.descriptor]
+
+    def withdraw(self, is_good: Callable[[str], bool]) -> list[Session]:
+        """End the connections of keys that are good no more.
+
+        :param is_good: tells whether a key may still talk.
+        :returns: the connections that were ended.
+        """
+        bad = {key for key in self._admitted if not is_good(key)}
+        self._settle(wait=bool(bad))
+        self._tidy()
+        if not bad:
+            return []
+        for session in self._open.values():
+            found = self._present(session)
+            session.doubtful |= found is not None and found.sent is None
+        chosen = [
+            s for s in self._sessions.values() if s.doubtful or s.key in bad
+        ]
+        ended = []
+        for session in chosen:
+            try:
+                if self._shut(session.descriptor, session.cookie):
+                    ended.append(session)
+            except OSError:
+                # No descriptor is left: all bad keys are tried again.
+                return ended
+            self._forget(session)
+        self._admitted -= bad
+        return ended
+
+    def _tidy(self) -> None:
+        """Forget what has ended, and what left its handshake unseen."""
+        for session in list(self._leaving.values()):
+            if self._present(session) is None:
+                self._forget(session)
+                del self._leaving[session.cookie]
+        awaited = self._pending[1] if self._pending else []
+        for session in list(self._open.values()):
+            found = self._present(session)
+            if session in awaited:
+                continue
+            if found is None:
+                self._forget(session)
+            elif _has_passed(found):
+                session.doubtful = True
+                del self._open[session.descriptor]
+
+
+_Looks = list[tuple[Session, connections.Look | None]]
+
+
+def _is_worth_waiting(looks: _Looks) -> bool:
+    """Whether a connection of these can still be seen to be admitted."""
+    return any(found and found.sent is not None for _, found in looks)
+
+
+def _has_passed(found: connections.Look | None) -> bool:
+    """Whether a connection's admission was granted for certain."""
+    return (
+        found is not None
+        and found.sent is not None
+        and found.sent > _BEFORE_ADMISSION
+    )

@@ -1,0 +1,189 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The files of a keys directory, read only if nobody else could tamper.
+
+``allowed.json``
+    the allow-list, the same everywhere (:mod:`.allow_list`);
+``NAME.secret``
+    a key pair, mode 0600, readable by its owner only.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import json
+import os
+import pathlib
+import stat
+
+import zmq
+
+from oslo_messaging_zmq import errors
+from oslo_messaging_zmq.keys import allow_list
+from oslo_messaging_zmq.keys import z85_text
+
+LIST_NAME = 'allowed.json'
+SUFFIX = '.secret'
+VERSION = 1
+_MOST_BYTES = 16 << 20
+
+Signature = tuple[int, int, int] | None
+_Check = Callable[[pathlib.Path, os.stat_result], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pair:
+    """A key pair.
+
+    :param name: whose.
+    :param public: in Z85.
+    :param secret: in Z85; not shown.
+    """
+
+    name: str
+    public: str
+    secret: bytes = dataclasses.field(repr=False)
+
+
+def signature(path: pathlib.Path) -> Signature:
+    """What changes when a file does; ``None`` while there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def own_secret_path(path: pathlib.Path) -> pathlib.Path:
+    """Find the one secret of a keys directory.
+
+    :param path: the directory, or the secret's file itself.
+    :raises KeysError: there is none, or more than one.
+    """
+    if not path.is_dir():
+        return path
+    found = secret_paths(path)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise errors.KeysError(
+            f'{path} holds no secret: expected one file NAME{SUFFIX}, which '
+            'nova-fairness-keys make NAME makes'
+        )
+    raise errors.KeysError(
+        f'{path} holds {len(found)} secrets '
+        f'({", ".join(each.name for each in found[:5])}): expected one, or '
+        'the path of one of them'
+    )
+
+
+def secret_paths(directory: pathlib.Path) -> list[pathlib.Path]:
+    """The secrets of a directory, sorted."""
+    return sorted(directory.glob(f'*{SUFFIX}'))
+
+
+def read_pair(path: pathlib.Path) -> Pair:
+    """Read a key pair that nobody else can read.
+
+    :raises KeysError: it is missing, broken or open to others.
+    """
+    text = _read(path, _private)
+    try:
+        document = json.loads(text)
+        pair = Pair(
+            name=allow_list.checked_name(document['name']),
+            public=allow_list.checked_public(document['public']),
+            secret=document['secret'].encode('ascii'),
+        )
+        broken = (
+            document['version'] != VERSION
+            or not z85_text.is_key(document['secret'])
+            or zmq.curve_public(pair.secret) != pair.public.encode()
+        )
+    except (
+        errors.KeysError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ):
+        # The error would show the text, which is secret.
+        broken = True
+    if broken:
+        raise errors.KeysError(
+            f'{path} is no key pair: expected what nova-fairness-keys makes'
+        )
+    return pair
+
+
+def read_list(path: pathlib.Path) -> allow_list.Entries:
+    """Read an allow-list that nobody else can write.
+
+    :raises KeysError: it is missing, broken or others can write it.
+    """
+    text = _read(path, _guarded)
+    _guarded(path.parent, path.parent.stat())
+    try:
+        return allow_list.parse(text)
+    except errors.KeysError as error:
+        raise errors.KeysError(f'allow-list {path}: {error}') from error
+
+
+def _read(path: pathlib.Path, check: _Check) -> str:
+    try:
+        with path.open(encoding='utf-8') as file:
+            # Of the open file: the path may be another one a moment later.
+            check(path, os.fstat(file.fileno()))
+            return file.read(_MOST_BYTES)
+    except OSError as error:
+        raise errors.KeysError(
+            f'{path} cannot be read: {error.strerror}'
+        ) from error
+    except UnicodeDecodeError as error:
+        raise errors.KeysError(
+            f'{path} cannot be read: it is no text'
+        ) from error
+
+
+def _private(path: pathlib.Path, found: os.stat_result) -> None:
+    if found.st_mode & 0o077:
+        raise errors.KeysError(
+            f'{path} can be read by others (mode '
+            f'{stat.S_IMODE(found.st_mode):04o}): expected 0600; if others '
+            'may have read it, rotate the key'
+        )
+    if found.st_uid not in (0, os.geteuid()):
+        raise errors.KeysError(
+            f'{path} belongs to user {found.st_uid}: expected '
+            f'{os.geteuid()}, who is to use it'
+        )
+
+
+def _guarded(path: pathlib.Path, found: os.stat_result) -> None:
+    if found.st_mode & 0o022:
+        raise errors.KeysError(
+            f'{path} can be changed by others (mode '
+            f'{stat.S_IMODE(found.st_mode):04o}): expected that only its '
+            'owner can'
+        )
+
+
+def pair_text(pair: Pair) -> str:
+    """What is in the file of a pair."""
+    document = {
+        'version': VERSION,
+        'name': pair.name,
+        'public': pair.public,
+        'secret': pair.secret.decode('ascii'),
+    }
+    return json.dumps(document, indent=2) + '\n'

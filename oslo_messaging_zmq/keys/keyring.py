@@ -1,0 +1,181 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""One's own key pair, and whose keys are good: read and kept up to date.
+
+``FileKeyring(path)`` reads a keys directory as ``nova-fairness-keys`` makes
+it. ``keyring.public`` (str) and ``keyring.secret`` (bytes) are in Z85;
+``keyring.entry(public)`` gives the :class:`~.allow_list.Entry` of a key, also
+a revoked one, or ``None``; ``keyring.allowed(public)`` only a good one.
+"""
+
+import abc
+from collections.abc import Mapping
+import logging
+import pathlib
+import time
+
+from oslo_messaging_zmq import errors
+from oslo_messaging_zmq import native_log
+from oslo_messaging_zmq.keys import allow_list
+from oslo_messaging_zmq.keys import files
+
+LOG = native_log.Log(__name__)
+
+
+class Keyring(abc.ABC):
+    """One's own pair and the allow-list. Any thread may call it."""
+
+    @property
+    @abc.abstractmethod
+    def public(self) -> str:
+        """One's own public key in Z85."""
+
+    @property
+    @abc.abstractmethod
+    def secret(self) -> bytes:
+        """One's own secret key in Z85; never to be written anywhere."""
+
+    @abc.abstractmethod
+    def entry(self, public: str) -> allow_list.Entry | None:
+        """What the allow-list says about a key.
+
+        :param public: in Z85.
+        :returns: its entry, revoked or not; ``None`` if it is unknown.
+        """
+
+    def allowed(self, public: str) -> allow_list.Entry | None:
+        """The entry of a key that may talk now, else ``None``."""
+        entry = self.entry(public)
+        return None if entry is None or entry.revoked else entry
+
+    def require(self, public: str) -> allow_list.Entry:
+        """The entry of a key that must be good.
+
+        :raises KeyRefused: it is not.
+        """
+        entry = self.entry(public)
+        if entry is None:
+            raise errors.KeyRefused(f'{public!r} is not on the allow-list')
+        if entry.revoked:
+            raise errors.KeyRefused(
+                f'{public} of {entry.name} was revoked at {entry.revoked_at}'
+            )
+        return entry
+
+    def require_server(self, public: str, server: str) -> None:
+        """Let a key pass that may answer for a server.
+
+        :param server: its name.
+        :raises ForeignName: it is good, but not for that server.
+        :raises KeyRefused: it is not good.
+        """
+        entry = self.require(public)
+        if not entry.answers_for(server):
+            raise errors.ForeignName(
+                f'the key of {entry.name} may not answer for {server[:255]}'
+            )
+
+    def serves(self, public: str, server: str) -> bool:
+        """Tell whether a key is good, and may answer for a server."""
+        entry = self.allowed(public)
+        return entry is not None and entry.answers_for(server)
+
+
+class FileKeyring(Keyring):
+    """Keys in files.
+
+    The allow-list is read again when its file has changed. If it cannot be
+    used then, the last good one stays, and the log and :attr:`problem` say
+    so. The own pair is read once: a new one is used from the next start.
+
+    :param path: a keys directory with one file ``NAME.secret``, or such a
+        file itself; the allow-list ``allowed.json`` is beside it.
+    :param reload_s: how often to look for a change, in seconds.
+    :raises KeysError: something is missing or broken, or open to others.
+    """
+
+    def __init__(
+        self, path: str | pathlib.Path, *, reload_s: float = 1.0
+    ) -> None:
+        secret_path = files.own_secret_path(pathlib.Path(path))
+        self._pair = files.read_pair(secret_path)
+        self._list_path = secret_path.parent / files.LIST_NAME
+        self._reload_s = reload_s
+        self._due = 0.0
+        self._seen = files.signature(self._list_path)
+        self._entries = _by_key(files.read_list(self._list_path))
+        self.problem = ''
+        self._warn_about_oneself()
+
+    @property
+    def name(self) -> str:
+        """The name of one's own key."""
+        return self._pair.name
+
+    @property
+    def public(self) -> str:
+        """One's own public key in Z85."""
+        return self._pair.public
+
+    @property
+    def secret(self) -> bytes:
+        """One's own secret key in Z85; never to be written anywhere."""
+        return self._pair.secret
+
+    def entry(self, public: str) -> allow_list.Entry | None:
+        """What the allow-list says about a key."""
+        now = time.monotonic()
+        if now >= self._due:
+            # Set first: other threads need not look as well.
+            self._due = now + self._reload_s
+            self._reload()
+        return self._entries.get(public)
+
+    def _reload(self) -> None:
+        seen = files.signature(self._list_path)
+        if seen == self._seen:
+            return
+        self._seen = seen
+        try:
+            entries = _by_key(files.read_list(self._list_path))
+        except errors.KeysError as error:
+            self.problem = str(error)
+            LOG.error('%s; the last good allow-list stays in use', error)
+            return
+        self._entries = entries
+        self.problem = ''
+        LOG.log(
+            logging.INFO,
+            'Allow-list %s is in use: %d keys, %d of them revoked',
+            self._list_path,
+            len(entries),
+            sum(entry.revoked for entry in entries.values()),
+        )
+
+    def _warn_about_oneself(self) -> None:
+        try:
+            entry = self.require(self.public)
+        except errors.KeyRefused as error:
+            LOG.warning("Others will refuse this node's own key: %s", error)
+            return
+        if entry.name != self.name:
+            LOG.warning(
+                "This node's own key is on the allow-list as %s, and in its "
+                'file as %s',
+                entry.name,
+                self.name,
+            )
+
+
+def _by_key(entries: allow_list.Entries) -> Mapping[str, allow_list.Entry]:
+    return {entry.public: entry for entry in entries}

@@ -1,0 +1,79 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a matchmaker must do: say who listens where."""
+
+import abc
+from collections.abc import Callable
+from collections.abc import Mapping
+
+from oslo_messaging_zmq.matchmaker import addressing
+
+Watcher = Callable[[str, str, tuple[addressing.Peer, ...]], None]
+"""Called with exchange, topic and everybody who listens to it now."""
+
+
+class Matchmaker(abc.ABC):
+    """Knows every listener, and tells others of this process's own.
+
+    Every method may be called by any thread. None of them raises because the
+    place where the addresses are kept cannot be reached: what is known goes
+    on being used, and what is to be told is told when it is back.
+    """
+
+    @abc.abstractmethod
+    def register(self, peer: addressing.Peer) -> None:
+        """Announce a listener of this process until it is unregistered.
+
+        A listener that is registered again with another address or key
+        replaces its own earlier record.
+
+        :param peer: its ``generation`` is ignored: the matchmaker gives one.
+        """
+
+    @abc.abstractmethod
+    def unregister(self, peer_id: str) -> None:
+        """Take a listener back; fine when it was never registered."""
+
+    @abc.abstractmethod
+    def peers(self, exchange: str, topic: str) -> tuple[addressing.Peer, ...]:
+        """Who listens, as far as is known; sorted by id.
+
+        The first question about a topic waits for one bounded look-up, later
+        ones are answered at once from what is kept up to date meanwhile.
+        """
+
+    @abc.abstractmethod
+    def look_up(
+        self, exchange: str, topic: str, timeout_s: float
+    ) -> tuple[addressing.Peer, ...]:
+        """Who listens, asked afresh; sorted by id.
+
+        :param timeout_s: longest wait in seconds; when there is no answer in
+            this time, what was known before is returned.
+        """
+
+    @abc.abstractmethod
+    def watch(self, callback: Watcher) -> None:
+        """Be told whenever the listeners of a topic in use change.
+
+        :param callback: called by the matchmaker's own native thread; it
+            must neither block nor call back into the matchmaker.
+        """
+
+    @abc.abstractmethod
+    def statistics(self) -> Mapping[str, int]:
+        """Counters by name since the start, as plain numbers."""
+
+    @abc.abstractmethod
+    def stop(self) -> None:
+        """Take back what was announced and end; bounded, repeatable."""

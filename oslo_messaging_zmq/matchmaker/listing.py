@@ -1,0 +1,268 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a matchmaker knows: its own listeners, and those of topics in use.
+
+Everything here is shared by the matchmaker's native thread and whoever asks
+it; :class:`Knowledge` guards it with one native lock that is never held while
+anything can block.
+"""
+
+import collections
+from collections.abc import Mapping
+import dataclasses
+import time
+
+from oslo_messaging_zmq import threads
+from oslo_messaging_zmq.matchmaker import addressing
+from oslo_messaging_zmq.matchmaker import store
+
+Topic = tuple[str, str]
+Peers = tuple[addressing.Peer, ...]
+
+
+@dataclasses.dataclass(slots=True)
+class Own:
+    """A listener of this process.
+
+    :param peer: with its generation, 0 before the first announcement.
+    :param due_s: when it is announced next, on the monotonic clock.
+    """
+
+    peer: addressing.Peer
+    due_s: float = 0.0
+
+
+@dataclasses.dataclass(slots=True)
+class Question:
+    """Somebody waits until a topic was read, or (None) until all is told."""
+
+    topic: Topic | None
+    waiter: threads.Waiter
+
+
+class Listing:
+    """The listeners of one topic.
+
+    Members that are missing after Redis lost everything are kept for a
+    while: they live, and announce themselves again.
+    """
+
+    def __init__(self, now_s: float) -> None:
+        self.peers: Peers = ()
+        self.mark = b''
+        self.used_s = now_s
+        self.due_s = now_s
+        self.tried = False
+        self._epoch = ''
+        self._known: dict[str, addressing.Peer] = {}
+        self._kept_until_s: dict[str, float] = {}
+
+    def unknown(self, names: tuple[str, ...]) -> list[str]:
+        """Which members' records have to be read."""
+        doubtful = _doubtful(names)
+        return [
+            name
+            for name in names
+            if name not in self._known or name in doubtful
+        ]
+
+    def update(
+        self,
+        members: store.Members,
+        found: Mapping[str, addressing.Peer],
+        now_s: float,
+        grace_s: float,
+    ) -> bool:
+        """Take over what was read.
+
+        :param members: who is listed.
+        :param found: records that had to be read, by member.
+        :param now_s: on the monotonic clock.
+        :param grace_s: how long members are kept after a loss, in seconds.
+        :returns: whether anybody came or went.
+        """
+        if self._epoch not in ('', members.epoch):
+            self._kept_until_s = dict.fromkeys(self._known, now_s + grace_s)
+        self._epoch = members.epoch
+        self.mark = members.mark
+        doubtful = _doubtful(members.names)
+        known = {
+            name: peer
+            for name, peer in self._known.items()
+            if name not in doubtful
+        } | dict(found)
+        listed = {name: known[name] for name in members.names if name in known}
+        self._known = self._kept(listed, now_s) | listed
+        before = self.peers
+        self.peers = tuple(sorted(self._known.values(), key=_peer_id))
+        return self.peers != before
+
+    def _kept(
+        self, listed: Mapping[str, addressing.Peer], now_s: float
+    ) -> dict[str, addressing.Peer]:
+        ids = {peer.id for peer in listed.values()}
+        self._kept_until_s = {
+            name: until_s
+            for name, until_s in self._kept_until_s.items()
+            if until_s > now_s and self._known[name].id not in ids
+        }
+        return {name: self._known[name] for name in self._kept_until_s}
+
+    @property
+    def keeps(self) -> bool:
+        """Whether it holds members that are not listed at present."""
+        return bool(self._kept_until_s)
+
+
+class Knowledge:
+    """Everything that threads share, behind one lock."""
+
+    def __init__(self) -> None:
+        self.lock = threads.lock()
+        self.wake = threads.Waiter()
+        self.ended = threads.Waiter()
+        self.stopping = False
+        self.own: dict[str, Own] = {}
+        self.leaving: list[addressing.Peer] = []
+        self.listings: dict[Topic, Listing] = {}
+        self.questions: collections.deque[Question] = collections.deque()
+        self.counters: collections.Counter[str] = collections.Counter()
+
+    def add(self, peer: addressing.Peer) -> None:
+        """Add or replace a listener of this process."""
+        with self.lock:
+            present = self.own.get(peer.id)
+            if present is None:
+                peer = dataclasses.replace(peer, generation=0)
+                self.own[peer.id] = Own(peer)
+                return
+            same = dataclasses.replace(
+                peer, generation=present.peer.generation
+            )
+            if same != present.peer:
+                self.leaving.append(present.peer)
+                peer = dataclasses.replace(peer, generation=0)
+                self.own[peer.id] = Own(peer)
+
+    def remove(self, peer_id: str) -> None:
+        """Forget a listener of this process and have its record removed."""
+        with self.lock:
+            removed = self.own.pop(peer_id, None)
+            if removed is not None and removed.peer.generation:
+                self.leaving.append(removed.peer)
+
+    def use(self, topic: Topic) -> Listing:
+        """What is known of a topic, which stays up to date from now on."""
+        with self.lock:
+            now_s = time.monotonic()
+            listing = self.listings.get(topic)
+            if listing is None:
+                listing = self.listings[topic] = Listing(now_s)
+            listing.used_s = now_s
+            return listing
+
+    def ask(self, topic: Topic | None, timeout_s: float) -> None:
+        """Have the thread do something now and wait until it tried."""
+        question = Question(topic, threads.Waiter())
+        with self.lock:
+            self.questions.append(question)
+        self.wake.set()
+        try:
+            question.waiter.wait(timeout_s)
+        finally:
+            question.waiter.close()
+
+    def take_questions(self) -> list[Question]:
+        """Take everything that is asked now."""
+        with self.lock:
+            taken = list(self.questions)
+            self.questions.clear()
+        return taken
+
+    def take_leaving(self) -> list[addressing.Peer]:
+        """Take the listeners whose records are to be removed."""
+        with self.lock:
+            taken, self.leaving = self.leaving, []
+        return taken
+
+    def leave_all(self) -> None:
+        """Have all records of this process removed."""
+        with self.lock:
+            self.leaving += [
+                own.peer for own in self.own.values() if own.peer.generation
+            ]
+            self.own.clear()
+
+    def due(self, now_s: float) -> list[Own]:
+        """Own listeners that must be announced now."""
+        with self.lock:
+            return [own for own in self.own.values() if own.due_s <= now_s]
+
+    def announced(self) -> list[str]:
+        """Ids of own listeners whose records should be there."""
+        with self.lock:
+            return [own.peer.id for own in self.own.values() if own.due_s]
+
+    def announced_now(
+        self, own: Own, peer: addressing.Peer, due_s: float
+    ) -> None:
+        """Take note that an own listener was announced as ``peer``."""
+        with self.lock:
+            own.peer, own.due_s = peer, due_s
+            if self.own.get(peer.id) is not own:
+                self.leaving.append(peer)
+
+    def announce_all_again(self) -> None:
+        """Make all own listeners due."""
+        with self.lock:
+            for own in self.own.values():
+                own.due_s = 0.0
+
+    def listings_in_use(
+        self, now_s: float, forget_s: float
+    ) -> dict[Topic, Listing]:
+        """Topics that were asked for lately; the others are forgotten."""
+        with self.lock:
+            self.listings = {
+                topic: listing
+                for topic, listing in self.listings.items()
+                if now_s - listing.used_s <= forget_s
+            }
+            return dict(self.listings)
+
+    def inherited(self) -> 'Knowledge':
+        """What a forked child knows: the others, nothing of its own."""
+        child = Knowledge()
+        child.stopping = self.stopping
+        now_s = time.monotonic()
+        for topic, listing in list(self.listings.items()):
+            listing.due_s = now_s
+            child.listings[topic] = listing
+        return child
+
+
+def _doubtful(names: tuple[str, ...]) -> set[str]:
+    """Members that name one listener, which has one record only.
+
+    What was read of them before says nothing: all but one are past.
+    """
+    ids = collections.Counter(map(_id_of, names))
+    return {name for name in names if ids[_id_of(name)] > 1}
+
+
+def _id_of(member: str) -> str:
+    return member.rpartition('@')[2]
+
+
+def _peer_id(peer: addressing.Peer) -> tuple[str, int]:
+    return peer.id, peer.generation

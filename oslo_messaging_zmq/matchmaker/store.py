@@ -1,0 +1,254 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The conversation of a matchmaker with Redis: one exchange per method.
+
+Times of expiry are Redis' own, so that no clock of any node matters.
+Generations grow across a flush and a failover too: they follow Redis' clock
+in microseconds, and never go back while Redis remembers the last one.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+import uuid
+
+from oslo_messaging_zmq.matchmaker import addressing
+from oslo_messaging_zmq.matchmaker import matchmaker_records
+from oslo_messaging_zmq.redis import client as redis_client
+
+MEMBER_LIMIT = 64
+LONGEST_LIFE_MS = 3_600_000
+_BATCH = 200
+
+_NOW_MS = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+"""
+
+_GENERATION = """
+local time = redis.call('TIME')
+local least = time[1] * 1000000 + time[2]
+local last = tonumber(redis.call('GET', KEYS[1]) or '0') or 0
+if last >= least and last < 9007199254740000 then least = last + 1 end
+local text = string.format('%.0f', least)
+redis.call('SET', KEYS[1], text)
+return text
+"""
+
+# KEYS: record, index, mark. ARGV: record, member, milliseconds to live, new
+# mark. Returns whether anything was missing.
+_ANNOUNCE = (
+    _NOW_MS
+    + """
+local had = redis.call('GET', KEYS[1])
+local listed = redis.call('ZSCORE', KEYS[2], ARGV[2])
+local life = tonumber(ARGV[3])
+redis.call('SET', KEYS[1], ARGV[1], 'PX', life)
+redis.call('ZADD', KEYS[2], now + life, ARGV[2])
+redis.call('PEXPIRE', KEYS[2], 2 * life)
+if had == ARGV[1] and listed then
+  redis.call('PEXPIRE', KEYS[3], 2 * life)
+  return 0
+end
+redis.call('SET', KEYS[3], ARGV[4], 'PX', 2 * life)
+return 1
+"""
+)
+
+# KEYS: record, index, mark. ARGV: record, member, milliseconds, new mark.
+_WITHDRAW = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+redis.call('ZREM', KEYS[2], ARGV[2])
+redis.call('SET', KEYS[3], ARGV[4], 'PX', ARGV[3])
+"""
+
+# KEYS: index, mark, epoch. ARGV: most members, their longest name, new mark,
+# milliseconds that a new mark lives, longest life of a member. Whatever would
+# live longer was not written by a program of ours.
+_MEMBERS = (
+    _NOW_MS
+    + """
+local ended = redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+            + redis.call('ZREMRANGEBYSCORE', KEYS[1], now + ARGV[5], '+inf')
+if ended > 0 then redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4]) end
+redis.call('SET', KEYS[3], ARGV[3], 'NX')
+local all = redis.call('ZREVRANGE', KEYS[1], 0, ARGV[1] - 1)
+local dropped = redis.call('ZCARD', KEYS[1]) - #all
+local fit = {}
+for _, name in ipairs(all) do
+  if #name <= tonumber(ARGV[2]) then
+    fit[#fit + 1] = name
+  else
+    dropped = dropped + 1
+  end
+end
+return {redis.call('GETRANGE', KEYS[3], 0, 63),
+        redis.call('GETRANGE', KEYS[2], 0, 63), dropped, fit}
+"""
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Members:
+    """Who is listed under a topic.
+
+    :param epoch: another one after Redis lost everything.
+    :param mark: another one after every change.
+    :param dropped: how many were not read: too long a name, or too many.
+    :param names: the members.
+    """
+
+    epoch: str
+    mark: bytes
+    dropped: int
+    names: tuple[str, ...]
+
+
+class Store:
+    """What one process says to Redis.
+
+    :param client: a ``redis.Redis`` that gives bytes; one thread's own.
+    :param keys: names of keys.
+    :param ttl_s: how long a record lives that is not refreshed, in seconds.
+    :param most_peers: how many listeners of one topic are read at most.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        keys: matchmaker_records.Keys,
+        ttl_s: float,
+        most_peers: int,
+    ) -> None:
+        self._client = client
+        self._keys = keys
+        self._life_ms = int(ttl_s * 1000)
+        self._most_peers = most_peers
+        self._generation = client.register_script(_GENERATION)
+        self._announce = client.register_script(_ANNOUNCE)
+        self._withdraw = client.register_script(_WITHDRAW)
+        self._members = client.register_script(_MEMBERS)
+
+    def generation(self) -> int:
+        """Take the next generation; never one that was given before."""
+        return int(self._generation(keys=[self._keys.generation]))
+
+    def announce(self, peer: addressing.Peer) -> bool:
+        """Write a record, or make it live on.
+
+        :param peer: with its generation.
+        :returns: whether it was not there just as it should be.
+        """
+        changed = self._announce(
+            keys=self._keys_of(peer),
+            args=[
+                matchmaker_records.encode(peer),
+                matchmaker_records.member(peer),
+                self._life_ms,
+                uuid.uuid4().hex,
+            ],
+        )
+        return bool(changed)
+
+    def withdraw(self, peer: addressing.Peer) -> None:
+        """Remove a record, unless another one took its place."""
+        self._withdraw(
+            keys=self._keys_of(peer),
+            args=[
+                matchmaker_records.encode(peer),
+                matchmaker_records.member(peer),
+                2 * self._life_ms,
+                uuid.uuid4().hex,
+            ],
+        )
+
+    def members(self, exchange: str, topic: str) -> Members:
+        """Read who is listed, and strike out whoever expired."""
+        epoch, mark, dropped, names = self._members(
+            keys=[
+                self._keys.index(exchange, topic),
+                self._keys.mark(exchange, topic),
+                self._keys.epoch,
+            ],
+            args=[
+                self._most_peers,
+                MEMBER_LIMIT,
+                uuid.uuid4().hex,
+                2 * self._life_ms,
+                max(2 * self._life_ms, LONGEST_LIFE_MS),
+            ],
+        )
+        texts = tuple(name.decode('utf-8', 'replace') for name in names)
+        return Members(
+            epoch.decode('utf-8', 'replace'), mark, int(dropped), texts
+        )
+
+    def records(self, peer_ids: Sequence[str]) -> list[bytes | Exception]:
+        """Read records, each cut off where it is too long anyway.
+
+        :returns: one per id: its text, empty when there is none, or why it
+            could not be read.
+        """
+        found: list[bytes | Exception] = []
+        for start in range(0, len(peer_ids), _BATCH):
+            pipeline = self._client.pipeline(transaction=False)
+            for peer_id in peer_ids[start : start + _BATCH]:
+                pipeline.getrange(
+                    self._keys.peer(peer_id),
+                    0,
+                    matchmaker_records.RECORD_LIMIT,
+                )
+            found += _answers(pipeline)
+        return found
+
+    def changes(
+        self, topics: Sequence[tuple[str, str]], own: Iterable[str]
+    ) -> tuple[list[bytes], bool]:
+        """Ask cheaply whether there is anything to read or to repeat.
+
+        :param topics: exchanges and topics in use.
+        :param own: ids of the listeners that are announced.
+        :returns: the mark of every topic, and whether a record of ours is
+            missing.
+        """
+        pipeline = self._client.pipeline(transaction=False)
+        mine = [self._keys.peer(peer_id) for peer_id in own]
+        for topic in topics:
+            pipeline.getrange(self._keys.mark(*topic), 0, 63)
+        if mine:
+            pipeline.exists(*mine)
+        answers = _answers(pipeline)
+        found = answers.pop() if mine else 0
+        marks = [b'' if isinstance(one, Exception) else one for one in answers]
+        return marks, isinstance(found, int) and found < len(mine)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def _keys_of(self, peer: addressing.Peer) -> list[str]:
+        return [
+            self._keys.peer(peer.id),
+            self._keys.index(peer.exchange, peer.topic),
+            self._keys.mark(peer.exchange, peer.topic),
+        ]
+
+
+def _answers(pipeline: Any) -> list[Any]:
+    """Send it; what concerns one key only is an answer too."""
+    answers: list[Any] = pipeline.execute(raise_on_error=False)
+    for answer in answers:
+        if isinstance(answer, Exception) and redis_client.is_general(answer):
+            raise answer
+    return answers

@@ -1,0 +1,276 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Notifications, stored in Redis Streams until their listeners are done.
+
+::
+
+    RedisNotifications(
+        settings: transport_url.RedisSettings,
+        *,
+        prefix: str = 'oslo_messaging_zmq',   # of all keys in Redis
+        max_length: int = 10000,     # notifications a topic holds at most
+        max_message_size: int = 8 * 2**20,    # bytes of one notification
+        most_open: int = 64,         # taken by a listener, unacknowledged
+        lease_s: float = 30.0,       # a silent listener is dead after it
+        retry_delay_s: float = 1.0,  # between two attempts to send
+        timeout_s: float = 5.0,      # longest wait for Redis, per answer
+    )
+    .send(exchange, topic, ctxt, message, retry=None)
+    .listener(targets, pool, batch_size, batch_timeout) -> base.Listener
+    .statistics() -> Mapping[str, int]
+    .cleanup()
+
+``topic`` is one with its priority, such as ``notifications.info``, and
+``targets`` are pairs of exchange and such a topic. Every pool gets one copy,
+and so do the listeners without a pool together. A notification is given to
+one listener of its pool, and to another one when that died; so it may be
+given twice, and is given at least once unless a full topic lost it.
+"""
+
+import collections
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import logging
+import os
+import threading
+import time
+from typing import Any
+import uuid
+
+import oslo_messaging
+import redis
+
+from oslo_messaging_zmq.notifications import consumer as notification_consumer
+from oslo_messaging_zmq.notifications import listener as notification_listener
+from oslo_messaging_zmq.notifications import store
+from oslo_messaging_zmq.notifications import terms
+from oslo_messaging_zmq.redis import client
+from oslo_messaging_zmq.redis import url
+
+LOG = logging.getLogger(__name__)
+
+COUNTERS = (
+    'sent',
+    'received',
+    'acknowledged',
+    'requeued',
+    'claimed',
+    'retried',
+    'dropped_oldest',
+    'garbage',
+    'refused',
+    'lost_streams',
+)
+"""What :meth:`RedisNotifications.statistics` counts: notifications accepted
+by Redis; given to listeners here; done; given back; taken over from the dead;
+further attempts to send; lost by full topics; entries that nobody could read;
+streams whose key is somebody else's; times that a group was gone."""
+
+_CONNECTIONS = 16
+_SAY_EVERY_S = 60.0
+
+
+@dataclasses.dataclass(slots=True)
+class _Lane:
+    """A row of messages that are sent one after the other.
+
+    Redis remembers the last one of each lane, so that what is sent again
+    because its answer was lost is not there twice.
+    """
+
+    name: str
+    sequence: int = 0
+
+
+class RedisNotifications:
+    """Sends notifications and makes listeners; see the module."""
+
+    def __init__(
+        self,
+        settings: url.RedisSettings,
+        *,
+        prefix: str = 'oslo_messaging_zmq',
+        max_length: int = 10000,
+        max_message_size: int = 8 * 2**20,
+        most_open: int = 64,
+        lease_s: float = 30.0,
+        retry_delay_s: float = 1.0,
+        timeout_s: float = 5.0,
+    ) -> None:
+        self._terms = terms.Terms(
+            settings=settings,
+            prefix=prefix,
+            timeout_s=timeout_s,
+            lease_s=lease_s,
+            most_open=most_open,
+            max_message_size=max_message_size,
+        )
+        self._max_length = max_length
+        self._retry_delay_s = retry_delay_s
+        self._tally = terms.Tally()
+        self._outage = client.Outage(settings, LOG, 'sending of notifications')
+        self._lanes: collections.deque[_Lane] = collections.deque()
+        self._is_closing = threading.Event()
+        self._said_s = -_SAY_EVERY_S
+        self._store = store.Store(
+            client.connect(
+                settings, timeout_s=timeout_s, connections=_CONNECTIONS
+            ),
+            prefix,
+        )
+
+    def send(
+        self,
+        exchange: str,
+        topic: str,
+        ctxt: Mapping[str, Any],
+        message: Mapping[str, Any],
+        retry: int | None = None,
+    ) -> None:
+        """Store a notification; returns when Redis has it.
+
+        :param exchange: name space of the topic.
+        :param topic: with its priority.
+        :param ctxt: context of the sender.
+        :param message: what is told.
+        :param retry: how many further attempts are made, a second apart,
+            when Redis is away; None or -1: until it is back.
+        :raises oslo_messaging.MessageDeliveryFailure: Redis did not take it.
+        """
+        body = store.encode(ctxt, message)
+        limit = self._terms.max_message_size
+        if len(body) > limit:
+            raise oslo_messaging.MessageDeliveryFailure(
+                f'A notification to {topic} has {len(body)} bytes; expected'
+                f' at most {limit}'
+            )
+        stream = self._store.stream(exchange, topic)
+        lane = self._lane()
+        lane.sequence += 1
+        try:
+            self._send(stream, lane, body, -1 if retry is None else retry)
+        finally:
+            self._lanes.append(lane)
+        self._tally.add('sent')
+
+    def listener(
+        self,
+        targets: Iterable[tuple[str, str]],
+        pool: str | None,
+        batch_size: int | None,
+        batch_timeout: float | None,
+    ) -> notification_listener.Listener:
+        """Make a listener, and its pool if it is new.
+
+        What is sent from now on reaches the pool, whether or not the
+        listener has started. A new pool also gets what listeners without a
+        pool were not given yet.
+
+        :param targets: exchanges, and topics with their priorities.
+        :param pool: its name; None or '' for none.
+        :param batch_size: notifications per call of the callback.
+        :param batch_timeout: how long the first of a batch waits for the
+            others, in seconds.
+        """
+        streams = sorted({self._store.stream(*target) for target in targets})
+        group = f'pool:{pool}' if pool else store.DEFAULT_GROUP
+        most_open = max(self._terms.most_open, 2 * (batch_size or 1))
+        consumer = notification_consumer.Consumer(
+            dataclasses.replace(self._terms, most_open=most_open),
+            streams,
+            group,
+            self._store,
+            self._tally,
+        )
+        try:
+            consumer.subscribe(self._store)
+        except client.FAILURES as error:
+            LOG.warning(
+                'Listening to notifications begins later: %s',
+                client.explain(error, self._terms.settings),
+            )
+        return notification_listener.Listener(
+            consumer, batch_size, batch_timeout
+        )
+
+    def statistics(self) -> Mapping[str, int]:
+        """Counters by name, see :data:`COUNTERS`, and outages of sending."""
+        counted = self._tally.read()
+        return {name: counted.get(name, 0) for name in COUNTERS} | {
+            'outages': self._outage.count
+        }
+
+    def cleanup(self) -> None:
+        """Give up what is being sent and close the connections."""
+        self._is_closing.set()
+        self._store.close()
+
+    def _lane(self) -> _Lane:
+        try:
+            return self._lanes.pop()
+        except IndexError:
+            return _Lane(uuid.uuid4().hex)
+
+    def _send(
+        self, stream: str, lane: _Lane, body: bytes, retries: int
+    ) -> None:
+        attempt = 0
+        while True:
+            try:
+                # A forked process goes on with a lane of its own.
+                dropped = self._store.send(
+                    stream,
+                    f'{lane.name}:{os.getpid()}',
+                    lane.sequence,
+                    body,
+                    self._max_length,
+                )
+            except client.FAILURES as error:
+                if not self._may_retry(error, attempt, retries):
+                    raise oslo_messaging.MessageDeliveryFailure(
+                        f'A notification could not be sent to {stream}:'
+                        f' {client.explain(error, self._terms.settings)}'
+                    ) from None
+                attempt += 1
+            else:
+                self._outage.worked()
+                self._note_dropped(stream, dropped)
+                return
+
+    def _may_retry(self, error: Exception, attempt: int, retries: int) -> bool:
+        """Wait for the next attempt, if there is to be one."""
+        is_final = client.is_password(error) or not (
+            client.is_away(error)
+            or isinstance(error, redis.exceptions.OutOfMemoryError)
+        )
+        if is_final or (0 <= retries <= attempt):
+            return False
+        self._outage.failed(error)
+        self._tally.add('retried')
+        return not self._is_closing.wait(self._retry_delay_s)
+
+    def _note_dropped(self, stream: str, dropped: int) -> None:
+        if not dropped:
+            return
+        self._tally.add('dropped_oldest', dropped)
+        now_s = time.monotonic()
+        if now_s - self._said_s >= _SAY_EVERY_S:
+            self._said_s = now_s
+            LOG.warning(
+                '%s holds %d notifications and lost its oldest %d: one of'
+                ' its pools has no listener, or too slow ones',
+                stream,
+                self._max_length,
+                dropped,
+            )

@@ -1,0 +1,226 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Connections to Redis, and what is said when there are none.
+
+No error is retried here: who sends a command knows whether it may be sent
+twice.
+"""
+
+import logging
+import random
+from typing import Any
+
+import redis
+import redis.backoff
+import redis.exceptions
+import redis.retry
+import redis.sentinel
+
+from oslo_messaging_zmq.redis import url
+
+FAILURES = (redis.RedisError, OSError)
+"""Everything that a command can raise."""
+
+_AWAY = (
+    redis.ConnectionError,
+    redis.TimeoutError,
+    redis.exceptions.ReadOnlyError,
+    OSError,
+)
+
+# Of commands that came too early, and of what Sentinels told by the way.
+_PASSWORD_MARKS = ('NOAUTH', 'WRONGPASS', 'AuthenticationError')
+
+
+def connect(
+    settings: url.RedisSettings,
+    *,
+    timeout_s: float,
+    connections: int = 1,
+) -> Any:
+    """Prepare a client; nothing is connected before its first command.
+
+    :param settings: where Redis is.
+    :param timeout_s: longest wait to connect and for an answer, in seconds.
+    :param connections: most connections at a time; a thread that finds them
+        all taken waits for one, at most ``timeout_s``.
+    :returns: a ``redis.Redis``, of the present master with Sentinel.
+    """
+    common = _common(settings, timeout_s)
+    if settings.service:
+        return _master(settings, common)
+    host, port = settings.hosts[0]
+    kind: Any = redis.SSLConnection if settings.tls else redis.Connection
+    make_pool: Any = redis.BlockingConnectionPool
+    pool = make_pool(
+        connection_class=kind,
+        max_connections=connections,
+        timeout=timeout_s,
+        host=host,
+        port=port,
+        **_redis_only(settings),
+        **common,
+    )
+    client = redis.Redis(connection_pool=pool)
+    client.auto_close_connection_pool = True
+    return client
+
+
+def _common(settings: url.RedisSettings, timeout_s: float) -> dict[str, Any]:
+    arguments: dict[str, Any] = {
+        'socket_timeout': timeout_s,
+        'socket_connect_timeout': timeout_s,
+        'retry': redis.retry.Retry(redis.backoff.NoBackoff(), 0),
+        'protocol': 2,
+    }
+    if settings.tls:
+        arguments |= {
+            'ssl_ca_certs': settings.ca or None,
+            'ssl_certfile': settings.certificate or None,
+            'ssl_keyfile': settings.key or None,
+            'ssl_check_hostname': settings.check_hostname,
+        }
+    return arguments
+
+
+def _redis_only(settings: url.RedisSettings) -> dict[str, Any]:
+    return {
+        'db': settings.database,
+        'username': settings.username or None,
+        'password': settings.password or None,
+    }
+
+
+def _master(settings: url.RedisSettings, common: dict[str, Any]) -> Any:
+    if settings.tls:
+        common = common | {'ssl': True}
+    make: Any = redis.sentinel.Sentinel
+    sentinels = make(
+        list(settings.hosts),
+        sentinel_kwargs=common
+        | {
+            'username': settings.sentinel_username or None,
+            'password': settings.sentinel_password or None,
+        },
+    )
+    return sentinels.master_for(
+        settings.service, **_redis_only(settings), **common
+    )
+
+
+def is_away(error: Exception) -> bool:
+    """Whether an error means that Redis as a whole cannot serve us now.
+
+    Otherwise the server is fine but refused one command.
+    """
+    return isinstance(error, _AWAY) or 'READONLY' in str(error)
+
+
+def is_password(error: Exception) -> bool:
+    """Whether Redis wants another password, or one at all."""
+    if isinstance(error, redis.AuthenticationError):
+        return True
+    words = str(error)
+    return any(mark in words for mark in _PASSWORD_MARKS)
+
+
+def is_general(error: Exception) -> bool:
+    """Whether an error concerns everything, not one key alone."""
+    return is_away(error) or is_password(error)
+
+
+def explain(error: Exception, settings: url.RedisSettings) -> str:
+    """Say what happened and where, without any password."""
+    words = _words(error, settings)
+    if is_password(error):
+        given = 'the password' if settings.password else 'us without password'
+        return f'{settings.place} refused {given}: {words}'
+    if isinstance(error, redis.exceptions.ReadOnlyError):
+        return f'{settings.place} is a replica now: {words}'
+    return f'{settings.place}: {words}'
+
+
+def _words(error: Exception, settings: url.RedisSettings) -> str:
+    if isinstance(error, redis.sentinel.MasterNotFoundError):
+        # Its own words describe clients with all they were made of.
+        return 'No master found: no Sentinel that answers knows one that is up'
+    words = str(error) or type(error).__name__
+    for secret in (settings.password, settings.sentinel_password):
+        if secret:
+            words = words.replace(secret, '***')
+    return words
+
+
+class Outage:
+    """Says once that Redis is away, and once that it is back.
+
+    :param settings: where Redis is.
+    :param logger: where it is said.
+    :param purpose: what does not work meanwhile, such as ``listeners``.
+    :param longest_s: longest time between two attempts, in seconds.
+    """
+
+    FIRST_S = 0.1
+
+    def __init__(
+        self,
+        settings: url.RedisSettings,
+        logger: Any,
+        purpose: str,
+        longest_s: float = 2.0,
+    ) -> None:
+        self._settings = settings
+        self._logger = logger
+        self._purpose = purpose
+        self._longest_s = longest_s
+        self._said = ''
+        self._delay_s = self.FIRST_S
+        self.count = 0
+
+    @property
+    def lasts(self) -> bool:
+        """Whether Redis is away now."""
+        return bool(self._said)
+
+    def failed(self, error: Exception) -> float:
+        """Take note of a failure.
+
+        :returns: how long to wait before the next attempt, in seconds;
+            longer with every failure, and never the same for everybody.
+        """
+        kind = 'password' if is_password(error) else 'away'
+        if not self._said:
+            self.count += 1
+        if kind != self._said:
+            self._said = kind
+            level = logging.ERROR if kind == 'password' else logging.WARNING
+            self._logger.log(
+                level,
+                'No %s until Redis serves again: %s',
+                self._purpose,
+                explain(error, self._settings),
+            )
+        delay_s = self._delay_s * random.uniform(0.5, 1.0)
+        self._delay_s = min(self._delay_s * 2, self._longest_s)
+        return delay_s
+
+    def worked(self) -> None:
+        """Take note of a success."""
+        if self._said:
+            self._logger.warning(
+                '%s serves again: %s go on',
+                self._settings.place,
+                self._purpose,
+            )
+        self._said = ''
+        self._delay_s = self.FIRST_S

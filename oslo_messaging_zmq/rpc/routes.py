@@ -1,0 +1,220 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Connections of one sending socket to the listeners it knows.
+
+A ROUTER socket names each of its connections before it connects, so that it
+can send to one peer. The names are this process's own and are never used
+twice: ZeroMQ ends the process when a name is taken.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+import itertools
+
+import zmq
+
+from oslo_messaging_zmq import contexts
+from oslo_messaging_zmq import errors
+from oslo_messaging_zmq.access import guard as security
+from oslo_messaging_zmq.access import refusals
+from oslo_messaging_zmq.matchmaker import addressing
+
+_NUMBERS = itertools.count(1)
+LINGER_MS = 1000
+"""How long a closed socket goes on sending what it still has."""
+
+_RECONNECT_MS = (100, 2000)
+# Without these a connection that was cut comes back when TCP tries again,
+# up to a minute after the way is free.
+_UNHEARD_MS = 5000
+_CONNECT_MS = 2000
+
+
+class Route:
+    """One connection.
+
+    ``up`` says whether it is established, None as long as nobody knows, and
+    ``ups`` how often it has been.
+
+    :param peer: who is at the other end.
+    :param endpoint: where.
+    """
+
+    __slots__ = ('endpoint', 'id', 'peer', 'up', 'ups')
+
+    def __init__(self, peer: addressing.Peer, endpoint: str) -> None:
+        self.id = b'p%d' % next(_NUMBERS)
+        self.peer = peer
+        self.endpoint = endpoint
+        self.up: bool | None = None
+        self.ups = 0
+
+
+class Routes:
+    """All connections of one socket. Used by one thread at a time.
+
+    :param socket: a ROUTER made by sender().
+    :param guard: prepares it for each connection.
+    :param is_fanout: which of the two endpoints of a peer is meant.
+    :param refused: hears about the peers that are not connected to.
+    """
+
+    def __init__(
+        self,
+        socket: security.Socket,
+        guard: security.Guard,
+        refused: refusals.Refusals,
+        *,
+        is_fanout: bool,
+    ) -> None:
+        self._socket = socket
+        self._guard = guard
+        self._refused = refused
+        self._is_fanout = is_fanout
+        self._by_peer: dict[str, Route] = {}
+        self._by_endpoint: dict[str, Route] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_peer)
+
+    def __iter__(self) -> Iterator[Route]:
+        return iter(list(self._by_peer.values()))
+
+    def find(self, peer: addressing.Peer) -> Route | None:
+        """The connection to a listener as it is announced now, if any."""
+        route = self._by_peer.get(peer.id)
+        return route if route and _is_same(route.peer, peer) else None
+
+    def named(self, route_id: bytes) -> Route | None:
+        """The connection that ZeroMQ knows by a name."""
+        for route in self:
+            if route.id == route_id:
+                return route
+        return None
+
+    def to(self, peer: addressing.Peer) -> Route | None:
+        """The connection to a listener, made now if necessary.
+
+        :returns: None if this listener must not be talked to.
+        """
+        present = self.find(peer)
+        if present is not None:
+            return present
+        endpoint = peer.fanout if self._is_fanout else peer.rpc
+        route = Route(peer, endpoint)
+        return route if self._connect(route) else None
+
+    def forget(self, peer_id: str) -> Route | None:
+        """Disconnect from a listener.
+
+        :returns: what the connection was, if there was one.
+        """
+        route = self._by_peer.pop(peer_id, None)
+        if route is not None:
+            del self._by_endpoint[route.endpoint]
+            self._socket.disconnect(route.endpoint)
+        return route
+
+    def keep(
+        self, exchange: str, topic: str, peers: Iterable[addressing.Peer]
+    ) -> list[Route]:
+        """Disconnect from everybody who no longer listens to a topic.
+
+        :returns: the connections that ended.
+        """
+        ids = {peer.id for peer in peers}
+        gone = [
+            peer_id
+            for peer_id, route in self._by_peer.items()
+            if peer_id not in ids
+            and (route.peer.exchange, route.peer.topic) == (exchange, topic)
+        ]
+        return [route for each in gone if (route := self.forget(each))]
+
+    def withdraw(self, key: str) -> list[Route]:
+        """Disconnect from everybody who has a key.
+
+        :returns: the connections that ended.
+        """
+        gone = [
+            peer_id
+            for peer_id, route in self._by_peer.items()
+            if route.peer.key == key
+        ]
+        return [route for each in gone if (route := self.forget(each))]
+
+    def at(self, endpoint: str) -> list[Route]:
+        """The connections that a monitor's event may be about.
+
+        ZeroMQ names a host as it was connected to first, and by its address
+        when it was resolved: then the port must do.
+        """
+        found = self._by_endpoint.get(endpoint)
+        if found is not None:
+            return [found]
+        port = endpoint.rpartition(':')[2]
+        return [
+            route
+            for route in self._by_peer.values()
+            if route.endpoint.rpartition(':')[2] == port
+        ]
+
+    def _connect(self, route: Route) -> bool:
+        try:
+            peer = route.peer
+            self._guard.as_client(self._socket, peer.key, peer.server)
+            # Not before: whoever is refused disturbs no connection.
+            self.forget(peer.id)
+            # Who had the port before is gone for certain.
+            if route.endpoint in self._by_endpoint:
+                self.forget(self._by_endpoint[route.endpoint].peer.id)
+            self._socket.setsockopt(zmq.CONNECT_ROUTING_ID, route.id)
+            self._socket.setsockopt(zmq.IPV6, int('[' in route.endpoint))
+            self._socket.connect(route.endpoint)
+        except (errors.KeyRefused, zmq.ZMQError) as error:
+            is_foreign = isinstance(error, errors.ForeignName)
+            kind = 'foreign_name' if is_foreign else 'unusable_peer'
+            name = f'{route.peer.server} at {route.endpoint}'
+            self._refused.note(kind, name, str(error))
+            return False
+        self._by_peer[route.peer.id] = route
+        self._by_endpoint[route.endpoint] = route
+        return True
+
+
+def sender(context: contexts.Context, queue_length: int) -> security.Socket:
+    """Make a socket that can send to each of its connections.
+
+    :param queue_length: messages that wait per connection.
+    """
+    socket = context.socket(zmq.ROUTER)
+    socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+    socket.setsockopt(zmq.SNDHWM, queue_length)
+    socket.setsockopt(zmq.RCVHWM, queue_length)
+    socket.setsockopt(zmq.LINGER, LINGER_MS)
+    socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS[0])
+    socket.setsockopt(zmq.RECONNECT_IVL_MAX, _RECONNECT_MS[1])
+    socket.setsockopt(zmq.CONNECT_TIMEOUT, _CONNECT_MS)
+    socket.setsockopt(zmq.TCP_MAXRT, _UNHEARD_MS)
+    socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
+    return socket
+
+
+def _is_same(one: addressing.Peer, other: addressing.Peer) -> bool:
+    # Asked for every listener of a topic with every call.
+    return one is other or (one.server, one.rpc, one.fanout, one.key) == (
+        other.server,
+        other.rpc,
+        other.fanout,
+        other.key,
+    )

@@ -1,0 +1,141 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import json
+import types
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.exchange import beliefs
+from nova_fairness.exchange import limits
+from nova_fairness.model import resources
+
+RESOURCES = resources.RESOURCES
+
+
+def group(**changes):
+    return types.SimpleNamespace(
+        **{
+            'domain': 'cell1',
+            'view_max_age': 3.0,
+            'max_users': 10,
+            'max_total_users': 100,
+            'max_peers': 5,
+            'max_peer_capacity': {},
+            'peer_capacity_file': '',
+            'max_peer_heaviness': 7.0,
+            'forget_peer_after': 60.0,
+            **changes,
+        }
+    )
+
+
+def test_every_resource_has_a_bound_without_configuration():
+    assert set(limits.LARGEST_CAPACITY) == set(RESOURCES.names)
+    assert (beliefs.from_options(group()).capacity > 0).all()
+
+
+def test_a_configured_bound_replaces_its_resource_only():
+    got = beliefs.from_options(group(max_peer_capacity={'memory': '2e12'}))
+    assert got.capacity[RESOURCES.index('memory')] == 2e12
+    assert got.capacity[RESOURCES.index('cpu_time')] == 1e8
+    assert (got.domain, got.max_heaviness) == ('cell1', 7.0)
+
+
+@pytest.mark.parametrize(
+    ('configured', 'text'),
+    [
+        ({'gpu': '1'}, r"names \['gpu'\]; expected resources out of cpu_time"),
+        ({'memory': 'much'}, 'memory:much; expected a number above 0'),
+        ({'memory': '0'}, 'memory:0'),
+        ({'memory': 'nan'}, 'memory:nan'),
+        ({'memory': 'inf'}, 'memory:inf'),
+    ],
+)
+def test_a_useless_bound_is_named(configured, text):
+    with pytest.raises(exception.ConfigurationError, match=text):
+        beliefs.from_options(group(max_peer_capacity=configured))
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Writes a file of capacities, and gives what is read from it."""
+
+    def make(content, **changes):
+        path = tmp_path / 'capacities.json'
+        path.write_text(
+            content if type(content) is str else json.dumps(content)
+        )
+        return beliefs.from_options(
+            group(peer_capacity_file=str(path), **changes)
+        )
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ('host', 'memory', 'cpu_time'),
+    [
+        ('gpu-1', 4e12, 7e4),
+        ('gpu-big', 4e12, 7e4),
+        ('n1', 1e11, 5e4),
+        ('n12', 3e11, 7e4),
+        ('N1', 2e11, 7e4),
+        ('other', 2e11, 7e4),
+    ],
+)
+def test_the_first_pattern_that_matches_a_host_counts(
+    table, host, memory, cpu_time
+):
+    got = table(
+        {
+            'gpu-*': {'memory': 4e12},
+            'n1': {'memory': 1e11, 'cpu_time': 50_000},
+            'n??': {'memory': '3e11'},
+            'gpu-big': {'memory': 1},
+        },
+        max_peer_capacity={'memory': '2e11', 'cpu_time': '7e4'},
+    )
+    capacity, _ = got.capacity_of(host)
+    assert capacity[RESOURCES.index('memory')] == memory
+    assert capacity[RESOURCES.index('cpu_time')] == cpu_time
+
+
+def test_what_says_so_is_named(table):
+    got = table({'gpu-*': {'memory': 4e12}})
+    assert got.capacity_of('gpu-1')[1] == 'peer_capacity_file: gpu-*'
+    assert got.capacity_of('n1')[1] == 'max_peer_capacity'
+
+
+@pytest.mark.parametrize(
+    ('content', 'text'),
+    [
+        ('{', 'expected a JSON object'),
+        ([], 'expected a JSON object'),
+        ({'n1': 7}, 'expected a JSON object'),
+        ({'n1': ['memory']}, 'expected a JSON object'),
+        ({'n1': {'gpu': 1}}, r"names \['gpu'\]"),
+        ({'n1': {'memory': None}}, 'memory:None; expected a number above 0'),
+        ({'n1': {'memory': -1}}, 'memory:-1'),
+    ],
+)
+def test_a_useless_file_is_named(table, content, text):
+    with pytest.raises(
+        exception.ConfigurationError, match='peer_capacity_file = .*' + text
+    ):
+        table(content)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(exception.ConfigurationError, match='No such file'):
+        beliefs.from_options(group(peer_capacity_file=str(tmp_path / 'none')))

@@ -1,0 +1,90 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import subprocess
+import sys
+
+import pytest
+
+from fairness_lab.cmd import lab
+
+
+def test_list_names_every_scenario(capsys):
+    assert lab.main(['list']) == lab.DONE
+    out = capsys.readouterr().out
+    assert 'one-node-cpu  (' in out
+    assert 'frozen-guest' in out
+
+
+def test_list_needs_neither_libvirt_nor_matplotlib():
+    code = (
+        'import sys\n'
+        'sys.modules["libvirt"] = sys.modules["matplotlib"] = None\n'
+        'from fairness_lab.cmd import lab\n'
+        'sys.exit(lab.main(["list"]))\n'
+    )
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b'')
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'says'),
+    [
+        (['run', 'nothing'], 'there is no scenario nothing'),
+        (['run', '/nowhere.yaml'], '/nowhere.yaml cannot be read'),
+        (['run', 'spike', '--metric', 'X'], 'there is no metric X'),
+        (
+            ['run', 'spike', '--policy', 'X'],
+            'one of feedback, foresight, thesis',
+        ),
+    ],
+)
+def test_a_wrong_choice_is_named(capsys, arguments, says):
+    assert lab.main(arguments) == lab.BAD_USAGE
+    err = capsys.readouterr().err
+    assert err.startswith('nova-fairness-lab: ')
+    assert says in err
+
+
+@pytest.mark.parametrize(
+    'arguments',
+    [
+        [],
+        ['fly'],
+        ['run'],
+        ['run', 'spike', '--interval', '0'],
+        ['run', 'spike', '--duration', 'nan'],
+        ['run', 'spike', '--backend', 'xen'],
+        ['compare', 'a'],
+    ],
+)
+def test_wrong_usage_has_its_exit_code(capsys, arguments):
+    with pytest.raises(SystemExit) as caught:
+        lab.main(arguments)
+    assert caught.value.code == lab.BAD_USAGE
+
+
+@pytest.mark.parametrize(('more', 'count'), [([], 1), (['--no-agents'], 0)])
+def test_a_pair_that_leaves_users_worse_off_is_named(
+    tmp_path, capsys, more, count
+):
+    words = 'run one-node-cpu --backend fake --duration 4 --interval 1'
+    chosen = ['--metric', 'GreedinessMetric', '--out', str(tmp_path / 'run')]
+    lab.main([*words.split(), *chosen, *more])
+    said = capsys.readouterr().err
+    assert said.count('lab: warning: metric GreedinessMetric') == count
+
+
+def test_a_directory_without_a_result_cannot_be_compared(tmp_path, capsys):
+    code = lab.main(['compare', str(tmp_path), str(tmp_path)])
+    assert code == lab.FAILED
+    assert 'holds no result' in capsys.readouterr().err

@@ -1,0 +1,166 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""The command ``nova-fairness-sim``."""
+
+import json
+import textwrap
+
+import pytest
+
+from fairness_lab.cmd import sim
+from fairness_lab.scenario import scenario_file
+from fairness_lab.simulator import references
+from fairness_lab.simulator import running
+from nova_fairness import plugins
+
+
+def test_everything_is_listed(capsys):
+    assert sim.main(['list']) == 0
+    said = capsys.readouterr().out
+    for names in (
+        scenario_file.names(),
+        plugins.metric_names(),
+        plugins.policy_names(),
+        references.names(),
+    ):
+        for name in names:
+            assert f'  {name}\n' in said
+
+
+def test_a_run(tmp_path, capsys):
+    out = tmp_path / 'result'
+    words = ['run', 'one-node', '--rounds', '6', '--out', str(out)]
+    assert sim.main(words) == 0
+    assert 'one-node' in capsys.readouterr().out
+    result = json.loads((out / 'result.json').read_text())
+    assert result['rounds'] == 6
+    assert (out / 'report.html').is_file()
+    assert (out / 'run.png').read_bytes().startswith(b'\x89PNG')
+
+
+@pytest.mark.parametrize(
+    ('policy', 'count'), [('foresight', 1), ('thesis', 0), ('none', 0)]
+)
+def test_a_pair_that_leaves_users_worse_off_is_named(
+    tmp_path, capsys, policy, count
+):
+    words = f'run one-node --metric GreedinessMetric --policy {policy}'
+    more = f' --rounds 1 --no-report --out {tmp_path / "result"}'
+    assert sim.main((words + more).split()) == 0
+    said = capsys.readouterr().err
+    assert said.count('sim: warning: metric GreedinessMetric') == count
+
+
+def test_a_run_of_a_seed_with_settings(tmp_path):
+    out = tmp_path / 'result'
+    words = (
+        'run star --rounds 3 --seed 9 --set max_weight_ratio=7 --policy LEON'
+        f' --no-report --out {out}'
+    )
+    assert sim.main(words.split()) == 0
+    result = json.loads((out / 'result.json').read_text())
+    assert (result['seed'], result['policy']) == (9, 'LEON')
+    assert result['agents']['max_weight_ratio'] == 7
+    assert not (out / 'report.html').exists()
+
+
+WRONG = {
+    'a scenario': ('run nothing', 'there is no scenario nothing'),
+    'a metric': ('run one-node --metric X', "no metric 'X'; installed"),
+    'a policy': ('run one-node --policy X', 'there is no policy X'),
+    'a share': ('run one-node --share X', 'X'),
+    'a setting': ('run one-node --set x=1', 'unknown key x'),
+    'a file': ('run {tmp_path}/bad.yaml', 'bad.yaml, line 1'),
+    'a trace': ('run {tmp_path}/trace.yaml', 'trace.csv, line 2, column'),
+    'one of many': (
+        'compare one-node --policies none,X',
+        'there is no policy X',
+    ),
+    'a parameter': (
+        'sweep one-node --policies thesis --vary policy.gain=1',
+        'has no parameter gain',
+    ),
+}
+
+
+@pytest.mark.parametrize(('words', 'expected'), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_said_and_nothing_is_written(
+    tmp_path, capsys, words, expected
+):
+    (tmp_path / 'bad.yaml').write_text('description: []\n')
+    (tmp_path / 'trace.csv').write_text('time_s,vm,user,node\n0,a,u,m\n')
+    (tmp_path / 'trace.yaml').write_text(
+        textwrap.dedent(
+            """\
+            description: a test
+            rounds: 3
+            nodes: {n: {cpus: 1}}
+            trace: trace.csv
+            """
+        )
+    )
+    out = tmp_path / 'out' / 'result'
+    arguments = [*words.format(tmp_path=tmp_path).split(), '--out', str(out)]
+    assert sim.main(arguments) == 2
+    said = capsys.readouterr().err
+    assert said.startswith('nova-fairness-sim: ')
+    assert expected in said
+    assert len(said.splitlines()) == 1
+    assert not out.exists()
+
+
+USAGE = {
+    'no command': '',
+    'no directory': 'run one-node',
+    'rounds that are none': 'run one-node --rounds 0 --out x',
+    'a setting without a value': 'run one-node --set x --out x',
+    'a parameter that is no number': 'sweep --vary policy.gain=much --out x',
+    'a format that is none': 'run one-node --format xml --out x',
+}
+
+
+@pytest.mark.parametrize('words', USAGE.values(), ids=USAGE)
+def test_wrong_usage(capsys, words):
+    with pytest.raises(SystemExit) as caught:
+        sim.main(words.split())
+    assert caught.value.code == 2
+
+
+def test_results_are_not_overwritten(tmp_path, capsys):
+    (tmp_path / 'mine').write_text('kept')
+    words = f'run one-node --rounds 3 --out {tmp_path}'
+    assert sim.main(words.split()) == 1
+    assert 'expected a new or empty directory' in capsys.readouterr().err
+    assert (tmp_path / 'mine').read_text() == 'kept'
+
+
+def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch, capsys):
+    def interrupt(*_arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running.files, 'write_json', interrupt)
+    words = f'run one-node --rounds 3 --out {tmp_path}/result'
+    assert sim.main(words.split()) == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sweep(tmp_path, capsys):
+    words = (
+        'sweep one-node --rounds 4 --vary reports.loss=0,0.5'
+        f' --policies feedback --out {tmp_path}/result'
+    )
+    assert sim.main(words.split()) == 0
+    said = capsys.readouterr().out
+    assert 'reports.loss=0.5' in said
+    assert (tmp_path / 'result' / 'sweep.csv').is_file()

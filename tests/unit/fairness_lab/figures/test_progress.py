@@ -1,0 +1,78 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is said while something goes on."""
+
+import pytest
+
+from fairness_lab.figures import batch_progress as sim_progress
+from fairness_lab.figures import progress
+from fairness_lab.figures import run_progress as lab_progress
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """Somebody looks at a terminal."""
+    monkeypatch.setenv('FORCE_COLOR', '1')
+    monkeypatch.setenv('COLUMNS', '100')
+
+
+def test_where_nobody_looks_there_is_no_bar(capsys):
+    bar = progress.Bar()
+    bar.begin('load', 10)
+    assert not bar.move(5)
+    bar.say('[brackets] stay')
+    bar.end()
+    assert capsys.readouterr().err == '[brackets] stay\n'
+
+
+def test_on_a_terminal_a_bar_moves_and_goes_away(watched, capsys):
+    bar = progress.Bar()
+    bar.begin('load', 10, counts=True)
+    assert bar.move(5, 'half')
+    bar.say('something happened')
+    bar.end()
+    assert not bar.move(6)
+    shown = capsys.readouterr().err
+    assert 'half' in shown
+    assert '5/10' in shown
+    assert 'something happened' in shown
+
+
+def test_the_laboratory_says_who_gets_how_much_in_lines(capsys):
+    said = lab_progress.Progress()
+    said.begin(60)
+    for t_s in (0, 5, 11):
+        said.tick(t_s, {'ann': 0.25, 'bob': 0.75})
+    said.end()
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split('] ')[1] for line in lines] == [
+        'load begins, 60 s',
+        '    0 s of load: ann 25 %, bob 75 %',
+        '   11 s of load: ann 25 %, bob 75 %',
+    ]
+
+
+def test_a_simulation_that_is_soon_done_says_nothing(capsys):
+    said = sim_progress.Progress()
+    said.begin('chain', 100)
+    said.tick(50)
+    said.end()
+    assert capsys.readouterr().err == ''
+
+
+def test_a_simulation_counts_its_rounds_on_a_terminal(watched, capsys):
+    said = sim_progress.Progress()
+    said.begin('chain', 100)
+    said.tick(50)
+    said.end()
+    assert '50/100' in capsys.readouterr().err

@@ -1,0 +1,102 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import io
+import itertools
+
+import hypothesis
+from hypothesis import strategies
+from matplotlib import image
+import pytest
+
+from fairness_lab.figures import labels
+from fairness_lab.figures import panel
+from fairness_lab.figures import runs
+from fairness_lab.results import result
+from fairness_lab.results import series
+from fairness_lab.results import timeline
+from tests.unit.fairness_lab.results import fake_run
+
+
+def side(**changes):
+    run = fake_run.one_node_cpu(**{'duration_s': 40.0, **changes})
+    points = tuple(series.points(timeline.Timeline(run)))
+    return panel.Side('title', result.build(run), points)
+
+
+@pytest.mark.parametrize(
+    'changes',
+    [
+        {},
+        {'agents': False},
+        {'events': [(9.0, 'freeze', 'b1'), (20.0, 'thaw', 'b1')]},
+        {'events': [(float(n), 'note', '') for n in range(1, 30)]},
+        {
+            'vms': {f'v{n}': f'u{n}' for n in range(12)},
+            'demand': [(0.0, f'v{n}', 0.5) for n in range(12)],
+        },
+        {'demand': []},
+        {
+            'events': [
+                (3.0 * n, ('agents_stopped', 'agents_started')[n % 2], '')
+                for n in range(12)
+            ]
+        },
+    ],
+)
+def test_a_run_is_drawn(changes):
+    drawn = image.imread(io.BytesIO(runs.run(side(**changes))))
+    assert drawn.shape[0] > 600
+    assert drawn[..., :3].std() > 0.05
+
+
+def test_two_runs_are_drawn_side_by_side():
+    drawn = runs.comparison(side(agents=False), side())
+    assert image.imread(io.BytesIO(drawn)).shape[1] > 1000
+
+
+@hypothesis.given(
+    strategies.lists(strategies.floats(0, 100), max_size=12),
+    strategies.floats(0.1, 10),
+)
+def test_names_stand_apart_and_in_order(places, gap):
+    moved = labels.apart(sorted(places), gap)
+    assert len(moved) == len(places)
+    for lower, upper in itertools.pairwise(moved):
+        assert upper - lower >= gap - 1e-6
+
+
+def test_names_with_room_stay_where_they_are():
+    assert labels.apart([1.0, 5.0, 9.0], 2.0) == [1.0, 5.0, 9.0]
+
+
+def test_names_of_one_look_share_a_line():
+    given = [
+        labels.Label(10.0, 'b', 'red', 8),
+        labels.Label(10.2, 'a', 'red', 8),
+        labels.Label(10.1, 'c', 'blue', 8),
+        labels.Label(50.0, 'd', 'red', 8),
+    ]
+    joined = labels.join(given, 4.0)
+    assert {label.text for label in joined} == {'a, b', 'c', 'd'}
+    assert joined[-1].text == 'd'
+
+
+def test_equal_fair_parts_are_one_stretch():
+    stretches = panel._fair_stretches(
+        side(events=[(20.0, 'freeze', 'b1')], duration_s=40.0)
+    )
+    assert stretches == [
+        (0.0, 20.0, 50.0),
+        (20.0, 40.0, 0.0),
+        (20.0, 40.0, 100.0),
+    ]

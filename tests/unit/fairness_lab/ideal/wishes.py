@@ -1,0 +1,70 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Builds what VMs want, for tests."""
+
+import numpy as np
+
+from fairness_lab.ideal import columns
+from nova_fairness.model import resources
+
+R = resources.RESOURCES
+HUNGRY = 1e6
+
+
+def cpu_only(capacity, vms, *, weights=None):
+    """Build wishes for CPU time.
+
+    :param capacity: of each node.
+    :param vms: (node, user, demand[, size]) of each VM.
+    :param weights: of the users, equal unless given.
+    """
+    rows = [(*vm, 1.0)[:4] for vm in vms]
+    return many(
+        [{'cpu_time': each} for each in capacity],
+        [
+            (node, user, {'cpu_time': min(demand, capacity[node])}, size)
+            for node, user, demand, size in rows
+        ],
+        weights=weights,
+    )
+
+
+def many(capacity, vms, *, weights=None, coupled=False):
+    """Build wishes for several resources.
+
+    :param capacity: amounts by resource, of each node.
+    :param vms: (node, user, amounts by resource[, size]) of each VM.
+    :param coupled: whether VMs use resources in proportion.
+    """
+    rows = [(*vm, 1.0)[:4] for vm in vms]
+    user = np.array([row[1] for row in rows], dtype=np.intp)
+    total = np.array([R.vector(**each) for each in capacity])
+    part = np.ones(int(user.max()) + 1) if weights is None else weights
+    demand = np.array([R.vector(**row[2]) for row in rows])
+    return columns.Wishes(
+        capacity=total,
+        demand=demand,
+        node=np.array([row[0] for row in rows], dtype=np.intp),
+        user=user,
+        coupled=(demand > 0) & coupled,
+        size=np.repeat([[row[3]] for row in rows], len(R), axis=1).astype(
+            float
+        ),
+        quota=np.outer(np.array(part) / np.sum(part), total.sum(axis=0)),
+    )
+
+
+def amounts(wishes, found, resource='cpu_time'):
+    """Give what each user gets of a resource."""
+    place = R.index(resource)
+    return found.parts[:, place] * wishes.quota[:, place]

@@ -1,0 +1,42 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import math
+
+import pytest
+
+from fairness_lab.results import abtest
+
+
+def test_the_interval_of_a_known_sample():
+    # mean 0, standard deviation 0.01, n = 10: 2.262 * 0.01 / sqrt(10)
+    part = 0.01 * math.sqrt(9 / 10)
+    low, high = abtest.confidence([part, -part] * 5)
+    assert high == pytest.approx(2.262 * 0.01 / math.sqrt(10))
+    assert low == pytest.approx(-high)
+
+
+@pytest.mark.parametrize('values', [[], [0.1]])
+def test_too_few_values_have_no_interval(values):
+    assert abtest.confidence(values) is None
+
+
+@pytest.mark.parametrize(
+    ('freedom', 'expected'),
+    [(1, 12.706), (9, 2.262), (24, 2.086), (999, 1.98)],
+)
+def test_between_rows_the_wider_one_counts(freedom, expected):
+    assert abtest.quantile(freedom) == expected
+
+
+def test_a_difference_is_relative():
+    assert abtest.Pair(200.0, 198.0).difference == pytest.approx(-0.01)

@@ -1,0 +1,201 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import math
+
+import pytest
+
+from fairness_lab.results import checks
+from fairness_lab.results import result
+from tests.unit.fairness_lab.results import fake_run
+
+INF = math.inf
+
+
+def evaluated(run):
+    return {item.name: item for item in checks.evaluate(result.build(run))}
+
+
+@pytest.mark.parametrize(
+    ('measured', 'lowest', 'highest', 'passed'),
+    [
+        (1.0, 0.5, 1.5, True),
+        (0.4, 0.5, 1.5, False),
+        (1.6, 0.5, 1.5, False),
+        (0.5, 0.5, None, True),
+        (9.0, None, 8.0, False),
+        (None, None, None, False),
+    ],
+)
+def test_a_value_passes_within_its_bounds(measured, lowest, highest, passed):
+    check = checks.Check('n', 's', measured, lowest, highest)
+    assert check.passed is passed
+    assert check.to_json()['passed'] is passed
+
+
+def test_a_fair_run_passes():
+    found = evaluated(fake_run.one_node_cpu())
+    assert set(found) == {
+        'fair-part-alice',
+        'fair-part-bob',
+        'within-60-s-alice',
+        'within-60-s-bob',
+        'steady-weight-a1',
+        'steady-weight-a2',
+        'steady-weight-b1',
+    }
+    assert all(item.passed for item in found.values())
+
+
+def test_an_agent_that_does_nothing_fails():
+    found = evaluated(fake_run.one_node_cpu(ratio=1.0))
+    assert not found['fair-part-bob'].passed
+    assert found['fair-part-bob'].measured == pytest.approx(1 / 3, abs=1e-3)
+    assert not found['within-60-s-bob'].passed
+
+
+def test_without_agents_equal_parts_are_expected():
+    found = evaluated(fake_run.one_node_cpu(agents=False))
+    assert len(found) == 3
+    assert all(item.passed for item in found.values())
+
+
+def test_the_thesis_gives_the_lone_vm_about_twice_as_much():
+    found = evaluated(
+        fake_run.one_node_cpu(metric='GreedinessMetric', policy='thesis')
+    )
+    assert set(found) == {
+        'ratio-b1-a1',
+        'ratio-b1-a2',
+        'weights-equal-reference',
+    }
+    assert found['weights-equal-reference'].passed
+
+
+def spike(**changes):
+    vms = {'a1': 'alice', 'b1': 'bob'}
+    demand = [(0, 'a1', INF), (0, 'b1', INF), (60, 'b1', 0)]
+    return fake_run.simulate(
+        fake_run.FakeRun(vms, demand, name='spike', **changes)
+    )
+
+
+def test_a_lone_vm_gets_all():
+    found = evaluated(spike())
+    assert found['lone-vm-gets-all'].passed
+    assert found['weight-does-not-wind-up'].passed
+
+
+def test_a_lone_vm_is_judged_only_at_the_lowest_weight():
+    run = spike()
+    for entry in run.rounds['node1']:
+        entry['instances'][0]['weights'] = {'cpu': 3.0}
+    assert evaluated(run)['lone-vm-gets-all'].measured is None
+
+
+def test_a_weight_that_winds_up_is_noticed():
+    run = spike()
+    for number, entry in enumerate(run.rounds['node1']):
+        entry['instances'][0]['weights'] = {'cpu': 0.1 + number / 100}
+    assert not evaluated(run)['weight-does-not-wind-up'].passed
+
+
+def test_a_spike_that_never_came_does_not_pass():
+    found = evaluated(fake_run.one_node_cpu(name='spike', duration_s=20.0))
+    assert not any(item.passed for item in found.values())
+
+
+def test_the_light_one_among_many_gets_what_the_bound_allows():
+    vms = {'l': 'alice', **{f'h{place}': 'bob' for place in range(30)}}
+    run = fake_run.FakeRun(
+        vms, [(0, vm, INF) for vm in vms], name='many-against-one'
+    )
+    found = evaluated(fake_run.simulate(run))
+    assert found['bounded-part-alice'].passed
+    assert found['bounded-part-alice'].lowest == pytest.approx(0.37)
+
+
+def closed_loops(**changes):
+    vms = {
+        **{f'many-{place}': 'crowd' for place in range(8)},
+        **{f'few-{place}': 'pair' for place in range(2)},
+    }
+    demand = [(0, vm, 0.25) for vm in vms]
+    run = fake_run.FakeRun(vms, demand, name='closed-loops', **changes)
+    return evaluated(fake_run.simulate(run))
+
+
+def test_users_of_small_vms_get_fair_parts():
+    found = closed_loops()
+    assert found['fair-part-pair'].passed
+    assert found['worst-vm'].passed
+    assert found['cpu-not-lost'].measured == pytest.approx(1, abs=1e-3)
+
+
+def test_users_of_small_vms_to_whom_nobody_looks_do_not():
+    found = closed_loops(ratio=1.0)
+    assert not found['fair-part-pair'].passed
+    assert not found['worst-vm'].passed
+
+
+def test_small_vms_are_judged_by_what_was_aimed_at():
+    assert closed_loops(agents=False) == {}
+    assert closed_loops(metric='UniformMetric') == {}
+
+
+@pytest.mark.parametrize(
+    ('interval_s', 'speed', 'passed'),
+    [
+        (10.0, 1.0, True),
+        (10.0, 1.015, False),
+        (1.0, 1.015, True),
+        (1.0, 1.025, False),
+    ],
+)
+def test_lost_work_is_noticed(interval_s, speed, passed):
+    events = [
+        (10.0 * n, ('agents_stopped', 'agents_started')[n % 2], 'node1')
+        for n in range(22)
+    ]
+    run = fake_run.FakeRun(
+        {'a1': 'alice'},
+        [(0, 'a1', 0.5)],
+        name='uncontended',
+        events=events,
+        duration_s=220.0,
+        interval_s=interval_s,
+        speed_without=speed,
+    )
+    found = evaluated(fake_run.simulate(run))
+    assert found['ten-pairs'].passed
+    assert found['work-not-lost'].passed is passed
+    assert found['work-not-won'].passed
+
+
+def test_uncontended_without_phases_does_not_pass():
+    found = evaluated(fake_run.one_node_cpu(name='uncontended'))
+    assert not any(item.passed for item in found.values())
+
+
+@pytest.mark.parametrize(('ratio', 'passed'), [(20.0, True), (1.0, False)])
+def test_windows_of_churn_are_judged_one_by_one(ratio, passed):
+    run = fake_run.one_node_cpu(
+        name='churn', ratio=ratio, events=[(60.0, 'note', '')]
+    )
+    found = evaluated(run)
+    assert found['windows'].measured == 2
+    assert found['window-1'].passed is passed
+    assert found['window-2'].passed is passed
+
+
+def test_an_unknown_scenario_has_no_criteria():
+    assert evaluated(fake_run.one_node_cpu(name='mine')) == {}

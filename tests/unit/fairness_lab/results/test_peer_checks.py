@@ -1,0 +1,164 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import copy
+import dataclasses
+import json
+
+import pytest
+
+from fairness_lab.results import checks
+from fairness_lab.scenario import reader
+from fairness_lab.scenario import values
+from fairness_lab.testbed import running
+
+
+def run(out, name, agents=True, **changes):
+    found = dataclasses.replace(reader.find(name), **changes)
+    running.run(
+        found, out, cache=out, backend_name=running.FAKE, agents=agents
+    )
+    return json.loads((out / 'result.json').read_text())
+
+
+@pytest.fixture(scope='module')
+def results(tmp_path_factory):
+    """Results of simulated runs, each made once."""
+    made = {}
+
+    def give(name, **changes):
+        key = (name, *sorted(changes.items()))
+        if key not in made:
+            out = tmp_path_factory.mktemp('run') / 'out'
+            made[key] = run(out, name, **changes)
+        return copy.deepcopy(made[key])
+
+    return give
+
+
+def failed(result):
+    return sorted(c.name for c in checks.evaluate(result) if not c.passed)
+
+
+def named(result):
+    return {check.name for check in checks.evaluate(result)}
+
+
+def test_who_competes_on_one_node_only_gets_more_there(results):
+    result = results('two-nodes-cpu')
+    parts = {n: vm['cpu_share'] for n, vm in result['instances'].items()}
+    assert parts['single'] == pytest.approx(0.70, abs=0.04)
+    assert parts['first'] == pytest.approx(0.30, abs=0.04)
+    assert failed(result) == []
+
+
+def test_the_metric_of_the_paper_favours_who_has_one_vm(results):
+    result = results('two-nodes-cpu', metric='GreedinessMetric')
+    assert result['instances']['single']['cpu_share'] >= 0.58
+    assert 'greater-part-single' in named(result)
+    assert failed(result) == []
+    result['instances']['single']['cpu_share'] = 0.57
+    assert failed(result) == ['greater-part-single']
+
+
+def test_without_agents_both_get_the_same(results):
+    result = results('two-nodes-cpu', agents=False)
+    assert named(result) == {
+        *('equal-part-single', 'equal-part-first'),
+        *('satisfied-second', 'satisfied-other'),
+    }
+    assert failed(result) == []
+
+
+def test_agents_that_never_meet_are_found_out(results):
+    never = (values.Event(0.0, values.Action.KILL_REDIS, ''),)
+    late = (
+        values.Event(20.0, values.Action.START_AGENT, 'node2'),
+        values.Event(10.0, values.Action.KILL_REDIS, ''),
+    )
+    assert failed(results('two-nodes-cpu', events=never)) == []
+    events = tuple(sorted(late, key=lambda event: event.at_s))
+    assert failed(results('two-nodes-cpu', events=events)) == [
+        'fair-part-first',
+        'fair-part-single',
+        'knows-all-node1',
+        'knows-all-node2',
+    ]
+
+
+def test_what_is_lost_where_nobody_waits_is_found_out(results):
+    result = results('two-nodes-cpu')
+    result['instances']['second']['cpu_s'] *= 0.9
+    result['instances']['other']['weight_range'] = {'cpu': [1.0, 1.2]}
+    assert failed(result) == ['does-not-wind-up-other', 'satisfied-second']
+
+
+def test_a_peer_that_was_away_is_taken_in_again(results):
+    result = results('cut-node')
+    assert failed(result) == []
+    assert [entry['event'] for entry in result['healings']] == ['heal']
+    healing = result['healings'][0]
+    assert healing['since_s'] == 115
+    assert (healing['from_s'], healing['to_s']) == (130, 145)
+    assert 1 <= healing['rounds_until_known'] <= 3
+    assert result['instances']['single']['max_min_share'] < 0.70
+
+
+@pytest.mark.parametrize(
+    ('change', 'expected'),
+    [
+        ({'rounds_until_known': 4}, 'known-1'),
+        ({'rounds_until_known': None}, 'known-1'),
+        ({'instances': {}}, 'as-before-1'),
+        ({'instances': {'single': {'distance': 0.051}}}, 'as-before-1'),
+    ],
+)
+def test_what_is_not_as_before_is_found_out(results, change, expected):
+    result = results('cut-node')
+    result['healings'][0].update(change)
+    assert failed(result) == [expected]
+
+
+@pytest.mark.parametrize(
+    ('change', 'expected'),
+    [
+        ({'longest_gap_s': 10.1}, 'no-hang-node2'),
+        ({'longest_gap_s': None}, 'no-hang-node2'),
+        ({'rounds_without_weights': 1}, 'always-weights-node2'),
+        ({'known_part': 0.5}, 'knows-all-node2'),
+        ({'known_part': None}, 'knows-all-node2'),
+    ],
+)
+def test_an_agent_that_does_not_do_its_work_is_found_out(
+    results, change, expected
+):
+    result = results('cut-node')
+    result['nodes']['node2'].update(change)
+    assert failed(result) == [expected]
+
+
+def test_other_metrics_are_judged_by_their_rounds_only(results):
+    result = results('cut-node', metric='UniformMetric')
+    assert not [name for name in named(result) if 'window' in name]
+    assert failed(result) == []
+
+
+def test_an_agent_that_joins_late_counts_from_its_first_report(results):
+    result = results('late-joiner')
+    healing = result['healings'][0]
+    assert (healing['t_s'], healing['since_s']) == (40, 45)
+
+
+def test_agents_that_stop_are_not_said_to_hang(results):
+    for name in ('killed-peer', 'silent-peer', 'rolling-restart'):
+        nodes = results(name)['nodes']
+        assert nodes['node2']['longest_gap_s'] <= 5.1, name

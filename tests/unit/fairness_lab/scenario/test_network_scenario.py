@@ -1,0 +1,107 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Network load in scenarios: read, and handed to guests and the far end."""
+
+import pytest
+
+from fairness_lab.results import checks
+from fairness_lab.scenario import demand
+from fairness_lab.scenario import reader
+from fairness_lab.testbed.guests import load
+from fairness_lab.testbed.nodes import agent
+from fairness_lab.testbed.nodes import network
+from nova_fairness import exception
+
+FAR = network.FAR_ADDRESS
+
+
+@pytest.mark.parametrize(
+    'name', ['one-node-network', 'one-node-network-weighted']
+)
+def test_the_scenarios_load_the_link_both_ways_and_are_judged(name):
+    found = reader.find(name)
+    assert found.nodes['node1'].uplink
+    steps = [step for steps in found.load.values() for step in steps]
+    assert {8, 1} <= {step.tcp_send_flows for step in steps}
+    assert {8, 1} <= {step.tcp_receive_flows for step in steps}
+    assert any(step.net_send_mbit_s for step in steps)
+    assert any(step.net_receive_mbit_s for step in steps)
+    times = found.to_json()['network_changes_s']
+    assert times == sorted({step.at_s for step in steps})
+    empty = {'scenario': name, 'agents': True, 'network': []}
+    assert not all(item.passed for item in checks.evaluate(empty))
+
+
+def test_users_of_the_weighted_one_are_not_equal():
+    users = reader.find('one-node-network-weighted').users
+    assert users['user2'].weight == 3 * users['user1'].weight
+
+
+@pytest.mark.parametrize(
+    ('step', 'expected'),
+    [
+        (demand.Step(0, tcp_send_flows=8), [f'tcp-send {FAR} 9 8']),
+        (demand.Step(0, tcp_send_flows=0), [f'tcp-send {FAR} 9 0']),
+        (demand.Step(0, tcp_receive_flows=1), [f'tcp-receive {FAR} 19 1']),
+        (demand.Step(0, net_send_mbit_s=8), [f'net {FAR} 9 1000000.000000']),
+        (demand.Step(0, net_receive_mbit_s=8), []),
+    ],
+)
+def test_over_an_uplink_guests_talk_to_the_far_end(step, expected):
+    assert load.commands(0, step, uplink=True) == expected
+
+
+SCENARIO = """
+description: x
+duration: 10
+nodes: {n: {cpus: [0], uplink: true}}
+vms: {a: {user: u, nics: NICS}}
+load: {a: [{at: 0, STEP}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ('nics', 'step', 'expected'),
+    [
+        (0, 'tcp_send_flows: 1', 'a has no NIC'),
+        (0, 'net_receive_mbit_s: 1', 'a has no NIC'),
+        (1, 'tcp_send_flows: 17', '16'),
+        (1, 'tcp_receive_flows: max', 'tcp_receive_flows'),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path, nics, step, expected):
+    path = tmp_path / 'x.yaml'
+    path.write_text(SCENARIO.replace('NICS', str(nics)).replace('STEP', step))
+    with pytest.raises(exception.BadScenario, match=expected):
+        reader.read(path)
+
+
+def test_the_agent_of_a_node_with_an_uplink_is_told_of_it(tmp_path):
+    found = reader.find('one-node-network')
+    options = agent.configuration(found, 'node1', tmp_path)
+    assert options['fairness_network']['uplink'] == 'uplink0'
+    assert float(options['fairness_node']['network_bandwidth']) == 2.5e6
+    other = reader.find('one-node-cpu')
+    assert 'fairness_network' not in agent.configuration(
+        other, 'node1', tmp_path
+    )
+
+
+def test_no_guest_has_the_address_of_the_far_end():
+    last = [
+        address.split('/')[0]
+        for number in (0, 2000)
+        for address in network.addresses(30, 0, number)
+    ]
+    assert FAR not in last
+    assert network.FAR_ADDRESS_SIX not in last

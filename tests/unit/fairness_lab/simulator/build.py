@@ -1,0 +1,85 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""Small clouds for tests."""
+
+import dataclasses
+
+import numpy as np
+
+from fairness_lab.scenario import scenario
+from fairness_lab.simulator import model
+from nova_fairness import plugins
+from nova_fairness.model import resources
+
+CPU = resources.RESOURCES.index('cpu_time')
+READ = resources.RESOURCES.index('disk_read')
+WRITTEN = resources.RESOURCES.index('disk_written')
+MEMORY = resources.RESOURCES.index('memory')
+WIDTH = len(resources.RESOURCES)
+
+
+def wants(**amounts):
+    """Give a demand; what is not named is zero."""
+    return resources.RESOURCES.vector(**amounts)
+
+
+def story(vms, *, nodes=('n0',), rounds=20, interval_s=10.0, **more):
+    """Give a story of VMs: (name, user, node, CPUs wanted)."""
+    return scenario.Story(
+        name='test',
+        description='a test',
+        interval_s=interval_s,
+        rounds=rounds,
+        nodes=tuple(scenario.NodeSpec(name) for name in nodes),
+        user_weight=more.pop('user_weight', {}),
+        vms=tuple(scenario.VmSpec(name, user) for name, user, *_ in vms),
+        changes=tuple(
+            scenario.Change(0, name, node, wants(cpu_time=cpus, memory=1e6))
+            for name, _, node, cpus in vms
+        ),
+        **more,
+    )
+
+
+def cloud(vms, **more):
+    """Give the same as arrays."""
+    return story(vms, **more).cloud()
+
+
+ONE_NODE = (
+    ('heavy-1', 'user1', 'n0', np.inf),
+    ('heavy-2', 'user1', 'n0', np.inf),
+    ('light', 'user2', 'n0', np.inf),
+)
+
+TWO_NODES = (
+    ('first', 'user2', 'n0', np.inf),
+    ('other', 'user3', 'n1', 0.4),
+    ('second', 'user2', 'n1', 0.4),
+    ('single', 'user1', 'n0', np.inf),
+)
+
+
+def setup(metric='DominantShareMetric', policy='feedback', **more):
+    """Give agents; the policy ``none`` steers nothing."""
+    plugin = None if policy == 'none' else plugins.load_policy(policy)
+    made = model.Setup(metric, policy, plugins.load_metric(metric), plugin)
+    return dataclasses.replace(made, **more)
+
+
+def by_user(cloud, moment, column=CPU):
+    """Give what each user received of one resource."""
+    return np.bincount(
+        cloud.user_of_vm, moment.received[:, column], len(cloud.users)
+    )

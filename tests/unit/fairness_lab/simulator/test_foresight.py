@@ -1,0 +1,149 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Foresight on simulated clouds: bars that feedback misses."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from fairness_lab.measures import measures
+from fairness_lab.scenario import generate
+from fairness_lab.scenario import recipes
+from fairness_lab.simulator import engine
+from fairness_lab.simulator import model
+from fairness_lab.simulator import running
+from nova_fairness.decide.policies import foresight
+from nova_fairness.model import resources
+from tests.unit.fairness_lab.simulator import build
+
+CPU = resources.RESOURCES.index('cpu_time')
+
+
+def grown(graph, nodes, seed):
+    recipe = recipes.Recipe(
+        graph=graph,
+        nodes=nodes,
+        users=nodes,
+        degree=min(3, nodes),
+        vms_per_node=4,
+        node_cpus=(1.0, 2.0, 4.0),
+        node_speeds=(1.0, 0.5),
+        vcpus=(4.0,),
+        seed=seed,
+    )
+    return generate.generate(recipe, 'grown', 'grown', 10.0, 30)
+
+
+def setup(policy=None, **more):
+    made = build.setup(**more)
+    plugin = policy or foresight.ForesightPolicy()
+    return dataclasses.replace(made, policy_plugin=plugin)
+
+
+def judged(cloud, made):
+    judge = measures.Measures(cloud, made, 'cpu_time')
+    running.observe(cloud, made, [judge])
+    return judge.result()
+
+
+@pytest.mark.parametrize('graph', recipes.Graph)
+@pytest.mark.parametrize('seed', range(1, 4))
+def test_few_rounds_and_little_overshoot_on_every_graph(graph, seed):
+    found = judged(grown(graph, 5, seed), setup())
+    assert found['rounds_to_within_5_percent'] <= 5
+    assert found['overshoot'] <= 0.1
+    assert found['bounded']['worst']['settled'] <= 0.02
+    assert found['idle_while_wanted']['largest'] <= 1e-9
+
+
+def test_rounds_do_not_grow_with_the_way():
+    found = judged(grown(recipes.Graph.CHAIN, 30, 1), setup())
+    assert found['rounds_to_within_5_percent'] <= 5
+
+
+@pytest.mark.parametrize('metric', ['GreedinessMetric', 'AssetFairnessMetric'])
+def test_other_metrics_end_where_feedback_ends(metric):
+    cloud = grown(recipes.Graph.STAR, 4, 2)
+    mine, other = (
+        judged(cloud, made)['bounded']['worst']['settled']
+        for made in (setup(metric=metric), build.setup(metric=metric))
+    )
+    assert mine == pytest.approx(other, abs=0.03)
+
+
+def test_nodes_that_know_different_reports_have_views_of_their_own():
+    cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'), rounds=6)
+    loss = np.zeros((2, 2))
+    loss[0, 1] = 1.0
+    deaf = model.Links(np.zeros((2, 2), dtype=np.int64), loss)
+    seen = []
+
+    class Watching(foresight.ForesightPolicy):
+        def decide(self, crowd, previous, memory, elapsed_s):
+            seen.append(crowd.prospect)
+            return super().decide(crowd, previous, memory, elapsed_s)
+
+    made = setup(Watching(), links=deaf)
+    assert list(engine.simulate(cloud, made))
+    first, second = seen[-1].views
+    views = {int(view.place[0]): view for view in (first, second)}
+    assert set(views[0].outlook.node) == {0}
+    assert set(views[1].outlook.node) == {0, 1}
+    assert views[0].deciding.tolist() == [0]
+
+
+def test_what_does_not_change_is_worked_out_once():
+    cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'), rounds=8)
+    seen = []
+
+    class Watching(foresight.ForesightPolicy):
+        def decide(self, crowd, previous, memory, elapsed_s):
+            seen.extend(view.outlook for view in crowd.prospect.views)
+            return super().decide(crowd, previous, memory, elapsed_s)
+
+    assert list(engine.simulate(cloud, setup(Watching())))
+    assert len(seen) == 8
+    assert len(set(map(id, seen[3:]))) == 1
+
+
+def test_a_vm_wants_what_it_demands_up_to_its_vcpus():
+    cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'), rounds=4)
+    seen = []
+
+    class Watching(foresight.ForesightPolicy):
+        def decide(self, crowd, previous, memory, elapsed_s):
+            seen.append((crowd.user, crowd.prospect.wanted[:, CPU]))
+            return super().decide(crowd, previous, memory, elapsed_s)
+
+    assert list(engine.simulate(cloud, setup(Watching())))
+    _, wanted = seen[-1]
+    assert wanted / wanted.max() == pytest.approx([1.0, 0.4, 0.4, 1.0])
+
+
+def test_lost_reports_change_next_to_nothing():
+    """What is wanted on a node counts for longer than what is used there."""
+    cloud = grown(recipes.Graph.CHAIN, 5, 1)
+    prompt, lost = (
+        judged(cloud, setup(links=links))
+        for links in (
+            None,
+            model.Links(
+                np.zeros((5, 5), dtype=np.int64), np.full((5, 5), 0.3)
+            ),
+        )
+    )
+    assert lost['rounds_to_within_5_percent'] <= (
+        prompt['rounds_to_within_5_percent'] + 5
+    )
+    assert lost['bounded']['worst']['settled'] <= 0.02

@@ -1,0 +1,55 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+from fairness_lab.testbed.guests import archive
+
+ENTRIES = [
+    archive.Entry('init', b'#!/bin/true\n', executable=True),
+    archive.Entry('modules/order', b'a.ko\n'),
+    archive.Entry('modules/a.ko', b'\0' * 5),
+]
+
+
+def records(packed):
+    """Read an archive back: (name, mode, content) of each record."""
+    at = 0
+    while True:
+        assert packed[at : at + 6] == b'070701'
+        fields = [
+            int(packed[at + 6 + 8 * k : at + 14 + 8 * k], 16)
+            for k in range(13)
+        ]
+        name_at = at + 110
+        name = packed[name_at : name_at + fields[11] - 1].decode()
+        content_at = (name_at + fields[11] + 3) // 4 * 4
+        content = packed[content_at : content_at + fields[6]]
+        if name == 'TRAILER!!!':
+            return
+        yield name, fields[1], content
+        at = (content_at + fields[6] + 3) // 4 * 4
+
+
+def test_what_goes_in_comes_out_with_its_directories():
+    assert list(records(archive.cpio(ENTRIES))) == [
+        ('init', 0o100755, b'#!/bin/true\n'),
+        ('modules', 0o040755, b''),
+        ('modules/order', 0o100644, b'a.ko\n'),
+        ('modules/a.ko', 0o100644, b'\0' * 5),
+    ]
+
+
+def test_the_same_files_give_the_same_bytes():
+    assert archive.cpio(ENTRIES) == archive.cpio(list(ENTRIES))
+
+
+def test_every_record_begins_at_a_multiple_of_four():
+    assert len(archive.cpio(ENTRIES)) % 4 == 0

@@ -1,0 +1,127 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+import json
+
+import pytest
+
+from fairness_lab.scenario import demand as demand_module
+from fairness_lab.scenario import reader
+from fairness_lab.scenario import values
+from fairness_lab.testbed import fake_node
+from fairness_lab.testbed import running
+
+
+def result_of(tmp_path, name, agents=True, **changes):
+    """Run a scenario on simulated guests and give its result."""
+    out = tmp_path / 'out'
+    found = dataclasses.replace(reader.find(name), **changes)
+    passed = running.run(
+        found,
+        out,
+        cache=tmp_path,
+        backend_name=running.FAKE,
+        agents=agents,
+    )
+    return passed, json.loads((out / 'result.json').read_text())
+
+
+def needs_cpu_only(name):
+    """Tell whether simulated guests, which have a CPU, can do it all."""
+    found = reader.find(name)
+    steps = [step for own in found.load.values() for step in own]
+    return not any(
+        vm.guest.disks or vm.guest.nics for vm in found.vms.values()
+    ) and not any(step.wake_hz for step in steps)
+
+
+SIMULATED = list(filter(needs_cpu_only, reader.names()))
+
+
+def test_most_scenarios_can_be_simulated():
+    assert len(SIMULATED) > len(reader.names()) / 2
+
+
+@pytest.mark.parametrize('name', SIMULATED)
+def test_the_arithmetic_of_every_scenario_works_out(tmp_path, name):
+    passed, result = result_of(tmp_path, name)
+    assert [
+        item['name'] for item in result['checks'] if not item['passed']
+    ] == []
+    assert passed
+    assert result['backend'] == 'fake'
+
+
+def test_the_original_policy_works_out(tmp_path):
+    passed, result = result_of(
+        tmp_path, 'one-node-cpu', metric='GreedinessMetric', policy='thesis'
+    )
+    assert passed, result['checks']
+
+
+def test_without_agents_nobody_steers(tmp_path):
+    passed, result = result_of(tmp_path, 'one-node-cpu', agents=False)
+    assert passed
+    assert result['rounds'] == 0
+    assert result['instances']['light']['cpu_share'] == pytest.approx(1 / 3)
+
+
+def node_with(**vms):
+    node = fake_node.FakeNode(values.NodeSpec('n', (0,)))
+    base = next(iter(reader.find('spike').vms.values()))
+    for name, demand in vms.items():
+        spec = dataclasses.replace(base.guest, name=name)
+        node.add(dataclasses.replace(base, guest=spec))
+        node.load(name, demand_module.Step(0, demand))
+    return node
+
+
+@pytest.mark.parametrize(
+    ('demand', 'shares', 'expected'),
+    [
+        ({'a': 1.0, 'b': 1.0}, {}, {'a': 5.0, 'b': 5.0}),
+        ({'a': 1.0, 'b': 1.0}, {'a': 3072}, {'a': 7.5, 'b': 2.5}),
+        ({'a': 0.2, 'b': 1.0}, {}, {'a': 2.0, 'b': 8.0}),
+        ({'a': 0.2, 'b': 0.3}, {}, {'a': 2.0, 'b': 3.0}),
+    ],
+)
+def test_a_simulated_cpu_is_shared_by_weight(demand, shares, expected):
+    node = node_with(**demand)
+    for name, value in shares.items():
+        node.vms[name].shares = value
+    node.advance(10.0)
+    got = {name: vm.counters[0] for name, vm in node.vms.items()}
+    assert got == pytest.approx(expected)
+    for name, vm in node.vms.items():
+        waited = 10.0 * (1 - expected[name] / (10 * demand[name]))
+        assert vm.stall_s == pytest.approx(waited, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ('load', 'waited'), [(None, 0.8), ('closed', 0.6), ('cron', 0.8)]
+)
+def test_only_a_closed_loop_thinks_while_it_lacks_something(load, waited):
+    node = node_with(**dict.fromkeys('abcde', 0.5))
+    cycle = load and demand_module.Cycle(demand_module.Load(load), 1, 0.1)
+    node.load('a', demand_module.Step(0, 0.5, cycle=cycle))
+    node.advance(1.0)
+    assert node.vms['a'].counters[0] == pytest.approx(0.2)
+    assert node.vms['a'].stall_s == pytest.approx(waited)
+
+
+def test_a_frozen_vm_gets_nothing():
+    node = node_with(a=1.0, b=1.0)
+    node.vms['a'].frozen = True
+    node.advance(1.0)
+    assert node.vms['a'].counters[0] == 0
+    assert node.vms['b'].counters[0] == pytest.approx(1.0)

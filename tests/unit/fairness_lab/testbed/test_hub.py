@@ -1,0 +1,40 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import pytest
+
+from fairness_lab.scenario import reader
+from fairness_lab.testbed.nodes import hub
+from fairness_lab.testbed.nodes import redis_server
+from fairness_lab.testbed.nodes import wiring
+
+
+def test_no_two_share_an_address():
+    addresses = {hub.node_address(index) for index in range(31)}
+    assert len(addresses | {hub.address(hub.SERVICE)}) == 32
+
+
+@pytest.mark.parametrize('number', [0, 255])
+def test_what_has_no_address_is_refused(number):
+    with pytest.raises(ValueError, match='no address'):
+        hub.address(number)
+
+
+def test_agents_are_told_where_redis_is():
+    assert redis_server.url() == 'zmq+redis://10.77.0.254:6379/0'
+
+
+@pytest.mark.parametrize(
+    ('name', 'expected'), [('spike', False), ('two-nodes-cpu', True)]
+)
+def test_one_node_needs_no_network(name, expected):
+    assert wiring.needed(reader.find(name)) is expected

@@ -1,0 +1,65 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import math
+
+import pytest
+
+from fairness_lab.scenario import demand
+from fairness_lab.testbed.guests import load
+
+
+@pytest.mark.parametrize(
+    ('step', 'expected'),
+    [
+        (demand.Step(0), []),
+        (demand.Step(0, 0.4), ['cpu 0.400000']),
+        (demand.Step(0, math.inf), ['cpu max']),
+        (demand.Step(0, 0.0), ['cpu 0.000000']),
+        (
+            demand.Step(
+                0, 0.25, cycle=demand.Cycle(demand.Load.CLOSED, 1, 0.15)
+            ),
+            ['closed 0.250000 1 0.150000'],
+        ),
+        (
+            demand.Step(0, 1.5, cycle=demand.Cycle(demand.Load.POOL, 6, 0.1)),
+            ['closed 1.500000 6 0.100000'],
+        ),
+        (
+            demand.Step(0, 0.2, cycle=demand.Cycle(demand.Load.CRON, 1, 10)),
+            ['cron 0.200000 10.000000'],
+        ),
+        (demand.Step(0, memory_mib=2), ['memory 2097152']),
+        (
+            demand.Step(0, disk_read_mib_s=math.inf, disk_write_mib_s=1),
+            ['disk max 1048576.000000 65536 1'],
+        ),
+        (
+            demand.Step(
+                0, disk_read_mib_s=math.inf, disk_depth=16, disk_block_kib=4
+            ),
+            ['disk max 0.000000 4096 16'],
+        ),
+        (demand.Step(0, wake_hz=100), ['wake 100.000000']),
+        (
+            demand.Step(0, net_send_mbit_s=8),
+            ['net 10.78.8.1 9 1000000.000000'],
+        ),
+        (
+            demand.Step(0, 1.0, memory_mib=0),
+            ['cpu 1.000000', 'memory 0'],
+        ),
+    ],
+)
+def test_a_guest_is_told_only_what_changes(step, expected):
+    assert load.commands(1, step) == expected

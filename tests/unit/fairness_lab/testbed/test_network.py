@@ -1,0 +1,51 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import ipaddress
+import itertools
+
+import pytest
+
+from fairness_lab.testbed.nodes import network
+
+
+def test_no_two_interfaces_of_a_run_share_an_address():
+    seen = [
+        address
+        for index, segment, number in itertools.product(
+            (0, 1, 30), range(network.SEGMENTS), (0, 1, 255, 256, 2000)
+        )
+        for address in network.addresses(index, segment, number)
+    ]
+    assert len(set(seen)) == len(seen)
+
+
+@pytest.mark.parametrize('segment', range(network.SEGMENTS))
+def test_guest_and_bridge_are_in_one_network(segment):
+    for guest, bridge in zip(
+        network.addresses(3, segment, 17),
+        network.addresses(3, segment, 0),
+        strict=True,
+    ):
+        own = ipaddress.ip_interface(guest)
+        assert own.network == ipaddress.ip_interface(bridge).network
+        assert own.ip != own.network.network_address
+
+
+@pytest.mark.parametrize(('index', 'number'), [(31, 0), (-1, 0), (0, 2001)])
+def test_what_has_no_address_is_refused(index, number):
+    with pytest.raises(ValueError, match='no address'):
+        network.addresses(index, 0, number)
+
+
+def test_the_bridge_is_in_every_segment():
+    assert len(network.bridge_addresses(0)) == 2 * network.SEGMENTS

@@ -1,0 +1,125 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Notifications over oslo.messaging: off by default, real when on."""
+
+import threading
+
+import numpy as np
+from oslo_config import cfg
+import oslo_messaging
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.conf import opts
+from nova_fairness.model import resources
+from nova_fairness.observe import notifying
+from tests.unit.agent import fake_host
+
+ENOUGH_S = 60  # for broken code only
+RATIOS = np.full(len(resources.CONTROLS), 20.0)
+
+
+@pytest.fixture
+def conf(tmp_path):
+    def configured(text=''):
+        path = tmp_path / 'agent.conf'
+        path.write_text(text)
+        made = cfg.ConfigOpts()
+        opts.register_opts(made)
+        made(['--config-file', str(path)], default_config_dirs=[])
+        made.set_override('host', 'n1', group='fairness')
+        return made
+
+    return configured
+
+
+@pytest.fixture
+def host(tmp_path):
+    return fake_host.FakeHost(tmp_path, fake_host.vm('a-1', 'ann'))
+
+
+ON = '[oslo_messaging_notifications]\ndriver = {}\n'
+
+
+@pytest.mark.parametrize('text', ['', ON.format('noop'), ON.format('')])
+def test_none_are_sent_unless_somebody_says_how(conf, host, text):
+    made = notifying.connect(conf(text))
+    assert type(made) is notifying.Notifying
+    made.start()
+    made.add(host.rounds(1), RATIOS)
+    made.stop()
+    assert made.statistics() == {'sent': 0, 'dropped': 0}
+
+
+def test_a_driver_without_a_transport_is_named(conf):
+    with pytest.raises(
+        exception.ConfigurationError, match='messagingv2 needs a transport_url'
+    ):
+        notifying.connect(conf(ON.format('messagingv2')))
+
+
+def test_a_transport_that_does_not_exist_is_named(conf):
+    text = ON.format('messagingv2') + 'transport_url = nosuch://x\n'
+    with pytest.raises(exception.ConfigurationError, match='nosuch'):
+        notifying.connect(conf(text))
+
+
+def test_the_log_needs_no_transport(conf, host, caplog):
+    caplog.set_level('INFO')
+    made = notifying.connect(conf(ON.format('log')))
+    made.start()
+    made.add(host.rounds(3), RATIOS)
+    host.change(metric='UniformMetric')
+    made.add(host.rounds(1), RATIOS)
+    made.stop()
+    assert 'fairness.metric.set' in caplog.text
+    assert made.statistics() == {'sent': 1, 'dropped': 0}
+
+
+class FakeListener:
+    """Keeps what it hears."""
+
+    def __init__(self):
+        self.heard = []
+        self.came = threading.Event()
+
+    def info(self, ctxt, publisher_id, event_type, payload, metadata):
+        self.heard.append((publisher_id, event_type, payload))
+        self.came.set()
+
+
+def test_whoever_listens_hears_it(conf, host):
+    made_conf = conf(
+        '[DEFAULT]\ntransport_url = fake://\n' + ON.format('messagingv2')
+    )
+    listener = FakeListener()
+    server = oslo_messaging.get_notification_listener(
+        oslo_messaging.get_notification_transport(made_conf),
+        [oslo_messaging.Target(topic='notifications')],
+        [listener],
+    )
+    server.start()
+    made = notifying.connect(made_conf)
+    made.start()
+    made.add(host.rounds(3), RATIOS)
+    host.cycle.paused = True
+    made.add(host.rounds(1), RATIOS)
+    try:
+        assert listener.came.wait(ENOUGH_S)
+    finally:
+        made.stop()
+        threading.Thread(target=server.stop, daemon=True).start()
+    publisher, event, payload = listener.heard[0]
+    assert (publisher, event) == ('nova-fairness.n1', 'fairness.host.pause')
+    assert payload['version'] == '1.0'
+    assert payload['round'] == 4

@@ -1,0 +1,110 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Options, and the query of the transport URL that goes before them."""
+
+from oslo_config import cfg
+import oslo_messaging
+import pytest
+
+from oslo_messaging_zmq import driver
+from oslo_messaging_zmq import options
+
+
+def parsed(conf, query=''):
+    return oslo_messaging.TransportURL.parse(
+        conf, f'zmq+redis://127.0.0.1:6379/0{query}'
+    )
+
+
+@pytest.fixture
+def conf():
+    return cfg.ConfigOpts()
+
+
+def test_two_configurations_share_nothing(conf):
+    other = cfg.ConfigOpts()
+    for each in (conf, other):
+        options.register_opts(each)
+    conf.set_override('queue_length', 7, 'oslo_messaging_zmq')
+    conf.set_default('insecure', default=True, group='oslo_messaging_zmq')
+    assert other.oslo_messaging_zmq.queue_length == 1000
+    assert not other.oslo_messaging_zmq.insecure
+
+
+def test_defaults_hold_where_nothing_is_said(conf):
+    settings = options.read(conf, parsed(conf))
+    assert not settings.insecure
+    assert settings.max_message_size == 8 * 2**20
+    assert settings.host
+
+
+def test_the_query_goes_before_the_configuration(conf):
+    options.register_opts(conf)
+    conf.set_override('queue_length', 7, 'oslo_messaging_zmq')
+    settings = options.read(
+        conf, parsed(conf, '?insecure=true&queue_length=5')
+    )
+    assert settings.insecure
+    assert settings.queue_length == 5
+    assert options.read(conf, parsed(conf)).queue_length == 7
+
+
+@pytest.mark.parametrize(
+    'query', ['?queue_length=0', '?queue_length=many', '?insecure=perhaps']
+)
+def test_a_wrong_value_in_the_query_is_named(conf, query):
+    with pytest.raises(oslo_messaging.InvalidTransportURL, match=query[1:]):
+        options.read(conf, parsed(conf, query))
+
+
+def test_an_address_of_one_interface_is_told_to_others(conf):
+    settings = options.read(conf, parsed(conf, '?bind_address=192.0.2.7'))
+    assert settings.host == '192.0.2.7'
+    named = options.read(
+        conf, parsed(conf, '?bind_address=192.0.2.7&host=node1')
+    )
+    assert named.host == 'node1'
+
+
+def test_what_is_left_of_the_query_is_the_place_of_redis(conf):
+    url = parsed(conf, '?insecure=true&ca=/etc/ca.pem')
+    assert options.without_options(url).query == {'ca': '/etc/ca.pem'}
+    assert url.query['insecure'] == 'true'
+
+
+def test_the_driver_is_found_by_its_entry_point():
+    transport = oslo_messaging.get_rpc_transport(
+        cfg.CONF, 'zmq+redis://127.0.0.1:1/?insecure=true'
+    )
+    assert isinstance(transport._driver, driver.ZmqDriver)
+    transport._driver.require_features(requeue=True)
+    transport.cleanup()
+
+
+def test_a_query_that_nobody_knows_is_refused():
+    with pytest.raises(oslo_messaging.InvalidTransportURL):
+        oslo_messaging.get_rpc_transport(
+            cfg.CONF, 'zmq+redis://127.0.0.1:1/?insecrue=true'
+        )
+
+
+def test_a_transport_that_was_cleaned_up_sends_no_more():
+    transport = oslo_messaging.get_rpc_transport(
+        cfg.CONF, 'zmq+redis://127.0.0.1:1/?insecure=true'
+    )
+    transport.cleanup()
+    client = oslo_messaging.get_rpc_client(
+        transport, oslo_messaging.Target(topic='t')
+    )
+    with pytest.raises(oslo_messaging.MessageDeliveryFailure):
+        client.cast({}, 'm')

@@ -1,0 +1,363 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the matchmaker writes, reads and remembers, without a Redis."""
+
+import dataclasses
+import json
+import logging
+
+import hypothesis
+from hypothesis import strategies
+import pytest
+import redis
+from redis import sentinel
+
+from oslo_messaging_zmq.matchmaker import addressing
+from oslo_messaging_zmq.matchmaker import listing as matchmaker_listing
+from oslo_messaging_zmq.matchmaker import matchmaker_reading
+from oslo_messaging_zmq.matchmaker import matchmaker_records
+from oslo_messaging_zmq.matchmaker import store
+from oslo_messaging_zmq.redis import client
+from oslo_messaging_zmq.redis import url
+from tests.fixtures import fake_matchmaker
+
+PLACE = url.RedisSettings((('db', 6379),), password='hunter2')
+
+
+def peer(number=0, **changes):
+    values = {
+        'id': f'{number:032x}',
+        'exchange': 'nova',
+        'topic': 'compute',
+        'server': f'server{number}',
+        'host': 'node1',
+        'rpc': 'tcp://10.0.0.1:1001',
+        'fanout': 'tcp://[fe80::1%eth0]:1002',
+        'generation': 7,
+    }
+    return addressing.Peer(**(values | changes))
+
+
+@pytest.mark.parametrize(
+    'one',
+    [
+        peer(),
+        peer(key='x' * 40),
+        peer(server='ü' * 255, topic=' ', exchange=''),
+    ],
+)
+def test_a_record_is_read_as_it_was_written(one):
+    assert matchmaker_records.decode(matchmaker_records.encode(one)) == one
+
+
+@pytest.mark.parametrize(
+    ('changes', 'expected'),
+    [
+        ({'version': 2}, 'not an object of version 1'),
+        ({'generation': True}, 'its generation is no integer'),
+        ({'generation': -1}, 'its generation is no integer'),
+        ({'generation': 1e3}, 'its generation is no integer'),
+        ({'generation': 10**16}, 'its generation is no integer'),
+        ({'id': None}, 'its id is no text'),
+        ({'id': 'g' * 32}, 'not 32 hexadecimal digits'),
+        ({'id': '0' * 31}, 'not 32 hexadecimal digits'),
+        ({'topic': 7}, 'its topic is no text'),
+        ({'server': 'x' * 256}, 'its server is above 255'),
+        ({'host': 'x' * 3000}, 'its host is no text of bounded length'),
+        ({'server': 'n1\nERROR'}, 'its server holds what cannot be'),
+        ({'rpc': 'ipc:///tmp/x'}, 'its rpc is no tcp://host:port'),
+        ({'rpc': 'tcp://h:1;x'}, 'its rpc is no tcp://host:port'),
+        ({'fanout': 'tcp://h:123456'}, 'its fanout is no tcp://host:port'),
+        ({'key': 'short'}, 'its key is neither empty nor 40'),
+    ],
+)
+def test_a_record_that_is_none_is_refused_with_its_fault(changes, expected):
+    record = json.loads(matchmaker_records.encode(peer())) | changes
+    with pytest.raises(matchmaker_records.BadRecord, match=expected):
+        matchmaker_records.decode(json.dumps(record).encode())
+
+
+@pytest.mark.parametrize(
+    'text',
+    [b'', b'\xff\xfe', b'{', b'[]', b'7', b'null', b'[' * 4000, b'x' * 5000],
+)
+def test_what_is_no_record_at_all_is_refused(text):
+    with pytest.raises(matchmaker_records.BadRecord):
+        matchmaker_records.decode(text)
+
+
+@hypothesis.given(strategies.binary(max_size=200))
+def test_no_bytes_break_the_reader(text):
+    with pytest.raises(matchmaker_records.BadRecord):
+        matchmaker_records.decode(text)
+
+
+@pytest.mark.parametrize(
+    'text', ['', 'x', '7@', f'-7@{0:032x}', f'7@{0:031x}', f'7@{0:032x}\n']
+)
+def test_a_member_that_is_none_is_refused(text):
+    with pytest.raises(matchmaker_records.BadRecord):
+        matchmaker_records.parse_member(text)
+
+
+def test_a_member_names_generation_and_id():
+    member = matchmaker_records.member(peer(3))
+    assert matchmaker_records.parse_member(member) == (7, f'{3:032x}')
+
+
+def test_no_two_topics_share_a_key():
+    keys = matchmaker_records.Keys('p')
+    names = ['a', 'b', 'a:b', 'a%3Ab', ':', '', 'ü']
+    every = {keys.index(one, two) for one in names for two in names}
+    assert len(every) == len(names) ** 2
+
+
+def members(*peers, epoch='e', mark=b'm'):
+    names = tuple(matchmaker_records.member(one) for one in peers)
+    return store.Members(epoch, mark, 0, names)
+
+
+def found(*peers):
+    return {matchmaker_records.member(one): one for one in peers}
+
+
+def listing_of(*peers):
+    listing = matchmaker_listing.Listing(0.0)
+    listing.update(members(*peers), found(*peers), 0.0, 10.0)
+    return listing
+
+
+def test_a_listing_is_sorted_and_says_what_it_does_not_know():
+    one, two = peer(1), peer(2)
+    listing = listing_of(two, one)
+    assert listing.peers == (one, two)
+    three = members(one, peer(3))
+    assert listing.unknown(three.names) == [matchmaker_records.member(peer(3))]
+
+
+def test_an_update_says_whether_anything_changed():
+    one, two = peer(1), peer(2)
+    listing = listing_of(one)
+    assert not listing.update(members(one), {}, 1.0, 10.0)
+    assert listing.update(members(one, two), found(two), 2.0, 10.0)
+    assert listing.update(members(two), {}, 3.0, 10.0)
+    assert listing.peers == (two,)
+
+
+def test_a_member_without_record_is_left_out():
+    listing = listing_of(peer(1))
+    assert not listing.update(members(peer(1), peer(2)), {}, 1.0, 10.0)
+    assert listing.peers == (peer(1),)
+
+
+def test_of_two_members_for_one_listener_its_record_says_which_is_true():
+    one, two = peer(1), peer(2)
+    forged = peer(1, rpc='tcp://10.0.0.66:1', generation=9)
+    listing = listing_of(one, two)
+    both = members(one, forged, two)
+    assert listing.unknown(both.names) == list(both.names[:2])
+    assert listing.update(both, found(forged), 1.0, 10.0)
+    assert listing.peers == (forged, two)
+    assert listing.unknown(both.names) == list(both.names[:2])
+    assert listing.update(both, found(one), 2.0, 10.0)
+    assert listing.peers == (one, two)
+
+
+def test_after_a_loss_listeners_are_kept_until_they_are_back_or_too_late():
+    one, two = peer(1), peer(2)
+    listing = listing_of(one, two)
+    lost = members(epoch='other')
+    assert not listing.update(lost, {}, 100.0, 10.0)
+    assert listing.keeps
+    assert listing.peers == (one, two)
+    back = members(one, epoch='other')
+    assert not listing.update(back, found(one), 105.0, 10.0)
+    assert listing.peers == (one, two)
+    assert listing.update(back, {}, 110.0, 10.0)
+    assert listing.peers == (one,)
+    assert not listing.keeps
+
+
+def test_after_a_loss_a_listener_that_is_new_replaces_what_was_kept():
+    listing = listing_of(peer(1))
+    moved = peer(1, rpc='tcp://10.0.0.2:1', generation=8)
+    listing.update(members(moved, epoch='other'), found(moved), 1.0, 10.0)
+    assert listing.peers == (moved,)
+
+
+def test_what_was_registered_again_unchanged_keeps_its_place():
+    knowledge = matchmaker_listing.Knowledge()
+    knowledge.add(peer(1))
+    (own,) = knowledge.due(0.0)
+    knowledge.announced_now(own, peer(1, generation=9), 5.0)
+    knowledge.add(peer(1))
+    assert knowledge.due(1.0) == []
+    knowledge.add(peer(1, rpc='tcp://10.0.0.2:1'))
+    assert [one.peer.generation for one in knowledge.due(1.0)] == [0]
+    assert [one.generation for one in knowledge.take_leaving()] == [9]
+
+
+def test_what_left_while_it_was_announced_is_withdrawn():
+    knowledge = matchmaker_listing.Knowledge()
+    knowledge.add(peer(1))
+    (own,) = knowledge.due(0.0)
+    knowledge.remove(peer(1).id)
+    assert knowledge.take_leaving() == []
+    knowledge.announced_now(own, peer(1), 5.0)
+    assert knowledge.take_leaving() == [peer(1)]
+
+
+def test_topics_that_nobody_asks_for_are_forgotten():
+    knowledge = matchmaker_listing.Knowledge()
+    listing = knowledge.use(('nova', 'compute'))
+    assert knowledge.listings_in_use(listing.used_s + 10, 20)
+    assert not knowledge.listings_in_use(listing.used_s + 30, 20)
+    assert knowledge.use(('nova', 'compute')) is not listing
+
+
+def test_a_child_knows_the_others_and_nothing_of_its_parents_own():
+    knowledge = matchmaker_listing.Knowledge()
+    knowledge.add(peer(1))
+    knowledge.use(('nova', 'compute'))
+    knowledge.lock.acquire()  # by a thread that the child does not have
+    child = knowledge.inherited()
+    assert child.own == {}
+    assert list(child.listings) == [('nova', 'compute')]
+    assert child.due(0.0) == []
+
+
+def test_each_fault_is_counted_and_named_once(caplog):
+    counters = {'wrong': 0}
+    faults = matchmaker_reading.Faults(counters)
+    faults.note('wrong', ['one', 'two'])
+    faults.note('wrong', ['two', 'three'])
+    faults.note('wrong', ['three'])
+    faults.note('wrong', [])
+    assert counters['wrong'] == 3
+    assert len(caplog.records) == 2
+
+
+def test_many_faults_make_one_short_line(caplog):
+    faults = matchmaker_reading.Faults({'wrong': 0})
+    faults.note('wrong', [f'fault {number}' for number in range(5000)])
+    (record,) = caplog.records
+    assert 'fault 2 (and 4997 more)' in record.getMessage()
+
+
+def outage():
+    return client.Outage(PLACE, logging.getLogger('test'), 'news', 2.0)
+
+
+def test_an_outage_is_said_once_and_its_end_once(caplog):
+    one = outage()
+    one.worked()
+    for _ in range(5):
+        one.failed(redis.ConnectionError('refused'))
+    assert one.lasts
+    one.worked()
+    one.worked()
+    assert not one.lasts
+    assert one.count == 1
+    assert [record.getMessage() for record in caplog.records] == [
+        'No news until Redis serves again: Redis at db:6379: refused',
+        'Redis at db:6379 serves again: news go on',
+    ]
+
+
+def test_an_outage_that_becomes_a_wrong_password_is_said_again(caplog):
+    one = outage()
+    one.failed(redis.ConnectionError('refused'))
+    one.failed(redis.AuthenticationError('WRONGPASS invalid'))
+    assert one.count == 1
+    assert [record.levelno for record in caplog.records] == [
+        logging.WARNING,
+        logging.ERROR,
+    ]
+    assert 'Redis at db:6379 refused the password' in caplog.text
+
+
+def test_attempts_become_rarer_up_to_a_limit():
+    one = outage()
+    delays = [one.failed(redis.TimeoutError()) for _ in range(12)]
+    assert 0.05 <= delays[0] <= 0.1
+    assert all(1.0 <= delay <= 2.0 for delay in delays[6:])
+    one.worked()
+    assert one.failed(redis.TimeoutError()) <= 0.1
+
+
+@pytest.mark.parametrize(
+    ('error', 'is_away', 'is_password'),
+    [
+        (redis.ConnectionError('refused'), True, False),
+        (redis.TimeoutError('slow'), True, False),
+        (OSError('no route'), True, False),
+        (redis.exceptions.ReadOnlyError('READONLY'), True, False),
+        (redis.ResponseError('x: -READONLY You cannot'), True, False),
+        (redis.AuthenticationError('no'), True, True),
+        (redis.ResponseError('NOAUTH needed'), False, True),
+        (redis.ResponseError('WRONGTYPE'), False, False),
+    ],
+)
+def test_errors_of_everything_differ_from_those_of_one_key(
+    error, is_away, is_password
+):
+    assert client.is_away(error) == is_away
+    assert client.is_password(error) == is_password
+    assert client.is_general(error) == (is_away or is_password)
+
+
+@pytest.mark.parametrize(
+    ('error', 'expected'),
+    [
+        (redis.TimeoutError(), 'Redis at db:6379: TimeoutError'),
+        (redis.ConnectionError('pw=hunter2'), 'Redis at db:6379: pw=***'),
+        (
+            sentinel.MasterNotFoundError('<Redis(password=hunter2)>'),
+            (
+                'Redis at db:6379: No master found: no Sentinel that answers'
+                ' knows one that is up'
+            ),
+        ),
+    ],
+)
+def test_what_is_said_of_an_error_holds_no_password(error, expected):
+    assert client.explain(error, PLACE) == expected
+
+
+def test_the_fake_does_what_the_contract_says():
+    book = fake_matchmaker.FakeBook()
+    mine = fake_matchmaker.FakeMatchmaker(book)
+    yours = fake_matchmaker.FakeMatchmaker(book)
+    told = []
+    mine.watch(lambda *news: told.append(len(news[2])))
+    assert mine.peers('nova', 'compute') == ()
+    yours.register(peer(1))
+    yours.register(peer(2))
+    assert [one.id for one in mine.peers('nova', 'compute')] == [
+        peer(1).id,
+        peer(2).id,
+    ]
+    first, second = mine.peers('nova', 'compute')
+    assert 0 < first.generation < second.generation
+    book.flush()
+    book.away = True
+    yours.unregister(peer(1).id)
+    assert len(mine.look_up('nova', 'compute', 1.0)) == 2
+    book.away = False
+    assert [one.id for one in mine.peers('nova', 'compute')] == [peer(2).id]
+    moved = dataclasses.replace(peer(2), rpc='tcp://10.0.0.9:1')
+    yours.register(moved)
+    assert mine.peers('nova', 'compute')[0].rpc == moved.rpc
+    yours.stop()
+    assert mine.peers('nova', 'compute') == ()
+    assert told == [1, 2, 2, 1, 1, 0]

@@ -1,0 +1,176 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The guard lets no plugin harm a round."""
+
+import threading
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.runtime import guard
+from nova_fairness.runtime import run_queue
+
+
+@pytest.fixture
+def a_guard():
+    made = guard.Guard(deadline_s=5.0)
+    yield made
+    made.stop()
+
+
+def test_a_well_behaved_plugin_gives_its_result(a_guard):
+    assert a_guard.call('good', lambda: 42) == 42
+    assert a_guard.quarantined == {}
+
+
+def test_a_plugin_that_raises_is_quarantined_and_named(a_guard):
+    with pytest.raises(exception.PluginMisbehaved, match=r'bad.*ZeroDivision'):
+        a_guard.call('bad', lambda: 1 / 0)
+    assert 'ZeroDivisionError' in a_guard.quarantined['bad']
+
+
+def test_a_quarantined_plugin_is_not_called_again(a_guard):
+    calls = []
+    with pytest.raises(exception.PluginMisbehaved):
+        a_guard.call('bad', lambda: 1 / 0)
+    with pytest.raises(exception.PluginMisbehaved, match='in quarantine'):
+        a_guard.call('bad', lambda: calls.append(1))
+    assert calls == []
+
+
+def test_setting_a_plugin_again_ends_its_quarantine(a_guard):
+    with pytest.raises(exception.PluginMisbehaved):
+        a_guard.call('bad', lambda: 1 / 0)
+    a_guard.release('bad')
+    assert a_guard.call('bad', lambda: 'healed') == 'healed'
+
+
+def test_a_plugin_that_exceeds_its_deadline_does_not_hold_up_others():
+    made = guard.Guard(deadline_s=0.05)
+    never = threading.Event()
+    try:
+        with pytest.raises(exception.PluginMisbehaved, match='deadline'):
+            made.call('slow', never.wait)
+        made.deadline_s = 5.0
+        assert made.call('other', lambda: 'served') == 'served'
+    finally:
+        never.set()
+        made.stop()
+
+
+def test_a_late_answer_of_a_slow_plugin_is_nobodys_result():
+    made = guard.Guard(deadline_s=0.05)
+    gate = threading.Event()
+    try:
+        with pytest.raises(exception.PluginMisbehaved):
+            made.call('slow', lambda: gate.wait() and 'late')
+        gate.set()
+        made.deadline_s = 5.0
+        assert made.call('other', lambda: 'own') == 'own'
+    finally:
+        made.stop()
+
+
+def test_a_plugin_that_calls_exit_is_quarantined(a_guard):
+    def leave():
+        raise SystemExit(3)
+
+    with pytest.raises(exception.PluginMisbehaved, match='SystemExit'):
+        a_guard.call('leaver', leave)
+
+
+class FakeTurns:
+    """What the scheduler says of a thread, one answer after the other."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.asked = 0
+
+    def __call__(self, native_id):
+        assert native_id > 0
+        self.asked += 1
+        return run_queue.Turns(
+            *(self.answers.pop(0) if self.answers else (0.0, 0.0, False))
+        )
+
+
+IDLE = (0.0, 0.0, False)
+
+
+@pytest.mark.parametrize(
+    'held_up',
+    [
+        pytest.param((0.0, 100.0, False), id='waited-for-a-cpu'),
+        pytest.param((0.01, 0.0, True), id='waits-for-a-cpu'),
+    ],
+)
+def test_time_without_a_cpu_does_not_count(held_up):
+    turns = FakeTurns(IDLE, *[held_up] * 1000)
+    made = guard.Guard(deadline_s=0.2, turns=turns)
+    gate = threading.Event()
+
+    def slow():
+        while turns.asked < 2:
+            gate.wait(0.001)
+        return 'in the end'
+
+    try:
+        assert made.call('slow', slow) == 'in the end'
+        assert made.quarantined == {}
+    finally:
+        made.stop()
+
+
+@pytest.mark.parametrize(
+    'own_fault',
+    [
+        pytest.param((0.05, 0.0, True), id='computes'),
+        pytest.param((0.0, 0.0, False), id='sleeps'),
+    ],
+)
+def test_time_that_a_plugin_takes_itself_counts(own_fault):
+    made = guard.Guard(deadline_s=0.05, turns=FakeTurns(IDLE, own_fault))
+    never = threading.Event()
+    try:
+        with pytest.raises(exception.PluginMisbehaved, match='deadline'):
+            made.call('slow', never.wait)
+    finally:
+        never.set()
+        made.stop()
+
+
+def test_a_host_that_gives_no_cpu_holds_up_a_round_for_ten_deadlines():
+    turns = FakeTurns(IDLE, *[(0.0, 0.0, True)] * 1000)
+    made = guard.Guard(deadline_s=0.01, turns=turns)
+    never = threading.Event()
+    try:
+        with pytest.raises(exception.PluginMisbehaved, match='deadline'):
+            made.call('slow', never.wait)
+        assert turns.answers
+    finally:
+        never.set()
+        made.stop()
+
+
+def test_the_kernel_tells_what_a_thread_got():
+    own = run_queue.of_thread(threading.get_native_id())
+    assert own.runnable
+    assert own.ran_s > 0
+    assert own.waited_s >= 0
+
+
+def test_a_thread_that_is_gone_got_nothing():
+    beyond_any = 2**22 + 1
+    assert run_queue.of_thread(beyond_any) == run_queue.Turns(
+        0.0, 0.0, runnable=False
+    )

@@ -1,0 +1,60 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import logging
+
+from nova_fairness.runtime import quiet_log
+
+
+class FakeClock:
+    def __init__(self):
+        self.now_s = 0.0
+
+    def __call__(self):
+        return self.now_s
+
+
+def test_counts_are_given_by_name():
+    counted = quiet_log.Tally()
+    for name in ('b', 'a', 'b'):
+        counted.add(name)
+    assert counted.counts() == {'a': 1, 'b': 2}
+
+
+def test_a_flood_is_one_line_a_minute_and_says_how_much_is_missing(caplog):
+    clock = FakeClock()
+    quiet = quiet_log.QuietLog(logging.getLogger('test'), clock)
+    for _ in range(1000):
+        quiet.warning('kind', 'n1', 'wrong')
+    clock.now_s = 61.0
+    quiet.warning('kind', 'n1', 'wrong')
+    quiet.warning('kind', 'n2', 'other')
+    assert caplog.messages == [
+        'wrong',
+        'wrong (999 like it were not logged)',
+        'other',
+    ]
+
+
+def test_sources_that_somebody_invents_do_not_fill_the_log(caplog):
+    clock = FakeClock()
+    quiet = quiet_log.QuietLog(logging.getLogger('test'), clock)
+    for number in range(1000):
+        quiet.warning('kind', f'n{number}', 'wrong')
+    assert len(caplog.messages) == 10
+    quiet.warning('other kind', 'n999', 'odd')
+    clock.now_s = 60.0
+    quiet.warning('kind', 'n999', 'wrong')
+    assert caplog.messages[10:] == [
+        'odd',
+        'wrong (990 like it were not logged)',
+    ]

@@ -1,0 +1,73 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What policies remember survives a restart."""
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.runtime import state_file
+
+
+def test_what_was_saved_is_loaded(tmp_path):
+    path = tmp_path / 'policies.json'
+    state_file.PolicyMemory(path).save({'feedback': {'a': [1, 2.5]}})
+    assert state_file.PolicyMemory(path).load() == {
+        'feedback': {'a': [1, 2.5]}
+    }
+
+
+def test_an_absent_file_is_an_empty_memory(tmp_path):
+    assert state_file.PolicyMemory(tmp_path / 'none.json').load() == {}
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        '',
+        '{',
+        '[]',
+        '{"version": 1}',
+        '{"version": 99, "policies": {}}',
+        '{"version": 1, "policies": {"feedback": 3}}',
+    ],
+)
+def test_a_file_that_cannot_be_understood_is_an_empty_memory(tmp_path, text):
+    path = tmp_path / 'policies.json'
+    path.write_text(text)
+    assert state_file.PolicyMemory(path).load() == {}
+
+
+def test_memory_that_is_not_json_is_refused_and_the_old_file_stays(tmp_path):
+    path = tmp_path / 'policies.json'
+    memory = state_file.PolicyMemory(path)
+    memory.save({'a': {}})
+    before = path.read_text()
+    with pytest.raises(exception.StateError, match='not JSON'):
+        memory.save({'a': {'x': object()}})
+    assert path.read_text() == before
+
+
+def test_nothing_is_left_behind_when_the_directory_is_gone(tmp_path):
+    memory = state_file.PolicyMemory(tmp_path / 'gone' / 'policies.json')
+    with pytest.raises(exception.StateError, match='cannot write'):
+        memory.save({'a': {}})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unchanged_memory_is_not_written_again(tmp_path):
+    path = tmp_path / 'policies.json'
+    memory = state_file.PolicyMemory(path)
+    memory.save({'a': {}})
+    path.unlink()
+    memory.save({'a': {}})
+    assert not path.exists()
