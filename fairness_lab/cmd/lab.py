@@ -35,6 +35,7 @@ from fairness_lab.scenario import values as scenario_module  # noqa: E402
 from fairness_lab.testbed.guests import image  # noqa: E402
 from nova_fairness import exception  # noqa: E402
 from nova_fairness import plugins  # noqa: E402
+from oslo_messaging_zmq import errors  # noqa: E402
 
 DONE = 0
 FAILED = 1
@@ -69,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _complain(error, BAD_USAGE)
     except exception.LabEnvironmentError as error:
         return _complain(error, LACKING)
-    except exception.FairnessError as error:
+    except (exception.FairnessError, errors.MessagingError) as error:
         return _complain(error, FAILED)
     except KeyboardInterrupt:
         return _complain('interrupted', INTERRUPTED)

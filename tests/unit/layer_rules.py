@@ -23,6 +23,8 @@ from collections.abc import Mapping
 import re
 
 PACKAGE = 'nova_fairness'
+OURS = (PACKAGE, 'api_ext', 'fairness_lab', 'oslo_messaging_zmq')
+"""The packages of this repository."""
 
 _VOCABULARY = frozenset({'model', 'exception'})
 _MATHEMATICS = _VOCABULARY | {'shares'}
@@ -32,35 +34,36 @@ _ROOMS = _MATHEMATICS | {
     'exchange',
     'decide',
     'apply',
-    'messaging',
     'nova_service',
     'observe',
     'planners',
+    'runtime',
+    'oslo_messaging_zmq',
 }
-_ASSEMBLY = _ROOMS | {'conf', 'plugins', 'version', 'drawing'}
+_ASSEMBLY = _ROOMS | {'conf', 'plugins', 'version'}
+_EVALUATION = _MATHEMATICS | {'decide', 'measure', 'plugins', 'version'}
 
 ARROWS: Mapping[str, frozenset[str]] = {
     'exception': frozenset(),
     'version': frozenset(),
     'model': _VOCABULARY,
-    # Scenario files of the laboratory and of the simulator say what is wrong
-    # in the same words.
-    'yaml_section': frozenset({'exception'}),
     # Checks what it loads against the contracts in these two rooms.
     'plugins': _VOCABULARY | {'measure', 'decide'},
     'conf': _VOCABULARY,
     'shares': _VOCABULARY,
     'collect': _VOCABULARY,
     'measure': _MATHEMATICS,
-    'exchange': _VOCABULARY,
+    # Says a thing once, however many peers send it.
+    'exchange': _VOCABULARY | {'runtime'},
     'decide': _MATHEMATICS,
     'apply': _VOCABULARY,
-    # Usable by any program: it does not even know the vocabulary.
-    'messaging': frozenset({'exception'}),
+    # Usable by any program: it knows nothing of this product.
+    'oslo_messaging_zmq': frozenset(),
+    # What any service needs; opens the transport, so it knows the driver.
+    'runtime': _VOCABULARY | {'oslo_messaging_zmq'},
     'rpc': _VOCABULARY,
-    'nova_service': _VOCABULARY,
-    # How pictures look; knows nothing of what they show.
-    'drawing': frozenset(),
+    # Asks Nova beside the rounds.
+    'nova_service': _VOCABULARY | {'runtime'},
     'observe': _VOCABULARY,
     'planners': _MATHEMATICS,
     'client': _VOCABULARY | {'rpc'},
@@ -71,16 +74,58 @@ ARROWS: Mapping[str, frozenset[str]] = {
     # Knows no fairness and no database: who assembles it says where messages
     # are kept.
     'relay': _VOCABULARY,
-    'sim': _ASSEMBLY | {'yaml_section'},
-    'lab': _ASSEMBLY | {'rpc', 'yaml_section'},
+    'fairness_lab.figures': _VOCABULARY
+    | {'fairness_lab.measures', 'fairness_lab.results'},
+    'fairness_lab.ideal': _MATHEMATICS,
+    # Files of both: the values of each are still where they are used.
+    'fairness_lab.scenario': _VOCABULARY
+    | {'fairness_lab.simulator', 'fairness_lab.testbed'},
+    'fairness_lab.results': _VOCABULARY
+    | {'fairness_lab.figures', 'fairness_lab.ideal'},
+    'fairness_lab.measures': _EVALUATION
+    | {
+        'fairness_lab.figures',
+        'fairness_lab.ideal',
+        'fairness_lab.scenario',
+        'fairness_lab.simulator',
+    },
+    'fairness_lab.simulator': _EVALUATION
+    | {
+        'fairness_lab.figures',
+        'fairness_lab.ideal',
+        'fairness_lab.measures',
+        'fairness_lab.scenario',
+    },
+    # Real machines: it does not know the simulator.
+    'fairness_lab.testbed': _ASSEMBLY
+    | {
+        'rpc',
+        'fairness_lab.figures',
+        'fairness_lab.ideal',
+        'fairness_lab.results',
+        'fairness_lab.scenario',
+    },
+    'fairness_lab.cmd': _EVALUATION
+    | {
+        'oslo_messaging_zmq',
+        'fairness_lab.figures',
+        'fairness_lab.ideal',
+        'fairness_lab.measures',
+        'fairness_lab.results',
+        'fairness_lab.scenario',
+        'fairness_lab.simulator',
+        'fairness_lab.testbed',
+    },
     'api_ext': _VOCABULARY | {'rpc', 'conf', 'plugins', 'version'},
     'cmd': _ASSEMBLY
-    | {'agent', 'cluster', 'relay', 'sim', 'lab', 'client', 'rpc', 'testing'},
+    | {'agent', 'cluster', 'relay', 'client', 'rpc', 'testing'},
 }
-"""What each room may import besides itself."""
+"""What each room may import besides itself. Rooms of ``nova_fairness`` go
+without its name; every folder of ``fairness_lab`` is a room; the other
+packages are one each."""
 
 OUTSIDERS: Mapping[str, tuple[str, ...]] = {
-    'libvirt': ('collect', 'lab', 'cmd'),
+    'libvirt': ('collect', 'fairness_lab.testbed', 'cmd'),
     'libvirt_qemu': (),
     'oslo_policy': ('api_ext.enforcement', 'api_ext.policies'),
     'webob': ('api_ext.application', 'api_ext.filter'),
@@ -94,8 +139,8 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
         'apply.privileged_groups',
         'apply.privileged_network',
     ),
-    'matplotlib': ('drawing',),
-    'rich.progress': ('drawing',),
+    'matplotlib': ('fairness_lab.figures.style',),
+    'rich.progress': ('fairness_lab.figures.progress',),
     'highspy': ('fairness_lab.ideal.highs',),
     # The states of a request are one table, in one place.
     'automaton': ('model.request',),
@@ -156,6 +201,7 @@ PURE = (
     'fairness_lab.simulator.model',
     'fairness_lab.scenario.recipes',
     'fairness_lab.ideal.program',
+    'fairness_lab.simulator.levelling',
     'fairness_lab.simulator.references',
     'fairness_lab.scenario.scenario',
     'fairness_lab.simulator.sharing',
@@ -225,8 +271,9 @@ Imports = Iterator[tuple[int, str]]
 
 
 def room_of(module: str) -> str:
-    """Give the room of a dotted name below the package."""
-    return module.split('.')[0]
+    """Room of a dotted name below the package."""
+    parts = module.split('.')
+    return '.'.join(parts[: 2 if parts[0] == 'fairness_lab' else 1])
 
 
 def within(module: str, places: tuple[str, ...]) -> bool:
@@ -285,7 +332,7 @@ def arrow_faults(source: str, module: str, is_package: bool) -> list[str]:
     """Check imports of our own rooms and of guarded packages.
 
     :param module: dotted name, such as ``nova_fairness.measure.metric`` or
-        ``api_ext.handlers.metric``.
+        ``fairness_lab.ideal.maxmin``.
     """
     place = module.removeprefix(f'{PACKAGE}.')
     faults = []
@@ -302,7 +349,7 @@ def _arrow_fault(place: str, target: str) -> str:
         return '' if room == 'plugins' else 'imports a computed name'
     if target == PACKAGE:
         return 'imports the whole package'
-    if not target.startswith((f'{PACKAGE}.', 'api_ext.')):
+    if target.split('.')[0] not in OURS:
         return _outsider_fault(place, target)
     wanted = room_of(target.removeprefix(f'{PACKAGE}.'))
     if wanted == room or wanted in ARROWS.get(room, frozenset()):
@@ -333,7 +380,7 @@ def purity_faults(source: str, module: str, is_package: bool) -> list[str]:
     faults = [
         f'{module}:{line} is pure and may not import {target}'
         for line, target in imports(tree, module, is_package)
-        if target.split('.')[0] not in allowed | {PACKAGE}
+        if target.split('.')[0] not in allowed | set(OURS)
         or PURE_MAY_NOT_CALL.match(target)
     ]
     for node in ast.walk(tree):

@@ -24,7 +24,7 @@ import pytest
 from tests.unit import layer_rules
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-ROOTS = ('nova_fairness', 'api_ext')
+ROOTS = layer_rules.OURS
 
 LONG_MODULES: dict[str, tuple[int, str]] = {
     'nova_fairness.cluster.store.store': (
@@ -124,8 +124,12 @@ def test_every_long_module_is_long_and_has_a_reason():
 
 def test_the_tables_name_every_room_that_exists():
     rooms = {
-        path.stem
-        for path in (TOP / 'nova_fairness').iterdir()
+        prefix + path.stem
+        for root, prefix in (
+            ('nova_fairness', ''),
+            ('fairness_lab', 'fairness_lab.'),
+        )
+        for path in (TOP / root).iterdir()
         if path.is_dir() and any(path.glob('*.py'))
     }
     assert rooms <= set(layer_rules.ARROWS)
@@ -138,9 +142,19 @@ def test_nothing_but_cmd_imports_what_stands_above_the_rooms():
                 'agent',
                 'cluster',
                 'relay',
-                'lab',
                 'cmd',
             }, room
+
+
+def test_the_product_does_not_know_the_laboratory():
+    for room, targets in layer_rules.ARROWS.items():
+        if not room.startswith('fairness_lab.'):
+            known = {target.split('.')[0] for target in targets}
+            assert 'fairness_lab' not in known, room
+
+
+def test_the_driver_knows_nothing_of_ours():
+    assert layer_rules.ARROWS['oslo_messaging_zmq'] == frozenset()
 
 
 def test_no_text_names_a_place_where_somebody_worked():
@@ -182,7 +196,7 @@ SNIPPETS = {
     'libvirt outside the room that reads the host': (
         'nova_fairness.apply.cpu',
         'import libvirt',
-        'only collect, lab, cmd may',
+        'only collect, fairness_lab.testbed, cmd may',
     ),
     'nova in the agent': (
         'nova_fairness.agent.service',
@@ -200,9 +214,24 @@ SNIPPETS = {
         'imports oslo_privsep.priv_context, which only',
     ),
     'the agent in the laboratory': (
-        'fairness_lab.runner',
+        'fairness_lab.testbed.running',
         'from nova_fairness.agent import cycle',
-        'lab may not import agent',
+        'fairness_lab.testbed may not import agent',
+    ),
+    'the simulator in the laboratory': (
+        'fairness_lab.testbed.running',
+        'from fairness_lab.simulator import engine',
+        'fairness_lab.testbed may not import fairness_lab.simulator',
+    ),
+    'the laboratory in the product': (
+        'nova_fairness.agent.cycle',
+        'from fairness_lab.ideal import maxmin',
+        'agent may not import fairness_lab.ideal',
+    ),
+    'the product in the driver': (
+        'oslo_messaging_zmq.rpc.port',
+        'from nova_fairness import exception',
+        'oslo_messaging_zmq may not import exception',
     ),
     'the HTTP extension reading the host': (
         'api_ext.handlers.metric',

@@ -27,7 +27,8 @@ import pytest
 from tests.fixtures.nova_cloud import __main__ as nova_cloud
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ('api_ext', 'nova_fairness', 'tests', 'tools', 'benchmarks')
+PACKAGES = ('api_ext', 'fairness_lab', 'nova_fairness', 'oslo_messaging_zmq')
+FOLDERS = (*PACKAGES, 'tests', 'tools', 'benchmarks')
 SCRIPTS = ('tools/test.sh', 'tools/lab.sh', 'tools/deb.sh', '.ci/run')
 LICENCE = 'Licensed under the Apache License, Version 2.0'
 
@@ -81,7 +82,7 @@ def third_party_imports(folder: str) -> set[str]:
                 found.update(name.name.split('.')[0] for name in node.names)
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 found.add((node.module or '').split('.')[0])
-    ours = {'api_ext', 'nova_fairness', 'nova', 'tests', 'benchmarks'}
+    ours = {*PACKAGES, 'nova', 'tests', 'benchmarks'}
     ours |= {path.stem for path in (TOP / folder).glob('*.py')}
     return {
         DISTRIBUTION.get(name, name.replace('_', '.').lower())
@@ -107,7 +108,7 @@ def test_plugins_are_named_after_their_class():
     assert [pair for pair in pairs if pair[0] != pair[1]] == []
 
 
-@pytest.mark.parametrize('folder', ['nova_fairness', 'api_ext'])
+@pytest.mark.parametrize('folder', PACKAGES)
 def test_every_import_of_a_package_is_a_declared_requirement(folder):
     assert third_party_imports(folder) - declared() == set()
 
@@ -209,6 +210,13 @@ def test_the_same_python_is_asked_for_everywhere():
     assert section('metadata')['python_requires'] == '>=3.11'
     assert project['tool']['ruff']['target-version'] == 'py311'
     assert project['tool']['mypy']['python_version'] == '3.11'
+
+
+def test_every_package_is_installed_and_checked():
+    project = tomllib.loads((TOP / 'pyproject.toml').read_text())
+    installed = section('files')['packages'].split()
+    assert sorted(installed) == sorted(PACKAGES)
+    assert sorted(project['tool']['mypy']['packages']) == sorted(PACKAGES)
 
 
 def test_every_check_is_a_tox_environment():
