@@ -24,6 +24,7 @@ import oslo_messaging
 from oslo_upgradecheck import upgradecheck
 
 from nova_fairness import exception
+from oslo_messaging_zmq import errors
 
 Check = Callable[[cfg.ConfigOpts], upgradecheck.Result]
 Named = tuple[str, Check]
@@ -50,6 +51,7 @@ def run(check: Check, conf: cfg.ConfigOpts) -> upgradecheck.Result:
         return check(conf)
     except (
         exception.FairnessError,
+        errors.MessagingError,
         oslo_messaging.MessagingException,
         cfg.Error,
         OSError,
