@@ -152,9 +152,7 @@ def test_a_monitored_call_of_an_unknown_method_leaves_no_thread(cloud):
 
 def test_an_exception_of_an_allowed_module_is_raised_as_what_it_is(cloud):
     cloud.serve('t', 's', Endpoint())
-    trusting = cloud.client(
-        't', cloud.transport(modules=('nova_fairness.exception',))
-    )
+    trusting = cloud.client('t', cloud.transport(modules=(errors.__name__,)))
     with pytest.raises(errors.BadMessage, match='ours'):
         trusting.call({}, 'fail', kind='ours')
     with pytest.raises(ValueError, match='a value'):
