@@ -26,6 +26,7 @@ from oslo_config import cfg
 import pytest
 
 from nova_fairness.conf import api
+from nova_fairness.conf import cluster
 from nova_fairness.conf import opts
 from oslo_messaging_zmq import options
 
@@ -209,6 +210,7 @@ def configuration() -> cfg.ConfigOpts:
     opts.register_opts(conf)
     options.register_opts(conf)
     api.register_opts(conf)
+    cluster.register_opts(conf)
     return conf
 
 
