@@ -12,10 +12,22 @@
 
 """What the command line of the cluster service says."""
 
+import logging
+
 import pytest
 
 from nova_fairness.cluster.store import sealing
 from nova_fairness.cmd import cluster
+
+
+@pytest.fixture(autouse=True)
+def log():
+    """What the service sets up for its log ends with the test."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 def configured(tmp_path, **options):
