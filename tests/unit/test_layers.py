@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The architecture of the package is a test, not a wish."""
 
@@ -26,26 +16,8 @@ from tests.unit import layer_rules
 TOP = pathlib.Path(__file__).resolve().parents[2]
 ROOTS = layer_rules.OURS
 
-LONG_MODULES: dict[str, tuple[int, str]] = {
-    'nova_fairness.cluster.store.store': (
-        330,
-        'one interface: everything that must survive every process',
-    ),
-    'nova_fairness.shares.waiting': (
-        340,
-        'one test: its numbers, what it remembers, and what it tells',
-    ),
-    'fairness_lab.ideal.bounded': (
-        320,
-        'one linear program, its bounds and the turns in which they change',
-    ),
-    'nova_fairness.shares.maxmin': (
-        350,
-        'one numerical method, of which no part serves anything else',
-    ),
-}
-"""Modules above 300 lines: how many they may have (500 at most), and why
-they are not split."""
+LONGEST = 50, 500
+"""Lines of a function, and of a module: one whole concept."""
 
 
 def modules() -> Iterator[tuple[str, pathlib.Path]]:
@@ -98,8 +70,7 @@ def test_names_say_something(module, path):
 @pytest.mark.parametrize(('module', 'path'), MODULES)
 def test_functions_and_modules_are_short(module, path):
     source = path.read_text(encoding='utf-8')
-    limit = LONG_MODULES.get(module, (300, ''))[0]
-    assert layer_rules.length_faults(source, module, 50, limit) == []
+    assert layer_rules.length_faults(source, module, *LONGEST) == []
 
 
 @pytest.mark.parametrize(('module', 'path'), MODULES)
@@ -110,16 +81,6 @@ def test_first_party_imports_name_modules_not_their_contents(module, path):
             place = TOP.joinpath(*target.split('.'))
             found = place.is_dir() or place.with_suffix('.py').is_file()
             assert found, f'{module} imports {target}, which is no module'
-
-
-def test_every_long_module_is_long_and_has_a_reason():
-    lines = {
-        module: len(path.read_text(encoding='utf-8').splitlines())
-        for module, path in modules()
-    }
-    for module, (limit, reason) in LONG_MODULES.items():
-        assert 300 < lines[module] <= limit <= 500, module
-        assert len(reason.split()) >= 4, module
 
 
 def test_the_tables_name_every_room_that_exists():

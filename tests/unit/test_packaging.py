@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The package, its lists and its scripts fit together."""
 
@@ -30,7 +20,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = ('api_ext', 'fairness_lab', 'nova_fairness', 'oslo_messaging_zmq')
 FOLDERS = (*PACKAGES, 'tests', 'tools', 'benchmarks')
 SCRIPTS = ('tools/test.sh', 'tools/lab.sh', 'tools/deb.sh', '.ci/run')
-LICENCE = 'Licensed under the Apache License, Version 2.0'
+LICENCE = 'SPDX-License-Identifier: Apache-2.0'
 
 DISTRIBUTION = {
     'libvirt': 'libvirt-python',
