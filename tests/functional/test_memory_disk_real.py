@@ -349,7 +349,8 @@ def test_limits_come_and_go(vms, tmp_path, helper):
 
 KILLED = """
 import os, pathlib, signal, sys
-from nova_fairness.apply import found, privileged, throttle
+from nova_fairness.apply import found, privileged
+from nova_fairness.apply.cgroup import throttle
 privileged.prepare()
 record = found.FoundValues(sys.argv[1])
 record.load()
