@@ -19,12 +19,12 @@ _URL = 'POST /fairness/{host}/action'
 
 
 def name(of_action: str) -> str:
-    """Give the rule of an action."""
+    """Rule of an action."""
     return f'os_fairness_api:hosts:{of_action}'
 
 
 def of_body(body: Mapping[str, Any]) -> str:
-    """Give the rule of the one action of a body."""
+    """Rule of the one action of a body."""
     [of_action] = body
     return name(of_action)
 
@@ -35,4 +35,4 @@ RULES = tuple(
 )
 
 ANY = tuple(rule.name for rule in RULES)
-"""Who may none of them is refused, whatever the body is."""
+"""Callers who may do none of these are refused, whatever the body is."""

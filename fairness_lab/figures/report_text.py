@@ -120,7 +120,7 @@ MEANINGS: Sequence[tuple[str, str]] = (
 
 
 def scenarios(results: Sequence[Result]) -> str:
-    """Give what was run, by scenario: its text, its settings."""
+    """What was run, by scenario: its text, its settings."""
     first: dict[str, Result] = {}
     for result in results:
         first.setdefault(str(result.get('scenario')), result)
@@ -133,7 +133,7 @@ def scenarios(results: Sequence[Result]) -> str:
 
 
 def meanings() -> str:
-    """Give the words of a report with their meanings."""
+    """Words of a report with their meanings."""
     return f'<h2>What the words mean</h2>\n{_defined(MEANINGS)}'
 
 

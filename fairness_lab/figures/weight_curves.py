@@ -62,7 +62,7 @@ def draw(axes: style.Axes, series: series_file.Series) -> None:
 def _ends(
     values: Mapping[tuple[str, str], Sequence[float]],
 ) -> list[labels.Label]:
-    """Give names beside the middle of where their curves end.
+    """Names beside the middle of where their curves end.
 
     :param values: weights by name and colour.
     """

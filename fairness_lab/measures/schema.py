@@ -12,7 +12,7 @@ MEASURES = 'measures_schema.json'
 
 
 def schema() -> dict[str, Any]:
-    """Give the schema (draft 2020-12), that of the measures included."""
+    """Schema (draft 2020-12), that of the measures included."""
     whole = _read(FILE_NAME)
     # Its own identifier, so that what it refers to is found within it.
     whole['properties']['measures'] = {'$id': MEASURES, **_read(MEASURES)}

@@ -11,8 +11,8 @@ import numpy as np
 
 from fairness_lab.measures import files
 from fairness_lab.simulator import model
-from nova_fairness.measure import grouping
 from nova_fairness.model import resources
+from nova_fairness.shares import grouping
 
 
 class Series:

@@ -10,7 +10,7 @@ FILE_NAME = 'result_schema.json'
 
 
 def schema() -> dict[str, Any]:
-    """Give the schema (draft 2020-12)."""
+    """Schema (draft 2020-12)."""
     text = importlib.resources.files(__package__).joinpath(FILE_NAME)
     content: dict[str, Any] = json.loads(text.read_text())
     return content

@@ -11,6 +11,7 @@ from nova_fairness.measure import grades
 from nova_fairness.measure import quota
 from nova_fairness.model import outlook
 from nova_fairness.model import resources
+from nova_fairness.shares import grouping
 
 KEPT = 64
 """Outlooks that are remembered."""
@@ -67,9 +68,9 @@ class Outlooks:
         found = cells.Cells(
             node=node,
             user=owner.reshape(-1),
-            endowment=_summed(told.endowment, cell, len(key)),
-            used=_summed(told.used, cell, len(key)),
-            wanted=_summed(told.wanted, cell, len(key)),
+            endowment=grouping.sum_by(cell, told.endowment, len(key)),
+            used=grouping.sum_by(cell, told.used, len(key)),
+            wanted=grouping.sum_by(cell, told.wanted, len(key)),
         )
         quotas = quota.quotas(supply, cloud.user_weight[present])
         whole = resources.RESOURCES.over(cloud.capacity, cloud.interval_s)
@@ -96,11 +97,3 @@ class Outlooks:
             metric=self._setup.metric,
             quota=quotas,
         )
-
-
-def _summed(
-    values: resources.Vector, group: model.Indices, groups: int
-) -> resources.Vector:
-    return np.stack(
-        [np.bincount(group, column, groups) for column in values.T], axis=1
-    )

@@ -151,6 +151,6 @@ def _ordered(found: Mapping[str, Any], *, everything: bool) -> dict[str, Any]:
 
 
 def _beginning(text: str) -> str:
-    """Give the first sentence."""
+    """First sentence of a text."""
     first, point, _ = text.partition('. ')
     return first + point.strip()

@@ -208,7 +208,7 @@ def _availability(
 
 
 def _running(conf: cfg.ConfigOpts) -> list[instance.Instance]:
-    """Give the VMs that can be read; another check tells of the others."""
+    """VMs that can be read; another check tells of the others."""
     vms = []
     with (
         contextlib.suppress(exception.CollectError),

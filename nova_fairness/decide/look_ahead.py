@@ -14,6 +14,7 @@ import numpy as np
 from nova_fairness.model import outlook as outlook_module
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import grouping
 from nova_fairness.shares import maxmin
 from nova_fairness.shares import waiting
 
@@ -110,7 +111,9 @@ class _Heaviness:
         else:
             self.owner, self.user = self._user, np.arange(len(names))
             self._weigh = outlook.weigh_users
-            self._used = _summed(outlook.wanted, self._user, len(names))
+            self._used = grouping.sum_by(
+                self._user, outlook.wanted, len(names)
+            )
 
     def __call__(
         self, got: usage_model.Scalars
@@ -129,14 +132,6 @@ class _Heaviness:
         used = self._used.copy()
         used[:, CPU_TIME] = cpu
         return self._weigh(used)
-
-
-def _summed(
-    values: resources.Vector, group: usage_model.Indices, groups: int
-) -> resources.Vector:
-    return np.stack(
-        [np.bincount(group, column, groups) for column in values.T], axis=1
-    )
 
 
 def _centred(

@@ -14,9 +14,9 @@ import types
 import numpy as np
 import numpy.typing as npt
 
-from nova_fairness.measure import grouping
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import grouping
 
 Column = npt.NDArray[np.float64]
 

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nova_fairness.measure import grouping
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import quota
 from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import grouping
 
 _NO_WEIGHTS: Mapping[str, float] = types.MappingProxyType({})
 

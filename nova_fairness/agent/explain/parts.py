@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nova_fairness.measure import grouping
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import stages
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import grouping
 
 _RELATIVE = 1e-6
 _ABSOLUTE = 1e-9

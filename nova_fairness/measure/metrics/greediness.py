@@ -6,11 +6,11 @@ from typing import Self
 
 import numpy as np
 
-from nova_fairness.measure import grouping
 from nova_fairness.measure import metric
 from nova_fairness.model import pairing
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import grouping
 
 
 class GreedinessMetric(metric.Metric):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nova_fairness.measure import grouping
+from nova_fairness.shares import grouping
 
 
 def test_rows_of_each_group_are_added_up():
