@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 
-from fairness_lab.testbed import cleanup
+from fairness_lab.testbed import qemu
 from fairness_lab.testbed.nodes import node as lab_node
 
 HERE = pathlib.Path(__file__).resolve()
@@ -182,8 +182,8 @@ def agent_cost(
 
 def measure(options: argparse.Namespace) -> dict[str, object]:
     """Run everything on one node."""
-    cleanup.remove_dead_runs()
-    run = cleanup.begin(os.getpid())
+    qemu.remove_dead_runs()
+    run = qemu.begin_run(os.getpid())
     rows: list[object] = []
     with tempfile.TemporaryDirectory(dir='/var/tmp') as directory:
         where = pathlib.Path(directory)
@@ -203,7 +203,7 @@ def measure(options: argparse.Namespace) -> dict[str, object]:
             agent = agent_cost(node, options.window, where)
         finally:
             node.stop()
-            cleanup.finish(run)
+            qemu.finish_run(run)
     return {'rows': rows, 'agent': {'vms': present, **agent}}
 
 

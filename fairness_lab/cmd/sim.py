@@ -18,8 +18,8 @@ import warnings
 warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
 
 from fairness_lab.cmd import sim_options  # noqa: E402
-from fairness_lab.figures import batch_progress  # noqa: E402
 from fairness_lab.figures import page  # noqa: E402
+from fairness_lab.figures import progress  # noqa: E402
 from fairness_lab.measures import files  # noqa: E402
 from fairness_lab.scenario import scenario_file  # noqa: E402
 from fairness_lab.simulator import batches  # noqa: E402
@@ -123,7 +123,7 @@ def _run(options: argparse.Namespace) -> int:
         sys.stderr.write(f'nova-fairness-sim: warning: {warning}\n')
     with files.whole(options.out) as directory:
         result = running.run(
-            scenario, choice, directory, batch_progress.Progress()
+            scenario, choice, directory, progress.BatchProgress()
         )
         if not options.no_report and options.format == 'csv':
             page.write_run(directory, result, directory)
@@ -151,7 +151,7 @@ def _compare(options: argparse.Namespace) -> int:
     )
     batches.check(asked)
     with files.whole(options.out) as directory:
-        content = batches.compare(asked, directory, batch_progress.Progress())
+        content = batches.compare(asked, directory, progress.BatchProgress())
     _say(content['runs'], options.out)
     return DONE
 
@@ -162,7 +162,7 @@ def _sweep(options: argparse.Namespace) -> int:
         batches.check(point.asked)
     with files.whole(options.out) as directory:
         content = batches.sweep(
-            asked, grid, directory, batch_progress.Progress()
+            asked, grid, directory, progress.BatchProgress()
         )
     _say(content['runs'], options.out)
     return DONE

@@ -121,7 +121,7 @@ def draw_pairs(axes: panel.Axes, found: Mapping[str, Any]) -> None:
 def _ends(
     vms: Mapping[str, Mapping[str, Any]], names: Sequence[str]
 ) -> list[str]:
-    """Give the owner's name in the middle of each owner's many VMs."""
+    """Owner's name in the middle of each owner's many VMs."""
     owners = [vms[name].get('user', name) for name in names]
     texts = [''] * len(names)
     for owner in dict.fromkeys(owners):

@@ -34,12 +34,12 @@ class Label:
     def at_end(
         cls, values: Sequence[float], text: str, colour: str, size: int
     ) -> 'Label':
-        """Give the label of a curve with these values."""
+        """Label of a curve with these values."""
         return cls(mean(values[-END_POINTS:]), text, colour, size)
 
 
 def mean(values: Sequence[float]) -> float:
-    """Give the mean; 0 for no values."""
+    """Mean; 0 for no values."""
     return sum(values) / len(values) if values else 0.0
 
 

@@ -53,7 +53,7 @@ class Side:
     def curve(
         self, kind: str, name: str, quantity: str
     ) -> tuple[list[float], list[float]]:
-        """Give times in seconds and values of one thing, under load."""
+        """Times in seconds and values of one thing, under load."""
         wanted = (kind, name, quantity)
         end_s = self.result['duration_s']
         chosen = [
@@ -67,13 +67,13 @@ class Side:
     def percent(
         self, kind: str, name: str, quantity: str
     ) -> tuple[list[float], list[float]]:
-        """Give times in seconds and parts in percent."""
+        """Times in seconds and parts in percent."""
         times, values = self.curve(kind, name, quantity)
         return times, [100 * value for value in values]
 
 
 def colours(result: Result) -> dict[str, str]:
-    """Give each user a colour, the same in every picture of a scenario."""
+    """Each user a colour, the same in every picture of a scenario."""
     return style.colours(list(result['users']))
 
 
@@ -130,7 +130,7 @@ def _draw_users(axes: Axes, side: Side) -> list[labels.Label]:
 
 
 def _fair_stretches(side: Side) -> list[tuple[float, float, float]]:
-    """Give begin, end and value of the stretches in which a part is fair.
+    """Begin, end and value of the stretches in which a part is fair.
 
     Users with the same part share a stretch: dashes upon dashes would look
     like a solid line.
@@ -208,3 +208,93 @@ def draw_weights(axes: Axes, side: Side) -> None:
     mark_events(axes, side.result, named=False)
     if len(names) <= FEW:
         labels.name_curves(axes, names)
+
+
+MARKS = ('-', '--', ':', '-.')
+"""Lines of nodes, which have no colour of their own."""
+
+THICKEST = 4.6
+THINNEST = 1.4
+"""Width of the first and of the last curve: equal ones lie on each other."""
+
+
+def draw_node_shares(
+    axes: Axes, side: Side, node: str, *, explain: bool = True
+) -> None:
+    """Draw what each VM got of its node, and what was fair.
+
+    :param node: whose VMs are drawn, while they are there.
+    :param explain: say above the axes what is dashed.
+    """
+    axes.set_ylim(-2, 103)
+    axes.set_xlim(0, side.result['duration_s'])
+    shades = colours(side.result)
+    names: list[labels.Label] = []
+    drawn = 0
+    for name, vm in side.result['instances'].items():
+        shade = shades[vm['user']]
+        x, y = _while_there(side, name, node, 'cpu_share')
+        if not x:
+            continue
+        width = max(THINNEST, THICKEST - 1.6 * drawn)
+        drawn += 1
+        axes.plot(x, y, color=shade, lw=width, alpha=0.8)
+        axes.step(
+            *_while_there(side, name, node, 'max_min_share'),
+            where='pre',
+            color=shade,
+            lw=1.2,
+            ls=DASHES,
+        )
+        if vm['node'] == node:
+            text = f'{name} ({vm["user"]})'
+            names.append(labels.Label.at_end(y, text, shade, SMALL + 1))
+    if explain:
+        note(axes, 'dashed: max-min fair')
+    mark_events(axes, side.result)
+    labels.name_curves(axes, names)
+    axes.set_xlabel('time under load [s]')
+    axes.set_ylabel(f'part of {node} [%]')
+    tidy(axes)
+
+
+def _while_there(
+    side: Side, name: str, node: str, quantity: str
+) -> tuple[list[float], list[float]]:
+    """Part of a VM in percent while it is on a node."""
+    stays = side.result['instances'][name]['stays']
+    chosen = [
+        (t_s, value)
+        for t_s, value in zip(
+            *side.percent('instance', name, quantity), strict=True
+        )
+        if _node_at(stays, t_s) == node
+    ]
+    return [t_s for t_s, _ in chosen], [value for _, value in chosen]
+
+
+def _node_at(stays: Sequence[Result], t_s: float) -> str:
+    found = [stay['node'] for stay in stays if stay['from_s'] < t_s]
+    return str(found[-1] if found else stays[0]['node'])
+
+
+def draw_known(axes: Axes, side: Side) -> None:
+    """Draw what part of all CPUs each agent reckoned with."""
+    title(axes, 'Part of all CPUs that each agent knows of')
+    axes.set_xlim(0, side.result['duration_s'])
+    axes.set_ylim(-2, 108)
+    names = []
+    for number, node in enumerate(side.result['nodes']):
+        x, y = side.percent('node', node, 'known_part')
+        mark = MARKS[number % len(MARKS)]
+        axes.step(x, y, where='post', color=FAIR, lw=1.6, ls=mark)
+        if x:
+            names.append(labels.Label.at_end(y, node, FAIR, SMALL))
+    if not names:
+        say(axes, 'no agents, nobody knows')
+        return
+    mark_events(axes, side.result, named=False)
+    labels.name_curves(axes, names)
+    axes.set_xlabel('time under load [s]')
+    axes.set_ylabel('part [%]')
+    tidy(axes)

@@ -2,10 +2,15 @@
 
 """What a program that takes long shows on the terminal."""
 
+from collections.abc import Mapping
 import sys
+import time
 
 from rich import console as rich_console
 from rich import progress as rich_progress
+
+_PLAIN_EVERY_S = 10.0
+"""Seconds between plain lines, where nobody looks at a terminal."""
 
 
 class Bar:
@@ -54,3 +59,69 @@ class Bar:
         if self._progress is not None:
             self._progress.stop()
             self._progress = None
+
+
+class BatchProgress:
+    """Says how far it is: a moving bar on a terminal, else plain lines."""
+
+    def __init__(self) -> None:
+        self._bar = Bar()
+        self._title = ''
+        self._rounds = 0
+        self._last_s = time.monotonic()
+
+    def begin(self, title: str, rounds: int) -> None:
+        """Begin a run."""
+        self._title, self._rounds = title, rounds
+        self._last_s = time.monotonic()
+        self._bar.begin(title, rounds, counts=True)
+
+    def tick(self, done: int) -> None:
+        """Say that some rounds are done."""
+        if self._bar.move(done):
+            return
+        if time.monotonic() - self._last_s >= _PLAIN_EVERY_S:
+            self._last_s = time.monotonic()
+            self._bar.say(f'{self._title}: round {done} of {self._rounds}')
+
+    def end(self) -> None:
+        """End the bar."""
+        self._bar.end()
+
+
+class RunProgress:
+    """Says what happens: a moving bar on a terminal, else plain lines."""
+
+    def __init__(self) -> None:
+        self._bar = Bar()
+        self._started = time.monotonic()
+        self._last_s = -_PLAIN_EVERY_S
+
+    def say(self, text: str) -> None:
+        """Say something that happened."""
+        elapsed_s = time.monotonic() - self._started
+        self._bar.say(f'[{elapsed_s:6.1f} s] {text}')
+
+    def begin(self, duration_s: float) -> None:
+        """Begin the load."""
+        self.say(f'load begins, {duration_s:g} s')
+        self._bar.begin('load', duration_s)
+
+    def tick(self, t_s: float, parts: Mapping[str, float]) -> None:
+        """Say how far it is and who gets how much.
+
+        :param t_s: seconds since the load began.
+        :param parts: part of the CPU time by user, 0..1.
+        """
+        text = ', '.join(
+            f'{name} {100 * part:.0f} %' for name, part in parts.items()
+        )
+        if self._bar.move(t_s, text):
+            return
+        if t_s - self._last_s >= _PLAIN_EVERY_S:
+            self._last_s = t_s
+            self.say(f'{t_s:5.0f} s of load: {text}')
+
+    def end(self) -> None:
+        """End the bar."""
+        self._bar.end()

@@ -6,11 +6,128 @@ import math
 from typing import Any
 
 from fairness_lab.figures import bars
-from fairness_lab.figures import disk_plot
-from fairness_lab.figures import network_plot
-from fairness_lab.figures import node_panel
+from fairness_lab.figures import labels
 from fairness_lab.figures import panel
 from fairness_lab.figures import style
+
+_NETWORK_COLUMNS = (
+    ('sent_mbit_s', 'sent, as it arrived'),
+    ('received_mbit_s', 'received'),
+)
+
+
+def _draw_network(figure: panel.Axes, side: panel.Side) -> None:
+    """Draw what passed each way, solid, and the classes, dashed.
+
+    :param figure: of matplotlib, empty.
+    """
+    grid = figure.add_gridspec(1, len(_NETWORK_COLUMNS))
+    axes = None
+    for column, (quantity, what) in enumerate(_NETWORK_COLUMNS):
+        axes = figure.add_subplot(grid[0, column], sharex=axes, sharey=axes)
+        panel.title(axes, f'What each VM {what}')
+        panel.note(axes, 'dashed: rate of its class')
+        _draw_rates(axes, side, quantity)
+
+
+def _draw_rates(axes: panel.Axes, side: panel.Side, quantity: str) -> None:
+    shades = panel.colours(side.result)
+    names = []
+    for name, vm in side.result['instances'].items():
+        shade = shades[vm['user']]
+        x, y = side.curve('instance', name, quantity)
+        axes.plot(x, y, color=shade, lw=2.2, alpha=0.85)
+        if x:
+            text = f'{name} ({vm["user"]})'
+            names.append(labels.Label.at_end(y, text, shade, panel.SMALL))
+        x, y = side.curve('instance', name, 'class_mbit_s')
+        axes.step(x, y, where='post', color=shade, lw=1.2, ls=panel.DASHES)
+    links = {item['link_mbit_s'] for item in side.result['network']}
+    for link in links:
+        axes.axhline(link, color=panel.QUIET, lw=0.8)
+    axes.set_xlim(0, side.result['duration_s'])
+    axes.set_ylim(0, 1.05 * max(links, default=1.0))
+    labels.name_curves(axes, names)
+    axes.set_xlabel('time under load [s]')
+    axes.set_ylabel('Mbit/s')
+    panel.tidy(axes)
+
+
+_DISK_COLUMNS = (
+    ('cpu_share', 'CPU', 'weight'),
+    ('disk_share', 'disk', 'blkio_weight'),
+)
+
+_DISK_ROW_INCHES = 3.4
+"""Inches of one row."""
+
+
+def _draw_disks(figure: panel.Axes, side: panel.Side) -> None:
+    """Draw what each VM got of CPU and disk of its node, and its weights.
+
+    :param figure: of matplotlib, empty.
+    """
+    nodes = list(side.result['nodes'])
+    grid = figure.add_gridspec(len(nodes) + 1, len(_DISK_COLUMNS))
+    for column, (quantity, what, weight) in enumerate(_DISK_COLUMNS):
+        for row, node in enumerate(nodes):
+            axes = figure.add_subplot(grid[row, column])
+            panel.title(axes, f'Part of the {what} of {node}')
+            _draw_disk_parts(axes, side, node, quantity)
+        axes = figure.add_subplot(grid[len(nodes), column])
+        panel.title(axes, f'Weight of the {what} that each VM has')
+        _draw_disk_weights(axes, side, weight)
+
+
+def _disk_rows(side: panel.Side) -> int:
+    """Number of rows that :func:`draw` fills."""
+    return len(side.result['nodes']) + 1
+
+
+def _draw_disk_parts(
+    axes: panel.Axes, side: panel.Side, node: str, quantity: str
+) -> None:
+    axes.set_ylim(-2, 103)
+    axes.set_xlim(0, side.result['duration_s'])
+    shades = panel.colours(side.result)
+    names = []
+    for name, vm in side.result['instances'].items():
+        if vm['node'] != node:
+            continue
+        x, y = side.percent('instance', name, quantity)
+        shade = shades[vm['user']]
+        axes.plot(x, y, color=shade, lw=2.2, alpha=0.85)
+        if x:
+            text = f'{name} ({vm["user"]})'
+            names.append(labels.Label.at_end(y, text, shade, panel.SMALL))
+    panel.mark_events(axes, side.result, named=False)
+    labels.name_curves(axes, names)
+    axes.set_xlabel('time under load [s]')
+    axes.set_ylabel('part [%]')
+    panel.tidy(axes)
+
+
+def _draw_disk_weights(
+    axes: panel.Axes, side: panel.Side, quantity: str
+) -> None:
+    axes.set_xlim(0, side.result['duration_s'])
+    shades = panel.colours(side.result)
+    names = []
+    for name, vm in side.result['instances'].items():
+        x, y = side.curve('instance', name, quantity)
+        shade = shades[vm['user']]
+        axes.step(x, y, where='post', color=shade, lw=1.6)
+        if x:
+            names.append(labels.Label.at_end(y, name, shade, panel.SMALL))
+    if not names:
+        panel.say(axes, 'no agents, no weights')
+        return
+    axes.set_ylim(0, axes.get_ylim()[1])
+    labels.name_curves(axes, names)
+    axes.set_xlabel('time under load [s]')
+    axes.set_ylabel('weight')
+    panel.tidy(axes)
+
 
 COLUMNS = 2
 """Nodes beside each other in the picture of one run."""
@@ -42,8 +159,8 @@ def disks(side: panel.Side) -> bytes:
 
     :returns: a PNG image.
     """
-    figure = style.figure(13, disk_plot.HEIGHT * disk_plot.rows(side))
-    disk_plot.draw(figure, side)
+    figure = style.figure(13, _DISK_ROW_INCHES * _disk_rows(side))
+    _draw_disks(figure, side)
     style.headline(figure, side.title)
     return style.png(figure)
 
@@ -54,7 +171,7 @@ def network(side: panel.Side) -> bytes:
     :returns: a PNG image.
     """
     figure = style.figure(13, 5)
-    network_plot.draw(figure, side)
+    _draw_network(figure, side)
     style.headline(figure, side.title)
     return style.png(figure)
 
@@ -82,11 +199,11 @@ def _run_of_nodes(side: panel.Side) -> bytes:
     places = upper.subgridspec(rows, COLUMNS)
     for number, node in enumerate(nodes):
         axes = figure.add_subplot(places[divmod(number, COLUMNS)])
-        node_panel.draw_shares(axes, side, node, explain=not number)
+        panel.draw_node_shares(axes, side, node, explain=not number)
         panel.title(axes, f'Part of {node} that each VM got')
     left, middle, right = lower.subgridspec(1, 3, width_ratios=(4, 4, 4))
     panel.draw_weights(figure.add_subplot(left), side)
-    node_panel.draw_known(figure.add_subplot(middle), side)
+    panel.draw_known(figure.add_subplot(middle), side)
     bars.draw_settled_vms(figure.add_subplot(right), side.result)
     style.headline(figure, side.title)
     return style.png(figure)
@@ -108,7 +225,7 @@ def _comparison_of_nodes(first: panel.Side, second: panel.Side) -> bytes:
                 places[row, column], sharex=axes, sharey=axes
             )
             explain = not row and side is first
-            node_panel.draw_shares(axes, side, node, explain=explain)
+            panel.draw_node_shares(axes, side, node, explain=explain)
             if not row:
                 panel.title(axes, f'{name}: {side.title}')
     _draw_before_after(figure, lower, first, second)

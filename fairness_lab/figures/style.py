@@ -29,7 +29,7 @@ Axes = Any
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:
-    """Give each name a colour, the same wherever the names are the same."""
+    """Each name a colour, the same wherever the names are the same."""
     return {
         name: PALETTE[place % len(PALETTE)]
         for place, name in enumerate(sorted(names))
@@ -96,7 +96,7 @@ def headline(drawn: Any, text: str) -> None:
 
 
 def png(drawn: Any) -> bytes:
-    """Give a picture as a PNG image."""
+    """Picture as a PNG image."""
     stream = io.BytesIO()
     drawn.savefig(stream, format='png', dpi=120, facecolor='white')
     return stream.getvalue()

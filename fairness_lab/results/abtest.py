@@ -55,7 +55,7 @@ class Pair:
 
 
 def quantile(freedom: int) -> float:
-    """Give the 0.975 quantile of the t distribution.
+    """0.975 quantile of the t distribution.
 
     :param freedom: degrees of freedom, >= 1; between two rows of the table
         the one with fewer counts, which makes an interval wider, never
@@ -67,7 +67,7 @@ def quantile(freedom: int) -> float:
 
 
 def confidence(differences: Sequence[float]) -> tuple[float, float] | None:
-    """Give the 95 % confidence interval of a mean.
+    """95 % confidence interval of a mean.
 
     :returns: both ends, or ``None`` for fewer than two values.
     """

@@ -56,7 +56,7 @@ def compare(
 
 
 def build(first: Mapping[str, Any], second: Mapping[str, Any]) -> Json:
-    """Give the content of ``comparison.json``."""
+    """Content of ``comparison.json``."""
     titles = _titles(first, second)
     return {
         'version': VERSION,
@@ -133,7 +133,7 @@ def _points(directory: pathlib.Path) -> tuple[series.Point, ...]:
 
 
 def table(content: Mapping[str, Any]) -> str:
-    """Give a comparison for the terminal."""
+    """Comparison for the terminal."""
     return '\n'.join(_lines(content)) + '\n'
 
 

@@ -29,7 +29,7 @@ class Counter:
             self._totals.append(total)
 
     def at(self, t_s: float) -> float:
-        """Give the growth since the first reading."""
+        """Growth since the first reading."""
         if not self._times:
             return 0.0
         place = bisect.bisect_right(self._times, t_s)
@@ -43,5 +43,5 @@ class Counter:
         return first + part * (second - first)
 
     def over(self, from_s: float, to_s: float) -> float:
-        """Give the growth between two moments."""
+        """Growth between two moments."""
         return self.at(to_s) - self.at(from_s)

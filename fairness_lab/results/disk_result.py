@@ -18,7 +18,7 @@ _MOVED = ('read_bytes', 'written_bytes')
 def moved(
     line: timeline.Timeline, from_s: float, to_s: float
 ) -> dict[str, float]:
-    """Give the bytes that each VM read and wrote, as its guest counted."""
+    """Bytes that each VM read and wrote, as its guest counted."""
     return {
         vm: math.fsum(
             line.more.grown(vm, name, from_s, to_s) for name in _MOVED
@@ -28,7 +28,7 @@ def moved(
 
 
 def disks(line: timeline.Timeline, from_s: float, to_s: float) -> Json | None:
-    """Give what each VM moved in a stretch of time.
+    """What each VM moved in a stretch of time.
 
     :returns: by VM; ``None`` if nobody moved anything.
     """
@@ -52,7 +52,7 @@ def disks(line: timeline.Timeline, from_s: float, to_s: float) -> Json | None:
 
 
 def _fio_parts(line: timeline.Timeline) -> Mapping[str, float]:
-    """Give what part of its node's disk fio moved in place of each VM."""
+    """What part of its node's disk fio moved in place of each VM."""
     got = {
         vm: values['bytes_per_s'] for vm, values in line.recording.fio.items()
     }
@@ -87,7 +87,7 @@ def _weights(
 def latency(
     line: timeline.Timeline, from_s: float, to_s: float
 ) -> Json | None:
-    """Give how late programs of guests woke, and for how long they waited.
+    """How late programs of guests woke, and for how long they waited.
 
     :returns: by VM that measured it; ``None`` if nobody did.
     """

@@ -22,7 +22,7 @@ class More:
         self._counters: dict[tuple[str, str], counter.Counter] = {}
 
     def grown(self, vm: str, column: str, from_s: float, to_s: float) -> float:
-        """Give by how much a counter of a VM has grown."""
+        """By how much a counter of a VM has grown."""
         if (vm, column) not in self._counters:
             self._counters[vm, column] = counter.Counter(
                 (row.t_s, row.more[column])
@@ -32,7 +32,7 @@ class More:
         return self._counters[vm, column].over(from_s, to_s)
 
     def last(self, vm: str, column: str) -> float | None:
-        """Give the last value of a column of a VM."""
+        """Last value of a column of a VM."""
         found = [
             row.more[column]
             for row in self._rows.get(vm, ())

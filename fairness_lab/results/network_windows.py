@@ -110,7 +110,7 @@ def _window(
     from_s: float,
     to_s: float,
 ) -> dict[str, Json]:
-    """Give payload in Mbit/s and mean class of each VM of a node."""
+    """Payload in Mbit/s and mean class of each VM of a node."""
     found: dict[str, Json] = {}
     for vm in line.vms_on(node, from_s):
         if vm not in moved:

@@ -110,7 +110,7 @@ def healings(line: timeline.Timeline) -> Iterator[Json]:
 
 
 def _since_s(line: timeline.Timeline, event: recording.Event) -> float | None:
-    """Give when an agent can be heard again; ``None`` if it never was.
+    """When an agent can be heard again; ``None`` if it never was.
 
     One that starts is heard from the first round on in which it has an
     interval to tell of.
@@ -151,7 +151,7 @@ def _judged(line: timeline.Timeline, from_s: float, length_s: float) -> Json:
 
 
 def _until_known(line: timeline.Timeline, since_s: float) -> int | None:
-    """Give the round in which the last agent knew all that it can know.
+    """Round in which the last agent knew all that it can know.
 
     :returns: 1 for the first round after ``since_s``; ``None`` if one agent
         never did.
@@ -183,7 +183,7 @@ def _time_s(line: timeline.Timeline, entry: Mapping[str, Any]) -> float:
 
 
 def _known_cpus(entry: Mapping[str, Any]) -> float | None:
-    """Give how many CPUs like its own an agent reckoned with."""
+    """How many CPUs like its own an agent reckoned with."""
     supply_s = (entry.get('supply') or {}).get('cpu_time')
     own_s = entry['node']['speed_factor'] * entry.get('interval_s', 0.0)
     return supply_s / own_s if supply_s and own_s else None
@@ -204,7 +204,7 @@ def _without_weights(rounds: Rounds) -> int:
 
 
 def _longest_gap_s(line: timeline.Timeline, node: str) -> float | None:
-    """Give the longest time between two rounds of an agent that runs."""
+    """Longest time between two rounds of an agent that runs."""
     ends = [
         event.t_s
         for event in line.recording.events

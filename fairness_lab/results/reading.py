@@ -19,7 +19,7 @@ _SHARES = {'cpu': 'cpu.shares', cgroup.UNIFIED: 'cpu.weight'}
 
 
 def cpu_seconds(pid: int | None) -> float | None:
-    """Give the CPU time that a VM's control group has used.
+    """CPU time that a VM's control group has used.
 
     :param pid: the VM's QEMU process.
     :returns: seconds; ``None`` if the VM is gone.
@@ -39,7 +39,7 @@ def cpu_seconds(pid: int | None) -> float | None:
 
 
 def cpu_shares(pid: int | None) -> int | None:
-    """Give the CPU shares (v1) or the CPU weight (v2) of a VM.
+    """CPU shares (v1) or the CPU weight (v2) of a VM.
 
     :param pid: the VM's QEMU process.
     :returns: kernel units; ``None`` if the VM is gone.
@@ -55,7 +55,7 @@ def cpu_shares(pid: int | None) -> int | None:
 
 
 def io_weight(pid: int | None) -> int | None:
-    """Give the weight of a VM's block I/O.
+    """Weight of a VM's block I/O.
 
     :param pid: the VM's QEMU process.
     :returns: kernel units; ``None`` if it has none, or is gone.
@@ -72,7 +72,7 @@ def io_weight(pid: int | None) -> int | None:
 
 
 def wait_seconds(pid: int | None) -> float | None:
-    """Give for how long the vCPUs of a VM were ready and had no CPU.
+    """For how long the vCPUs of a VM were ready and had no CPU.
 
     :param pid: the VM's QEMU process.
     :returns: seconds, the mean over the vCPUs; ``None`` if it is gone.
@@ -89,7 +89,7 @@ def wait_seconds(pid: int | None) -> float | None:
 
 
 def parents(pid: int) -> dict[str, pathlib.Path]:
-    """Give the groups in which a VM's own are, by controller."""
+    """Groups in which a VM's own are, by controller."""
     found = {}
     for controller in ('blkio', cgroup.UNIFIED):
         directory = _directory(pid, controller)

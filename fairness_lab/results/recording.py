@@ -119,7 +119,7 @@ class Reading:
     more: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def row(self) -> tuple[Any, ...]:
-        """Give the fields in the order of the columns."""
+        """Fields in the order of the columns."""
         fixed = [getattr(self, name) for name in INSTANCE_COLUMNS]
         return (*fixed, *(self.more.get(name) for name in MORE_COLUMNS))
 

@@ -116,7 +116,7 @@ def _heaviness(
     vms: Sequence[Mapping[str, Any]],
     node: Mapping[str, Any],
 ) -> Amounts:
-    """Give the heaviness by which each VM is treated.
+    """Heaviness by which each VM is treated.
 
     Heaviness is relative to the supply, so one second of it does as well as
     the whole interval.
@@ -145,7 +145,7 @@ def _heaviness(
 def _endowment(
     vm: Mapping[str, Any], vms: Sequence[Mapping[str, Any]], supply: Amounts
 ) -> Amounts:
-    """Give what a VM is entitled to per second (paper, section 5.2.1)."""
+    """What a VM is entitled to per second (paper, section 5.2.1)."""
     result = {name: amount / len(vms) for name, amount in supply.items()}
     vcpus = sum(other['vcpus'] for other in vms)
     result[CPU_TIME] = supply[CPU_TIME] / vcpus * vm['vcpus']
@@ -180,14 +180,14 @@ def _greediness(
 
 
 def priority(heaviness: float) -> int:
-    """Give the thesis's priority, -50 (best) to 50 (worst)."""
+    """Thesis's priority, -50 (best) to 50 (worst)."""
     if heaviness >= 0:
         return int(min(50.0, 50.0 * heaviness))
     return int(max(-50.0, 125.0 * heaviness))
 
 
 def shares(heaviness: float) -> int:
-    """Give the CPU shares of the thesis for a heaviness, 1 to 100."""
+    """CPU shares of the thesis for a heaviness, 1 to 100."""
     span = MOST_SHARES - LEAST_SHARES
     place = (50 - priority(heaviness)) * span // 100 + LEAST_SHARES
     return min(MOST_SHARES, max(LEAST_SHARES, place))

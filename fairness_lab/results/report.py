@@ -56,7 +56,7 @@ def write(recording_dir: pathlib.Path, out_dir: pathlib.Path) -> pathlib.Path:
 
 
 def to_json(content: Mapping[str, Any]) -> bytes:
-    """Give the bytes of a JSON file that people can read, too."""
+    """Bytes of a JSON file that people can read, too."""
     return (json.dumps(content, indent=1, allow_nan=False) + '\n').encode()
 
 
@@ -117,7 +117,7 @@ def passed(result: Result) -> bool:
 
 
 def table(result: Result) -> str:
-    """Give a result for the terminal: users, VMs, fairness, checks."""
+    """Result for the terminal: users, VMs, fairness, checks."""
     return '\n'.join(_lines(result)) + '\n'
 
 
@@ -169,7 +169,7 @@ def _part(value: float) -> str:
 
 
 def value_text(value: float | None) -> str:
-    """Give a measured number as it is shown."""
+    """Measured number as it is shown."""
     return '-' if value is None else f'{value:.3g}'
 
 

@@ -82,7 +82,7 @@ def _ratio(recording: recording_module.Recording) -> float:
 
 
 def jain(values: Sequence[float]) -> float | None:
-    """Give Jain's index of fairness.
+    """Jain's index of fairness.
 
     :param values: >= 0.
     :returns: 1/n (one has all) to 1 (all have the same); ``None`` where
@@ -193,7 +193,7 @@ def _by_control(
 
 
 def peak_to_peak(values: Sequence[float]) -> float:
-    """Give the range of values relative to their mean; 0 for no values."""
+    """Range of values relative to their mean; 0 for no values."""
     mean = statistics.fmean(values) if values else 0.0
     return (max(values) - min(values)) / mean if mean else 0.0
 

@@ -84,7 +84,7 @@ def _parts(
 
 
 def to_csv(line: timeline.Timeline) -> str:
-    """Give the content of ``series.csv``."""
+    """Content of ``series.csv``."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator='\n')
     writer.writerow(COLUMNS)

@@ -17,7 +17,7 @@ SPANS_PER_RUN = 12
 
 
 def first_within(line: timeline.Timeline) -> dict[str, float | None]:
-    """Give the moment from which each user's part stays within tolerance.
+    """Moment from which each user's part stays within tolerance.
 
     :returns: seconds since the load began, by user; ``None`` for a user
         whose part was not within tolerance at the end.

@@ -13,7 +13,7 @@ from nova_fairness import exception
 
 
 def wrong(path: pathlib.Path, line: int, what: str) -> exception.LabError:
-    """Give an error that names file and line."""
+    """Error that names file and line."""
     return exception.LabError(f'{path}, line {line}: {what}')
 
 
@@ -64,7 +64,7 @@ def rows(
 def number(
     path: pathlib.Path, line: int, row: Mapping[str, str], column: str
 ) -> float:
-    """Give a finite number.
+    """Finite number.
 
     :raises LabError: if the field holds none.
     """
@@ -80,7 +80,7 @@ def number(
 def maybe(
     path: pathlib.Path, line: int, row: Mapping[str, str], column: str
 ) -> float | None:
-    """Give a finite number, or ``None`` for an empty field.
+    """Finite number, or ``None`` for an empty field.
 
     :raises LabError: if the field holds anything else.
     """

@@ -82,12 +82,12 @@ class Timeline:
         return tuple(sorted({place.user for place in self.places.values()}))
 
     def cpu_s(self, vm: str, from_s: float, to_s: float) -> float:
-        """Give the CPU seconds that a VM got."""
+        """CPU seconds that a VM got."""
         found = self._cpu.get(vm)
         return found.over(from_s, to_s) if found else 0.0
 
     def work(self, vm: str, from_s: float, to_s: float) -> float:
-        """Give the units of work that a guest did."""
+        """Units of work that a guest did."""
         found = self._work.get(vm)
         return found.over(from_s, to_s) if found else 0.0
 
@@ -115,21 +115,21 @@ class Timeline:
         return frozen
 
     def offered(self, vm: str, t_s: float) -> float:
-        """Give what a guest was told to use at a moment, CPUs."""
+        """What a guest was told to use at a moment, CPUs."""
         offers = self._offers.get(vm, [])
         place = bisect.bisect_right(offers, t_s, key=lambda item: item.t_s)
         cpu = offers[place - 1].cpu if place else 0.0
         return min(cpu, float(self.places[vm].vcpus))
 
     def demand(self, t_s: float) -> dict[str, float]:
-        """Give what each VM wanted at a moment, CPUs; 0 if it cannot run."""
+        """What each VM wanted at a moment, CPUs; 0 if it cannot run."""
         return {
             vm: self.offered(vm, t_s) if self.runs(vm, t_s) else 0.0
             for vm in self.places
         }
 
     def demanded_s(self, vm: str, from_s: float, to_s: float) -> float:
-        """Give the CPU seconds that a VM wanted."""
+        """CPU seconds that a VM wanted."""
         return math.fsum(
             self.demand((start_s + end_s) / 2)[vm] * (end_s - start_s)
             for start_s, end_s in self.pieces(from_s, to_s)
@@ -160,11 +160,11 @@ class Timeline:
         return tuple(itertools.pairwise(edges))
 
     def got(self, from_s: float, to_s: float) -> dict[str, float]:
-        """Give the CPU seconds that each VM got."""
+        """CPU seconds that each VM got."""
         return {vm: self.cpu_s(vm, from_s, to_s) for vm in self.places}
 
     def fair(self, from_s: float, to_s: float) -> dict[str, float]:
-        """Give the CPU seconds of each VM under max-min fairness."""
+        """CPU seconds of each VM under max-min fairness."""
         total = dict.fromkeys(self.places, 0.0)
         for start_s, end_s in self.pieces(from_s, to_s):
             for vm, cpus in self._fair_at((start_s + end_s) / 2).items():
@@ -172,7 +172,7 @@ class Timeline:
         return total
 
     def _fair_at(self, t_s: float) -> dict[str, float]:
-        """Give the CPUs of each VM; constant between two changes."""
+        """CPUs of each VM; constant between two changes."""
         place = bisect.bisect_right(self.changes, t_s)
         since = self.changes[place - 1] if place else -1.0
         if since not in self._fair:
@@ -183,7 +183,7 @@ class Timeline:
         return self._fair[since]
 
     def _clouds(self, t_s: float) -> tuple[maxmin.Cloud, ...]:
-        """Give each group of nodes that can know of each other."""
+        """Each group of nodes that can know of each other."""
         demand = self.demand(t_s)
         where = {vm: self.node_of(vm, t_s) for vm in self.places}
         return tuple(
@@ -200,7 +200,7 @@ class Timeline:
     def bounded(
         self, from_s: float, to_s: float, ratio: float
     ) -> dict[str, float]:
-        """Give the most CPU seconds of each user under bounded weights."""
+        """Most CPU seconds of each user under bounded weights."""
         total = dict.fromkeys(self.users, 0.0)
         vcpus = {vm: place.vcpus for vm, place in self.places.items()}
         for start_s, end_s in self.pieces(from_s, to_s):
@@ -213,13 +213,13 @@ class Timeline:
         return total
 
     def node_of(self, vm: str, t_s: float) -> str:
-        """Give the node on which a VM was at a moment."""
+        """Node on which a VM was at a moment."""
         rows = self._rows.get(vm, [])
         place = bisect.bisect_right(rows, t_s, key=lambda row: row.t_s)
         return rows[place - 1].node if place else self.places[vm].node
 
     def stays(self, vm: str) -> tuple[tuple[float, str], ...]:
-        """Give since when a VM was on which node, in the order of time."""
+        """Since when a VM was on which node, in the order of time."""
         found = [(0.0, self.places[vm].node)]
         for row in self._rows.get(vm, ()):
             if row.node != found[-1][1]:
@@ -227,7 +227,7 @@ class Timeline:
         return tuple(found)
 
     def vms_on(self, node: str, t_s: float) -> tuple[str, ...]:
-        """Give the names of the VMs of a node at a moment."""
+        """Names of the VMs of a node at a moment."""
         return tuple(vm for vm in self.places if self.node_of(vm, t_s) == node)
 
     def by_user(self, amounts: Mapping[str, float]) -> dict[str, float]:
@@ -244,7 +244,7 @@ class Timeline:
     def node_parts(
         self, amounts: Mapping[str, float], t_s: float
     ) -> dict[str, float]:
-        """Give each VM's part of what all VMs of its node have, 0..1.
+        """Each VM's part of what all VMs of its node have, 0..1.
 
         :param t_s: at which moment a VM's node is meant.
         """
@@ -256,7 +256,7 @@ class Timeline:
 
 
 def _duration_s(recording: recording_module.Recording) -> float:
-    """Give how long the load lasted: less than meant if the run was ended.
+    """How long the load lasted: less than meant if the run was ended.
 
     :raises LabError: if there are no readings at all.
     """

@@ -109,7 +109,7 @@ class Backend(Protocol):
         """Undo that."""
 
     def redis(self) -> Redis:
-        """Give the Redis of the run."""
+        """Redis of the run."""
 
     def state(self, vm: str) -> VmState | None:
         """Read a VM; ``None`` if it does not exist."""

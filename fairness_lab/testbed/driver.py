@@ -13,7 +13,7 @@ import threading
 import time
 from typing import Any
 
-from fairness_lab.figures import run_progress as progress_module
+from fairness_lab.figures import progress as progress_module
 from fairness_lab.results import phases
 from fairness_lab.results import recorder as recorder_module
 from fairness_lab.results import recording
@@ -63,7 +63,7 @@ class Driver:
         out: pathlib.Path,
         *,
         agents: bool,
-        progress: progress_module.Progress,
+        progress: progress_module.RunProgress,
     ) -> None:
         self._scenario = scenario
         self._backend = backend
@@ -183,7 +183,7 @@ class Driver:
         self._backend.move_vm(vm, node, functools.partial(self._ready, vm))
 
     def _ready(self, vm: str) -> None:
-        """Give a VM that has booted the load that it should have by now."""
+        """VM that has booted the load that it should have by now."""
         self._booting.discard(vm)
         self._record_event(READY, vm)
         steps = self._steps.get(vm, [])

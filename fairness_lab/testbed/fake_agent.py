@@ -100,7 +100,7 @@ class FakeAgent:
         self.next_s += self._options.interval
 
     def stop(self) -> None:
-        """Give every VM what it was found with."""
+        """Every VM what it was found with."""
         for vm in self._node.vms.values():
             vcpus = vm.incarnation.instance.vcpus
             vm.shares = fake_node.SHARES_OF_VCPU * vcpus
@@ -268,7 +268,7 @@ class FakeAgent:
 
 
 def _options(settings: Settings) -> cfg.ConfigOpts:
-    """Give the agent's options with what the laboratory sets."""
+    """Agent's options with what the laboratory sets."""
     conf = cfg.ConfigOpts()
     opts.register_opts(conf)
     conf([], project='nova-fairness-lab', default_config_files=[])

@@ -158,7 +158,7 @@ class FakeBackend:
         self._mesh.cut.discard(node)
 
     def redis(self) -> fake_mesh.FakeRedis:
-        """Give the simulated Redis."""
+        """Simulated Redis."""
         return self._mesh.redis
 
     def state(self, vm: str) -> backend_module.VmState | None:

@@ -87,7 +87,7 @@ class FakeMesh:
                 self._heard[host][sender] = (report, now_s)
 
     def view(self, host: str, now_s: float) -> report_module.View:
-        """Give what an agent knows: its own report, and those not too old."""
+        """What an agent knows: its own report, and those not too old."""
         newest = {
             sender: (report, now_s - heard_s)
             for sender, (report, heard_s) in sorted(self._heard[host].items())

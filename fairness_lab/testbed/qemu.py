@@ -4,31 +4,190 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
+import json
 import os
 import pathlib
 import platform
+import secrets
+import shutil
+import subprocess
+import tempfile
 import time
 from typing import Any
 
 from fairness_lab.results import recording
 from fairness_lab.scenario import demand
 from fairness_lab.scenario import values as scenario_module
-from fairness_lab.testbed import accelerator
 from fairness_lab.testbed import backend
-from fairness_lab.testbed import cleanup
+from fairness_lab.testbed.guests import domain
 from fairness_lab.testbed.guests import fleet
 from fairness_lab.testbed.guests import image
 from fairness_lab.testbed.nodes import agent
-from fairness_lab.testbed.nodes import agents as agents_module
 from fairness_lab.testbed.nodes import disk
 from fairness_lab.testbed.nodes import far_end
-from fairness_lab.testbed.nodes import keys
+from fairness_lab.testbed.nodes import groups
 from fairness_lab.testbed.nodes import node
+from fairness_lab.testbed.nodes import processes
 from fairness_lab.testbed.nodes import redis_server
 from fairness_lab.testbed.nodes import wiring
 from nova_fairness import exception
+
+STATE = pathlib.Path('/var/lib/nova-fairness-lab')
+"""Where runs keep the files of their nodes while they last."""
+
+_OWNER = 'owner.json'
+
+
+def begin_run(pid: int, state: pathlib.Path = STATE) -> pathlib.Path:
+    """Start a run: make its directory, whose name is the run's identifier.
+
+    :param pid: the process that owns the run.
+    :param state: where the runs are.
+    :raises LabEnvironmentError: if the directory cannot be made.
+    """
+    owner = processes.identify(pid)
+    if owner is None:
+        raise exception.LabError(f'process {pid} cannot own a run: it is gone')
+    name = f'r{secrets.token_hex(4)}'
+    text = json.dumps(
+        {
+            'pid': owner.pid,
+            'start_ticks': owner.start_ticks,
+            'boot_id': processes.boot_id(),
+        }
+    )
+    try:
+        new = state / f'new-{name}'
+        new.mkdir(parents=True)
+        (new / _OWNER).write_text(text)
+        return new.rename(state / name)
+    except OSError as error:
+        raise exception.LabEnvironmentError(
+            f'{state} cannot be written (the laboratory needs root): {error}'
+        ) from None
+
+
+def finish_run(run: pathlib.Path) -> None:
+    """End a run: nothing of it is left.
+
+    :param run: what :func:`begin` returned.
+    :raises LabError: if something does not go away.
+    """
+    groups.clear(groups.NodeGroups(run.name, '').relative)
+    disk.remove(run)
+    shutil.rmtree(run, ignore_errors=True)
+
+
+def remove_dead_runs(state: pathlib.Path = STATE) -> list[str]:
+    """Remove what runs left whose owner is dead.
+
+    :returns: the identifiers of those runs.
+    :raises LabError: if something does not go away.
+    """
+    dead = sorted(_dead_runs(state))
+    for name in dead:
+        finish_run(state / name)
+    return dead
+
+
+def other_runs(run: pathlib.Path) -> list[str]:
+    """Other runs that go on; each takes CPU time from the other.
+
+    :param run: what :func:`begin` returned.
+    """
+    return sorted(
+        path.name
+        for path in run.parent.glob('r*')
+        if path.name != run.name and _is_owned(path)
+    )
+
+
+def _dead_runs(state: pathlib.Path) -> Iterator[str]:
+    known = {path.name for path in state.glob('*') if path.is_dir()}
+    # groups without a directory are left by a removal that was cut off
+    yield from groups.runs() - known
+    for name in known:
+        if not name.startswith('new-') and not _is_owned(state / name):
+            yield name
+
+
+def _is_owned(run: pathlib.Path) -> bool:
+    try:
+        owner = json.loads((run / _OWNER).read_text())
+        identity = processes.Identity(owner['pid'], owner['start_ticks'])
+        same_boot = owner['boot_id'] == processes.boot_id()
+    except (OSError, ValueError, KeyError):
+        return False
+    return same_boot and processes.is_alive(identity)
+
+
+KVM = 'kvm'
+TCG = 'tcg'
+QEMU = 'qemu-system-x86_64'
+
+_DEVICE = pathlib.Path('/dev/kvm')
+_READY = 'guest ready'
+
+
+def choose_accelerator(
+    boot: image.Image, cache: pathlib.Path, patience_s: float = 20.0
+) -> str:
+    """Give :data:`KVM` if the guest boots with it, else :data:`TCG`.
+
+    :param boot: what the guest boots from.
+    :param cache: directory in which the answer is kept.
+    :param patience_s: seconds that the guest may take.
+    :raises LabEnvironmentError: if there is no QEMU.
+    """
+    if not shutil.which(QEMU):
+        raise exception.LabEnvironmentError(
+            f'the laboratory needs {QEMU}, which is not installed'
+        )
+    if not os.access(_DEVICE, os.R_OK | os.W_OK):
+        return TCG
+    known = cache / f'accelerator-{processes.boot_id()}'
+    if known.is_file():
+        return known.read_text()
+    answer = KVM if _boots_under_kvm(boot, patience_s) else TCG
+    for old in cache.glob('accelerator-*'):
+        old.unlink()
+    known.write_text(answer)
+    return answer
+
+
+def _boots_under_kvm(boot: image.Image, patience_s: float) -> bool:
+    with tempfile.TemporaryDirectory() as directory:
+        console = pathlib.Path(directory) / 'console'
+        console.touch()
+        command = [
+            *(QEMU, '-accel', 'kvm', '-nodefaults', '-display', 'none'),
+            *('-machine', 'pc', '-m', str(domain.SMALLEST_MEMORY_MIB)),
+            *('-kernel', str(boot.kernel), '-initrd', str(boot.initrd)),
+            *('-append', domain.COMMAND_LINE, '-no-reboot'),
+            *('-serial', f'file:{console}', '-serial', 'null'),
+        ]
+        guest = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            processes.wait_until(
+                lambda: (
+                    _READY in console.read_text(errors='replace')
+                    or guest.poll() is not None
+                ),
+                patience_s,
+                step_s=0.1,
+            )
+            return _READY in console.read_text(errors='replace')
+        finally:
+            guest.kill()
+            guest.wait()
 
 
 class QemuBackend:
@@ -51,12 +210,12 @@ class QemuBackend:
         self._out = out
         self._cache = cache
         self._wanted = wanted
-        self._accelerator = wanted or accelerator.TCG
+        self._accelerator = wanted or TCG
         self._run: pathlib.Path | None = None
         self._nodes: dict[str, node.Node] = {}
         self._disks: list[disk.NodeDisk] = []
         self._fleet = fleet.Fleet(scenario)
-        self._agents = agents_module.Agents(scenario.interval_s)
+        self._agents = agent.Agents(scenario.interval_s)
         self._wiring: wiring.Wiring | None = None
         self._far: far_end.FarEnd | None = None
 
@@ -71,14 +230,14 @@ class QemuBackend:
         :raises LabError: if something does not come up.
         """
         _require_root()
-        for dead in cleanup.remove_dead_runs():
+        for dead in remove_dead_runs():
             say(f'removed what the dead run {dead} left')
         say('preparing the image of the guests')
         boot = image.ensure(self._cache)
         if self._wanted is None:
-            self._accelerator = accelerator.choose(boot, self._cache)
-        self._run = cleanup.begin(os.getpid())
-        for other in cleanup.other_runs(self._run):
+            self._accelerator = choose_accelerator(boot, self._cache)
+        self._run = begin_run(os.getpid())
+        for other in other_runs(self._run):
             say(f'run {other} goes on, too: both will measure worse')
         self._start_nodes(say)
         say(f'booting {self._fleet.early} guests ({self.name})')
@@ -94,7 +253,7 @@ class QemuBackend:
         with contextlib.ExitStack() as last:
             # in reverse order, and each even if one before it fails
             if self._run is not None:
-                last.callback(cleanup.finish, self._run)
+                last.callback(finish_run, self._run)
             if self._wiring is not None:
                 last.callback(self._wiring.close)
             if self._far is not None:
@@ -171,7 +330,7 @@ class QemuBackend:
         self._between().heal(node)
 
     def redis(self) -> redis_server.RedisServer:
-        """Give the Redis of the run.
+        """Redis of the run.
 
         :raises LabError: if the scenario has none.
         """
@@ -211,7 +370,7 @@ class QemuBackend:
             self._wiring = wiring.Wiring(self._run, redis=self._scenario.redis)
             self._wiring.open()
         names = self._scenario.nodes if self._scenario.keys else ()
-        owned = keys.give(self._run, names)
+        owned = agent.make_keys(self._run, names)
         for index, spec in enumerate(self._scenario.nodes.values()):
             say(f'starting node {spec.name} on CPU {_listed(spec.cpus)}')
             made = node.Node(

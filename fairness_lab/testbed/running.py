@@ -5,7 +5,7 @@
 import pathlib
 import sys
 
-from fairness_lab.figures import run_progress as progress_module
+from fairness_lab.figures import progress as progress_module
 from fairness_lab.results import report
 from fairness_lab.scenario import values as scenario_module
 from fairness_lab.testbed import backend as backend_module
@@ -39,7 +39,7 @@ def run(
     :returns: whether all checks of the scenario passed.
     :raises LabError: if the run fails.
     """
-    progress = progress_module.Progress()
+    progress = progress_module.RunProgress()
     backend = _backend(backend_name, scenario, out, cache)
     driver.Driver(
         scenario, backend, out, agents=agents, progress=progress

@@ -17,7 +17,7 @@ import sys
 import time
 from typing import Any
 
-from fairness_lab.testbed.nodes import network
+from fairness_lab.testbed.nodes import namespace
 from fairness_lab.testbed.nodes import node as lab_node
 from fairness_lab.testbed.nodes import processes
 
@@ -190,7 +190,7 @@ class Agent:
     def get(self, path: str) -> str:
         """Ask the endpoint, inside the node's network."""
         connection = http.client.HTTPConnection('127.0.0.1', self.port)
-        connection.sock = network.open_socket(
+        connection.sock = namespace.open_socket(
             self.node.pid, socket.AF_INET, socket.SOCK_STREAM
         )
         connection.sock.settimeout(PATIENCE_S)

@@ -16,7 +16,7 @@ import time
 import libvirt
 import pytest
 
-from fairness_lab.testbed import cleanup
+from fairness_lab.testbed import qemu
 from fairness_lab.testbed.guests import domain
 from fairness_lab.testbed.guests import guest as lab_guest
 from fairness_lab.testbed.guests import image
@@ -84,7 +84,7 @@ class Site:
 
 @pytest.fixture(scope='module')
 def site():
-    run = cleanup.begin(os.getpid())
+    run = qemu.begin_run(os.getpid())
     cpu = min(os.sched_getaffinity(0))
     node = lab_node.Node('agent-a', run, image.default_cache(), [cpu])
     try:
@@ -103,7 +103,7 @@ def site():
             guest.hang_up()
         node.stop()
     finally:
-        cleanup.finish(run)
+        qemu.finish_run(run)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import pytest
 from fairness_lab.testbed.guests import domain as lab_domain
 from fairness_lab.testbed.guests import guest as lab_guest
 from fairness_lab.testbed.guests import image
-from fairness_lab.testbed.nodes import network
+from fairness_lab.testbed.nodes import namespace
 from nova_fairness.collect import counters
 from nova_fairness.collect import hypervisor
 from nova_fairness.collect import inventory
@@ -249,7 +249,7 @@ def interface_stats(machine):
 
 def test_sent_bytes_are_counted_from_the_side_of_the_vm(machine):
     payload = 2000 * PAYLOAD
-    address, _ = network.addresses(machine.guest.node.index, 0, 0)
+    address, _ = namespace.addresses(machine.guest.node.index, 0, 0)
     host = address.split('/')[0]
     # Until its neighbour is known, the guest drops what it cannot queue.
     machine.guest.command(f'net-send 1 {host} 9')

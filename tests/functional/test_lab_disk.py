@@ -8,7 +8,7 @@ import pytest
 
 from fairness_lab.results import reading
 from fairness_lab.testbed.guests import domain
-from fairness_lab.testbed.guests import fio
+from fairness_lab.testbed.guests import fleet
 from fairness_lab.testbed.nodes import disk
 from nova_fairness import exception
 
@@ -86,10 +86,10 @@ def test_fio_divides_the_rate_of_a_disk_by_weights(lab_node, lab_guest, slow):
     }
     weights = {'a': 100, 'b': 300}
     jobs = [
-        fio.Job(name, weights[name], made.images[0], True, 64, 16)
+        fleet.Job(name, weights[name], made.images[0], True, 64, 16)
         for name, made in guests.items()
     ]
-    got = fio.run(jobs, reading.parents(guests['a'].pid), SECONDS)
+    got = fleet.run_fio(jobs, reading.parents(guests['a'].pid), SECONDS)
     rates = {name: values['bytes_per_s'] for name, values in got.items()}
     assert got['b']['weight'] == 300
     assert sum(rates.values()) < 1.3 * RATE_MIB_S * MIB

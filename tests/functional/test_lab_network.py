@@ -9,11 +9,10 @@ import socket
 
 import pytest
 
-from fairness_lab.testbed import cleanup
+from fairness_lab.testbed import qemu
 from fairness_lab.testbed.nodes import groups
 from fairness_lab.testbed.nodes import hub as hub_module
 from fairness_lab.testbed.nodes import namespace
-from fairness_lab.testbed.nodes import network
 from fairness_lab.testbed.nodes import processes
 from fairness_lab.testbed.nodes import redis_server
 from nova_fairness import exception
@@ -25,9 +24,9 @@ PATIENCE_S = 20
 
 @pytest.fixture
 def run():
-    made = cleanup.begin(os.getpid())
+    made = qemu.begin_run(os.getpid())
     yield made
-    cleanup.finish(made)
+    qemu.finish_run(made)
 
 
 @pytest.fixture
@@ -64,7 +63,7 @@ def redis(run, hub):
 
 
 def listener(there, number):
-    made = network.open_socket(there.pid, socket.AF_INET, socket.SOCK_DGRAM)
+    made = namespace.open_socket(there.pid, socket.AF_INET, socket.SOCK_DGRAM)
     made.bind((hub_module.address(number), 7))
     made.settimeout(0.2)
     return made
@@ -72,7 +71,7 @@ def listener(there, number):
 
 def reaches(one, number, heard):
     """Tell whether a datagram arrives."""
-    with network.open_socket(
+    with namespace.open_socket(
         one.pid, socket.AF_INET, socket.SOCK_DGRAM
     ) as sender:
         sender.sendto(b'x', (hub_module.address(number), 7))
@@ -117,7 +116,7 @@ def test_redis_answers_only_while_it_can(redis):
 def test_redis_forgets_when_it_is_told_to(redis, link):
     said = b'SET key value\r\n'
     away = link('a', 1)
-    with network.open_socket(
+    with namespace.open_socket(
         away.pid, socket.AF_INET, socket.SOCK_STREAM
     ) as talking:
         talking.connect(
@@ -137,7 +136,7 @@ def test_what_cannot_be_done_in_a_network_is_said(link):
 
 def begin_run(writing):
     """Begin a run with a network, say which, and wait to be killed."""
-    run = cleanup.begin(os.getpid())
+    run = qemu.begin_run(os.getpid())
     hub = hub_module.Hub(run)
     hub.start()
     redis_server.RedisServer(run).open(hub)
@@ -161,6 +160,6 @@ def test_nothing_of_a_network_is_left_when_its_owner_dies(tmp_path):
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     assert processes.is_alive(holder), 'a killed run cannot clean up'
-    assert name in cleanup.remove_dead_runs()
+    assert name in qemu.remove_dead_runs()
     assert not processes.is_alive(holder)
     assert name not in groups.runs()

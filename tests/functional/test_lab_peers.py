@@ -13,11 +13,9 @@ import pytest
 
 from fairness_lab.results import recording
 from fairness_lab.scenario import reader
-from fairness_lab.testbed import cleanup
+from fairness_lab.testbed import qemu
 from fairness_lab.testbed.guests import image
 from fairness_lab.testbed.nodes import agent
-from fairness_lab.testbed.nodes import agents
-from fairness_lab.testbed.nodes import keys
 from fairness_lab.testbed.nodes import node
 from fairness_lab.testbed.nodes import processes
 from fairness_lab.testbed.nodes import wiring
@@ -34,7 +32,7 @@ class Peers:
     """Two nodes, what is between them, and what their agents know."""
 
     wires: wiring.Wiring
-    agents: agents.Agents
+    agents: agent.Agents
     out: object
 
     def known(self, name):
@@ -66,13 +64,13 @@ def peers(tmp_path_factory):
         for name, spec in found.nodes.items()
     }
     scenario = dataclasses.replace(found, nodes=nodes, interval_s=INTERVAL_S)
-    run = cleanup.begin(os.getpid())
+    run = qemu.begin_run(os.getpid())
     wires = wiring.Wiring(run, redis=True)
-    made = Peers(wires, agents.Agents(INTERVAL_S), out)
+    made = Peers(wires, agent.Agents(INTERVAL_S), out)
     running = []
     try:
         wires.open()
-        owned = keys.give(run, NAMES)
+        owned = agent.make_keys(run, NAMES)
         for index, name in enumerate(NAMES):
             there = node.Node(name, run, image.default_cache(), (cpu,), index)
             there.start()
@@ -89,7 +87,7 @@ def peers(tmp_path_factory):
         for there in running:
             there.stop()
         wires.close()
-        cleanup.finish(run)
+        qemu.finish_run(run)
 
 
 @pytest.fixture(autouse=True)

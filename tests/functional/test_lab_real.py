@@ -11,12 +11,11 @@ import sys
 
 import pytest
 
-from fairness_lab.testbed import cleanup
+from fairness_lab.testbed import qemu
 from fairness_lab.testbed.guests import domain
 from fairness_lab.testbed.nodes import groups
-from fairness_lab.testbed.nodes import hierarchy
 from fairness_lab.testbed.nodes import hub
-from fairness_lab.testbed.nodes import network
+from fairness_lab.testbed.nodes import namespace
 from fairness_lab.testbed.nodes import processes
 from fairness_lab.testbed.nodes import redis_server
 
@@ -82,12 +81,12 @@ def start(tmp_path):
         child.kill()
         child.wait()
         child.stderr.close()
-    cleanup.remove_dead_runs()
+    qemu.remove_dead_runs()
 
 
 def run_of(child):
     """Give the directory of a process's run; ``None`` if it has none."""
-    for path in cleanup.STATE.glob('r*/owner.json'):
+    for path in qemu.STATE.glob('r*/owner.json'):
         if json.loads(path.read_text())['pid'] == child.pid:
             return path.parent
     return None
@@ -150,7 +149,7 @@ def test_an_interrupted_run_of_two_nodes_leaves_nothing(start, tmp_path):
         [
             item.path / groups.NodeGroups(run.name, name).relative
             for name in (hub.NAME, redis_server.NAME)
-            for item in hierarchy.mounted()
+            for item in groups.mounted()
         ]
     )
     identities = known(between)
@@ -169,14 +168,14 @@ def test_what_a_killed_run_leaves_is_removed_at_the_next_start(
     child.kill()
     child.wait(PATIENCE_S)
     assert remains(run, identities), 'a killed run cannot clean up'
-    assert run.name in cleanup.remove_dead_runs()
+    assert run.name in qemu.remove_dead_runs()
     assert remains(run, identities) == []
 
 
 def test_a_run_that_is_alive_is_left_alone(start, tmp_path):
     child = start('--no-agents')
     run, identities = await_load(child, tmp_path)
-    assert run.name not in cleanup.remove_dead_runs()
+    assert run.name not in qemu.remove_dead_runs()
     assert all(processes.is_alive(item) for item in identities)
 
 
@@ -240,7 +239,7 @@ def test_a_guest_does_exactly_what_it_is_told(lab_guest):
     before = guest.line.report
     guest.command('disk-write 1048576')
     guest.command('disk-read 2097152')
-    guest.command(f'net-send 14000 10.78.0.1 {network.SINK_PORT}')
+    guest.command(f'net-send 14000 10.78.0.1 {namespace.SINK_PORT}')
     guest.command('cpu-work 200')
     guest.command('report')
     after = guest.line.report

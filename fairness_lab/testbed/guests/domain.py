@@ -98,12 +98,12 @@ class Placement:
 
 
 def owner_id(name: str) -> str:
-    """Give the identifier of a user or project, as Keystone forms them."""
+    """Identifier of a user or project, as Keystone forms them."""
     return uuid.uuid5(_NAMES, name).hex
 
 
 def xml(spec: GuestSpec, placement: Placement) -> str:
-    """Give the domain XML of a guest."""
+    """Domain XML of a guest."""
     root = ET.Element('domain', {'type': placement.kind})
     _text(root, 'name', placement.domain)
     _text(root, 'uuid', placement.uuid)

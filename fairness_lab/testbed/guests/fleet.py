@@ -6,8 +6,11 @@ from collections.abc import Callable
 from collections.abc import Mapping
 import concurrent.futures
 import contextlib
+import dataclasses
+import json
 import os
 import pathlib
+import subprocess
 from typing import Any
 
 import libvirt
@@ -17,13 +20,165 @@ from fairness_lab.results import recording
 from fairness_lab.scenario import demand
 from fairness_lab.scenario import values as scenario_module
 from fairness_lab.testbed import backend
-from fairness_lab.testbed.guests import fio
 from fairness_lab.testbed.guests import guest
 from fairness_lab.testbed.guests import image
-from fairness_lab.testbed.guests import load
 from fairness_lab.testbed.nodes import far_end
+from fairness_lab.testbed.nodes import namespace
 from fairness_lab.testbed.nodes import node as node_module
 from nova_fairness import exception
+from nova_fairness.model import cgroup
+
+PROGRAM = 'fio'
+_GROUP = 'fio-{}'
+_PATIENCE_S = 60.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Job:
+    """The load of one VM.
+
+    :ivar vm: its name.
+    :ivar weight: of its block I/O, kernel units.
+    :ivar path: of the image of its disk, as seen from outside of the node.
+    :ivar reads: whether it reads; ``False`` for writing, ``None`` for both.
+    :ivar block_kib: size of a request, KiB.
+    :ivar depth: requests under way at once.
+    """
+
+    vm: str
+    weight: int
+    path: pathlib.Path
+    reads: bool | None
+    block_kib: int
+    depth: int
+
+    def command(self, seconds: float) -> list[str]:
+        """Command line."""
+        kinds = {True: 'read', False: 'write', None: 'rw'}
+        kind = kinds[self.reads]
+        return [
+            *(PROGRAM, '--output-format=json', f'--name={self.vm}'),
+            f'--filename={self.path}',
+            f'--rw=rand{kind}' if self.depth > 1 else f'--rw={kind}',
+            f'--bs={self.block_kib}k',
+            f'--iodepth={self.depth}',
+            *('--ioengine=libaio', '--direct=1', '--time_based'),
+            *(f'--runtime={seconds:g}', '--ramp_time=3', '--norandommap'),
+            '--overwrite=0',
+        ]
+
+
+def run_fio(
+    jobs: list[Job], parent: Mapping[str, pathlib.Path], seconds: float
+) -> dict[str, dict[str, float]]:
+    """Run jobs side by side, each in a group of its own.
+
+    :param parent: directory of the group in which VMs' groups are, by
+        controller, as :data:`cgroup.UNIFIED` for v2.
+    :param seconds: that are measured.
+    :returns: by VM: ``weight``, and ``bytes_per_s`` that fio moved.
+    :raises LabError: if fio does not work.
+    """
+    with contextlib.ExitStack() as last:
+        running = []
+        for job in jobs:
+            group = _fio_group(parent, job)
+            last.callback(group.rmdir)
+            command = namespace.joining(
+                [group / 'cgroup.procs'], job.command(seconds)
+            )
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            last.callback(process.wait)
+            last.callback(process.kill)
+            running.append((job, process))
+        return {
+            job.vm: {
+                'weight': float(job.weight),
+                'bytes_per_s': _bytes_moved(process, seconds),
+            }
+            for job, process in running
+        }
+
+
+def _fio_group(parent: Mapping[str, pathlib.Path], job: Job) -> pathlib.Path:
+    for controller, name in (
+        ('blkio', 'blkio.bfq.weight'),
+        (cgroup.UNIFIED, 'io.bfq.weight'),
+    ):
+        if controller in parent:
+            group = parent[controller] / _GROUP.format(job.vm)
+            group.mkdir(exist_ok=True)
+            (group / name).write_text(str(job.weight))
+            return group
+    raise exception.LabError('fio needs a controller of block I/O')
+
+
+def _bytes_moved(process: subprocess.Popen[bytes], seconds: float) -> float:
+    """Bytes per second that a process moved."""
+    said, error = process.communicate(timeout=seconds + _PATIENCE_S)
+    try:
+        # Before the result, fio may print remarks.
+        (job,) = json.loads(said[said.index(b'{') :])['jobs']
+        return float(job['read']['bw_bytes'] + job['write']['bw_bytes'])
+    except (ValueError, KeyError) as wrong:
+        text = error.decode(errors='replace').strip()[-500:]
+        raise exception.LabError(f'fio failed: {text or wrong}') from None
+
+
+_MIB = 1 << 20
+
+
+def load_commands(
+    index: int, step: demand.Step, *, uplink: bool = False
+) -> list[str]:
+    """Guest's commands for what a step changes.
+
+    :param index: number of the guest's node in its run.
+    :param uplink: whether that node has an uplink.
+    """
+    found = []
+    if step.cpu is not None:
+        found.append(_cpu_command(step.cpu, step.cycle))
+    if step.memory_mib is not None:
+        found.append(f'memory {int(step.memory_mib * _MIB)}')
+    if step.disk_read_mib_s is not None or step.disk_write_mib_s is not None:
+        read = _amount((step.disk_read_mib_s or 0) * _MIB)
+        write = _amount((step.disk_write_mib_s or 0) * _MIB)
+        block = step.disk_block_kib << 10
+        found.append(f'disk {read} {write} {block} {step.disk_depth}')
+    if step.net_send_mbit_s is not None:
+        host = namespace.FAR_ADDRESS
+        if not uplink:
+            host = namespace.addresses(index, 0, 0)[0].split('/')[0]
+        rate = _amount(step.net_send_mbit_s * 1e6 / 8)
+        found.append(f'net {host} {namespace.SINK_PORT} {rate}')
+    for word, port, flows in (
+        ('tcp-send', namespace.SINK_PORT, step.tcp_send_flows),
+        ('tcp-receive', namespace.SOURCE_PORT, step.tcp_receive_flows),
+    ):
+        if flows is not None:
+            found.append(f'{word} {namespace.FAR_ADDRESS} {port} {flows}')
+    if step.wake_hz is not None:
+        found.append(f'wake {step.wake_hz:.6f}')
+    return found
+
+
+def _cpu_command(cpu: float, cycle: demand.Cycle | None) -> str:
+    if cycle is None:
+        return f'cpu {_amount(cpu)}'
+    if cycle.load is demand.Load.CRON:
+        return f'cron {cpu:.6f} {cycle.wait_s:.6f}'
+    return f'closed {cpu:.6f} {cycle.threads} {cycle.wait_s:.6f}'
+
+
+def _amount(value: float) -> str:
+    return 'max' if value == demand.MAXIMUM else f'{value:.6f}'
+
 
 BOOT_PATIENCE_S = 180.0
 _PARALLEL_BOOTS = 2
@@ -98,7 +253,7 @@ class Fleet:
             self._disk_load[vm] = step
         with contextlib.suppress(exception.LabError):
             uplink = self.far is not None and made.node.has_uplink
-            for command in load.commands(made.node.index, step, uplink=uplink):
+            for command in load_commands(made.node.index, step, uplink=uplink):
                 made.line.tell(command)
             if self.far is not None and step.net_receive_mbit_s is not None:
                 rate = step.net_receive_mbit_s * 1e6 / 8
@@ -157,7 +312,7 @@ class Fleet:
         :returns: by VM: ``weight``, and ``bytes_per_s``.
         :raises LabError: if fio does not work.
         """
-        jobs: dict[str, list[fio.Job]] = {}
+        jobs: dict[str, list[Job]] = {}
         parents: dict[str, Mapping[str, pathlib.Path]] = {}
         still = demand.Step(0.0, disk_read_mib_s=0.0, disk_write_mib_s=0.0)
         for vm, step in self._disk_load.items():
@@ -166,7 +321,7 @@ class Fleet:
             if weight is None:
                 continue
             jobs.setdefault(made.node.name, []).append(
-                fio.Job(
+                Job(
                     vm,
                     weight,
                     made.images[0],
@@ -179,11 +334,11 @@ class Fleet:
             self.load(vm, still)
         found: dict[str, dict[str, float]] = {}
         for name, chosen in jobs.items():
-            found.update(fio.run(chosen, parents[name], seconds))
+            found.update(run_fio(chosen, parents[name], seconds))
         return found
 
     def versions(self) -> dict[str, Any]:
-        """Give the versions of libvirt and QEMU."""
+        """Versions of libvirt and QEMU."""
         found: dict[str, Any] = {}
         for connection in self._connections.values():
             found['libvirt'] = connection.getLibVersion()

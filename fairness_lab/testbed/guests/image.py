@@ -8,6 +8,7 @@ is the guest's init and load, and the few drivers that it needs.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 import fcntl
@@ -19,9 +20,78 @@ import re
 import shutil
 import tempfile
 
-from fairness_lab.testbed.guests import archive
 from fairness_lab.testbed.nodes import processes
 from nova_fairness import exception
+
+_DIRECTORY = 0o040755
+_FILE = 0o100644
+_PROGRAM = 0o100755
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Entry:
+    """A file of an archive.
+
+    :ivar path: relative, no leading slash.
+    :ivar content: its bytes.
+    :ivar executable: whether it can be run.
+    """
+
+    path: str
+    content: bytes
+    executable: bool = False
+
+
+def cpio(entries: Iterable[Entry]) -> bytes:
+    """Pack files, and the directories that they are in.
+
+    Same files, same bytes: no times and no owners are kept.
+
+    :param entries: with different paths.
+    :returns: the archive.
+    """
+    parts: list[bytes] = []
+    made: set[str] = set()
+    for entry in entries:
+        for parent in _parents(entry.path):
+            if parent not in made:
+                made.add(parent)
+                parts.append(_record(len(parts), parent, _DIRECTORY, b''))
+        mode = _PROGRAM if entry.executable else _FILE
+        parts.append(_record(len(parts), entry.path, mode, entry.content))
+    parts.append(_record(0, 'TRAILER!!!', 0, b''))
+    return b''.join(parts)
+
+
+def _parents(path: str) -> list[str]:
+    parents = map(str, reversed(pathlib.PurePosixPath(path).parents))
+    return [parent for parent in parents if parent != '.']
+
+
+def _record(number: int, path: str, mode: int, content: bytes) -> bytes:
+    name = path.encode() + b'\0'
+    fields = (
+        number + 1,
+        mode,
+        0,
+        0,
+        1,
+        0,
+        len(content),
+        0,
+        0,
+        0,
+        0,
+        len(name),
+        0,
+    )
+    head = b'070701' + b''.join(b'%08X' % field for field in fields)
+    return _padded(head + name) + _padded(content)
+
+
+def _padded(part: bytes) -> bytes:
+    return part + b'\0' * (-len(part) % 4)
+
 
 KERNEL_PACKAGE = 'linux-image-cloud-amd64'
 
@@ -59,7 +129,7 @@ class Image:
 
 
 def default_cache() -> pathlib.Path:
-    """Give the directory in which images are kept between runs."""
+    """Directory in which images are kept between runs."""
     base = os.environ.get('XDG_CACHE_HOME') or '/var/cache'
     return pathlib.Path(base) / 'nova-fairness-lab'
 
@@ -82,7 +152,7 @@ class Recipe:
     build: Callable[[str, pathlib.Path], None]
 
     def key(self, package: str) -> str:
-        """Give a name for what is made of a kernel package and the sources."""
+        """Name for what is made of a kernel package and the sources."""
         digest = hashlib.sha256(f'{_FORMAT} {package} {self.modules}'.encode())
         for source in self.sources:
             digest.update(source.name.encode() + source.read_bytes())
@@ -90,7 +160,7 @@ class Recipe:
 
 
 def ensure(cache: pathlib.Path) -> Image:
-    """Give the image of the guests, as :func:`made`."""
+    """Image of the guests, as :func:`made`."""
     sources = tuple(sorted(_SOURCES.glob('*.[ch]')))
     return made(
         cache, Recipe('image', 'image of the guests', sources, MODULES, _build)
@@ -98,7 +168,7 @@ def ensure(cache: pathlib.Path) -> Image:
 
 
 def made(cache: pathlib.Path, recipe: Recipe) -> Image:
-    """Give an image, and build it if there is none of these inputs.
+    """Image, and build it if there is none of these inputs.
 
     :param cache: directory that is kept between runs.
     :raises LabEnvironmentError: if something needed is not installed or
@@ -133,7 +203,7 @@ def _made_locked(cache: pathlib.Path, recipe: Recipe) -> Image:
 
 
 def kernel_package() -> str:
-    """Give the name of the present kernel package for clouds.
+    """Name of the present kernel package for clouds.
 
     :raises LabEnvironmentError: if the package archive is not known here.
     """
@@ -154,10 +224,10 @@ def _build(package: str, work: pathlib.Path) -> None:
     program = work / 'init'
     sources = sorted(map(str, _SOURCES.glob('*.c')))
     processes.run([*_COMPILE, str(program), *sources])
-    entries = [archive.Entry('init', program.read_bytes(), executable=True)]
+    entries = [Entry('init', program.read_bytes(), executable=True)]
     entries += module_entries(modules, MODULES)
     with gzip.open(image.initrd, 'wb', compresslevel=1) as stream:
-        stream.write(archive.cpio(entries))
+        stream.write(cpio(entries))
 
 
 def unpack_kernel(
@@ -190,8 +260,8 @@ def unpack_kernel(
 
 def module_entries(
     modules: dict[str, pathlib.Path], names: Sequence[str]
-) -> list[archive.Entry]:
-    """Give drivers, and what they need, as files of a RAM disk.
+) -> list[Entry]:
+    """Drivers, and what they need, as files of a RAM disk.
 
     :param modules: file by name of the driver.
     :param names: wanted drivers; those built into the kernel have no file.
@@ -203,9 +273,9 @@ def module_entries(
         _add_with_needs(name, modules, order)
     text = ''.join(f'{name}.ko\n' for name in order)
     return [
-        archive.Entry('modules/order', text.encode()),
+        Entry('modules/order', text.encode()),
         *(
-            archive.Entry(f'modules/{name}.ko', modules[name].read_bytes())
+            Entry(f'modules/{name}.ko', modules[name].read_bytes())
             for name in order
         ),
     ]

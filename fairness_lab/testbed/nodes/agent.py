@@ -2,7 +2,9 @@
 
 """The agent of a laboratory node: its configuration, its process."""
 
+from collections.abc import Iterable
 from collections.abc import Mapping
+import concurrent.futures
 import configparser
 import os
 import pathlib
@@ -21,6 +23,8 @@ from fairness_lab.testbed.nodes import node as node_module
 from fairness_lab.testbed.nodes import processes
 from fairness_lab.testbed.nodes import redis_server
 from nova_fairness import exception
+from oslo_messaging_zmq.keys import admin
+from oslo_messaging_zmq.keys import files
 
 COMMAND = 'nova-fairness'
 
@@ -34,7 +38,7 @@ def configuration(
     directory: pathlib.Path,
     keys: pathlib.Path | None = None,
 ) -> dict[str, dict[str, str]]:
-    """Give the options of a node's agent.
+    """Options of a node's agent.
 
     :param node: its name.
     :param directory: into which the agent records.
@@ -116,7 +120,7 @@ def _reserved(memory_mib: int) -> int:
 
 
 def program() -> str:
-    """Give the path of the agent's command.
+    """Path of the agent's command.
 
     :raises LabEnvironmentError: if it is not installed.
     """
@@ -164,7 +168,7 @@ class NodeAgent:
         return self._process is not None and self._process.poll() is None
 
     def rounds(self) -> int:
-        """Give the number of rounds it has recorded, all starts together."""
+        """Number of rounds it has recorded, all starts together."""
         try:
             text = (self._directory / recording.ROUNDS).read_bytes()
         except OSError:
@@ -227,3 +231,101 @@ class NodeAgent:
         if self._process is not None and self.running:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
+
+
+_KEY_ROLE = 'node'
+
+
+def make_keys(
+    run: pathlib.Path, nodes: Iterable[str]
+) -> Mapping[str, pathlib.Path]:
+    """Make a key pair for each node, and the list that allows them all.
+
+    :param run: directory of the run.
+    :returns: by node the directory that its agent is told of: its own
+        secret, and the list.
+    :raises KeysError: if they cannot be made.
+    """
+    names = tuple(nodes)
+    made = run / 'keys' / 'all'
+    made.parent.mkdir(mode=0o755, exist_ok=True)
+    for name in names:
+        admin.make(made, name, _KEY_ROLE)
+    return {name: _own_directory(made, run / 'keys', name) for name in names}
+
+
+def _own_directory(
+    made: pathlib.Path, top: pathlib.Path, name: str
+) -> pathlib.Path:
+    # no node is called like this: a name begins with a letter or digit
+    own = top / f'.{name}'
+    own.mkdir(mode=0o755)
+    for file in (f'{name}{files.SUFFIX}', files.LIST_NAME):
+        shutil.copy(made / file, own / file)
+    return own
+
+
+class Agents:
+    """Starts, stops and holds agents by the name of their node.
+
+    :param interval_s: of their rounds, seconds.
+    """
+
+    def __init__(self, interval_s: float) -> None:
+        self._patience_s = 30 + 3 * interval_s
+        self._by_node: dict[str, NodeAgent] = {}
+        self._restarting = concurrent.futures.ThreadPoolExecutor(4)
+
+    def add(self, name: str, made: NodeAgent) -> None:
+        """Take in the agent of a node."""
+        self._by_node[name] = made
+
+    def rounds(self, node: str) -> int:
+        """Number of rounds that an agent has recorded."""
+        return self._by_node[node].rounds()
+
+    def start(self, nodes: Iterable[str], *, wait: bool) -> None:
+        """Start agents; with ``wait``, until each has made a round.
+
+        :raises LabError: if one does not.
+        """
+        chosen = [self._by_node[name] for name in nodes]
+        before = [made.rounds() for made in chosen]
+        for made in chosen:
+            made.start()
+        if wait:
+            for made, already in zip(chosen, before, strict=True):
+                made.await_round(already, self._patience_s)
+
+    def stop(self, nodes: Iterable[str], *, kill: bool) -> None:
+        """End agents, cleanly or as a crash would."""
+        for name in nodes:
+            if kill:
+                self._by_node[name].kill()
+            else:
+                self._by_node[name].stop()
+
+    def restart(self, node: str) -> None:
+        """End an agent cleanly, then start it; returns at once."""
+        self._restarting.submit(_restart, self._by_node[node])
+
+    def hold(self, nodes: Iterable[str]) -> None:
+        """Stop the agents' processes where they are."""
+        for name in nodes:
+            self._by_node[name].hold()
+
+    def release(self, nodes: Iterable[str]) -> None:
+        """Let held agents go on."""
+        for name in nodes:
+            self._by_node[name].release()
+
+    def close(self) -> None:
+        """End all of them cleanly."""
+        self._restarting.shutdown(cancel_futures=True)
+        for made in self._by_node.values():
+            made.stop()
+
+
+def _restart(made: NodeAgent) -> None:
+    made.stop()
+    made.start()

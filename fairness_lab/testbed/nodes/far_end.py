@@ -9,7 +9,6 @@ import sys
 import threading
 
 from fairness_lab.testbed.nodes import namespace
-from fairness_lab.testbed.nodes import network
 from fairness_lab.testbed.nodes import node as node_module
 
 NAME = '@far'
@@ -42,7 +41,7 @@ class FarEnd:
             self._ip('link', 'add', _BRIDGE, 'type', 'bridge')
             path = f'/proc/sys/net/ipv6/conf/{_BRIDGE}/accept_dad'
             self._namespace.run(['sh', '-c', f'echo 0 >{path}'])
-            for address in network.far_addresses():
+            for address in namespace.far_addresses():
                 self._ip('addr', 'add', address, 'dev', _BRIDGE)
             self._ip('link', 'set', _BRIDGE, 'up')
             self._serve()
@@ -58,7 +57,7 @@ class FarEnd:
         self._namespace.stop()
 
     def link(self, node: node_module.Node) -> None:
-        """Give a node that runs an uplink.
+        """Node that runs an uplink.
 
         :raises LabError: if it cannot be linked.
         """
@@ -69,7 +68,7 @@ class FarEnd:
         )
         self._ip('link', 'set', port, 'master', _BRIDGE, 'up')
         done = node.run(
-            ['ip', 'link', 'set', UPLINK, 'master', network.BRIDGE, 'up']
+            ['ip', 'link', 'set', UPLINK, 'master', namespace.BRIDGE, 'up']
         )
         done.check_returncode()
 
@@ -84,7 +83,7 @@ class FarEnd:
             self._server.stdin.flush()
 
     def came_from(self, *hosts: str) -> float:
-        """Give the bytes of payload that came from addresses so far."""
+        """Bytes of payload that came from addresses so far."""
         found = self._came
         return sum(found.get(host, 0.0) for host in hosts)
 

@@ -10,13 +10,67 @@ which libvirt makes; a v2 group with children cannot hold processes itself.
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
+import dataclasses
 import pathlib
 import time
 
-from fairness_lab.testbed.nodes import hierarchy
 from fairness_lab.testbed.nodes import processes
 from nova_fairness import exception
 from nova_fairness.model import cgroup
+
+_CONTROLLERS = (
+    'cpu',
+    'cpuacct',
+    'cpuset',
+    'memory',
+    'devices',
+    'freezer',
+    'blkio',
+    'pids',
+    cgroup.UNIFIED,
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """One mounted hierarchy.
+
+    :ivar path: where it is mounted.
+    :ivar controllers: of v1; empty for v2.
+    """
+
+    path: pathlib.Path
+    controllers: tuple[str, ...]
+
+    @property
+    def steers_cpus(self) -> bool:
+        """Whether CPU sets are kept here."""
+        if self.controllers:
+            return 'cpuset' in self.controllers
+        controllers = (self.path / 'cgroup.controllers').read_text()
+        return 'cpuset' in controllers.split()
+
+
+def mounted() -> tuple[Hierarchy, ...]:
+    """Hierarchies of this machine that a node needs.
+
+    :raises LabEnvironmentError: if control groups are not mounted.
+    """
+    mounts = cgroup.mounts(pathlib.Path('/proc/self/mountinfo').read_text())
+    by_path: dict[pathlib.Path, list[str]] = {}
+    for name in _CONTROLLERS:
+        if name in mounts:
+            path = pathlib.Path(mounts[name].path)
+            by_path.setdefault(path, []).append(name)
+    if not by_path:
+        raise exception.LabEnvironmentError(
+            'no control groups are mounted below /sys/fs/cgroup'
+        )
+    return tuple(
+        Hierarchy(path, tuple(name for name in names if name))
+        for path, names in by_path.items()
+    )
+
 
 TOP = 'nova-fairness-lab'
 SYSTEM = 'system'
@@ -44,11 +98,11 @@ class NodeGroups:
     """
 
     def __init__(self, run: str, node: str) -> None:
-        self.hierarchies = hierarchy.mounted()
+        self.hierarchies = mounted()
         self.relative = pathlib.PurePosixPath(TOP, run, node)
 
     def directories(self) -> list[pathlib.Path]:
-        """Give the node's own group in every hierarchy."""
+        """Node's own group in every hierarchy."""
         return [item.path / self.relative for item in self.hierarchies]
 
     def make(self) -> None:
@@ -107,7 +161,7 @@ class NodeGroups:
                 _write(group / 'cpuset.cpus', wanted)
 
     def pids(self) -> list[int]:
-        """Give the processes of the node, ascending."""
+        """Processes of the node, ascending."""
         return members(self.directories())
 
     def holds(self, pid: int) -> bool:
@@ -115,7 +169,7 @@ class NodeGroups:
         return belongs(pid, self.relative)
 
     def join_files(self) -> list[pathlib.Path]:
-        """Give the files into which a process writes its number to join."""
+        """Files into which a process writes its number to join."""
         return [path / SYSTEM / 'cgroup.procs' for path in self.directories()]
 
     def remove(self) -> None:
@@ -127,10 +181,10 @@ class NodeGroups:
 
 
 def runs() -> set[str]:
-    """Give the runs that have control groups."""
+    """Runs that have control groups."""
     return {
         path.name
-        for item in hierarchy.mounted()
+        for item in mounted()
         if (item.path / TOP).is_dir()
         for path in (item.path / TOP).iterdir()
         if path.is_dir()
@@ -143,7 +197,7 @@ def clear(relative: pathlib.PurePosixPath) -> None:
     :param relative: below every hierarchy's mount point.
     :raises LabError: if something does not go away.
     """
-    found = hierarchy.mounted()
+    found = mounted()
     tops = [item.path / relative for item in found]
     processes.end_all(
         lambda: members(tops), lambda pid: belongs(pid, relative)
@@ -157,7 +211,7 @@ def clear(relative: pathlib.PurePosixPath) -> None:
 
 
 def members(tops: Sequence[pathlib.Path]) -> list[int]:
-    """Give the processes of some groups and all below them, ascending."""
+    """Processes of some groups and all below them, ascending."""
     found: set[int] = set()
     for top in tops:
         if not top.is_dir():
@@ -178,9 +232,7 @@ def belongs(pid: int, relative: pathlib.PurePosixPath) -> bool:
     return any((group + '/').startswith(prefix) for group in groups)
 
 
-def _make_path(
-    item: hierarchy.Hierarchy, relative: pathlib.PurePosixPath
-) -> None:
+def _make_path(item: Hierarchy, relative: pathlib.PurePosixPath) -> None:
     path = item.path
     for part in relative.parts:
         if not item.controllers and part != SYSTEM:
@@ -200,7 +252,7 @@ def _enable(group: pathlib.Path) -> None:
 
 
 def _below(top: pathlib.Path) -> list[pathlib.Path]:
-    """Give all groups below one, parents before children."""
+    """All groups below one, parents before children."""
     return sorted(path for path in _walk(top) if path != top)
 
 

@@ -26,7 +26,7 @@ _NETWORK = '10.77.0'
 
 
 def address(number: int) -> str:
-    """Give an address on the network.
+    """Address on the network.
 
     :param number: 1 to 253 for nodes, :data:`SERVICE` for services.
     :raises ValueError: if there is no such address.
@@ -37,7 +37,7 @@ def address(number: int) -> str:
 
 
 def node_number(index: int) -> int:
-    """Give the number of a node's address.
+    """Number of a node's address.
 
     :param index: number of the node in its run, 0 to 30.
     """
@@ -45,7 +45,7 @@ def node_number(index: int) -> int:
 
 
 def node_address(index: int) -> str:
-    """Give the address of a node; parameter as above."""
+    """Address of a node; parameter as above."""
     return address(node_number(index))
 
 

@@ -8,18 +8,83 @@ own, so that several nodes, and the machine's own libvirt, know nothing of each
 other. From outside, its daemon is reached through :attr:`Node.libvirt_uri`.
 """
 
+from collections.abc import Iterable
 from collections.abc import Sequence
 import io
 import pathlib
 import socket
 import subprocess
+import uuid
 
 from fairness_lab.testbed.nodes import groups
 from fairness_lab.testbed.nodes import namespace
-from fairness_lab.testbed.nodes import network
-from fairness_lab.testbed.nodes import node_files
 from fairness_lab.testbed.nodes import processes
 from nova_fairness import exception
+
+_LIBVIRTD_CONF = """\
+auth_unix_ro = "none"
+auth_unix_rw = "none"
+unix_sock_group = "root"
+unix_sock_rw_perms = "0770"
+max_clients = 200
+max_client_requests = 50
+log_outputs = "2:file:/var/log/libvirt/libvirtd.log"
+host_uuid = "{uuid}"
+"""
+
+# remember_owner needs extended attributes, which not every file system has.
+_QEMU_CONF = """\
+user = "root"
+group = "root"
+dynamic_ownership = 1
+remember_owner = 0
+security_driver = "none"
+namespaces = []
+stdio_handler = "file"
+"""
+
+_DIRECTORIES = (
+    'etc/libvirt',
+    'var/lib/libvirt/images',
+    'var/lib/nova-fairness',
+    'var/log/libvirt/qemu',
+)
+
+
+def _write_files(
+    directory: pathlib.Path,
+    name: str,
+    hierarchies: Iterable[groups.Hierarchy],
+) -> None:
+    """Write the files of a node.
+
+    :param directory: of the node.
+    :param name: of the node.
+    :param hierarchies: of control groups that it mounts.
+    :raises LabEnvironmentError: if they cannot be written.
+    """
+    try:
+        for part in _DIRECTORIES:
+            (directory / part).mkdir(parents=True, exist_ok=True)
+        libvirt = directory / 'etc/libvirt'
+        identifier = uuid.uuid5(uuid.NAMESPACE_DNS, str(directory))
+        text = _LIBVIRTD_CONF.format(uuid=identifier)
+        (libvirt / 'libvirtd.conf').write_text(text)
+        (libvirt / 'qemu.conf').write_text(_QEMU_CONF)
+        lines = ''.join(_mount_line(item) for item in hierarchies)
+        (directory / 'hierarchies').write_text(lines)
+        hosts = f'127.0.0.1 localhost {name}\n::1 localhost\n'
+        (directory / 'etc/hosts').write_text(hosts)
+    except OSError as error:
+        raise exception.LabEnvironmentError(
+            f'the files of node {name} cannot be written: {error}'
+        ) from None
+
+
+def _mount_line(item: groups.Hierarchy) -> str:
+    controllers = ','.join(item.controllers) or 'v2'
+    return f'{item.path} {controllers}\n'
+
 
 _SETUP = pathlib.Path(__file__).with_name('node_setup.sh')
 
@@ -90,13 +155,11 @@ class Node:
         """
         try:
             self._cache.mkdir(parents=True, exist_ok=True)
-            node_files.write(
-                self.directory, self.name, self.groups.hierarchies
-            )
+            _write_files(self.directory, self.name, self.groups.hierarchies)
             self.groups.make()
             self._hold_namespaces(patience_s)
             self.groups.delegate()
-            self._sink = network.open_sink(self.pid)
+            self._sink = namespace.open_sink(self.pid)
             self.start_libvirt(patience_s)
         except BaseException:
             self.stop()
@@ -156,7 +219,7 @@ class Node:
         self.groups.set_cpus(self.cpus if cpus is None else cpus)
 
     def command(self, argv: Sequence[str]) -> list[str]:
-        """Give a command line that runs another one inside the node."""
+        """Command line that runs another one inside the node."""
         enter = ['nsenter', '-t', str(self.pid), '-m', '-u', '-n', '-C', '--']
         return namespace.joining(self.groups.join_files(), [*enter, *argv])
 
@@ -196,7 +259,7 @@ class Node:
         self, family: socket.AddressFamily = socket.AF_INET6
     ) -> socket.socket:
         """Open a UDP socket inside the node's network."""
-        return network.open_socket(self.pid, family, socket.SOCK_DGRAM)
+        return namespace.open_socket(self.pid, family, socket.SOCK_DGRAM)
 
     def _hold_namespaces(self, patience_s: float) -> None:
         files = [path / 'cgroup.procs' for path in self.groups.directories()]
@@ -207,7 +270,7 @@ class Node:
         setup = [
             *('sh', str(_SETUP), self.name, str(self.directory)),
             str(self._cache),
-            *network.bridge_addresses(self.index),
+            *namespace.bridge_addresses(self.index),
         ]
         with self._log('setup.log') as log:
             self._pause = subprocess.Popen(

@@ -36,12 +36,12 @@ class Identity:
 
 
 def boot_id() -> str:
-    """Give what tells this boot of the machine from all others."""
+    """What tells this boot of the machine from all others."""
     return (_PROC / 'sys/kernel/random/boot_id').read_text().strip()
 
 
 def identify(pid: int) -> Identity | None:
-    """Give the identity of a process; ``None`` if it is gone or a zombie."""
+    """Identity of a process; ``None`` if it is gone or a zombie."""
     try:
         stat = (_PROC / str(pid) / 'stat').read_text()
     except OSError:

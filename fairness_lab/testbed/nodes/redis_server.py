@@ -12,7 +12,6 @@ import time
 
 from fairness_lab.testbed.nodes import hub as hub_module
 from fairness_lab.testbed.nodes import namespace
-from fairness_lab.testbed.nodes import network
 from fairness_lab.testbed.nodes import processes
 from nova_fairness import exception
 
@@ -27,7 +26,7 @@ _ANSWER_S = 1.0
 
 
 def url() -> str:
-    """Give the address for the agents' ``transport_url``."""
+    """Address for the agents' ``transport_url``."""
     return f'zmq+redis://{hub_module.address(hub_module.SERVICE)}:{PORT}/0'
 
 
@@ -124,7 +123,7 @@ class RedisServer:
         return self._ask(b'PING') == b'+PONG'
 
     def keys(self) -> int:
-        """Give the number of keys that it has.
+        """Number of keys that it has.
 
         :raises LabError: if it does not answer.
         """
@@ -146,9 +145,9 @@ class RedisServer:
             self._process.send_signal(number)
 
     def _ask(self, command: bytes) -> bytes:
-        """Give the first line of the answer; empty if there is none."""
+        """First line of the answer; empty if there is none."""
         address = (hub_module.address(hub_module.SERVICE), PORT)
-        asking = network.open_socket(
+        asking = namespace.open_socket(
             self._namespace.pid, socket.AF_INET, socket.SOCK_STREAM
         )
         deadline = time.monotonic() + _ANSWER_S

@@ -61,7 +61,7 @@ class Wiring:
         self._hub.heal(node)
 
     def redis(self) -> redis_server.RedisServer:
-        """Give the Redis of the run.
+        """Redis of the run.
 
         :raises LabError: if the scenario has none.
         """

@@ -70,7 +70,7 @@ class Remote:
         return {key.split('/')[0]: rate for key, rate in values.items()}
 
     def do_time_read(self, _: object) -> float:
-        """Give the seconds that it takes to read all VMs."""
+        """Seconds that it takes to read all VMs."""
         started_s = time.monotonic()
         self.do_read(None)
         return time.monotonic() - started_s
@@ -101,7 +101,7 @@ class Remote:
         }
 
     def do_said(self, _: object) -> dict[str, Any]:
-        """Give everything that the control says of itself."""
+        """Everything that the control says of itself."""
         return {
             'availability': self.control.availability(),
             'without_effect': self.control.without_effect(),

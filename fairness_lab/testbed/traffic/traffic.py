@@ -44,7 +44,7 @@ class Flow:
     nic: int = 0
 
     def arguments(self, port: int, seconds: float) -> list[str]:
-        """Give the arguments of the program in the guest."""
+        """Arguments of the program in the guest."""
         host = wire.FAR_ADDRESS_SIX if self.six else wire.FAR_ADDRESS
         own = self.place.address_six if self.six else self.place.address
         bound = f'{own(self.nic)}%eth{self.nic}'
@@ -159,7 +159,7 @@ def _report(end: subprocess.Popen[bytes]) -> Any:
 
 
 def _between(told: Any, begin_s: float, seconds: float) -> float:
-    """Give Mbit/s of what an end received in a stretch of its time."""
+    """Mbit/s of what an end received in a stretch of its time."""
     received = 0.0
     for item in told['intervals']:
         entry = item['sum']

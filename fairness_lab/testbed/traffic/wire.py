@@ -50,11 +50,11 @@ class Place:
         ]
 
     def address(self, nic: int = 0) -> str:
-        """Give the IPv4 address of an interface."""
+        """IPv4 address of an interface."""
         return f'{_NETWORK}.{nic + 1}.{self.number}'
 
     def address_six(self, nic: int = 0) -> str:
-        """Give the IPv6 address of an interface."""
+        """IPv6 address of an interface."""
         return f'{_NETWORK_SIX}:{nic + 1:x}:{self.number:x}'
 
 
@@ -126,7 +126,7 @@ class Wire:
         holder.wait()
 
     def command(self, name: str, argv: Sequence[str]) -> list[str]:
-        """Give a command line that runs another one in a namespace.
+        """Command line that runs another one in a namespace.
 
         :param name: ``node``, ``far`` or that of a guest.
         """
@@ -165,7 +165,7 @@ class Wire:
         return child
 
     def counters(self) -> dict[str, tuple[int, int]]:
-        """Give bytes received and sent of each interface of the node."""
+        """Bytes received and sent of each interface of the node."""
         text = self.run('node', ['cat', '/proc/net/dev'])
         found = {}
         for line in text.splitlines()[2:]:

@@ -13,7 +13,7 @@ import subprocess
 
 import pytest
 
-from fairness_lab.testbed.guests import fio
+from fairness_lab.testbed.guests import fleet
 from fairness_lab.testbed.nodes import namespace
 from fairness_lab.testbed.nodes import processes
 from nova_fairness.apply import privileged
@@ -134,7 +134,7 @@ def readers(vms):
     try:
         for place in (1, 2):
             group = vms.group(place, 'io.stat') / 'emulator'
-            job = fio.Job(f'vm-{place}', 0, DISK, True, 64, 16)
+            job = fleet.Job(f'vm-{place}', 0, DISK, True, 64, 16)
             command = namespace.joining(
                 [group / 'cgroup.procs'], job.command(600)
             )

@@ -9,7 +9,7 @@ import re
 import subprocess
 from typing import Any
 
-from fairness_lab.testbed.nodes import hierarchy
+from fairness_lab.testbed.nodes import groups
 from nova_fairness.model import defaults
 from tests.fixtures.nova_cloud import cloud as cloud_module
 from tests.fixtures.nova_cloud import compute_node
@@ -132,7 +132,7 @@ def of_nova(node: compute_node.ComputeNode, server: str) -> int:
     found = re.search(r'<shares>(\d+)</shares>', node.xml_of(server))
     if found is not None:
         return int(found[1])
-    is_v1 = any('cpu' in item.controllers for item in hierarchy.mounted())
+    is_v1 = any('cpu' in item.controllers for item in groups.mounted())
     return 1024 if is_v1 else 100
 
 

@@ -4,9 +4,7 @@
 
 import pytest
 
-from fairness_lab.figures import batch_progress as sim_progress
 from fairness_lab.figures import progress
-from fairness_lab.figures import run_progress as lab_progress
 
 
 @pytest.fixture
@@ -39,7 +37,7 @@ def test_on_a_terminal_a_bar_moves_and_goes_away(watched, capsys):
 
 
 def test_the_laboratory_says_who_gets_how_much_in_lines(capsys):
-    said = lab_progress.Progress()
+    said = progress.RunProgress()
     said.begin(60)
     for t_s in (0, 5, 11):
         said.tick(t_s, {'ann': 0.25, 'bob': 0.75})
@@ -53,7 +51,7 @@ def test_the_laboratory_says_who_gets_how_much_in_lines(capsys):
 
 
 def test_a_simulation_that_is_soon_done_says_nothing(capsys):
-    said = sim_progress.Progress()
+    said = progress.BatchProgress()
     said.begin('chain', 100)
     said.tick(50)
     said.end()
@@ -61,7 +59,7 @@ def test_a_simulation_that_is_soon_done_says_nothing(capsys):
 
 
 def test_a_simulation_counts_its_rounds_on_a_terminal(watched, capsys):
-    said = sim_progress.Progress()
+    said = progress.BatchProgress()
     said.begin('chain', 100)
     said.tick(50)
     said.end()

@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 
 from fairness_lab.figures import page as report
-from fairness_lab.figures import report_text
 from fairness_lab.figures import simulated
 from fairness_lab.figures import style
-from fairness_lab.figures import weight_curves
 from fairness_lab.measures import comparison
 from fairness_lab.measures import series_file
 from nova_fairness import exception
@@ -106,7 +104,7 @@ def test_a_page_says_what_was_run_and_what_its_words_mean():
         '<dd>loss 0.1</dd>',
     ):
         assert page.count(said) == 1, said
-    known = {word for word, _ in report_text.MEANINGS}
+    known = {word for word, _ in report.MEANINGS}
     for word in ('overshoot', 'oscillation', 'weight swing', 'settled'):
         assert word in known
         assert f'<dt>{word}</dt>' in page
@@ -130,7 +128,7 @@ def test_curves_of_weights_have_names(users, vms, expected):
     ]
     series = dataclasses.replace(series_file.NOTHING, weights=rows)
     axes = style.figure(4, 3).add_subplot()
-    weight_curves.draw(axes, series)
+    simulated.draw_weights(axes, series)
     texts = [text.get_text() for text in axes.texts]
     named = {name for text in texts for name in text.split(', ')}
     assert named - {'a curve per VM'} == expected

@@ -13,7 +13,7 @@ from fairness_lab.results import recording
 from fairness_lab.results import report
 from fairness_lab.results import result
 from fairness_lab.results import schema
-from fairness_lab.testbed.guests import fio
+from fairness_lab.testbed.guests import fleet
 from tests.unit.fairness_lab.results import fake_run
 
 MIB = 1 << 20
@@ -212,7 +212,7 @@ JOBS = {
 @pytest.mark.parametrize(('reads', 'depth', 'words'), JOBS.values(), ids=JOBS)
 def test_fio_does_what_the_guest_did(reads, depth, words):
     path = pathlib.Path('/images/disk.raw')
-    job = fio.Job('light', 300, path, reads, 64, depth)
+    job = fleet.Job('light', 300, path, reads, 64, depth)
     command = job.command(30)
     for word in [*words, '--bs=64k', '--direct=1', '--runtime=30']:
         assert word in command

@@ -7,12 +7,12 @@ import pytest
 from fairness_lab.results import checks
 from fairness_lab.scenario import demand
 from fairness_lab.scenario import reader
-from fairness_lab.testbed.guests import load
+from fairness_lab.testbed.guests import fleet
 from fairness_lab.testbed.nodes import agent
-from fairness_lab.testbed.nodes import network
+from fairness_lab.testbed.nodes import namespace
 from nova_fairness import exception
 
-FAR = network.FAR_ADDRESS
+FAR = namespace.FAR_ADDRESS
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_users_of_the_weighted_one_are_not_equal():
     ],
 )
 def test_over_an_uplink_guests_talk_to_the_far_end(step, expected):
-    assert load.commands(0, step, uplink=True) == expected
+    assert fleet.load_commands(0, step, uplink=True) == expected
 
 
 SCENARIO = """
@@ -91,7 +91,7 @@ def test_no_guest_has_the_address_of_the_far_end():
     last = [
         address.split('/')[0]
         for number in (0, 2000)
-        for address in network.addresses(30, 0, number)
+        for address in namespace.addresses(30, 0, number)
     ]
     assert FAR not in last
-    assert network.FAR_ADDRESS_SIX not in last
+    assert namespace.FAR_ADDRESS_SIX not in last

@@ -4,14 +4,14 @@ import stat
 
 import pytest
 
-from fairness_lab.testbed.nodes import keys
+from fairness_lab.testbed.nodes import agent
 from oslo_messaging_zmq import errors
 from oslo_messaging_zmq.keys import admin
 from oslo_messaging_zmq.keys import files
 
 
 def test_every_node_has_its_own_secret_and_the_whole_list(tmp_path):
-    owned = keys.give(tmp_path, ('node1', 'node2'))
+    owned = agent.make_keys(tmp_path, ('node1', 'node2'))
     assert set(owned) == {'node1', 'node2'}
     for name, path in owned.items():
         secret = files.own_secret_path(path)
@@ -24,8 +24,8 @@ def test_every_node_has_its_own_secret_and_the_whole_list(tmp_path):
 
 def test_a_name_that_no_key_can_have_is_refused(tmp_path):
     with pytest.raises(errors.KeysError, match='no name'):
-        keys.give(tmp_path, ('-',))
+        agent.make_keys(tmp_path, ('-',))
 
 
 def test_no_nodes_have_no_keys(tmp_path):
-    assert keys.give(tmp_path, ()) == {}
+    assert agent.make_keys(tmp_path, ()) == {}

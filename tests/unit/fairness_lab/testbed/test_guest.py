@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from fairness_lab.testbed.guests import line
+from fairness_lab.testbed.guests import guest
 from nova_fairness import exception
 
 
@@ -42,7 +42,7 @@ def talk(tmp_path):
     def start(**answers):
         path = tmp_path / 'guest.sock'
         fake = FakeGuest(path, answers)
-        made = line.GuestLine('vm', path)
+        made = guest.GuestLine('vm', path)
         opened.append((fake, made))
         assert made.await_ready(10)
         return fake, made
@@ -77,7 +77,7 @@ def test_a_counter_goes_on_between_reports_as_fast_as_before(
     _, made = talk(one='work 100\ndone one\n', two='work 300\ndone two\n')
     assert made.now('work') is None
     clock = [10.0]
-    monkeypatch.setattr(line.time, 'monotonic', lambda: clock[0])
+    monkeypatch.setattr(guest.time, 'monotonic', lambda: clock[0])
     made.ask('one', 10)
     assert made.now('work') == 100
     clock[0] = 12.0
@@ -85,7 +85,7 @@ def test_a_counter_goes_on_between_reports_as_fast_as_before(
     clock[0] = 12.5
     assert made.now('work') == 350
     clock[0] = 1000.0
-    assert made.now('work') == 300 + 100 * line.FARTHEST_S
+    assert made.now('work') == 300 + 100 * guest.FARTHEST_S
     assert made.now('flights') is None
 
 
@@ -94,7 +94,7 @@ def test_reports_that_were_read_late_make_no_counter_faster(talk, monkeypatch):
             (('one', 100), ('two', 300), ('three', 500))}  # fmt: skip
     _, made = talk(**said)
     clock = [10.0]
-    monkeypatch.setattr(line.time, 'monotonic', lambda: clock[0])
+    monkeypatch.setattr(guest.time, 'monotonic', lambda: clock[0])
     for name, at_s in (('one', 10.0), ('two', 14.0), ('three', 14.001)):
         clock[0] = at_s
         made.ask(name, 10)
@@ -122,4 +122,4 @@ def test_a_guest_that_ends_is_named(talk):
 
 def test_a_port_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(exception.LabError, match='no serial port'):
-        line.GuestLine('vm', tmp_path / 'none')
+        guest.GuestLine('vm', tmp_path / 'none')

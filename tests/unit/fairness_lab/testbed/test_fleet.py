@@ -5,7 +5,7 @@ import math
 import pytest
 
 from fairness_lab.scenario import demand
-from fairness_lab.testbed.guests import load
+from fairness_lab.testbed.guests import fleet
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ from fairness_lab.testbed.guests import load
     ],
 )
 def test_a_guest_is_told_only_what_changes(step, expected):
-    assert load.commands(1, step) == expected
+    assert fleet.load_commands(1, step) == expected

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-from fairness_lab.testbed.guests import archive
+from fairness_lab.testbed.guests import image
 
 ENTRIES = [
-    archive.Entry('init', b'#!/bin/true\n', executable=True),
-    archive.Entry('modules/order', b'a.ko\n'),
-    archive.Entry('modules/a.ko', b'\0' * 5),
+    image.Entry('init', b'#!/bin/true\n', executable=True),
+    image.Entry('modules/order', b'a.ko\n'),
+    image.Entry('modules/a.ko', b'\0' * 5),
 ]
 
 
@@ -29,7 +29,7 @@ def records(packed):
 
 
 def test_what_goes_in_comes_out_with_its_directories():
-    assert list(records(archive.cpio(ENTRIES))) == [
+    assert list(records(image.cpio(ENTRIES))) == [
         ('init', 0o100755, b'#!/bin/true\n'),
         ('modules', 0o040755, b''),
         ('modules/order', 0o100644, b'a.ko\n'),
@@ -38,8 +38,8 @@ def test_what_goes_in_comes_out_with_its_directories():
 
 
 def test_the_same_files_give_the_same_bytes():
-    assert archive.cpio(ENTRIES) == archive.cpio(list(ENTRIES))
+    assert image.cpio(ENTRIES) == image.cpio(list(ENTRIES))
 
 
 def test_every_record_begins_at_a_multiple_of_four():
-    assert len(archive.cpio(ENTRIES)) % 4 == 0
+    assert len(image.cpio(ENTRIES)) % 4 == 0
