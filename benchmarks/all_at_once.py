@@ -112,11 +112,9 @@ def parts(line: timeline.Timeline, vm: str) -> np.ndarray:
     length_s = to_s - from_s
 
     def moved(*names: str) -> float:
-        return math.fsum(
-            line.more.grown(vm, name, from_s, to_s) for name in names
-        )
+        return math.fsum(line.grown(vm, name, from_s, to_s) for name in names)
 
-    memory = line.more.last(vm, 'memory_bytes') or 0.0
+    memory = line.last(vm, 'memory_bytes') or 0.0
     return np.array(
         [
             line.cpu_s(vm, from_s, to_s) / length_s / len(node['cpus']),

@@ -20,9 +20,7 @@ def moved(
 ) -> dict[str, float]:
     """Bytes that each VM read and wrote, as its guest counted."""
     return {
-        vm: math.fsum(
-            line.more.grown(vm, name, from_s, to_s) for name in _MOVED
-        )
+        vm: math.fsum(line.grown(vm, name, from_s, to_s) for name in _MOVED)
         for vm in line.places
     }
 
@@ -43,7 +41,7 @@ def disks(line: timeline.Timeline, from_s: float, to_s: float) -> Json | None:
             'bytes_per_s': amounts[vm] / length_s,
             'share': parts[vm],
             'device_part': _device_part(line, vm, amounts[vm] / length_s),
-            'kernel_weight': line.more.last(vm, 'io_weight'),
+            'kernel_weight': line.last(vm, 'io_weight'),
             'weights': _weights(line, vm, from_s, to_s),
             'fio_share': fio.get(vm),
         }
@@ -93,11 +91,11 @@ def latency(
     """
     found: Json = {}
     for vm in line.places:
-        wakes = line.more.grown(vm, 'wakes', from_s, to_s)
+        wakes = line.grown(vm, 'wakes', from_s, to_s)
         if wakes > 0:
-            late_us = line.more.grown(vm, 'late_us', from_s, to_s)
-            very_late = line.more.grown(vm, 'late_20ms', from_s, to_s)
-            waited_s = line.more.grown(vm, 'wait_s', from_s, to_s)
+            late_us = line.grown(vm, 'late_us', from_s, to_s)
+            very_late = line.grown(vm, 'late_20ms', from_s, to_s)
+            waited_s = line.grown(vm, 'wait_s', from_s, to_s)
             found[vm] = {
                 'wakes_per_s': wakes / (to_s - from_s),
                 'mean_late_ms': late_us / wakes / 1000,

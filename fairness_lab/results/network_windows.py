@@ -13,7 +13,6 @@ import itertools
 import statistics
 from typing import Any
 
-from fairness_lab.results import counter
 from fairness_lab.results import phases
 from fairness_lab.results import timeline
 
@@ -94,19 +93,19 @@ def is_loaded(line: timeline.Timeline) -> bool:
 
 def _counters(
     line: timeline.Timeline, column: str
-) -> dict[str, counter.Counter]:
+) -> dict[str, timeline.Counter]:
     points: dict[str, list[tuple[float, float]]] = {}
     for row in line.recording.readings:
         value = row.more.get(column)
         if value is not None:
             points.setdefault(row.vm, []).append((row.t_s, value))
-    return {vm: counter.Counter(found) for vm, found in points.items()}
+    return {vm: timeline.Counter(found) for vm, found in points.items()}
 
 
 def _window(
     line: timeline.Timeline,
     node: str,
-    moved: Mapping[str, counter.Counter],
+    moved: Mapping[str, timeline.Counter],
     from_s: float,
     to_s: float,
 ) -> dict[str, Json]:

@@ -4,11 +4,86 @@
 
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import math
 import statistics
 from typing import Any
 
-from fairness_lab.results import abtest
 from fairness_lab.results import timeline
+
+T_975 = (
+    (1, 12.706),
+    (2, 4.303),
+    (3, 3.182),
+    (4, 2.776),
+    (5, 2.571),
+    (6, 2.447),
+    (7, 2.365),
+    (8, 2.306),
+    (9, 2.262),
+    (10, 2.228),
+    (11, 2.201),
+    (12, 2.179),
+    (13, 2.160),
+    (14, 2.145),
+    (15, 2.131),
+    (16, 2.120),
+    (17, 2.110),
+    (18, 2.101),
+    (19, 2.093),
+    (20, 2.086),
+    (25, 2.060),
+    (30, 2.042),
+    (40, 2.021),
+    (60, 2.000),
+    (120, 1.980),
+)
+"""0.975 quantile of Student's t distribution by degrees of freedom."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pair:
+    """Work per second in two neighbouring phases.
+
+    :ivar without: without the agent, > 0.
+    :ivar with_agent: with the agent.
+    """
+
+    without: float
+    with_agent: float
+
+    @property
+    def difference(self) -> float:
+        """Relative change that came with the agent; -0.01 is 1 % less."""
+        return self.with_agent / self.without - 1.0
+
+
+def t_quantile(freedom: int) -> float:
+    """0.975 quantile of the t distribution.
+
+    :param freedom: degrees of freedom, >= 1; between two rows of the table
+        the one with fewer counts, which makes an interval wider, never
+        narrower.
+    """
+    return max(
+        (row for row in T_975 if row[0] <= freedom), key=lambda row: row[0]
+    )[1]
+
+
+def confidence(differences: Sequence[float]) -> tuple[float, float] | None:
+    """95 % confidence interval of a mean.
+
+    :returns: both ends, or ``None`` for fewer than two values.
+    """
+    count = len(differences)
+    if count < 2:
+        return None
+    mean = statistics.fmean(differences)
+    error = statistics.stdev(differences) / math.sqrt(count)
+    reach = t_quantile(count - 1) * error
+    return mean - reach, mean + reach
+
 
 SHORTEST_WINDOW_S = 4.0
 """A window between two events that is shorter says nothing."""
@@ -124,7 +199,7 @@ def uncontended(line: timeline.Timeline) -> Json | None:
         work = sum(line.work(vm, from_s, to_s) for vm in line.places)
         phases[agents].append(work / (to_s - from_s))
     pairs = [
-        abtest.Pair(without, with_agent)
+        Pair(without, with_agent)
         for without, with_agent in zip(
             phases[False][1:], phases[True][1:], strict=False
         )
@@ -133,7 +208,7 @@ def uncontended(line: timeline.Timeline) -> Json | None:
     if not pairs:
         return None
     differences = [pair.difference for pair in pairs]
-    interval = abtest.confidence(differences)
+    interval = confidence(differences)
     return {
         'pairs': [
             {

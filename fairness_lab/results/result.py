@@ -6,6 +6,7 @@ The fields are an interface: ``result_schema.json`` describes them, and
 :data:`VERSION` changes when a reader of the old one would be misled.
 """
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import math
@@ -18,8 +19,47 @@ from fairness_lab.results import peers
 from fairness_lab.results import phases
 from fairness_lab.results import recording as recording_module
 from fairness_lab.results import reference
-from fairness_lab.results import settling
 from fairness_lab.results import timeline
+
+SETTLED_TOLERANCE = 0.03
+"""Largest distance of a user's part from the max-min part."""
+
+SETTLED_SPAN_S = 10.0
+"""A user's part at a moment is that of the seconds before it."""
+
+SETTLED_SPANS = 12
+"""In a short run the span is this part of it."""
+
+
+def settled_from(line: timeline.Timeline) -> dict[str, float | None]:
+    """Moment from which each user's part stays within tolerance.
+
+    :returns: seconds since the load began, by user; ``None`` for a user
+        whose part was not within tolerance at the end.
+    """
+    first: dict[str, float | None] = dict.fromkeys(line.users)
+    for t_s, distance in _distances(line):
+        for user, value in distance.items():
+            if value > SETTLED_TOLERANCE:
+                first[user] = None
+            elif first[user] is None:
+                first[user] = t_s
+    return first
+
+
+def _distances(
+    line: timeline.Timeline,
+) -> Iterator[tuple[float, dict[str, float]]]:
+    span_s = min(SETTLED_SPAN_S, line.duration_s / SETTLED_SPANS)
+    step_s = span_s / 5
+    count = round((line.duration_s - span_s) / step_s)
+    for number in range(count + 1):
+        from_s = number * step_s
+        to_s = from_s + span_s
+        got = timeline.parts(line.by_user(line.got(from_s, to_s)))
+        fair = timeline.parts(line.by_user(line.fair(from_s, to_s)))
+        yield to_s, {user: abs(got[user] - fair[user]) for user in got}
+
 
 VERSION = 1
 
@@ -118,7 +158,7 @@ def _users(
     fair = timeline.parts(fair_s)
     most = line.bounded(from_s, to_s, _ratio(line.recording))
     whole = math.fsum(fair_s.values())
-    first = settling.first_within(line)
+    first = settled_from(line)
     return {
         user: {
             'weight': line.user_weight.get(user, 1.0),
@@ -174,9 +214,9 @@ def _instances(
 def _waited_part(
     line: timeline.Timeline, vm: str, from_s: float, to_s: float
 ) -> float | None:
-    if line.more.last(vm, 'wait_s') is None:
+    if line.last(vm, 'wait_s') is None:
         return None
-    return line.more.grown(vm, 'wait_s', from_s, to_s) / (to_s - from_s)
+    return line.grown(vm, 'wait_s', from_s, to_s) / (to_s - from_s)
 
 
 def _by_control(

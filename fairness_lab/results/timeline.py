@@ -7,15 +7,14 @@ from the demand follows what would have been fair.
 """
 
 import bisect
+from collections.abc import Iterable
 from collections.abc import Mapping
 import functools
 import itertools
 import math
 
 from fairness_lab.ideal import maxmin
-from fairness_lab.results import counter
 from fairness_lab.results import layout
-from fairness_lab.results import more
 from fairness_lab.results import reach
 from fairness_lab.results import recording as recording_module
 from nova_fairness import exception
@@ -28,6 +27,47 @@ FREEZING = frozenset({'freeze', 'destroy', 'stop'})
 
 THAWING = frozenset({'thaw', 'start', 'move'})
 """Events after which it can again."""
+
+
+class Counter:
+    """A cumulative counter that was read now and then.
+
+    Between two readings it grows evenly; where it falls, the VM was started
+    anew and counts on from zero.
+
+    :param points: time in seconds and value, in the order of time.
+    """
+
+    def __init__(self, points: Iterable[tuple[float, float]]) -> None:
+        self._times: list[float] = []
+        self._totals: list[float] = []
+        total, last = 0.0, 0.0
+        for t_s, value in points:
+            if self._times and value >= last:
+                total += value - last
+            elif self._times:
+                total += value
+            last = value
+            self._times.append(t_s)
+            self._totals.append(total)
+
+    def at(self, t_s: float) -> float:
+        """Growth since the first reading."""
+        if not self._times:
+            return 0.0
+        place = bisect.bisect_right(self._times, t_s)
+        if place == 0:
+            return 0.0
+        if place == len(self._times):
+            return self._totals[-1]
+        before, after = self._times[place - 1], self._times[place]
+        part = (t_s - before) / (after - before)
+        first, second = self._totals[place - 1], self._totals[place]
+        return first + part * (second - first)
+
+    def over(self, from_s: float, to_s: float) -> float:
+        """Growth between two moments."""
+        return self.at(to_s) - self.at(from_s)
 
 
 class Timeline:
@@ -62,19 +102,38 @@ class Timeline:
             recording.events,
             agents=bool(recording.meta['options']['agents']),
         )
-        self.more = more.More(self._rows)
+        self._grown: dict[tuple[str, str], Counter] = {}
         self._fair: dict[float, dict[str, float]] = {}
         self._cpu = self._counters('cpu_s')
         self._work = self._counters('work')
 
-    def _counters(self, column: str) -> dict[str, counter.Counter]:
+    def _counters(self, column: str) -> dict[str, Counter]:
         result = {}
         for vm, rows in self._rows.items():
             points = [(row.t_s, getattr(row, column)) for row in rows]
-            result[vm] = counter.Counter(
+            result[vm] = Counter(
                 (t_s, value) for t_s, value in points if value is not None
             )
         return result
+
+    def grown(self, vm: str, column: str, from_s: float, to_s: float) -> float:
+        """By how much a counter of a VM has grown."""
+        if (vm, column) not in self._grown:
+            self._grown[vm, column] = Counter(
+                (row.t_s, row.more[column])
+                for row in self._rows.get(vm, ())
+                if column in row.more
+            )
+        return self._grown[vm, column].over(from_s, to_s)
+
+    def last(self, vm: str, column: str) -> float | None:
+        """Last value of a column of a VM."""
+        found = [
+            row.more[column]
+            for row in self._rows.get(vm, ())
+            if column in row.more
+        ]
+        return found[-1] if found else None
 
     @functools.cached_property
     def users(self) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ import pathlib
 import jsonschema
 import pytest
 
-from fairness_lab.results import counter
 from fairness_lab.results import recording
 from fairness_lab.results import result
 from fairness_lab.results import schema as result_schema
@@ -229,7 +228,7 @@ def test_jain(values, expected):
     ],
 )
 def test_growth_of_a_counter(points, from_s, to_s, expected):
-    assert counter.Counter(points).over(from_s, to_s) == expected
+    assert timeline.Counter(points).over(from_s, to_s) == expected
 
 
 def test_a_run_that_was_ended_early_lasted_as_long_as_it_was_read():
