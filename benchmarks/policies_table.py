@@ -17,7 +17,7 @@ from fairness_lab.figures import page
 from fairness_lab.figures import simulated
 from fairness_lab.ideal import ideal
 from fairness_lab.measures import comparison
-from fairness_lab.measures import series_file
+from fairness_lab.measures import series as series_module
 from fairness_lab.scenario import scenario as scenario_module
 from fairness_lab.scenario import scenario_file
 from fairness_lab.simulator import references
@@ -141,7 +141,7 @@ def drawn(result: Result) -> simulated.Run:
         for k, value in enumerate(result['worst_bounded'])
         if value is not None
     )
-    series = series_file.Series((), (), rows)
+    series = series_module.Series((), (), rows)
     return simulated.Run(page.name_of(result), result, series)
 
 

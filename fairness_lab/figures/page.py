@@ -14,7 +14,7 @@ from typing import Any
 from fairness_lab.figures import simulated
 from fairness_lab.measures import comparison
 from fairness_lab.measures import distance
-from fairness_lab.measures import series_file
+from fairness_lab.measures import series as series_module
 
 Result = Mapping[str, Any]
 
@@ -195,7 +195,7 @@ def write_run(
     :param series: directory of its series.
     :raises BadSeries: if a series cannot be read.
     """
-    side = simulated.Run(headline(result), result, series_file.read(series))
+    side = simulated.Run(headline(result), result, series_module.read(series))
     image = simulated.run(side)
     (directory / 'run.png').write_bytes(image)
     (directory / 'report.html').write_text(
@@ -222,7 +222,7 @@ def write_compare(
         simulated.Run(
             name_of(result),
             result,
-            series_file.read(place) if place else series_file.NOTHING,
+            series_module.read(place) if place else series_module.NOTHING,
         )
         for result, place in zip(results, places, strict=True)
     ]

@@ -13,7 +13,7 @@ import numpy as np
 from fairness_lab.figures import labels
 from fairness_lab.figures import style
 from fairness_lab.measures import distance
-from fairness_lab.measures import series_file
+from fairness_lab.measures import series as series_module
 from nova_fairness.model import resources
 
 FEW_WEIGHTS = 6
@@ -25,17 +25,17 @@ NAMED = 10
 _TICKS = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
-def draw_weights(axes: style.Axes, series: series_file.Series) -> None:
+def draw_weights(axes: style.Axes, series: series_module.Series) -> None:
     """Draw the weights of VMs, on a scale of factors."""
     rows = series.weights
     moved = _moved_control(rows)
     style.title(axes, f'Weights of VMs ({moved or "all controls"})')
-    shades = style.colours(series_file.names(rows, 'user'))
+    shades = style.colours(series_module.names(rows, 'user'))
     vms = {row['vm']: row['user'] for row in rows}
     plain = len(set(vms.values())) > FEW_WEIGHTS
     ends: dict[tuple[str, str], list[float]] = {}
     for vm, user in vms.items():
-        x, y = series_file.curve(rows, moved or 'cpu', vm=vm)
+        x, y = series_module.curve(rows, moved or 'cpu', vm=vm)
         axes.step(
             x,
             y,
@@ -83,7 +83,7 @@ def _ends(
     ]
 
 
-def _moved_control(rows: Sequence[series_file.Row]) -> str:
+def _moved_control(rows: Sequence[series_module.Row]) -> str:
     """Name the control whose weights were moved most; empty if none was."""
     most, found = 0.0, ''
     for control in resources.CONTROLS:
@@ -116,7 +116,7 @@ class Run:
 
     title: str
     result: Mapping[str, Any]
-    series: series_file.Series
+    series: series_module.Series
 
 
 def run(side: Run) -> bytes:
@@ -142,7 +142,7 @@ def run(side: Run) -> bytes:
     return style.png(drawn)
 
 
-def _shown(series: series_file.Series) -> list[str]:
+def _shown(series: series_module.Series) -> list[str]:
     """Choose users, in the order of what would be ideal for them."""
     best: dict[str, float] = {}
     for row in series.ideals:
@@ -162,7 +162,7 @@ def _draw_users(axes: style.Axes, side: Run, users: Sequence[str]) -> None:
     shades = style.colours(users)
     names = []
     for user in users:
-        x, y = series_file.curve(side.series.ideals, 'share', user=user)
+        x, y = series_module.curve(side.series.ideals, 'share', user=user)
         axes.plot(x, y, color=shades[user], lw=2.6, alpha=0.9)
         _draw_ideals(axes, side.series, user, shades[user])
         names.append(labels.Label.at_end(y, user, shades[user], style.LARGE))
@@ -171,13 +171,13 @@ def _draw_users(axes: style.Axes, side: Run, users: Sequence[str]) -> None:
 
 
 def _draw_ideals(
-    axes: style.Axes, series: series_file.Series, user: str, shade: str
+    axes: style.Axes, series: series_module.Series, user: str, shade: str
 ) -> None:
     for quantity, line, width in (
         ('ideal', ':', 1.6),
         ('bounded_ideal', style.DASHES, 1.3),
     ):
-        x, y = series_file.curve(series.ideals, quantity, user=user)
+        x, y = series_module.curve(series.ideals, quantity, user=user)
         axes.step(x, y, where='mid', color=shade, lw=width, ls=line)
 
 
@@ -191,7 +191,7 @@ def _draw_small(
             places[divmod(number, 6)], sharex=first, sharey=first
         )
         first = first or axes
-        x, y = series_file.curve(side.series.ideals, 'share', user=user)
+        x, y = series_module.curve(side.series.ideals, 'share', user=user)
         shade = style.PALETTE[0]
         axes.plot(x, y, color=shade, lw=1.8)
         _draw_ideals(axes, side.series, user, style.FAIR)
@@ -228,7 +228,7 @@ def draw_distance(axes: style.Axes, side: Run) -> None:
         ('distance_bounded', 'all users', style.PALETTE[0]),
         ('idle_while_wanted', 'idle though wanted', style.PALETTE[7]),
     ):
-        x, y = series_file.curve(side.series.measures, quantity)
+        x, y = series_module.curve(side.series.measures, quantity)
         percent = [100 * value for value in y]
         axes.plot(x, percent, color=shade, lw=1.8)
         names.append(
@@ -274,7 +274,7 @@ def draw_resources(axes: style.Axes, side: Run, users: Sequence[str]) -> None:
 
 
 def _settled_parts(
-    series: series_file.Series, users: Sequence[str]
+    series: series_module.Series, users: Sequence[str]
 ) -> dict[str, list[float]]:
     """Mean parts of the quota in the second half, by resource."""
     rounds = [float(row['round']) for row in series.ideals]
@@ -283,7 +283,9 @@ def _settled_parts(
     for name in resources.RESOURCES.names:
         result[name] = []
         for user in users:
-            x, y = series_file.curve(series.ideals, f'{name}.part', user=user)
+            x, y = series_module.curve(
+                series.ideals, f'{name}.part', user=user
+            )
             late = [
                 value
                 for at, value in zip(x, y, strict=True)

@@ -12,7 +12,7 @@ from fairness_lab.figures import labels
 from fairness_lab.figures import simulated
 from fairness_lab.figures import style
 from fairness_lab.measures import distance
-from fairness_lab.measures import series_file
+from fairness_lab.measures import series
 
 COLUMNS = 3
 """Scenarios beside each other."""
@@ -36,7 +36,7 @@ class Quantity:
     poor: float = math.inf
 
     def of(self, result: Mapping[str, Any]) -> float | None:
-        """Give the number of a run, ``None`` if it is not known."""
+        """Number of a run, ``None`` if it is not known."""
         found: Any = result.get('measures', {})
         for name in self.path:
             found = found.get(name) if isinstance(found, Mapping) else None
@@ -132,7 +132,7 @@ def _draw_lines(
         axes = drawn.add_subplot(places[divmod(number, places.ncols)])
         style.title(axes, name)
         for side in sides:
-            x, y = series_file.curve(side.series.measures, 'worst_bounded')
+            x, y = series.curve(side.series.measures, 'worst_bounded')
             percent = [100 * value for value in y]
             axes.plot(x, percent, color=shades[side.title], lw=1.8)
         axes.axhline(100 * distance.WITHIN, color=style.QUIET, lw=0.9, ls=':')
@@ -151,7 +151,7 @@ def _names(
 ) -> list[labels.Label]:
     names = []
     for side in sides:
-        _, y = series_file.curve(side.series.measures, 'worst_bounded')
+        _, y = series.curve(side.series.measures, 'worst_bounded')
         known = [100 * value for value in y if math.isfinite(value)]
         names.append(
             labels.Label.at_end(

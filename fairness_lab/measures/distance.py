@@ -29,7 +29,7 @@ SWING_ROUNDS = 30
 
 
 def missing(share: Floats, ideal: Floats) -> Floats:
-    """Give the part of the ideal that each user lacks.
+    """Part of the ideal that each user lacks.
 
     :returns: (k, u) 0..1; 0 for users who could have nothing, or have more.
     """
@@ -40,12 +40,12 @@ def missing(share: Floats, ideal: Floats) -> Floats:
 
 
 def worst(share: Floats, ideal: Floats) -> Floats:
-    """Give the part of the ideal that the user lacks who lacks most, (k,)."""
+    """Part of the ideal that the user lacks who lacks most, (k,)."""
     return np.asarray(missing(share, ideal).max(axis=1, initial=0.0))
 
 
 def distance(share: Floats, ideal: Floats) -> Floats:
-    """Give what would have to change hands, as part of all shares, (k,).
+    """What would have to change hands, as part of all shares, (k,).
 
     Half of the sum of differences, because what one lacks another has.
     """
@@ -58,7 +58,7 @@ def distance(share: Floats, ideal: Floats) -> Floats:
 
 
 def jain_indices(share: Floats, ideal: Floats) -> Floats:
-    """Give Jain's index of share / ideal over users who can have any, (k,).
+    """Jain's index of share / ideal over users who can have any, (k,).
 
     It is 1 where all have the same part of their ideal. Plain shares would
     blame those who want little.
@@ -74,7 +74,7 @@ def jain_indices(share: Floats, ideal: Floats) -> Floats:
 
 
 def rounds_until(lacking: Floats, within: float = WITHIN) -> int | None:
-    """Give after how many rounds the worst user is and stays close.
+    """After how many rounds the worst user is and stays close.
 
     :param lacking: (k,) of :func:`worst`, of one stretch of constant demand.
     :returns: 0 if from the first on; ``None`` if the last round is too far.
@@ -87,7 +87,7 @@ def rounds_until(lacking: Floats, within: float = WITHIN) -> int | None:
 
 
 def overshoot(share: Floats, ideal: Floats) -> float:
-    """Give how far a user went beyond his ideal, at most.
+    """How far a user went beyond his ideal, at most.
 
     What counts is the excess on the other side of the ideal from where the
     stretch began, for users who began further off than :data:`WITHIN`: as
@@ -104,7 +104,7 @@ def overshoot(share: Floats, ideal: Floats) -> float:
 
 
 def oscillation(share: Floats) -> float:
-    """Give the largest peak to peak of a user's share, as part of its mean."""
+    """Largest peak to peak of a user's share, as part of its mean."""
     mean = share.mean(axis=0)
     some = mean > NEGLIGIBLE
     swing = share.max(axis=0) - share.min(axis=0)
@@ -112,7 +112,7 @@ def oscillation(share: Floats) -> float:
 
 
 def swing(weights: Floats) -> float:
-    """Give the largest peak to peak of a weight, relative.
+    """Largest peak to peak of a weight, relative.
 
     :param weights: (k, n) > 0.
     """
@@ -123,7 +123,7 @@ def swing(weights: Floats) -> float:
 
 
 def stretches(changed: Sequence[bool]) -> list[tuple[int, int]]:
-    """Give begin and end of the rounds between changes of demand.
+    """Begin and end of the rounds between changes of demand.
 
     :param changed: whether demand differs from the round before.
     """
@@ -132,7 +132,7 @@ def stretches(changed: Sequence[bool]) -> list[tuple[int, int]]:
 
 
 def exponent(sizes: Sequence[float], rounds: Sequence[float]) -> float:
-    """Give the exponent p of ``rounds ~ size ** p``: least squares of logs.
+    """Exponent p of ``rounds ~ size ** p``: least squares of logs.
 
     :param sizes: > 0, two different ones at least.
     :param rounds: > 0.

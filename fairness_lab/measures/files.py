@@ -28,7 +28,7 @@ Column = Sequence[str] | npt.NDArray[Any]
 
 @contextlib.contextmanager
 def whole(directory: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Give a new directory under another name; rename it at the end.
+    """New directory under another name; rename it at the end.
 
     Whatever goes wrong, nothing is left behind.
 

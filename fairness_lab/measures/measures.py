@@ -3,6 +3,8 @@
 """What a simulated run is judged by: an observer that compares with ideals."""
 
 from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,177 @@ import numpy as np
 from fairness_lab.ideal import columns
 from fairness_lab.ideal import ideal as ideal_module
 from fairness_lab.measures import distance
-from fairness_lab.measures import idle
-from fairness_lab.measures import measures_series
 from fairness_lab.simulator import model
 from nova_fairness.measure import quota
+from nova_fairness.model import resources
+from nova_fairness.shares import grouping
 
 Floats = distance.Floats
+Table = Mapping[str, Any]
+"""``columns`` (names) and ``rows``."""
+
+SHOWN_USERS = 60
+SHOWN_VMS = 60
+"""So many are written round by round, spread evenly over all."""
+
+_Rows = list[Floats]
+
+
+@dataclasses.dataclass
+class Seen:
+    """What is kept of each round, a list entry per round.
+
+    :ivar vms: whose weights are kept.
+    :ivar time_s: end of the round.
+    :ivar changed: whether demand is new.
+    :ivar share: (u,) the compared share.
+    :ivar parts: (u, r) of the quotas.
+    :ivar free: (u,) ideal without bounds; NaN where it is not known.
+    :ivar bounded: (u,) ideal within the weights' bounds.
+    :ivar idle: (r,) idle though wanted.
+    :ivar weights: (n, c) of the VMs that are kept.
+    """
+
+    vms: list[int]
+    time_s: list[float] = dataclasses.field(default_factory=list)
+    changed: list[bool] = dataclasses.field(default_factory=list)
+    share: _Rows = dataclasses.field(default_factory=list)
+    parts: _Rows = dataclasses.field(default_factory=list)
+    free: _Rows = dataclasses.field(default_factory=list)
+    bounded: _Rows = dataclasses.field(default_factory=list)
+    idle: _Rows = dataclasses.field(default_factory=list)
+    weights: _Rows = dataclasses.field(default_factory=list)
+
+
+def spread(count: int, most: int) -> list[int]:
+    """Choose places evenly from the first to the last."""
+    if count <= most:
+        return list(range(count))
+    return [int(place) for place in np.linspace(0, count - 1, most).round()]
+
+
+def number(value: Any) -> float | None:
+    """JSON has no NaN: what is not known is null."""
+    return float(value) if np.isfinite(value) else None
+
+
+def tables(cloud: model.Cloud, seen: Seen) -> Mapping[str, Table]:
+    """Tables of a run, by name."""
+    return {
+        'measures': _measures_table(seen),
+        'ideals': _ideals_table(cloud, seen),
+        'weights': _weights_table(cloud, seen),
+    }
+
+
+def _measures_table(seen: Seen) -> Table:
+    share, free = np.array(seen.share), np.array(seen.free)
+    bounded = np.array(seen.bounded)
+    quantities: Mapping[str, Sequence[float] | Floats] = {
+        'time_s': seen.time_s,
+        'distance_free': distance.distance(share, free),
+        'worst_free': distance.worst(share, free),
+        'distance_bounded': distance.distance(share, bounded),
+        'worst_bounded': distance.worst(share, bounded),
+        'jain': distance.jain_indices(share, free),
+        'idle_while_wanted': np.array(seen.idle).max(axis=1, initial=0.0),
+    }
+    return {
+        'columns': ['round', *quantities],
+        'rows': [
+            [place, *map(number, values)]
+            for place, values in enumerate(
+                zip(*quantities.values(), strict=True)
+            )
+        ],
+    }
+
+
+def _ideals_table(cloud: model.Cloud, seen: Seen) -> Table:
+    chosen = spread(len(cloud.users), SHOWN_USERS)
+    parts = [f'{name}.part' for name in resources.RESOURCES.names]
+    return {
+        'columns': [
+            'round',
+            'time_s',
+            'user',
+            'share',
+            'ideal',
+            'bounded_ideal',
+            *parts,
+        ],
+        'rows': [
+            [
+                place,
+                time_s,
+                cloud.users[user],
+                number(seen.share[place][user]),
+                number(seen.free[place][user]),
+                number(seen.bounded[place][user]),
+                *map(number, seen.parts[place][user]),
+            ]
+            for place, time_s in enumerate(seen.time_s)
+            for user in chosen
+        ],
+    }
+
+
+def _weights_table(cloud: model.Cloud, seen: Seen) -> Table:
+    return {
+        'columns': [
+            'round',
+            'time_s',
+            'vm',
+            'user',
+            *(control.value for control in resources.CONTROLS),
+        ],
+        'rows': [
+            [
+                place,
+                time_s,
+                cloud.vms[vm],
+                cloud.users[cloud.user_of_vm[vm]],
+                *map(float, weights[row]),
+            ]
+            for place, (time_s, weights) in enumerate(
+                zip(seen.time_s, seen.weights, strict=True)
+            )
+            for row, vm in enumerate(seen.vms)
+        ],
+    }
+
+
+_LITTLE_ROOM = 1e-6
+
+
+def idle_while_wanted(
+    moment: model.Moment, coupled: resources.Mask
+) -> resources.Vector:
+    """Part of all capacity that was idle though it was wanted.
+
+    A VM that uses resources together wants more of one only where there is
+    more of all of them.
+
+    :param coupled: (n, r) as in :class:`.model.Cloud`.
+    :returns: (r,) 0..1; zero for space-shared resources.
+    """
+    there = moment.node >= 0
+    node, nodes = moment.node[there], len(moment.capacity)
+    received, demand = moment.received[there], moment.demand[there]
+    used = grouping.sum_by(node, received, nodes)
+    left = np.maximum(moment.capacity - used, 0.0)
+    some = left > _LITTLE_ROOM * moment.capacity
+    usable = np.all(some[node] | ~coupled[there], axis=1, keepdims=True)
+    unmet = np.where(
+        coupled[there] & ~usable,
+        0.0,
+        np.maximum(demand - received, 0.0),
+    )
+    wasted = np.minimum(left, grouping.sum_by(node, unmet, nodes)).sum(axis=0)
+    total = moment.capacity.sum(axis=0)
+    part = np.where(total > 0, wasted / np.where(total > 0, total, 1), 0.0)
+    return np.where(resources.RESOURCES.time_shared, part, 0.0)
+
 
 MANY_VMS = 5000
 """Beyond so many VMs an ideal takes seconds, ..."""
@@ -55,9 +222,7 @@ class Measures:
         if few is None and len(cloud.vms) > MANY_VMS:
             few = FEW_IDEALS
         self._rounds = None if few is None else _rounds_with_ideal(cloud, few)
-        self._seen = measures_series.Seen(
-            measures_series.spread(len(cloud.vms), measures_series.SHOWN_VMS)
-        )
+        self._seen = Seen(spread(len(cloud.vms), SHOWN_VMS))
 
     def see(self, moment: model.Moment) -> None:
         """Look at a round."""
@@ -67,7 +232,7 @@ class Measures:
         parts = self._parts(moment)
         seen.parts.append(parts)
         seen.share.append(ideal_module.share_of(parts, self._share))
-        seen.idle.append(idle.idle_while_wanted(moment, self._cloud.coupled))
+        seen.idle.append(idle_while_wanted(moment, self._cloud.coupled))
         seen.weights.append(moment.weights[self._seen.vms].copy())
         if not moment.changed and seen.free:
             seen.free.append(seen.free[-1])
@@ -127,7 +292,7 @@ class Measures:
                 np.array(seen.idle).max(axis=1, initial=0.0)
             ),
             **_steadiness(seen, share, bounded),
-            'series': measures_series.series(self._cloud, seen),
+            'series': tables(self._cloud, seen),
         }
 
 
@@ -137,8 +302,7 @@ def _rounds_with_ideal(cloud: model.Cloud, few: int) -> frozenset[int] | None:
     if len(changed) <= few:
         return None
     return frozenset(
-        int(changed[place])
-        for place in measures_series.spread(len(changed), few)
+        int(changed[place]) for place in spread(len(changed), few)
     )
 
 
@@ -155,17 +319,15 @@ def _over_time(values: Floats) -> Mapping[str, float | None]:
     later = values[len(values) // 2 :]
     settled = later[np.isfinite(later)]
     return {
-        'mean': measures_series.number(known.mean()) if len(known) else None,
-        'settled': measures_series.number(settled.mean())
-        if len(settled)
-        else None,
-        'largest': measures_series.number(known.max()) if len(known) else None,
-        'last': measures_series.number(values[-1]) if len(values) else None,
+        'mean': number(known.mean()) if len(known) else None,
+        'settled': number(settled.mean()) if len(settled) else None,
+        'largest': number(known.max()) if len(known) else None,
+        'last': number(values[-1]) if len(values) else None,
     }
 
 
 def _steadiness(
-    seen: measures_series.Seen, share: Floats, bounded: Floats
+    seen: Seen, share: Floats, bounded: Floats
 ) -> Mapping[str, Any]:
     """Judge each stretch of constant demand by itself."""
     lacking = distance.worst(share, bounded)

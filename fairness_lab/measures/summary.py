@@ -46,7 +46,7 @@ class Summary:
         self._used += moment.received.sum(axis=0)
 
     def result(self) -> Mapping[str, Any]:
-        """Give users, and how much of the nodes was used."""
+        """Users, and how much of the nodes was used."""
         rounds = max(1, self._rounds)
         cloud = self._cloud
         return {
@@ -75,5 +75,5 @@ def _named(amounts: resources.Vector) -> dict[str, float]:
 
 
 def _rounded(number: float) -> float:
-    """Give nine digits: more would be noise in a file for people."""
+    """Nine digits: more would be noise in a file for people."""
     return float(f'{number:.9g}')

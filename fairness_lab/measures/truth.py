@@ -91,7 +91,7 @@ def _rows(name: str, result: dict[str, Any]) -> Iterator[Row]:
 
 
 def _simulated(result: dict[str, Any], policy: str) -> dict[str, float]:
-    """Give the part of the CPU time by user in the second half."""
+    """Part of the CPU time by user in the second half."""
     scenario = scenario_file.read(
         _FOLDER / f'{result["scenario"]}.yaml',
         {
@@ -112,7 +112,7 @@ def _simulated(result: dict[str, Any], policy: str) -> dict[str, float]:
 
 
 def table(rows: Sequence[Row]) -> dict[str, Any]:
-    """Give the rows as JSON."""
+    """Rows as JSON."""
     return {
         'version': 1,
         'largest_difference': LARGEST_DIFFERENCE,
@@ -129,7 +129,7 @@ def table(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def page(rows: Sequence[Row]) -> str:
-    """Give the rows as a table of the documents."""
+    """Rows as a table of the documents."""
     cells = [('Recording', 'User', 'Laboratory', 'Simulator', 'Difference')]
     cells += [
         (
@@ -149,7 +149,7 @@ def page(rows: Sequence[Row]) -> str:
 
 
 def text(rows: Sequence[Row]) -> str:
-    """Give the rows side by side for people."""
+    """Rows side by side for people."""
     lines = [('recording', 'user', 'laboratory', 'simulator', 'difference')]
     lines += [
         (

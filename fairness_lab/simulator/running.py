@@ -177,7 +177,9 @@ def run(
     observers: list[model.Observer] = [judge, total]
     if choice.tables:
         observers.append(
-            series.Series(cloud, directory, choice.kind, detail=choice.detail)
+            series.SeriesWriter(
+                cloud, directory, choice.kind, detail=choice.detail
+            )
         )
     observe(cloud, made, observers, meter)
     for observer in observers[2:]:

@@ -15,7 +15,7 @@ from fairness_lab.figures import page as report
 from fairness_lab.figures import simulated
 from fairness_lab.figures import style
 from fairness_lab.measures import comparison
-from fairness_lab.measures import series_file
+from fairness_lab.measures import series as series_module
 from nova_fairness import exception
 from tests.unit.fairness_lab.measures import test_measures as small
 
@@ -66,14 +66,14 @@ def pixels(picture):
 
 @pytest.mark.parametrize('users', [2, 7, 30])
 def test_a_run_is_drawn_whatever_the_number_of_users(tmp_path, users):
-    series = series_file.read(written(tmp_path, tables(users)))
+    series = series_module.read(written(tmp_path, tables(users)))
     drawn = pixels(simulated.run(simulated.Run('t', result(), series)))
     assert drawn.shape[0] > 500
     assert np.unique(drawn.reshape(-1, drawn.shape[2]), axis=0).shape[0] > 20
 
 
 def test_a_run_without_series_is_drawn_all_the_same(tmp_path):
-    series = series_file.read(tmp_path)
+    series = series_module.read(tmp_path)
     assert pixels(simulated.run(simulated.Run('t', result(), series))).size
 
 
@@ -126,7 +126,7 @@ def test_curves_of_weights_have_names(users, vms, expected):
         for vm in range(vms)
         for number in range(3)
     ]
-    series = dataclasses.replace(series_file.NOTHING, weights=rows)
+    series = dataclasses.replace(series_module.NOTHING, weights=rows)
     axes = style.figure(4, 3).add_subplot()
     simulated.draw_weights(axes, series)
     texts = [text.get_text() for text in axes.texts]
@@ -171,12 +171,12 @@ def test_quantities_are_judged(value, expected):
 def test_a_series_that_is_no_text_is_named(tmp_path):
     (tmp_path / 'ideals.csv').write_bytes(b'round\n\xff\xfe')
     with pytest.raises(exception.BadSeries, match=r'ideals\.csv'):
-        series_file.read(tmp_path)
+        series_module.read(tmp_path)
 
 
 def test_what_is_empty_in_a_series_is_not_known():
     rows = [{'round': '0', 'share': ''}, {'round': '1', 'share': '0.5'}]
-    x, y = series_file.curve(rows, 'share')
+    x, y = series_module.curve(rows, 'share')
     assert x == [0.0, 1.0]
     assert np.isnan(y[0])
     assert y[1] == 0.5

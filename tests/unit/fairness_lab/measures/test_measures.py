@@ -9,7 +9,6 @@ import jsonschema
 import numpy as np
 import pytest
 
-from fairness_lab.measures import idle
 from fairness_lab.measures import measures
 from fairness_lab.simulator import model
 from nova_fairness import exception
@@ -147,9 +146,9 @@ def test_an_unknown_share_is_refused_before_the_run():
 def test_what_is_idle_though_wanted_is_counted():
     nothing = np.zeros((3, len(R)), bool)
     place = R.index('cpu_time')
-    wasted = idle.idle_while_wanted(moment(0, [0.2, 0.2, 0.2]), nothing)
+    wasted = measures.idle_while_wanted(moment(0, [0.2, 0.2, 0.2]), nothing)
     assert wasted[place] == pytest.approx(0.4)
-    content = idle.idle_while_wanted(
+    content = measures.idle_while_wanted(
         moment(0, [0.2, 0.2, 0.2], demand=0.2), nothing
     )
     assert content.max() == 0.0
@@ -163,7 +162,7 @@ def test_a_vm_that_waits_for_another_resource_wants_no_more_of_this_one():
     given.received[:, disk] = [0.2, 0.2, 0.6]
     coupled = np.zeros((3, len(R)), bool)
     coupled[:, [R.index('cpu_time'), disk]] = True
-    assert idle.idle_while_wanted(given, coupled).max() == 0.0
+    assert measures.idle_while_wanted(given, coupled).max() == 0.0
 
 
 def test_few_ideals_are_those_of_rounds_spread_over_the_run():
