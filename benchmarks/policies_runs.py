@@ -13,8 +13,8 @@ import statistics
 import sys
 from typing import Any
 
+from fairness_lab.figures import compare_simulated
 from fairness_lab.figures import page
-from fairness_lab.measures import comparison
 from fairness_lab.measures import measures
 from fairness_lab.scenario import scenario as scenario_module
 from fairness_lab.simulator import running
@@ -128,7 +128,7 @@ def of_many(found: Sequence[Mapping[str, Any]]) -> list[str]:
 def show(result: Mapping[str, Any]) -> None:
     values = [
         '-' if value is None else item.form.format(value)
-        for item in comparison.QUANTITIES
+        for item in compare_simulated.QUANTITIES
         for value in [item.of(result)]
     ]
     print(result['scenario'], page.name_of(result), *values)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import policies_runs as runs
 
+from fairness_lab.figures import compare_simulated
 from fairness_lab.figures import page
 from fairness_lab.figures import simulated
 from fairness_lab.ideal import ideal
-from fairness_lab.measures import comparison
 from fairness_lab.measures import series as series_module
 from fairness_lab.scenario import scenario as scenario_module
 from fairness_lab.scenario import scenario_file
@@ -112,15 +112,15 @@ def summed(out: pathlib.Path) -> None:
     others = [run for run in results if run['policy'] not in POLICIES]
     for name, chosen in (('table', steered), ('references', others)):
         for when, item in (
-            ('settled', comparison.QUANTITIES[0]),
-            ('mean', comparison.QUANTITIES[1]),
+            ('settled', compare_simulated.QUANTITIES[0]),
+            ('mean', compare_simulated.QUANTITIES[1]),
         ):
             runs.write_csv(out / f'{name}-{when}.csv', crossed(chosen, item))
     runs.write_csv(out / 'bars.csv', bars(results))
     runs.write_csv(out / 'bars-set.csv', whole_set(results))
     chosen = [run for run in results if column_of(run) in DRAWN]
     (out / 'table.png').write_bytes(
-        comparison.compare([drawn(run) for run in chosen])
+        compare_simulated.compare([drawn(run) for run in chosen])
     )
 
 
@@ -146,7 +146,7 @@ def drawn(result: Result) -> simulated.Run:
 
 
 def crossed(
-    results: Sequence[Result], item: comparison.Quantity
+    results: Sequence[Result], item: compare_simulated.Quantity
 ) -> list[list[str]]:
     """Give a row per scenario and a column per policy and metric, in %."""
     names = list(dict.fromkeys(map(column_of, results)))

@@ -16,7 +16,7 @@ import pathlib
 import sys
 from typing import Any
 
-from fairness_lab.results import report
+from fairness_lab.figures import report
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = TOP / 'benchmarks/results/scenarios'

@@ -214,7 +214,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from fairness_lab.results import compare  # needs matplotlib, list does not
+    from fairness_lab.figures import compare  # needs matplotlib, list does not
 
     out = options.out or options.second
     sys.stdout.write(compare.compare(options.first, options.second, out))

@@ -11,8 +11,8 @@ import html
 import pathlib
 from typing import Any
 
+from fairness_lab.figures import compare_simulated
 from fairness_lab.figures import simulated
-from fairness_lab.measures import comparison
 from fairness_lab.measures import distance
 from fairness_lab.measures import series as series_module
 
@@ -105,7 +105,7 @@ MEANINGS: Sequence[tuple[str, str]] = (
         + '; '.join(
             f'{item.says}: good up to {item.form.format(item.good)}, poor '
             f'above {item.form.format(item.poor)}'
-            for item in comparison.QUANTITIES
+            for item in compare_simulated.QUANTITIES
             if item.good is not None
         )
         + '. What is black is between, or not judged.',
@@ -226,7 +226,7 @@ def write_compare(
         )
         for result, place in zip(results, places, strict=True)
     ]
-    image = comparison.compare(sides)
+    image = compare_simulated.compare(sides)
     (directory / 'compare.png').write_bytes(image)
     scenarios = ', '.join(
         dict.fromkeys(str(result.get('scenario')) for result in results)
@@ -277,7 +277,10 @@ def page(
 def _table(results: Sequence[Result]) -> str:
     head = ''.join(
         f'<th>{html.escape(text)}</th>'
-        for text in ('run', *(item.says for item in comparison.QUANTITIES))
+        for text in (
+            'run',
+            *(item.says for item in compare_simulated.QUANTITIES),
+        )
     )
     rows = '\n'.join(
         f'<tr><td>{html.escape(headline(result))}</td>{_cells(result)}</tr>'
@@ -288,7 +291,7 @@ def _table(results: Sequence[Result]) -> str:
 
 def _cells(result: Result) -> str:
     cells = []
-    for item in comparison.QUANTITIES:
+    for item in compare_simulated.QUANTITIES:
         value = item.of(result)
         text = '-' if value is None else item.form.format(value)
         cells.append(f'<td class="{item.judge(value)}">{text}</td>')

@@ -11,8 +11,8 @@ import itertools
 import pathlib
 from typing import Any
 
+from fairness_lab.figures import compare_simulated
 from fairness_lab.figures import page
-from fairness_lab.measures import comparison
 from fairness_lab.measures import files
 from fairness_lab.scenario import scenario_file
 from fairness_lab.simulator import references
@@ -180,7 +180,7 @@ def row(result: Mapping[str, Any]) -> Json:
         'policy': result['policy'],
         'reference': result['reference'],
         'quantities': {
-            item.says: item.of(result) for item in comparison.QUANTITIES
+            item.says: item.of(result) for item in compare_simulated.QUANTITIES
         },
     }
 
@@ -195,7 +195,7 @@ def _write_table(
     }
     for key in ('scenario', 'metric', 'policy'):
         columns[key] = [str(run[key]) for run in runs]
-    for item in comparison.QUANTITIES:
+    for item in compare_simulated.QUANTITIES:
         found = [run['quantities'][item.says] for run in runs]
         columns[item.says] = [
             '' if value is None else f'{value:.9g}' for value in found
@@ -207,7 +207,7 @@ def _write_table(
 
 def text(runs: Sequence[Mapping[str, Any]]) -> str:
     """Write runs as a table for people."""
-    shown = comparison.QUANTITIES
+    shown = compare_simulated.QUANTITIES
     head = ['scenario', 'metric', 'policy', *(item.says for item in shown)]
     lines = [head]
     for run in runs:

@@ -6,7 +6,7 @@ import pathlib
 import sys
 
 from fairness_lab.figures import progress as progress_module
-from fairness_lab.results import report
+from fairness_lab.figures import report
 from fairness_lab.scenario import values as scenario_module
 from fairness_lab.testbed import backend as backend_module
 from fairness_lab.testbed import driver

@@ -70,11 +70,9 @@ ARROWS: Mapping[str, frozenset[str]] = {
     # Files of both: the values of each are still where they are used.
     'fairness_lab.scenario': _VOCABULARY
     | {'fairness_lab.simulator', 'fairness_lab.testbed'},
-    'fairness_lab.results': _VOCABULARY
-    | {'fairness_lab.figures', 'fairness_lab.ideal'},
+    'fairness_lab.results': _VOCABULARY | {'fairness_lab.ideal'},
     'fairness_lab.measures': _EVALUATION
     | {
-        'fairness_lab.figures',
         'fairness_lab.ideal',
         'fairness_lab.scenario',
         'fairness_lab.simulator',

@@ -11,10 +11,10 @@ from matplotlib import image
 import numpy as np
 import pytest
 
+from fairness_lab.figures import compare_simulated
 from fairness_lab.figures import page as report
 from fairness_lab.figures import simulated
 from fairness_lab.figures import style
-from fairness_lab.measures import comparison
 from fairness_lab.measures import series as series_module
 from nova_fairness import exception
 from tests.unit.fairness_lab.measures import test_measures as small
@@ -165,7 +165,7 @@ def test_what_is_not_known_is_a_dash():
     [(None, ''), (0.01, 'good'), (0.15, ''), (0.3, 'poor')],
 )
 def test_quantities_are_judged(value, expected):
-    assert comparison.QUANTITIES[0].judge(value) == expected
+    assert compare_simulated.QUANTITIES[0].judge(value) == expected
 
 
 def test_a_series_that_is_no_text_is_named(tmp_path):

@@ -8,9 +8,9 @@ import pathlib
 import jsonschema
 import pytest
 
+from fairness_lab.figures import report
 from fairness_lab.results import checks
 from fairness_lab.results import recording
-from fairness_lab.results import report
 from fairness_lab.results import result
 from fairness_lab.results import schema
 from fairness_lab.testbed.guests import fleet

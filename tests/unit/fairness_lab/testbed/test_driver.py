@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from fairness_lab.figures import report
 from fairness_lab.results import recording
-from fairness_lab.results import report
 from fairness_lab.results import tables
 from fairness_lab.scenario import reader
 from fairness_lab.testbed import backend

@@ -9,8 +9,8 @@ import pathlib
 from typing import Any
 
 from fairness_lab.figures import panel
+from fairness_lab.figures import report
 from fairness_lab.figures import runs
-from fairness_lab.results import report
 from fairness_lab.results import series
 from nova_fairness import exception
 

@@ -9,8 +9,8 @@ import sys
 import jsonschema
 import pytest
 
+from fairness_lab.figures import report
 from fairness_lab.results import recording
-from fairness_lab.results import report
 from fairness_lab.results import schema
 from nova_fairness import exception
 from tests.unit.fairness_lab.results import fake_run
@@ -138,7 +138,7 @@ def test_the_table_shows_parts_and_checks(folder):
 def test_matplotlib_is_imported_only_for_drawing():
     code = (
         'import sys\n'
-        'from fairness_lab.results import compare, report\n'
+        'from fairness_lab.figures import compare, report\n'
         'sys.exit("matplotlib" in sys.modules)\n'
     )
     subprocess.run([sys.executable, '-c', code], check=True)

@@ -5,9 +5,9 @@ import pathlib
 
 import pytest
 
-from fairness_lab.results import compare
+from fairness_lab.figures import compare
+from fairness_lab.figures import report
 from fairness_lab.results import recording
-from fairness_lab.results import report
 from nova_fairness import exception
 from tests.unit.fairness_lab.results import fake_run
 
