@@ -15,13 +15,11 @@ import pathlib
 
 from nova_fairness import exception
 from nova_fairness.apply import control
-from nova_fairness.apply import network_changes
-from nova_fairness.apply import network_members
-from nova_fairness.apply import network_record
 from nova_fairness.apply import privileged_network
 from nova_fairness.apply.cgroup import files
 from nova_fairness.apply.network import kernel as network_kernel
 from nova_fairness.apply.network import layout as network_layout
+from nova_fairness.apply.network import plan
 from nova_fairness.apply.network import settings as network_settings
 from nova_fairness.apply.network import state
 from nova_fairness.apply.network import trees
@@ -70,7 +68,7 @@ class NetworkClasses(control.Control):
         self._is_running = is_running
         self._trees = trees.NetworkTrees(
             settings,
-            network_record.NetworkRecord(record_path),
+            trees.NetworkRecord(record_path),
             runner,
             read_kernel,
         )
@@ -94,7 +92,7 @@ class NetworkClasses(control.Control):
 
     def unit_range(self) -> tuple[int, int]:
         """0 (no class) and the largest rate."""
-        return 0, network_changes.HIGHEST
+        return 0, plan.HIGHEST_RATE
 
     def default(self) -> int:
         """Value of a VM that nobody steered: no class."""
@@ -154,10 +152,10 @@ class NetworkClasses(control.Control):
         try:
             kernel, self._kernel = self._kernel or self._read_kernel(), None
             self._trees.load(kernel, self._layout)
-            members, refused = network_changes.wanted(
+            members, refused = plan.members_wanted(
                 self._trees.members,
                 changes,
-                network_changes.Running(
+                plan.Running(
                     {item.key: item for item in self._source()},
                     self._runs,
                     network_layout.look(self._layout, kernel, self._sys),
@@ -203,7 +201,7 @@ class NetworkClasses(control.Control):
         """
         return () if self._is_clean else self._bring({})
 
-    def _bring(self, members: network_members.Members) -> tuple[str, ...]:
+    def _bring(self, members: plan.Members) -> tuple[str, ...]:
         """Leave these VMs their classes, and nobody else."""
         self._kernel = None
         try:
@@ -239,9 +237,7 @@ class NetworkClasses(control.Control):
                 nics = self._steerable(running[key], view)
                 if not nics:
                     continue
-                is_whole = is_whole and network_members.has_interfaces(
-                    members[key], nics
-                )
+                is_whole = is_whole and plan.has_interfaces(members[key], nics)
             elif key not in members:
                 continue
             values[key] = members[key].rate if is_whole else 0

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What must be done so that traffic control becomes what it shall be: pure."""
+"""Who shall have which class, and the steps to it: pure but for questions."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
+from nova_fairness import exception
+from nova_fairness.apply.network import layout
 from nova_fairness.apply.network import state
+from nova_fairness.model import allocation
+from nova_fairness.model import instance
 
 _BURST_PARTS = 500
 """A burst is what passes in one part of so many of a second, so that timers
@@ -18,6 +23,11 @@ _LEAST_BURST = 16000
 _LEAST_QUANTUM = 16000
 _TRUNK_QUANTUM = 60000
 _LARGEST_QUANTUM = 1 << 24
+
+LOWEST_RATE, HIGHEST_RATE = 1000, 10**12
+"""Rates that a class may have, bytes per second."""
+
+_MOST_IN_BUCKET = 0xFFF
 
 Operation = tuple[str | int, ...]
 """Name and fields, as :mod:`privileged_network` lists them."""
@@ -40,6 +50,175 @@ class Member:
     filters: Mapping[state.FilterHandle, str]
     taps: tuple[str, ...]
     rate: int
+
+
+Members = Mapping[str, Member]
+"""Who has which class, by key of the incarnation."""
+
+
+def admitted(
+    members: Members,
+    key: str,
+    nics: Sequence[instance.Nic],
+    rate: int,
+) -> Member:
+    """A class for a VM; one that it has is made for its present interfaces.
+
+    :param key: of the incarnation.
+    :param nics: those that can be steered, not empty.
+    :param rate: bytes per second.
+    :raises WriteRefused: if there are no numbers left.
+    """
+    known = members.get(key)
+    if known is not None and has_interfaces(known, nics):
+        return dataclasses.replace(known, rate=rate)
+    others = [item for name, item in members.items() if name != key]
+    minor = _free_minor(others) if known is None else known.minor
+    old = {} if known is None else known.filters
+    used = {handle for item in others for handle in item.filters} | set(old)
+    filters: dict[state.FilterHandle, str] = {}
+    for mac in dict.fromkeys(nic.mac for nic in nics):
+        kept = [handle for handle, found in old.items() if found == mac]
+        handle = kept[0] if kept else _free_number(mac, used)
+        filters[handle] = mac
+        used.add(handle)
+    taps = tuple(dict.fromkeys(nic.tap for nic in nics))
+    return Member(minor, filters, taps, rate)
+
+
+def _free_minor(members: Iterable[Member]) -> int:
+    used = {item.minor for item in members}
+    numbers = range(state.FIRST_MINOR, state.LAST_MINOR + 1)
+    return _first(numbers, used, 'class')
+
+
+def _free_number(
+    mac: str, used: Iterable[state.FilterHandle]
+) -> state.FilterHandle:
+    bucket = state.bucket_of(mac)
+    taken = {number for found, number in used if found == bucket}
+    return bucket, _first(range(1, _MOST_IN_BUCKET + 1), taken, 'filter')
+
+
+def _first(numbers: Iterable[int], used: set[int], what: str) -> int:
+    found = next((n for n in numbers if n not in used), None)
+    if found is None:
+        raise exception.WriteRefused(f'there is no number left for a {what}')
+    return found
+
+
+def has_interfaces(member: Member, nics: Sequence[instance.Nic]) -> bool:
+    """Tell whether a VM's classes are made for these interfaces."""
+    macs = {nic.mac for nic in nics}
+    taps = {nic.tap for nic in nics}
+    return macs == set(member.filters.values()) and taps == set(member.taps)
+
+
+def with_rates_of(members: Members, tree: state.Tree) -> Members:
+    """Recorded VMs, with the rates that the kernel holds."""
+    nothing = state.Class(LOWEST_RATE, 0, 0)
+    return {
+        key: dataclasses.replace(
+            item, rate=tree.classes.get(item.minor, nothing).rate
+        )
+        for key, item in members.items()
+    }
+
+
+def within_capacity(
+    before: Members, after: Members, capacity: int
+) -> tuple[Members, frozenset[str]]:
+    """Rates whose sum is within the link.
+
+    :returns: who has which rate, and the keys of those that would have made
+        it too much: they keep what they had.
+    """
+    if sum(item.rate for item in after.values()) <= capacity:
+        return after, frozenset()
+    kept: dict[str, Member] = {}
+    refused: set[str] = set()
+    left = capacity - sum(
+        min(item.rate, before[key].rate if key in before else 0)
+        for key, item in after.items()
+    )
+    for key, item in sorted(after.items(), key=lambda pair: pair[1].minor):
+        had = before[key].rate if key in before else 0
+        grown = item.rate - had
+        if grown <= max(0, left):
+            left -= max(0, grown)
+            kept[key] = item
+            continue
+        refused.add(key)
+        if key in before:
+            kept[key] = dataclasses.replace(item, rate=had)
+    return kept, frozenset(refused)
+
+
+@dataclasses.dataclass(frozen=True)
+class Running:
+    """What is known of the VMs.
+
+    :ivar found: those that run, by key, with their interfaces.
+    :ivar is_running: whether the process of a key still runs.
+    :ivar view: of whom something can be steered.
+    """
+
+    found: Mapping[str, instance.Incarnation]
+    is_running: Callable[[str], bool]
+    view: layout.View
+
+
+def members_wanted(
+    before: Members,
+    changes: Sequence[allocation.Change],
+    running: Running,
+    capacity: int,
+) -> tuple[Members, dict[str, str]]:
+    """Classes that VMs shall have; those that ended have none.
+
+    :param before: who has which class.
+    :param changes: rates by knob, bytes per second; 0 takes a class away.
+    :param capacity: what all rates together may be, bytes per second.
+    :returns: who shall have which class, and why, by key, something is not
+        as it was asked for.
+    """
+    after = {
+        key: item
+        for key, item in before.items()
+        if key in running.found or running.is_running(key)
+    }
+    refused: dict[str, str] = {}
+    for change in changes:
+        try:
+            _change(after, change, running)
+        except exception.WriteRefused as error:
+            refused[change.knob.incarnation] = str(error)
+    kept, excess = within_capacity(before, after, capacity)
+    why = f'all rates would exceed {capacity} bytes per second'
+    return kept, {**refused, **dict.fromkeys(excess, why)}
+
+
+def _change(
+    members: dict[str, Member],
+    change: allocation.Change,
+    running: Running,
+) -> None:
+    key = change.knob.incarnation
+    if change.after == 0:
+        members.pop(key, None)
+        return
+    if not LOWEST_RATE <= change.after <= HIGHEST_RATE:
+        raise exception.WriteRefused(
+            f'a rate of {change.after}, expected 0 or '
+            f'{LOWEST_RATE}..{HIGHEST_RATE}'
+        )
+    if key not in running.found:
+        raise exception.WriteRefused('its interfaces are not known')
+    vm = running.found[key].instance
+    nics, why = layout.steerable(vm, running.view)
+    if not nics:
+        raise exception.WriteRefused(f'without effect: {why}')
+    members[key] = admitted(members, key, nics, change.after)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +284,7 @@ def quantum_time(rates: Iterable[int]) -> float:
     return seconds
 
 
-def tree(target: Target) -> state.Tree:
+def tree_of(target: Target) -> state.Tree:
     """The classes that both directions shall have, without filters."""
     rates = {item.minor: item.rate for item in target.members.values()}
     seconds = quantum_time(rates.values())
@@ -140,7 +319,7 @@ def plan(
     :param own_ingress: interface whose ingress qdisc we made, empty if none.
     :returns: nothing if all is as it shall be.
     """
-    wanted = tree(target)
+    wanted = tree_of(target)
     owners = {item.minor: key for key, item in target.members.items()}
     steps = [*_removed(kernel, target, own_ingress)]
     for device, side in target.sides.items():

@@ -3,14 +3,137 @@
 """Brings the kernel's trees to what they shall be, and remembers whose."""
 
 from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
+import json
+import os
+import pathlib
+from typing import Any
 
-from nova_fairness.apply import network_members
-from nova_fairness.apply import network_record
+from nova_fairness import exception
 from nova_fairness.apply.network import layout as network_layout
 from nova_fairness.apply.network import plan
 from nova_fairness.apply.network import settings as network_settings
 from nova_fairness.apply.network import state
+
+_RECORD_VERSION = 1
+_BOOT_ID = pathlib.Path('/proc/sys/kernel/random/boot_id')
+
+
+@dataclasses.dataclass(frozen=True)
+class Recorded:
+    """What is recorded.
+
+    :ivar members: by key of the incarnation; rates are not recorded.
+    :ivar ingress: interface whose ingress qdisc is ours, empty if none.
+    """
+
+    members: Mapping[str, plan.Member]
+    ingress: str = ''
+
+
+NOTHING = Recorded({})
+
+
+class NetworkRecord:
+    """A file that is replaced as a whole; it belongs to one boot.
+
+    :param path: of the file.
+    :param boot_id: of the machine's run; read from the kernel unless given.
+    """
+
+    def __init__(self, path: pathlib.Path, boot_id: str = '') -> None:
+        self._path = path
+        self._boot_id = boot_id or _BOOT_ID.read_text('ascii').strip()
+        self._saved: Recorded | None = None
+
+    def load(self) -> Recorded:
+        """Read it; nothing if there is none, or none that can be used.
+
+        Then what is ours is still known by its numbers, but not whose.
+        """
+        try:
+            content = json.loads(self._path.read_text('utf-8'))
+            if (
+                content['version'] != _RECORD_VERSION
+                or content['boot_id'] != self._boot_id
+            ):
+                return NOTHING
+            members = {
+                str(key): _member(item)
+                for key, item in content['members'].items()
+            }
+            self._saved = Recorded(members, str(content['ingress']))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return NOTHING
+        return self._saved
+
+    def save(self, content: Recorded) -> None:
+        """Write it, unless it says so already; on return it is on the disk.
+
+        :raises StateError: if it cannot be written.
+        """
+        if self._saved is not None and _says_same(self._saved, content):
+            return
+        text = json.dumps(self._form(content), sort_keys=True) + '\n'
+        new = self._path.with_name(f'{self._path.name}.new')
+        try:
+            with new.open('w', encoding='utf-8') as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            new.replace(self._path)
+        except OSError as error:
+            raise exception.StateError(
+                f'cannot write the record of classes {self._path}: {error}'
+            ) from error
+        self._saved = content
+
+    def _form(self, content: Recorded) -> dict[str, Any]:
+        return {
+            'version': _RECORD_VERSION,
+            'boot_id': self._boot_id,
+            'ingress': content.ingress,
+            'members': {
+                key: {
+                    'minor': item.minor,
+                    'taps': list(item.taps),
+                    'filters': [
+                        [mac, number]
+                        for (_, number), mac in item.filters.items()
+                    ],
+                }
+                for key, item in content.members.items()
+            },
+        }
+
+
+def _member(item: Mapping[str, Any]) -> plan.Member:
+    filters = {
+        (state.bucket_of(str(mac)), int(number)): str(mac)
+        for mac, number in item['filters']
+    }
+    taps = tuple(str(tap) for tap in item['taps'])
+    return plan.Member(int(item['minor']), filters, taps, 0)
+
+
+def _says_same(one: Recorded, other: Recorded) -> bool:
+    return (
+        one.ingress == other.ingress
+        and one.members.keys() == other.members.keys()
+        and all(
+            _has_same_numbers(item, other.members[key])
+            for key, item in one.members.items()
+        )
+    )
+
+
+def _has_same_numbers(one: plan.Member, other: plan.Member) -> bool:
+    if one.filters is not other.filters and one.filters != other.filters:
+        return False
+    return one.minor == other.minor and one.taps == other.taps
+
 
 Runner = Callable[[Sequence[plan.Operation]], list[str]]
 
@@ -28,7 +151,7 @@ class NetworkTrees:
     def __init__(
         self,
         settings: network_settings.NetworkSettings,
-        record: network_record.NetworkRecord,
+        record: NetworkRecord,
         runner: Runner,
         read_kernel: Callable[[], state.Kernel],
     ) -> None:
@@ -36,8 +159,8 @@ class NetworkTrees:
         self._record = record
         self._runner = runner
         self._read_kernel = read_kernel
-        self._content: network_record.Content | None = None
-        self.members: network_members.Members = {}
+        self._content: Recorded | None = None
+        self.members: plan.Members = {}
 
     def load(
         self, kernel: state.Kernel, layout: network_layout.Layout
@@ -47,7 +170,7 @@ class NetworkTrees:
             return
         self._content = self._record.load()
         out = layout.uplink or state.IFB_OUT
-        self.members = network_members.with_rates(
+        self.members = plan.with_rates_of(
             self._content.members, kernel.trees.get(out, state.NO_TREE)
         )
 
@@ -64,7 +187,7 @@ class NetworkTrees:
         self,
         kernel: state.Kernel,
         layout: network_layout.Layout,
-        members: network_members.Members,
+        members: plan.Members,
     ) -> dict[str, str]:
         """Make the trees of these VMs and of no others.
 
@@ -80,7 +203,7 @@ class NetworkTrees:
             self._ingress,
         )
         try:
-            self._note(network_members.union(before, members), ingress)
+            self._note({**before, **members}, ingress)
             errors = self._runner([operation for _, operation in steps])
         except BaseException:
             self.members = before
@@ -104,8 +227,8 @@ class NetworkTrees:
         target = plan.Target(uplink, at_taps, rate, self.members)
         return plan.plan(kernel, target, self._ingress)
 
-    def _note(self, members: network_members.Members, ingress: str) -> None:
-        content = network_record.Content(members, ingress)
+    def _note(self, members: plan.Members, ingress: str) -> None:
+        content = Recorded(members, ingress)
         if members or (self._content and self._content.members):
             self._record.save(content)
         self._content = content

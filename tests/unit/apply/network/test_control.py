@@ -13,7 +13,7 @@ from nova_fairness.apply.network import state
 from nova_fairness.model import allocation
 from nova_fairness.model import instance
 from nova_fairness.model import resources
-from tests.unit.apply import fake_network
+from tests.unit.apply.network import fake_network
 
 BANDWIDTH = 1e6
 UPLINK = network_settings.Kind.UPLINK

@@ -8,13 +8,13 @@ import pathlib
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.apply import network_record
 from nova_fairness.apply.network import plan
+from nova_fairness.apply.network import trees
 
 MEMBER = plan.Member(
     16, {(10, 1): '52:54:00:00:00:0a', (11, 3): '52:54:00:00:00:0b'}, ('t',), 0
 )
-CONTENT = network_record.Content({'u/1/2': MEMBER}, 'eth1')
+CONTENT = trees.Recorded({'u/1/2': MEMBER}, 'eth1')
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def path(tmp_path):
 
 
 def record(path, boot_id='this'):
-    return network_record.NetworkRecord(path, boot_id)
+    return trees.NetworkRecord(path, boot_id)
 
 
 def test_what_was_saved_is_found_again(path):
@@ -33,7 +33,7 @@ def test_what_was_saved_is_found_again(path):
 
 def test_another_boot_begins_anew(path):
     record(path, 'last').save(CONTENT)
-    assert record(path).load() == network_record.EMPTY
+    assert record(path).load() == trees.NOTHING
 
 
 @pytest.mark.parametrize(
@@ -50,13 +50,13 @@ def test_another_boot_begins_anew(path):
 def test_what_cannot_be_understood_is_as_if_it_were_not_there(path, spoil):
     record(path).save(CONTENT)
     path.write_text(json.dumps({**json.loads(path.read_text()), **spoil}))
-    assert record(path).load() == network_record.EMPTY
+    assert record(path).load() == trees.NOTHING
 
 
 @pytest.mark.parametrize('text', ['', 'null', '[1]', '{"version": 1}', '\0'])
 def test_a_damaged_file_is_as_if_it_were_not_there(path, text):
     path.write_text(text)
-    assert record(path).load() == network_record.EMPTY
+    assert record(path).load() == trees.NOTHING
 
 
 def test_rates_alone_are_no_reason_to_write(path, monkeypatch):
@@ -64,7 +64,7 @@ def test_rates_alone_are_no_reason_to_write(path, monkeypatch):
     found.save(CONTENT)
     path.unlink()
     faster = plan.Member(16, MEMBER.filters, ('t',), 5000)
-    found.save(network_record.Content({'u/1/2': faster}, 'eth1'))
+    found.save(trees.Recorded({'u/1/2': faster}, 'eth1'))
     assert not path.exists()
 
 
@@ -77,6 +77,6 @@ def test_a_failing_disk_is_told_and_keeps_the_old_record(path, monkeypatch):
 
     monkeypatch.setattr(pathlib.Path, 'replace', refuse)
     with pytest.raises(exception.StateError, match='No space left'):
-        found.save(network_record.EMPTY)
+        found.save(trees.NOTHING)
     monkeypatch.undo()
     assert record(path).load() == CONTENT
