@@ -196,3 +196,7 @@ class Unreadable(RelayError):
 
 class BrokerAway(RelayError):
     """The broker does not answer; what was sent last may be there or not."""
+
+
+class DeclaredOtherwise(BrokerAway):
+    """The broker has an exchange or a queue that was declared otherwise."""

@@ -5,9 +5,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from keystoneauth1 import adapter as keystone_adapter
 from keystoneauth1 import exceptions as keystone_exceptions
-import openstack
 from openstack import exceptions as sdk_exceptions
+import openstack.config
 
 from nova_fairness import exception
 
@@ -108,10 +109,10 @@ def connect(cloud: str) -> tuple[Api, Api]:
     :raises ConfigurationError: if it is not described well.
     """
     try:
-        config = openstack.connect(cloud=cloud or None).config
+        config = openstack.config.get_cloud_region(cloud=cloud or None)
         return (
-            placement(config.get_session_client('placement')),
-            nova(config.get_session_client('compute')),
+            placement(_adapter(config, 'placement')),
+            nova(_adapter(config, 'compute')),
         )
     except (
         keystone_exceptions.ClientException,
@@ -120,3 +121,14 @@ def connect(cloud: str) -> tuple[Api, Api]:
         raise exception.ConfigurationError(
             f'cloud {cloud or "of the environment"}: {error}'
         ) from error
+
+
+def _adapter(config: Any, service: str) -> Any:
+    """Not the SDK's own, which asks nobody once its connection is gone."""
+    return keystone_adapter.Adapter(
+        config.get_session(),
+        service_type=config.get_service_type(service),
+        interface=config.get_interface(service),
+        region_name=config.get_region_name(service),
+        endpoint_override=config.get_endpoint(service),
+    )

@@ -14,16 +14,12 @@ from oslo_service import backend  # noqa: E402
 backend.init_backend(backend.BackendType.THREADING)
 
 import pathlib  # noqa: E402
-import signal  # noqa: E402
 import socket  # noqa: E402
-import threading  # noqa: E402
 import time  # noqa: E402
 
 from oslo_config import cfg  # noqa: E402
-from oslo_log import log  # noqa: E402
 
 from nova_fairness import exception  # noqa: E402
-from nova_fairness import version  # noqa: E402
 from nova_fairness.cluster import clients  # noqa: E402
 from nova_fairness.cluster import election  # noqa: E402
 from nova_fairness.cluster import execute  # noqa: E402
@@ -34,14 +30,15 @@ from nova_fairness.cluster import service  # noqa: E402
 from nova_fairness.cluster import snapshot  # noqa: E402
 from nova_fairness.cluster.store import database  # noqa: E402
 from nova_fairness.cluster.store import schema  # noqa: E402
-from nova_fairness.cluster.store import store as store_module  # noqa: E402
-from nova_fairness.conf import cluster as cluster_conf  # noqa: E402
+from nova_fairness.cluster.store import sealing  # noqa: E402
+from nova_fairness.cmd import queueing  # noqa: E402
 from nova_fairness.model import cast as cast_module  # noqa: E402
 from nova_fairness.planners.fairqueue import planner  # noqa: E402
+from nova_fairness.relay import jobs  # noqa: E402
 from nova_fairness.relay import link  # noqa: E402
 from nova_fairness.relay import topology  # noqa: E402
 
-PROJECT = 'nova-fairness-cluster'
+_RESEALED_AT_ONCE = 1000
 
 
 class ConductorSender(execute.Sender):
@@ -78,33 +75,6 @@ class ConductorSender(execute.Sender):
         self._link = None
 
 
-def _configuration(arguments: list[str]) -> cfg.ConfigOpts:
-    conf = cfg.ConfigOpts()
-    cluster_conf.register_opts(conf)
-    conf.register_cli_opt(
-        cfg.StrOpt(
-            'command',
-            positional=True,
-            required=False,
-            default='run',
-            choices=['run', 'upgrade'],
-            help='run: say who starts next until stopped. upgrade: bring the '
-            'tables of the database to this version.',
-        )
-    )
-    log.register_options(conf)
-    conf(
-        arguments,
-        project=PROJECT,
-        version=version.release(),
-        description='Requests wait in front of Nova until there is room.',
-    )
-    if not (conf.log_file or conf.log_dir or conf.use_journal):
-        conf.set_default('use_stderr', True)
-    log.setup(conf, PROJECT)
-    return conf
-
-
 def _upgrade(conf: cfg.ConfigOpts) -> None:
     engine = database.connect(conf.fairness_cluster.database)
     schema.upgrade(engine)
@@ -113,12 +83,24 @@ def _upgrade(conf: cfg.ConfigOpts) -> None:
     )
 
 
+def _new_key(conf: cfg.ConfigOpts) -> None:
+    path = pathlib.Path(conf.fairness_cluster.key_file)
+    sealing.add_key(path)
+    sys.stdout.write(f'{path} has a new key, used from the next start on\n')
+
+
+def _reseal(conf: cfg.ConfigOpts) -> None:
+    store, last = queueing.open_store(conf), ''
+    while (end := store.reseal(last, _RESEALED_AT_ONCE)) is not None:
+        last = end
+    path = pathlib.Path(conf.fairness_cluster.key_file)
+    sealing.drop_old_keys(path)
+    sys.stdout.write(f'all messages are sealed with the one key of {path}\n')
+
+
 def _service(conf: cfg.ConfigOpts) -> service.Service:
     options = conf.fairness_cluster
-    if not options.broker:
-        raise exception.ConfigurationError(
-            '[fairness_cluster] broker must name the broker of Nova'
-        )
+    url, places = queueing.broker(conf), queueing.places(conf)
     # Before anything is opened: choices are checked when they are read.
     rules = service.Rules(
         options.longest_wait or None, options.unreadable == 'pass'
@@ -128,17 +110,10 @@ def _service(conf: cfg.ConfigOpts) -> service.Service:
         if options.limits_file
         else {}
     )
-    store = store_module.open_store(
-        options.database, pathlib.Path(options.key_file)
-    )
+    store = queueing.open_store(conf)
     rooms, nova_api = clients.connect(options.cloud)
     room, nova = placement.Placement(rooms), servers.Nova(nova_api)
-    places = topology.Places(
-        options.front_exchange,
-        options.nova_exchange,
-        options.nova_exchange_durable,
-    )
-    sender = ConductorSender(options.broker, places)
+    sender = ConductorSender(url, places)
     holder = f'{socket.gethostname()}:{os.getpid()}'
     return service.Service(
         store,
@@ -156,10 +131,10 @@ def _service(conf: cfg.ConfigOpts) -> service.Service:
 
 def _run(conf: cfg.ConfigOpts) -> None:
     made = _service(conf)
-    stopped = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.set())
-    made.run(stopped, conf.fairness_cluster.interval)
+    stopped = queueing.until_signalled()
+    relay = queueing.relay_jobs(conf, stopped) if conf.with_relay else []
+    with jobs.running(relay, stopped):
+        made.run(stopped, conf.fairness_cluster.interval)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -168,14 +143,31 @@ def main(arguments: list[str] | None = None) -> int:
     :returns: 0 on success, 1 if it cannot start, 2 on wrong usage or
         configuration.
     """
-    given = sys.argv[1:] if arguments is None else arguments
-    try:
-        conf = _configuration(given)
-        {'run': _run, 'upgrade': _upgrade}[conf.command](conf)
-    except (cfg.Error, exception.ConfigurationError) as error:
-        sys.stderr.write(f'{PROJECT}: {error}\n')
-        return 2
-    except exception.FairnessError as error:
-        sys.stderr.write(f'{PROJECT}: {error}\n')
-        return 1
-    return 0
+    return queueing.main(
+        'nova-fairness-cluster',
+        'Requests wait in front of Nova until there is room.',
+        {
+            'run': (_run, 'say who starts next until stopped'),
+            'upgrade': (
+                _upgrade,
+                'bring the tables of the database to this version',
+            ),
+            'new-key': (
+                _new_key,
+                'put a new key before those that seal messages',
+            ),
+            'reseal': (
+                _reseal,
+                'seal messages with the first key and drop the others',
+            ),
+        },
+        arguments,
+        [
+            cfg.BoolOpt(
+                'with-relay',
+                default=False,
+                help='Run the relay in this process, too: enough for a small'
+                ' cloud.',
+            )
+        ],
+    )

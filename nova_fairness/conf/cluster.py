@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of the service in front of Nova: ``[fairness_cluster]``."""
+"""Options of what stands in front of Nova: ``[fairness_cluster]``."""
 
 from collections.abc import Sequence
 import copy
@@ -13,8 +13,9 @@ GROUP = cfg.OptGroup(
     'fairness_cluster',
     title='Requests that wait',
     help="""
-How the cluster service, which says who starts next, reaches the cloud. It
-needs the extra ``cluster`` of this package.
+How the relay, which stands in front of conductor, and the cluster service,
+which says who starts next, reach the cloud. They need the extra ``cluster`` of
+this package.
 """,
 )
 
@@ -43,7 +44,20 @@ seals. It is for its owner only.
         secret=True,
         help="""
 URL of the broker that Nova uses, such as ``amqp://user:password@host:5672//``;
-several are divided by ``;``.
+several of one cluster are divided by ``;``. It is the ``transport_url`` of
+nova-api with ``amqp://`` in place of ``rabbit://``.
+""",
+    ),
+    cfg.MultiStrOpt(
+        'cell_broker',
+        default=[],
+        secret=True,
+        help="""
+URL of the broker, or of the virtual host, of a further cell: one that is not
+``broker``. May be given several times. nova-api speaks to each with its own
+``control_exchange``, so the relay makes a way through each; nothing waits
+there. Cells of an own broker that are missing here cannot be reached by
+nova-api.
 """,
     ),
     cfg.StrOpt(

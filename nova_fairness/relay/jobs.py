@@ -24,7 +24,9 @@ the same identity what they had a moment ago.
 import abc
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterator
 from collections.abc import Sequence
+import contextlib
 import threading
 import time
 
@@ -53,6 +55,8 @@ _NOBODY = 'nobody listens to the topic %s on the exchange %s'
 _RECEIVE_S = 1.0
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 10.0
+_LEAVE_S = 10.0
+"""Time to end what was begun; what was not acknowledged comes again."""
 
 
 class Job(abc.ABC):
@@ -269,6 +273,61 @@ class Watcher(Job):
     ) -> None:
         """Say which topic has no listener; without the relay it is silent."""
         LOG.warning(_NOBODY, delivery.key, self._places.front)
+
+
+def of_broker(
+    url: str,
+    places: topology.Places,
+    stopped: threading.Event,
+    hold: Hold,
+) -> list[Job]:
+    """The jobs that one broker needs.
+
+    :param hold: stores what is to wait.
+    """
+    watcher = Watcher(url, places, stopped)
+    if not places.holds:
+        return [watcher]
+    return [
+        Sorter(url, places, stopped),
+        Keeper(url, places, stopped, hold),
+        watcher,
+    ]
+
+
+@contextlib.contextmanager
+def running(jobs: Sequence[Job], stopped: threading.Event) -> Iterator[None]:
+    """Do jobs meanwhile, each in a thread; begin anew what fails.
+
+    :param stopped: the event that the jobs were made with; set at the end.
+    """
+    threads = [
+        threading.Thread(
+            target=_tirelessly,
+            args=(job, stopped),
+            name=job.queue,
+            daemon=True,
+        )
+        for job in jobs
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        end_s = time.monotonic() + _LEAVE_S
+        for thread in threads:
+            thread.join(max(end_s - time.monotonic(), 0))
+
+
+def _tirelessly(job: Job, stopped: threading.Event) -> None:
+    while not stopped.is_set():
+        try:
+            job.run()
+        except Exception:
+            LOG.exception('%s begins anew', job.queue)
+            stopped.wait(_LONGEST_PAUSE_S)
 
 
 def _identity(

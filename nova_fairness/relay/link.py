@@ -192,6 +192,10 @@ class Link:
         known = self._connection
         try:
             yield
+        except amqp.PreconditionFailed as error:
+            raise exception.DeclaredOtherwise(
+                f'the broker has it otherwise: {error.reply_text}'
+            ) from error
         except (
             *known.connection_errors,
             *known.channel_errors,

@@ -13,6 +13,9 @@ Everything that is ours is durable: it is there before the relay is, and after
 the broker came back. FRONT itself is as nova-api declares it with
 ``amqp_durable_queues``, which the broker compares; therefore what is special
 is in an exchange behind it.
+
+What has to wait goes to the broker that nova-api itself is configured with.
+On the brokers of further cells everything leads from FRONT.routes to TARGET.
 """
 
 import dataclasses
@@ -30,6 +33,7 @@ class Places:
     :ivar target_durable: how Nova declares it (``amqp_durable_queues``).
     :ivar passing: topics that go on without the relay.
     :ivar sorted_key: topic that the relay looks through.
+    :ivar holds: ``False`` on the broker of a further cell: nothing waits.
     """
 
     front: str = 'nova_front'
@@ -44,6 +48,7 @@ class Places:
         'versioned_notifications.#',
     )
     sorted_key: str = 'conductor.#'
+    holds: bool = True
 
     def __post_init__(self) -> None:
         if self.front == self.target:
@@ -79,14 +84,33 @@ def declare(channel: Any, places: Places) -> None:
     :raises Exception: those of the channel, if something is there that was
         declared otherwise.
     """
-    unrouted, held = places.unrouted, places.held
+    unrouted = places.unrouted
     _exchange(channel, unrouted, 'fanout')
     channel.queue_declare(unrouted, durable=True, auto_delete=False)
     channel.queue_bind(unrouted, unrouted)
-    _exchange(channel, held, 'topic')
-    channel.queue_declare(held, durable=True, auto_delete=False)
-    channel.queue_bind(held, held, '#')
     _exchange(channel, places.target, 'topic', durable=places.target_durable)
+    _exchange(
+        channel,
+        places.routes,
+        'topic',
+        arguments={'alternate-exchange': unrouted},
+    )
+    if places.holds:
+        _declare_waiting(channel, places)
+    else:
+        channel.exchange_bind(places.target, places.routes, places.sorted_key)
+    for key in places.passing:
+        channel.exchange_bind(places.target, places.routes, key)
+    # Last: what nova-api sends from now on finds everything in its place.
+    _exchange(channel, places.front, 'topic')
+    channel.exchange_bind(places.routes, places.front, '#')
+
+
+def _declare_waiting(channel: Any, places: Places) -> None:
+    """Make sure that what goes to conductor passes the relay."""
+    _exchange(channel, places.held, 'topic')
+    channel.queue_declare(places.held, durable=True, auto_delete=False)
+    channel.queue_bind(places.held, places.held, '#')
     # One relay at a time, so that messages stay in order; the others stand by.
     channel.queue_declare(
         places.conductor,
@@ -94,18 +118,7 @@ def declare(channel: Any, places: Places) -> None:
         auto_delete=False,
         arguments={'x-single-active-consumer': True},
     )
-    _exchange(
-        channel,
-        places.routes,
-        'topic',
-        arguments={'alternate-exchange': unrouted},
-    )
     channel.queue_bind(places.conductor, places.routes, places.sorted_key)
-    for key in places.passing:
-        channel.exchange_bind(places.target, places.routes, key)
-    # Last: what nova-api sends from now on finds everything in its place.
-    _exchange(channel, places.front, 'topic')
-    channel.exchange_bind(places.routes, places.front, '#')
 
 
 def _exchange(

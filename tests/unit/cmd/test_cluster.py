@@ -7,7 +7,9 @@ import logging
 import pytest
 
 from nova_fairness.cluster.store import sealing
+from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cmd import cluster
+from nova_fairness.model import cast as cast_module
 
 
 @pytest.fixture(autouse=True)
@@ -46,9 +48,9 @@ def test_tables_are_upgraded(tmp_path, capsys):
     ('options', 'code', 'said'),
     [
         ({}, 2, 'broker must name'),
-        ({'broker': 'x', 'unreadable': 'perhaps'}, 2, 'perhaps'),
-        ({'broker': 'x', 'limits_file': '/none'}, 2, '/none'),
-        ({'broker': 'x', 'key_file': '/none'}, 1, '/none'),
+        ({'broker': 'amqp://h//', 'unreadable': 'perhaps'}, 2, 'perhaps'),
+        ({'broker': 'amqp://h//', 'limits_file': '/none'}, 2, '/none'),
+        ({'broker': 'amqp://h//', 'key_file': '/none'}, 1, '/none'),
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(
@@ -60,9 +62,24 @@ def test_what_is_wrong_is_said_in_a_line(
     assert 'Traceback' not in errors
 
 
+def test_keys_are_changed_while_messages_wait(tmp_path):
+    path = tmp_path / 'keys'
+    url = f'sqlite:///{tmp_path}/store.sqlite'
+    given = configured(tmp_path, key_file=path)
+    cast = cast_module.Cast('m1', 'm', 1.0, 'k', b'body', {})
+    assert cluster.main([*given, 'new-key']) == 0
+    assert cluster.main([*given, 'upgrade']) == 0
+    store_module.open_store(url, path).hold(cast)
+    assert cluster.main([*given, 'new-key']) == 0
+    assert len(path.read_text().split()) == 2
+    assert cluster.main([*given, 'reseal']) == 0
+    assert len(path.read_text().split()) == 1
+    assert store_module.open_store(url, path).cast('m1') == cast
+
+
 def test_tables_that_are_missing_are_named(tmp_path, capsys):
     keys = tmp_path / 'keys'
     sealing.add_key(keys)
-    given = configured(tmp_path, broker='x', key_file=keys)
+    given = configured(tmp_path, broker='amqp://h//', key_file=keys)
     assert cluster.main(given) == 1
     assert 'must be upgraded' in capsys.readouterr().err

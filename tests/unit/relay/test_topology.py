@@ -55,3 +55,13 @@ def test_the_front_is_opened_last():
 def test_front_and_target_differ():
     with pytest.raises(exception.RelayError, match='both are nova'):
         topology.Places(front='nova')
+
+
+def test_on_a_further_cell_nothing_waits():
+    found = [
+        arguments for _, *arguments, _ in calls(topology.Places(holds=False))
+    ]
+    assert ['nova', 'nova_front.routes', 'conductor.#'] in found
+    assert ['nova', 'nova_front.routes', 'compute.#'] in found
+    queues = [each for each in found if len(each) == 1]
+    assert queues == [['nova_front.unrouted']]

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the commands of the queue in front of Nova have in common."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import pathlib
+import signal
+import sys
+import threading
+from urllib import parse
+
+from oslo_config import cfg
+from oslo_log import log
+
+from nova_fairness import exception
+from nova_fairness import version
+from nova_fairness.cluster import holding
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.conf import cluster as cluster_conf
+from nova_fairness.relay import jobs
+from nova_fairness.relay import link
+from nova_fairness.relay import topology
+
+LOG = log.getLogger(__name__)
+
+PROJECT = 'nova-fairness-cluster'
+"""All of them read one file."""
+
+_SCHEMES = ('amqp', 'amqps')
+
+Command = Callable[[cfg.ConfigOpts], None]
+
+
+def main(
+    program: str,
+    description: str,
+    commands: Mapping[str, tuple[Command, str]],
+    arguments: Sequence[str] | None,
+    options: Sequence[cfg.Opt] = (),
+) -> int:
+    """Run a command line.
+
+    :param commands: by name, what they do and what is told of them; the first
+        one is the default.
+    :param options: of the command line.
+    :returns: 0 on success, 1 if it cannot be done, 2 on wrong usage or
+        configuration.
+    """
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        conf = _configuration(program, description, commands, given, options)
+        commands[conf.command][0](conf)
+    except (cfg.Error, exception.ConfigurationError) as error:
+        sys.stderr.write(f'{program}: {error}\n')
+        return 2
+    except exception.FairnessError as error:
+        sys.stderr.write(f'{program}: {error}\n')
+        return 1
+    return 0
+
+
+def _configuration(
+    program: str,
+    description: str,
+    commands: Mapping[str, tuple[Command, str]],
+    given: Sequence[str],
+    options: Sequence[cfg.Opt],
+) -> cfg.ConfigOpts:
+    conf = cfg.ConfigOpts()
+    cluster_conf.register_opts(conf)
+    command = cfg.StrOpt(
+        'command',
+        positional=True,
+        required=False,
+        default=next(iter(commands)),
+        choices=list(commands),
+        help=' '.join(
+            f'{name}: {told}.' for name, (_, told) in commands.items()
+        ),
+    )
+    conf.register_cli_opts([command, *options])
+    log.register_options(conf)
+    conf(
+        given,
+        project=PROJECT,
+        prog=program,
+        version=version.release(),
+        description=description,
+    )
+    if not (conf.log_file or conf.log_dir or conf.use_journal):
+        conf.set_default('use_stderr', True)
+    log.setup(conf, program)
+    return conf
+
+
+def places(conf: cfg.ConfigOpts, holds: bool = True) -> topology.Places:
+    """Names on a broker.
+
+    :raises ConfigurationError: if they do not go together.
+    """
+    options = conf.fairness_cluster
+    if options.front_exchange == options.nova_exchange:
+        raise exception.ConfigurationError(
+            '[fairness_cluster] front_exchange and nova_exchange must differ,'
+            f' both are {options.nova_exchange}'
+        )
+    return topology.Places(
+        options.front_exchange,
+        options.nova_exchange,
+        options.nova_exchange_durable,
+        holds=holds,
+    )
+
+
+def broker(conf: cfg.ConfigOpts) -> str:
+    """The URL of the broker where requests wait.
+
+    :raises ConfigurationError: if there is none, or it is none.
+    """
+    return _url('broker', conf.fairness_cluster.broker)
+
+
+def brokers(conf: cfg.ConfigOpts) -> list[tuple[str, topology.Places]]:
+    """All brokers that nova-api speaks to, and names on each.
+
+    :raises ConfigurationError: if an option is wrong.
+    """
+    further = [
+        (_url('cell_broker', url), places(conf, holds=False))
+        for url in conf.fairness_cluster.cell_broker
+    ]
+    return [(broker(conf), places(conf)), *further]
+
+
+def _url(option: str, url: str) -> str:
+    """A URL, or several, that is one; it is never told: it has a password."""
+    if not url:
+        raise exception.ConfigurationError(
+            f'[fairness_cluster] {option} must name the broker of Nova'
+        )
+    try:
+        parts = [parse.urlsplit(each) for each in url.split(';')]
+        good = all(
+            each.scheme in _SCHEMES and each.hostname and each.port != 0
+            for each in parts
+        )
+    except ValueError:
+        good = False
+    if not good:
+        raise exception.ConfigurationError(
+            f'[fairness_cluster] {option} must be a URL such as'
+            ' amqp://user:password@host:5672//'
+        )
+    return url
+
+
+def open_store(conf: cfg.ConfigOpts) -> store_module.Store:
+    """Open the store of requests.
+
+    :raises StoreError: if it cannot be used.
+    """
+    options = conf.fairness_cluster
+    return store_module.open_store(
+        options.database, pathlib.Path(options.key_file)
+    )
+
+
+def relay_jobs(
+    conf: cfg.ConfigOpts, stopped: threading.Event
+) -> list[jobs.Job]:
+    """What the relay does on all brokers.
+
+    :raises ConfigurationError: if an option is wrong.
+    :raises StoreError: if the store answers and cannot be used.
+    """
+    found = brokers(conf)
+    hold = holding.Holder(lambda: open_store(conf)).hold
+    for each in found:
+        _declare(*each)
+    return [
+        job
+        for url, names in found
+        for job in jobs.of_broker(url, names, stopped, hold)
+    ]
+
+
+def _declare(url: str, names: topology.Places) -> None:
+    """Find out now what is declared otherwise; who is away is waited for."""
+    try:
+        link.Link(url, names).close()
+    except exception.DeclaredOtherwise as error:
+        raise exception.ConfigurationError(
+            '[fairness_cluster] front_exchange, nova_exchange and'
+            f' nova_exchange_durable must be as in Nova: {error}'
+        ) from error
+    except exception.BrokerAway as error:
+        LOG.warning('%s', error)
+
+
+def until_signalled() -> threading.Event:
+    """An event that SIGTERM and SIGINT set."""
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    return stopped

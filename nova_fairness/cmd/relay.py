@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""``nova-fairness-relay``: builds wait, all else goes on to conductor."""
+
+import sys
+import warnings
+
+# Libraries import eventlet where it is installed; this program never runs it.
+warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
+
+from oslo_service import backend  # noqa: E402
+
+backend.init_backend(backend.BackendType.THREADING)
+
+from oslo_config import cfg  # noqa: E402
+
+from nova_fairness.cmd import queueing  # noqa: E402
+from nova_fairness.relay import jobs  # noqa: E402
+from nova_fairness.relay import link  # noqa: E402
+
+
+def _run(conf: cfg.ConfigOpts) -> None:
+    stopped = queueing.until_signalled()
+    with jobs.running(queueing.relay_jobs(conf, stopped), stopped):
+        stopped.wait()
+
+
+def _declare(conf: cfg.ConfigOpts) -> None:
+    for url, names in queueing.brokers(conf):
+        link.Link(url, names).close()
+        kind = 'what waits' if names.holds else 'a further cell'
+        sys.stdout.write(f'{names.front} is ready for {kind}\n')
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line.
+
+    :returns: 0 on success, 1 if it cannot be done, 2 on wrong usage or
+        configuration.
+    """
+    return queueing.main(
+        'nova-fairness-relay',
+        'Stands between nova-api and conductor.',
+        {
+            'run': (_run, 'hold builds and pass on all else until stopped'),
+            'declare': (
+                _declare,
+                'make exchanges and queues; before nova-api is switched',
+            ),
+        },
+        arguments,
+    )

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The commands as processes, on real brokers and a real database."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import amqp
+import pytest
+
+from nova_fairness.cluster.store import database
+from nova_fairness.cluster.store import schema
+from nova_fairness.cluster.store import sealing
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import request
+from nova_fairness.relay import link
+from tests.fixtures import database_server
+from tests.fixtures import rabbitmq_server
+from tests.integration.relay import test_relay as ends
+
+broker, places = ends.broker, ends.places
+
+ROOT = pathlib.Path(__file__).parents[3]
+
+
+class Files:
+    """Keys, tables and configuration of one test."""
+
+    def __init__(self, directory, places, **options):
+        self._directory = directory
+        self._keys = directory / 'keys'
+        sealing.add_key(self._keys)
+        self.url = options.pop(
+            'database', f'sqlite:///{directory}/store.sqlite'
+        )
+        given = {
+            'database': self.url, 'key_file': self._keys,
+            'front_exchange': places.front, 'nova_exchange': places.target,
+            'interval': 0.2, 'cloud': 'away', **options,
+        }  # fmt: skip
+        lines = [f'{name} = {value}' for name, value in given.items()]
+        self.configuration = directory / 'service.conf'
+        self.configuration.write_text(
+            '\n'.join(['[fairness_cluster]', *lines])
+        )
+        (directory / 'clouds.yaml').write_text(
+            'clouds: {away: {auth_type: none,'
+            ' auth: {endpoint: "http://127.0.0.1:9"}}}'
+        )
+
+    def upgrade(self):
+        engine = database.connect(self.url)
+        schema.upgrade(engine)
+        engine.dispose()
+
+    @contextlib.contextmanager
+    def store(self):
+        engine = database.connect(self.url)
+        yield store_module.Store(engine, sealing.read(self._keys))
+        engine.dispose()
+
+    @contextlib.contextmanager
+    def process(self, program, *arguments, code=0):
+        """A command that must end by itself when it is told to."""
+        text = (
+            f'from nova_fairness.cmd import {program}\n'
+            f'raise SystemExit({program}.main())'
+        )
+        given = ['--config-file', str(self.configuration), *arguments]
+        log = self._directory / f'{program}.log'
+        with log.open('wb') as written:
+            process = subprocess.Popen(
+                [sys.executable, '-c', text, *given],
+                cwd=self._directory,
+                env={**os.environ, 'PYTHONPATH': str(ROOT)},
+                stdout=written,
+                stderr=written,
+            )
+        try:
+            yield process
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == code, log.read_text()
+        finally:
+            process.kill()
+            process.wait()
+        assert 'Traceback' not in log.read_text()
+
+    def log(self, program):
+        return (self._directory / f'{program}.log').read_text()
+
+
+def until(seen):
+    end = time.monotonic() + ends.PATIENCE_S
+    while not seen():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def declared(broker, places):
+    """Wait until nova-api can be switched."""
+    link.Link(broker.url, places).close()
+
+
+def is_open(broker, places):
+    """Whether somebody declared what nova-api sends to."""
+    with amqp.Connection(f'{rabbitmq_server.HOST}:{broker.port}') as direct:
+        try:
+            direct.channel().exchange_declare(
+                places.front, 'topic', passive=True
+            )
+        except amqp.NotFound:
+            return False
+        return True
+
+
+@pytest.mark.parametrize(
+    ('program', 'arguments'),
+    [('relay', ()), ('relay', ('run',)), ('cluster', ('run', '--with-relay'))],
+)
+def test_a_build_is_held_by_a_process_and_the_rest_passes(
+    tmp_path, broker, places, program, arguments
+):
+    files = Files(tmp_path, places, broker=broker.url)
+    files.upgrade()
+    declared(broker, places)
+    with (
+        ends.conductor(broker, places),
+        files.process(program, *arguments),
+        ends.nova_api(broker, places) as client,
+        files.store() as store,
+    ):
+        client.cast({}, ends.BUILD, number=1)
+        assert client.call({}, 'migrate_server', number=2) == 3
+        until(lambda: store.unread(9) or store.requests(set(request.State)))
+        if program == 'cluster':
+            until(lambda: 'does not answer: Connect' in files.log(program))
+
+
+def test_what_waits_stays_with_the_broker_until_there_is_a_database(
+    tmp_path, broker, places
+):
+    declared(broker, places)
+    with database_server.running(database_server.MARIADB) as server:
+        url = server.new_database()
+        files = Files(tmp_path, places, broker=broker.url, database=url)
+        files.upgrade()
+        server.kill()
+        with (
+            ends.conductor(broker, places),
+            files.process('relay'),
+            ends.nova_api(broker, places) as client,
+        ):
+            client.cast({}, ends.BUILD, number=1)
+            assert client.call({}, 'migrate_server', number=2) == 3
+            until(lambda: 'stays with the broker' in files.log('relay'))
+            server.start()
+            with files.store() as store:
+                until(lambda: store.unread(9))
+
+
+def test_further_cells_have_a_way_to_their_services(tmp_path, broker, places):
+    with rabbitmq_server.running() as cell:
+        files = Files(
+            tmp_path, places, broker=broker.url, cell_broker=cell.url
+        )
+        files.upgrade()
+        with files.process('relay'):
+            until(lambda: is_open(cell, places))
+            with (
+                ends.conductor(cell, places) as conductor,
+                ends.nova_api(cell, places) as client,
+            ):
+                client.cast({}, ends.BUILD, number=5)
+                assert ends.take(conductor.told, 1) == [5]
+                assert client.call({}, 'migrate_server', number=2) == 3
+
+
+def test_all_is_declared_before_nova_api_is_switched(tmp_path, broker, places):
+    files = Files(tmp_path, places, broker=broker.url)
+    with files.process('relay', 'declare') as process:
+        assert process.wait(ends.PATIENCE_S) == 0
+    assert f'{places.front} is ready' in files.log('relay')
+
+
+def test_what_nova_declared_otherwise_names_the_option(
+    tmp_path, broker, places
+):
+    declared(broker, places)
+    files = Files(
+        tmp_path, places, broker=broker.url, nova_exchange_durable=True
+    )
+    files.upgrade()
+    with files.process('relay', code=2) as process:
+        process.wait(ends.PATIENCE_S)
+    said = files.log('relay')
+    assert 'nova_exchange_durable must be as in Nova' in said
+    assert "inequivalent arg 'durable'" in said

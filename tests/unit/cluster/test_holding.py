@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cluster import holding
+
+
+class FakeStore:
+    def hold_all(self, casts):
+        return [True] * len(casts)
+
+
+class FakeDatabase:
+    """Fails to open as often as it has failures."""
+
+    def __init__(self, *failures):
+        self.failures = list(failures)
+
+    def open_store(self):
+        if self.failures:
+            raise self.failures.pop(0)
+        return FakeStore()
+
+
+def test_a_store_that_comes_later_is_opened_later():
+    away = exception.StoreAway('away')
+    holder = holding.Holder(FakeDatabase(away, away).open_store)
+    with pytest.raises(exception.StoreAway):
+        holder.hold(['a'])
+    assert holder.hold(['a', 'b']) == [True, True]
+
+
+def test_a_store_that_comes_with_other_tables_is_waited_for():
+    wrong = exception.SchemaMismatch('upgrade')
+    holder = holding.Holder(
+        FakeDatabase(exception.StoreAway('away'), wrong).open_store
+    )
+    with pytest.raises(exception.StoreAway, match='upgrade'):
+        holder.hold(['a'])
+    assert holder.hold(['a']) == [True]
+
+
+def test_a_store_that_cannot_be_used_is_told_at_once():
+    with pytest.raises(exception.SchemaMismatch):
+        holding.Holder(FakeDatabase(exception.SchemaMismatch('x')).open_store)
