@@ -18,7 +18,7 @@ import oslo_messaging
 GROUP = cfg.OptGroup(
     'oslo_messaging_zmq',
     title='Messaging over ZeroMQ',
-    help='The oslo.messaging driver of zmq+redis:// transports.',
+    help='Driver of oslo.messaging for transports such as zmq+redis://.',
 )
 
 OPTS = [
@@ -26,32 +26,38 @@ OPTS = [
         'keys_path',
         default='',
         help="""
-Directory with the CURVE key pair of this host and the list of allowed keys,
-as ``nova-fairness-keys`` makes it. Every connection is encrypted and
-authenticated with them. Empty: no keys, which is only possible with
-``insecure``.
+Directory with the key pair (CURVE) of this host and the list of allowed keys.
+``nova-fairness-keys`` makes both. All connections are encrypted and
+authenticated with them. Set it on every host; empty means no keys, which only
+``insecure`` permits.
 """,
     ),
     cfg.BoolOpt(
         'insecure',
         default=False,
+        advanced=True,
         help="""
-Talk without keys: everybody who reaches the ports of this host, or Redis, may
-read and send messages. Without keys the driver starts only if this is set.
+Whether to talk without keys. Then everybody who reaches the ports of this
+host, or Redis, can read and send messages. Use it for tests only. Without keys
+the driver starts only if this is set.
 """,
     ),
     cfg.HostAddressOpt(
         'bind_address',
         default='0.0.0.0',  # noqa: S104 - guarded by keys; an operator narrows it
-        help='Address on which this host listens for messages.',
+        help="""
+Address on which this host listens for messages. Set it to the host's address
+on the management network.
+""",
     ),
     cfg.StrOpt(
         'host',
         sample_default='<the host name>',
+        advanced=True,
         help="""
-Name or address under which others reach the messages' ports of this host.
-Default: ``bind_address`` if it is the address of an interface, else the host
-name, which the other hosts must then be able to resolve.
+Name or address under which the other hosts reach this one. Not set:
+``bind_address`` if that is the address of an interface, else the host name.
+Set it if the other hosts cannot resolve the host name.
 """,
     ),
     cfg.IntOpt(
@@ -59,16 +65,22 @@ name, which the other hosts must then be able to resolve.
         default=8 * 1024**2,
         min=1024,
         max=1024**3,
-        help='Largest message that is sent or read, in bytes.',
+        advanced=True,
+        help="""
+Size of the largest message that is sent or read, in bytes, from 1 KiB to 1
+GiB. Raise it if the log says that a message is too large.
+""",
     ),
     cfg.IntOpt(
         'queue_length',
         default=1000,
         min=1,
         max=10**6,
+        advanced=True,
         help="""
-Calls and casts that wait per peer, on either side. Beyond that they are
-dropped and counted, or sent again if the caller asked for that.
+Number of calls and casts that wait for each peer, and of each peer. Further
+ones are dropped and counted, or sent again if the caller asked for that. Raise
+it if calls are dropped in bursts; each takes memory while it waits.
 """,
     ),
     cfg.IntOpt(
@@ -76,9 +88,11 @@ dropped and counted, or sent again if the caller asked for that.
         default=100,
         min=1,
         max=10**6,
+        advanced=True,
         help="""
-Fanout messages that wait per peer, on either side. Beyond that they are
-dropped and counted: a peer that does not read holds up nobody.
+Number of fanout messages that wait for each peer, and of each peer. Further
+ones are dropped and counted, so that a peer that does not read delays nobody.
+Raise it if fanouts are dropped in bursts.
 """,
     ),
     cfg.IntOpt(
@@ -86,9 +100,11 @@ dropped and counted: a peer that does not read holds up nobody.
         default=200,
         min=1,
         max=10**6,
+        advanced=True,
         help="""
-Calls and casts that one listener hands to the executor before the first of
-them must have been served; further ones wait in the queues above.
+Number of calls and casts that one listener has in work at a time; further ones
+wait in the queues above. Lower it to take less memory, raise it for an
+executor with more threads.
 """,
     ),
     cfg.IntOpt(
@@ -96,30 +112,35 @@ them must have been served; further ones wait in the queues above.
         default=16,
         min=1,
         max=10**6,
+        advanced=True,
         help="""
-The same for fanout messages: a call never waits behind more of them.
+Number of fanout messages that one listener has in work at a time. No call
+waits behind more of them. Lower it if calls are answered late.
 """,
     ),
     cfg.FloatOpt(
         'request_rate',
         default=2000.0,
         min=0.0,
+        advanced=True,
         help="""
-Calls and casts that one listener takes of one peer, per second on average; 0:
-any number. Ten seconds' worth may come at once, and each 64 KiB of a message
-count as one message more. What exceeds it is dropped before it is decoded,
-counted and logged with the name of the peer, and is read slowly: so a peer
-that sends without end costs little and delays nobody. Raise it for a service
-that one client asks more often.
+Calls and casts per second, on average, that one listener takes from one peer;
+0: any number. Ten seconds' worth may come at once, and each 64 KiB of a
+message count as one more. What exceeds this is read slowly, dropped before it
+is decoded, counted, and logged with the peer's name; so a peer that sends
+without end costs little and delays nobody. Raise it for a service that one
+client asks more often.
 """,
     ),
     cfg.FloatOpt(
         'fanout_rate',
         default=100.0,
         min=0.0,
+        advanced=True,
         help="""
-The same for fanout messages. Raise it if peers tell everybody something more
-often.
+Fanout messages per second, on average, that one listener takes from one peer;
+0: any number. Otherwise as ``request_rate``. Raise it if peers send fanouts
+more often.
 """,
     ),
     cfg.FloatOpt(
@@ -127,52 +148,66 @@ often.
         default=0.5,
         min=0.0,
         max=60.0,
+        advanced=True,
         help="""
 Seconds for which a listener lets fanout messages gather after it has read all
-that were there; 0: not at all. A message that comes after a quiet time is
-read at once, so it is delayed by this at most. Reading many at a time costs
-less than half of reading them one by one. Lower it if several fanouts shortly
-after each other must arrive sooner. In this time no more than
-``fanout_queue_length`` of one peer may come.
+that were there; 0: it does not wait. Reading many at a time costs less than
+half of reading them one by one. A message after a quiet time is read at once,
+so this is the longest delay. In this time at most ``fanout_queue_length``
+messages of one peer may come. Lower it if fanouts that follow each other
+closely must arrive sooner.
 """,
     ),
     cfg.FloatOpt(
         'undeliverable_after',
         default=5.0,
         min=0.0,
+        advanced=True,
         help="""
-Seconds for which a cast waits for somebody who listens to its topic, unless
-its sender says how often to try again. Afterwards it is dropped, counted and
-logged.
+Seconds for which a cast waits until somebody listens to its topic, unless its
+sender says how often to try again. After that it is dropped, counted and
+logged. Raise it if listeners are away for longer when they restart.
 """,
     ),
     cfg.FloatOpt(
         'address_ttl',
         default=30.0,
         min=1.0,
+        advanced=True,
         help="""
-Seconds after which the address of a listener that ended without saying so is
-forgotten. It is refreshed three times in that time.
+Seconds for which Redis keeps the address of a listener that no longer
+refreshes it; at least 1. A listener does so three times in that time. Lower it
+to forget dead listeners sooner; each refresh is a command to Redis.
 """,
     ),
     cfg.FloatOpt(
         'poll_interval',
         default=1.0,
         min=0.05,
-        help='Seconds between two questions to Redis about changed addresses.',
+        advanced=True,
+        help="""
+Seconds between two questions to Redis whether addresses changed; at least
+0.05. Raise it if Redis has too much to do in a domain of thousands of hosts.
+""",
     ),
     cfg.FloatOpt(
         'redis_timeout',
         default=2.0,
         min=0.1,
-        help='Longest wait for an answer of Redis, in seconds.',
+        advanced=True,
+        help="""
+Seconds to wait for an answer of Redis; at least 0.1. Raise it if Redis is far
+away.
+""",
     ),
     cfg.StrOpt(
         'redis_prefix',
         default='oslo_messaging_zmq',
+        advanced=True,
         help="""
-What every key in Redis begins with. Transports with different prefixes never
-see each other.
+First part of the name of every key in Redis. Transports with different
+prefixes never see each other. Set one for each of several clouds that share a
+Redis.
 """,
     ),
     cfg.IntOpt(
@@ -180,11 +215,12 @@ see each other.
         default=10000,
         min=1,
         max=10**8,
+        advanced=True,
         help="""
-Notifications that Redis holds for one topic and priority until all their
-listeners are done with them. A full topic loses its oldest, which is counted
-and logged. Redis must have memory for all of them; raise it to ride out
-longer absences of listeners.
+Number of notifications of one topic and priority that Redis keeps until all
+their listeners are done with them. When there are more, the oldest are lost,
+counted and logged. Raise it to ride out longer absences of listeners, if Redis
+has memory for them.
 """,
     ),
     cfg.IntOpt(
@@ -192,20 +228,22 @@ longer absences of listeners.
         default=64,
         min=1,
         max=10**6,
+        advanced=True,
         help="""
-Notifications that one listener takes before the first of them must have been
-acknowledged, at least twice its batch size. Lower it if each takes long and
-several listeners shall share them evenly.
+Number of notifications that one listener takes before it has acknowledged the
+first of them; at least twice its batch size. Lower it if each takes long and
+several listeners are to share them evenly.
 """,
     ),
     cfg.FloatOpt(
         'notifications_lease',
         default=30.0,
         min=1.0,
+        advanced=True,
         help="""
-Seconds after which a listener to notifications that Redis has not heard of is
-taken for dead, and others get what it had not acknowledged. Raise it if
-listeners stand still for longer: else some are given twice.
+Seconds of silence after which a listener to notifications is taken for dead;
+at least 1. Others then get what it had not acknowledged. Raise it if listeners
+can stand still for longer: otherwise some notifications arrive twice.
 """,
     ),
 ]

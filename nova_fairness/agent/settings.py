@@ -13,6 +13,7 @@ from oslo_config import cfg
 
 from nova_fairness import exception
 from nova_fairness.collect import kernel_text
+from nova_fairness.conf import fairness as options
 from nova_fairness.model import instance
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
@@ -26,7 +27,7 @@ class Settings:
 
     :ivar overcommit: (r,) factors on the supply, > 0.
     :ivar controls: what is to be steered, where it can be.
-    :ivar max_weight_ratios: of single controls; likewise the next two.
+    :ivar max_weight_ratios: those of single controls; likewise the next two.
     """
 
     host: str
@@ -59,15 +60,15 @@ class Settings:
         )
 
     def ratios(self) -> usage_model.Scalars:
-        """Give the largest weight ratio of each control, (c,)."""
+        """Largest weight ratio of each control, (c,)."""
         return _columns(self.max_weight_ratio, self.max_weight_ratios)
 
     def steps(self) -> usage_model.Scalars:
-        """Give the largest step of each control, (c,)."""
+        """Largest step of each control, (c,)."""
         return _columns(self.largest_step, self.largest_steps)
 
     def tolerance(self, control: resources.Control) -> float:
-        """Give the difference of a control that is not worth a write."""
+        """Relative change of a control that is not worth a write."""
         return self.weight_tolerances.get(control, self.weight_tolerance)
 
 
@@ -92,11 +93,11 @@ def _overcommit(group: Any) -> resources.Vector:
 
 
 def from_conf(conf: cfg.ConfigOpts) -> Settings:
-    """Freeze what the rounds need.
-
-    :raises ConfigurationError: if an option cannot be used.
-    """
+    """Settings of the rounds."""
     group = conf.fairness
+    ratio, ratios = _by_control(group, 'max_weight_ratio')
+    tolerance, tolerances = _by_control(group, 'weight_tolerance')
+    step, steps = _by_control(group, 'largest_step')
     return Settings(
         host=group.host,
         metric=group.metric,
@@ -105,9 +106,9 @@ def from_conf(conf: cfg.ConfigOpts) -> Settings:
         enforce=group.enforce,
         entity=group.entity,
         decay_factor=group.decay_factor,
-        max_weight_ratio=group.max_weight_ratio,
-        weight_tolerance=group.weight_tolerance,
-        largest_step=group.largest_step,
+        max_weight_ratio=ratio,
+        weight_tolerance=tolerance,
+        largest_step=step,
         metric_deadline_s=group.metric_deadline,
         exempt_users=frozenset(group.exempt_users),
         exempt_projects=frozenset(group.exempt_projects),
@@ -115,27 +116,22 @@ def from_conf(conf: cfg.ConfigOpts) -> Settings:
         quota_weights=dict(group.quota_weights),
         overcommit=_overcommit(conf.fairness_node),
         controls=frozenset(map(resources.Control, group.controls)),
-        max_weight_ratios=_by_control(group, 'max_weight_ratios'),
-        weight_tolerances=_by_control(group, 'weight_tolerances'),
-        largest_steps=_by_control(group, 'largest_steps'),
+        max_weight_ratios=ratios,
+        weight_tolerances=tolerances,
+        largest_steps=steps,
     )
 
 
-def _by_control(group: Any, name: str) -> ByControl:
-    """Read an option with one number for each control.
-
-    :raises ConfigurationError: if it names what is no control.
-    """
-    try:
-        return {
-            resources.Control(control): float(number)
-            for control, number in group[name].items()
-        }
-    except ValueError as error:
-        known = ', '.join(control.value for control in resources.CONTROLS)
-        raise exception.ConfigurationError(
-            f'[fairness] {name}: {error}; expected one of {known}'
-        ) from error
+def _by_control(group: Any, name: str) -> tuple[float, ByControl]:
+    """Number of all controls, and the others of single ones."""
+    default = options.BY_CONTROL[name]
+    said: dict[str | None, float] = {None: default[None]}
+    for numbers in group[name] or [default]:
+        said |= numbers
+    of_all = said.pop(None)
+    return of_all, {
+        resources.Control(control): number for control, number in said.items()
+    }
 
 
 def cpus(text: str) -> tuple[int, ...] | None:

@@ -14,7 +14,7 @@ from nova_fairness.conf import transport
 GROUP = cfg.OptGroup(
     'fairness_api',
     title='The HTTP interface',
-    help='How nova-api asks the agents. These options stand in nova.conf.',
+    help='How nova-api asks the agents. Write these options into nova.conf.',
 )
 
 OPTS = [
@@ -23,10 +23,11 @@ OPTS = [
         default=5.0,
         min=0.1,
         max=60.0,
+        advanced=True,
         help="""
-Seconds in which an agent must answer; after that it counts as not reached.
-All agents are asked at once, up to ``parallel_calls``. Keep it below the
-patience of whoever stands before nova-api.
+Seconds in which an agent must answer; one that does not counts as not reached.
+Up to ``parallel_calls`` agents are asked at once. Raise it for slow hosts, but
+keep it below the timeout of the proxy in front of nova-api.
 """,
     ),
     cfg.IntOpt(
@@ -34,10 +35,11 @@ patience of whoever stands before nova-api.
         default=64,
         min=1,
         max=1024,
+        advanced=True,
         help="""
-Most agents that one request asks at a time. Where there are more, a list takes
-``rpc_timeout`` for each such group in the worst case; raise it for a domain of
-hundreds of hosts.
+Number of agents that one request asks at the same time. If the domain has
+more, they are asked in groups, and each group can take ``rpc_timeout``. Raise
+it for a domain of hundreds of hosts.
 """,
     ),
     cfg.IntOpt(
@@ -45,18 +47,23 @@ hundreds of hosts.
         default=1000,
         min=1,
         max=100_000,
-        help='Most items of one page of a list, whatever ``limit`` says.',
+        advanced=True,
+        help="""
+Largest number of items in one page of a list, whatever ``limit`` asks for.
+Lower it to keep answers small.
+""",
     ),
     cfg.FloatOpt(
         'answers_kept',
         default=1.0,
         min=0.0,
         max=60.0,
+        advanced=True,
         help="""
-Seconds for which a process of nova-api uses again what the agents said about
-hosts, users and projects. It bounds how often users can make it ask all
-agents. Agents measure every ``[fairness] interval`` seconds, so less than that
-shows no older numbers. 0: ask for every request.
+Seconds for which a process of nova-api uses the agents' answers about hosts,
+users and projects again. It bounds how often users can make it ask all agents.
+0: each request asks. Raise it if many users ask; up to ``[fairness] interval``
+nobody sees a difference.
 """,
     ),
     cfg.FloatOpt(
@@ -64,10 +71,12 @@ shows no older numbers. 0: ask for every request.
         default=10.0,
         min=0.0,
         max=600.0,
+        advanced=True,
         help="""
-Seconds for which lists do without a host that did not answer, and say that it
-does not, instead of waiting ``rpc_timeout`` for it again. Actions, and whoever
-wants to see that host alone, are not kept from it. 0: wait each time.
+Seconds for which lists leave out a host that did not answer, instead of
+waiting ``rpc_timeout`` for it again. The answer names such hosts. Actions, and
+requests about that one host, still ask it. 0: lists ask each time. Lower it to
+see hosts sooner after they come back.
 """,
     ),
     cfg.IntOpt(
@@ -75,10 +84,12 @@ wants to see that host alone, are not kept from it. 0: wait each time.
         default=50,
         min=1,
         max=1000,
+        advanced=True,
         help="""
-Hosts of a domain that may be asked through a broker (``rabbit://``), which is
-Nova's own and has its own work. A larger domain is refused: give it
-``zmq+redis://``, from host to host.
+Largest number of hosts in a domain that is reached through a broker
+(``rabbit://``). Requests to a larger domain are refused, because the broker is
+Nova's own and has other work. Raise it if yours has room; better use
+``zmq+redis://``, which goes from host to host.
 """,
     ),
 ]
@@ -91,9 +102,9 @@ TRANSPORT_OPTS = [
         default='',
         secret=True,
         help="""
-How nova-api reaches the agents: their ``transport_url``, such as
-``zmq+redis://:password@controller:6379/0``. Empty: Nova's own
-``[DEFAULT] transport_url``. With keys, the key of this host needs the role
+How nova-api reaches the agents. Set it to their ``transport_url``, such as
+``zmq+redis://:password@controller:6379/0``. Empty: Nova's own ``[DEFAULT]
+transport_url``. If the agents have keys, the key of this host needs the role
 ``controller``.
 """,
     ),

@@ -14,8 +14,8 @@ GROUP = cfg.OptGroup(
     title='Requests that wait',
     help="""
 How the relay, which stands in front of conductor, and the cluster service,
-which says who starts next, reach the cloud. They need the extra ``cluster`` of
-this package.
+which decides what starts next, reach the cloud. They need the extra
+``cluster`` of this package.
 """,
 )
 
@@ -25,17 +25,21 @@ OPTS = [
         default='sqlite:////var/lib/nova-fairness/requests.sqlite',
         secret=True,
         help="""
-Where requests and their messages are kept: a URL of SQLAlchemy, such as
+URL of the database of requests and held messages, in the form of SQLAlchemy:
 ``mysql+pymysql://user:password@host/name`` or
-``postgresql+psycopg://user:password@host/name``. All processes share it.
+``postgresql+psycopg://user:password@host/name``. All processes of the service
+must have the same. Set it if there is more than one process: they cannot share
+a file of SQLite on different hosts.
 """,
     ),
     cfg.StrOpt(
         'key_file',
         default='/etc/nova-fairness/requests.keys',
+        advanced=True,
         help="""
-File of the keys by which held messages are sealed, one a line, the first one
-seals. It is for its owner only.
+File of the keys that encrypt held messages, one on each line. The first one
+encrypts; all of them decrypt. Only its owner may read it. Change it if keys
+are kept elsewhere.
 """,
     ),
     cfg.StrOpt(
@@ -43,78 +47,100 @@ seals. It is for its owner only.
         default='',
         secret=True,
         help="""
-URL of the broker that Nova uses, such as ``amqp://user:password@host:5672//``;
-several of one cluster are divided by ``;``. It is the ``transport_url`` of
-nova-api with ``amqp://`` in place of ``rabbit://``.
+URL of the broker that Nova uses, such as ``amqp://user:password@host:5672//``.
+Separate several of one RabbitMQ cluster by ``;``. Set it to nova-api's
+``transport_url``, with ``amqp://`` in place of ``rabbit://``.
 """,
     ),
     cfg.MultiStrOpt(
         'cell_broker',
         default=[],
         secret=True,
+        advanced=True,
         help="""
-URL of the broker, or of the virtual host, of a further cell: one that is not
-``broker``. May be given several times. nova-api speaks to each with its own
-``control_exchange``, so the relay makes a way through each; nothing waits
-there. Cells of an own broker that are missing here cannot be reached by
-nova-api.
+URL of the broker, or of the virtual host, of a further cell; it is not
+``broker``. May be given several times. Set it for each cell with a broker of
+its own: nova-api sends to each by its own ``control_exchange``, so the relay
+must pass messages on there, too. Nothing waits there. nova-api cannot reach
+such a cell if it is missing here.
 """,
     ),
     cfg.StrOpt(
         'front_exchange',
         default='nova_front',
-        help='``control_exchange`` of nova-api, which the relay serves.',
+        advanced=True,
+        help="""
+Exchange to which nova-api sends: its ``[DEFAULT] control_exchange``. The relay
+takes messages from it. Change both together.
+""",
     ),
     cfg.StrOpt(
         'nova_exchange',
         default='nova',
-        help='``control_exchange`` of all other services of Nova.',
+        advanced=True,
+        help="""
+Exchange of all other services of Nova: their ``[DEFAULT] control_exchange``.
+Change it if they have another one.
+""",
     ),
     cfg.BoolOpt(
         'nova_exchange_durable',
         default=False,
-        help='Whether these services have ``amqp_durable_queues``.',
+        advanced=True,
+        help="""
+Whether Nova's exchange is durable. Set it to what Nova's
+``[oslo_messaging_rabbit] amqp_durable_queues`` says.
+""",
     ),
     cfg.StrOpt(
         'cloud',
         default='',
         help="""
-The cloud in ``clouds.yaml`` that is asked, as an administrator; empty: the one
-that the environment names.
+Cloud in ``clouds.yaml`` that the service looks at, as an administrator. Empty:
+the one that the environment (``OS_CLOUD``) names. Set it if neither is there.
 """,
     ),
     cfg.StrOpt(
         'limits_file',
         default='',
         help="""
-File of JSON that says what projects are guaranteed and may have at most::
+JSON file that says what projects are guaranteed and what they may have at
+most, by resource class of Placement::
 
     {"PROJECT": {"guaranteed": {"VCPU": 40}, "ceiling": {"VCPU": 100}}}
 
-by resource class of Placement. Empty: all projects share everything.
+Empty: all projects share everything. Set it to give projects parts of their
+own.
 """,
     ),
     cfg.FloatOpt(
         'interval',
         default=2.0,
         min=0.1,
-        help='Seconds between two looks at the cloud.',
+        advanced=True,
+        help="""
+Seconds between two looks at the cloud; at least 0.1. Raise it if Nova and
+Placement are busy with answering.
+""",
     ),
     cfg.FloatOpt(
         'lease',
         default=30.0,
         min=1.0,
+        advanced=True,
         help="""
-Seconds after which another process takes over from one that is silent.
+Seconds of silence after which another process takes over; at least 1. Lower it
+to go on sooner after a crash. It must be well above the longest cycle.
 """,
     ),
     cfg.FloatOpt(
         'longest_wait',
         default=0.0,
         min=0.0,
+        advanced=True,
         help="""
-Seconds after which a request that waits is given up and its servers are
-deleted; 0 for never.
+Seconds after which a waiting request is given up and its servers are deleted;
+0: never. Set it if users would rather be refused than wait for days.
 """,
     ),
     cfg.StrOpt(
@@ -122,11 +148,12 @@ deleted; 0 for never.
         default='pass',
         choices=[
             ('pass', 'they start at once, as without the queue'),
-            ('hold', 'they wait, and say why'),
+            ('hold', 'they wait, and their reason says so'),
         ],
+        advanced=True,
         help="""
-What becomes of messages of Nova that cannot be read, such as those of a newer
-version.
+What happens to requests whose message cannot be read, such as one of a newer
+Nova. Use ``hold`` if nobody may pass the queue.
 """,
     ),
 ]

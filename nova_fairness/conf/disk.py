@@ -7,21 +7,22 @@ from oslo_config import cfg
 GROUP = cfg.OptGroup(
     'fairness_disk',
     title='Disks',
-    help='How disks are shared whose devices keep no weights.',
+    help='How disks are shared whose scheduler has no weights.',
 )
 
 OPTS = [
     cfg.BoolOpt(
         'throttle',
         default=False,
+        advanced=True,
         help="""
-Whether VMs on devices whose scheduler keeps no weights (none, mq-deadline,
-kyber) are throttled while several wait for the same device: each to its part,
-by weight, of what the device just delivered, reading and writing apart. The
-limits are lifted in the first round without contention, and at the end. They
-cost throughput: a VM below its limit leaves what others may not take before
-the next round. Prefer a scheduler that keeps weights (bfq) or the kernel's
-cost model (``io.cost.qos``); use this where neither can be had.
+Whether VMs are throttled on devices whose scheduler has no weights (none,
+mq-deadline, kyber). While several VMs wait for one device, each is limited to
+its part, by weight, of what the device just delivered; reads and writes are
+limited apart. The limits are lifted in the first round in which nobody waits,
+and when the agent stops. They cost throughput: what a VM leaves of its limit
+goes to nobody before the next round. Prefer a scheduler with weights (bfq) or
+the kernel's cost model (``io.cost.qos``); use this where neither can be had.
 """,
     ),
     cfg.FloatOpt(
@@ -29,10 +30,11 @@ cost model (``io.cost.qos``); use this where neither can be had.
         default=0.05,
         min=0.0,
         max=1.0,
+        advanced=True,
         help="""
-Part by which the limits together exceed what the device just delivered, 0 to
-1. With 0 a device that was slow for one interval stays slow; more lets limits
-follow a device that became faster.
+Part by which the limits together exceed what the device just delivered, from 0
+to 1. No unit. With 0 a device that was slow for one interval stays slow. Raise
+it if limits follow too slowly when a device becomes faster.
 """,
     ),
 ]

@@ -8,8 +8,8 @@ GROUP = cfg.OptGroup(
     'fairness_exchange',
     title='Exchange between nodes',
     help="""
-How the agents of a cloud exchange their totals. The transport is the option
-``transport_url`` of oslo.messaging.
+Which agents exchange totals, and what they believe of each other. How they
+reach each other is ``[DEFAULT] transport_url``.
 """,
 )
 
@@ -20,8 +20,8 @@ OPTS = [
         regex=r'^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$',
         help="""
 Name of the fairness domain. Nodes of one domain compare their users; nodes of
-different domains never hear each other, also on one broker. Give each Nova
-cell a name of its own. Letters, digits and ``._-``, 63 at most.
+different domains never hear each other, even on one broker. Set a name of its
+own for each Nova cell: at most 63 letters, digits and ``._-``.
 """,
     ),
     cfg.FloatOpt(
@@ -29,11 +29,12 @@ cell a name of its own. Letters, digits and ``._-``, 63 at most.
         default=3.0,
         min=1.0,
         max=1000.0,
+        advanced=True,
         help="""
 Intervals (``[fairness] interval``) after which the last report of a silent
-node does not count any more: its users and its capacity are left out. A
-larger value rides out longer gaps, a smaller one notices a dead node sooner.
-A node that measures less often is given its own interval, up to ten of ours.
+node no longer counts: its users and its capacity are left out. For a node with
+a longer interval its own interval counts, up to ten of ours. Raise it to ride
+out longer gaps; lower it to notice a dead node sooner.
 """,
     ),
     cfg.IntOpt(
@@ -41,9 +42,10 @@ A node that measures less often is given its own interval, up to ten of ours.
         default=10_000,
         min=1,
         max=1_000_000,
+        advanced=True,
         help="""
-Users in one report; a report with more is refused whole. Lower it to what one
-node can have at most, where nodes are not trusted.
+Largest number of users in one report; a report with more is refused whole.
+Lower it to what one node can have at most, if nodes are not trusted.
 """,
     ),
     cfg.IntOpt(
@@ -51,10 +53,11 @@ node can have at most, where nodes are not trusted.
         default=1_000_000,
         min=1,
         max=100_000_000,
+        advanced=True,
         help="""
-Users in the newest reports of all nodes together, a user on ten nodes counted
-ten times. It bounds the memory, about 300 bytes each. Raise it if the log
-says that there is no room for a report.
+Largest number of users in the newest reports of all nodes together; a user on
+ten nodes counts ten times. It bounds the memory, at about 300 bytes each.
+Raise it if the log says that there is no room for a report.
 """,
     ),
     cfg.IntOpt(
@@ -62,43 +65,49 @@ says that there is no room for a report.
         default=2_000,
         min=1,
         max=100_000,
+        advanced=True,
         help="""
-Nodes that are remembered. It bounds the memory if somebody invents nodes;
-raise it for a domain with more.
+Largest number of nodes that are remembered. It bounds the memory if somebody
+invents nodes. Raise it for a domain with more.
 """,
     ),
     cfg.DictOpt(
         'max_peer_capacity',
         default={},
+        advanced=True,
         help="""
-Largest capacity that is believed of a node, by resource, such as
+Largest capacity of a node that is believed, by resource, such as
 ``cpu_time:600000,memory:2e12``; a node that claims more is left out whole.
-Weighted seconds per second for ``cpu_time`` (CPUs times speed factor), bytes
-per second for disk and network, bytes for memory; above 0. Resources that are
-not named have a bound above anything built so far. Set it a little above your
-largest node: a node that claims too much makes everybody's quota grow.
+The unit of ``cpu_time`` is weighted seconds per second (CPUs times speed
+factor), of disk and network bytes per second, of memory bytes; all are above
+0. Resources that are not named have a bound above any machine built so far.
+Set it a little above your largest node, if nodes are not trusted: a node that
+claims too much makes everybody's quota grow.
 """,
     ),
     cfg.StrOpt(
         'peer_capacity_file',
         default='',
+        advanced=True,
         help="""
 JSON file with the same for single nodes, by host name or pattern: ``{"gpu-*":
 {"memory": 4e12}, "compute-?": {"cpu_time": 200000, "memory": 5e11}}``. The
 first pattern that matches counts; resources that it does not name have the
 bound of ``max_peer_capacity``. ``*``, ``?`` and ``[...]`` match as in a shell,
-and case matters. Use it where nodes differ or are not trusted, so that each
-can claim no more than it has. It is read when the agent starts. Empty: none.
+and case matters. The agent reads it when it starts. Empty: no file. Use it
+where nodes differ and are not trusted, so that none can claim more than it
+has.
 """,
     ),
     cfg.FloatOpt(
         'max_peer_heaviness',
         default=1e6,
         min=1.0,
+        advanced=True,
         help="""
-Largest magnitude of a user's heaviness that is believed of one node, in
-quotas; a report with more is refused whole. A user who alone uses a whole
-cloud of N users has about N. Lower it where nodes are not trusted.
+Largest heaviness of a user on one node that is believed, without its sign, in
+quotas; at least 1. A report with more is refused whole. A user who alone uses
+a whole cloud of N users has about N. Lower it if nodes are not trusted.
 """,
     ),
     cfg.FloatOpt(
@@ -106,8 +115,9 @@ cloud of N users has about N. Lower it where nodes are not trusted.
         default=3600.0,
         min=60.0,
         max=604800.0,
+        advanced=True,
         help="""
-Seconds of silence after which a node is not listed as left out any more.
+Seconds of silence after which the status no longer lists a node as left out.
 Raise it if nodes are often down for longer and should stay visible.
 """,
     ),
@@ -116,9 +126,11 @@ Raise it if nodes are often down for longer and should stay visible.
         default=10.0,
         min=1.0,
         max=3600.0,
+        advanced=True,
         help="""
-Seconds between two looks at the metric and policy that are kept in Redis.
-Changes arrive sooner by gossip; this bounds how long a lost one is missed.
+Seconds between two looks into Redis at the metric and policy that were chosen
+for the domain. Changes mostly arrive sooner, with the reports of other nodes;
+this bounds how long a lost one is missed. Lower it if nodes follow too late.
 """,
     ),
 ]

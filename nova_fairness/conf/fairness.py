@@ -2,7 +2,9 @@
 
 """Options of the agent's round: ``[fairness]``."""
 
+from collections.abc import Mapping
 import socket
+from typing import Any
 
 from oslo_config import cfg
 from oslo_config import types
@@ -16,24 +18,86 @@ GROUP = cfg.OptGroup(
 )
 
 _EXEMPT = """
-The VMs keep the value they were found with, and their use still counts for
-their owner's heaviness. Identifiers are matched whole; the hexadecimal ids
-of Keystone and the UUIDs of instances are expected. Can be changed while the
-agent runs (SIGHUP): a VM that becomes exempt gets back what it had.
+The VMs keep the values that they were found with. What they use still counts
+for their owner's heaviness. Use it for what must never be slowed down.
+Identifiers are matched whole: the ids of Keystone and the UUIDs of instances.
+Can be changed while the agent runs (SIGHUP); a VM that becomes exempt gets
+back what it had.
 """
 
 CONTROLS = ('cpu', 'memory', 'blkio', 'network')
 
 
+class ByControl(types.ConfigType):
+    """A number for all controls, and others for some: ``20,network:50``.
+
+    A value is a mapping; ``None`` stands for all controls that are not named.
+    """
+
+    def __init__(self, number: types.Float) -> None:
+        super().__init__(type_name='number, or control:number, ...')
+        self._number = number
+
+    def __call__(self, value: str) -> Mapping[str | None, float]:
+        """Numbers by control that a text names.
+
+        :raises ValueError: if it names what is not a control, or no number.
+        """
+        found: dict[str | None, Any] = {}
+        for part in filter(None, map(str.strip, value.split(','))):
+            control, colon, number = map(str.strip, part.rpartition(':'))
+            if not number or (colon and control not in CONTROLS):
+                msg = (
+                    f'{part!r}: expected a number, such as 20, or one of '
+                    f'{", ".join(CONTROLS)} with a number, such as network:50'
+                )
+                raise ValueError(msg)
+            found[control or None] = self._number(number)
+        return found
+
+    def __repr__(self) -> str:
+        return f'ByControl({self._number!r})'
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByControl) and self._number == other._number
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _formatter(self, value: str) -> str:
+        return str(value)
+
+
+BY_CONTROL: Mapping[str, Mapping[str | None, float]] = {
+    'max_weight_ratio': {None: 20.0},
+    'weight_tolerance': {None: 0.01, 'memory': 0.05},
+    'largest_step': {None: 4.0},
+}
+"""Defaults of the options that have a number for each control."""
+
+
 def _by_control(
-    name: str, number: types.Float, help_text: str, **default: float
+    name: str,
+    deprecated: str,
+    bounds: tuple[float, float],
+    help_text: str,
+    advanced: bool = False,
 ) -> cfg.Opt:
-    """Make an option with one number for each control that it names."""
-    return cfg.Opt(
+    """An option of :class:`ByControl`, whose default is ``None``.
+
+    It is a list, so that the number in the present spelling and the pairs in
+    the deprecated one, which stood beside each other, are both read.
+    """
+    least, most = bounds
+    return cfg.MultiOpt(
         name,
-        type=types.Dict(number, key_value_separator=':'),
-        default=default,
-        help=help_text,
+        item_type=ByControl(types.Float(min=least, max=most)),
+        sample_default=','.join(
+            f'{control}:{number:g}' if control else f'{number:g}'
+            for control, number in BY_CONTROL[name].items()
+        ),
+        deprecated_name=deprecated,
+        advanced=advanced,
+        help=f'{help_text}From {least:g} to {most:g}.\n',
     )
 
 
@@ -42,9 +106,10 @@ OPTS = [
         'host',
         default=socket.gethostname(),
         sample_default='<hostname>',
+        advanced=True,
         help="""
-Name under which this node is known to its peers. Change it only if the
-host name differs from the one that the compute service uses.
+Name of this node among its peers and in Nova. Set it only if nova-compute
+uses another name than the host name.
 """,
     ),
     cfg.StrOpt(
@@ -52,14 +117,14 @@ host name differs from the one that the compute service uses.
         default=defaults.METRIC,
         mutable=True,
         help="""
-Name of the metric that says how heavy a VM and its user are. Installed are
+Metric that says how heavy a VM and its user are. This package has
 ``DominantShareMetric`` (the largest part of any resource),
-``AssetFairnessMetric`` (the sum of all parts), ``GreedinessMetric`` (a charge
-for what VMs are endowed with, used or not; for the policy ``thesis``),
-``UniformMetric`` (everybody is equal) and whatever other packages bring. Of a
-metric and a policy with which users may be worse off than without any agent,
-log and status say so. Can be changed while the agent runs (SIGHUP), which also
-sets a quarantined plugin free again.
+``AssetFairnessMetric`` (the sum of all parts), ``GreedinessMetric`` (charges
+for what VMs are endowed with, used or not; for the policy ``thesis``) and
+``UniformMetric`` (everybody is equal). Other packages may add more. Change it
+if your cloud has another idea of fair. Log and status warn of a metric and
+policy that together can leave users worse off than no agent. Can be changed
+while the agent runs (SIGHUP), which also ends a plugin's quarantine.
 """,
     ),
     cfg.StrOpt(
@@ -67,12 +132,11 @@ sets a quarantined plugin free again.
         default=defaults.POLICY,
         mutable=True,
         help="""
-Name of the policy that turns heaviness into weights: ``feedback`` moves the
-weights until the heaviness of those who compete is equal; ``foresight`` does
-the same on a node alone and works out where feedback would end, and goes
-there at once, where users have VMs on several nodes; ``thesis`` is the fixed
-map and the narrow ranges of the original, for ``GreedinessMetric``. Can be
-changed while the agent runs (SIGHUP).
+Policy that turns heaviness into weights. ``foresight`` works out the weights
+that make all who compete equally heavy on all nodes, and goes there at once.
+``feedback`` moves there step by step, without asking what VMs want on other
+nodes. ``thesis`` is the fixed map of the original, for ``GreedinessMetric``.
+Change it to compare policies. Can be changed while the agent runs (SIGHUP).
 """,
     ),
     cfg.FloatOpt(
@@ -81,9 +145,10 @@ changed while the agent runs (SIGHUP).
         min=0.2,
         max=3600.0,
         help="""
-Seconds from the start of one round to the start of the next. Shorter reacts
-faster and costs proportionally more CPU; 1 is practical. A round that runs
-late never piles up: the rounds it missed are left out.
+Seconds from the start of one round to the start of the next. A shorter
+interval reacts faster and costs proportionally more CPU; 1 is practical. A
+round that runs late leaves out those that it missed. Lower it if VMs are busy
+for seconds only.
 """,
     ),
     cfg.BoolOpt(
@@ -91,10 +156,10 @@ late never piles up: the rounds it missed are left out.
         default=True,
         mutable=True,
         help="""
-Whether to write to the kernel. With ``false`` the agent measures, exchanges
-and reports what it would do, and every control gets back the value it was
-found with. Start with ``false`` on a new node. Can be changed while the
-agent runs (SIGHUP).
+Whether the agent changes the weights of VMs. With ``false`` it measures,
+exchanges and reports what it would do, and every control gets back the value
+that it was found with. Use ``false`` on a new node first. Can be changed while
+the agent runs (SIGHUP).
 """,
     ),
     cfg.StrOpt(
@@ -104,16 +169,21 @@ agent runs (SIGHUP).
             ('user', 'the user who started the VM'),
             ('project', 'the project that owns the VM'),
         ],
-        help='Who is compared with whom. All nodes must agree.',
+        help="""
+Who is compared with whom. Use ``project`` if a project's users work together
+and quotas are set by project. All nodes must have the same value.
+""",
     ),
     cfg.FloatOpt(
         'decay_factor',
         default=0.5,
         min=0.01,
         max=1.0,
+        advanced=True,
         help="""
-Part of the newest interval in the smoothed usage; the rest is the past. 1
-forgets at once; smaller values calm bursts and react later. No unit.
+Part of the newest interval in the smoothed usage, from 0.01 to 1; the rest is
+the past. No unit. Lower it to react less to short bursts; 1 looks at the
+newest interval only.
 """,
     ),
     cfg.ListOpt(
@@ -122,113 +192,104 @@ forgets at once; smaller values calm bursts and react later. No unit.
         default=list(CONTROLS),
         mutable=True,
         help="""
-What to steer: ``cpu`` (shares), ``memory`` (protection), ``blkio`` (weight of
-the disks) and ``network`` (class of traffic control). Those that this node
-cannot steer are named once in the log and always in the status, and the others
-work without them. One that is left out here is never written; leaving it out
-while the agent runs (SIGHUP) gives it back the values it was found with.
+What the agent steers: ``cpu`` (shares), ``memory`` (protection), ``blkio``
+(weight of the disks) and ``network`` (class of traffic control). Leave one out
+if another program sets it. Those that this node cannot steer are named in the
+log and the status, and the others work without them. Can be changed while the
+agent runs (SIGHUP); a control that is left out gets back the values that it
+was found with.
 """,
     ),
-    cfg.FloatOpt(
+    _by_control(
         'max_weight_ratio',
-        default=20.0,
-        min=1.0,
-        max=1000.0,
-        help="""
-Largest weight on a node divided by the smallest. It bounds how much a heavy
-VM can be slowed down in favour of a light one. A VM's own management thread
-slows down with it: above about 20 calls of the compute service for a heavy
-VM take seconds. Not used by the policy ``thesis``. No unit.
-""",
-    ),
-    _by_control(
         'max_weight_ratios',
-        types.Float(min=1.0, max=1000.0),
+        (1.0, 1000.0),
         """
-``max_weight_ratio`` of single controls, such as ``network:50``. Only the CPU
-slows the management thread down, so the others may have more. No unit.
+Largest weight on a node divided by the smallest. No unit. It bounds how far a
+heavy VM is slowed down in favour of a light one. A number holds for all
+controls; ``20,network:50`` has another for one of them. Raise it to let light
+VMs go faster, but not that of ``cpu`` above 20: the VM's own management
+thread slows down, and calls of Nova for a heavy VM take seconds. The policy
+``thesis`` does not use it.
 """,
     ),
-    cfg.FloatOpt(
+    _by_control(
         'weight_tolerance',
-        default=0.01,
-        min=0.0,
-        max=0.5,
-        help="""
-A change smaller than this part of the present value is not written. Larger
-values save writes and make the sharing coarser. No unit.
-""",
-    ),
-    _by_control(
         'weight_tolerances',
-        types.Float(min=0.0, max=0.5),
+        (0.0, 0.5),
         """
-``weight_tolerance`` of single controls, such as ``network:0.02``. What a VM
-holds of memory changes all the time, hence more for it. No unit.
+Smallest relative change that is written to the kernel. No unit. A number holds
+for all controls; ``0.01,memory:0.05`` has another for one of them. Raise it to
+save writes; sharing becomes coarser. Memory has more by default, because what
+a VM holds of it changes all the time.
 """,
-        memory=0.05,
-    ),
-    cfg.FloatOpt(
-        'largest_step',
-        default=4.0,
-        min=1.01,
-        max=1000.0,
-        help="""
-Largest factor by which a weight changes in one round, up or down. Smaller
-values protect against a metric gone wrong and make the agent slower to
-react. Not used by the policy ``thesis``. No unit.
-""",
+        advanced=True,
     ),
     _by_control(
+        'largest_step',
         'largest_steps',
-        types.Float(min=1.01, max=1000.0),
+        (1.01, 1000.0),
         """
-``largest_step`` of single controls, such as ``memory:1.5``. No unit.
+Largest factor by which a weight grows or shrinks in one round. No unit. A
+number holds for all controls; ``4,memory:1.5`` has another for one of them.
+Lower it to limit what a faulty metric can do; the agent then reacts slower.
+The policy ``thesis`` does not use it.
 """,
+        advanced=True,
     ),
     cfg.FloatOpt(
         'metric_deadline',
         default=1.0,
         min=0.01,
         max=60.0,
+        advanced=True,
         help="""
-Seconds that a metric or policy may take. One that takes longer is put into
-quarantine: the weights stay as they are, and the agent says so, until it is
-set again. Time for which a busy host gave it no CPU does not count, up to ten
-times as long. Raise it for a plugin that needs more on nodes with many VMs.
+Seconds that a metric or a policy may take in a round. One that takes longer is
+put into quarantine: the weights stay as they are, log and status say so, and
+setting it again ends it. Time in which a busy host gives the plugin no CPU
+does not count, up to ten times the deadline. Raise it for a slow plugin on a
+node with many VMs.
 """,
     ),
     cfg.StrOpt(
         'connection_uri',
         default='qemu:///system',
-        help='libvirt connection of this node.',
+        advanced=True,
+        help="""
+URI of the libvirt connection of this node. Change it if nova-compute uses
+another one.
+""",
     ),
     cfg.FloatOpt(
         'reconcile_interval',
         default=60.0,
         min=1.0,
         max=3600.0,
+        advanced=True,
         help="""
-Seconds between complete comparisons with libvirt's list of VMs. Events
-announce changes at once; this bounds how long a lost event goes unnoticed.
+Seconds between two complete comparisons with libvirt's list of VMs. Events
+tell of changes at once; this bounds how long a lost event goes unnoticed.
+Lower it if VMs are seen late.
 """,
     ),
     cfg.StrOpt(
         'state_path',
         default='/var/lib/nova-fairness',
+        advanced=True,
         help="""
-Directory of what must survive a restart: the values that the controls were
-found with and what the policy remembers. It must be writable, on a disk that
-survives a reboot of the agent, and belong to one agent only.
+Directory of what must survive a restart: the values that controls were found
+with, and what the policy remembers. It must be writable, survive a reboot and
+belong to one agent only. Change it if ``/var/lib`` is no such place.
 """,
     ),
     cfg.StrOpt(
         'record_path',
         default='',
+        advanced=True,
         help="""
 File to which each round is appended as one JSON object: counters, usage,
-heaviness, weights. Empty: no record. For evaluation; it grows without bound,
-about 1 kB per VM and round.
+heaviness, weights. Empty: no record. It grows without bound, about 1 kB per VM
+and round. Set it for evaluations only.
 """,
     ),
     cfg.ListOpt(
@@ -247,15 +308,18 @@ about 1 kB per VM and round.
         'exempt_instances',
         default=[],
         mutable=True,
+        advanced=True,
         help='UUIDs of VMs that are never steered.' + _EXEMPT,
     ),
     cfg.StrOpt(
         'owners_file',
         default='',
+        advanced=True,
         help="""
 JSON file that names the owners of VMs without Nova's metadata: an object
 with a VM's UUID or libvirt name as key and ``{"user": ..., "project": ...}``
-as value. Empty: such VMs together have the owner ``unowned``.
+as value. Use it for VMs that Nova did not start. Empty: such VMs together have
+the owner ``unowned``.
 """,
     ),
     cfg.Opt(
@@ -264,20 +328,23 @@ as value. Empty: such VMs together have the owner ``unowned``.
         default={},
         mutable=True,
         help="""
-Who is entitled to how much: id of a user (or project) and weight, such as
-``6a1f:2,77b0:0.5``. Those not named have weight 1. The quota of a user is
-the weight's part of the sum of the weights of all present users.
+Who is entitled to more or less than others: the id of a user (or of a project,
+as ``entity`` says) and a weight from 0.001 to 1e6, such as
+``6a1f:2,77b0:0.5``. No unit. Others have weight 1. A user's quota is their
+weight divided by the weights of all users who are present. Set it if users pay
+for different parts. Can be changed while the agent runs (SIGHUP).
 """,
     ),
     cfg.StrOpt(
         'preferences_file',
         default='',
+        advanced=True,
         help="""
 JSON file that says how an owner's part of a node is divided among the owner's
 own VMs: an object with a VM's UUID as key and a number from 0.01 to 100 as
-value, such as ``{"53a7...": 3}``. VMs not named have 1. It moves nothing
-between users. Read again when it changes. What is set by
-``nova-fairness-ctl`` comes before it. Empty: no file.
+value, such as ``{"53a7...": 3}``. Other VMs have 1. It moves nothing between
+users. The file is read again when it changes. What ``nova-fairness-ctl`` sets
+counts before it. Empty: no file. Use it to give all preferences in one place.
 """,
     ),
 ]

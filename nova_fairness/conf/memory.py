@@ -7,7 +7,7 @@ from oslo_config import cfg
 GROUP = cfg.OptGroup(
     'fairness_memory',
     title='Memory',
-    help='What is never taken from a VM when a node is short of memory.',
+    help='What no VM loses when a node is short of memory.',
 )
 
 OPTS = [
@@ -15,10 +15,11 @@ OPTS = [
         'minimum',
         default=128 * 1024 * 1024,
         min=0,
+        advanced=True,
         help="""
-Bytes of every VM that are spared however heavy its user is, 0 or more. A VM
-that holds less is spared all of it. Raise it if guests of heavy users become
-so slow under memory pressure that they no longer answer.
+Bytes of each VM that are protected however heavy its user is; 0 or more. A VM
+that holds less is protected as a whole. Raise it if VMs of heavy users no
+longer answer while the node is short of memory.
 """,
     ),
     cfg.FloatOpt(
@@ -26,10 +27,11 @@ so slow under memory pressure that they no longer answer.
         default=0.25,
         min=0.0,
         max=1.0,
+        advanced=True,
         help="""
-Part of the flavor's memory that is spared likewise, 0 to 1; the larger of
-this and ``minimum`` counts. With 1 every VM is spared all that its flavor
-promises, and users are equal only in what the node has on top.
+Part of the flavor's memory that is protected likewise, from 0 to 1. No unit.
+The larger of this and ``minimum`` counts. Raise it to promise VMs more of
+their flavor; with 1 users are equal only in what the node has on top.
 """,
     ),
     cfg.FloatOpt(
@@ -37,9 +39,11 @@ promises, and users are equal only in what the node has on top.
         default=0.125,
         min=0.0,
         max=1.0,
+        advanced=True,
         help="""
-Part of what a VM holds that is spared on top, 0 to 1, so that it can grow
-until the next round. Raise it with long intervals.
+Part of what a VM holds that is protected on top, from 0 to 1, so that it can
+grow until the next round. No unit. Raise it together with ``[fairness]
+interval``.
 """,
     ),
     cfg.FloatOpt(
@@ -47,11 +51,13 @@ until the next round. Raise it with long intervals.
         default=0.1,
         min=0.0,
         max=0.9,
+        advanced=True,
         help="""
-Part of the node's memory, 0 to 0.9, that is promised to no VM. VMs use it as
-they like, but when memory is short it is what the kernel takes from first:
-without it the host's own programs would be. ``[fairness_node]
-reserved_memory`` is what VMs cannot use at all.
+Part of the node's memory that is protected for no VM, from 0 to 0.9. No unit.
+VMs use it as they like, but it is what the kernel takes first when memory is
+short. Without it the kernel would take from the host's own programs. Raise it
+if these are swapped out. ``[fairness_node] reserved_memory`` is what VMs
+cannot use at all.
 """,
     ),
 ]

@@ -7,7 +7,7 @@ from oslo_config import cfg
 GROUP = cfg.OptGroup(
     'fairness_network',
     title='Network of a node',
-    help='Where and how what VMs send and receive is divided.',
+    help='Where and how the traffic of VMs is divided.',
 )
 
 OPTS = [
@@ -15,21 +15,22 @@ OPTS = [
         'layout',
         default='auto',
         choices=[
-            ('auto', 'what fits the host'),
+            ('auto', 'the one that fits the host'),
             ('uplink', 'at the physical port of the bridge of the VMs'),
             ('tap', 'at the tap of each VM'),
-            ('off', 'VMs are measured, and not steered'),
+            ('off', 'traffic of VMs is measured, but not steered'),
         ],
+        advanced=True,
         help="""
-Where VMs are steered. ``uplink`` sees all traffic of the node, so the host's
-own has its part, and leaves traffic between VMs of the node alone. ``tap``
-works before tunnels and with Open vSwitch, does not see the host's own
-traffic, and counts traffic between VMs of the node too. ``auto`` takes
-``uplink`` where Linux bridges have exactly one physical port together, and
-``tap`` otherwise. ``tap`` together with an ``uplink`` divides what VMs send at
-the uplink and what they receive at their taps, for Open vSwitch's datapath in
-user space without tunnels. Whatever it is, a queueing discipline that
-somebody else made is never replaced.
+Where traffic of VMs is steered. ``uplink`` sees all traffic of the node, so
+the host's own has its part; it leaves traffic between VMs of the node alone.
+``tap`` works before tunnels and with Open vSwitch; it does not see the host's
+own traffic, and counts traffic between VMs of the node, too. ``auto`` takes
+``uplink`` where the Linux bridges together have exactly one physical port, and
+``tap`` otherwise. Set it if that is wrong for this host. ``tap`` together with
+the option ``uplink`` divides what VMs send at the uplink and what they receive
+at their taps; use it for Open vSwitch's datapath in user space without
+tunnels. A queueing discipline that another program made is never replaced.
 """,
     ),
     cfg.StrOpt(
@@ -37,9 +38,9 @@ somebody else made is never replaced.
         default='',
         help="""
 Interface through which VMs reach the network, such as ``eth1`` or ``bond0``.
-Empty: the physical port of the bridge. Set it where bridges have several, or
-where the port is not physical. With ``layout = auto`` it chooses ``uplink``;
-with ``layout = tap`` what VMs send is divided there.
+Empty: the physical port of the bridge. Set it where bridges have several
+ports, or where the port is not physical. With ``layout = auto`` it means
+``uplink``; with ``layout = tap`` what VMs send is divided there.
 """,
     ),
     cfg.FloatOpt(
@@ -47,21 +48,25 @@ with ``layout = tap`` what VMs send is divided there.
         default=0.98,
         min=0.1,
         max=1.0,
+        advanced=True,
         help="""
-Part of ``[fairness_node] network_bandwidth`` that is divided. What is left
-keeps queues in the host, where they can be divided, and not in the switch.
-No unit.
+Part of ``[fairness_node] network_bandwidth`` that is divided, from 0.1 to 1.
+No unit. What is left keeps queues in the host, where they can be divided, and
+out of the switch. Lower it if the network is not divided although VMs compete
+for it.
 """,
     ),
     cfg.FloatOpt(
         'host_rate',
         min=0.0,
+        advanced=True,
         help="""
 Bytes per second, in each direction, that the host's own traffic gets in any
-case: storage, migrations, management. What it does not use, VMs use. Not set:
-5 percent of the link. With ``layout = tap`` the host's traffic is not seen, so
-there what is set is kept free for it, and nothing is if it is not set. At most
-half of the link.
+case: storage, migrations, management. At most half of the link counts. What
+the host does not use, VMs use. Not set: 5 percent of the link. Raise it if
+migrations or storage are slow while VMs are busy. With ``layout = tap`` the
+host's traffic is not seen: what is set is kept free for it, and nothing if it
+is not set.
 """,
     ),
 ]

@@ -12,25 +12,27 @@ GROUP = cfg.OptGroup(
 
 _BANDWIDTH = """
 Bytes per second, as seen by VMs. Not set: a conservative value for the kind
-of device, which the agent names in its log; nothing is ever benchmarked. Set
-it when the device is known to be faster or slower: too small a value makes
-those who use it look heavier than they are.
+of device, which the log names; nothing is ever benchmarked. Set it when you
+know the device: with too small a value, users of the device look heavier than
+they are.
 """
 
 _OVERCOMMIT = """
-Virtual {what} per physical {what} for which the cloud is meant. The supply
-counts this many times when heaviness is normalised, so a higher ratio makes
-the resource weigh less. Use the allocation ratio of the placement service if
-heaviness shall compare with it; 1 treats all resources alike. No unit.
+Virtual {what} that the cloud sells per physical {what}. No unit. Heaviness
+counts the supply this many times, so a higher ratio makes the resource weigh
+less. Set it to the allocation ratio of Placement if heaviness shall compare
+with that; 1 treats all resources alike.
 """
 
 OPTS = [
     cfg.StrOpt(
         'cpus',
         default='',
+        advanced=True,
         help="""
 Numbers of the CPUs that VMs may use, such as ``0-3,6``. Empty: those that
-the control group of the VMs allows.
+the control group of the VMs allows. Set it if VMs are kept to some CPUs by
+other means.
 """,
     ),
     cfg.FloatOpt(
@@ -38,51 +40,64 @@ the control group of the VMs allows.
         min=0.001,
         help="""
 Worth of one second of one CPU of this node, in any unit that all nodes of
-the cloud share (a benchmark's score, for example). Not set: the mean BogoMIPS
-of the CPUs, which compares different generations of CPUs badly.
+the cloud share, such as a benchmark's score. Not set: the mean BogoMIPS of the
+CPUs. Set it on all nodes if they have CPUs of different generations, which
+BogoMIPS compare badly.
 """,
     ),
     cfg.FloatOpt(
-        'disk_read_bandwidth', min=1.0, help='Reading from disk.' + _BANDWIDTH
+        'disk_read_bandwidth',
+        min=1.0,
+        help='What VMs together can read from disk.' + _BANDWIDTH,
     ),
     cfg.FloatOpt(
-        'disk_write_bandwidth', min=1.0, help='Writing to disk.' + _BANDWIDTH
+        'disk_write_bandwidth',
+        min=1.0,
+        help='What VMs together can write to disk.' + _BANDWIDTH,
     ),
     cfg.FloatOpt(
         'network_bandwidth',
         min=1.0,
-        help='Network, each direction.' + _BANDWIDTH,
+        help='What VMs together can send, and likewise receive.' + _BANDWIDTH,
     ),
     cfg.StrOpt(
         'network_interface',
         default='',
+        advanced=True,
         help="""
 Interface whose link speed is the network bandwidth. Empty: the one of the
-default route. Not used when ``network_bandwidth`` is set.
+default route. Set it if VMs use another one. Not used when
+``network_bandwidth`` is set.
 """,
     ),
     cfg.IntOpt(
         'reserved_memory',
         default=0,
         min=0,
-        help='Bytes of memory that VMs cannot use, because the host does.',
+        help="""
+Bytes of memory that VMs cannot use, because the host needs them. Set it to
+Nova's ``reserved_host_memory_mb``, times 1048576.
+""",
     ),
     cfg.FloatOpt(
         'cpu_overcommit',
         default=1.0,
         min=0.01,
+        advanced=True,
         help=_OVERCOMMIT.format(what='CPUs'),
     ),
     cfg.FloatOpt(
         'disk_overcommit',
         default=1.0,
         min=0.01,
+        advanced=True,
         help=_OVERCOMMIT.format(what='disk bandwidth'),
     ),
     cfg.FloatOpt(
         'memory_overcommit',
         default=1.0,
         min=0.01,
+        advanced=True,
         help=_OVERCOMMIT.format(what='memory'),
     ),
 ]

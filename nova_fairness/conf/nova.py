@@ -19,21 +19,24 @@ OPTS = [
         default='auto',
         choices=[
             ('auto', 'if Nova is installed and can be configured'),
-            ('on', 'always; the agent does not start where it cannot be'),
-            ('off', 'never; the agent is on its own'),
+            ('on', 'always; otherwise the agent does not start'),
+            ('off', 'never; the agent runs on its own'),
         ],
+        advanced=True,
         help="""
-Whether the agent is a service of Nova: it is listed by ``openstack compute
-service list``, and asks Nova who owns VMs whose domain does not say so.
+Whether the agent is a service of Nova. As such it is listed by ``openstack
+compute service list``, and asks Nova for the owner of a VM whose domain does
+not name one. Use ``on`` to notice at once that Nova cannot be reached.
 """,
     ),
     cfg.ListOpt(
         'config_files',
         default=['/etc/nova/nova.conf'],
+        advanced=True,
         help="""
-Files of Nova's configuration, those with which nova-compute is started on this
-node. They must name its ``transport_url``, and its ``host`` must be that of
-``[fairness]``.
+Files of Nova's configuration: those with which nova-compute is started on this
+node. They must name its ``transport_url``, and their ``host`` must be that of
+``[fairness]``. Change it if nova-compute reads other files.
 """,
     ),
     cfg.StrOpt(
@@ -46,31 +49,41 @@ node. They must name its ``transport_url``, and its ``host`` must be that of
             ('ram', 'memory'),
         ],
         help="""
-Resource of Nova's quotas by which users (or projects, see ``[fairness]
-entity``) are weighed: whoever may have twice the default limit is entitled to
-twice as much. Limits of Nova and unified limits of Keystone count alike. No
-limit at all weighs 1. Weights in ``[fairness] quota_weights`` come first. All
-nodes must agree.
+Resource whose quota in Nova says how much a user (or project, see ``[fairness]
+entity``) is entitled to: twice the default limit entitles to twice as much.
+Limits of Nova and unified limits of Keystone both count. Unlimited weighs 1.
+Weights in ``[fairness] quota_weights`` count before these. Use it if your
+quotas say what users pay for. All nodes must have the same value.
 """,
     ),
     cfg.StrOpt(
         'quota_section',
         default='service_user',
+        advanced=True,
         help="""
-Section of Nova's configuration with the credentials by which Nova and Keystone
-are asked for quotas. They need the role ``admin``.
+Section of Nova's configuration with the credentials for asking Nova and
+Keystone for quotas. They need the role ``admin``. Change it if those of
+``service_user`` lack that role.
 """,
     ),
     cfg.StrOpt(
         'region_name',
         default='',
-        help='Region of the endpoints that are asked for quotas; empty: any.',
+        advanced=True,
+        help="""
+Region of the endpoints that are asked for quotas. Empty: any. Set it if
+Keystone has several regions.
+""",
     ),
     cfg.FloatOpt(
         'quota_interval',
         default=300.0,
         min=1.0,
         max=86400.0,
-        help='Seconds after which a quota is asked for again.',
+        advanced=True,
+        help="""
+Seconds after which a user's quota is asked for again. Lower it to see changed
+quotas sooner.
+""",
     ),
 ]

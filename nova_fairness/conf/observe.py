@@ -15,34 +15,43 @@ OPTS = [
         'prometheus_host',
         default='127.0.0.1',
         help="""
-Address on which ``/metrics`` and ``/status`` are served over HTTP, without
-authentication: they name users and VMs, so keep it on a management network.
+Address on which ``/metrics`` and ``/status`` are served over HTTP. Set it to
+the address at which Prometheus reaches this node. Anybody who reaches the port
+can read ids of users and VMs, so use a management network.
 """,
     ),
     cfg.PortOpt(
         'prometheus_port',
         default=9583,
-        help='TCP port of the endpoint. 0: no endpoint.',
+        advanced=True,
+        help="""
+TCP port of the Prometheus endpoint, from 0 to 65535; 0: no endpoint. Change it
+if another program has the port.
+""",
     ),
     cfg.FloatOpt(
         'throttled_weight',
         default=0.25,
         min=0.0,
         max=1.0,
+        advanced=True,
         help="""
-Weight from which down a VM is called throttled in notifications; 1 is neutral.
-The smallest weight that ``[fairness] max_weight_ratio`` allows is called so in
-any case. Notifications are sent if ``[oslo_messaging_notifications] driver``
-says how.
+Weight at or below which notifications call a VM throttled, from 0 to 1; 1 is
+neutral. No unit. The smallest weight that ``[fairness] max_weight_ratio``
+allows is called so in any case. Notifications are sent if
+``[oslo_messaging_notifications] driver`` is set. Lower it to hear of fewer
+VMs.
 """,
     ),
     cfg.IntOpt(
         'notification_queue',
         default=1000,
         min=1,
+        advanced=True,
         help="""
-Notifications that wait to be sent at most. Rounds never wait for them: what is
-more is dropped, and counted.
+Largest number of notifications that wait to be sent; at least 1. Rounds never
+wait for them: further ones are dropped and counted. Raise it if the log says
+that notifications are dropped.
 """,
     ),
 ]

@@ -18,13 +18,13 @@ SAMPLE = [
         default='',
         secret=True,
         help="""
-How this node reaches the other nodes and ``nova-fairness-ctl`` reaches it.
-Empty: not at all; the node compares the users on itself only. All nodes of a
-fairness domain have the same. ``zmq+redis://:password@host:6379/0`` is from
-node to node over ZeroMQ, where Redis says who is where; ``zmq+sentinel://``
-and ``zmq+rediss://`` are the same with Sentinel and with TLS to Redis.
-``rabbit://user:password@host:5672//`` goes through the broker that the cloud
-has; its own options are those of oslo.messaging.
+How this node reaches the others, and ``nova-fairness-ctl`` reaches it. All
+nodes of a domain must have the same. Empty: the node compares only the users
+on itself. ``zmq+redis://:password@host:6379/0`` goes from node to node over
+ZeroMQ; nodes find each other in Redis. ``zmq+rediss://`` uses TLS to Redis,
+``zmq+sentinel://`` asks Sentinel where Redis is.
+``rabbit://user:password@host:5672//`` goes through the cloud's broker; its
+options are those of oslo.messaging. Set it as soon as there are two nodes.
 """,
     ),
 ]

@@ -154,6 +154,21 @@ def test_all_controls_are_steered_unless_some_are_named(tmp_path):
 
 def test_single_controls_have_their_own_bounds(tmp_path):
     text = (
+        '[fairness]\nmax_weight_ratio = 10, network:50\n'
+        'largest_step = memory:1.5,cpu:2\nweight_tolerance = cpu:0.2\n'
+    )
+    made = settings.from_conf(configured(tmp_path, text))
+    place = resources.CONTROLS.index
+    assert made.ratios()[[place(CPU), place(NETWORK)]].tolist() == [10, 50]
+    assert made.steps()[[place(CPU), place(MEMORY)]].tolist() == [2, 1.5]
+    assert made.steps()[place(NETWORK)] == made.largest_step == 4.0
+    assert (made.tolerance(CPU), made.tolerance(NETWORK)) == (0.2, 0.01)
+
+
+def test_the_deprecated_spelling_counts_beside_the_present_one(
+    tmp_path, caplog
+):
+    text = (
         '[fairness]\nmax_weight_ratio = 10\nmax_weight_ratios = network:50\n'
         'largest_steps = memory:1.5,cpu:2\nweight_tolerances = cpu:0.2\n'
     )
@@ -161,22 +176,31 @@ def test_single_controls_have_their_own_bounds(tmp_path):
     place = resources.CONTROLS.index
     assert made.ratios()[[place(CPU), place(NETWORK)]].tolist() == [10, 50]
     assert made.steps()[[place(CPU), place(MEMORY)]].tolist() == [2, 1.5]
-    assert made.steps()[place(NETWORK)] == made.largest_step
-    assert (made.tolerance(CPU), made.tolerance(NETWORK)) == (0.2, 0.01)
+    assert made.tolerance(CPU) == 0.2
+    for name in ('max_weight_ratios', 'largest_steps', 'weight_tolerances'):
+        assert f'"{name}" from group "fairness" is deprecated' in caplog.text
 
 
 def test_memory_tolerates_more_than_the_others(tmp_path):
     made = settings.from_conf(configured(tmp_path))
-    assert made.tolerance(MEMORY) > made.tolerance(CPU)
+    assert made.tolerance(MEMORY) > made.tolerance(CPU) == 0.01
 
 
 @pytest.mark.parametrize(
-    'name', ['max_weight_ratios', 'largest_steps', 'weight_tolerances']
+    'name',
+    [
+        'max_weight_ratio',
+        'largest_step',
+        'weight_tolerance',
+        'max_weight_ratios',
+    ],
 )
-def test_a_bound_of_what_is_no_control_is_named(tmp_path, name):
-    conf = configured(tmp_path, f'[fairness]\n{name} = gpu:2\n')
-    with pytest.raises(exception.ConfigurationError, match=name):
-        settings.from_conf(conf)
+@pytest.mark.parametrize('text', ['gpu:2', ':2', 'cpu', 'cpu:', 'cpu:9999'])
+def test_a_wrong_bound_of_a_control_is_named(tmp_path, name, text):
+    with pytest.raises(ValueError, match=name.removesuffix('s')):
+        settings.from_conf(
+            configured(tmp_path, f'[fairness]\n{name} = {text}\n')
+        )
 
 
 def test_what_is_no_control_cannot_be_steered(tmp_path):
