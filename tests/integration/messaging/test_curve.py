@@ -4,6 +4,7 @@
 
 import logging
 import socket as plain
+import threading
 
 import pytest
 import zmq
@@ -434,3 +435,53 @@ def test_a_second_authenticator_in_one_context_is_an_error(cloud, context):
     with pytest.raises(errors.MessagingError, match='cannot be checked'):
         authenticator.start(context, keys, 'late')
     other.close()
+
+
+def overheard(port, listening, said):
+    """Pass one connection on to a port; keep what its client says."""
+    client, _ = listening.accept()
+    with client, plain.create_connection(('127.0.0.1', port)) as server:
+
+        def back():
+            while part := server.recv(65536):
+                client.sendall(part)
+
+        answering = threading.Thread(target=back, daemon=True)
+        answering.start()
+        while part := client.recv(65536):
+            said.append(part)
+            server.sendall(part)
+        server.shutdown(plain.SHUT_RDWR)
+        answering.join()
+
+
+def test_what_was_overheard_and_is_sent_again_is_not_taken(
+    cloud, far_context, server
+):
+    port = int(server.endpoint.rpartition(':')[2])
+    said = []
+    with plain.create_server(('127.0.0.1', 0)) as listening:
+        listener = threading.Thread(
+            target=overheard, args=(port, listening, said)
+        )
+        listener.start()
+        keys = curve_cloud.ring(cloud.node('member'))
+        client = far_context.socket(zmq.DEALER)
+        client.linger = 0
+        client.curve_publickey = keys.public.encode()
+        client.curve_secretkey = keys.secret
+        client.curve_serverkey = server.keys.public.encode()
+        client.connect(f'tcp://127.0.0.1:{listening.getsockname()[1]}')
+        client.send(b'pause')
+        assert server.receive().bytes == b'pause'
+        client.close()
+        listener.join()
+    assert b'pause' not in b''.join(said)
+    with plain.create_connection(('127.0.0.1', port)) as again:
+        again.settimeout(curve_cloud.PATIENCE_S)
+        for part in said:
+            again.sendall(part)
+        while again.recv(65536):  # until the server ends the connection
+            pass
+    assert server.receive(0) is None
+    assert server.count('admitted') == 1

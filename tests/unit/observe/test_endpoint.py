@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Who reaches the port can read, and nothing else."""
+
+import http.client
+import socket
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.observe import endpoint
+from nova_fairness.observe import metrics
+
+
+@pytest.fixture
+def served(monkeypatch):
+    monkeypatch.setattr(endpoint._QuietHandler, 'timeout', 1.0)
+    made = endpoint.Endpoint(
+        '127.0.0.1', 0, metrics.RoundCollector(dict)
+    )
+    made.start()
+    yield made
+    made.stop()
+
+
+def ask(served, method='GET', path='/metrics', body=None):
+    connection = http.client.HTTPConnection(
+        '127.0.0.1', served.port, timeout=10
+    )
+    try:
+        connection.request(method, path, body)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def test_clients_that_say_nothing_delay_nobody_and_are_left(served):
+    silent = [
+        socket.create_connection(('127.0.0.1', served.port), timeout=10)
+        for _ in range(50)
+    ]
+    try:
+        status, body = ask(served)
+        assert status == 200
+        assert b'nova_fairness_process_open_fds' in body
+        assert all(each.recv(1) == b'' for each in silent)
+    finally:
+        for each in silent:
+            each.close()
+
+
+@pytest.mark.parametrize('path', ['/', '/metrics/..%2fstatus', '/etc/passwd'])
+def test_there_is_nothing_but_metrics_and_status(served, path):
+    assert ask(served, path=path) == (404, b'expected /metrics or /status\n')
+
+
+def test_before_the_first_round_there_is_no_status(served):
+    assert ask(served, path='/status')[0] == 503
+
+
+def test_an_address_in_use_is_named(served):
+    with pytest.raises(exception.ConfigurationError, match=str(served.port)):
+        endpoint.Endpoint(
+            '127.0.0.1', served.port, metrics.RoundCollector(dict)
+        )
