@@ -5,14 +5,31 @@
 import pathlib
 import re
 
+import pytest
+
 TOP = pathlib.Path(__file__).resolve().parents[3]
-PAGE = TOP / 'doc' / 'source' / 'admin' / 'security.rst'
+TEXT = TOP.joinpath('doc/source/admin/security.rst').read_text('utf-8')
+NAMED = re.findall(r'``([\w/]+\.py)(?:::(\w+))?``', TEXT)
+ROWS = re.findall(
+    r'^   \* - (.+?)\n     - (.+?)\n     - (.+?)(?=^   \*|^\S|^$)',
+    TEXT,
+    re.MULTILINE | re.DOTALL,
+)
 
 
-def test_what_is_said_to_be_shown_by_a_test_has_that_test():
-    named = re.findall(r'``([\w/]+\.py)::(\w+)``', PAGE.read_text('utf-8'))
-    assert len(named) > 20
-    for path, name in named:
-        below = 'tests' if path.startswith('unit/') else 'tests/integration'
-        text = (TOP / below / path).read_text('utf-8')
-        assert f'def {name}(' in text, f'{path}::{name}'
+@pytest.mark.parametrize(('path', 'name'), NAMED)
+def test_what_is_said_to_be_shown_by_a_test_has_that_test(path, name):
+    kinds = ('unit/', 'functional/', 'fixtures/')
+    below = 'tests' if path.startswith(kinds) else 'tests/integration'
+    text = (TOP / below / path).read_text('utf-8')
+    assert f'def {name or "test_"}' in text
+
+
+def test_whatever_is_denied_names_its_test():
+    denied = [
+        (what, shown)
+        for what, answer, shown in ROWS
+        if answer.strip('*') in {'no', 'to no effect', 'within bounds'}
+    ]
+    assert len(denied) > 30
+    assert not [what for what, shown in denied if '.py' not in shown]
