@@ -16,6 +16,20 @@ project = 'nova-fairness'
 copyright = 'the nova-fairness developers'
 root_doc = 'index'
 exclude_patterns = []
+man_pages = [
+    (f'cli/{name}', name, description, '', 1)
+    for name, description in (
+        ('nova-fairness', 'share a compute node fairly between its users'),
+        ('nova-fairness-keys', 'make and revoke the keys of nodes'),
+        ('nova-fairness-ctl', 'ask agents and tell them what to do'),
+        ('nova-fairness-status', 'check what a host needs'),
+        ('nova-fairness-cluster', 'decide which waiting request starts next'),
+        ('nova-fairness-relay', 'stand between nova-api and conductor'),
+        ('nova-fairness-lab', 'run scenarios with real guests'),
+        ('nova-fairness-sim', 'run policies on simulated clouds'),
+        ('openstack-fairness', 'ask about fair sharing'),
+    )
+]
 templates_path = []
 
 html_theme = 'openstackdocs'

@@ -9,7 +9,7 @@ import pytest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3] / 'doc' / 'source'
 ENTRY = re.compile(r'^:doc:`([\w-]+)`\n   \w.*', re.MULTILINE)
-FOLDERS = ('admin', 'contributor', 'reference', 'user')
+FOLDERS = ('admin', 'cli', 'contributor', 'reference', 'user')
 
 
 @pytest.mark.parametrize('folder', FOLDERS)

@@ -15,9 +15,7 @@ from nova_fairness.observe import metrics
 @pytest.fixture
 def served(monkeypatch):
     monkeypatch.setattr(endpoint._QuietHandler, 'timeout', 1.0)
-    made = endpoint.Endpoint(
-        '127.0.0.1', 0, metrics.RoundCollector(dict)
-    )
+    made = endpoint.Endpoint('127.0.0.1', 0, metrics.RoundCollector(dict))
     made.start()
     yield made
     made.stop()
