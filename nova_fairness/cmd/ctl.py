@@ -24,6 +24,7 @@ from oslo_config import cfg  # noqa: E402
 from nova_fairness import exception  # noqa: E402
 from nova_fairness.cmd import ctl_options  # noqa: E402
 from nova_fairness.cmd import ctl_tables  # noqa: E402
+from nova_fairness.cmd import ctl_top  # noqa: E402
 from nova_fairness.conf import exchange  # noqa: E402
 from nova_fairness.conf import opts  # noqa: E402
 from nova_fairness.conf import transport as transport_conf  # noqa: E402
@@ -130,7 +131,10 @@ def _run(options: argparse.Namespace) -> int:
         client = client_module.FairnessClient(
             transport, options.timeout, conf.fairness_exchange.domain
         ).of_request(request_id)
-        answers = _ask(options, client, _hosts(options, client))
+        hosts = _hosts(options, client)
+        if options.command == ctl_options.TOP:
+            return _top(options, client, hosts)
+        answers = _ask(options, client, hosts)
     finally:
         _clean(transport.cleanup)
     _show(options, answers, request_id)
@@ -150,6 +154,25 @@ def _ask(
     if options.command == 'why':
         return client.find_instance(hosts, options.name)
     return client.to_all(hosts, method)
+
+
+def _top(
+    options: argparse.Namespace,
+    client: client_module.FairnessClient,
+    hosts: Sequence[str],
+) -> int:
+    def ask() -> ctl_top.Told:
+        users = client.to_all(hosts, 'list_users')
+        instances = client.to_all(list(users.by_host), 'list_instances')
+        silent = {
+            host: why
+            for said in (instances, users)
+            for host, why in {**said.refused, **said.not_reached}.items()
+        }
+        return users.by_host, instances.by_host, silent
+
+    whole = ctl_top.show(ask, options.interval or 2.0, options.count)
+    return DONE if whole else INCOMPLETE
 
 
 def _clean(clean: Callable[[], None]) -> None:

@@ -24,6 +24,8 @@ commands:
   projects          how heavy the projects are
   plugins           which metrics and policies are installed
   why UUID          why a VM gets what it gets
+  top               who uses how much and who waits, again and again until
+                    Ctrl-C
 
 exit codes:
   0    every host did it
@@ -46,6 +48,9 @@ METHODS = {
     'plugins': 'get_plugins',
     'why': 'get_instance',
 }
+TOP = 'top'
+"""Makes several calls, again and again."""
+
 ROLLED = ('set-metric', 'set-policy')
 """What becomes one epoch for all hosts."""
 
@@ -71,6 +76,10 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
             parser.error(str(error))
     if not (options.host or options.hosts_from or options.all):
         parser.error('say whom to ask: --host, --hosts-from or --all')
+    if options.command != TOP and (options.interval or options.count):
+        parser.error('--interval and --count go with top only')
+    if options.command == TOP and options.json:
+        parser.error('--json does not go with top: ask users and instances')
     if options.all and (options.host or options.hosts_from):
         parser.error('--all goes neither with --host nor with --hosts-from')
     return options
@@ -86,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--version', action='version', version=version.release()
     )
-    parser.add_argument('command', choices=METHODS, metavar='COMMAND')
+    parser.add_argument('command', choices=(*METHODS, TOP), metavar='COMMAND')
     parser.add_argument('name', nargs='?', metavar='NAME')
     parser.add_argument(
         '--config-file',
@@ -101,6 +110,22 @@ def _parser() -> argparse.ArgumentParser:
         help='instead of the one of the configuration; other users of this '
         'machine can see it, so give passwords in the file',
     )
+    _add_hosts(parser)
+    parser.add_argument(
+        '--timeout',
+        type=_seconds,
+        default=10.0,
+        metavar='SECONDS',
+        help='how long to wait for each host (default: %(default)g)',
+    )
+    _add_top(parser)
+    parser.add_argument(
+        '--json', action='store_true', help='answers as one JSON object'
+    )
+    return parser
+
+
+def _add_hosts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--host', action='append', metavar='HOST', help='may be repeated'
     )
@@ -115,17 +140,21 @@ def _parser() -> argparse.ArgumentParser:
         action='store_true',
         help='every host that the agents who answer first have heard of',
     )
+
+
+def _add_top(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        '--timeout',
+        '--interval',
         type=_seconds,
-        default=10.0,
         metavar='SECONDS',
-        help='how long to wait for each host (default: %(default)g)',
+        help='from one picture of top to the next (default: 2)',
     )
     parser.add_argument(
-        '--json', action='store_true', help='answers as one JSON object'
+        '--count',
+        type=_count,
+        metavar='N',
+        help='end top after so many pictures (default: at Ctrl-C)',
     )
-    return parser
 
 
 def _preference(text: str) -> dict[str, float | None]:
@@ -140,6 +169,14 @@ def _preference(text: str) -> dict[str, float | None]:
     except ValueError:
         pass
     raise ValueError(f'prefer takes UUID=NUMBER, got {text!r}')
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(
+            f'expected a whole number from 1 on, got {text!r}'
+        )
+    return int(text)
 
 
 def _seconds(text: str) -> float:

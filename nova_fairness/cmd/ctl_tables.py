@@ -23,14 +23,15 @@ def table(command: str, answers: Answers) -> str:
     :returns: lines, the first with the names of the columns.
     """
     titles, rows = _FORMS[command]
-    text = _aligned(titles, rows(answers))
+    text = aligned(titles, rows(answers))
     if command == 'why':
         lines = map(_text, ctl_why.after(answers))
         text += '\n' + ''.join(f'{line}\n' for line in lines)
     return text
 
 
-def _aligned(titles: Sequence[str], rows: Rows) -> str:
+def aligned(titles: Sequence[str], rows: Rows) -> str:
+    """Lines of a table: numbers to the right, texts to the left."""
     texts = [[_text(item) for item in row] for row in rows]
     lines = [list(titles), *texts]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -60,7 +61,10 @@ def _text(item: Any) -> str:
 
 
 def _is_number(text: str) -> bool:
-    return text == _NOTHING or text.replace('.', '', 1).lstrip('-').isdigit()
+    return (
+        text == _NOTHING
+        or text.rstrip('%').replace('.', '', 1).lstrip('-').isdigit()
+    )
 
 
 def _chosen(answers: Answers) -> Rows:

@@ -86,7 +86,7 @@ class FakeOperations(endpoint.Operations):
         raise RuntimeError('a bug of the agent')
 
     def users(self):
-        return {'host': self.host, 'users': {}}
+        return {'host': self.host, 'entity': 'user', 'users': {}}
 
     def projects(self):
         return {'host': self.host, 'scope': 'host', 'projects': {}}

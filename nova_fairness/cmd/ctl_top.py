@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""``nova-fairness-ctl top``: who uses how much, and who waits, live."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import sys
+import time
+from typing import Any
+
+from nova_fairness.cmd import ctl_tables
+
+Answers = Mapping[str, Any]
+Told = tuple[Answers, Answers, Mapping[str, str]]
+"""Users and instances by host; reasons of the hosts that did not answer."""
+
+_CLEARED = '\x1b[H\x1b[2J'
+_COLUMNS = (
+    ('CPU', 'cpu_time'),
+    ('MEMORY', 'memory'),
+    ('READ', 'disk_read'),
+    ('WRITTEN', 'disk_written'),
+    ('RECEIVED', 'net_received'),
+    ('SENT', 'net_sent'),
+)
+_TITLES = (
+    'USER',
+    'HEAVINESS',
+    *(title for title, _ in _COLUMNS),
+    'VMS',
+    'WAIT',
+    'CPU WEIGHTS',
+)
+_EXPLAINED = (
+    'Use of each resource in percent of the quota of the user. '
+    'WAIT: VMs that want more of something than they get.'
+)
+
+
+def show(
+    ask: Callable[[], Told], interval_s: float, count: int | None
+) -> bool:
+    """Show who uses how much, again and again.
+
+    :param ask: asks every host.
+    :param interval_s: between two pictures, > 0.
+    :param count: of pictures; ``None``: until Ctrl-C.
+    :returns: whether every host answered the last time.
+    """
+    shown = 0
+    silent: Mapping[str, str] = {}
+    try:
+        while True:
+            began_s = time.monotonic()
+            users, instances, silent = ask()
+            _write(picture(users, instances, silent))
+            shown += 1
+            if shown == count:
+                break
+            time.sleep(max(0.0, began_s + interval_s - time.monotonic()))
+    except KeyboardInterrupt:
+        pass  # the usual end
+    return not silent
+
+
+def _write(text: str) -> None:
+    if sys.stdout.isatty():
+        sys.stdout.write(_CLEARED + text)
+    else:
+        sys.stdout.write(text + '\n')
+    sys.stdout.flush()
+
+
+def picture(
+    users: Answers, instances: Answers, silent: Mapping[str, str]
+) -> str:
+    """Lines of one picture; the heaviest user first.
+
+    :param users: answers to ``list_users``, by host.
+    :param instances: answers to ``list_instances``, by host.
+    :param silent: reasons of the hosts that did not answer.
+    """
+    entity = next((said['entity'] for said in users.values()), 'user')
+    vms: dict[str, list[Mapping[str, Any]]] = {}
+    for said in instances.values():
+        for vm in said['instances']:
+            vms.setdefault(vm[entity], []).append(vm)
+    names = {name for said in users.values() for name in said['users']}
+    rows = [
+        _row(_shown(vms.get(name, ()), entity, name), told, vms.get(name, ()))
+        for name, told in (
+            (name, _told(users, name)) for name in sorted(names)
+        )
+    ]
+    rows.sort(key=lambda row: -row[1])
+    count = sum(map(len, vms.values()))
+    head = f'{len(users)} hosts, {len(rows)} users, {count} VMs'
+    lines = [head, *(f'{host}: {why}' for host, why in silent.items()), '']
+    return '\n'.join(
+        [*lines, ctl_tables.aligned(_TITLES, rows) + _EXPLAINED, '']
+    )
+
+
+def _told(users: Answers, name: str) -> list[Mapping[str, Any]]:
+    return [
+        said['users'][name] for said in users.values() if name in said['users']
+    ]
+
+
+def _shown(vms: Sequence[Mapping[str, Any]], entity: str, name: str) -> str:
+    """Name beside an id, where a VM tells it."""
+    return next((vm[f'{entity}_name'] for vm in vms), name)
+
+
+def _row(
+    shown: str,
+    told: Sequence[Mapping[str, Any]],
+    vms: Sequence[Mapping[str, Any]],
+) -> Sequence[Any]:
+    weights = [
+        vm['weight_ratios']['cpu']
+        for vm in vms
+        if 'cpu' in vm['weight_ratios']
+    ]
+    return [
+        shown,
+        max(one['heaviness_quotas'] or 0.0 for one in told),
+        *(_percent(told, resource) for _, resource in _COLUMNS),
+        len(vms),
+        sum(any(vm['wanting'].values()) for vm in vms),
+        _range(weights),
+    ]
+
+
+def _percent(told: Sequence[Mapping[str, Any]], resource: str) -> str | None:
+    """Largest part of the quota that a host knows of, as text.
+
+    Every host adds up all nodes that it knows; who knows most is right.
+    """
+    parts = [one['usage_quotas'].get(resource) for one in told]
+    known = [part for part in parts if part is not None]
+    return f'{100 * max(known):.0f}%' if known else None
+
+
+def _range(weights: Sequence[float]) -> str | None:
+    if not weights:
+        return None
+    low, high = min(weights), max(weights)
+    return f'{low:.2f}' if high - low < 0.01 else f'{low:.2f}-{high:.2f}'
