@@ -10,12 +10,11 @@ own, so that the same seed gives the same cloud on every machine.
 import dataclasses
 
 import numpy as np
+import numpy.typing as npt
 
 from fairness_lab.scenario import chance
-from fairness_lab.scenario import graphs
 from fairness_lab.scenario import recipes
 from fairness_lab.scenario import scenario
-from fairness_lab.scenario import tracks
 from fairness_lab.simulator import loops
 from fairness_lab.simulator import model
 from nova_fairness.model import resources
@@ -26,6 +25,150 @@ Indices = model.Indices
 _CPUS, _SPEEDS, _VCPUS, _MEMORY, _WEIGHTS = range(10, 15)
 _OWNERS, _LIVES, _MOVES, _TARGETS = range(15, 19)
 _AMOUNTS, _COUPLING, _LOOPS = range(20, 23)
+_FIRST, _LENGTHS, _KINDS, _TAILS = range(30, 34)
+_WHERE = 40
+
+_IDLE_LEVEL = 0.02
+_SMALLEST_LEVEL = 0.05
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Track:
+    """A number per VM that changes from time to time.
+
+    :ivar vm: (k,) ascending.
+    :ivar round: (k,) ascending within a VM.
+    :ivar value: (k,) from then on.
+    """
+
+    vm: Indices
+    round: Indices
+    value: Scalars
+
+    @classmethod
+    def of(cls, vm: Indices, when: Indices, value: Scalars) -> 'Track':
+        """Sort by VM and time."""
+        order = np.lexsort([when, vm])
+        return cls(vm[order], when[order], value[order])
+
+    def at(self, vm: Indices, when: Indices) -> Scalars:
+        """Give the value of some VMs in some rounds."""
+        longest = int(max(self.round.max(), when.max(initial=0))) + 1
+        keys = self.vm * longest + self.round
+        places = np.searchsorted(keys, vm * longest + when, 'right') - 1
+        return np.asarray(self.value[places])
+
+
+def _levels(recipe: recipes.Recipe, begin: Indices, end: Indices) -> Track:
+    """Draw the level of each VM over its life."""
+    kind = _kinds(recipe, len(begin))
+    rows = np.arange(len(begin))
+    seed = recipe.seed
+    first = chance.uniform(seed, _FIRST, rows)
+    on = first < recipe.on / (recipe.on + recipe.off)
+    idle = first < recipe.idle
+    now = begin.copy()
+    parts = []
+    step = 0
+    while rows.size and recipe.demand is not recipes.Demand.CRON:
+        drawn = chance.uniform(seed, _LENGTHS, rows, step)
+        pareto = chance.uniform(seed, _TAILS, rows, step)
+        tailed = _SMALLEST_LEVEL * (1 - pareto) ** (-1 / recipe.tail)
+        burst = on[rows] ^ (step % 2 == 1)
+        mine = kind[rows]
+        level = np.ones(len(rows))
+        level[(mine == recipes.Demand.BURSTY.value) & ~burst] = _IDLE_LEVEL
+        level[(mine == recipes.Demand.IDLE.value) & idle[rows]] = _IDLE_LEVEL
+        heavy = mine == recipes.Demand.HEAVY_TAILED.value
+        level[heavy] = np.minimum(tailed[heavy], 1.0)
+        parts.append((rows, now[rows], level))
+        mean = np.where(
+            (mine == recipes.Demand.BURSTY.value) & ~burst,
+            recipe.off,
+            recipe.on,
+        )
+        length = np.ceil(-np.log1p(-drawn) * mean).astype(np.intp)
+        now[rows] += np.maximum(length, 1)
+        lasting = (mine == recipes.Demand.BURSTY.value) | heavy
+        rows = rows[lasting & (now[rows] < end[rows])]
+        step += 1
+    if recipe.demand is recipes.Demand.CRON:
+        parts = _jobs(recipe, first, begin, end)
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    return Track.of(*columns)
+
+
+def _jobs(
+    recipe: recipes.Recipe, first: Scalars, begin: Indices, end: Indices
+) -> list[tuple[Indices, Indices, Scalars]]:
+    """Let each VM have a job in every period.
+
+    :param first: (n,) 0..1, part of a period after which the first begins.
+    """
+    phase = (first * recipe.period).astype(np.intp)
+    parts = []
+    for vm, (start, stop) in enumerate(zip(begin, end, strict=True)):
+        rounds = np.arange(start, stop)
+        on = (rounds - phase[vm]) % recipe.period < recipe.length
+        level = np.where(on, 1.0, _IDLE_LEVEL)
+        new = np.flatnonzero(np.diff(level, prepend=np.nan) != 0)
+        parts.append((np.full(len(new), vm), rounds[new], level[new]))
+    return parts
+
+
+_PLAIN = (
+    recipes.Demand.STEADY,
+    recipes.Demand.BURSTY,
+    recipes.Demand.IDLE,
+    recipes.Demand.HEAVY_TAILED,
+)
+
+
+def _kinds(recipe: recipes.Recipe, count: int) -> npt.NDArray[np.str_]:
+    if recipe.demand is not recipes.Demand.MIXED:
+        return np.full(count, recipe.demand.value)
+    drawn = chance.uniform(recipe.seed, _KINDS, np.arange(count))
+    names = np.array([kind.value for kind in _PLAIN])
+    return names[(drawn * len(_PLAIN)).astype(np.intp)]
+
+
+def users_of_nodes(recipe: recipes.Recipe) -> list[model.Indices]:
+    """Say who is where.
+
+    :returns: for each node the indices of its users, ascending, not empty.
+    """
+    nodes = np.arange(recipe.nodes)
+    if recipe.graph is recipes.Graph.CHAIN:
+        return [np.array([node, node + 1]) for node in nodes]
+    if recipe.graph is recipes.Graph.STAR:
+        return [np.array([0, node + 1]) for node in nodes]
+    degree = min(recipe.degree, recipe.nodes)
+    users = np.arange(recipe.users)
+    keys = chance.uniform(
+        recipe.seed, _WHERE, users[:, np.newaxis], nodes[np.newaxis, :]
+    )
+    chosen = np.argpartition(keys, degree - 1, axis=1)[:, :degree]
+    member = np.zeros(keys.shape, dtype=np.bool_)
+    member[users[:, np.newaxis], chosen] = True
+    # A node that nobody drew has one user: nodes are there for somebody.
+    empty = np.flatnonzero(~member.any(axis=0))
+    member[empty % recipe.users, empty] = True
+    return [np.flatnonzero(member[:, node]) for node in nodes]
+
+
+def nodes_of_users(
+    users_of_nodes: list[model.Indices], users: int
+) -> list[list[int]]:
+    """Give the nodes of each user.
+
+    :param members: as :func:`members` gives it.
+    :param users: how many there are.
+    """
+    result: list[list[int]] = [[] for _ in range(users)]
+    for node, present in enumerate(users_of_nodes):
+        for user in present:
+            result[int(user)].append(node)
+    return result
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -61,7 +204,7 @@ class _Drawn:
         self._recipe = recipe
         self._rounds = rounds
         self._slots = recipe.nodes * recipe.vms_per_node
-        self._members = graphs.members(recipe)
+        self._members = users_of_nodes(recipe)
         self._users = int(max(users.max() for users in self._members)) + 1
         self._lives = self._lifetimes()
         self._owner = self._owners()
@@ -217,7 +360,7 @@ class _Drawn:
     ) -> model.Changes:
         lives = self._lives
         full = self._full(vcpus, memory, specs)
-        levels = tracks.levels(self._recipe, lives.begin, lives.end)
+        levels = _levels(self._recipe, lives.begin, lives.end)
         moves = self._moves()
         vm = np.concatenate([levels.vm, moves.vm])
         when = np.concatenate([levels.round, moves.round])
@@ -229,8 +372,8 @@ class _Drawn:
         self,
         vm: Indices,
         when: Indices,
-        levels: tracks.Track,
-        moves: tracks.Track,
+        levels: Track,
+        moves: Track,
         full: resources.Vector,
     ) -> model.Changes:
         """Say at each change of either where a VM is and what it wants."""
@@ -252,13 +395,13 @@ class _Drawn:
             demand=np.concatenate([demand, gone])[order],
         )
 
-    def _moves(self) -> tracks.Track:
+    def _moves(self) -> Track:
         """Draw where each VM is, from when on."""
         recipe, lives = self._recipe, self._lives
         home = lives.slot // recipe.vms_per_node
         rows = np.arange(len(home))
         parts = [(rows, lives.begin, home.astype(np.float64))]
-        of_user = graphs.nodes_of(self._members, self._users)
+        of_user = nodes_of_users(self._members, self._users)
         if recipe.moves > 0:
             for number in range(1, self._rounds):
                 alive = rows[(lives.begin < number) & (number < lives.end)]
@@ -275,7 +418,7 @@ class _Drawn:
         columns = [
             np.concatenate(column) for column in zip(*parts, strict=True)
         ]
-        return tracks.Track.of(*columns)
+        return Track.of(*columns)
 
 
 def _names(word: str, count: int) -> list[str]:

@@ -16,8 +16,8 @@ import pathlib
 import types
 from typing import Any
 
-from fairness_lab.scenario import override
-from fairness_lab.scenario import recipe_section
+from fairness_lab.scenario import generate
+from fairness_lab.scenario import recipes
 from fairness_lab.scenario import scenario
 from fairness_lab.scenario import story_section
 from fairness_lab.scenario import traces
@@ -74,7 +74,7 @@ def read(
     """
     whole = yaml.load(path)
     for key, text in overrides.items():
-        override.put(whole, key, text)
+        yaml.override(whole, key, text)
     top = whole.section()
     name = top.take('name', Value.text, path.stem)
     description = top.need('description', Value.text)
@@ -83,12 +83,14 @@ def read(
     for key in _UNUSED:
         top.take(key, _unused, None)
     seed = top.take('seed', _seed, 0)
-    drawn = top.take(
-        'generate', functools.partial(recipe_section.read, seed=seed), None
+    recipe = top.take(
+        'generate', functools.partial(recipes.recipe, seed=seed), None
     )
-    if drawn is not None:
+    if recipe is not None:
         _refuse_told(top)
-        cloud = drawn(name, description, interval_s, rounds)
+        cloud = generate.generate(
+            recipe, name, description, interval_s, rounds
+        )
     else:
         cloud = _told(top, name, description, interval_s, rounds)
     agents = _agents(top, cloud.nodes, seed)

@@ -10,7 +10,7 @@ import math
 
 from fairness_lab.scenario import events as happenings
 from fairness_lab.scenario import load_section
-from fairness_lab.scenario import recipe_section
+from fairness_lab.scenario import recipes
 from fairness_lab.scenario import scenario
 from fairness_lab.scenario import yaml
 from fairness_lab.simulator import loops
@@ -178,9 +178,9 @@ def _group(
         user=section.need('user', lambda v: _owner(v, story)),
         vcpus=section.take('vcpus', lambda v: v.integer(1, 1024), 1),
         memory_mib=section.take('memory_mib', Value.positive, 128.0),
-        coupled=section.take('coupled', recipe_section.resource_names, ()),
+        coupled=section.take('coupled', recipes.resource_names, ()),
         loop=section.take(
-            'loop', recipe_section.word(loops.Loop), loops.Loop.CLOSED
+            'loop', recipes.one_of_words(loops.Loop), loops.Loop.CLOSED
         ),
         threads=section.take('threads', lambda v: v.integer(1, 1024), 1),
     )

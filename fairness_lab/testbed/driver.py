@@ -4,6 +4,7 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 import contextlib
 import dataclasses
 import functools
@@ -20,7 +21,6 @@ from fairness_lab.results import recording
 from fairness_lab.scenario import demand
 from fairness_lab.scenario import values as scenario_module
 from fairness_lab.testbed import backend as backend_module
-from fairness_lab.testbed import happenings
 from fairness_lab.testbed.guests import domain
 from nova_fairness import version
 
@@ -35,6 +35,36 @@ _OF_AGENTS = frozenset(
     {scenario_module.Subject.AGENT, scenario_module.Subject.REDIS}
 )
 """What does not happen in a run without agents."""
+
+
+Action = scenario_module.Action
+_Do = Callable[[backend_module.Backend, str], None]
+
+_AT_ONCE: Mapping[Action, _Do] = {
+    Action.DESTROY: lambda backend, vm: backend.destroy_vm(vm),
+    Action.FREEZE: lambda backend, vm: backend.freeze_vm(vm),
+    Action.THAW: lambda backend, vm: backend.thaw_vm(vm),
+    Action.KILL_AGENT: lambda backend, node: backend.stop_agents(
+        [node], kill=True
+    ),
+    Action.START_AGENT: lambda backend, node: backend.start_agents(
+        [node], wait=False
+    ),
+    Action.RESTART_AGENT: lambda backend, node: backend.restart_agent(node),
+    Action.FREEZE_AGENT: lambda backend, node: backend.hold_agents([node]),
+    Action.THAW_AGENT: lambda backend, node: backend.release_agents([node]),
+    Action.CUT: lambda backend, node: backend.cut(node),
+    Action.HEAL: lambda backend, node: backend.heal(node),
+    Action.FREEZE_REDIS: lambda backend, _: backend.redis().freeze(),
+    Action.THAW_REDIS: lambda backend, _: backend.redis().thaw(),
+    Action.KILL_REDIS: lambda backend, _: backend.redis().kill(),
+    Action.START_REDIS: lambda backend, _: backend.redis().start(),
+    Action.FLUSH_REDIS: lambda backend, _: backend.redis().flush(),
+}
+"""What events do that are over at once.
+
+A start and a move are not: they take until the guest has booted.
+"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -168,7 +198,7 @@ class Driver:
         elif event.action is scenario_module.Action.MOVE:
             self._move_vm(event.subject, event.to)
         else:
-            happenings.AT_ONCE[event.action](self._backend, event.subject)
+            _AT_ONCE[event.action](self._backend, event.subject)
 
     def _start_vm(self, vm: str) -> None:
         self._booting.add(vm)

@@ -175,7 +175,7 @@ PURE = (
     'fairness_lab.measures.distance',
     'fairness_lab.simulator.engine',
     'fairness_lab.scenario.generate',
-    'fairness_lab.scenario.graphs',
+    'fairness_lab.scenario.generate',
     'fairness_lab.ideal.filling',
     'fairness_lab.ideal.ideal',
     'fairness_lab.measures.measures',
@@ -193,7 +193,7 @@ PURE = (
     'fairness_lab.scenario.scenario',
     'fairness_lab.simulator.sharing',
     'fairness_lab.simulator.steering',
-    'fairness_lab.scenario.tracks',
+    'fairness_lab.scenario.generate',
     'fairness_lab.ideal.raising',
     'fairness_lab.ideal.witness',
 )

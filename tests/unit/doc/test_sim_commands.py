@@ -9,7 +9,7 @@ import re
 import pytest
 
 from fairness_lab.cmd import sim
-from fairness_lab.scenario import recipe_section
+from fairness_lab.scenario import recipes
 from fairness_lab.scenario import traces
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3] / 'doc' / 'source'
@@ -47,5 +47,5 @@ def test_what_is_shown_can_be_typed(tmp_path, monkeypatch, capsys, line):
 
 def test_everything_that_can_be_told_is_described():
     text = PAGE.read_text('utf-8')
-    for name in (*recipe_section.KEYS, *traces.COLUMNS):
+    for name in (*recipes.KEYS, *traces.COLUMNS):
         assert f'``{name}``' in text, name

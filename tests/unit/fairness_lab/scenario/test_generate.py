@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from fairness_lab.scenario import generate
-from fairness_lab.scenario import graphs
 from fairness_lab.scenario import recipes
-from fairness_lab.scenario import tracks
 from fairness_lab.simulator import loops
 from fairness_lab.simulator import model
 from tests.unit.fairness_lab.simulator import build
@@ -64,7 +62,7 @@ def test_the_same_seed_draws_the_same_cloud():
 
 
 def test_a_chain_links_every_node_with_the_next():
-    members = graphs.members(
+    members = generate.users_of_nodes(
         recipes.Recipe(graph=recipes.Graph.CHAIN, nodes=4)
     )
     assert [users.tolist() for users in members] == [
@@ -76,14 +74,16 @@ def test_a_chain_links_every_node_with_the_next():
 
 
 def test_a_star_has_one_user_everywhere():
-    members = graphs.members(recipes.Recipe(graph=recipes.Graph.STAR, nodes=3))
+    members = generate.users_of_nodes(
+        recipes.Recipe(graph=recipes.Graph.STAR, nodes=3)
+    )
     assert [users.tolist() for users in members] == [[0, 1], [0, 2], [0, 3]]
 
 
 def test_a_random_user_is_on_as_many_nodes_as_said():
     recipe = recipes.Recipe(nodes=40, users=100, degree=5, seed=1)
-    members = graphs.members(recipe)
-    of_users = graphs.nodes_of(members, 100)
+    members = generate.users_of_nodes(recipe)
+    of_users = generate.nodes_of_users(members, 100)
     assert all(len(nodes) >= 5 for nodes in of_users)
     assert sum(map(len, of_users)) <= 505
     # 100 x 5 / 40 nodes; binomial with a standard deviation of 3.3.
@@ -113,7 +113,7 @@ def test_lives_are_geometric():
 def test_vms_move_among_the_nodes_of_their_users():
     recipe = recipes.Recipe(nodes=10, users=6, degree=3, moves=0.1, seed=2)
     cloud = generate.generate(recipe, 'drawn', 'a test', 10.0, 60)
-    allowed = graphs.nodes_of(graphs.members(recipe), 6)
+    allowed = generate.nodes_of_users(generate.users_of_nodes(recipe), 6)
     node, _ = levels(cloud, 60)
     for row, user in enumerate(cloud.user_of_vm):
         assert set(node[:, row]) <= set(allowed[user])
@@ -228,7 +228,7 @@ def test_coupled_vms_couple_what_is_wanted_of_time_shared_resources():
 
 
 def test_a_track_gives_the_last_value():
-    track = tracks.Track.of(
+    track = generate.Track.of(
         np.array([1, 0, 0]), np.array([0, 4, 0]), np.array([7.0, 9.0, 8.0])
     )
     found = track.at(np.array([0, 0, 0, 1]), np.array([0, 3, 4, 9]))
