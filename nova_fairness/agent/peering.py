@@ -11,12 +11,11 @@ import threading
 from oslo_config import cfg
 import oslo_messaging
 
+from nova_fairness.agent import settings
 from nova_fairness.exchange import base as exchange_base
-from nova_fairness.exchange import beliefs
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
-from nova_fairness.exchange import loopback
 from nova_fairness.exchange import mesh as mesh_module
 from nova_fairness.rpc import endpoint
 from nova_fairness.rpc import server as server_module
@@ -37,7 +36,7 @@ class Peering:
     exchange: exchange_base.Exchange
 
     def __init__(self) -> None:
-        self.exchange = loopback.LoopbackExchange()
+        self.exchange = exchange_base.LoopbackExchange()
 
     @property
     def desired(self) -> desired_state.DesiredState | None:
@@ -143,7 +142,7 @@ def connect(
         )
         return Peering()
     host = conf.fairness.host
-    limits = beliefs.from_options(conf.fairness_exchange)
+    limits = settings.exchange_limits(conf.fairness_exchange)
     transport = transport_module.open_transport(conf)
     desired = desired_state.DesiredState(
         host,

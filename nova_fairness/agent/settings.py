@@ -14,6 +14,7 @@ from oslo_config import cfg
 from nova_fairness import exception
 from nova_fairness.collect import kernel_text
 from nova_fairness.conf import fairness as options
+from nova_fairness.exchange import limits
 from nova_fairness.model import instance
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
@@ -173,3 +174,81 @@ def owners(path: str) -> Mapping[str, tuple[str, str]]:
             f'[fairness] owners_file = {path}: {error}; expected a JSON '
             'object {"UUID or name": {"user": "...", "project": "..."}}'
         ) from error
+
+
+def exchange_limits(group: Any) -> limits.Bounds:
+    """What is believed of peers, by the options of ``[fairness_exchange]``.
+
+    :param group: with an attribute for each option.
+    :raises ConfigurationError: if a capacity is no positive number, its
+        resource is unknown, or the file of capacities cannot be used.
+    """
+    capacity = _peer_capacity(
+        'max_peer_capacity', group.max_peer_capacity, limits.LARGEST_CAPACITY
+    )
+    return limits.Bounds(
+        domain=group.domain,
+        view_max_age=group.view_max_age,
+        max_users=group.max_users,
+        max_total_users=group.max_total_users,
+        max_peers=group.max_peers,
+        capacity=capacity,
+        capacities=_peer_capacities(group.peer_capacity_file, capacity),
+        max_heaviness=group.max_peer_heaviness,
+        forget_after_s=group.forget_peer_after,
+    )
+
+
+def _peer_capacities(
+    path: str, capacity: resources.Vector
+) -> tuple[tuple[str, resources.Vector], ...]:
+    """What is believed of hosts by pattern, in the file's order."""
+    if not path:
+        return ()
+    names = resources.RESOURCES.names
+    common = dict(zip(names, capacity.tolist(), strict=True))
+    try:
+        entries = json.loads(pathlib.Path(path).read_text('utf-8'))
+        return tuple(
+            (
+                pattern,
+                _peer_capacity(
+                    f'{limits.CAPACITY_FILE} = {path}', given, common
+                ),
+            )
+            for pattern, given in entries.items()
+        )
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise exception.ConfigurationError(
+            f'[fairness_exchange] {limits.CAPACITY_FILE} = {path}: {error}; '
+            'expected a JSON object {"host or pattern": {"resource": number}}'
+        ) from error
+
+
+def _peer_capacity(
+    option: str, configured: Mapping[str, Any], common: Mapping[str, float]
+) -> resources.Vector:
+    known = resources.RESOURCES.names
+    if strange := sorted(set(configured) - set(known)):
+        raise exception.ConfigurationError(
+            f'[fairness_exchange] {option} names {strange}; '
+            f'expected resources out of {", ".join(known)}'
+        )
+    given = {
+        name: _positive(option, name, value)
+        for name, value in configured.items()
+    }
+    return resources.RESOURCES.vector(**{**common, **given})
+
+
+def _positive(option: str, name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not 0 < number <= np.finfo(np.float64).max:
+        raise exception.ConfigurationError(
+            f'[fairness_exchange] {option}: {name}:{value}; '
+            'expected a number above 0'
+        )
+    return number

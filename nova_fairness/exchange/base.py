@@ -3,6 +3,7 @@
 """The contract of the exchange of reports between nodes."""
 
 import abc
+import types
 
 from nova_fairness.model import report
 
@@ -31,3 +32,22 @@ class Exchange(abc.ABC):
 
     def stop(self) -> None:
         """Release sockets and threads; may be called twice."""
+
+
+class LoopbackExchange(Exchange):
+    """An exchange without peers: the own report is all there is."""
+
+    def __init__(self) -> None:
+        self._newest: report.NodeReport | None = None
+
+    def publish(self, node_report: report.NodeReport) -> None:
+        """Keep the report."""
+        self._newest = node_report
+
+    def view(self, now_s: float, metric: str = '') -> report.View:
+        """The own report, which is never old."""
+        nothing = types.MappingProxyType[str, str]({})
+        if self._newest is None:
+            return report.View({}, {}, nothing)
+        host = self._newest.host
+        return report.View({host: self._newest}, {host: 0.0}, nothing)

@@ -7,9 +7,12 @@ that every node takes the same one.
 """
 
 import dataclasses
+from typing import Annotated
+
+import msgspec
 
 from nova_fairness import exception
-from nova_fairness.exchange import fields
+from nova_fairness.exchange import limits
 
 LARGEST_EPOCH = 2**53 - 1
 """Every number up to it is exact in JSON."""
@@ -25,10 +28,15 @@ class Desired:
     :ivar origin: host on which it was set; orders equal epochs.
     """
 
-    epoch: int
-    metric: str
-    policy: str
-    origin: str
+    epoch: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_EPOCH)]
+    metric: limits.Name
+    policy: limits.Name
+    origin: limits.Name
+
+    def __post_init__(self) -> None:
+        limits.check_printable(
+            metric=self.metric, policy=self.policy, origin=self.origin
+        )
 
     def is_newer_than(self, other: 'Desired | None') -> bool:
         """Tell which of two wins; everything wins over nothing."""
@@ -37,19 +45,12 @@ class Desired:
         return (self.epoch, self.origin) > (other.epoch, other.origin)
 
 
-def read(value: object, longest: int = 255) -> Desired:
-    """Read what :func:`dataclasses.asdict` wrote; nothing is believed.
+def read(value: object) -> Desired:
+    """What :func:`dataclasses.asdict` wrote; nothing is believed.
 
-    :param longest: characters of any name.
     :raises ReportRefused: naming what was wrong and what was expected.
     """
-    given = fields.Fields(value, 'the desired state')
-    return Desired(
-        epoch=given.integer('epoch', 1, LARGEST_EPOCH),
-        metric=given.text('metric', longest),
-        policy=given.text('policy', longest),
-        origin=given.text('origin', longest),
-    )
+    return limits.converted(value, Desired, 'the desired state')
 
 
 def newest(*known: Desired | None) -> Desired | None:

@@ -6,15 +6,14 @@ import abc
 from collections.abc import Callable
 import dataclasses
 import json
-import os
 import pathlib
-import tempfile
 from typing import Any
 
 import redis
 
 from nova_fairness import exception
 from nova_fairness.exchange import desired as desired_module
+from nova_fairness.runtime import state_file
 
 VERSION = 1
 
@@ -72,26 +71,12 @@ class FileStore:
         :raises StateError: if it cannot be written; the old one stays.
         """
         try:
-            self._replace(_written(desired))
+            content = _written(desired).decode()
+            state_file.replace(self._path, content, durable=True)
         except OSError as error:
             raise exception.StateError(
                 f'cannot write {self._path}: {error.strerror}'
             ) from error
-
-    def _replace(self, content: bytes) -> None:
-        descriptor, name = tempfile.mkstemp(
-            dir=self._path.parent, prefix=self._path.name
-        )
-        temporary = pathlib.Path(name)
-        try:
-            with os.fdopen(descriptor, 'wb') as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
 
 
 _LONGEST = 4095

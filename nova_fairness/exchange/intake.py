@@ -10,18 +10,71 @@ from collections.abc import Callable
 import threading
 from typing import Any
 
+import msgspec
+
 from nova_fairness import exception
 from nova_fairness.exchange import codec
 from nova_fairness.exchange import desired_state
-from nova_fairness.exchange import known as known_module
 from nova_fairness.exchange import ledger as ledger_module
 from nova_fairness.exchange import limits as bounds
-from nova_fairness.exchange import postponed
-from nova_fairness.exchange import sender_key
 from nova_fairness.model import node
 from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.runtime import quiet_log as tally_module
+
+PEER = 'zmq_peer'
+"""Where a transport that knows keys says who sent a message."""
+
+
+class SenderKey(msgspec.Struct, frozen=True):
+    """What the transport knows of a sender; empty if it knows no keys."""
+
+    name: bounds.Name
+    role: bounds.Name
+
+    def __post_init__(self) -> None:
+        bounds.check_printable(name=self.name, role=self.role)
+
+    @classmethod
+    def of(cls, context: Any) -> 'SenderKey':
+        """What the transport wrote into a context.
+
+        :raises ReportRefused: if that cannot be.
+        """
+        given = context.get(PEER) if isinstance(context, dict) else None
+        if given is None:
+            return NO_KEY
+        if isinstance(given, dict) and given.get('insecure') is True:
+            return NO_KEY
+        return bounds.converted(given, cls, PEER)
+
+    def check_role(self) -> None:
+        """Let only nodes report.
+
+        :raises ReportRefused: if it is another key's message.
+        """
+        if self.name and self.role != 'node':
+            raise exception.ReportRefused(
+                'role',
+                f'the key of {self.name} has the role {self.role}; '
+                'expected node',
+            )
+
+    def check_host(self, host: str) -> None:
+        """Let everybody report on itself only.
+
+        :raises ReportRefused: if it is another host's report.
+        """
+        if self.name and host != self.name:
+            raise exception.ReportRefused(
+                'identity',
+                f'the key of {self.name} sent a report of {host}; expected '
+                'its own',
+            )
+
+
+NO_KEY = SenderKey('', '')
+
 
 _EVERY_DAY = ('own', 'duplicate', 'late')
 """Refusals that need nobody's attention."""
@@ -57,12 +110,12 @@ class Intake:
 
     def received(self, context: Any, message: Any) -> None:
         """Take a message, or count and name what is wrong; never raises."""
-        key = sender_key.NOBODY
+        key = NO_KEY
         try:
-            key = sender_key.Key.of(context, self._limits)
+            key = SenderKey.of(context)
             self._accept(message, key)
         except exception.ReportRefused as error:
-            host = key.name or codec.claimed_host(message, self._limits)
+            host = key.name or codec.claimed_host(message)
             self._refuse(host, error)
 
     def view(
@@ -87,9 +140,9 @@ class Intake:
         self._note(settled)
         return found
 
-    def _accept(self, message: Any, key: sender_key.Key) -> None:
+    def _accept(self, message: Any, key: SenderKey) -> None:
         key.check_role()
-        head = codec.head(message, self._limits)
+        head = codec.head(message)
         key.check_host(head.host)
         now_s = self._clock()
         before = self._expected(head, now_s)
@@ -103,18 +156,18 @@ class Intake:
             return
         seen = codec.decode(message, self._limits, before)
         with self._lock:
-            self._ledger.accept(seen.report, now_s, seen.known)
-        if before is not None and seen.known is not before:
+            self._ledger.accept(seen.report, now_s, seen.lasting)
+        if before is not None and seen.lasting is not before:
             self._compare(before.resources, seen.report.resources)
         self._desired.offer(seen.desired, trusted=trusted)
         self._tally.add('received', 'accepted')
 
     def _expected(
         self, head: codec.Head, now_s: float
-    ) -> known_module.Known | None:
+    ) -> codec.Lasting | None:
         with self._lock:
             settled = self._ledger.settle(head.host)
-        if settled is not postponed.NOTHING:
+        if settled is not ledger_module.NOTHING_SETTLED:
             self._note(settled)
         with self._lock:
             return self._ledger.expect(head, now_s)
@@ -123,16 +176,16 @@ class Intake:
         self,
         message: Any,
         head: codec.Head,
-        before: known_module.Known,
+        before: codec.Lasting,
         now_s: float,
     ) -> bool:
-        short = codec.shorten(message, head, self._limits, before)
+        short = codec.shorten(message, head, before)
         if short is None:
             return False
         with self._lock:
             return self._ledger.postpone(short, now_s)
 
-    def _note(self, settled: postponed.Settled) -> None:
+    def _note(self, settled: ledger_module.Settled) -> None:
         if settled.accepted:
             self._tally.add('received', 'accepted', count=settled.accepted)
         for host, error in settled.refusals:

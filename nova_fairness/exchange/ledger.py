@@ -7,14 +7,141 @@ and the sequence number in that run. Ages are counted from when a report
 arrived here, so a sender's clock means nothing.
 """
 
+import collections
+from collections.abc import Sequence
+import dataclasses
+from typing import NamedTuple
+
 from nova_fairness import exception
 from nova_fairness.exchange import codec
-from nova_fairness.exchange import known as known_module
 from nova_fairness.exchange import limits as bounds
-from nova_fairness.exchange import peer as peer_module
-from nova_fairness.exchange import postponed
-from nova_fairness.exchange import unread
+from nova_fairness.exchange import tables
 from nova_fairness.model import report
+
+
+class Waiting(NamedTuple):
+    """One message.
+
+    :ivar short: what is known of it.
+    :ivar arrived_s: when it came, on the monotonic clock of this node.
+    """
+
+    short: codec.Short
+    arrived_s: float
+
+
+class Refusal(NamedTuple):
+    """Of a message whose numbers were looked at.
+
+    :ivar host: that sent it.
+    :ivar error: what was wrong with it.
+    """
+
+    host: str
+    error: exception.ReportRefused
+
+
+class Settled(NamedTuple):
+    """What became of messages.
+
+    :ivar accepted: number of those that count now.
+    :ivar refusals: of the others.
+    """
+
+    accepted: int = 0
+    refusals: Sequence[Refusal] = ()
+
+
+NOTHING_SETTLED = Settled()
+
+
+RETIRED = 64
+"""Boot ids of former runs that are refused, per host."""
+
+AHEAD = 1_000
+"""Rounds that a sequence number may leap without time for them."""
+
+_ROUNDS_PER_S = 10.0
+"""More than the shortest interval allows."""
+
+
+@dataclasses.dataclass(slots=True)
+class Peer:
+    """Its newest report, and what is needed to judge the next.
+
+    :ivar heard_s: when something of it was accepted or refused last.
+    :ivar arrived_s: when the newest report was accepted.
+    :ivar refusal: why the newest message was not accepted, empty if it was.
+    :ivar lasting: what its newest message said; goes with ``newest``.
+    """
+
+    heard_s: float
+    newest: report.NodeReport | None = None
+    lasting: codec.Lasting | None = None
+    boot_id: str = ''
+    sequence: int = -1
+    arrived_s: float = 0.0
+    refusal: str = ''
+    retired: collections.deque[str] = dataclasses.field(
+        default_factory=lambda: collections.deque(maxlen=RETIRED)
+    )
+
+    @property
+    def rows(self) -> int:
+        """Rows of users in its newest report."""
+        return 0 if self.newest is None else len(self.newest.users)
+
+    def take(
+        self,
+        new: report.NodeReport,
+        lasting: codec.Lasting | None,
+        arrived_s: float,
+    ) -> None:
+        """Put a report in the place of the one before."""
+        if self.boot_id and self.boot_id != new.boot_id:
+            self.retired.append(self.boot_id)
+        self.newest, self.lasting = new, lasting
+        self.boot_id, self.sequence = new.boot_id, new.sequence
+        self.arrived_s, self.refusal = arrived_s, ''
+
+    def why_nothing(self, age_s: float) -> str:
+        """Say why it has no report that can be used.
+
+        :param age_s: since its newest report was accepted.
+        """
+        silent = f'{report.SILENT} for {age_s:.0f} s' if self.boot_id else ''
+        return self.refusal or silent or 'sent nothing usable'
+
+    def check_order(
+        self, new: codec.Head | report.NodeReport, now_s: float
+    ) -> None:
+        """Let only what is newer than the newest pass.
+
+        :raises ReportRefused: if it is not.
+        """
+        if new.boot_id in self.retired:
+            raise exception.ReportRefused(
+                'replayed',
+                f'{new.host} sent a report of a run that ended: either it is '
+                'replayed, or two agents have this name',
+            )
+        if new.boot_id != self.boot_id:
+            return
+        if new.sequence <= self.sequence:
+            same = new.sequence == self.sequence
+            raise exception.ReportRefused(
+                'duplicate' if same else 'late',
+                f'{new.host} sent number {new.sequence} after {self.sequence}',
+            )
+        elapsed_s = max(0.0, now_s - self.arrived_s)
+        most = self.sequence + AHEAD + int(elapsed_s * _ROUNDS_PER_S)
+        if new.sequence > most:
+            raise exception.ReportRefused(
+                'future',
+                f'{new.host} sent number {new.sequence} after '
+                f'{self.sequence}; expected at most {most}',
+            )
+
 
 _OWN_INTERVALS = 10.0
 """Up to so many own intervals a slower peer's interval counts."""
@@ -35,8 +162,8 @@ class Ledger:
         self._host = host
         self._boot_id = boot_id
         self._limits = limits
-        self._peers: dict[str, peer_module.Peer] = {}
-        self._postponed = postponed.Postponed()
+        self._peers: dict[str, Peer] = {}
+        self._waiting: dict[str, Waiting] = {}
         self._rows = 0
 
     @property
@@ -49,9 +176,7 @@ class Ledger:
         """Rows of users in all reports that are kept."""
         return self._rows
 
-    def expect(
-        self, head: codec.Head, now_s: float
-    ) -> known_module.Known | None:
+    def expect(self, head: codec.Head, now_s: float) -> codec.Lasting | None:
         """Look whether a message is news, before all of it is read.
 
         :param now_s: monotonic clock of this node, seconds.
@@ -65,7 +190,7 @@ class Ledger:
             return None
         peer.heard_s = now_s
         peer.check_order(head, now_s)
-        return peer.known
+        return peer.lasting
 
     def postpone(self, short: codec.Short, now_s: float) -> bool:
         """Keep a message until somebody wants to see its numbers.
@@ -74,60 +199,66 @@ class Ledger:
         :param now_s: monotonic clock of this node, seconds.
         :returns: False if one of its host was not settled yet.
         """
-        return self._postponed.put(short, now_s)
+        waiting = Waiting(short, now_s)
+        return self._waiting.setdefault(short.head.host, waiting) is waiting
 
-    def settle(self, host: str = '') -> postponed.Settled:
+    def settle(self, host: str = '') -> Settled:
         """Look at the numbers that were postponed.
 
         :param host: whose; empty: everybody's.
         """
-        waiting = self._postponed.take(host)
+        if host:
+            found = self._waiting.pop(host, None)
+            waiting = [] if found is None else [found]
+        else:
+            waiting = [*self._waiting.values()]
+            self._waiting.clear()
         if not waiting:
-            return postponed.NOTHING
+            return NOTHING_SETTLED
         numbers = [item.short.numbers for item in waiting]
         refusals = []
         for item, users in zip(
-            waiting, unread.read(numbers, self._limits), strict=True
+            waiting, tables.read_together(numbers, self._limits), strict=True
         ):
             error = self._settle(item, users)
             if error is not None:
-                host = item.short.host
-                refusals.append(postponed.Refusal(host, error))
-        return postponed.Settled(len(waiting) - len(refusals), refusals)
+                host = item.short.head.host
+                refusals.append(Refusal(host, error))
+        return Settled(len(waiting) - len(refusals), refusals)
 
     def _settle(
         self,
-        item: postponed.Waiting,
+        item: Waiting,
         users: report.UserTable | exception.ReportRefused,
     ) -> exception.ReportRefused | None:
         short, arrived_s = item
         if isinstance(users, exception.ReportRefused):
             why = f'{report.REFUSED} {users}'
-            self.refused(short.host, why, arrived_s)
+            self.refused(short.head.host, why, arrived_s)
             return users
-        peer = self._peers.get(short.host)
+        peer = self._peers.get(short.head.host)
         # Another thread may have accepted something newer meanwhile.
-        if peer is None or peer.known is not short.known:
+        if peer is None or peer.lasting is not short.lasting:
             return exception.ReportRefused(
-                'late', f'{short.host} sent something newer meanwhile'
+                'late', f'{short.head.host} sent something newer meanwhile'
             )
         try:
             peer.check_order(short.head, arrived_s)
         except exception.ReportRefused as error:
             return error
-        peer.take(short.complete(users), short.known, arrived_s)
+        peer.take(short.complete(users), short.lasting, arrived_s)
         return None
 
     def accept(
         self,
         new: report.NodeReport,
         now_s: float,
-        known: known_module.Known | None = None,
+        lasting: codec.Lasting | None = None,
     ) -> None:
         """Take a report over, if it is the newest of its host.
 
         :param now_s: monotonic clock of this node, seconds.
-        :param known: what expect() shall give from now on.
+        :param lasting: what expect() shall give from now on.
         :raises ReportRefused: if it is not used; the reason is ``own``,
             ``namesake``, ``duplicate``, ``late``, ``future``, ``replayed``
             or ``full``.
@@ -140,7 +271,7 @@ class Ledger:
         more = len(new.users) - peer.rows
         self._check_room(new.host, more)
         self._rows += more
-        peer.take(new, known, now_s)
+        peer.take(new, lasting, now_s)
 
     def refused(self, host: str, why: str, now_s: float) -> None:
         """Remember why a host's message was not used.
@@ -194,7 +325,7 @@ class Ledger:
         )
 
     def _young(
-        self, peer: peer_module.Peer, age_s: float, interval_s: float
+        self, peer: Peer, age_s: float, interval_s: float
     ) -> report.NodeReport | None:
         """A peer's report unless it is too old, which drops it."""
         if peer.newest is not None and age_s > self._oldest_s(
@@ -217,13 +348,13 @@ class Ledger:
             'one started; expected each host to have a name of its own',
         )
 
-    def _remembered(self, host: str, now_s: float) -> peer_module.Peer:
+    def _remembered(self, host: str, now_s: float) -> Peer:
         peer = self._peers.get(host)
         if peer is not None:
             return peer
         if len(self._peers) >= self._limits.max_peers:
             self._make_room(host)
-        peer = self._peers[host] = peer_module.Peer(heard_s=now_s)
+        peer = self._peers[host] = Peer(heard_s=now_s)
         return peer
 
     def _make_room(self, host: str) -> None:
@@ -259,6 +390,6 @@ class Ledger:
         for host in silent:
             self._drop(self._peers.pop(host))
 
-    def _drop(self, peer: peer_module.Peer) -> None:
+    def _drop(self, peer: Peer) -> None:
         self._rows -= peer.rows
-        peer.newest = peer.known = None
+        peer.newest = peer.lasting = None

@@ -6,9 +6,13 @@ from collections.abc import Mapping
 import dataclasses
 import fnmatch
 import functools
+from typing import Annotated
+from typing import TypeVar
 
+import msgspec
 import numpy as np
 
+from nova_fairness import exception
 from nova_fairness.model import report
 from nova_fairness.model import resources
 
@@ -24,6 +28,26 @@ LARGEST_CAPACITY: Mapping[str, float] = {
 
 HUGE = 1e300
 """Numbers below it can be added up without becoming infinite."""
+
+LONGEST_NAME = 255
+"""Characters of any name."""
+
+MOST_CPUS = 16_384
+"""Of one node."""
+
+MOST_INSTANCES = 100_000
+"""Of one user on one node."""
+
+MOST_VCPUS = MOST_INSTANCES * MOST_CPUS
+"""Of one user on one node: no VM has more than the node has CPUs."""
+
+LONGEST_INTERVAL_S = 86_400.0
+"""Of what was measured."""
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
+"""Of a host, a run, a metric; see also :func:`check_printable`."""
+
+_Kind = TypeVar('_Kind')
 
 CAPACITY_FILE = 'peer_capacity_file'
 """Option that names the file of what is believed of single hosts."""
@@ -45,10 +69,6 @@ class Bounds:
         norm units.
     :ivar forget_after_s: a peer that was silent that long is not known any
         more.
-    :ivar max_text: characters of any name.
-    :ivar max_cpus: of one node.
-    :ivar max_instances: VMs of one user on one node.
-    :ivar max_interval_s: longest measured interval.
     """
 
     domain: str = 'nova-fairness'
@@ -62,28 +82,17 @@ class Bounds:
     capacities: tuple[tuple[str, resources.Vector], ...] = ()
     max_heaviness: float = 1e6
     forget_after_s: float = 3600.0
-    max_text: int = 255
-    max_cpus: int = 16_384
-    max_instances: int = 100_000
-    max_interval_s: float = 86_400.0
 
     @functools.cached_property
     def columns(self) -> tuple[resources.Vector, resources.Vector]:
         """Smallest and largest numbers in the row of one user."""
         amounts = [HUGE] * 3 * len(resources.RESOURCES)
-        grades = [float(self.max_vcpus)] * 2 * report.GRADES
+        grades = [float(MOST_VCPUS)] * 2 * report.GRADES
         least = [0.0] * (len(amounts) + len(grades))
         return (
             np.array([-self.max_heaviness, 1.0, *least]),
-            np.array(
-                [self.max_heaviness, self.max_instances, *amounts, *grades]
-            ),
+            np.array([self.max_heaviness, MOST_INSTANCES, *amounts, *grades]),
         )
-
-    @property
-    def max_vcpus(self) -> int:
-        """Of one user on one node: no VM has more than the node has CPUs."""
-        return self.max_instances * self.max_cpus
 
     def capacity_of(self, host: str) -> tuple[resources.Vector, str]:
         """The largest capacity that is believed of a host.
@@ -94,3 +103,32 @@ class Bounds:
             if fnmatch.fnmatchcase(host, pattern):
                 return capacity, f'{CAPACITY_FILE}: {pattern}'
         return self.capacity, 'max_peer_capacity'
+
+
+def converted(value: object, kind: type[_Kind], what: str) -> _Kind:
+    """What came from outside as a value of a type; nothing is believed.
+
+    :param kind: a class whose annotations say what is allowed.
+    :param what: name of the value in error messages.
+    :raises ReportRefused: naming the field, and what was expected.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise exception.ReportRefused(
+            'malformed', f'{what}: {error}'
+        ) from None
+
+
+def check_printable(**names: str) -> None:
+    """Let names pass that can be written into a log as they are.
+
+    :param names: by the name of the field.
+    :raises ValueError: for others.
+    """
+    for field, name in names.items():
+        if not name.isprintable():
+            raise ValueError(
+                f'{field} holds characters that cannot be printed; expected '
+                'none'
+            )

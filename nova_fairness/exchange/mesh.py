@@ -4,7 +4,7 @@
 
 How the agent uses it::
 
-    limits = beliefs.from_options(conf.fairness_exchange)
+    limits = settings.exchange_limits(conf.fairness_exchange)
     transport = oslo_messaging.get_rpc_transport(conf, url)
     exchange = mesh.MeshExchange(
         transport, host, boot_id, interval_s, limits, state
@@ -29,7 +29,6 @@ from typing import Any
 
 import oslo_messaging
 
-from nova_fairness.exchange import attendance
 from nova_fairness.exchange import base
 from nova_fairness.exchange import codec
 from nova_fairness.exchange import desired_state
@@ -37,11 +36,124 @@ from nova_fairness.exchange import intake
 from nova_fairness.exchange import ledger as ledger_module
 from nova_fairness.exchange import limits as bounds
 from nova_fairness.exchange import listening
-from nova_fairness.exchange import sender
 from nova_fairness.model import report
 from nova_fairness.runtime import quiet_log
 
 LOG = logging.getLogger(__name__)
+
+_JOIN_S = 2.0
+"""How long the end of a thread that may hang in a transport is awaited."""
+
+
+class Sender:
+    """A place for one message, and a thread that empties it.
+
+    A transport that hangs holds up this thread and nobody else; what was not
+    sent when something newer comes is given up.
+
+    :param send: blocks as long as it likes, raises what it likes.
+    :param tally: counts ``sent``, ``send_failed`` and ``replaced``.
+    :param log: where failures are told.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[Any], None],
+        tally: quiet_log.Tally,
+        log: quiet_log.QuietLog,
+    ) -> None:
+        self._send = send
+        self._tally = tally
+        self._log = log
+        self._changed = threading.Condition()
+        self._message: Any = None
+        self._stopping = False
+        self._thread = threading.Thread(
+            target=self._run, name='exchange-sender', daemon=True
+        )
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def put(self, message: Any) -> None:
+        """Replace the message that waits by a new one; returns at once."""
+        with self._changed:
+            if self._message is not None:
+                self._tally.add('replaced')
+            self._message = message
+            self._changed.notify()
+
+    def stop(self) -> None:
+        """End the thread; one that hangs in the transport is left behind."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        if self._thread.ident is not None:
+            self._thread.join(_JOIN_S)
+
+    def _run(self) -> None:
+        while (message := self._next()) is not None:
+            try:
+                self._send(message)
+            except Exception as error:  # noqa: BLE001 # of any transport
+                self._tally.add('send_failed')
+                self._log.warning(
+                    'send', '', f'The report was not sent: {error}'
+                )
+            else:
+                self._tally.add('sent')
+
+    def _next(self) -> Any:
+        """Wait for a message; ``None`` says that it is over."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._stopping or self._message is not None
+            )
+            if self._stopping:
+                return None
+            message, self._message = self._message, None
+            return message
+
+
+_MOST_NAMED = 10
+"""Hosts that are named in one view; of the others only the number."""
+
+
+class Attendance:
+    """Compares each view with the one before; not thread-safe.
+
+    :param log: where to.
+    """
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._usable: set[str] = set()
+        self._left_out: dict[str, str] = {}
+
+    def note(self, view: report.View) -> None:
+        """Name what changed. A reason's first word says what kind it is."""
+        left_out = {
+            host: why.split(' ', 1)[0] for host, why in view.left_out.items()
+        }
+        gone = [
+            f'{host} ({view.left_out[host]})'
+            for host, kind in left_out.items()
+            if self._left_out.get(host) != kind
+        ]
+        come = [host for host in view.reports if host not in self._usable]
+        if gone:
+            self._log.warning('Left out: %s', _named_hosts(gone))
+        if come:
+            self._log.info('In view: %s', _named_hosts(come))
+        self._usable, self._left_out = set(view.reports), left_out
+
+
+def _named_hosts(items: list[str]) -> str:
+    more = len(items) - _MOST_NAMED
+    return ', '.join(items[:_MOST_NAMED]) + (
+        f' and {more} more' if more > 0 else ''
+    )
 
 
 class MeshExchange(base.Exchange):
@@ -82,7 +194,7 @@ class MeshExchange(base.Exchange):
             self._log,
             clock,
         )
-        self._attendance = attendance.Attendance(LOG)
+        self._attendance = Attendance(LOG)
         self._client = oslo_messaging.get_rpc_client(
             transport,
             oslo_messaging.Target(
@@ -91,7 +203,7 @@ class MeshExchange(base.Exchange):
                 version=listening.VERSION,
             ),
         ).prepare(fanout=True, retry=0)
-        self._sender = sender.Sender(self._send, self._tally, self._log)
+        self._sender = Sender(self._send, self._tally, self._log)
         self.listener = listening.Listener(
             transport,
             limits.domain,

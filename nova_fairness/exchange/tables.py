@@ -10,12 +10,15 @@ Reading it makes no object per user but its id.
 
 import base64
 import binascii
+from collections.abc import Iterator
+from collections.abc import Sequence
+import itertools
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nova_fairness import exception
-from nova_fairness.exchange import fields
 from nova_fairness.exchange import limits as bounds
 from nova_fairness.model import node
 from nova_fairness.model import report
@@ -121,7 +124,7 @@ class Most:
         highs: list[float] = np.maximum.reduce(block, axis=0).tolist()
         _check_finite(lows, highs)
         _check_heaviness(self._host, max(highs[0], -lows[0]), self._limits)
-        _check_instances(block[:, 1], lows[1], highs[1], self._limits)
+        _check_instances(block[:, 1], lows[1], highs[1])
         sums: list[float] = np.add.reduce(block, axis=0).tolist()[
             FIRST:AMOUNTS
         ]
@@ -136,9 +139,7 @@ class Most:
                     'bounds', f'{self._host}: {name} must not be negative'
                 )
             _check_sums(self._host, name, sums[part], most[part])
-        _check_grades(
-            self._host, min(lows[AMOUNTS:]), max(highs[AMOUNTS:]), self._limits
-        )
+        _check_grades(self._host, min(lows[AMOUNTS:]), max(highs[AMOUNTS:]))
 
 
 def read(
@@ -225,9 +226,8 @@ def _check_instances(
     counted: resources.Vector,
     fewest: float,
     most: float,
-    limits: bounds.Bounds,
 ) -> None:
-    largest = limits.max_instances
+    largest = bounds.MOST_INSTANCES
     if not (fewest >= 1 and most <= largest and _is_whole(counted)):
         raise exception.ReportRefused(
             'bounds',
@@ -236,13 +236,11 @@ def _check_instances(
         )
 
 
-def _check_grades(
-    host: str, least: float, most: float, limits: bounds.Bounds
-) -> None:
-    if not 0 <= least <= most <= limits.max_vcpus:
+def _check_grades(host: str, least: float, most: float) -> None:
+    if not 0 <= least <= most <= bounds.MOST_VCPUS:
         raise exception.ReportRefused(
             'bounds',
-            f'{host}: grades must be vCPUs from 0 to {limits.max_vcpus:g}',
+            f'{host}: grades must be vCPUs from 0 to {bounds.MOST_VCPUS:g}',
         )
 
 
@@ -279,7 +277,7 @@ def _octets(written: object, size: int) -> bytes:
         raise exception.ReportRefused(
             'malformed',
             f'the report: table must be {size} bytes or {wanted} characters '
-            f'of base64, got {fields.shown(written)}',
+            f'of base64, got {type(written).__name__}',
         )
     try:
         return binascii.a2b_base64(written, strict_mode=True)
@@ -287,3 +285,96 @@ def _octets(written: object, size: int) -> bytes:
         raise exception.ReportRefused(
             'malformed', f'the report: table is no base64: {error}'
         ) from error
+
+
+_ROWS = 50_000
+"""Of users, that are put together at a time; about 6 MB."""
+
+
+class Unread(NamedTuple):
+    """Numbers of the users of one node that nobody has looked at yet.
+
+    :ivar octets: a block, one row at least, in our order of resources.
+    :ivar ids: of the users, one for each row.
+    :ivar most: what the numbers may be.
+    :ivar interval_s: of the amounts.
+    """
+
+    octets: bytes
+    ids: tuple[str, ...]
+    most: Most
+    interval_s: float
+
+
+def read_together(
+    all_of: Sequence[Unread], limits: bounds.Bounds
+) -> Iterator[report.UserTable | exception.ReportRefused]:
+    """Tables of the users of some nodes, checked at once.
+
+    Of a table of few users each call of numpy costs more than its work. So
+    the tables are put one below the other; only if something is wrong
+    somewhere, each is checked by itself, to name whose it is.
+
+    :param limits: what is believed.
+    :returns: the table of each, or what is wrong with it.
+    """
+    for portion in _portions(all_of):
+        are_good = _are_good(portion, limits)
+        for each in portion:
+            yield _table_of(each) if are_good else _checked_alone(each)
+
+
+def _portions(all_of: Sequence[Unread]) -> Iterator[list[Unread]]:
+    portion: list[Unread] = []
+    rows = 0
+    for each in all_of:
+        if portion and rows + len(each.ids) > _ROWS:
+            yield portion
+            portion, rows = [], 0
+        portion.append(each)
+        rows += len(each.ids)
+    if portion:
+        yield portion
+
+
+def _are_good(portion: list[Unread], limits: bounds.Bounds) -> bool:
+    block = np.frombuffer(
+        b''.join([each.octets for each in portion]), WRITTEN
+    ).reshape(-1, COLUMNS)
+    lows, highs = limits.columns
+    # What is no number is neither, and comes out of both.
+    if not (
+        (np.minimum.reduce(block) >= lows).all()
+        and (np.maximum.reduce(block) <= highs).all()
+    ):
+        return False
+    counted = block[:, 1]
+    if not (counted.astype(np.int64) == counted).all():
+        return False
+    rows = [len(each.ids) for each in portion]
+    starts = list(itertools.accumulate(rows[:-1], initial=0))
+    sums = np.add.reduceat(block, starts)[:, FIRST:AMOUNTS]
+    return bool((sums <= _most(portion)).all())
+
+
+def _most(portion: list[Unread]) -> resources.Vector:
+    """What the amounts of each node may add up to: (n, 3r)."""
+    rates = np.frombuffer(b''.join([each.most.rates for each in portion]))
+    intervals = np.array([[each.interval_s] for each in portion])
+    scales = np.where(SCALES, intervals, 1.0)
+    return scales * rates.reshape(scales.shape)
+
+
+def _table_of(each: Unread) -> report.UserTable:
+    # Of its own memory: kept, a part of the common block would keep it all.
+    block = np.frombuffer(each.octets, WRITTEN).reshape(-1, COLUMNS)
+    return made(each.ids, block.astype(np.float64, copy=False))
+
+
+def _checked_alone(
+    each: Unread,
+) -> report.UserTable | exception.ReportRefused:
+    try:
+        return read(each.octets, each.ids, OURS, each.most, each.interval_s)
+    except exception.ReportRefused as refused:
+        return refused

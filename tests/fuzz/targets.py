@@ -41,13 +41,13 @@ def codec(content: bytes) -> None:
     for number, message in enumerate(_messages(content)):
         now_s = times[0] = float(number)
         try:
-            head = codec_module.head(message, LIMITS)
+            head = codec_module.head(message)
             before = ledger.expect(head, now_s)
             got = codec_module.decode(message, LIMITS, before)
-            ledger.accept(got.report, now_s, got.known)
+            ledger.accept(got.report, now_s, got.lasting)
         except exception.ReportRefused as error:
             _check_text(error)
-            host = codec_module.claimed_host(message, LIMITS)
+            host = codec_module.claimed_host(message)
             ledger.refused(host, str(error), now_s)
         else:
             _check_report(got)
@@ -182,7 +182,7 @@ def _check_names(got: codec_module.Decoded) -> None:
         assert 1 <= got.desired.epoch <= desired.LARGEST_EPOCH
     for name in (*names, *got.report.users):
         assert name.isprintable()
-        assert len(name.encode()) <= 4 * LIMITS.max_text
+        assert len(name.encode()) <= 4 * limits.LONGEST_NAME
 
 
 def _check_ledger(ledger: ledger_module.Ledger, now_s: float) -> None:

@@ -17,7 +17,7 @@ from nova_fairness.apply import control
 from nova_fairness.apply import found
 from nova_fairness.decide.controls import cpu
 from nova_fairness.decide.controls import scale
-from nova_fairness.exchange import loopback
+from nova_fairness.exchange import base
 from nova_fairness.model import instance
 from nova_fairness.model import node
 from nova_fairness.model import resources
@@ -210,7 +210,7 @@ class FakeHost:
         self.found = found.FoundValues(tmp_path / 'found.json')
         self.found.load()
         self.settings = _settings(**options)
-        self.exchange = exchange or loopback.LoopbackExchange()
+        self.exchange = exchange or base.LoopbackExchange()
         self.node = node.NodeResources(
             host='fake',
             cpus=(0,),

@@ -15,7 +15,7 @@ from nova_fairness.decide import look_ahead
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.decide.policies import feedback
 from nova_fairness.decide.policies import foresight
-from nova_fairness.exchange import loopback
+from nova_fairness.exchange import base
 from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.runtime import guard
@@ -27,7 +27,7 @@ CPU = resources.RESOURCES.index('cpu_time')
 RATIOS = np.full(len(resources.CONTROLS), 20.0)
 
 
-class WithPeer(loopback.LoopbackExchange):
+class WithPeer(base.LoopbackExchange):
     """Knows one other node, until that falls silent."""
 
     silent = False

@@ -6,7 +6,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.agent import peering
-from nova_fairness.exchange import loopback
+from nova_fairness.exchange import base
 from nova_fairness.exchange import mesh
 from nova_fairness.runtime import transport
 from tests.fixtures import redis_server
@@ -28,7 +28,7 @@ def test_without_a_transport_a_node_hears_itself_and_says_so(
 ):
     caplog.set_level('INFO')
     alone = peering.connect(configured(''), 'boot', tmp_path)
-    assert isinstance(alone.exchange, loopback.LoopbackExchange)
+    assert isinstance(alone.exchange, base.LoopbackExchange)
     assert alone.newest() is None
     assert 'transport_url is not set' in caplog.text
     alone.start(None)

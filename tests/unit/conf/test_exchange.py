@@ -3,9 +3,9 @@
 from oslo_config import cfg
 import pytest
 
+from nova_fairness.agent import settings
 from nova_fairness.conf import exchange
 from nova_fairness.conf import opts
-from nova_fairness.exchange import beliefs
 from nova_fairness.exchange import limits
 
 
@@ -18,7 +18,7 @@ def conf():
 
 
 def test_defaults_are_those_of_the_bounds(conf):
-    got = beliefs.from_options(conf.fairness_exchange)
+    got = settings.exchange_limits(conf.fairness_exchange)
     default = limits.Bounds()
     assert (got.capacity == default.capacity).all()
     for name in (

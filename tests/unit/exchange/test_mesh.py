@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
+import logging
 
 import numpy as np
 import oslo_messaging
@@ -11,10 +12,11 @@ from nova_fairness.exchange import codec
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
+from nova_fairness.exchange import intake
 from nova_fairness.exchange import limits
 from nova_fairness.exchange import listening
 from nova_fairness.exchange import mesh
-from nova_fairness.exchange import sender_key
+from nova_fairness.model import report
 from tests.unit.exchange import build
 from tests.unit.exchange import fake_store
 from tests.unit.exchange import fake_transport
@@ -183,12 +185,12 @@ KEYS = {
 @pytest.mark.parametrize(('key', 'expected'), KEYS.values(), ids=KEYS)
 def test_a_report_is_taken_from_the_key_of_its_host(node, key, expected):
     exchange = node('n1', start=False, clock=fixed)
-    assert handed(exchange, {sender_key.PEER: key}, from_n2()) == {expected: 1}
+    assert handed(exchange, {intake.PEER: key}, from_n2()) == {expected: 1}
 
 
 def test_who_lied_is_named_by_its_key_and_not_by_what_it_claims(node):
     exchange = node('n1', start=False, clock=fixed)
-    handed(exchange, {sender_key.PEER: {**SECURE, 'name': 'n3'}}, from_n2())
+    handed(exchange, {intake.PEER: {**SECURE, 'name': 'n3'}}, from_n2())
     left_out = exchange.view(0.0, 'GreedinessMetric').left_out
     assert list(left_out) == ['n3']
     assert 'the key of n3 sent a report of n2' in left_out['n3']
@@ -256,7 +258,7 @@ def test_gossip_of_a_node_counts_less_than_the_store(
     node, key, shared, expected
 ):
     exchange = node('n1', shared=shared, start=False)
-    handed(exchange, {sender_key.PEER: key}, from_n2(wish=SET))
+    handed(exchange, {intake.PEER: key}, from_n2(wish=SET))
     assert exchange.desired.current() == expected
 
 
@@ -338,3 +340,39 @@ def test_stopping_twice_or_without_a_start_is_fine(node):
     exchange = node('n1', start=False)
     exchange.stop()
     exchange.stop()
+
+
+def view(*usable, **left_out):
+    return report.View(dict.fromkeys(usable), {}, left_out)
+
+
+@pytest.fixture
+def noted(caplog):
+    caplog.set_level(logging.INFO)
+    book = mesh.Attendance(logging.getLogger('test'))
+
+    def note(seen):
+        caplog.clear()
+        book.note(seen)
+        return caplog.messages
+
+    return note
+
+
+def test_only_what_changed_is_said(noted):
+    assert noted(view('n1')) == ['In view: n1']
+    assert noted(view('n1')) == []
+    assert noted(view('n1', n2='silent for 31 s')) == [
+        'Left out: n2 (silent for 31 s)'
+    ]
+    assert noted(view('n1', n2='silent for 41 s')) == []
+    assert noted(view('n1', n2='measures with X, not with Y')) == [
+        'Left out: n2 (measures with X, not with Y)'
+    ]
+    assert noted(view('n1', 'n2')) == ['In view: n2']
+
+
+def test_a_cloud_that_falls_apart_is_one_line(noted):
+    hosts = {f'n{number:02d}': 'silent for 31 s' for number in range(50)}
+    (line,) = noted(view(**hosts))
+    assert line.endswith('n09 (silent for 31 s) and 40 more')

@@ -6,7 +6,7 @@ import types
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.exchange import beliefs
+from nova_fairness.agent import settings
 from nova_fairness.exchange import limits
 from nova_fairness.model import resources
 
@@ -32,11 +32,11 @@ def group(**changes):
 
 def test_every_resource_has_a_bound_without_configuration():
     assert set(limits.LARGEST_CAPACITY) == set(RESOURCES.names)
-    assert (beliefs.from_options(group()).capacity > 0).all()
+    assert (settings.exchange_limits(group()).capacity > 0).all()
 
 
 def test_a_configured_bound_replaces_its_resource_only():
-    got = beliefs.from_options(group(max_peer_capacity={'memory': '2e12'}))
+    got = settings.exchange_limits(group(max_peer_capacity={'memory': '2e12'}))
     assert got.capacity[RESOURCES.index('memory')] == 2e12
     assert got.capacity[RESOURCES.index('cpu_time')] == 1e8
     assert (got.domain, got.max_heaviness) == ('cell1', 7.0)
@@ -54,7 +54,7 @@ def test_a_configured_bound_replaces_its_resource_only():
 )
 def test_a_useless_bound_is_named(configured, text):
     with pytest.raises(exception.ConfigurationError, match=text):
-        beliefs.from_options(group(max_peer_capacity=configured))
+        settings.exchange_limits(group(max_peer_capacity=configured))
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def table(tmp_path):
         path.write_text(
             content if type(content) is str else json.dumps(content)
         )
-        return beliefs.from_options(
+        return settings.exchange_limits(
             group(peer_capacity_file=str(path), **changes)
         )
 
@@ -128,4 +128,6 @@ def test_a_useless_file_is_named(table, content, text):
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(exception.ConfigurationError, match='No such file'):
-        beliefs.from_options(group(peer_capacity_file=str(tmp_path / 'none')))
+        settings.exchange_limits(
+            group(peer_capacity_file=str(tmp_path / 'none'))
+        )

@@ -14,7 +14,7 @@ from tests.unit.exchange import build
 
 LIMITS = build.LIMITS
 SET = dataclasses.asdict(desired.Desired(7, 'Metric', 'policy', 'n9'))
-BEFORE = codec.decode(build.message(desired=SET), LIMITS).known
+BEFORE = codec.decode(build.message(desired=SET), LIMITS).lasting
 
 
 def next_one(**changes):
@@ -24,7 +24,7 @@ def next_one(**changes):
 
 def test_what_lasts_is_kept_once():
     got = codec.decode(next_one(), LIMITS, BEFORE)
-    assert got.known is BEFORE
+    assert got.lasting is BEFORE
     assert got.report.resources is BEFORE.resources
     assert got.report.users.ids is BEFORE.ids
     assert got.desired is BEFORE.desired
@@ -96,6 +96,6 @@ def test_numbers_are_checked_against_the_capacity_that_lasts():
 
 def test_nothing_is_kept_of_fields_that_nobody_reads():
     sent = next_one(desired={**SET, 'later': 'x' * 1000}, later=[0] * 1000)
-    known = codec.decode(sent, LIMITS).known
-    assert known.written == BEFORE.written
-    assert np.array_equal(known.resources.capacity, [100.0] * len(FULL))
+    lasting = codec.decode(sent, LIMITS).lasting
+    assert lasting.written == BEFORE.written
+    assert np.array_equal(lasting.resources.capacity, [100.0] * len(FULL))
