@@ -7,12 +7,16 @@ is given up just before the message leaves, since Nova claims the room itself;
 until Nova has, the snapshot counts it on the hosts that were given.
 
 A message leaves only after ``sending`` is committed, and nobody who finds a
-request in that state sends it: what became of it is read from Nova.
+request in that state sends it: what became of it is read from Nova. The
+message is kept until Nova shows that it works on it; where Nova shows nothing
+for long, and broker and Placement show that it has nothing, the request waits
+again.
 """
 
 import abc
 from collections.abc import Callable
 from collections.abc import Iterable
+import dataclasses
 
 from oslo_log import log as logging
 
@@ -49,6 +53,13 @@ class Sender(abc.ABC):
         :raises BrokerAway: if it is not known whether it left.
         """
 
+    @abc.abstractmethod
+    def is_drained(self) -> bool:
+        """Tell whether Nova has taken all that was sent, and listens.
+
+        :raises BrokerAway: if it is not known.
+        """
+
 
 class Executor:
     """Does what was planned.
@@ -58,9 +69,6 @@ class Executor:
     :param nova: where servers are looked at.
     :param sender: of messages.
     :param clock: seconds of the epoch.
-
-    :ivar given: hosts of the servers of requests that were sent, by UUID of
-        the request; of those that this process did not send nothing.
     """
 
     def __init__(
@@ -76,7 +84,6 @@ class Executor:
         self._nova = nova
         self._sender = sender
         self._clock = clock
-        self.given: dict[str, tuple[str, ...]] = {}
 
     def carry_out(
         self,
@@ -94,28 +101,41 @@ class Executor:
         if action.version != record.request.version:
             raise exception.Outdated(f'{action.key} was decided on another')
         if action.verb is cluster.Verb.EXPIRE:
-            self.give_up(record.request, _E.EXPIRE, action.why, epoch)
+            self._store.step(
+                record.request, _E.EXPIRE, epoch, action.why, self._clock()
+            )
             return
         trees = [view.trees[host] for host in action.hosts]
         kept = self._kept(record.request, trees, action.why, epoch)
         if kept is not None:
             self._send(kept, record.cast_uuid, action.hosts, epoch)
 
-    def give_up(
-        self,
-        request: request_model.Request,
-        event: request_model.Event,
-        why: reason.Why,
-        epoch: int,
-    ) -> None:
-        """End a request that was not sent, and delete its servers.
+    def clean_up(self, record: records.Record) -> None:
+        """Leave nothing of a request that needs its message no more.
 
-        A shelved server stays as it is.
+        Servers of one that was given up are deleted. Then its message is
+        sent: Nova finds nothing to build, and throws away what it still knows
+        of the servers. That may come twice, it does no more.
         """
-        self._store.step(request, event, epoch, why, self._clock())
-        if request.origin is request_model.Origin.BUILD:
-            for uuid in request.servers:
-                self._nova.delete(uuid)
+        request = record.request
+        if request.state in (_S.CANCELLED, _S.EXPIRED):
+            self._placement.free(request)
+            if request.origin is request_model.Origin.BUILD:
+                self._delete(request)
+                self._send_once_more(record.cast_uuid)
+        self._store.forget(record.cast_uuid)
+
+    def _delete(self, request: request_model.Request) -> None:
+        for uuid in request.servers:
+            self._nova.delete(uuid)
+            if self._nova.server(uuid):
+                raise exception.CloudAway(f'server {uuid} is still there')
+
+    def _send_once_more(self, cast_uuid: str) -> None:
+        cast = self._store.cast(cast_uuid)
+        if cast:
+            self._sender.connect()
+            self._sender.send(cast)
 
     def bury(self, record: records.Record, epoch: int) -> None:
         """Send a request whose servers were deleted: Nova then cleans up."""
@@ -127,6 +147,31 @@ class Executor:
     def forget_room(self, request: request_model.Request) -> None:
         """Give back what a process that died on sending left behind."""
         self._placement.free(request)
+
+    def take_back(self, record: records.Record, epoch: int) -> bool:
+        """Let a request wait again that Nova does not have.
+
+        To be asked long after it was sent: what Nova took from the broker a
+        moment ago shows nowhere yet.
+
+        :returns: whether it waits again; ``False`` if Nova may have it.
+        """
+        request = record.request
+        if not self._sender.is_drained() or (
+            request.demand.amounts
+            and any(self._placement.claimed(u) for u in request.servers)
+        ):
+            return False
+        self.return_unsent(record, epoch)
+        return True
+
+    def return_unsent(self, record: records.Record, epoch: int) -> None:
+        """Let a request wait again of which it is known that Nova lacks it."""
+        why = reason.why(_R.ROOM_LOST)
+        now = self._clock()
+        back = self._store.step(record.request, _E.RETURN, epoch, why, now)
+        LOG.warning('Nova does not have request %s: it waits', back.uuid)
+        self.put_back(dataclasses.replace(record, request=back), epoch)
 
     def put_back(self, record: records.Record, epoch: int) -> None:
         """Let a request wait again that was reserved and not sent."""
@@ -166,14 +211,16 @@ class Executor:
         if cast is None:
             why = reason.why(_R.START_FAILED)
             self._placement.free(kept)
-            self.give_up(kept, _E.FAIL, why, epoch)
+            self._store.step(kept, _E.FAIL, epoch, why, self._clock())
+            if kept.origin is request_model.Origin.BUILD:
+                self._delete(kept)
             return
         started = any(self._lies_somewhere(uuid) for uuid in kept.servers)
         self._sender.connect()
         why = reason.why(_R.SENT)
         try:
             sending = self._store.step(
-                kept, _E.SEND, epoch, why, self._clock()
+                kept, _E.SEND, epoch, why, self._clock(), hosts
             )
         except (exception.Outdated, exception.Deposed):
             # Whoever changed it may have freed it before it was kept.
@@ -184,13 +231,11 @@ class Executor:
         except exception.CloudError:
             self._store.step(sending, _E.RETURN, epoch, why, self._clock())
             raise
-        self.given[kept.uuid] = hosts
         if started:
             LOG.error('request %s runs already: it is not sent', kept.uuid)
         else:
             self._sender.send(cast)
         self._store.step(sending, _E.SENT, epoch, why, self._clock())
-        self._store.forget(cast_uuid)
         LOG.info('request %s was sent', kept.uuid)
 
     def _lies_somewhere(self, uuid: str) -> bool:
@@ -207,7 +252,7 @@ def judged(
     """
     request, statuses = record.request, {each.status for each in found}
     if request.state is _S.SENDING:
-        seen = not found or any(each.is_settled for each in found)
+        seen = any(each.is_settled for each in found)
         return (_E.SENT, reason.why(_R.SENT)) if seen else None
     if not found:
         return _E.END, reason.why(_R.SERVER_DELETED)

@@ -116,7 +116,14 @@ class Placement:
 
     def keeps(self, request: request_model.Request) -> bool:
         """Tell whether room is kept for a request."""
-        found = self._api.get(f'/allocations/{_consumer(request)}')
+        return self.claimed(_consumer(request))
+
+    def claimed(self, server: str) -> bool:
+        """Tell whether Nova has claimed room for a server.
+
+        :raises CloudError: if it is not known.
+        """
+        found = self._api.get(f'/allocations/{server}')
         return bool(found and found.get('allocations'))
 
     def free(self, request: request_model.Request) -> None:

@@ -13,6 +13,7 @@ from nova_fairness.cluster import clients
 
 _PAGE = 1000
 _OVERLAP_S = 60
+_SHELVED = ('SHELVED', 'SHELVED_OFFLOADED')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,8 +52,10 @@ class Server:
     @property
     def is_settled(self) -> bool:
         """Whether Nova knows where it lies, or gave up."""
-        rests = self.status == 'SHELVED_OFFLOADED' and not self.task
-        return bool(self.host) or self.status == 'ERROR' or rests
+        rests = self.status in _SHELVED and not self.task
+        # One that was not offloaded has its host, whatever became of it.
+        lies = bool(self.host) and self.status != 'SHELVED'
+        return lies or rests or self.status == 'ERROR'
 
 
 class Nova:

@@ -31,6 +31,7 @@ _OPEN = frozenset(_S) - request_model.FINAL
 _TOLD_AT_ONCE = 200
 """Reasons that are written in one cycle: with many that wait, who is told
 how many are before it changes all the time."""
+_CLEANED_AT_ONCE = 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,10 +41,13 @@ class Rules:
     :ivar longest_wait_s: after which a request expires; ``None`` for never.
     :ivar pass_unreadable: whether messages that cannot be read are sent at
         once, as without the queue; else they wait for an operator.
+    :ivar doubt_s: after which it is looked whether Nova lacks what was sent
+        and shows nothing of it.
     """
 
     longest_wait_s: float | None = None
     pass_unreadable: bool = True
+    doubt_s: float = 600.0
 
 
 class Service:
@@ -56,6 +60,7 @@ class Service:
     :param nova: where servers are looked at.
     :param plan: the planner.
     :param clock: seconds of the epoch.
+    :param monotonic: seconds that never go back.
     :param rules: what operators chose.
     """
 
@@ -68,6 +73,7 @@ class Service:
         nova: servers_module.Nova,
         plan: Planner,
         clock: Callable[[], float],
+        monotonic: Callable[[], float],
         rules: Rules,
     ) -> None:
         self._store = store
@@ -77,7 +83,9 @@ class Service:
         self._nova = nova
         self._plan = plan
         self._clock = clock
+        self._monotonic = monotonic
         self._rules = rules
+        self._doubted: dict[str, float] = {}
 
     def run(self, stopped: threading.Event, interval_s: float) -> None:
         """Do a cycle every so many seconds until stopped."""
@@ -109,6 +117,8 @@ class Service:
         self._do(
             planned, {each.request.uuid: each for each in found}, view, epoch
         )
+        for record in self._store.left_over(_CLEANED_AT_ONCE):
+            self._try(record, self._executor.clean_up, record)
         return True
 
     def _put_back(self, epoch: int) -> list[records.Record]:
@@ -128,7 +138,12 @@ class Service:
             if self._rules.pass_unreadable
             or each.why.reason is not _UNREADABLE
         ]
-        return self._reader.read(requests, self._executor.given, now)
+        given = {
+            each.request.uuid: each.hosts
+            for each in found
+            if each.request.state in (_S.SENDING, _S.STARTING)
+        }
+        return self._reader.read(requests, given, now)
 
     def _watch(
         self,
@@ -159,19 +174,57 @@ class Service:
         there: list[servers_module.Server],
         epoch: int,
     ) -> None:
-        if record.request.state is _S.SENDING:
-            self._executor.forget_room(record.request)
+        request = record.request
+        if request.state is _S.SENDING:
+            self._executor.forget_room(request)
         if not there:
             # The list may be old: a server that is gone is asked for.
-            looked = [self._nova.server(u) for u in record.request.servers]
-            there = [each for each in looked if each is not None]
+            there = self._now(request)
         happened = execute.judged(record, there)
-        if happened is None:
+        if happened is not None:
+            event, why = happened
+            self._store.step(request, event, epoch, why, self._clock())
+        elif not any(each.is_settled for each in there):
+            self._doubt(record, there, epoch)
             return
-        event, why = happened
-        self._store.step(record.request, event, epoch, why, self._clock())
-        if event is not request_model.Event.SENT:
-            self._executor.given.pop(record.request.uuid, None)
+        self._doubted.pop(request.uuid, None)
+
+    def _now(
+        self, request: request_model.Request
+    ) -> list[servers_module.Server]:
+        looked = [self._nova.server(uuid) for uuid in request.servers]
+        return [each for each in looked if each is not None]
+
+    def _doubt(
+        self,
+        record: records.Record,
+        there: list[servers_module.Server],
+        epoch: int,
+    ) -> None:
+        """See to a request of which it is not known whether Nova has it."""
+        request = record.request
+        if not there:
+            # With servers that are gone it only cleans up; those of what
+            # cannot be read are unknown.
+            if not _is_unread(request):
+                self._executor.return_unsent(record, epoch)
+            return
+        now_s = self._monotonic()
+        since_s = now_s - self._doubted.setdefault(request.uuid, now_s)
+        if since_s < self._rules.doubt_s:
+            return
+        there = self._now(request)
+        if any(each.is_settled for each in there) or (
+            not self._executor.take_back(record, epoch)
+        ):
+            why = reason.why(
+                reason.Reason.IN_DOUBT,
+                since_s=max(self._clock() - record.changed_at, 0),
+            )
+            if why.reason is not record.why.reason:
+                self._store.tell(request, epoch, why)
+            return
+        del self._doubted[request.uuid]
 
     def _bury(self, record: records.Record, epoch: int) -> None:
         if not any(self._nova.server(u) for u in record.request.servers):
@@ -184,10 +237,7 @@ class Service:
         view: snapshot_module.View,
         epoch: int,
     ) -> None:
-        blind = self._blind(found, view)
         for action in planned.actions:
-            if blind and action.verb is cluster.Verb.START:
-                continue
             record = found[action.request]
             self._try(
                 record, self._executor.carry_out, action, record, view, epoch
@@ -201,24 +251,6 @@ class Service:
         news.sort(key=lambda pair: pair[0].why.reason is pair[1].reason)
         for record, why in news[:_TOLD_AT_ONCE]:
             self._try(record, self._store.tell, record.request, epoch, why)
-
-    def _blind(
-        self,
-        found: Mapping[str, records.Record],
-        view: snapshot_module.View,
-    ) -> bool:
-        """Whether something builds and nobody knows where: then all wait."""
-        for uuid, record in found.items():
-            if record.request.state not in (_S.SENDING, _S.STARTING):
-                continue
-            if uuid not in self._executor.given and not all(
-                view.servers[each].is_settled
-                for each in record.request.servers
-                if each in view.servers
-            ):
-                LOG.info('request %s builds somewhere: others wait', uuid)
-                return True
-        return False
 
     def _try(
         self,
@@ -238,3 +270,11 @@ class Service:
             raise
         except exception.ClusterError as error:
             LOG.warning('request %s: %s', record.request.uuid, error)
+
+
+def _is_unread(request: request_model.Request) -> bool:
+    """Tell whether its message could not be read: its servers are unknown."""
+    return (
+        request.origin is request_model.Origin.BUILD
+        and not request.demand.amounts
+    )

@@ -39,6 +39,8 @@ from nova_fairness.relay import link  # noqa: E402
 from nova_fairness.relay import topology  # noqa: E402
 
 _RESEALED_AT_ONCE = 1000
+_ON_THE_WAY = ('conductor', 'scheduler')
+"""Queues of Nova through which a start goes before it shows anywhere."""
 
 
 class ConductorSender(execute.Sender):
@@ -68,6 +70,16 @@ class ConductorSender(execute.Sender):
         self._close()
         if unheard:
             raise exception.BrokerAway('conductor does not listen')
+
+    def is_drained(self) -> bool:
+        """Look at the queues of conductor and of whom it asks."""
+        self.connect()
+        try:
+            return self._link is not None and all(
+                self._link.taken(queue) for queue in _ON_THE_WAY
+            )
+        finally:
+            self._close()
 
     def _close(self) -> None:
         if self._link is not None:
@@ -103,7 +115,9 @@ def _service(conf: cfg.ConfigOpts) -> service.Service:
     url, places = queueing.broker(conf), queueing.places(conf)
     # Before anything is opened: choices are checked when they are read.
     rules = service.Rules(
-        options.longest_wait or None, options.unreadable == 'pass'
+        options.longest_wait or None,
+        options.unreadable == 'pass',
+        options.doubt,
     )
     given = (
         limits.read(pathlib.Path(options.limits_file))
@@ -125,6 +139,7 @@ def _service(conf: cfg.ConfigOpts) -> service.Service:
         nova,
         planner.plan,
         time.time,
+        time.monotonic,
         rules,
     )
 

@@ -139,8 +139,22 @@ to go on sooner after a crash. It must be well above the longest cycle.
         min=0.0,
         advanced=True,
         help="""
-Seconds after which a waiting request is given up and its servers are deleted;
-0: never. Set it if users would rather be refused than wait for days.
+Seconds after which a build that waits is given up and its servers are deleted;
+0: never. Set it if users would rather be refused than wait for days. An
+unshelving is never given up: Nova knows no way to take it back.
+""",
+    ),
+    cfg.FloatOpt(
+        'doubt',
+        default=600.0,
+        min=60.0,
+        advanced=True,
+        help="""
+Seconds after which a request that was sent, and of which Nova shows nothing,
+may wait again: a process died while it sent it, or a broker lost it. It does
+if the queues of conductor and scheduler are empty, both listen, and Placement
+has nothing of the server. It must be longer than Nova may take from a message
+to a claim in Placement. Raise it if Nova takes longer; nobody else waits.
 """,
     ),
     cfg.StrOpt(

@@ -31,6 +31,7 @@ class Reason(enum.Enum):
     ROOM_KEPT = 'room_kept'
     ROOM_LOST = 'room_lost'
     SENT = 'sent'
+    IN_DOUBT = 'in_doubt'
     STARTED = 'started'
     NO_VALID_HOST = 'no_valid_host'
     START_FAILED = 'start_failed'
@@ -80,6 +81,9 @@ _SENTENCES = {
     Reason.ROOM_KEPT: 'room is kept for it',
     Reason.ROOM_LOST: 'the room that was kept for it is gone',
     Reason.SENT: 'Nova builds it',
+    Reason.IN_DOUBT: (
+        'it was sent {since_s:.0f} s ago, and Nova shows nothing of it yet'
+    ),
     Reason.STARTED: 'it runs',
     Reason.NO_VALID_HOST: 'Nova found no host for it',
     Reason.START_FAILED: 'Nova could not start it',
@@ -103,6 +107,7 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
     Reason.NO_ROOM: ('asked', 'free'),
     Reason.GROUP_HAS_NO_ROOM: ('asked', 'fit'),
     Reason.BEHIND_OTHERS: ('before',),
+    Reason.IN_DOUBT: ('since_s',),
     Reason.WAITED_TOO_LONG: ('waited_s',),
 }
 """Names of the numbers that belong to a reason; others have none."""

@@ -3,8 +3,9 @@
 """What a user asked Nova for at once, and the way it goes until it ended.
 
 The states are one table, :data:`STEPS`; nothing else says which state may
-follow which. A request is sent to Nova at most once: the only way out of
-``sending`` that leads back is the proof that the message never left.
+follow which. A request is never sent to Nova while another sending of it may
+have an effect: the only way back from ``sending`` and ``starting`` is the
+proof that Nova does not have its message.
 """
 
 import dataclasses
@@ -60,7 +61,7 @@ class Event(enum.Enum):
     """Its message leaves next."""
 
     RETURN = 'return'
-    """It is proven that its message did not leave."""
+    """It is proven that Nova does not have its message."""
 
     SENT = 'sent'
     """The broker confirmed its message, or Nova is seen to work on it."""
@@ -98,6 +99,8 @@ STEPS: dict[State, dict[Event, State]] = {
         Event.START: State.ACTIVE,
         Event.END: State.ENDED,
         Event.FAIL: State.FAILED,
+        # A broker that dies may lose what it confirmed.
+        Event.RETURN: State.RESERVED,
     },
     State.ACTIVE: {Event.END: State.ENDED},
     State.ENDED: {},

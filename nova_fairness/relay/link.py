@@ -150,6 +150,21 @@ class Link:
         unheard, self._unheard = self._unheard, []
         return unheard
 
+    def taken(self, queue: str) -> bool:
+        """Tell whether a queue is empty and somebody listens to it.
+
+        :raises BrokerAway: if it is not known.
+        """
+        with self._failures():
+            try:
+                channel = self._connection.channel()
+                found = channel.queue_declare(queue, passive=True)
+            except amqp.NotFound:
+                return False
+            channel.close()
+        waiting, listening = found.message_count, found.consumer_count
+        return bool(waiting == 0 and listening > 0)
+
     def acknowledge(self, delivery: Delivery) -> None:
         """Tell the broker that a message and all before it are safe."""
         with self._failures():

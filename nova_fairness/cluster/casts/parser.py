@@ -26,7 +26,7 @@ def parse(
     Reading the same message again makes the same request.
 
     :param cast: of one of the methods of :class:`request.Origin`.
-    :param longest_wait_s: after which it expires; ``None`` for never.
+    :param longest_wait_s: after which a build expires; ``None`` for never.
     :raises Unreadable: if it is not of the form known; nothing of what the
         message holds is in the text.
     """
@@ -42,7 +42,7 @@ def parse(
     if message.get('method') == request.Origin.BUILD.value:
         return _build(cast, arguments, expires_at)
     if message.get('method') == request.Origin.UNSHELVE.value:
-        return _unshelve(cast, arguments, expires_at)
+        return _unshelve(cast, arguments)
     raise exception.Unreadable('a cast must be a build or an unshelve')
 
 
@@ -108,8 +108,8 @@ def _demand(spec: Mapping[str, Any]) -> request.Demand:
 def _unshelve(
     cast: cast_module.Cast,
     arguments: Mapping[str, Any],
-    expires_at: float | None,
 ) -> request.Request:
+    # It never expires: Nova knows no way to take it back.
     server = fields.versioned(arguments.get('instance'), 'Instance')
     uuid = fields.uuid(server, 'uuid')
     demand, group = _NOTHING, None
@@ -131,7 +131,6 @@ def _unshelve(
         asked_at=cast.received_at,
         origin=request.Origin.UNSHELVE,
         group=group,
-        expires_at=expires_at,
     )
 
 

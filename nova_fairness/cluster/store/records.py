@@ -19,12 +19,15 @@ class Record:
     :ivar cast_uuid: of the message it was made of.
     :ivar why: what its owner is told.
     :ivar changed_at: when it came into its state, seconds of the epoch.
+    :ivar hosts: where room was found when it was sent last, one per server;
+        empty before, and if none was looked for.
     """
 
     request: request_model.Request
     cast_uuid: str
     why: reason.Why
     changed_at: float
+    hosts: tuple[str, ...] = ()
 
 
 def row_of(record: Record) -> dict[str, Any]:
@@ -42,6 +45,7 @@ def row_of(record: Record) -> dict[str, Any]:
         'state': request.state.value,
         'version': request.version,
         'changed_at': record.changed_at,
+        'hosts': json.dumps(record.hosts),
         **columns_of(record.why),
     }
 
@@ -76,7 +80,8 @@ def record_of(row: Mapping[str, Any]) -> Record:
         row['subject'],
         tuple((name, number) for name, number in json.loads(row['numbers'])),
     )
-    return Record(request, row['cast_uuid'], why, row['changed_at'])
+    hosts = tuple(json.loads(row['hosts'] or '[]'))
+    return Record(request, row['cast_uuid'], why, row['changed_at'], hosts)
 
 
 def _wanted(request: request_model.Request) -> str:

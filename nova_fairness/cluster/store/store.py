@@ -13,6 +13,7 @@ new leader's own decision on that request is the one that is outdated.
 from collections.abc import Collection
 from collections.abc import Sequence
 import dataclasses
+import json
 import pathlib
 from typing import NoReturn
 
@@ -32,6 +33,9 @@ _CASTS, _REQUESTS = tables.CASTS, tables.REQUESTS
 _LEADERS = tables.LEADERS
 _NEW = reason_module.why(reason_module.Reason.NOT_PLANNED)
 _LEADERS_KEPT = 1000
+_SETTLED = sorted(
+    each.value for each in {request_model.State.ACTIVE, *request_model.FINAL}
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -185,6 +189,22 @@ class Store:
         )
         return [records.record_of(row) for row in self._tables.select(query)]
 
+    def left_over(self, most: int) -> list[records.Record]:
+        """Requests that need their message no more, and still have it.
+
+        :param most: how many at most.
+        """
+        kept = sa.exists().where(
+            _CASTS.c.uuid == _REQUESTS.c.cast_uuid,
+            _CASTS.c.sealed.is_not(None),
+        )
+        query = (
+            sa.select(_REQUESTS)
+            .where(_REQUESTS.c.state.in_(_SETTLED), kept)
+            .limit(most)
+        )
+        return [records.record_of(row) for row in self._tables.select(query)]
+
     def request(self, uuid: str) -> records.Record | None:
         """One request; ``None`` if it is unknown."""
         rows = self._tables.select(
@@ -225,6 +245,7 @@ class Store:
         epoch: int,
         why: reason_module.Why,
         now: float,
+        hosts: Sequence[str] | None = None,
     ) -> request_model.Request:
         """Lead a request into its next state.
 
@@ -233,6 +254,7 @@ class Store:
         :param epoch: of the leader that decided it.
         :param why: what its owner is told.
         :param now: seconds of the epoch of time.
+        :param hosts: where it goes, one per server; ``None`` leaves them.
         :returns: the request as it is now.
         :raises IllegalStep: if the event leads nowhere from its state.
         :raises Outdated: if it is no longer in that state and version.
@@ -240,11 +262,13 @@ class Store:
         :raises StoreAway: if it is not known whether it was done.
         """
         state = request_model.after(request.state, event)
+        to = {} if hosts is None else {'hosts': json.dumps(list(hosts))}
         changed = self._tables.update(
             _guarded(request, epoch).values(
                 state=state.value,
                 version=request.version + 1,
                 changed_at=now,
+                **to,
                 **records.columns_of(why),
             )
         )

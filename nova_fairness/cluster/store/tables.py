@@ -47,6 +47,8 @@ REQUESTS = sa.Table(
     sa.Column('reason', sa.String(64), nullable=False),
     sa.Column('subject', sa.String(255), nullable=False),
     sa.Column('numbers', sa.Text, nullable=False),
+    # JSON: names, one per server, once it was sent.
+    sa.Column('hosts', sa.Text),
     **_MYSQL,
 )
 

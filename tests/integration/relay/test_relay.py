@@ -303,6 +303,25 @@ def test_publishing_says_whether_somebody_listens(broker, places):
     one.close()
 
 
+def test_what_conductor_has_not_taken_is_seen(broker, places):
+    one = link.Link(broker.url, places)
+    name = places.conductor
+    assert not one.taken('a queue that is not there')
+    assert not one.taken(name)
+    other = link.Link(broker.url, places)
+    other.consume(name, 1)
+    assert one.taken(name)
+    delivery = link.Delivery('', 'conductor', b'x', {}, 0)
+    for _ in range(3):
+        one.publish(places.front, delivery)
+    one.settle()
+    # One is with the consumer, which does not answer; two wait.
+    received(other)
+    assert not one.taken(name)
+    other.close()
+    one.close()
+
+
 def test_what_was_declared_otherwise_is_said(broker, places):
     link.Link(broker.url, places).close()
     other = topology.Places(places.front, places.target, target_durable=True)

@@ -39,6 +39,7 @@ class FakeConductor(execute.Sender):
     def __init__(self):
         self.sent = []
         self.away = False
+        self.drained = True
 
     def connect(self):
         if self.away:
@@ -46,6 +47,11 @@ class FakeConductor(execute.Sender):
 
     def send(self, cast):
         self.sent.append(cast.uuid)
+
+    def is_drained(self):
+        if self.away:
+            raise exception.BrokerAway('no broker')
+        return self.drained
 
 
 class World:
@@ -78,6 +84,7 @@ class World:
             nova,
             planner.plan,
             clock,
+            lambda: self.tick,
             service_module.Rules(**rules),
         )
 
@@ -136,12 +143,13 @@ def test_a_request_starts_and_is_followed_to_its_end(world):
     assert world.conductor.sent == ['cast-r1']
     assert (world.state(server), world.reason(server)) == (S.STARTING, R.SENT)
     assert world.cloud.holds() == []
-    assert world.store.cast('cast-r1') is None
     one.cycle()
     assert world.state(server) is S.STARTING
+    assert world.store.cast('cast-r1') is not None
     world.cloud.build(server, 'h1', NEED)
     one.cycle()
     assert world.state(server) is S.ACTIVE
+    assert world.store.cast('cast-r1') is None
     world.cloud.remove(server)
     one.cycle()
     assert world.state(server) is S.ENDED
@@ -167,20 +175,129 @@ def test_who_finds_no_room_waits_and_starts_when_there_is_some(world):
     assert world.state(second) is S.STARTING
 
 
-def test_nobody_starts_while_something_builds_nobody_knows_where(world):
-    world.cloud.add_host('h2', 4)
+def test_a_successor_counts_what_builds_where_it_was_sent(world):
     server = world.post('r1')
     world.process().cycle()
-    world.tick += 31
-    world.post('r2')
+    other = world.post('r2')
     successor = world.process('two')
     assert not successor.cycle()
     world.tick += 31
     assert successor.cycle()
     assert world.conductor.sent == ['cast-r1']
-    world.cloud.build(server, 'h1', NEED)
+    assert world.reason(other) is R.SHARED_PART_TAKEN
+    # Where there is room besides, others start meanwhile.
+    world.cloud.add_host('h2', 4)
     successor.cycle()
     assert world.conductor.sent == ['cast-r1', 'cast-r2']
+    assert world.state(server) is S.STARTING
+
+
+class TestInDoubt:
+    """A process died while it sent, or a broker lost what it confirmed."""
+
+    @pytest.fixture(params=['before', 'after', 'confirmed'])
+    def doubtful(self, world, request):
+        """A request of which Nova shows nothing; whether it was sent."""
+        server, one = world.post('r1'), world.process()
+        with pytest.MonkeyPatch.context() as patched:
+            if request.param != 'confirmed':
+                patched.setattr(
+                    FakeConductor, 'send', self.dying(request.param)
+                )
+                with pytest.raises(Killed):
+                    one.cycle()
+            else:
+                one.cycle()
+        world.tick += 31
+        successor = world.process('two', doubt_s=60.0)
+        assert not successor.cycle()
+        world.tick += 31
+        assert successor.cycle()
+        return server, successor, list(world.conductor.sent)
+
+    @staticmethod
+    def dying(when):
+        def send(conductor, cast):
+            if when == 'after':
+                conductor.sent.append(cast.uuid)
+            raise Killed
+
+        return send
+
+    def test_it_waits_again_when_nova_does_not_have_it(self, world, doubtful):
+        server, process, sent = doubtful
+        world.tick += 59
+        process.cycle()
+        assert world.conductor.sent == sent
+        world.tick += 2
+        process.cycle()
+        assert world.state(server) is S.HELD
+        process.cycle()
+        assert world.conductor.sent == [*sent, 'cast-r1']
+        assert world.state(server) is S.STARTING
+        assert world.cloud.holds() == []
+
+    @pytest.mark.parametrize('evidence', ['queue', 'claim', 'host', 'error'])
+    def test_it_is_not_sent_again_while_nova_may_have_it(
+        self, world, doubtful, evidence
+    ):
+        server, process, sent = doubtful
+        world.tick += 61
+        if evidence == 'queue':
+            world.conductor.drained = False
+        elif evidence == 'claim':
+            host = fake_cloud.name_uuid('h1')
+            world.cloud.write(server, {host: NEED}, 'the-project')
+        elif evidence == 'host':
+            world.cloud.build(server, 'h1', NEED)
+        else:
+            world.cloud.servers[server]['status'] = 'ERROR'
+        process.cycle()
+        process.cycle()
+        assert world.conductor.sent == sent
+        reasons = {'host': R.STARTED, 'error': R.NO_VALID_HOST}
+        assert world.reason(server) is reasons.get(evidence, R.IN_DOUBT)
+
+    def test_a_broker_that_is_away_proves_nothing(self, world, doubtful):
+        server, process, sent = doubtful
+        world.tick += 61
+        world.conductor.away = True
+        with pytest.raises(exception.BrokerAway):
+            process.cycle()
+        assert world.conductor.sent == sent
+        assert world.state(server) in (S.SENDING, S.STARTING)
+
+    def test_others_start_meanwhile(self, world, doubtful):
+        _, process, sent = doubtful
+        world.cloud.add_host('h2', 4)
+        world.post('r2')
+        process.cycle()
+        assert world.conductor.sent == [*sent, 'cast-r2']
+
+    def test_a_server_that_was_deleted_is_cleaned_up_once(
+        self, world, doubtful
+    ):
+        server, process, sent = doubtful
+        was_sending = world.state(server) is S.SENDING
+        world.cloud.remove(server)
+        for _ in range(4):
+            process.cycle()
+        assert world.state(server) is S.ENDED
+        again = ['cast-r1'] if was_sending else []
+        assert world.conductor.sent == [*sent, *again]
+        assert world.store.cast('cast-r1') is None
+
+
+def test_an_unshelve_that_was_lost_is_found_out(world):
+    # A server that was not offloaded has its host all the time.
+    shelved = servers_module.Server('s', 'p', 'SHELVED', 'unshelving', 'h1')
+    assert not shelved.is_settled
+    for rests in ('SHELVED', 'SHELVED_OFFLOADED'):
+        assert servers_module.Server('s', 'p', rests, '', '').is_settled
+    placed = servers_module.Server(
+        's', 'p', 'SHELVED_OFFLOADED', 'spawning', 'h1'
+    )
+    assert placed.is_settled
 
 
 def test_room_that_is_lost_in_between_is_waited_for(world):
@@ -255,7 +372,27 @@ def test_who_waits_too_long_is_told_and_removed(world):
     process.cycle()
     assert world.state(server) is S.EXPIRED
     assert server not in world.cloud.servers
-    assert world.conductor.sent == []
+    # Nova then forgets where it would have been.
+    assert world.conductor.sent == ['cast-r1']
+    assert world.store.cast('cast-r1') is None
+
+
+def test_who_gave_up_is_removed_even_if_nova_was_away(world):
+    server = world.post('r1', vcpu=99)
+    process = world.process(longest_wait_s=100.0)
+    world.cloud.broken['DELETE /servers'] = 503
+    process.cycle()
+    assert world.state(server) is S.EXPIRED
+    assert server in world.cloud.servers
+    world.cloud.broken.clear()
+    world.tick += 62
+    # Another process does it as well.
+    successor = world.process('two')
+    successor.cycle()
+    world.tick += 31
+    successor.cycle()
+    assert server not in world.cloud.servers
+    assert world.conductor.sent == ['cast-r1']
 
 
 def test_a_request_whose_message_is_gone_ends(world):
@@ -361,16 +498,17 @@ def test_killed_anywhere_nothing_is_lost_and_nothing_sent_twice(tmp_path):
             successor.cycle()
         assert len(world.conductor.sent) <= 1
         assert world.cloud.holds() == []
-        if world.state(server) is S.SENDING:
-            doubtful += 1
-        else:
-            assert world.conductor.sent == ['cast-r1']
-            assert world.state(server) is S.STARTING
+        doubtful += world.state(server) is S.SENDING
         if world.conductor.sent:
             world.cloud.build(server, 'h1', NEED)
+        world.tick += 601
+        for _ in range(3):
             successor.cycle()
-            successor.cycle()
-            assert world.state(server) is S.ACTIVE
+        assert world.conductor.sent == ['cast-r1']
+        world.cloud.build(server, 'h1', NEED)
+        successor.cycle()
+        successor.cycle()
+        assert world.state(server) is S.ACTIVE
         if not died:
             break
     assert at > 10

@@ -26,6 +26,7 @@ def walk(*events):
         ((E.RESERVE, E.SEND, E.SENT, E.START, E.END), S.ENDED),
         ((E.RESERVE, E.SEND, E.SENT, E.FAIL), S.FAILED),
         ((E.RESERVE, E.SEND, E.SENT, E.END), S.ENDED),
+        ((E.RESERVE, E.SEND, E.SENT, E.RETURN, E.LOSE), S.HELD),
         ((E.CANCEL,), S.CANCELLED),
         ((E.RESERVE, E.EXPIRE), S.EXPIRED),
         ((E.FAIL,), S.FAILED),

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Requests remember the hosts that they were sent to."""
+
+from alembic import op
+import sqlalchemy as sa
+
+revision = '2_hosts'
+down_revision = '1_requests'
+
+
+def upgrade() -> None:
+    """Of what was sent before it is not known: no value is an empty list."""
+    op.add_column('requests', sa.Column('hosts', sa.Text))
