@@ -163,6 +163,8 @@ def _boots_under_kvm(boot: image.Image, patience_s: float) -> bool:
         console = pathlib.Path(directory) / 'console'
         console.touch()
         command = [
+            # Ends the guest, too, where nobody is left to end it.
+            *('timeout', '--kill-after=2', f'{patience_s + 5:g}'),
             *(QEMU, '-accel', 'kvm', '-nodefaults', '-display', 'none'),
             *('-machine', 'pc', '-m', str(domain.SMALLEST_MEMORY_MIB)),
             *('-kernel', str(boot.kernel), '-initrd', str(boot.initrd)),
@@ -186,7 +188,7 @@ def _boots_under_kvm(boot: image.Image, patience_s: float) -> bool:
             )
             return _READY in console.read_text(errors='replace')
         finally:
-            guest.kill()
+            guest.terminate()
             guest.wait()
 
 
