@@ -80,7 +80,7 @@ class Agents:
         }
 
     def of_request(self, request_id: str) -> Self:
-        """Give the same agents, whose calls carry the id of a request."""
+        """The same agents, whose calls carry the id of a request."""
         view = copy.copy(self)
         view.client = self.client.of_request(request_id)
         return view

@@ -44,7 +44,7 @@ class PerProcess:
         self._processes: dict[int, _Process] = {}
 
     def __call__(self) -> agents.Agents:
-        """Give the agents of this process.
+        """Agents of this process.
 
         :raises Unavailable: if they cannot be made; the log says why, and
             the next request tries again.

@@ -55,7 +55,7 @@ def installed_enforcer() -> policy.Enforcer:
 
 @dataclasses.dataclass(frozen=True)
 class Caller:
-    """Who asks.
+    """The caller.
 
     :ivar context: of oslo.context, as Keystone's middleware left it.
     """

@@ -27,7 +27,7 @@ class Fault(Exception):
         self.headers = dict(headers or {})
 
     def body(self) -> Mapping[str, Mapping[str, object]]:
-        """Give the answer's body."""
+        """Answer's body."""
         return {self.key: {'code': self.code, 'message': str(self)}}
 
 

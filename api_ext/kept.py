@@ -32,7 +32,7 @@ class Kept(Generic[T]):
         self._made_s = 0.0
 
     def get(self, make: Callable[[], T], *, fresh: bool = False) -> T:
-        """Give the value.
+        """The value.
 
         :param make: makes it.
         :param fresh: whether one that is there already does not do.

@@ -16,7 +16,7 @@ Item = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """Which part of a list is wanted.
+    """The part of a list that is wanted.
 
     :ivar name_key: key of what names an item; it decides between equals.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""What is said of an instance of which no agent can know anything."""
+"""Sentences about an instance of which no agent can know anything."""
 
 from collections.abc import Mapping
 from typing import Any

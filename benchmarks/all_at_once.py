@@ -91,7 +91,7 @@ def evaluate(recorded: recording_module.Recording) -> dict:
 def compared(
     used: dict[str, np.ndarray], owner: dict[str, str]
 ) -> dict[str, dict[str, float]]:
-    """Give each user's dominant share, the best one, and the distance."""
+    """Each user's dominant share, the best one, and the distance."""
     ideal = all_at_once_ideal.filled(used, owner)
     entries = {}
     for user, best in ideal.items():
@@ -106,7 +106,7 @@ def compared(
 
 
 def parts(line: timeline.Timeline, vm: str) -> np.ndarray:
-    """Give what part of its node's resources a VM used, shape (4,)."""
+    """What part of its node's resources a VM used, shape (4,)."""
     from_s, to_s = line.duration_s / 2, line.duration_s
     node = line.recording.meta['scenario']['nodes'][line.places[vm].node]
     length_s = to_s - from_s

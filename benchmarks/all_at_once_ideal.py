@@ -26,7 +26,7 @@ SLACK = 1e-9
 """What a solver's rounding may take from somebody."""
 
 MORE = 1e-4
-"""Who could have more than this beside the others can still rise."""
+"""Least gain beside the others by which somebody can still rise."""
 
 
 def filled(

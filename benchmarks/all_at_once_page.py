@@ -23,7 +23,7 @@ HEADER = ('User', 'Dominant share', 'Best possible', 'Distance')
 
 
 def recorded() -> str:
-    """Give the table of what is recorded."""
+    """Table of what is recorded."""
     users = json.loads(RESULT.read_text())['users']
     rows = [
         [user, *(f'{users[user][what]:.3f}' for what in COLUMNS)]

@@ -34,12 +34,12 @@ class Request:
 
 
 def nothing(service: str, user: str) -> Request:
-    """Give the cheapest request that is authenticated."""
+    """Cheapest request that is authenticated."""
     return Request(service, user, '/v2.1/nothing', 404)
 
 
 def users(service: str, user: str) -> Request:
-    """Give the request that the bar is about."""
+    """Request that the bar is about."""
     own = '' if user == 'admin' else '/me'
     return Request(service, user, f'/v2.1/fairness/users{own}')
 

@@ -32,7 +32,7 @@ ROWS = {
     'users, alice, kept': '``GET /fairness/users/me``, a user',
     'users, alice, afresh': 'the same, agents asked each time',
 }
-"""What is shown of what was measured, and as what."""
+"""Columns of the page, and what they are called."""
 
 ASKED = """\
 Measured with {servers} servers on {hosts} hosts, which share {cpus} CPUs with
@@ -48,7 +48,7 @@ of a nova-api without it (95 % interval, {pairs} pairs of processes):"""
 
 
 def requests(conditions: list[dict[str, Any]]) -> list[str]:
-    """Give the table of what requests take."""
+    """Table of what requests take."""
     header = ['Milliseconds: median, 99 % within, median beyond']
     header += [GUESTS[item['guests']] for item in conditions]
     rows = [
@@ -66,7 +66,7 @@ def taken(request: dict[str, Any]) -> str:
 
 
 def filtered(conditions: list[dict[str, Any]]) -> list[str]:
-    """Give the table of what others pay for the filter."""
+    """Table of what others pay for the filter."""
     rows = [
         [
             f'``{name}``',
@@ -81,7 +81,7 @@ def filtered(conditions: list[dict[str, Any]]) -> list[str]:
 
 
 def page(result: dict[str, Any]) -> str:
-    """Give the text."""
+    """The text."""
     conditions = result['conditions']
     asked = ASKED.format(cpus=result['machine']['cpus'], **result)
     lines = [
@@ -92,7 +92,7 @@ def page(result: dict[str, Any]) -> str:
 
 
 def recorded() -> str:
-    """Give the text of what is recorded."""
+    """Text of what is recorded."""
     return page(json.loads(RESULT.read_text()))
 
 

@@ -38,7 +38,7 @@ WARM_UP = 200
 
 
 def free_port() -> int:
-    """Give a port of the loopback interface that nobody uses."""
+    """A port of the loopback interface that nobody uses."""
     with socket.socket() as probe:
         probe.bind(('127.0.0.1', 0))
         return probe.getsockname()[1]

@@ -52,7 +52,7 @@ _MEMORY = resources.RESOURCES.index('memory')
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """What is drawn.
+    """Parameters of what is drawn.
 
     :ivar nodes: fewest and most.
     :ivar sizes: CPUs of nodes; drawn for each node, or once where ``equal``.

@@ -39,7 +39,7 @@ bytes:"""
 
 
 def costs(mesh: dict) -> list[tuple[str, ...]]:
-    """Give a row for each number of nodes and users that was measured."""
+    """A row for each number of nodes and users that was measured."""
     measured = {
         (row['nodes'], row['users'], row['kind']): row for row in mesh['rows']
     }
@@ -117,7 +117,7 @@ def latencies(calls: dict) -> list[str]:
 
 
 def page(mesh: dict, calls: dict) -> str:
-    """Give the text."""
+    """The text."""
     lines = [
         INTRODUCTION,
         '',
@@ -132,7 +132,7 @@ def page(mesh: dict, calls: dict) -> str:
 
 
 def recorded() -> str:
-    """Give the text of what is recorded."""
+    """Text of what is recorded."""
     return page(
         *(
             json.loads((RESULTS / name).read_text())

@@ -284,7 +284,7 @@ def _calm(vm: Vm) -> Vm:
 
 
 def resting(*phases: float) -> Callable[[Cloud], Pair]:
-    """Who wants all the time wants nothing in some quarters."""
+    """Users who want all the time want nothing in some quarters."""
 
     def made(cloud: Cloud) -> Pair:
         busy = cloud.each(lambda vm: dataclasses.replace(vm, works=vm.vcpus))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def lines(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Give the lines of a table in reStructuredText, an empty one at last."""
+    """Lines of a table in reStructuredText, an empty one at last."""
     made = ['.. list-table::', '   :header-rows: 1', '']
     for first, *others in (header, *rows):
         made += [f'   * - {first}', *(f'     - {cell}' for cell in others)]

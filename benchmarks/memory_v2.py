@@ -144,7 +144,7 @@ def evaluated(
 
 
 def ratio(rates: dict[str, dict[str, float]], user: str, how: str) -> float:
-    """Give how many times as many pages a user waited for as alone."""
+    """How many times as many pages a user waited for as alone."""
     together = max(rates[f'both, {how} agent'][user], LEAST_RATE)
     return round(together / max(rates[f'{user} alone'][user], LEAST_RATE), 2)
 

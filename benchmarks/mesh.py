@@ -72,7 +72,7 @@ def redis_server():
 
 
 def loopback_bytes() -> int:
-    """Give how much the loopback interface has carried, headers included."""
+    """How much the loopback interface has carried, headers included."""
     for line in pathlib.Path('/proc/net/dev').read_text().splitlines():
         name, _, counters = line.partition(':')
         if name.strip() == 'lo':
@@ -188,13 +188,13 @@ def _conducted(
 
 
 def message_bytes(users: int, vms_per_user: int) -> int:
-    """Give the size of the report of a node."""
+    """Size of the report of a node."""
     made = mesh_nodes.node_report(1, users, vms_per_user)
     return len(msgpack.packb(codec.encode(made, as_bytes=True)))
 
 
 def cases(options: argparse.Namespace) -> list[tuple[int, int]]:
-    """Give what to measure: all, or every combination of what was named."""
+    """What to measure: all, or every combination of what was named."""
     if not options.nodes and not options.users:
         return list(CASES)
     nodes = options.nodes or ROUND_S

@@ -37,7 +37,7 @@ INTERVAL_S = 10.0
 
 
 def host_name(number: int) -> str:
-    """Give the name of a node."""
+    """Name of a node."""
     return f'node-{number:04d}'
 
 
@@ -239,7 +239,7 @@ class ExchangeNode:
         )
 
     def newest(self) -> dict[str, int]:
-        """Give the newest sequence number of each host, as a round does."""
+        """Newest sequence number of each host, as a round does."""
         view = self._exchange.view(time.monotonic(), METRIC)
         return {host: item.sequence for host, item in view.reports.items()}
 

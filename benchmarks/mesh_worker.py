@@ -35,13 +35,13 @@ def hear() -> dict:
 
 
 def cpu_s() -> float:
-    """Give the CPU time of this process, all threads, user and system."""
+    """CPU time of this process, all threads, user and system."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
 def pss_kib() -> int:
-    """Give the proportional share of memory of this process."""
+    """Proportional share of memory of this process."""
     text = pathlib.Path('/proc/self/smaps_rollup').read_text()
     return next(
         int(line.split()[1])
@@ -78,7 +78,7 @@ class Worker:
         self._sequence = 0
 
     def heard(self, node: object) -> dict[str, int]:
-        """Give the newest sequence number a node knows of each host."""
+        """Newest sequence number a node knows of each host."""
         if isinstance(node, mesh_nodes.ExchangeNode):
             return node.newest()
         return {host: entry[0] for host, entry in node.heard.newest.items()}
@@ -134,7 +134,7 @@ class Worker:
 
     @staticmethod
     def _idle(until_s: float) -> float:
-        """Give the CPU time per second while nobody sends."""
+        """CPU time per second while nobody sends."""
         before_s, cpu_before_s = time.monotonic(), cpu_s()
         time.sleep(max(0.0, until_s - before_s))
         return (cpu_s() - cpu_before_s) / (time.monotonic() - before_s)

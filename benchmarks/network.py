@@ -175,7 +175,7 @@ def measure(layout: str, record: pathlib.Path, seconds: float) -> Any:
 
 
 def summary(layouts: dict[str, Any]) -> dict[str, Any]:
-    """Give what the bars are about."""
+    """What the bars are about."""
     every = layouts.values()
     return {
         'worst_share': max(c['off_by'] for f in every for c in f['shares']),

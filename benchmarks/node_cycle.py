@@ -105,7 +105,7 @@ def _cpu_s(pid: int) -> float:
 
 
 def _processes(conf: pathlib.Path) -> list[int]:
-    """Give the agent and its helpers, which are no children of it."""
+    """Agent and its helpers, which are no children of it."""
     agents, helpers = [], []
     for path in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
         try:

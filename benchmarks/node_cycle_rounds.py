@@ -119,7 +119,7 @@ class Floor:
 
 
 def _timed(function, *arguments) -> float:
-    """Give wall time in microseconds."""
+    """Wall time in microseconds."""
     start = time.perf_counter()
     function(*arguments)
     return (time.perf_counter() - start) * 1e6

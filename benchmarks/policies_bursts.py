@@ -105,7 +105,7 @@ def _late(scenario: scenario_module.Scenario) -> float:
 def _ideals(
     scenario: scenario_module.Scenario, setup: model.Setup
 ) -> npt.NDArray[np.float64]:
-    """Give the bounded ideal of every round, (k, u)."""
+    """Bounded ideal of every round, (k, u)."""
     judge = measures.Measures(scenario.cloud, setup)
     find = ideal.remembered(ideal.DOMINANT, setup.max_weight_ratio)
     return np.array(

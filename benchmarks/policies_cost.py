@@ -163,7 +163,7 @@ def _demand(asked: npt.NDArray[np.float64]) -> outlook_module.Demand:
 def _places(
     rng: np.random.Generator, nodes: int
 ) -> tuple[usage_model.Indices, usage_model.Indices]:
-    """Give node and user of each cell, sorted by both.
+    """Node and user of each cell, sorted by both.
 
     Users are on neighbours in circles that are drawn anew, so that every node
     has equally many users, and no user is on a node twice.

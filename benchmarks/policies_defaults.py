@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""Which pair of metric and policy users are best off with, and worst."""
+"""Pairs of metric and policy, by how well off users are with them."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ LEFT_OUT = ('heterogeneous', 'random-1000')
 """Scenarios that take minutes; ``table`` has them."""
 
 WORSE = 0.02
-"""Who lacks so much more than without agents is worse off with them."""
+"""Users who lack so much more than without agents are worse off with them."""
 
 Pair = tuple[str, str]
 """A metric and a policy."""

@@ -96,7 +96,7 @@ def graphs(out: pathlib.Path, sizes: Iterable[int], *, more: bool) -> None:
 
 
 def _recorded(path: pathlib.Path) -> Results:
-    """Give what is in a file."""
+    """Content of a file."""
     items = json.loads(path.read_text(encoding='utf-8'))['results']
     return {(item['graph'], item['policy']): item['points'] for item in items}
 
@@ -173,7 +173,7 @@ def write_graphs(out: pathlib.Path, results: Results) -> None:
 def _by_size(
     results: Results, quantity: Callable[[Point], str]
 ) -> list[list[str]]:
-    """Give a row for each graph and policy, a column for each size."""
+    """A row for each graph and policy, a column for each size."""
     sizes = sorted(set().union(*map(_sizes, results.values())))
     rows = []
     for key, points in results.items():
@@ -184,7 +184,7 @@ def _by_size(
 
 
 def exponent(points: Iterable[Point]) -> float | None:
-    """Give p of ``rounds ~ nodes ** p``, of those that got there."""
+    """Exponent p of ``rounds ~ nodes ** p``, of those that got there."""
     known = [
         (point['nodes'], max(1, point[runs.ROUNDS]))
         for point in points

@@ -103,7 +103,7 @@ def factors(vms: int) -> allocation.Weights:
 
 
 def inexact(setup: model.Setup) -> model.Setup:
-    """Give the same agents before kernels that are not exact."""
+    """The same agents before kernels that are not exact."""
     policy = setup.policy_plugin
     assert isinstance(policy, array_policy.ArrayPolicy)
     return dataclasses.replace(

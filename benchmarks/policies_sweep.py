@@ -27,7 +27,7 @@ KEYS = (
     'largest_overshoot',
     'largest_weight_swing',
 )
-"""What is written of each, beside its numbers."""
+"""Columns of each, beside its numbers."""
 
 LATE = 100
 """Counted where a run does not get there."""
@@ -49,7 +49,7 @@ class Sweep:
     scenarios: Sequence[str]
 
     def combinations(self) -> Iterator[dict[str, float]]:
-        """Give all parameters that differ in what they do."""
+        """All parameters that differ in what they do."""
         for numbers in itertools.product(*self.values.values()):
             given = dict(zip(self.values, numbers, strict=True))
             # Without momentum none fades.

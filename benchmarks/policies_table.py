@@ -67,7 +67,7 @@ def table(out: pathlib.Path, only: str, *, more: bool) -> None:
 
 
 def recorded(path: pathlib.Path) -> dict[tuple[str, str], Result]:
-    """Give what is in a file, by metric and policy."""
+    """Content of a file, by metric and policy."""
     results = json.loads(path.read_text(encoding='utf-8'))['results']
     return {(item['metric'], item['policy']): item for item in results}
 
@@ -148,7 +148,7 @@ def drawn(result: Result) -> simulated.Run:
 def crossed(
     results: Sequence[Result], item: compare_simulated.Quantity
 ) -> list[list[str]]:
-    """Give a row per scenario and a column per policy and metric, in %."""
+    """A row per scenario and a column per policy and metric, in %."""
     names = list(dict.fromkeys(map(column_of, results)))
     scenarios = list(dict.fromkeys(run['scenario'] for run in results))
     found = {
@@ -204,7 +204,7 @@ def whole_set(results: Sequence[Result]) -> list[list[str]]:
 
 
 def compared(rows: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Give the number of scenarios, the means, the part, and where worse."""
+    """Number of scenarios, the means, the part, and where worse."""
     own, other = (
         float(np.mean([both[policy] for both in rows.values()]))
         for policy in BAR
@@ -226,7 +226,7 @@ def compared(rows: Mapping[str, Mapping[str, float]]) -> list[str]:
 def paired(
     results: Sequence[Result],
 ) -> dict[tuple[str, str, str], dict[str, float]]:
-    """Give what the settled worst user lacks with both policies.
+    """What the settled worst user lacks with both policies.
 
     By scenario, share and the metric that asks for the share to be equal.
     """
@@ -254,7 +254,7 @@ def fits(share: str, metric: str) -> bool:
 
 
 def judged(share: str, both: Mapping[str, float]) -> tuple[str, str]:
-    """Give the part, and whether the bar holds.
+    """Part, and whether the bar holds.
 
     There is none for a single resource out of several: no metric asks for it.
     """

@@ -25,7 +25,7 @@ HEADER = ('Run', 'What is asked', 'Measured', 'Bar', 'Holds')
 
 
 def rows(results: Mapping[str, Mapping[str, Any]]) -> Iterator[list[str]]:
-    """Give a row for each check of each run."""
+    """A row for each check of each run."""
     for name, result in results.items():
         for check in result['checks']:
             yield [
@@ -38,7 +38,7 @@ def rows(results: Mapping[str, Mapping[str, Any]]) -> Iterator[list[str]]:
 
 
 def recorded() -> str:
-    """Give the table of what is recorded."""
+    """Table of what is recorded."""
     names = json.loads((RESULTS / 'index.json').read_text())
     results = {
         name: json.loads((RESULTS / name / 'result.json').read_text())

@@ -79,7 +79,7 @@ def measure(nodes: int, policy: str) -> dict[str, object]:
 
 
 def page(result: dict[str, object]) -> str:
-    """Give the table of the documents."""
+    """Table of the documents."""
     header = ('Policy', 'Nodes', 'VMs at a time', 'Seconds', 'Peak memory')
     cells = [
         (

@@ -62,12 +62,12 @@ _POLICY = _Kind(
 
 
 def metric_names() -> tuple[str, ...]:
-    """Give the names of all installed metrics, sorted; loads none."""
+    """Names of all installed metrics, sorted; loads none."""
     return _names(METRICS)
 
 
 def policy_names() -> tuple[str, ...]:
-    """Give the names of all installed policies, sorted; loads none."""
+    """Names of all installed policies, sorted; loads none."""
     return _names(POLICIES)
 
 

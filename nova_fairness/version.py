@@ -6,5 +6,5 @@ import importlib.metadata
 
 
 def release() -> str:
-    """Give the version, as the package manager knows it."""
+    """Version, as the package manager knows it."""
     return importlib.metadata.version('nova-fairness')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who may do what: rules of oslo.policy with their defaults."""
+"""Rules of oslo.policy with their defaults: permissions of callers."""
 
 from collections.abc import Sequence
 

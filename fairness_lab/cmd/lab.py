@@ -168,7 +168,7 @@ def _list(_options: argparse.Namespace) -> int:
 
 
 def _chosen(options: argparse.Namespace) -> scenario_module.Scenario:
-    """Give the scenario with the options of the command line."""
+    """Scenario with the options of the command line."""
     found = reader.find(options.scenario)
     changes = {
         'metric': options.metric,

@@ -24,7 +24,7 @@ exit codes:
 
 
 def parser(commands: Commands) -> argparse.ArgumentParser:
-    """Give the parser of the command line.
+    """Parser of the command line.
 
     :param commands: what to do by command: list, run, compare, sweep.
     """

@@ -43,7 +43,7 @@ class Quantity:
         return None if found is None else float(found)
 
     def judge(self, value: float | None) -> str:
-        """Give ``good``, ``poor`` or nothing."""
+        """``good``, ``poor`` or nothing."""
         if value is None or self.good is None:
             return ''
         if value <= self.good:

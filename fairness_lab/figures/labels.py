@@ -12,7 +12,7 @@ END_POINTS = 5
 """A name stands beside the mean of so many last points."""
 
 LINES = 22
-"""So many names fit above each other."""
+"""Names that fit above each other."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ FEW = FEW_WEIGHTS
 """More users than this have small axes of their own each."""
 
 MOST = 24
-"""So many users are drawn, spread evenly from the poorest to the richest."""
+"""Users that are drawn, spread evenly from the poorest to the richest."""
 
 BARS = 12
 

@@ -165,7 +165,7 @@ def _first_bounds(
 def _least_levels(
     rows: program_module.Entries, unit: Floats, cells: int, ratio: float
 ) -> Floats:
-    """Give the level at which all with the largest weight use all there is.
+    """Level at which all with the largest weight use all there is.
 
     The root of ``sum(min(part, ratio x level x unit)) = 1`` for each cell.
     """
@@ -244,7 +244,7 @@ def _with_bounds(
 
 
 def _worth(program: program_module.Program, bounds: _Bounds) -> Floats:
-    """Give what leaves least unused: a column's parts of what is scarce."""
+    """What leaves least unused: a column's parts of what is scarce."""
     cells = program.limits.row < len(bounds.watched)
     return np.bincount(
         program.limits.column[cells],

@@ -20,7 +20,7 @@ Bools = program_module.Bools
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Wishes:
-    """Who wants how much of what, and where.
+    """Demands of VMs: of whom, how much, of what and where.
 
     :ivar capacity: (m, r) of each node, amounts of one unit of time.
     :ivar demand: (n, r) finite, >= 0: what each VM would use if it could.
@@ -145,7 +145,7 @@ def _scarce(
 def limits(
     found: Columns, capacity: Floats
 ) -> tuple[program_module.Entries, Places]:
-    """Give the rows that say what a node has of what is scarce there.
+    """Rows that say what a node has of what is scarce there.
 
     :returns: entries, as parts of what there is; and the cell
         (node x resources + resource) of each row. Bounds are 1.
@@ -158,7 +158,7 @@ def limits(
 
 
 def shares(found: Columns, quota: Floats) -> program_module.Entries:
-    """Give what each user has of each resource as parts of the quota.
+    """Use of each user and resource as parts of the quota.
 
     :returns: (u x r, c) entries, row = user x resources + resource.
     """

@@ -45,7 +45,7 @@ class Model(Protocol):
     """What of a solver is used; see :class:`.highs.Model`."""
 
     def change_row(self, row: int, lower: float, upper: float) -> None:
-        """Give a row other bounds."""
+        """Set other bounds of a row."""
 
     def solve(self) -> highs.Solution:
         """Find a solution of least cost."""
@@ -83,7 +83,7 @@ def levels(program: program_module.Program, solver: Solver) -> Floats:
 def solution(
     program: program_module.Program, solver: Solver, worth: Floats
 ) -> Floats:
-    """Give columns with which all entities reach their floors.
+    """Columns with which all entities reach their floors.
 
     :param program: without open entities.
     :param worth: (c,) of one unit of each column, for what is left over.
@@ -251,7 +251,7 @@ def _level_of(cut: _Cut, wants: Floats, floor: Floats) -> float:
 def _settled(
     program: program_module.Program, level: float, cut: _Cut | None
 ) -> program_module.Program:
-    """Give floors to those at the level and those who have all they want."""
+    """Floors of those at the level and those who have all they want."""
     wants, open_ = program.most(), program.open
     margin = _SAME * max(1.0, abs(level))
     content = open_ & (wants <= level + margin)

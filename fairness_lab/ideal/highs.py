@@ -80,7 +80,7 @@ class Model:
             )
 
     def change_row(self, row: int, lower: float, upper: float) -> None:
-        """Give a row other bounds; the next solution starts from the last."""
+        """Set other bounds of a row; a solution starts from the last."""
         self._solver.changeRowBounds(row, lower, upper)
 
     def solve(self) -> Solution:

@@ -50,7 +50,7 @@ class Ideal:
 
 
 def checked(share: str) -> str:
-    """Give the name of a share back if there is such a one.
+    """Name of a share, if there is one.
 
     :raises UnknownShare: otherwise; names those there are.
     """
@@ -63,7 +63,7 @@ def checked(share: str) -> str:
 
 
 def share_of(parts: Floats, share: str) -> Floats:
-    """Give the chosen share of users.
+    """Chosen share of users.
 
     :param parts: (..., r) of the quota of each resource.
     :param share: ``dominant``, ``asset`` or the name of a resource.
@@ -118,7 +118,7 @@ def _of(parts: Floats, share: str) -> Ideal:
 
 
 def _fixed(wishes: Wishes, share: str) -> Floats:
-    """Give how much each resource counts, (u, r)."""
+    """Factor by which each resource counts, (u, r)."""
     users, kinds = wishes.quota.shape
     if share == ASSET:
         return np.full((users, kinds), 1 / kinds)
@@ -151,7 +151,7 @@ def _is_better(one: Floats, other: Floats) -> bool:
 
 
 def _wanted_parts(wishes: Wishes) -> Floats:
-    """Give what each user could use, as parts of the quotas, (u, r)."""
+    """Largest use of each user, as parts of the quotas, (u, r)."""
     users, kinds = wishes.quota.shape
     nodes = len(wishes.capacity)
     there = wishes.node >= 0
@@ -197,7 +197,7 @@ class Remembered:
         self._known: dict[bytes, Ideal] = {}
 
     def __call__(self, wishes: Wishes) -> Ideal:
-        """Give the ideal of these wishes."""
+        """Ideal of these wishes."""
         key = _digest(wishes)
         found = self._known.pop(key, None)
         if found is None:
@@ -210,7 +210,7 @@ class Remembered:
 
 @functools.lru_cache(maxsize=8)
 def remembered(share: str, max_weight_ratio: float | None) -> Remembered:
-    """Give the one that all runs share: many see the same cloud."""
+    """One that all runs share: many see the same cloud."""
     return Remembered(share, max_weight_ratio)
 
 

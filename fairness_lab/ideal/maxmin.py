@@ -107,12 +107,12 @@ class Cloud:
     user_weight: Amounts
 
     def weights(self) -> dict[str, float]:
-        """Give the weight of every user who has a VM."""
+        """Weight of every user who has a VM."""
         users = sorted({self.owner[vm] for vm in self.demand})
         return {user: self.user_weight.get(user, 1.0) for user in users}
 
     def wanted(self, node: str) -> dict[str, dict[str, float]]:
-        """Give what each VM on a node wants, by user and VM."""
+        """What each VM on a node wants, by user and VM."""
         found: dict[str, dict[str, float]] = {}
         for vm, wanted in self.demand.items():
             if self.node[vm] == node:
@@ -170,7 +170,7 @@ def bounded(
     vcpus: Mapping[str, int],
     ratio: float,
 ) -> dict[str, float]:
-    """Give the most that each user can get when weights are bounded.
+    """Most that each user can get when weights are bounded.
 
     The kernel shares the CPU in proportion to vCPUs x weight, whoever owns a
     VM. The best that can be done for one user on a node is the largest

@@ -54,14 +54,14 @@ class Entries:
         return np.bincount(self.row, products, rows).astype(np.float64)
 
     def within(self, columns: Bools) -> 'Entries':
-        """Give the entries in the chosen columns; numbers stay."""
+        """Entries in the chosen columns; numbers stay."""
         chosen = columns[self.column]
         return Entries(
             self.row[chosen], self.column[chosen], self.value[chosen]
         )
 
     def summed(self) -> 'Entries':
-        """Give each place once, by columns and in them by rows.
+        """Each place once, by columns and in them by rows.
 
         A sum that counts several amounts of a column names it several times.
         """
@@ -74,13 +74,13 @@ class Entries:
         return Entries(row[new], column[new], value.astype(np.float64))
 
     def renumbered(self, rows: Places, columns: Places) -> 'Entries':
-        """Give new numbers to rows and columns, by their old ones."""
+        """New numbers of rows and columns, by the old ones."""
         return Entries(rows[self.row], columns[self.column], self.value)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Program:
-    """What is possible, and who is to be raised.
+    """The possible allocations, and the users to be raised.
 
     :ivar upper: (c,) end of each column, >= 0; infinite is allowed for
         columns that no entity has.
@@ -101,11 +101,11 @@ class Program:
 
     @property
     def open(self) -> Bools:
-        """Which entities are still to be raised, (e,)."""
+        """Entities still to be raised, (e,)."""
         return np.isnan(self.floor)
 
     def most(self) -> Floats:
-        """Give what each entity would have if it alone counted, (e,)."""
+        """Level of each entity if it alone counted, (e,)."""
         return self.base + self.entities.times(self.upper, len(self.base))
 
 
@@ -183,7 +183,7 @@ def _part(
 
 
 def _labels(program: Program) -> Places:
-    """Give connected columns the same number, (c,)."""
+    """Number of each column, the same for connected ones, (c,)."""
     rows = len(program.bound)
     row = np.concatenate([program.limits.row, program.entities.row + rows])
     column = np.concatenate([program.limits.column, program.entities.column])

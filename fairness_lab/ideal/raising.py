@@ -72,7 +72,7 @@ def _some_parts(
     both: program_module.Program,
     solver: filling.Solver,
 ) -> Floats:
-    """Give parts with which shares are reached, where no best are found.
+    """Parts with which shares are reached, where no best are found.
 
     Levels that many others depend on can be out of reach by rounding; then
     all floors are lowered a little.

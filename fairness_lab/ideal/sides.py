@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who has all they want where weights are bounded: a guess to begin with.
+"""First guess of the users who have all they want where weights are bounded.
 
 The agents' own method (:mod:`nova_fairness.shares.maxmin`) makes it.
 """

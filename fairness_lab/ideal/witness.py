@@ -57,7 +57,7 @@ class _One:
         self.quota = wishes.quota[:, place]
 
     def parts(self, log: Floats) -> Floats:
-        """Give what users have of their quotas with these weights."""
+        """What users have of their quotas with these weights."""
         got, _ = filling.fill(
             self.capacity, self.node, self.demand, self.size * np.exp(log)
         )

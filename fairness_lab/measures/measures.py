@@ -23,14 +23,14 @@ Table = Mapping[str, Any]
 
 SHOWN_USERS = 60
 SHOWN_VMS = 60
-"""So many are written round by round, spread evenly over all."""
+"""Number that is written round by round, spread evenly over all."""
 
 _Rows = list[Floats]
 
 
 @dataclasses.dataclass
 class Seen:
-    """What is kept of each round, a list entry per round.
+    """Values kept of each round, a list entry per round.
 
     :ivar vms: whose weights are kept.
     :ivar time_s: end of the round.

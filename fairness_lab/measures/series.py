@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""What is written of every round: by user, by node and, if asked, by VM."""
+"""Series of every round: by user, by node and, if asked, by VM."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence

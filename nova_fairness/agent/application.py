@@ -79,7 +79,7 @@ class Application:
         )
 
     def held(self, present: allocation.Allocation) -> allocation.Allocation:
-        """Give what this agent, or one before it, applied last.
+        """Values that this agent, or one before it, applied last.
 
         Other hands' values are repaired, not built upon.
         """
@@ -90,7 +90,7 @@ class Application:
         return {**inherited, **self._own(present)}
 
     def restore(self) -> tuple[control.Outcome, ...]:
-        """Give every control the value it was found with.
+        """Restore every control to the value it was found with.
 
         :raises StateError: if what was restored cannot be noted.
         """
@@ -161,7 +161,7 @@ class Application:
         )
 
     def _own(self, present: allocation.Allocation) -> allocation.Allocation:
-        """Give what was applied last, of VMs that still are there."""
+        """Values applied last, of VMs that are still there."""
         return {
             knob: value
             for knob, value in self._expected.items()
@@ -172,7 +172,7 @@ class Application:
 def exempt(
     vms: Incarnations, settings: settings_module.Settings
 ) -> frozenset[str]:
-    """Give the keys of the VMs that an operator exempted."""
+    """Keys of the VMs that an operator exempted."""
     return frozenset(
         item.key for item in vms if settings.is_exempt(item.instance)
     )
@@ -183,7 +183,7 @@ def _applied(
     outcomes: Sequence[control.Outcome],
     let_go: Sequence[control.Outcome],
 ) -> tuple[allocation.Allocation, allocation.Allocation]:
-    """Give what the kernel holds now, and what of it is to stay so."""
+    """Values that the kernel holds now, and those of them that are to stay."""
     applied = dict(present)
     for item in (*let_go, *outcomes):
         if item.written:

@@ -69,7 +69,7 @@ class Parts:
         newest_round: Callable[[], round_model.Round | None],
         history: weight_history.WeightHistory,
     ) -> operations.AgentOperations:
-        """Give what answers calls.
+        """Server that answers calls.
 
         :param newest_round: the last finished one, if any.
         :param history: of the weights of this node's VMs.
@@ -273,7 +273,7 @@ class Restored:
 
 
 def restore(conf: cfg.ConfigOpts) -> Restored:
-    """Give every control the value it was found with, without an agent.
+    """Restore every control to the value it was found with, without an agent.
 
     :raises StateError: if an agent runs.
     """

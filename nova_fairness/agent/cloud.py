@@ -33,7 +33,7 @@ class Cloud(Protocol):
         """Say whose a VM is whose domain does not, if it is known by now."""
 
     def weights(self, owners: Iterable[str]) -> Mapping[str, float]:
-        """Give the weights of users or projects that are known by now.
+        """Weights of users or projects that are known by now.
 
         :returns: > 0 by id; those not named have what is configured.
         """

@@ -47,7 +47,7 @@ _HELPED = {
     resources.Control.NETWORK: privileged_network.door,
 }
 NEED_PRESSURE = frozenset({resources.Control.MEMORY, resources.Control.BLKIO})
-"""What is judged by it."""
+"""The controls that it judges."""
 
 
 class Pressure:
@@ -66,7 +66,7 @@ class Pressure:
         return self.newest
 
     def close(self) -> None:
-        """Give all descriptors back."""
+        """Close all descriptors."""
         self._reader.close()
 
 
@@ -113,14 +113,14 @@ class Controls:
     throttling: throttling_module.Throttling | None = None
 
     def close(self) -> None:
-        """Give back descriptors and locks."""
+        """Release descriptors and locks."""
         for item in self.built:
             item.close()
         for record in self.records:
             record.close()
 
     def pressure_if_needed(self, pressure: Pressure) -> Pressure | None:
-        """Give what reads the pressure, ``None`` if no control needs it."""
+        """Reader of the pressure, ``None`` if no control needs it."""
         return pressure if NEED_PRESSURE & self.scales.keys() else None
 
     def record(self, path: pathlib.Path) -> found_module.FoundValues:

@@ -192,7 +192,7 @@ class Cycle:
         self.restore()
 
     def restore(self) -> tuple[control.Outcome, ...]:
-        """Give every control the value it was found with."""
+        """Restore every control to the value it was found with."""
         if self._rooms.throttling is not None:
             for problem in self._rooms.throttling.stop():
                 LOG.error('%s', problem)

@@ -211,7 +211,7 @@ class Decision:
         settings: settings_module.Settings,
         facts: scale_module.Facts,
     ) -> allocation.Allocation:
-        """Give kernel units; none of what cannot or must not be written."""
+        """Kernel units; none of what cannot or must not be written."""
         wanted: dict[allocation.Knob, int] = {}
         for control, scale in self._scales.items():
             if control not in settings.controls:
@@ -249,7 +249,7 @@ class Decision:
     def _previous(
         self, facts: scale_module.Facts, held: allocation.Allocation
     ) -> allocation.Weights:
-        """Give the weights in force, neutral of what is not steered."""
+        """Weights in force, neutral of what is not steered."""
         weights = np.ones((len(facts.vms), len(resources.CONTROLS)))
         known = {} if facts.preset is not self._preset else self._last
         for control, scale in self._scales.items():

@@ -19,7 +19,7 @@ from nova_fairness.runtime import guard as guard_module
 LOG = logging.getLogger(__name__)
 
 AGAIN_S = 60.0
-"""After so long a metric that failed here is tried again: one that does for
+"""Seconds after which a metric that failed is tried again: one that does for
 the rounds was only unlucky, on a busy machine for instance."""
 
 Load = Callable[[str], metric_base.Metric]

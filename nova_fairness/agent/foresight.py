@@ -78,7 +78,7 @@ class Prospects:
         policy: policy_base.Policy,
         ratios: usage_model.Scalars,
     ) -> outlook.Prospect | None:
-        """Give what is foreseen for the VMs of this node.
+        """Outlook and end for the VMs of this node.
 
         :param ratios: (c,) largest by smallest weight.
         :returns: ``None`` for policies that do not look ahead, and where it

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is in force: the configuration, what the domain shall use, orders."""
+"""Settings in force: the configuration, the choice of the domain, orders."""
 
 from collections.abc import Callable
 import dataclasses
@@ -158,7 +158,7 @@ class Regime:
     def _warning(
         self, settings: settings_module.Settings, loaded: cycle.Plugins
     ) -> str:
-        """What is to be said of a pair; log what was not said before."""
+        """Warning about a pair; one that was not said before is logged."""
         warning = pairing.warning(
             settings.metric,
             loaded.metric.suits,
@@ -178,7 +178,7 @@ class Regime:
         return InForce(settings, newest.epoch, newest.origin)
 
     def _kept(self) -> InForce:
-        """Give what is in force, with all else that is configured now."""
+        """Settings in force, with all else that is configured now."""
         if not self._in_force.epoch:
             return InForce(self._configured)
         before = self._in_force.settings

@@ -76,7 +76,7 @@ class Measurement:
     def usage(
         self, sample: sample_model.Sample, decay_factor: float
     ) -> usage_model.Usage | None:
-        """Give what was used since the last sample.
+        """Usage since the last sample.
 
         :returns: ``None`` for the first sample.
         """
@@ -95,7 +95,7 @@ class Measurement:
     def pressure(
         self, reading: pressure_model.PressureSample
     ) -> pressure_model.Pressure | None:
-        """Give what VMs waited for since the last reading.
+        """Pressure of VMs since the last reading.
 
         :returns: ``None`` for the first reading.
         """
@@ -229,7 +229,7 @@ class Measurement:
         return {**self._weights(users), **settings.quota_weights}
 
     def _others(self, metric: str) -> report.View:
-        """Give what is known of the other nodes before this round."""
+        """Reports of the other nodes before this round."""
         view = self._exchange.view(self._clock(), metric)
         peers = {
             host: item

@@ -44,7 +44,7 @@ class Peering:
         return None
 
     def newest(self) -> desired_module.Desired | None:
-        """Give the newest desired state."""
+        """Newest desired state."""
         return None
 
     def start(self, operations: endpoint.Operations) -> None:
@@ -89,7 +89,7 @@ class MeshPeering(Peering):
         return self._desired
 
     def newest(self) -> desired_module.Desired | None:
-        """Give the newest desired state; never blocks."""
+        """Newest desired state; never blocks."""
         return self._desired.current()
 
     def start(self, operations: endpoint.Operations) -> None:
@@ -159,7 +159,7 @@ def connect(
 def _store(
     conf: cfg.ConfigOpts, domain: str
 ) -> desired_store.SharedStore | None:
-    """Give the store that all nodes can ask: the Redis of the transport."""
+    """Store that all nodes can ask: the Redis of the transport."""
     place = transport_module.redis_of(conf)
     if place is None:
         return None

@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 
 VERSION = 1
 MOST = 100_000
-"""So many VMs may have a preference."""
+"""Largest number of VMs with a preference."""
 
 
 class Preferences:
@@ -40,7 +40,7 @@ class Preferences:
         self._all = dict(self._by_call)
 
     def stated(self) -> Mapping[str, float]:
-        """Give the preference of each VM of which something is said, by UUID.
+        """Preference of each VM of which something is said, by UUID.
 
         Reads the file again if it changed; one that cannot be used leaves
         what it said before.

@@ -36,7 +36,7 @@ class _Heard:
         self.said, self.arrived_s = said, arrived_s
 
     def silent(self, now_s: float, interval_s: float) -> float:
-        """Give the intervals since it came."""
+        """Intervals since it came."""
         return (now_s - self.arrived_s) / max(interval_s, self.said.interval_s)
 
     def patience(self) -> float:

@@ -42,7 +42,7 @@ class CpuScale(scale.Scale):
         return not vm.dedicated_cpus
 
     def sizes(self, facts: scale.Facts) -> usage_model.Scalars:
-        """Give what the flavor says, or the number of vCPUs."""
+        """Base of the flavor, or the number of vCPUs."""
         return np.array(
             [float(cpu.base(item.instance, self._units)) for item in facts.vms]
         )
@@ -53,7 +53,7 @@ class CpuScale(scale.Scale):
         rows: Sequence[int],
         facts: scale.Facts,
     ) -> Sequence[int]:
-        """Give shares."""
+        """Shares."""
         return [
             cpu.to_units(
                 float(weights[row]),
@@ -101,7 +101,7 @@ class BlkioScale(scale.Scale):
         rows: Sequence[int],
         facts: scale.Facts,
     ) -> Sequence[int]:
-        """Give weights of the file."""
+        """Weights of the file."""
         return [
             disk.units(
                 float(weights[row]),
@@ -144,7 +144,7 @@ class MemoryScale(scale.Scale):
         return memory_contention.judge(facts.pressure)
 
     def sizes(self, facts: scale.Facts) -> usage_model.Scalars:
-        """Give the flavors' memory."""
+        """Flavors' memory."""
         return np.array(
             [float(item.instance.memory_bytes) for item in facts.vms]
         )
@@ -175,7 +175,7 @@ class MemoryScale(scale.Scale):
     def weight(
         self, held: int, row: int, last: scale.Last | None, facts: scale.Facts
     ) -> float:
-        """Give the last weight, neutral after a restart."""
+        """Last weight, neutral after a restart."""
         return 1.0 if last is None or last.units is None else last.weight
 
 
@@ -223,7 +223,7 @@ class NetworkScale(scale.Scale):
     def weight(
         self, held: int, row: int, last: scale.Last | None, facts: scale.Facts
     ) -> float:
-        """Give the last weight as far as the kernel took it over."""
+        """Last weight as far as the kernel took it over."""
         if last is not None and last.units:
             return max(last.weight * held / last.units, 1e-9)
         if not held:

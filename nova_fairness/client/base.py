@@ -28,7 +28,7 @@ Table = tuple[Sequence[str], list[tuple[Any, ...]]]
 
 
 def _api(manager: Any) -> http.FairnessApi:
-    """Give what the plugin made; the manager has it by a computed name."""
+    """Client that the plugin made; the manager has it by a computed name."""
     made: http.FairnessApi = manager.fairness
     return made
 
@@ -122,7 +122,7 @@ def table(
 
 
 def formed(value: Any, key: str, forms: Mapping[str, Any]) -> Any:
-    """Give a value its form in a table."""
+    """Form of a value in a table."""
     return forms[key](value) if key in forms else value
 
 

@@ -105,7 +105,7 @@ class _Pause(base.Action):
 
 
 class PauseHost(_Pause):
-    """Give every control of a host the value it had, and leave it alone"""
+    """Restore every control of a host, and leave it alone"""
 
     action = 'pause'
 

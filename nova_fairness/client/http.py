@@ -140,7 +140,7 @@ def _found(answer: Answer, noun: str) -> Any:
 
 
 def _next(answer: Answer, noun: str) -> Mapping[str, Any] | None:
-    """Give the query of the next page, if there is one."""
+    """Query of the next page, if there is one."""
     for link in answer.get(f'{noun}_links') or ():
         if link.get('rel') == 'next':
             return dict(parse.parse_qsl(parse.urlsplit(link['href']).query))

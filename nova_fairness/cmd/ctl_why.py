@@ -22,7 +22,7 @@ TITLES = (
 
 
 def rows(answers: Answers) -> list[list[Any]]:
-    """Give a row for each resource."""
+    """A row for each resource."""
     return [
         [host, *_row(said['instance'], name)]
         for host, said in answers.items()
@@ -58,7 +58,7 @@ def _short(amount: float | None) -> str | None:
 
 
 def after(answers: Answers) -> Iterator[str]:
-    """Give the lines below the table."""
+    """Lines below the table."""
     for host, said in answers.items():
         vm = said['instance']
         total = vm['heaviness']['total']

@@ -12,7 +12,7 @@ FACTORY = 'api_ext.filter:FairnessFilter.factory'
 COMPOSITE = 'composite:openstack_compute_api_v21'
 PIPELINE = 'keystone'
 BEFORE = 'keystonecontext'
-"""Who asks is known only behind this one."""
+"""The filter behind which the caller is known."""
 
 
 def has_filter(path: pathlib.Path) -> bool:

@@ -21,17 +21,17 @@ Named = tuple[str, Check]
 
 
 def success(details: str) -> upgradecheck.Result:
-    """Give the result of what is as it should be."""
+    """Result of what is as it should be."""
     return upgradecheck.Result(upgradecheck.Code.SUCCESS, details)
 
 
 def warning(details: str) -> upgradecheck.Result:
-    """Give the result of what works with less than it could."""
+    """Result of what works with less than it could."""
     return upgradecheck.Result(upgradecheck.Code.WARNING, details)
 
 
 def failure(details: str) -> upgradecheck.Result:
-    """Give the result of what does not work."""
+    """Result of what does not work."""
     return upgradecheck.Result(upgradecheck.Code.FAILURE, details)
 
 

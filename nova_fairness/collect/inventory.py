@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which VMs run on this host.
+"""Inventory of the VMs that run on this host.
 
 A thread of its own talks to libvirt. The round only takes what that thread
 last found, so libvirt may be slow, hang or be restarted without delaying it.

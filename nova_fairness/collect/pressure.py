@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who waits for memory and for disks, as the kernel counts it.
+"""Pressure on memory and disks, as the kernel counts it.
 
 Nothing here enters a guest's monitor. Two files per VM are read each round
 at most, one more while anything on the node is swapped out.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which process runs a domain."""
+"""The process of a domain."""
 
 import itertools
 import pathlib

@@ -51,7 +51,7 @@ def groups_of_process(proc_cgroup: str) -> Mapping[str, str]:
 
 
 def group_of_vm(process_group: str) -> str:
-    """Give the group that holds a whole VM, from that of its main thread.
+    """Group that holds a whole VM, from that of its main thread.
 
     >>> group_of_vm('/machine/qemu-1-a.libvirt-qemu/emulator')
     '/machine/qemu-1-a.libvirt-qemu'
@@ -76,7 +76,7 @@ def is_private(vm_group: str) -> bool:
 
 
 def relative(process_group: str, level: int) -> str:
-    """Give a group on the way from the root to that of a VM's main thread.
+    """A group on the way from the root to that of a VM's main thread.
 
     >>> relative('/machine/qemu-1-a.libvirt-qemu/emulator', 1)
     '/machine'
@@ -122,7 +122,7 @@ def mounts(mountinfo: str) -> Mapping[str, Mount]:
 
 
 def directory(mount: Mount, group: str) -> pathlib.PurePosixPath:
-    """Give the directory of a group below the mount of its hierarchy.
+    """Directory of a group below the mount of its hierarchy.
 
     ``/proc/PID/cgroup`` is relative to the reader's cgroup namespace, as is
     the root in mountinfo; a group outside the mount's root starts with

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is known of the whole cloud at one moment, and what is to be done.
+"""The whole cloud at one moment, and the actions that change it.
 
 Amounts are int64. ``(p, c)`` has a row per provider and a column per entry of
 ``classes``. A provider is a whole tree of Placement (one host): inventories

@@ -25,5 +25,5 @@ class NodeResources:
     capacity: resources.Vector
 
     def supply(self, interval_s: float) -> resources.Vector:
-        """Give what the node can provide in an interval, shape (r,)."""
+        """Supply of the node in an interval, shape (r,)."""
         return resources.RESOURCES.over(self.capacity, interval_s)

@@ -17,7 +17,7 @@ from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
 SAME = 0.005
-"""What is wanted has not changed if it differs by less: a part of what the
+"""Difference below which demand has not changed: a part of what the
 node has."""
 
 ALIKE = 0.01
@@ -31,7 +31,7 @@ same of users: (u, r) -> (u,)."""
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Demand:
-    """What is wanted of CPUs, cell by cell: rows are vCPUs that want alike.
+    """Demand for CPUs, cell by cell: rows are vCPUs that want alike.
 
     :ivar cell: (p,) ascending; every cell has a row.
     :ivar wanted: (p,) > 0, as in the outlook.
@@ -45,7 +45,7 @@ class Demand:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Outlook:
-    """What is known of some nodes.
+    """Demand and supply of some nodes, as they are known.
 
     :ivar node: (n,) index of each cell's node; cells are sorted by node, then
         by user, each pair once.
@@ -103,7 +103,7 @@ class Outlook:
         )
 
     def given(self) -> resources.Vector:
-        """Give what the users of each node have together, (m, r)."""
+        """Use of all users of each node together, (m, r)."""
         nodes = len(self.supply)
         return np.stack(
             [np.bincount(self.node, each, nodes) for each in self.used.T],
@@ -113,7 +113,7 @@ class Outlook:
     def cells_of(
         self, node: usage_model.Indices | int, user: usage_model.Indices
     ) -> usage_model.Indices:
-        """Give the places of cells that are known to exist.
+        """Places of cells that are known to exist.
 
         :param node: of each, or of all.
         :param user: (k,) of each.
@@ -157,7 +157,7 @@ class Foreseen:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class View:
-    """Who of those that decide knows what.
+    """Outlooks of the nodes that decide.
 
     :ivar deciding: (k,) indices of nodes among those that decide.
     :ivar place: (k,) index of each in the outlook.
@@ -173,7 +173,7 @@ class View:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Prospect:
-    """What is foreseen for the VMs of the nodes that decide.
+    """Outlook and end for the VMs of the nodes that decide.
 
     :ivar used: (n, r) of the newest interval, >= 0; rows of the situation.
     :ivar wanted: (n, r) what they want, at least ``used``.
@@ -189,7 +189,7 @@ class Prospect:
     views: Sequence[View]
 
     def reordered(self, order: usage_model.Indices) -> 'Prospect':
-        """Give the same with rows in another order."""
+        """The same with rows in another order."""
         return dataclasses.replace(
             self,
             used=self.used[order],

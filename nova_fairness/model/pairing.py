@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kinds of policies a metric is for, and what to say of other pairs."""
+"""Kinds of policies that a metric is for, and warnings about other pairs."""
 
 from collections.abc import Set
 import enum

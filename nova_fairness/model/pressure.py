@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who waits for memory and for disks: readings, and what lies between two."""
+"""Pressure on memory and disks: readings, and the time between two."""
 
 from collections.abc import Mapping
 import dataclasses

@@ -108,7 +108,7 @@ STEPS: dict[State, dict[Event, State]] = {
     State.EXPIRED: {},
     State.FAILED: {},
 }
-"""Which event leads from which state to which; there are no other ways."""
+"""Transitions: state, event, next state; there are no others."""
 
 FINAL = frozenset(state for state, steps in STEPS.items() if not steps)
 """States that nothing leads out of."""

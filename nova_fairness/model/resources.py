@@ -92,7 +92,7 @@ class ResourceRegistry:
         return iter(self._resources)
 
     def index(self, name: str) -> int:
-        """Give the position of a resource in every vector.
+        """Position of a resource in every vector.
 
         :raises KeyError: if no resource has that name.
         """
@@ -109,7 +109,7 @@ class ResourceRegistry:
         return result
 
     def steered_by(self, control: Control) -> Mask:
-        """Give the (r,) mask of the resources that ``control`` steers."""
+        """(r,) mask of the resources that ``control`` steers."""
         return np.array([item.control is control for item in self])
 
     def over(self, rates: Vector, interval_s: float) -> Vector:

@@ -56,7 +56,7 @@ class Usage:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Waiting:
-    """Who waits for a CPU, as was judged over intervals.
+    """VMs that wait for a CPU, as was judged over intervals.
 
     :ivar vms: (n,) whether each VM wants more than it uses.
     :ivar nodes: (m,) whether more is wanted of a node than it has.
@@ -71,7 +71,7 @@ class Waiting:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ownership:
-    """Who owns which row, and where it runs.
+    """Owner and node of each row.
 
     The agent knows one node, the simulator thousands: both use this.
 

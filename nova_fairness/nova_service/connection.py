@@ -37,10 +37,10 @@ def prepare(nova_files: Sequence[str], own_files: Sequence[str] = ()) -> None:
 
 
 def host() -> str:
-    """Give the name under which Nova knows this node."""
+    """Name under which Nova knows this node."""
     return str(nova.conf.CONF.host)
 
 
 def report_interval_s() -> int:
-    """Give how often services of this cloud report; 0 is never."""
+    """Seconds between reports of services of this cloud; 0 is never."""
     return int(nova.conf.CONF.report_interval)

@@ -83,14 +83,14 @@ class QuotaWeights:
         self._identity = identity
 
     def of_project(self, project: str) -> float | None:
-        """Give the weight of a project; ``None`` if nobody knows it."""
+        """Weight of a project; ``None`` if nobody knows it."""
         try:
             return _bounded(self._weight(project, {}))
         except _NO_PROJECT:
             return None
 
     def of_user(self, user: str) -> float | None:
-        """Give the weight of a user; ``None`` if nobody knows the user."""
+        """Weight of a user; ``None`` if nobody knows the user."""
         projects = self._projects(user)
         if not projects:
             return None

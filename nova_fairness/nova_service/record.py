@@ -113,7 +113,7 @@ class ServiceRecord:
             raise
 
     def _found_or_made(self) -> Any:
-        """Give the row.
+        """Row.
 
         :raises NotFound: of Nova, if it cannot be made.
         """

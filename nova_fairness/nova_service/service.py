@@ -17,7 +17,7 @@ from nova_fairness.nova_service import record
 from nova_fairness.runtime import lookup
 
 _STRANGER_S = 300.0
-"""After so long it is asked again of whom a domain is."""
+"""Seconds after which the owner of a domain is looked up again."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class NovaService:
         return self._descriptions.known([uuid]).get(uuid)
 
     def weights(self, owners: Iterable[str]) -> Mapping[str, float]:
-        """Give the weights that are known by now; never blocks.
+        """Weights that are known by now; never blocks.
 
         :param owners: ids of users or projects.
         """

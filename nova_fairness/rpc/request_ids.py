@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which request a call belongs to: what the log of both ends tells."""
+"""Id of the request that a call belongs to, for the logs of both ends."""
 
 from collections.abc import Mapping
 from typing import Any

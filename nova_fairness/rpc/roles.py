@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who may call what.
+"""Calls that each role may make.
 
 A transport that knows its peers by key says in each context who called
 (``zmq_peer``: name and role). Where it says nothing, it does not know the

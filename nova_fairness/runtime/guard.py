@@ -19,10 +19,10 @@ LOG = logging.getLogger(__name__)
 T = TypeVar('T')
 
 _LONGEST = 10.0
-"""So many deadlines at most a plugin has on a host that gives it no CPU."""
+"""Deadlines that a plugin has at most on a host that gives it no CPU."""
 
 _STEP = 0.1
-"""Part of the deadline after which one looks again whether it got a CPU."""
+"""Part of the deadline between two looks at whether the plugin got a CPU."""
 
 
 _ReadTurns = Callable[[int], run_queue.Turns]
@@ -44,7 +44,7 @@ class _Patience:
         self._began = time.monotonic()
 
     def left_s(self) -> float:
-        """Give seconds to wait before one asks again; 0 if it is over."""
+        """Seconds to wait before one asks again; 0 if it is over."""
         passed = time.monotonic() - self._began
         if passed < self._deadline_s:
             return self._deadline_s - passed

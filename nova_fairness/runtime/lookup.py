@@ -20,17 +20,17 @@ LOG = logging.getLogger(__name__)
 Value = TypeVar('Value')
 
 RETRY_S = 30.0
-"""So long after a question that was not answered it is asked again."""
+"""Seconds after which an unanswered question is asked again."""
 
 MOST = 100_000
-"""So many values are kept; the one not wanted for the longest goes first."""
+"""Number of values kept; the one not wanted for the longest goes first."""
 
 _END_S = 2.0
 
 
 @dataclasses.dataclass
 class _Entry(Generic[Value]):
-    """What is known of one key.
+    """Value of one key, and its age.
 
     :ivar values: the value, if there is one.
     :ivar due_s: when to ask again; infinite while the question is under way.
@@ -97,7 +97,7 @@ class Lookup(Generic[Value]):
             self._thread.join(_END_S)
 
     def known(self, keys: Iterable[str]) -> Mapping[str, Value]:
-        """Give what is known now, and have the rest asked for.
+        """Values known now; the rest is asked for.
 
         :param keys: those that are wanted.
         :returns: values of those that have one.

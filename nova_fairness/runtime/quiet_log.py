@@ -27,7 +27,7 @@ class Tally:
                 self._counts[name] += count
 
     def counts(self) -> Mapping[str, int]:
-        """Give all counts so far, by name."""
+        """All counts so far, by name."""
         with self._lock:
             return dict(sorted(self._counts.items()))
 
@@ -62,7 +62,7 @@ class QuietLog:
         self._log.warning('%s%s', text, more)
 
     def _due(self, kind: str, source: str) -> int | None:
-        """Give how many were left unsaid, ``None`` to say nothing now."""
+        """Number left unsaid, ``None`` to say nothing now."""
         now_s = self._clock()
         with self._lock:
             minute = self._minutes.get(kind)

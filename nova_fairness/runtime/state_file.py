@@ -31,7 +31,7 @@ class PolicyMemory:
         self._saved: str = ''
 
     def load(self) -> Mapping[str, Any]:
-        """Give the memory by policy name, empty if there is none."""
+        """Memory by policy name, empty if there is none."""
         try:
             content = json.loads(self._path.read_text('utf-8'))
             if content['version'] != VERSION:

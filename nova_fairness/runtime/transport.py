@@ -48,7 +48,7 @@ def is_ours(url: oslo_messaging.TransportURL) -> bool:
 def redis_of(
     conf: cfg.ConfigOpts,
 ) -> transport_url.RedisSettings | None:
-    """Give the Redis that all nodes can reach, if the transport has one.
+    """Redis that all nodes can reach, if the transport has one.
 
     :raises InvalidTransportURL: if the URL has another form.
     """

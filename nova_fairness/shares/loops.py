@@ -53,7 +53,7 @@ NEVER = 0.999
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Changes:
-    """What is remembered of VMs, (n,) each.
+    """Memory of VMs, (n,) each.
 
     :ivar used: CPUs in the interval before; NaN if unknown.
     :ivar stall: likewise.
@@ -70,7 +70,7 @@ class Changes:
 
     @classmethod
     def unknown(cls, count: int) -> 'Changes':
-        """What is remembered of VMs never seen before."""
+        """Memory of VMs never seen before."""
         never = np.full(count, np.nan)
         sums = [np.zeros(count) for _ in range(3)]
         return cls(never, never.copy(), *sums)

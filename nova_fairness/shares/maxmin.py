@@ -39,7 +39,7 @@ STAGES = (
     (0.003, 0.05),
     (0.003, 0.02),
 )
-"""What is solved one after the other: ``e``, and over how much (natural
+"""Widths solved one after the other: ``e``, and over how much (natural
 logarithm of a rate) bounds are rounded off. In the end owners who compete
 differ by at most ``e x log(ratio)``: 1 % of their heaviness for a ratio of
 20."""
@@ -63,7 +63,7 @@ _NEXT_TO_NOTHING = 1e-9
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rows:
-    """What is wanted of nodes; each row stands for VMs that are alike.
+    """Demand on nodes; each row stands for VMs that are alike.
 
     :ivar node: (n,) index of each row's node, ascending.
     :ivar owner: (n,) index of whose heaviness decides its weight.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who waits for a CPU: a test against the noise of the node.
+"""Waiting for a CPU: a test against the noise of the node.
 
 A VM does less than it wants as soon as it waits, idle time or not: most
 programs run, wait for something, and run again (a closed loop), and the
@@ -92,7 +92,7 @@ IDLE = 0.01
 """... and below which it wants nothing, where the kernel tells no stalls."""
 
 ALL = 0.999
-"""Who waits for more of the time than that may want anything."""
+"""Part of the time; a VM that waits for more may want anything."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -121,7 +121,7 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Past:
-    """What is remembered of VMs, a row for each.
+    """Memory of VMs, a row for each.
 
     :ivar late: (n,) whether the stall was above the noise.
     :ivar began: (n,) whether the VM has counted as waiting since its node
@@ -141,7 +141,7 @@ class Past:
 
     @classmethod
     def unknown(cls, count: int) -> 'Past':
-        """What is remembered of VMs never seen before."""
+        """Memory of VMs never seen before."""
         never = np.zeros(count, dtype=np.bool_)
         zeros = np.zeros(count)
         return cls(

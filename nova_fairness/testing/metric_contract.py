@@ -83,7 +83,7 @@ def make_case(
 
 
 def cases() -> Iterator[Case]:
-    """Give the clouds on which every metric must have an answer."""
+    """Clouds on which every metric must have an answer."""
     usual = make_case('three users on two nodes')
     yield usual
     yield make_case('one user', users=1)

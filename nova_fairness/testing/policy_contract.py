@@ -79,7 +79,7 @@ def situation_of(
 
 
 def neutral(count: int) -> allocation.Weights:
-    """Give the (n, c) weights of VMs that nobody judged yet."""
+    """(n, c) weights of VMs that nobody judged yet."""
     return np.ones((count, len(resources.CONTROLS)))
 
 
@@ -92,7 +92,7 @@ class PolicyContract:
     """Inherit, name the class ``Test...`` and write :meth:`make_policy`."""
 
     def make_policy(self) -> policy_base.Policy:
-        """Give the policy under test."""
+        """Policy under test."""
         raise NotImplementedError
 
     def _decide(

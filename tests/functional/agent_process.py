@@ -147,11 +147,11 @@ class Agent:
             self.run('restore')
 
     def helpers(self) -> list[int]:
-        """Give the privileged helpers that run in the node."""
+        """Privileged helpers that run in the node."""
         return [pid for pid in self.node.groups.pids() if _is_helper(pid)]
 
     def rounds(self) -> list[Round]:
-        """Give all rounds recorded, those of earlier lives too."""
+        """All rounds recorded, those of earlier lives too."""
         if not self._record.exists():
             return []
         whole, _, _ = self._record.read_text().rpartition('\n')

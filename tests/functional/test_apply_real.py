@@ -112,7 +112,7 @@ def helper():
 
 
 def helper_pid():
-    """Give the process id of the helper that belongs to this process."""
+    """Process id of the helper that belongs to this process."""
     (pid,) = (
         int(path.parent.name)
         for path in pathlib.Path('/proc').glob('[0-9]*/cmdline')

@@ -38,7 +38,7 @@ time.sleep(600)
 
 
 def version_of(controller):
-    """Give the version of control groups that has a controller here."""
+    """Version of control groups that has a controller here."""
     table = pathlib.Path('/proc/cgroups').read_text()
     numbers = {
         line.split()[0]: line.split()[1] for line in table.splitlines()[1:]

@@ -90,12 +90,12 @@ def report(guest):
 
 
 def cases(path):
-    """Give the tests that a report is about; none if there is no report."""
+    """Tests that a report is about; none if there is no report."""
     return ET.parse(path).iter('testcase') if path.exists() else ()
 
 
 def bad(case):
-    """Give the parts of a test's report that say it did not pass."""
+    """Parts of a test's report that say it did not pass."""
     return [
         child for child in case if child.tag in ('failure', 'error', 'skipped')
     ]

@@ -54,7 +54,7 @@ class Site:
         raise AssertionError(f'no group {group} has {name}')
 
     def held(self):
-        """Give all that the agent may change."""
+        """All values that the agent may change."""
         shaped = self.node.run(['tc', 'qdisc', 'show'])
         links = self.node.run(['ip', '-o', 'link', 'show', 'type', 'ifb'])
         return {

@@ -32,7 +32,7 @@ def slow(lab_node):
 
 
 def traces(node):
-    """Give what is left of disks of a node."""
+    """Remains of the disks of a node."""
     mounts = pathlib.Path('/proc/self/mountinfo').read_text()
     backing = [
         path.read_text()

@@ -36,7 +36,7 @@ class Peers:
     out: object
 
     def known(self, name):
-        """Give of how many CPUs an agent knows, by its newest round."""
+        """Number of CPUs that an agent knows of, by its newest round."""
         path = self.out / name / recording.ROUNDS
         if not path.is_file():
             return None

@@ -85,7 +85,7 @@ def start(tmp_path):
 
 
 def run_of(child):
-    """Give the directory of a process's run; ``None`` if it has none."""
+    """Directory of a process's run; ``None`` if it has none."""
     for path in qemu.STATE.glob('r*/owner.json'):
         if json.loads(path.read_text())['pid'] == child.pid:
             return path.parent
@@ -116,7 +116,7 @@ def known(pids):
 
 
 def remains(run, identities):
-    """Give everything of a run that is still there."""
+    """Everything of a run that is still there."""
     return [
         *(item for item in identities if processes.is_alive(item)),
         *(name for name in groups.runs() if name == run.name),
@@ -125,7 +125,7 @@ def remains(run, identities):
 
 
 def interfaces_here():
-    """Give the interfaces of the machine itself."""
+    """Interfaces of the machine itself."""
     return set(pathlib.Path('/sys/class/net').iterdir())
 
 

@@ -288,7 +288,7 @@ def sample_of(keys, vms):
 
 
 def weight_file(vms):
-    """Give the file of weights that this kernel has."""
+    """File of weights that this kernel has."""
     for name in disk.FILES:
         if (vms.group(1, name) / name).exists():
             return name
@@ -314,7 +314,7 @@ def test_weights_are_written_by_the_helper_and_restored(vms, tmp_path, helper):
 
 
 def some_device():
-    """Give a whole device of this machine that has a size."""
+    """A whole device of this machine that has a size."""
     for path in sorted(pathlib.Path('/sys/block').iterdir()):
         if int((path / 'size').read_text()) > 0:
             return (path / 'dev').read_text().strip()

@@ -37,7 +37,7 @@ may write nothing."""
 
 
 def sets(text):
-    """Give the numbers of a status file by name."""
+    """Numbers of a status file by name."""
     fields = (line.partition(':') for line in text.splitlines())
     return {
         name: int(value.split()[0], 16 if name.startswith('Cap') else 10)
@@ -51,7 +51,7 @@ def status(pid):
 
 
 def helpers(context, mark):
-    """Give the processes of a context that this test started."""
+    """Processes of a context that this test started."""
     found = []
     for path in pathlib.Path('/proc').glob('[0-9]*'):
         try:
@@ -214,7 +214,7 @@ def rootwrap_conf(directory):
 
 
 def ways(directory):
-    """Give line of sudoers and words before the program, by way."""
+    """Line of sudoers and words before the program, by way."""
     conf = rootwrap_conf(directory)
     rootwrap = BIN / 'oslo-rootwrap'
     return {

@@ -36,7 +36,7 @@ class Cloud:
         self.act_as('ctl')
 
     def url_of(self, name):
-        """Give the transport URL of a node or an operator."""
+        """Transport URL of a node or an operator."""
         return f'{self.url}&insecure=true'
 
     def act_as(self, name):

@@ -95,7 +95,7 @@ def _heaviness(asked: Asked) -> Mapping[str, Any]:
 
 
 def _amounts(asked: Asked) -> Mapping[str, Any]:
-    """Give amounts in units that people know."""
+    """Amounts in units that people know."""
     names = ('endowment', 'quota', 'usage', 'owner_usage')
     measured, row = asked.done.measured, asked.row
     if measured is None:

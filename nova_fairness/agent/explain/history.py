@@ -13,7 +13,7 @@ from nova_fairness.model import round as round_model
 from nova_fairness.model import usage as usage_model
 
 SPAN_S = 3600.0
-"""What is older is forgotten."""
+"""Age after which entries are forgotten."""
 
 STEP_S = 60.0
 """There is one entry for each minute at most."""
@@ -72,7 +72,7 @@ class WeightHistory:
                 _note(self._by_uuid[uuids[row]], entry)
 
     def of(self, uuid: str, now_s: float) -> tuple[Entry, ...]:
-        """Give the entries of a VM, oldest first.
+        """Entries of a VM, oldest first.
 
         :param now_s: since the epoch, seconds.
         """

@@ -172,7 +172,7 @@ def end_others(group, kept):
 
 
 def bytes_read(vms):
-    """Give the bytes that each VM has read from the disk."""
+    """Bytes that each VM has read from the disk."""
     found = []
     for place in (1, 2):
         text = vms.value(place, 'io.stat')

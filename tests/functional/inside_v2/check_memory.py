@@ -53,7 +53,7 @@ def agent(start, tmp_path_factory):
 
 
 def waited(vms, seconds=SECONDS):
-    """Give for which part of the pages they touch VMs wait, from now on."""
+    """For which part of the pages they touch VMs wait, from now on."""
     before = scarcity.count(*vms)
     time.sleep(seconds)
     after = scarcity.count(*vms)

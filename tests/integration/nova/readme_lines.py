@@ -17,7 +17,7 @@ README = pathlib.Path(__file__).resolve().parents[3] / 'README.rst'
 
 
 def shown() -> list[str]:
-    """Give the commands of the README that begin with curl."""
+    """Commands of the README that begin with curl."""
     text = README.read_text(encoding='utf-8')
     return re.findall(r'^ {4}curl (?:.*\\\n)*.*$', text, re.MULTILINE)
 

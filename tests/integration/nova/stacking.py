@@ -98,7 +98,7 @@ class StackedCloud:
             shutil.rmtree(host.place)
 
     def files(self) -> devstack_host.Files:
-        """Give all that is configured, Nova's and ours."""
+        """All that is configured, Nova's and ours."""
         found = {
             path: text
             for host in self.hosts
@@ -110,7 +110,7 @@ class StackedCloud:
         return found
 
     def pids(self) -> Mapping[tuple[str, str], int]:
-        """Give the main process of each service, by host and name."""
+        """Main process of each service, by host and name."""
         hosts = {'controller': self.controller, **self.nodes}
         return {
             (name, service): pid
@@ -119,11 +119,11 @@ class StackedCloud:
         }
 
     def processes(self) -> list[int]:
-        """Give what the plugin started, and what that started."""
+        """What the plugin started, and what that started."""
         return [pid for host in self.hosts for pid in host.processes()]
 
     def said(self) -> str:
-        """Give the ends of what services said."""
+        """Ends of what services said."""
         return '\n'.join(
             f'{service}: {host.said(service)[-2000:]}'
             for host in self.hosts
@@ -168,7 +168,7 @@ def _await_agents(cloud: cloud_module.Cloud) -> None:
 
 
 def answering(cloud: cloud_module.Cloud) -> set[str]:
-    """Give the hosts that answer, as nova-api says; none if one does not."""
+    """Hosts that answer, as nova-api says; none if one does not."""
     answer = cloud.admin.ask('GET', 'compute', '/fairness/hosts')
     if answer.status != 200 or answer.body['partial']:
         return set()

@@ -21,7 +21,7 @@ TIMEOUT_S = 3600
 """Of one test, the cloud's coming up among it, on a very busy machine."""
 
 DIFFERENT = 1.2
-"""So many times the shares of another are more, and no accident."""
+"""Ratio of shares that is no accident."""
 
 
 def eventually(
@@ -60,7 +60,7 @@ def use_defaults(cloud: cloud_module.Cloud) -> None:
 
 
 def metrics(cloud: cloud_module.Cloud) -> Mapping[str, str]:
-    """Give the metric in force by host."""
+    """Metric in force by host."""
     found = cloud.admin.get('compute', '/fairness/hosts')
     return {item['name']: item['metric'] for item in found['hosts']}
 
@@ -117,7 +117,7 @@ def openstack(cloud: cloud_module.Cloud, *words: str) -> Any:
 
 
 def shares(cloud: cloud_module.Cloud, server: str) -> int:
-    """Give the CPU shares of a server; 0 if it does not run."""
+    """CPU shares of a server; 0 if it does not run."""
     return cloud.host_of(server).shares_of(server) or 0
 
 
@@ -128,7 +128,7 @@ def prefers(cloud: cloud_module.Cloud, one: str, other: str) -> bool:
 
 
 def of_nova(node: compute_node.ComputeNode, server: str) -> int:
-    """Give the CPU shares that Nova wants a server to have."""
+    """CPU shares that Nova wants a server to have."""
     found = re.search(r'<shares>(\d+)</shares>', node.xml_of(server))
     if found is not None:
         return int(found[1])
@@ -139,7 +139,7 @@ def of_nova(node: compute_node.ComputeNode, server: str) -> int:
 def as_nova_wants(
     node: compute_node.ComputeNode, servers: Mapping[str, str]
 ) -> Mapping[str, tuple[int | None, int]]:
-    """Give servers of a node that have not what Nova wants: has, wants."""
+    """Servers of a node that have not what Nova wants: has, wants."""
     found = {
         name: (node.shares_of(server), of_nova(node, server))
         for name, server in servers.items()
@@ -149,7 +149,7 @@ def as_nova_wants(
 
 
 def rounds(node: compute_node.ComputeNode) -> list[Mapping[str, Any]]:
-    """Give the record of a node's rounds."""
+    """Record of a node's rounds."""
     text = (node.directory / 'rounds.jsonl').read_text()
     whole = text[: text.rfind('\n') + 1]
     return [json.loads(line) for line in whole.splitlines()]
@@ -164,6 +164,6 @@ def await_rounds(node: compute_node.ComputeNode, count: int) -> None:
 
 
 def in_round(done: Mapping[str, Any], server: str) -> Mapping[str, Any] | None:
-    """Give what a round says of a server, if it was there."""
+    """What a round says of a server, if it was there."""
     found = [vm for vm in done['instances'] if vm['uuid'] == server]
     return found[0] if found else None

@@ -36,7 +36,7 @@ def done(host):
 
 
 def told(before, *rounds, level=0.25):
-    """Give what the rounds after the first are worth."""
+    """What the rounds after the first are worth."""
     watch = notices.Watch(level)
     assert watch.notices(before, SMALLEST) == ()
     return [item for done in rounds for item in watch.notices(done, SMALLEST)]

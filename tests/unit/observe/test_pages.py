@@ -60,7 +60,7 @@ def done(tmp_path):
 
 
 def exported(done):
-    """Give type and labels of each metric of the endpoint, by name."""
+    """Type and labels of each metric of the endpoint, by name."""
     collector = metrics.RoundCollector(
         lambda: {
             'exchange': {'sent': 1},
@@ -121,7 +121,7 @@ def test_the_page_of_metrics_names_no_metric_twice():
 
 
 def fields(value, path='', key=''):
-    """Give the path of each field with the values that occur there."""
+    """Path of each field with the values that occur there."""
     if path:
         yield path.removesuffix('[]'), value
     if isinstance(value, dict):
