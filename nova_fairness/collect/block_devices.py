@@ -8,7 +8,7 @@ import os
 import pathlib
 import stat
 
-from nova_fairness.collect import disk_text
+from nova_fairness.collect import kernel_text
 from nova_fairness.model import cgroup
 from nova_fairness.model import instance
 from nova_fairness.model import pressure
@@ -70,7 +70,7 @@ class BlockDevices:
         """
         directory = self._directory(number)
         try:
-            busy_s, queued_s = disk_text.busy_and_queued(
+            busy_s, queued_s = kernel_text.busy_and_queued(
                 (directory / 'stat').read_text('ascii')
             )
         except (OSError, ValueError):
@@ -97,7 +97,7 @@ class BlockDevices:
             return _numbered(status.st_rdev)
         if os.major(status.st_dev):
             return _numbered(status.st_dev)
-        source = disk_text.source_of_mount(
+        source = kernel_text.source_of_mount(
             self._mountinfo.read_text('utf-8', 'surrogateescape'),
             _numbered(status.st_dev),
         )
@@ -145,7 +145,7 @@ def cost_models(mounts: Mapping[str, cgroup.Mount]) -> frozenset[str]:
         return frozenset()
     try:
         path = pathlib.Path(unified.path) / 'io.cost.qos'
-        return disk_text.enabled_devices(path.read_text('ascii'))
+        return kernel_text.enabled_devices(path.read_text('ascii'))
     except OSError:
         return frozenset()
 
@@ -163,4 +163,4 @@ def _scheduler(directory: pathlib.Path) -> str:
         text = (directory / 'queue' / 'scheduler').read_text('ascii')
     except OSError:
         return ''
-    return disk_text.chosen_scheduler(text)
+    return kernel_text.chosen_scheduler(text)

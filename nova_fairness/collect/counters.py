@@ -9,6 +9,7 @@ rounds, which makes reading about six times cheaper.
 
 from collections.abc import Callable
 from collections.abc import Mapping
+import dataclasses
 import math
 import os
 import pathlib
@@ -19,12 +20,74 @@ import numpy.typing as npt
 
 from nova_fairness.collect import files
 from nova_fairness.collect import kernel_text
-from nova_fairness.collect import network
 from nova_fairness.collect import vm_files
 from nova_fairness.model import cgroup
 from nova_fairness.model import instance
 from nova_fairness.model import resources
 from nova_fairness.model import sample
+
+Interfaces = Mapping[str, tuple[int, int]]
+"""Bytes that the host received and sent, by interface."""
+
+# The host's end of a macvtap looks from the VM's side already: what the
+# device receives goes to the VM. A tap is the far end of a cable.
+_SAME_DIRECTION = frozenset(('direct',))
+
+
+@dataclasses.dataclass(slots=True)
+class _Counted:
+    """One NIC: what it had counted before its tap was made anew, and last."""
+
+    past: tuple[int, int] = (0, 0)
+    last: tuple[int, int] = (0, 0)
+
+    def advance(self, present: tuple[int, int]) -> None:
+        if present[0] < self.last[0] or present[1] < self.last[1]:
+            self.past = (
+                self.past[0] + self.last[0],
+                self.past[1] + self.last[1],
+            )
+        self.last = present
+
+
+class NetworkTotals:
+    """Cumulative traffic of one VM over all its NICs.
+
+    A NIC whose tap has gone keeps its last value, and one whose tap was made
+    anew counts on from there: unplugging is no negative traffic.
+    """
+
+    __slots__ = ('_nics',)
+
+    def __init__(self) -> None:
+        self._nics: dict[str, _Counted] = {}
+
+    def advance(
+        self,
+        nics: tuple[instance.Nic, ...],
+        interfaces: Interfaces,
+    ) -> tuple[float, float]:
+        """Take the present counters in.
+
+        :param interfaces: bytes the host received and sent, by interface.
+        :returns: bytes the VM received and sent; 0 for NICs without a tap.
+        """
+        for nic in nics:
+            seen = interfaces.get(nic.tap) if nic.tap else None
+            if seen is None:
+                continue
+            if nic.kind not in _SAME_DIRECTION:
+                seen = seen[1], seen[0]
+            counted = self._nics.get(nic.mac)
+            if counted is None:
+                counted = self._nics[nic.mac] = _Counted()
+            counted.advance(seen)
+        received = sent = 0
+        for counted in self._nics.values():
+            received += counted.past[0] + counted.last[0]
+            sent += counted.past[1] + counted.last[1]
+        return float(received), float(sent)
+
 
 _CPU = resources.RESOURCES.index('cpu_time')
 _READ = resources.RESOURCES.index('disk_read')
@@ -67,7 +130,7 @@ class CounterReader:
         self._descriptors = files.Descriptors(most_descriptors)
         self._files: dict[str, vm_files.VmFiles] = {}
         self._mounts: Mapping[str, cgroup.Mount] | None = None
-        self._network: dict[str, network.NetworkTotals] = {}
+        self._network: dict[str, NetworkTotals] = {}
 
     def read(
         self, incarnations: tuple[instance.Incarnation, ...]
@@ -119,7 +182,7 @@ class CounterReader:
         self,
         key: str,
         vm: instance.Incarnation,
-        interfaces: network.Interfaces,
+        interfaces: Interfaces,
     ) -> tuple[list[float], float]:
         """Read one VM.
 
@@ -129,7 +192,7 @@ class CounterReader:
         sources = self._files.get(key)
         if sources is None:
             sources = self._files[key] = self._find(vm)
-            self._network.setdefault(key, network.NetworkTotals())
+            self._network.setdefault(key, NetworkTotals())
         cpu_s, stall_s, memory, disk = sources.read()
         traffic = self._network[key].advance(vm.instance.nics, interfaces)
         row = [math.nan] * len(resources.RESOURCES)
@@ -147,7 +210,7 @@ class CounterReader:
             vm, self._proc, self._mounts, self._descriptors
         )
 
-    def _interfaces(self) -> network.Interfaces:
+    def _interfaces(self) -> Interfaces:
         try:
             return kernel_text.interface_bytes(self._net_dev.read_bytes())
         except OSError:

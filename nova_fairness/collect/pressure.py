@@ -16,7 +16,6 @@ import time
 import numpy as np
 
 from nova_fairness.collect import block_devices
-from nova_fairness.collect import disk_text
 from nova_fairness.collect import files
 from nova_fairness.collect import kernel_text
 from nova_fairness.collect import vm_files
@@ -55,7 +54,7 @@ class _Vm:
 
     def faulted_bytes(self) -> float:
         try:
-            faults = disk_text.major_faults(self._stat.read())
+            faults = kernel_text.major_faults(self._stat.read())
         except (OSError, ValueError, IndexError):
             return math.nan
         return float(faults * _PAGE_BYTES)
@@ -71,7 +70,7 @@ class _Vm:
     def swapped_bytes(self) -> float:
         try:
             status = (self._own / 'status').read_bytes()
-            return float(disk_text.swapped_bytes(status))
+            return float(kernel_text.swapped_bytes(status))
         except (OSError, ValueError):
             return 0.0
 
@@ -180,13 +179,15 @@ class PressureReader:
     def _reclaimed_bytes(self) -> float:
         try:
             text = (self._proc / 'vmstat').read_bytes()
-            return float(disk_text.reclaimed_pages(text) * _PAGE_BYTES)
+            return float(kernel_text.reclaimed_pages(text) * _PAGE_BYTES)
         except (OSError, ValueError):
             return math.nan
 
     def _swaps(self) -> bool:
         try:
-            return disk_text.swap_in_use((self._proc / 'meminfo').read_bytes())
+            return kernel_text.swap_in_use(
+                (self._proc / 'meminfo').read_bytes()
+            )
         except (OSError, ValueError):
             return False
 

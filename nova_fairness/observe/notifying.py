@@ -2,8 +2,12 @@
 
 """Notifications over oslo.messaging, if an operator wants them."""
 
+from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 import logging
+import queue
+import threading
 
 import numpy as np
 from oslo_config import cfg
@@ -13,7 +17,78 @@ from nova_fairness import exception
 from nova_fairness.model import round as round_model
 from nova_fairness.model import usage as usage_model
 from nova_fairness.observe import notices
-from nova_fairness.observe import postman as postman_module
+
+_STOP_S = 2.0
+"""For what is still to be sent when the agent ends."""
+
+Send = Callable[[notices.Notice], None]
+"""May take as long as it wants, and may raise anything."""
+
+
+class Postman:
+    """A thread with a bounded queue.
+
+    :param send: hands one notification over.
+    :param most: notifications that wait at most; more are dropped.
+    """
+
+    def __init__(self, send: Send, most: int) -> None:
+        self._send = send
+        self._waiting: queue.Queue[notices.Notice | None] = queue.Queue(most)
+        self._sent = 0
+        self._dropped = 0
+        self._is_full = False
+        self._thread = threading.Thread(
+            target=self._run, name='notifications', daemon=True
+        )
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._thread.start()
+
+    def post(self, given: Iterable[notices.Notice]) -> None:
+        """Leave notifications to be sent; never waits."""
+        for item in given:
+            try:
+                self._waiting.put_nowait(item)
+                self._is_full = False
+            except queue.Full:
+                self._dropped += 1
+                if not self._is_full:
+                    LOG.warning(
+                        'Notifications are dropped: %d wait to be sent',
+                        self._waiting.maxsize,
+                    )
+                self._is_full = True
+
+    def statistics(self) -> Mapping[str, int]:
+        """Count what was ``sent`` and what was ``dropped``."""
+        return {'sent': self._sent, 'dropped': self._dropped}
+
+    def stop(self, timeout_s: float = _STOP_S) -> None:
+        """End in bounded time; what is not sent by then is lost.
+
+        :param timeout_s: seconds to wait for what still is to be sent.
+        """
+        try:
+            self._waiting.put_nowait(None)
+        except queue.Full:
+            LOG.warning('Notifications that still wait are not sent')
+            return
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while (item := self._waiting.get()) is not None:
+            try:
+                self._send(item)
+            except Exception:
+                # Whatever it was, the next may be sent.
+                LOG.exception('%s was not sent', item.event)
+                self._dropped += 1
+            else:
+                self._sent += 1
+
 
 LOG = logging.getLogger(__name__)
 
@@ -50,9 +125,7 @@ class MessageNotifying(Notifying):
     :param postman: sends it.
     """
 
-    def __init__(
-        self, watch: notices.Watch, postman: postman_module.Postman
-    ) -> None:
+    def __init__(self, watch: notices.Watch, postman: Postman) -> None:
         self._watch = watch
         self._postman = postman
 
@@ -107,7 +180,7 @@ def connect(conf: cfg.ConfigOpts) -> Notifying:
     LOG.info('Notifications are sent with %s', ', '.join(drivers))
     return MessageNotifying(
         notices.Watch(observe.throttled_weight),
-        postman_module.Postman(
+        Postman(
             lambda item: _send(notifier, item), observe.notification_queue
         ),
     )

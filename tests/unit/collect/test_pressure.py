@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nova_fairness.collect import block_devices
-from nova_fairness.collect import disk_text
+from nova_fairness.collect import kernel_text
 from nova_fairness.collect import pressure
 from nova_fairness.model import cgroup
 from nova_fairness.model import instance
@@ -190,18 +190,18 @@ MOUNTS = (
     [('0:30', '/dev/sda2'), ('0:44', None), ('0:99', None)],
 )
 def test_the_device_behind_a_file_system_of_its_own_numbers(number, expected):
-    assert disk_text.source_of_mount(MOUNTS, number) == expected
+    assert kernel_text.source_of_mount(MOUNTS, number) == expected
 
 
 @pytest.mark.parametrize('text', ['', '1 2 3'])
 def test_a_stat_of_no_device_is_an_error(text):
     with pytest.raises(ValueError, match='expected 11 numbers'):
-        disk_text.busy_and_queued(text)
+        kernel_text.busy_and_queued(text)
 
 
 def test_major_faults_are_found_behind_any_name():
     stat = b'7 (a) b (c) S 1 1 1 0 -1 0 20 0 33 0 5 6 0 0 20 0 5 0 9 1 1'
-    assert disk_text.major_faults(stat) == 33
+    assert kernel_text.major_faults(stat) == 33
 
 
 @pytest.fixture
