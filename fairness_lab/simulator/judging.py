@@ -17,8 +17,8 @@ import numpy as np
 
 from fairness_lab.simulator import model
 from nova_fairness.decide import contention
-from nova_fairness.decide import disk_contention
-from nova_fairness.decide import memory_contention
+from nova_fairness.decide.controls import disk
+from nova_fairness.decide.controls import memory
 from nova_fairness.decide.controls import network
 from nova_fairness.model import allocation
 from nova_fairness.model import resources
@@ -54,20 +54,20 @@ def judged(
 
 
 def _memory(load: contention.Load, _weights: model.Scalars) -> Judgement:
-    """Follow :func:`.memory_contention.judge`.
+    """Follow :func:`.memory.judge`.
 
     A VM lacks memory only where its node takes some away.
     """
     column = resources.CONTROLS.index(resources.Control.MEMORY)
     stall = np.nan_to_num(load.stall[:, column])
-    wanting = (stall >= memory_contention.STALL) & load.ready
+    wanting = (stall >= memory.STALL) & load.ready
     held = load.used[:, resources.RESOURCES.index('memory')] >= 1.0
     some = _count(load, wanting) > 0
     return some & (_count(load, wanting | held) > 1), wanting
 
 
 def _blkio(load: contention.Load, _weights: model.Scalars) -> Judgement:
-    """Follow :func:`.disk_contention.judge`, a device for each node.
+    """Follow :func:`.disk.judge`, a device for each node.
 
     Nobody sees who of its users waits: all of them want more.
     """
@@ -75,16 +75,16 @@ def _blkio(load: contention.Load, _weights: model.Scalars) -> Judgement:
     steered = resources.RESOURCES.steered_by(resources.Control.BLKIO)
     moved = load.used[:, steered].sum(axis=1)
     total = np.bincount(load.node, moved, len(load.supply))
-    active = load.ready & (moved > disk_contention.USED * total[load.node])
+    active = load.ready & (moved > disk.USED * total[load.node])
     # Requests wait for each other only where somebody gets too little.
     queued = _count(load, np.nan_to_num(load.stall[:, column]) > 0) > 0
-    saturated = queued & (load.busy[:, column] >= disk_contention.BUSY)
+    saturated = queued & (load.busy[:, column] >= disk.BUSY)
     saturated &= _count(load, active) > 1
     return saturated, active & saturated[load.node]
 
 
 def _network(load: contention.Load, weights: model.Scalars) -> Judgement:
-    """Follow :func:`.network_units.situation`, a class for each VM."""
+    """Follow :func:`.network.judge`, a class for each VM."""
     steered = resources.RESOURCES.steered_by(resources.Control.NETWORK)
     nodes = len(load.supply)
     whole = load.supply[:, steered]

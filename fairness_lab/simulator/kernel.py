@@ -38,7 +38,7 @@ def units(
     vcpus: npt.NDArray[np.int64],
     preset: policy.Preset,
 ) -> Units:
-    """Turn weights into kernel units: ``kernel_units`` for many nodes.
+    """Turn weights into kernel units: ``controls.cpu`` for many nodes.
 
     :param weights: (n, c) finite, > 0.
     :param vcpus: (n,) >= 1.
@@ -75,7 +75,7 @@ def _bases(
     control: resources.Control, vcpus: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
     if control is resources.Control.CPU:
-        known = cpu.RANGES[VERSION, control]
+        known = cpu.RANGES[VERSION]
         return known.base * vcpus.astype(np.float64)
     return np.full(len(vcpus), float(_BASE))
 

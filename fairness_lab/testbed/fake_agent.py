@@ -38,8 +38,9 @@ from nova_fairness.model import usage as usage_model
 from nova_fairness.observe import record
 from nova_fairness.shares import waiting
 
-_VERSION = cpu.CgroupVersion.V1
+_UNITS = cpu.RANGES[cpu.CgroupVersion.V1]
 _KNOB = resources.Control.CPU
+_COLUMN = resources.CONTROLS.index(_KNOB)
 
 Settings = Mapping[str, Mapping[str, str]]
 
@@ -213,7 +214,15 @@ class FakeAgent:
             contended=situation.contended,
             wanting=situation.wanting,
             weights=weights,
-            wanted=cpu.allocate(weights, vms, self._policy.preset, _VERSION),
+            wanted={
+                allocation.Knob(vm.key, _KNOB): cpu.to_units(
+                    weights[row, _COLUMN],
+                    vm.instance,
+                    self._policy.preset,
+                    _UNITS,
+                )
+                for row, vm in enumerate(vms)
+            },
         )
 
     def _waiting(self, used: usage_model.Usage) -> usage_model.Waiting:

@@ -11,7 +11,6 @@ import pathlib
 from oslo_config import cfg
 
 from nova_fairness import exception
-from nova_fairness.agent import scales
 from nova_fairness.agent import throttling as throttling_module
 from nova_fairness.apply import control
 from nova_fairness.apply import cpu
@@ -26,8 +25,10 @@ from nova_fairness.apply.network import settings
 from nova_fairness.collect import bandwidth as link_speed
 from nova_fairness.collect import inventory
 from nova_fairness.collect import pressure as pressure_collect
-from nova_fairness.decide.controls import cpu as kernel_units
-from nova_fairness.decide.controls import memory as memory_units
+from nova_fairness.decide.controls import cpu as cpu_scale
+from nova_fairness.decide.controls import disk as disk_scale
+from nova_fairness.decide.controls import memory as memory_scale
+from nova_fairness.decide.controls import network as network_scale
 from nova_fairness.decide.controls import scale as scale_module
 from nova_fairness.model import node as node_model
 from nova_fairness.model import pressure as pressure_model
@@ -37,8 +38,8 @@ from nova_fairness.model import sample as sample_model
 LOG = logging.getLogger(__name__)
 
 _VERSIONS = {
-    1: kernel_units.CgroupVersion.V1,
-    2: kernel_units.CgroupVersion.V2,
+    1: cpu_scale.CgroupVersion.V1,
+    2: cpu_scale.CgroupVersion.V2,
 }
 _HELPED = {
     resources.Control.CPU: privileged.door,
@@ -175,7 +176,7 @@ Built = tuple[control.Control, scale_module.Scale]
 
 def _cpu(_site: Site, _made: Controls) -> Built:
     item = cpu.CpuShares()
-    return item, scales.CpuScale(_VERSIONS[item.version])
+    return item, cpu_scale.CpuScale(_VERSIONS[item.version])
 
 
 def _memory(site: Site, made: Controls) -> Built:
@@ -184,13 +185,13 @@ def _memory(site: Site, made: Controls) -> Built:
         made.record(site.state_path / 'groups.json')
     )
     capacity = site.node.capacity[resources.RESOURCES.index('memory')]
-    rules = memory_units.Rules(
+    rules = memory_scale.Rules(
         minimum_bytes=options.minimum,
         floor_part=options.floor_part,
         headroom=options.headroom,
         unspared_part=options.unspared_part,
     )
-    return item, scales.MemoryScale(float(capacity), rules)
+    return item, memory_scale.MemoryScale(float(capacity), rules)
 
 
 def _blkio(site: Site, made: Controls) -> Built:
@@ -201,7 +202,7 @@ def _blkio(site: Site, made: Controls) -> Built:
         throttle.DiskThrottle(made.record(site.state_path / 'limits.json')),
         options.throttle_headroom if options.throttle else None,
     )
-    return item, scales.BlkioScale(item.file_of)
+    return item, disk_scale.DiskScale(item.file_of)
 
 
 def _network(site: Site, _made: Controls) -> Built:
@@ -223,7 +224,7 @@ def _network(site: Site, _made: Controls) -> Built:
         site.inventory.incarnations,
         site.state_path / 'network.json',
     )
-    return item, scales.NetworkScale(lambda: float(item.capacity))
+    return item, network_scale.NetworkScale(lambda: float(item.capacity))
 
 
 _BUILDERS: dict[resources.Control, Callable[[Site, Controls], Built]] = {

@@ -6,10 +6,9 @@ from collections.abc import Collection
 from collections.abc import Iterator
 import logging
 
-from nova_fairness.apply.cgroup import disk as blkio
+from nova_fairness.apply.cgroup import disk as disk_control
 from nova_fairness.apply.cgroup import throttle as throttle_module
-from nova_fairness.decide import disk_contention
-from nova_fairness.decide.controls import disk as blkio_units
+from nova_fairness.decide.controls import disk
 from nova_fairness.model import pressure as pressure_model
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
@@ -29,7 +28,7 @@ class Throttling:
     is configured now.
 
     :param throttle: writes the limits.
-    :param headroom: see :func:`blkio_units.throttles`; ``None`` if nobody is
+    :param headroom: see :func:`disk.throttles`; ``None`` if nobody is
         ever to be throttled.
     """
 
@@ -82,16 +81,16 @@ class Throttling:
         usage: usage_model.Usage,
         weights: usage_model.Scalars,
     ) -> Limits:
-        traffic = blkio_units.Traffic(
+        traffic = disk.Traffic(
             read=usage.amounts[:, _READ] / usage.interval_s,
             written=usage.amounts[:, _WRITTEN] / usage.interval_s,
         )
         moved = usage.amounts[:, [_READ, _WRITTEN]].sum(axis=1)
         limits: Limits = {}
-        for number, rows in disk_contention.rivals(pressure, moved):
+        for number, rows in disk.rivals(pressure, moved):
             if _keeps_weights(devices, number):
                 continue
-            rates = blkio_units.throttles(
+            rates = disk.throttles(
                 weights, traffic, rows, self._headroom or 0.0
             )
             for row, pair in rates.items():
@@ -105,7 +104,7 @@ def _keeps_weights(
 ) -> bool:
     device = devices.devices.get(number)
     return device is None or any(
-        pressure_model.honours(device, file) for file in blkio.FILES
+        pressure_model.honours(device, file) for file in disk_control.FILES
     )
 
 
@@ -113,6 +112,6 @@ def _tops(
     disks: tuple[pressure_model.DiskPath, ...], number: str
 ) -> Iterator[str]:
     """Yield where the process itself hands in requests for a device."""
-    for disk in disks:
-        if number in disk.devices:
-            yield disk.devices[0]
+    for path in disks:
+        if number in path.devices:
+            yield path.devices[0]

@@ -13,7 +13,7 @@ PLACES = 100
 
 
 def weight_of(place: int) -> float:
-    """Give the weight, in (0, 1], that stands for a place.
+    """The weight, in (0, 1], that stands for a place.
 
     :param place: 0..100.
     """
@@ -21,7 +21,7 @@ def weight_of(place: int) -> float:
 
 
 def place_of(weight: float) -> int:
-    """Give the place, 0..100, nearest to a weight; beyond the ends, the end.
+    """The place, 0..100, nearest to a weight; beyond the ends, the end.
 
     :param weight: finite.
     """
@@ -29,7 +29,7 @@ def place_of(weight: float) -> int:
 
 
 def units(place: int, smallest: int, largest: int) -> int:
-    """Give the kernel units at a place of a range, rounded down.
+    """Kernel units at a place of a range, rounded down.
 
     :param place: 0..100.
     """
@@ -38,7 +38,7 @@ def units(place: int, smallest: int, largest: int) -> int:
 
 
 def place_at(value: int, smallest: int, largest: int) -> int:
-    """Give the highest place whose units are at most ``value``, else 0."""
+    """The highest place whose units are at most ``value``, else 0."""
     fitting = (
         place
         for place in range(PLACES, -1, -1)

@@ -10,7 +10,6 @@ from oslo_config import cfg
 
 from nova_fairness.agent import assembly
 from nova_fairness.agent import controls
-from nova_fairness.agent import scales
 from nova_fairness.agent import service
 from nova_fairness.apply import applier
 from nova_fairness.conf import opts
@@ -89,9 +88,7 @@ class Node:
     def _controls(self):
         return controls.Controls(
             built=[self.control],
-            scales={
-                resources.Control.CPU: scales.CpuScale(cpu.CgroupVersion.V1)
-            },
+            scales={resources.Control.CPU: cpu.CpuScale(cpu.CgroupVersion.V1)},
         )
 
     def _built(self):

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Weights to weights of block I/O, and to throttles where no weight works."""
+"""Disk: who waits for the same device, and what its weights become.
 
+Weights become those of block I/O, or throttles where no such weight works.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import types
 
@@ -10,6 +16,9 @@ import numpy as np
 
 from nova_fairness.decide import places
 from nova_fairness.decide import policy
+from nova_fairness.decide.controls import scale
+from nova_fairness.model import pressure as pressure_model
+from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
 BASES: Mapping[str, int] = types.MappingProxyType(
@@ -35,9 +44,22 @@ LOWEST_RATE = 1 << 20
 """Bytes per second below which nobody is ever throttled: a guest that cannot
 write its log is not slow, it is broken."""
 
+BUSY = 0.9
+"""Part of an interval with a request under way, from which a device may be
+saturated ..."""
 
-def units(weight: float, file: str, preset: policy.Preset) -> int:
-    """Give what a file gets for a weight.
+DEPTH = 2.0
+"""... if besides so many requests are under way or wait, on average. A lone
+request at a time keeps a device busy, too, and is served at once. This counts
+requests of guests that use queues (Linux AIO, io_uring), whose waiting the
+kernel's pressure stall information does not see, since no thread waits."""
+
+USED = 0.02
+"""Part of what all VMs moved from which a VM uses a saturated device."""
+
+
+def file_units(weight: float, file: str, preset: policy.Preset) -> int:
+    """What a file gets for a weight.
 
     :param weight: finite, > 0.
     :param file: one of :data:`BASES`.
@@ -48,8 +70,8 @@ def units(weight: float, file: str, preset: policy.Preset) -> int:
     return min(LARGEST, max(SMALLEST.get(file, 1), value))
 
 
-def weight_of(value: int, file: str, preset: policy.Preset) -> float:
-    """Give the weight that stands for what a file holds: undoes units.
+def file_weight(value: int, file: str, preset: policy.Preset) -> float:
+    """The weight that stands for what a file holds: undoes :func:`file_units`.
 
     :param value: > 0.
     :param file: one of :data:`BASES`.
@@ -113,10 +135,109 @@ def throttles(
 def _parts(
     weights: usage_model.Scalars, moved: usage_model.Scalars, headroom: float
 ) -> usage_model.Scalars:
-    """Give each VM's part of a rate that may grow a little."""
+    """Each VM's part of a rate that may grow a little."""
     whole = float(moved.sum()) * (1 + headroom)
     return np.asarray(whole * weights / weights.sum())
 
 
 def _rate(part: float) -> int:
     return max(LOWEST_RATE, round(part))
+
+
+def saturated(devices: Mapping[str, pressure_model.DeviceLoad]) -> set[str]:
+    """The devices at which requests wait for each other.
+
+    :returns: ``major:minor``.
+    """
+    return {
+        number
+        for number, load in devices.items()
+        if load.busy >= BUSY and load.depth >= DEPTH
+    }
+
+
+def rivals(
+    pressure: pressure_model.Pressure, moved: usage_model.Scalars
+) -> Iterator[tuple[str, usage_model.Indices]]:
+    """Yield each saturated device with the VMs that compete for it.
+
+    :param moved: (n,) bytes that each VM read and wrote, >= 0; rows as in
+        ``pressure``.
+    :returns: ``major:minor``, and rows of at least two VMs.
+    """
+    running = np.array(
+        [not item.paused for item in pressure.incarnations], dtype=np.bool_
+    )
+    active = running & (moved > USED * float(moved.sum()))
+    for number in sorted(saturated(pressure.devices)):
+        uses = np.array(
+            [_uses(disks, number) for disks in pressure.disks], dtype=np.bool_
+        )
+        rows = np.flatnonzero(uses & active)
+        if len(rows) > 1:
+            yield number, rows
+
+
+def judge(
+    pressure: pressure_model.Pressure, moved: usage_model.Scalars
+) -> tuple[bool, resources.Mask]:
+    """Judge who wants more of a disk of one node.
+
+    :param moved: (n,) bytes that each VM read and wrote in the interval.
+    :returns: whether VMs compete, and (n,) who wants more; rows as in
+        ``pressure``.
+    """
+    wanting = np.zeros(len(pressure.incarnations), dtype=np.bool_)
+    for _, rows in rivals(pressure, moved):
+        wanting[rows] = True
+    return bool(wanting.any()), wanting
+
+
+def _uses(disks: tuple[pressure_model.DiskPath, ...], number: str) -> bool:
+    return any(number in disk.devices for disk in disks)
+
+
+class DiskScale(scale.Scale):
+    """Weights of block I/O: the same base for every VM.
+
+    :param file_of: gives the file of a VM, by key; see
+        :data:`BASES`.
+    """
+
+    control = resources.Control.BLKIO
+
+    def __init__(self, file_of: Callable[[str], str]) -> None:
+        self._file_of = file_of
+
+    def judge(self, facts: scale.Facts) -> scale.Judgement | None:
+        """Say who competes for a saturated disk."""
+        if facts.pressure is None:
+            return None
+        steered = resources.RESOURCES.steered_by(self.control)
+        moved = facts.usage.amounts[:, steered].sum(axis=1)
+        return judge(facts.pressure, moved)
+
+    def units(
+        self,
+        weights: usage_model.Scalars,
+        rows: Sequence[int],
+        facts: scale.Facts,
+    ) -> Sequence[int]:
+        """Weights of the VMs' files."""
+        return [
+            file_units(
+                float(weights[row]),
+                self._file_of(facts.vms[row].key),
+                facts.preset,
+            )
+            for row in rows
+        ]
+
+    def weight(
+        self, held: int, row: int, last: scale.Last | None, facts: scale.Facts
+    ) -> float:
+        """Undo :meth:`units`."""
+        if held <= 0:
+            return 1.0
+        file = self._file_of(facts.vms[row].key)
+        return file_weight(held, file, facts.preset)

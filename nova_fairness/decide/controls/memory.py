@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How much of each VM's memory is protected, from weights.
+"""Memory: who wants what others have, and how much of each VM's is protected.
 
-The number is the same on both generations of control groups: below it a VM
+The protection is the same on both generations of control groups: below it a VM
 is spared when the node takes memory away, above it the VM is among the first.
 ``memory.soft_limit_in_bytes`` (v1) and ``memory.low`` (v2) mean just that.
 Neither takes anything while memory is free.
 """
 
+from collections.abc import Sequence
 import dataclasses
 
 import numpy as np
@@ -15,11 +16,26 @@ import numpy.typing as npt
 
 from nova_fairness.decide import places
 from nova_fairness.decide import policy
+from nova_fairness.decide.controls import scale
+from nova_fairness.model import pressure as pressure_model
+from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
 _MIB = 1 << 20
 _THESIS_SMALLEST = 10 * _MIB
 _LARGEST = 1 << 62
+
+FAULT_RATE = 20 * 4096.0
+"""Bytes per second that a VM waits for, from which it wants more memory. One
+that comes back from a pause faults for a moment; one whose memory does not
+fit faults all the time."""
+
+STALL = 0.05
+"""Part of an interval in which a VM waits for memory, likewise."""
+
+RECLAIM_RATE = 1024 * 1024.0
+"""Bytes per second that the node takes away, from which it is short. Some
+page cache is always recycled."""
 
 Bytes = npt.NDArray[np.int64]
 
@@ -149,3 +165,87 @@ def _whole(amounts: usage_model.Scalars) -> Bytes:
     """Round down to whole MiB: what is less is not worth a write."""
     bounded = np.clip(amounts, 0, _LARGEST)
     return (bounded // _MIB).astype(np.int64) * _MIB
+
+
+def judge(pressure: pressure_model.Pressure) -> tuple[bool, resources.Mask]:
+    """Judge who wants more memory on one node.
+
+    A VM that waits because of a limit of its own, or for a disk, does not
+    compete with anybody: the node itself must be short.
+
+    :returns: whether VMs compete, and (n,) who wants more; rows as in
+        ``pressure``.
+    """
+    faults = _at_least(pressure.fault_rate, FAULT_RATE)
+    stalls = _at_least(pressure.memory_stall, STALL)
+    running = np.array(
+        [not item.paused for item in pressure.incarnations], dtype=np.bool_
+    )
+    wanting = np.asarray((faults | stalls) & running)
+    holding = _at_least(pressure.held_bytes, 1.0)
+    short = pressure.reclaim_rate >= RECLAIM_RATE
+    compete = bool(wanting.any()) and int((wanting | holding).sum()) > 1
+    return short and compete, wanting
+
+
+def _at_least(values: pressure_model.Scalars, bound: float) -> resources.Mask:
+    """Compare; what is not known is not enough."""
+    return np.asarray(np.where(np.isfinite(values), values, -1.0) >= bound)
+
+
+class MemoryScale(scale.Scale):
+    """Bytes of each VM that are spared when memory is short.
+
+    What a VM gets depends on what it holds, so bytes say nothing of a weight
+    and the last one counts.
+
+    :param capacity_bytes: that VMs may use together.
+    :param rules: what is never taken from a VM.
+    """
+
+    control = resources.Control.MEMORY
+
+    def __init__(self, capacity_bytes: float, rules: Rules) -> None:
+        self._capacity_bytes = capacity_bytes
+        self._rules = rules
+
+    def judge(self, facts: scale.Facts) -> scale.Judgement | None:
+        """Say who waits for memory on a node that is short of it."""
+        if facts.pressure is None:
+            return None
+        return judge(facts.pressure)
+
+    def sizes(self, facts: scale.Facts) -> usage_model.Scalars:
+        """Give the flavors'"""
+        return np.array(
+            [float(item.instance.memory_bytes) for item in facts.vms]
+        )
+
+    def units(
+        self,
+        weights: usage_model.Scalars,
+        rows: Sequence[int],
+        facts: scale.Facts,
+    ) -> Sequence[int]:
+        """Divide the node's memory among all VMs that are steered."""
+        held = np.full(len(facts.vms), np.nan)
+        if facts.pressure is not None:
+            held = facts.pressure.held_bytes
+        demand = Demand(
+            held_bytes=held[list(rows)],
+            memory_bytes=self.sizes(facts)[list(rows)],
+        )
+        found: list[int] = protections(
+            weights[list(rows)],
+            demand,
+            self._capacity_bytes,
+            facts.preset,
+            self._rules,
+        ).tolist()
+        return found
+
+    def weight(
+        self, held: int, row: int, last: scale.Last | None, facts: scale.Facts
+    ) -> float:
+        """The last weight, neutral after a restart."""
+        return 1.0 if last is None or last.units is None else last.weight

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Weights of the network to guaranteed rates and back: pure.
+"""Network: who fills a busy link, and weights to guaranteed rates and back.
 
 A class of the kernel's hierarchical token bucket has a rate that it gets in
 any case, and what others leave is divided in proportion to the rates. So the
@@ -8,10 +8,15 @@ rates of all VMs together are the whole link, divided by weight: the kernel
 holds one number per VM, bytes per second, the same in each direction.
 """
 
+from collections.abc import Callable
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
+from nova_fairness.decide.controls import scale
 from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
 
 Rates = npt.NDArray[np.int64]
 """(n,) bytes per second that a VM gets in any case; 0 if it has no class."""
@@ -66,8 +71,8 @@ def rates(
     return bounded
 
 
-def weights_from(held: Rates) -> npt.NDArray[np.float64]:
-    """Give weights that stand for rates, up to a common factor.
+def weights_of(held: Rates) -> npt.NDArray[np.float64]:
+    """Weights that stand for rates, up to a common factor.
 
     :param held: what the kernel holds.
     :returns: (n,) mean 1 over the VMs that have a class, 1 for the others.
@@ -79,7 +84,7 @@ def weights_from(held: Rates) -> npt.NDArray[np.float64]:
     return weights
 
 
-def situation(
+def judge(
     carried: Bytes, held: Rates, capacity: float, interval_s: float
 ) -> tuple[bool, npt.NDArray[np.bool_]]:
     """Judge who wants more of a link.
@@ -102,9 +107,64 @@ def situation(
 
 
 def moved(amounts: resources.Vector) -> Bytes:
-    """Give what VMs moved, one column per direction.
+    """What VMs moved, one column per direction.
 
     :param amounts: (n, r) of a usage.
     """
     steered = resources.RESOURCES.steered_by(resources.Control.NETWORK)
     return np.asarray(amounts[:, steered])
+
+
+class NetworkScale(scale.Scale):
+    """Rates of classes: the link divided by weight.
+
+    :param capacity: gives bytes per second of one direction that all VMs
+        share, now.
+    """
+
+    control = resources.Control.NETWORK
+
+    def __init__(self, capacity: Callable[[], float]) -> None:
+        self._capacity = capacity
+
+    def judge(self, facts: scale.Facts) -> scale.Judgement | None:
+        """Say who fills a busy link."""
+        held = np.array(
+            [units or 0 for units in facts.units(self.control)],
+            dtype=np.int64,
+        )
+        return judge(
+            moved(facts.usage.amounts),
+            held,
+            self._capacity(),
+            facts.usage.interval_s,
+        )
+
+    def units(
+        self,
+        weights: usage_model.Scalars,
+        rows: Sequence[int],
+        facts: scale.Facts,
+    ) -> Sequence[int]:
+        """Divide the link; VMs that are left alone get a neutral part."""
+        known = sum(units is not None for units in facts.units(self.control))
+        found: list[int] = rates(
+            weights[list(rows)],
+            known - len(rows),
+            self._capacity(),
+            facts.tolerance(self.control),
+        ).tolist()
+        return found
+
+    def weight(
+        self, held: int, row: int, last: scale.Last | None, facts: scale.Facts
+    ) -> float:
+        """The last weight as far as the kernel took it over."""
+        if last is not None and last.units:
+            return max(last.weight * held / last.units, 1e-9)
+        if not held:
+            return 1.0
+        units = np.array(
+            [found or 0 for found in facts.units(self.control)], dtype=np.int64
+        )
+        return float(weights_of(units)[row])

@@ -60,7 +60,7 @@ class Facts:
         }
 
     def knobs(self, control: resources.Control) -> list[allocation.Knob]:
-        """Give each VM's knob of a control."""
+        """Each VM's knob of a control."""
         return self._knobs[control]
 
     @functools.cached_property
@@ -68,7 +68,7 @@ class Facts:
         return {}
 
     def units(self, control: resources.Control) -> list[int | None]:
-        """Give what the kernel holds of each VM, ``None`` if unknown."""
+        """What the kernel holds of each VM, ``None`` if unknown."""
         if control not in self._units:
             self._units[control] = [
                 self.present.get(knob) for knob in self.knobs(control)
@@ -108,11 +108,11 @@ class Scale(abc.ABC):
         return ()
 
     def sizes(self, facts: Facts) -> usage_model.Scalars:
-        """Give (n,) what a weight of 1 stands for, > 0, in any unit."""
+        """What a weight of 1 stands for: (n,), > 0, in any unit."""
         return np.ones(len(facts.vms))
 
     def rows(self, facts: Facts) -> list[int]:
-        """Give the rows of the VMs that can be steered now."""
+        """Rows of the VMs that can be steered now."""
         return [
             row
             for row, units in enumerate(facts.units(self.control))
@@ -128,7 +128,7 @@ class Scale(abc.ABC):
         rows: Sequence[int],
         facts: Facts,
     ) -> Sequence[int]:
-        """Give kernel units of some VMs.
+        """Kernel units of some VMs.
 
         :param weights: (n,) finite, > 0, of all VMs.
         :param rows: of those that are steered.
@@ -140,7 +140,7 @@ class Scale(abc.ABC):
         last: Sequence[Last | None],
         facts: Facts,
     ) -> usage_model.Scalars:
-        """Give the weights in force.
+        """Weights in force, (n,).
 
         The kernel has whole units. Where it got what the last weights came
         to, those are more exact; where it did not, because a write failed
@@ -166,7 +166,7 @@ class Scale(abc.ABC):
     def weight(
         self, held: int, row: int, last: Last | None, facts: Facts
     ) -> float:
-        """Give the weight that stands for units that were not decided."""
+        """The weight that stands for units that were not decided."""
 
 
 Scales = Mapping[resources.Control, Scale]

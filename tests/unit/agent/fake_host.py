@@ -10,7 +10,6 @@ from nova_fairness import plugins
 from nova_fairness.agent import cycle
 from nova_fairness.agent import decision
 from nova_fairness.agent import measurement
-from nova_fairness.agent import scales
 from nova_fairness.agent import settings
 from nova_fairness.apply import applier
 from nova_fairness.apply import control
@@ -252,9 +251,7 @@ class FakeHost:
                 self.node,
                 a_guard,
                 {
-                    resources.Control.CPU: scales.CpuScale(
-                        cpu.CgroupVersion.V1
-                    ),
+                    resources.Control.CPU: cpu.CpuScale(cpu.CgroupVersion.V1),
                     **{made.control: made for made in self.others.values()},
                 },
             ),

@@ -112,16 +112,15 @@ def by_the_rooms(samples):
             {},
             past.interval_s,
         )
-        units = cpu.allocate(
-            weights,
-            past.incarnations,
-            policy.Preset.THESIS,
-            cpu.CgroupVersion.V2,
-        )
+        column = resources.CONTROLS.index(resources.Control.CPU)
         yield {
-            knob.incarnation.partition('/')[0]: value
-            for knob, value in units.items()
-            if knob.control is resources.Control.CPU
+            vm.instance.uuid: cpu.to_units(
+                weights[row, column],
+                vm.instance,
+                policy.Preset.THESIS,
+                cpu.RANGES[cpu.CgroupVersion.V2],
+            )
+            for row, vm in enumerate(past.incarnations)
         }
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from fairness_lab.simulator import judging
 from nova_fairness.decide import contention
-from nova_fairness.decide import disk_contention
-from nova_fairness.decide import memory_contention
-from nova_fairness.decide.controls import network as network_units
+from nova_fairness.decide.controls import disk
+from nova_fairness.decide.controls import memory
+from nova_fairness.decide.controls import network
 from nova_fairness.model import instance
 from nova_fairness.model import pressure as pressure_model
 from nova_fairness.model import resources
@@ -72,8 +72,8 @@ def test_links_are_judged_as_agents_judge_them(seed):
     weights = np.exp(generator.normal(size=(len(used), CONTROLS)))
     own = weights[:, column(resources.Control.NETWORK)]
     load = load_of(used)
-    contended, wanting = network_units.situation(
-        network_units.moved(load.used),
+    contended, wanting = network.judge(
+        network.moved(load.used),
         np.round(WHOLE * own / own.sum()).astype(np.int64),
         WHOLE,
         INTERVAL_S,
@@ -114,9 +114,9 @@ def test_disks_are_judged_as_agents_judge_them(seed, busy, waits):
     stall, part = np.zeros((len(used), CONTROLS)), np.zeros((1, CONTROLS))
     stall[0, place], part[0, place] = 0.4 * waits, busy
     load = load_of(used, stall=stall, busy=part)
-    depth = 2 * disk_contention.DEPTH if waits else disk_contention.DEPTH / 2
+    depth = 2 * disk.DEPTH if waits else disk.DEPTH / 2
     device = pressure_model.DeviceLoad('sda', busy, depth)
-    contended, wanting = disk_contention.judge(
+    contended, wanting = disk.judge(
         pressed(len(used), devices={'8:0': device}),
         load.used[:, steered].sum(axis=1),
     )
@@ -132,8 +132,8 @@ def test_memory_is_judged_as_agents_judge_it(stalls):
     stall = np.zeros((2, CONTROLS))
     stall[:, place] = stalls
     load = load_of(np.full((2, len(R)), 0.5), stall=stall)
-    short = 2 * memory_contention.RECLAIM_RATE * any(stalls)
-    contended, wanting = memory_contention.judge(
+    short = 2 * memory.RECLAIM_RATE * any(stalls)
+    contended, wanting = memory.judge(
         pressed(2, memory_stall=np.array(stalls), reclaim_rate=short)
     )
     assert one_of(resources.Control.MEMORY, load) == (

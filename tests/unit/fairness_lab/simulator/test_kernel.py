@@ -11,7 +11,6 @@ import pytest
 from fairness_lab.simulator import kernel
 from nova_fairness.decide import policy
 from nova_fairness.decide.controls import cpu
-from nova_fairness.model import allocation
 from nova_fairness.model import instance
 from nova_fairness.model import resources
 from tests.unit.fairness_lab.simulator import build
@@ -32,16 +31,14 @@ def test_cpu_units_are_those_of_an_agent(preset, vms):
     weights = np.ones((len(vms), len(resources.CONTROLS)))
     weights[:, CPU] = [weight for weight, _ in vms]
     vcpus = np.array([count for _, count in vms])
-    incarnations = tuple(
-        instance.Incarnation(
-            instance.Instance(f'{row}', f'{row}', count, 1 << 30), 1, row
-        )
-        for row, (_, count) in enumerate(vms)
-    )
-    allocated = cpu.allocate(weights, incarnations, preset, kernel.VERSION)
     expected = [
-        allocated[allocation.Knob(item.key, resources.Control.CPU)]
-        for item in incarnations
+        cpu.to_units(
+            weight,
+            instance.Instance('a', 'a', count, 1 << 30),
+            preset,
+            cpu.RANGES[kernel.VERSION],
+        )
+        for weight, count in vms
     ]
     found = kernel.units(weights, vcpus, preset)[:, CPU]
     assert found.tolist() == expected

@@ -7,11 +7,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from nova_fairness.agent import scales
 from nova_fairness.apply.cgroup import files
 from nova_fairness.decide import policy
 from nova_fairness.decide.controls import cpu
+from nova_fairness.decide.controls import disk
 from nova_fairness.decide.controls import memory
+from nova_fairness.decide.controls import network
 from nova_fairness.decide.controls import scale
 from nova_fairness.model import allocation
 from nova_fairness.model import resources
@@ -25,12 +26,12 @@ VMS = (
     fake_host.vm('b-3', 'bob'),
 )
 SCALES = {
-    'cpu v1': scales.CpuScale(cpu.CgroupVersion.V1),
-    'cpu v2': scales.CpuScale(cpu.CgroupVersion.V2),
-    'blkio': scales.BlkioScale(lambda key: files.BLKIO_BFQ_WEIGHT),
-    'io': scales.BlkioScale(lambda key: files.IO_WEIGHT),
-    'memory': scales.MemoryScale(4 * GIB, memory.Rules()),
-    'network': scales.NetworkScale(lambda: 1e8),
+    'cpu v1': cpu.CpuScale(cpu.CgroupVersion.V1),
+    'cpu v2': cpu.CpuScale(cpu.CgroupVersion.V2),
+    'blkio': disk.DiskScale(lambda key: files.BLKIO_BFQ_WEIGHT),
+    'io': disk.DiskScale(lambda key: files.IO_WEIGHT),
+    'memory': memory.MemoryScale(4 * GIB, memory.Rules()),
+    'network': network.NetworkScale(lambda: 1e8),
 }
 WEIGHTS = np.array([0.5, 1.0, 2.0])
 

@@ -12,6 +12,7 @@ import pytest
 from nova_fairness.decide import places
 from nova_fairness.decide import policy
 from nova_fairness.decide.controls import memory
+from tests.unit.decide.controls import nodes
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -155,3 +156,53 @@ def test_a_larger_weight_never_means_less(vms, capacity):
     before = divide(weights, held, sizes, capacity)
     weights[0] *= 2
     assert divide(weights, held, sizes, capacity)[0] >= before[0]
+
+
+SHORT = 100 * MIB
+WAITS = 10 * MIB
+MEMORY = {
+    'one that faults on a short node competes': (
+        (SHORT, [WAITS, 0.0], [np.nan, np.nan]),
+        (True, [True, False]),
+    ),
+    'a node that takes nothing away is not short': (
+        (0.0, [WAITS, 0.0], [np.nan, np.nan]),
+        (False, [True, False]),
+    ),
+    'a short node on which nobody waits recycles its cache': (
+        (SHORT, [0.0, 0.0], [0.0, 0.0]),
+        (False, [False, False]),
+    ),
+    'stalls tell, too': (
+        (SHORT, [0.0, 0.0], [0.2, 0.0]),
+        (True, [True, False]),
+    ),
+    'what is not known is no sign': (
+        (np.nan, [WAITS, np.nan], [np.nan, np.nan]),
+        (False, [True, False]),
+    ),
+}
+
+
+@pytest.mark.parametrize(('given', 'expected'), MEMORY.values(), ids=MEMORY)
+def test_memory(given, expected):
+    reclaim, faults, stalls = given
+    contended, wanting = memory.judge(
+        nodes.pressed(
+            {},
+            [(), ()],
+            reclaim_rate=reclaim,
+            fault_rate=np.array(faults),
+            memory_stall=np.array(stalls),
+        )
+    )
+    assert (contended, wanting.tolist()) == expected
+
+
+def test_a_lone_vm_competes_with_nobody_for_memory():
+    contended, _ = memory.judge(
+        nodes.pressed(
+            {}, [()], reclaim_rate=SHORT, fault_rate=np.array([WAITS])
+        )
+    )
+    assert not contended

@@ -48,7 +48,7 @@ def test_the_sum_in_the_kernel_stays_within_the_link_whatever_is_skipped():
 def test_weights_of_rates_are_the_weights_up_to_a_factor():
     weights = np.array([0.5, 1.0, 2.0, 4.0])
     rates = network.rates(weights, 0, LINK, 0.01)
-    found = network.weights_from(rates)
+    found = network.weights_of(rates)
     assert found.mean() == pytest.approx(1.0)
     assert found / found[1] == pytest.approx(weights, rel=1e-4)
 
@@ -58,7 +58,7 @@ def test_weights_of_rates_are_the_weights_up_to_a_factor():
     [([0, 0], [1, 1]), ([0, 500, 1500], [1, 0.5, 1.5]), ([], [])],
 )
 def test_who_has_no_class_has_a_neutral_weight(held, expected):
-    found = network.weights_from(np.array(held, dtype=np.int64))
+    found = network.weights_of(np.array(held, dtype=np.int64))
     assert found.tolist() == expected
 
 
@@ -90,7 +90,7 @@ FULL, HALF = 1e6, 5e5
 def test_who_fills_a_class_of_a_busy_link_wants_more(
     carried, held, contended, wanting
 ):
-    found = network.situation(
+    found = network.judge(
         np.array(carried, dtype=float) * 10,
         np.array(held, dtype=np.int64),
         LINK,
@@ -101,7 +101,7 @@ def test_who_fills_a_class_of_a_busy_link_wants_more(
 
 
 def test_nobody_there_wants_nothing():
-    found = network.situation(
+    found = network.judge(
         np.zeros((0, 2)), np.zeros(0, dtype=np.int64), LINK, 10.0
     )
     assert found[0] is False

@@ -2,50 +2,17 @@
 
 """Who waits for the same disk, and who for memory that others have."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
-from nova_fairness.decide import disk_contention
-from nova_fairness.decide import memory_contention
 from nova_fairness.decide import places
 from nova_fairness.decide import policy
 from nova_fairness.decide.controls import disk
-from nova_fairness.model import instance
 from nova_fairness.model import pressure as pressure_model
+from tests.unit.decide.controls import nodes
 
 MIB = float(1 << 20)
 SATURATED = pressure_model.DeviceLoad('sda', 0.99, 20.0)
-
-
-def vm(number, *, paused=False):
-    return instance.Incarnation(
-        instance.Instance(f'uuid-{number}', f'vm-{number}', 1, 1 << 30),
-        number,
-        1,
-        paused,
-    )
-
-
-def pressed(devices, paths, **changes):
-    count = len(paths)
-    vms = tuple(vm(number) for number in range(1, count + 1))
-    return dataclasses.replace(
-        pressure_model.Pressure(
-            interval_s=1.0,
-            incarnations=vms,
-            fault_rate=np.full(count, np.nan),
-            memory_stall=np.full(count, np.nan),
-            held_bytes=np.full(count, 1e9),
-            disks=tuple(
-                (pressure_model.DiskPath('vda', path),) for path in paths
-            ),
-            reclaim_rate=0.0,
-            devices=devices,
-        ),
-        **changes,
-    )
 
 
 DISKS = {
@@ -107,67 +74,19 @@ DISKS = {
     ('devices', 'paths', 'moved', 'expected'), DISKS.values(), ids=DISKS
 )
 def test_disks(devices, paths, moved, expected):
-    contended, wanting = disk_contention.judge(
-        pressed(devices, paths), np.array(moved)
+    contended, wanting = disk.judge(
+        nodes.pressed(devices, paths), np.array(moved)
     )
     assert (contended, wanting.tolist()) == expected
 
 
 def test_a_paused_vm_wants_no_disk():
-    found = pressed(
+    found = nodes.pressed(
         {'8:0': SATURATED},
         [('8:0',), ('8:0',)],
-        incarnations=(vm(1), vm(2, paused=True)),
+        incarnations=(nodes.vm(1), nodes.vm(2, paused=True)),
     )
-    contended, _ = disk_contention.judge(found, np.array([MIB, MIB]))
-    assert not contended
-
-
-SHORT = 100 * MIB
-WAITS = 10 * MIB
-MEMORY = {
-    'one that faults on a short node competes': (
-        (SHORT, [WAITS, 0.0], [np.nan, np.nan]),
-        (True, [True, False]),
-    ),
-    'a node that takes nothing away is not short': (
-        (0.0, [WAITS, 0.0], [np.nan, np.nan]),
-        (False, [True, False]),
-    ),
-    'a short node on which nobody waits recycles its cache': (
-        (SHORT, [0.0, 0.0], [0.0, 0.0]),
-        (False, [False, False]),
-    ),
-    'stalls tell, too': (
-        (SHORT, [0.0, 0.0], [0.2, 0.0]),
-        (True, [True, False]),
-    ),
-    'what is not known is no sign': (
-        (np.nan, [WAITS, np.nan], [np.nan, np.nan]),
-        (False, [True, False]),
-    ),
-}
-
-
-@pytest.mark.parametrize(('given', 'expected'), MEMORY.values(), ids=MEMORY)
-def test_memory(given, expected):
-    reclaim, faults, stalls = given
-    contended, wanting = memory_contention.judge(
-        pressed(
-            {},
-            [(), ()],
-            reclaim_rate=reclaim,
-            fault_rate=np.array(faults),
-            memory_stall=np.array(stalls),
-        )
-    )
-    assert (contended, wanting.tolist()) == expected
-
-
-def test_a_lone_vm_competes_with_nobody_for_memory():
-    contended, _ = memory_contention.judge(
-        pressed({}, [()], reclaim_rate=SHORT, fault_rate=np.array([WAITS]))
-    )
+    contended, _ = disk.judge(found, np.array([MIB, MIB]))
     assert not contended
 
 
@@ -229,19 +148,19 @@ UNITS = [
 
 @pytest.mark.parametrize(('weight', 'file', 'preset', 'expected'), UNITS)
 def test_units_of_weights(weight, file, preset, expected):
-    assert disk.units(weight, file, preset) == expected
+    assert disk.file_units(weight, file, preset) == expected
 
 
 @pytest.mark.parametrize('file', disk.BASES)
 @pytest.mark.parametrize('value', [50, 100, 333, 1000])
 def test_units_come_back(file, value):
     preset = policy.Preset.DEFAULT
-    weight = disk.weight_of(value, file, preset)
-    assert disk.units(weight, file, preset) == value
+    weight = disk.file_weight(value, file, preset)
+    assert disk.file_units(weight, file, preset) == value
 
 
 @pytest.mark.parametrize('place', range(0, 101, 10))
 def test_places_of_the_original_come_back(place):
     weight = places.weight_of(place)
-    value = disk.units(weight, BFQ, policy.Preset.THESIS)
-    assert disk.weight_of(value, BFQ, policy.Preset.THESIS) == weight
+    value = disk.file_units(weight, BFQ, policy.Preset.THESIS)
+    assert disk.file_weight(value, BFQ, policy.Preset.THESIS) == weight
