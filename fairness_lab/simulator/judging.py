@@ -66,13 +66,13 @@ def _memory(load: contention.Load, _weights: model.Scalars) -> Judgement:
     return some & (_count(load, wanting | held) > 1), wanting
 
 
-def _blkio(load: contention.Load, _weights: model.Scalars) -> Judgement:
+def _disk(load: contention.Load, _weights: model.Scalars) -> Judgement:
     """Follow :func:`.disk.judge`, a device for each node.
 
     Nobody sees who of its users waits: all of them want more.
     """
-    column = resources.CONTROLS.index(resources.Control.BLKIO)
-    steered = resources.RESOURCES.steered_by(resources.Control.BLKIO)
+    column = resources.CONTROLS.index(resources.Control.DISK)
+    steered = resources.RESOURCES.steered_by(resources.Control.DISK)
     moved = load.used[:, steered].sum(axis=1)
     total = np.bincount(load.node, moved, len(load.supply))
     active = load.ready & (moved > disk.USED * total[load.node])
@@ -115,7 +115,7 @@ _RULES: Mapping[
 ] = types.MappingProxyType(
     {
         resources.Control.MEMORY: _memory,
-        resources.Control.BLKIO: _blkio,
+        resources.Control.DISK: _disk,
         resources.Control.NETWORK: _network,
     }
 )

@@ -27,7 +27,7 @@ _SMALLEST, _LARGEST = 1, 10000
 _THESIS = {
     resources.Control.CPU: (1, 100),
     resources.Control.MEMORY: (1, 100),
-    resources.Control.BLKIO: (100, 1000),
+    resources.Control.DISK: (100, 1000),
     resources.Control.NETWORK: (1, 98),
 }
 """The original's ranges; that of memory stands for 10 MiB to the flavor's."""

@@ -11,7 +11,6 @@ from nova_fairness import exception
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.apply import applier as applier_module
 from nova_fairness.apply import control
-from nova_fairness.apply import drift
 from nova_fairness.decide import changes
 from nova_fairness.model import allocation
 from nova_fairness.model import instance
@@ -58,7 +57,7 @@ class Application:
         :param enforces: ``False`` gives back everything instead.
         :returns: what the kernel holds then, counts, and what went wrong.
         """
-        drifted = len(drift.drift(self._expected, present))
+        drifted = len(control.drift(self._expected, present))
         let_go = self._let_go(vms, settings, enforces=enforces)
         outcomes = self._write(present, decided, settings) if enforces else ()
         applied, kept = _applied(present, outcomes, let_go)

@@ -13,10 +13,10 @@ from oslo_config import cfg
 from nova_fairness import exception
 from nova_fairness.agent import throttling as throttling_module
 from nova_fairness.apply import control
-from nova_fairness.apply import cpu
 from nova_fairness.apply import found as found_module
 from nova_fairness.apply import privileged
 from nova_fairness.apply import privileged_network
+from nova_fairness.apply.cgroup import control as group_control
 from nova_fairness.apply.cgroup import disk
 from nova_fairness.apply.cgroup import memory
 from nova_fairness.apply.cgroup import throttle
@@ -44,10 +44,10 @@ _VERSIONS = {
 _HELPED = {
     resources.Control.CPU: privileged.door,
     resources.Control.MEMORY: privileged.door,
-    resources.Control.BLKIO: privileged.door,
+    resources.Control.DISK: privileged.door,
     resources.Control.NETWORK: privileged_network.door,
 }
-NEED_PRESSURE = frozenset({resources.Control.MEMORY, resources.Control.BLKIO})
+NEED_PRESSURE = frozenset({resources.Control.MEMORY, resources.Control.DISK})
 """The controls that it judges."""
 
 
@@ -175,7 +175,7 @@ Built = tuple[control.Control, scale_module.Scale]
 
 
 def _cpu(_site: Site, _made: Controls) -> Built:
-    item = cpu.CpuShares()
+    item = group_control.CpuShares()
     return item, cpu_scale.CpuScale(_VERSIONS[item.version])
 
 
@@ -194,9 +194,9 @@ def _memory(site: Site, made: Controls) -> Built:
     return item, memory_scale.MemoryScale(float(capacity), rules)
 
 
-def _blkio(site: Site, made: Controls) -> Built:
+def _disk(site: Site, made: Controls) -> Built:
     record = made.record(site.state_path / 'disks.json')
-    item = disk.BlkioWeight(record, lambda: site.pressure.newest)
+    item = disk.DiskWeight(record, lambda: site.pressure.newest)
     options = site.conf.fairness_disk
     made.throttling = throttling_module.Throttling(
         throttle.DiskThrottle(made.record(site.state_path / 'limits.json')),
@@ -230,6 +230,6 @@ def _network(site: Site, _made: Controls) -> Built:
 _BUILDERS: dict[resources.Control, Callable[[Site, Controls], Built]] = {
     resources.Control.CPU: _cpu,
     resources.Control.MEMORY: _memory,
-    resources.Control.BLKIO: _blkio,
+    resources.Control.DISK: _disk,
     resources.Control.NETWORK: _network,
 }

@@ -235,17 +235,17 @@ class Cycle:
         decided: round_model.Decided | None,
     ) -> tuple[str, ...]:
         """Limit rates on disks without weights, if that is configured."""
-        rooms, blkio = self._rooms, resources.Control.BLKIO
+        rooms, disk = self._rooms, resources.Control.DISK
         if rooms.throttling is None or rooms.pressure is None:
             return ()
-        steers = self._enforces and blkio in self._settings.controls
+        steers = self._enforces and disk in self._settings.controls
         if not steers or measured is None or decided is None:
             return rooms.throttling.stop()
         return rooms.throttling.round(
             seen.pressure,
             rooms.pressure.newest,
             measured.usage,
-            decided.weights[:, resources.CONTROLS.index(blkio)],
+            decided.weights[:, resources.CONTROLS.index(disk)],
             application.exempt(seen.sample.incarnations, self._settings),
         )
 

@@ -82,7 +82,7 @@ def _columns(of_all: float, of_some: ByControl) -> usage_model.Scalars:
 def _overcommit(group: Any) -> resources.Vector:
     factors: dict[resources.Control | None, float] = {
         resources.Control.CPU: group.cpu_overcommit,
-        resources.Control.BLKIO: group.disk_overcommit,
+        resources.Control.DISK: group.disk_overcommit,
         resources.Control.MEMORY: group.memory_overcommit,
     }
     return resources.RESOURCES.vector(

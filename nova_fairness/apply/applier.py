@@ -9,12 +9,10 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import functools
-import types
 
 from nova_fairness import exception
 from nova_fairness.apply import control
 from nova_fairness.apply import found as found_values
-from nova_fairness.apply import isolated
 from nova_fairness.apply.cgroup import files
 from nova_fairness.model import allocation
 from nova_fairness.model import instance
@@ -22,8 +20,6 @@ from nova_fairness.model import resources
 
 _is_running = functools.partial(files.is_running, '/proc')
 Kinds = Collection[resources.Control]
-
-_NO_DEFAULTS: allocation.Allocation = types.MappingProxyType({})
 
 
 class Applier:
@@ -42,7 +38,7 @@ class Applier:
         is_running: Callable[[str], bool] = _is_running,
     ) -> None:
         self._controls = {
-            item.kind: isolated.Isolated(item) for item in controls
+            item.kind: control.Isolated(item) for item in controls
         }
         self._found = found
         self._is_running = is_running
@@ -90,7 +86,7 @@ class Applier:
             for key, value in item.read(keys).items()
         }
 
-    def _chosen(self, kinds: Kinds) -> list[isolated.Isolated]:
+    def _chosen(self, kinds: Kinds) -> list[control.Isolated]:
         return [item for kind, item in self._controls.items() if kind in kinds]
 
     @property
@@ -112,17 +108,13 @@ class Applier:
     def apply(
         self,
         changes: Sequence[allocation.Change],
-        defaults: allocation.Allocation = _NO_DEFAULTS,
     ) -> tuple[control.Outcome, ...]:
         """Write changes; what new ones replace is on the disk before.
 
         :param changes: one VM's failure is no other's.
-        :param defaults: what libvirt's XML says of a knob, kernel units.
-            Used only where the record was lost, so that what a VM holds now
-            may be our own; then it is this, or else the kernel's default.
         :returns: one outcome per change, in order.
         """
-        refused = self._record([change.knob for change in changes], defaults)
+        refused = self._record([change.knob for change in changes])
         outcomes = iter(
             self._write([item for item in changes if item.knob not in refused])
         )
@@ -182,7 +174,6 @@ class Applier:
     def _record(
         self,
         knobs: Iterable[allocation.Knob],
-        defaults: allocation.Allocation,
     ) -> dict[allocation.Knob, str]:
         """Record what knobs hold that are not recorded yet.
 
@@ -195,7 +186,7 @@ class Applier:
         values: dict[allocation.Knob, int] = {}
         refused: dict[allocation.Knob, str] = {}
         for knob in new:
-            value = self._found_value(knob, present, defaults)
+            value = self._found_value(knob, present)
             if value is None:
                 refused[knob] = 'cannot be read, so it could not be restored'
             else:
@@ -213,12 +204,15 @@ class Applier:
         self,
         knob: allocation.Knob,
         present: allocation.Allocation,
-        defaults: allocation.Allocation,
     ) -> int | None:
-        """The value that a knob is to be restored to, if known."""
+        """The value that a knob is to be restored to, if known.
+
+        Where the record was lost, what a VM holds now may be our own: then
+        it is the kernel's default.
+        """
         if knob not in present or not self._found.is_unknown(knob.incarnation):
             return present.get(knob)
-        return defaults.get(knob, self._controls[knob.control].default)
+        return self._controls[knob.control].default
 
     def _refuse(
         self, change: allocation.Change, error: str

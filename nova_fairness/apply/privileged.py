@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import errno
 import os
 import pathlib
+import re
 
 from oslo_privsep import priv_context
 
@@ -28,6 +29,7 @@ SECTION = 'nova_fairness_privileged'
 
 PROC = '/proc'
 MOUNTINFO = '/proc/self/mountinfo'
+_MOST_GROUPS = 100000
 
 Request = tuple[str, str, int, int] | tuple[str, str, int, int, int]
 """Name of the control file, value, process id, its start time in ticks; and
@@ -100,4 +102,58 @@ def _write_if_same(control: int, text: str, pid: int, start_ticks: int) -> int:
         return error.errno or errno.EIO
     finally:
         os.close(control)
+    return 0
+
+
+def lower_empty(number: int, text: str) -> int:
+    """Write the memory protection of a group that holds no process.
+
+    A group is named by the number that the kernel gave it, which is never
+    given again, so that it cannot be mistaken for another of its name.
+
+    :param number: of the inode of its directory.
+    :param text: bytes, or ``max``.
+    :returns: zero, or an error number: ``ENOENT`` if there is no such
+        group, ``EBUSY`` if a process is in it or below it.
+    :raises ControlUnavailable: if the helper cannot be asked.
+    """
+    return int(door.ask(lower_empty_as_root, number, text))
+
+
+@context.entrypoint
+def lower_empty_as_root(number: int, text: str) -> int:
+    """Check and write; runs in the helper.
+
+    :returns: as :func:`lower_empty`.
+    """
+    if not files.FILES[files.MEMORY_LOW].allows(text, files.OWN):
+        return errno.EINVAL
+    mountinfo = pathlib.Path(MOUNTINFO).read_text('utf-8')
+    unified = cgroup.mounts(mountinfo).get(cgroup.UNIFIED)
+    if unified is None:
+        return errno.ENOENT
+    group = _find_group(str(unified.path), number)
+    return errno.ENOENT if group is None else _write_low(group, text)
+
+
+def _find_group(top: str, number: int) -> str | None:
+    for seen, (path, _, _) in enumerate(os.walk(top)):
+        try:
+            if pathlib.Path(path).stat().st_ino == number:
+                return path
+        except FileNotFoundError:
+            continue
+        if seen > _MOST_GROUPS:
+            break
+    return None
+
+
+def _write_low(group: str, text: str) -> int:
+    try:
+        events = pathlib.Path(group, 'cgroup.events').read_text('ascii')
+        if not re.search(r'^populated 0$', events, re.MULTILINE):
+            return errno.EBUSY
+        pathlib.Path(group, files.MEMORY_LOW).write_text(f'{text}\n', 'ascii')
+    except OSError as error:
+        return error.errno or errno.EIO
     return 0

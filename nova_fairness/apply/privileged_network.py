@@ -20,7 +20,6 @@ from oslo_config import cfg
 from oslo_privsep import capabilities
 from oslo_privsep import priv_context
 
-from nova_fairness.apply import confined
 from nova_fairness.apply import door as door_module
 from nova_fairness.apply.network import commands
 from nova_fairness.apply.network import kernel as network_kernel
@@ -145,7 +144,7 @@ def _run_lent(tool: str, lines: Sequence[str]) -> str:
 
     def run_it() -> None:
         try:
-            confined.lend((capabilities.CAP_NET_ADMIN,))
+            door_module.lend((capabilities.CAP_NET_ADMIN,))
             done = subprocess.run(
                 [_program(tool), '-force', '-batch', '-'],
                 input=text,

@@ -18,7 +18,6 @@ import os  # noqa: E402
 import re  # noqa: E402
 import sys  # noqa: E402
 
-from nova_fairness.apply import confined  # noqa: E402
 from nova_fairness.apply import door  # noqa: E402
 
 _SOCKET = re.compile(r'(/[A-Za-z0-9_.-]+)+/privsep\.sock')
@@ -55,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.clear()
     os.environ.update(PATH='/usr/sbin:/usr/bin:/sbin:/bin', HOME='/')
     try:
-        confined.confine(door.KEPT[options.privsep_context])
+        door.confine(door.KEPT[options.privsep_context])
     except OSError as error:
         sys.stderr.write(
             f'{door.PROGRAM}: cannot give up capabilities: {error.strerror}; '

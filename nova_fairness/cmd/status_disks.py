@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import pathlib
 
-from nova_fairness.apply import blkio_files
+from nova_fairness.apply.cgroup import disk as disk_control
 from nova_fairness.collect import block_devices
 from nova_fairness.model import cgroup
 from nova_fairness.model import instance
@@ -29,7 +29,7 @@ def availability(
     """
     text = pathlib.Path(mountinfo_path).read_text('utf-8')
     mounts = cgroup.mounts(text)
-    files = blkio_files.names(mounts)
+    files = disk_control.file_names(mounts)
     disks = [disk for vm in vms for disk in blocks.disks(vm)]
     if not disks:
         return True, ' or '.join(files)

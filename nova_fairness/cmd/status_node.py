@@ -21,8 +21,8 @@ from nova_fairness.agent import assembly
 from nova_fairness.agent import controls as controls_module
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.apply import control
-from nova_fairness.apply import cpu
 from nova_fairness.apply import privileged
+from nova_fairness.apply.cgroup import control as group_control
 from nova_fairness.apply.cgroup import memory
 from nova_fairness.cmd import status_disks
 from nova_fairness.cmd import status_results as results
@@ -38,10 +38,10 @@ _MOUNTINFO = '/proc/self/mountinfo'
 _PATIENCE_S = 10.0
 _SHOWN = 5
 _CONTROLS: Mapping[resources.Control, Callable[..., control.Control]] = {
-    resources.Control.CPU: cpu.CpuShares,
+    resources.Control.CPU: group_control.CpuShares,
     resources.Control.MEMORY: memory.MemoryProtection,
 }
-_GROUPS = (*_CONTROLS, resources.Control.BLKIO)
+_GROUPS = (*_CONTROLS, resources.Control.DISK)
 _PATH = '/usr/sbin:/sbin:/usr/bin:/bin'
 
 
@@ -196,7 +196,7 @@ def _availability(
     kind: resources.Control, conf: cfg.ConfigOpts
 ) -> tuple[bool, str]:
     try:
-        if kind is resources.Control.BLKIO:
+        if kind is resources.Control.DISK:
             return status_disks.availability(
                 _running(conf), _MOUNTINFO, block_devices.BlockDevices()
             )

@@ -8,7 +8,6 @@ import types
 from nova_fairness.model import allocation
 from nova_fairness.model import resources
 
-_ANY: Mapping[resources.Control, tuple[int, int]] = types.MappingProxyType({})
 _ALL: Mapping[resources.Control, float] = types.MappingProxyType({})
 
 
@@ -16,7 +15,6 @@ def changes(
     wanted: allocation.Allocation,
     present: allocation.Allocation,
     tolerance: float,
-    allowed: Mapping[resources.Control, tuple[int, int]] = _ANY,
     tolerances: Mapping[resources.Control, float] = _ALL,
 ) -> tuple[allocation.Change, ...]:
     """Compare the wanted state with the present one.
@@ -26,8 +24,6 @@ def changes(
         written.
     :param tolerance: relative to the present value, >= 0; a smaller
         difference is not worth a write.
-    :param allowed: smallest and largest value by control; a present value
-        outside is put right however close it is.
     :param tolerances: of controls that have another than all.
     :returns: sorted by incarnation, then in the order of the controls.
     """
@@ -35,7 +31,6 @@ def changes(
         allocation.Change(knob, present.get(knob), value)
         for knob, value in wanted.items()
         if _differs(value, present.get(knob), _of(knob, tolerances, tolerance))
-        or _outside(knob, value, present, allowed)
     ]
     return tuple(sorted(found, key=_order))
 
@@ -52,19 +47,6 @@ def _differs(wanted: int, present: int | None, tolerance: float) -> bool:
     if present is None:
         return True
     return abs(wanted - present) > tolerance * abs(present)
-
-
-def _outside(
-    knob: allocation.Knob,
-    wanted: int,
-    present: allocation.Allocation,
-    allowed: Mapping[resources.Control, tuple[int, int]],
-) -> bool:
-    value = present.get(knob)
-    if value is None or value == wanted or knob.control not in allowed:
-        return False
-    smallest, largest = allowed[knob.control]
-    return not smallest <= value <= largest
 
 
 def _order(change: allocation.Change) -> tuple[str, int]:

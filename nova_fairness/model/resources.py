@@ -35,7 +35,7 @@ class Control(enum.Enum):
 
     CPU = 'cpu'
     MEMORY = 'memory'
-    BLKIO = 'blkio'
+    DISK = 'blkio'
     NETWORK = 'network'
 
     # There is one object of each. The hash that enumerations have is Python
@@ -125,8 +125,8 @@ class ResourceRegistry:
 RESOURCES = ResourceRegistry(
     (
         Resource('cpu_time', 'weighted seconds', Sharing.TIME, Control.CPU),
-        Resource('disk_read', 'bytes', Sharing.TIME, Control.BLKIO),
-        Resource('disk_written', 'bytes', Sharing.TIME, Control.BLKIO),
+        Resource('disk_read', 'bytes', Sharing.TIME, Control.DISK),
+        Resource('disk_written', 'bytes', Sharing.TIME, Control.DISK),
         Resource('net_received', 'bytes', Sharing.TIME, Control.NETWORK),
         Resource('net_sent', 'bytes', Sharing.TIME, Control.NETWORK),
         Resource('memory', 'bytes', Sharing.SPACE, Control.MEMORY),

@@ -15,10 +15,10 @@ import threading
 import pytest
 
 from nova_fairness.apply import applier as appliers
-from nova_fairness.apply import cpu
-from nova_fairness.apply import drift
+from nova_fairness.apply import control as control_base
 from nova_fairness.apply import found as found_values
 from nova_fairness.apply import privileged
+from nova_fairness.apply.cgroup import control as group_control
 from nova_fairness.apply.cgroup import files
 from nova_fairness.model import allocation
 from nova_fairness.model import cgroup
@@ -141,14 +141,14 @@ def change(key, after):
 def started(path):
     found = found_values.FoundValues(path)
     assert found.load() == ''
-    return appliers.Applier([cpu.CpuShares()], found), found
+    return appliers.Applier([group_control.CpuShares()], found), found
 
 
 def test_the_helper_writes_without_capabilities(
     vms, keys, helper, monkeypatch
 ):
     monkeypatch.setenv('FAIRNESS_TEST', str(os.getpid()))
-    control = cpu.CpuShares()
+    control = group_control.CpuShares()
     outcomes = control.write([change(key, 500) for key in keys])
     assert all(outcome.written for outcome in outcomes)
     assert vms.values() == (500, 500, 500)
@@ -162,7 +162,7 @@ def test_a_helper_that_was_killed_is_started_again(
     vms, keys, helper, monkeypatch
 ):
     monkeypatch.setenv('FAIRNESS_TEST', str(os.getpid()))
-    control = cpu.CpuShares()
+    control = group_control.CpuShares()
     assert control.write([change(keys[0], 500)])[0].written
     first = helper_pid()
     os.kill(first, signal.SIGKILL)
@@ -175,7 +175,7 @@ def test_a_helper_killed_with_a_request_under_way_is_replaced(
     vms, keys, helper, monkeypatch
 ):
     monkeypatch.setenv('FAIRNESS_TEST', str(os.getpid()))
-    control = cpu.CpuShares()
+    control = group_control.CpuShares()
     assert control.write([change(keys[0], 500)])[0].written
     first = helper_pid()
     os.kill(first, signal.SIGSTOP)
@@ -193,7 +193,7 @@ def test_a_helper_that_does_not_answer_holds_nothing_up(
     vms, keys, helper, monkeypatch
 ):
     monkeypatch.setenv('FAIRNESS_TEST', str(os.getpid()))
-    control = cpu.CpuShares()
+    control = group_control.CpuShares()
     assert control.write([change(keys[0], 500)])[0].written
     first = helper_pid()
     os.kill(first, signal.SIGSTOP)
@@ -208,7 +208,7 @@ def test_a_helper_that_does_not_answer_holds_nothing_up(
 def test_out_of_range_values_leave_the_control_alone(
     vms, keys, in_process, value
 ):
-    (outcome,) = cpu.CpuShares().write([change(keys[0], value)])
+    (outcome,) = group_control.CpuShares().write([change(keys[0], value)])
     if vms.v1 or value != 1:
         assert f'cannot be {value}' in outcome.error
         assert vms.values() == BEFORE
@@ -219,7 +219,7 @@ def test_what_the_kernel_makes_of_a_value_is_seen(vms, keys, monkeypatch):
         vms.set(0, 2)
         return [0]
 
-    control = cpu.CpuShares(writer=meddled)
+    control = group_control.CpuShares(writer=meddled)
     (outcome,) = control.write([change(keys[0], 500)])
     assert 'the kernel made it 2' in outcome.error
 
@@ -227,7 +227,7 @@ def test_what_the_kernel_makes_of_a_value_is_seen(vms, keys, monkeypatch):
 def test_a_vanished_process_keeps_nobody_else_from_being_written(
     vms, keys, in_process
 ):
-    control = cpu.CpuShares()
+    control = group_control.CpuShares()
     control.read(keys)
     vms.end(1)
     outcomes = control.write([change(key, 500) for key in keys])
@@ -238,7 +238,7 @@ def test_a_vanished_process_keeps_nobody_else_from_being_written(
 def test_a_group_that_came_back_under_its_name_is_another(
     vms, keys, in_process
 ):
-    control = cpu.CpuShares()
+    control = group_control.CpuShares()
     control.read(keys)
     vms.end(1)
     (vms.groups[1] / 'emulator').rmdir()
@@ -253,7 +253,7 @@ def test_a_group_that_came_back_under_its_name_is_another(
 def test_a_reused_process_id_is_not_written(vms, keys, in_process):
     uuid, pid, ticks = keys[0].split('/')
     earlier = f'{uuid}/{pid}/{int(ticks) - 1}'
-    control = cpu.CpuShares()
+    control = group_control.CpuShares()
     assert control.read([earlier]) == {}
     assert control.write([change(earlier, 500)])[0].gone
     assert vms.values() == BEFORE
@@ -262,7 +262,7 @@ def test_a_reused_process_id_is_not_written(vms, keys, in_process):
 def test_a_process_in_a_shared_group_is_not_written(vms, keys, in_process):
     pid = vms.processes[0].pid
     (vms.parent / 'cgroup.procs').write_text(str(pid))
-    control = cpu.CpuShares()
+    control = group_control.CpuShares()
     assert keys[0] not in control.read(keys)
     assert 'not that of one VM' in control.problems()[0]
     outcome = control.write([change(keys[0], 500)])[0]
@@ -275,9 +275,9 @@ def test_drift_is_seen_and_repaired(vms, keys, in_process, tmp_path):
     changes = [change(key, 500) for key in keys]
     applier.apply(changes)
     wanted = {item.knob: item.after for item in changes}
-    assert drift.drift(wanted, applier.present(keys)) == {}
+    assert control_base.drift(wanted, applier.present(keys)) == {}
     vms.set(1, 777)
-    drifted = drift.drift(wanted, applier.present(keys))
+    drifted = control_base.drift(wanted, applier.present(keys))
     assert drifted == {changes[1].knob: 777}
     applier.apply([change(knob.incarnation, 500) for knob in drifted])
     assert vms.values() == (500, 500, 500)
@@ -289,11 +289,12 @@ def test_a_read_only_hierarchy_is_an_error_of_each_vm(vms, keys):
     script = textwrap.dedent(
         """
         import sys
-        from nova_fairness.apply import cpu, privileged
+        from nova_fairness.apply import privileged
+        from nova_fairness.apply.cgroup import control
         from nova_fairness.model import allocation, resources
         privileged.context.set_client_mode(False)
-        control = cpu.CpuShares()
-        for outcome in control.write([
+        shares = control.CpuShares()
+        for outcome in shares.write([
             allocation.Change(
                 allocation.Knob(key, resources.Control.CPU), None, 500)
             for key in sys.argv[1:]

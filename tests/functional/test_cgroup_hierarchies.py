@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from nova_fairness.apply import cpu
+from nova_fairness.apply.cgroup import control
 from nova_fairness.apply.cgroup import disk
 from nova_fairness.apply.cgroup import files as groups
 from nova_fairness.apply.cgroup import memory
@@ -88,7 +88,7 @@ def files_of(vm):
 
 def test_cpu_time_is_steered_where_the_controller_is():
     name = {1: 'cpu.shares', 2: 'cpu.weight'}[version_of('cpu')]
-    assert cpu.CpuShares().availability() == (True, name)
+    assert control.CpuShares().availability() == (True, name)
 
 
 def test_memory_is_steered_where_the_controller_is():
@@ -99,7 +99,7 @@ def test_memory_is_steered_where_the_controller_is():
 
 
 def test_disks_are_steered_where_the_controller_is():
-    works, what = disk.BlkioWeight().availability()
+    works, what = disk.DiskWeight().availability()
     assert works
     assert what.startswith({1: 'blkio.', 2: 'io.'}[version_of('blkio')])
 

@@ -33,7 +33,7 @@ from nova_fairness.model import resources
 pytestmark = pytest.mark.real
 
 MIB = 1 << 20
-MEMORY, BLKIO = resources.Control.MEMORY, resources.Control.BLKIO
+MEMORY, BLKIO = resources.Control.MEMORY, resources.Control.DISK
 
 
 class Vms:
@@ -134,7 +134,7 @@ class Node:
         self.shared = record(directory / 'groups.json')
         self.files = record(directory / 'disks.json')
         self.memory = memory.MemoryProtection(self.shared)
-        self.blkio = disk.BlkioWeight(self.files, lambda: sample)
+        self.blkio = disk.DiskWeight(self.files, lambda: sample)
         self.applier = appliers.Applier([self.memory, self.blkio], self.found)
 
     def apply(self, kind, values):

@@ -13,7 +13,6 @@ from oslo_privsep import capabilities
 import pytest
 
 from fairness_lab.testbed.guests import domain
-from nova_fairness.apply import confined
 from nova_fairness.apply import door
 from nova_fairness.apply import privileged
 from nova_fairness.apply import privileged_network
@@ -93,7 +92,7 @@ def of_program():
 
 def become(kept):
     """Become what oslo.privsep makes of a helper."""
-    confined.confine(kept)
+    door.confine(kept)
     capabilities.drop_all_caps_except(kept, kept, [])
 
 
@@ -164,7 +163,7 @@ def test_what_is_not_there_cannot_be_lent():
     def act():
         become(())
         try:
-            confined.lend([capabilities.CAP_NET_ADMIN])
+            door.lend([capabilities.CAP_NET_ADMIN])
         except OSError as error:
             return f'NoNewPrivs: {error.errno}'
         return ''
@@ -175,7 +174,7 @@ def test_what_is_not_there_cannot_be_lent():
 def test_to_be_confined_twice_does_no_harm():
     def act():
         become(())
-        confined.confine(())
+        door.confine(())
         return of_program()
 
     assert in_child(act)['CapBnd'] == 0

@@ -121,10 +121,8 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
     'nova.monkey_patch': ('nova_service', 'api_ext', 'cmd'),
     'stevedore': ('plugins',),
     'oslo_privsep': (
-        'apply.confined',
         'apply.door',
         'apply.privileged',
-        'apply.privileged_groups',
         'apply.privileged_network',
     ),
     'matplotlib': ('fairness_lab.figures.style',),

@@ -130,13 +130,13 @@ SNIPPETS = {
         'measure may not import decide',
     ),
     'a from import of a room': (
-        'nova_fairness.apply.cpu',
+        'nova_fairness.apply.cgroup.control',
         'from nova_fairness import conf',
         'apply may not import conf',
     ),
     'a relative import': (
         'nova_fairness.collect.host',
-        'from ..apply import cpu',
+        'from ..apply import control',
         'collect may not import apply',
     ),
     'an import inside a function': (
@@ -155,7 +155,7 @@ SNIPPETS = {
         'computed name',
     ),
     'libvirt outside the room that reads the host': (
-        'nova_fairness.apply.cpu',
+        'nova_fairness.apply.cgroup.control',
         'import libvirt',
         'only collect, fairness_lab.testbed, cmd may',
     ),
@@ -170,7 +170,7 @@ SNIPPETS = {
         'only plugins may',
     ),
     'privsep away from the door to root': (
-        'nova_fairness.apply.cpu',
+        'nova_fairness.apply.cgroup.control',
         'from oslo_privsep import priv_context',
         'imports oslo_privsep.priv_context, which only',
     ),
@@ -218,11 +218,11 @@ def test_a_forbidden_arrow_is_found(module, source, expected):
 
 ALLOWED = {
     'the vocabulary': (
-        'nova_fairness.apply.cpu',
+        'nova_fairness.apply.cgroup.control',
         'from nova_fairness import exception, model',
     ),
     'the own room, relatively': (
-        'nova_fairness.apply.cpu',
+        'nova_fairness.apply.cgroup.control',
         'from . import control\nfrom .control import Control',
     ),
     'rooms in the agent': (

@@ -14,11 +14,11 @@ import logging
 import pathlib
 
 from nova_fairness import exception
-from nova_fairness.apply import blkio_files
 from nova_fairness.apply import control
 from nova_fairness.apply import found as found_values
 from nova_fairness.apply import privileged
 from nova_fairness.apply.cgroup import control as group_control
+from nova_fairness.apply.cgroup import files
 from nova_fairness.model import allocation
 from nova_fairness.model import cgroup
 from nova_fairness.model import pressure
@@ -26,7 +26,13 @@ from nova_fairness.model import resources
 
 LOG = logging.getLogger(__name__)
 
-FILES = blkio_files.FILES
+FILES = (
+    files.BLKIO_BFQ_WEIGHT,
+    files.BLKIO_WEIGHT,
+    files.IO_BFQ_WEIGHT,
+    files.IO_WEIGHT,
+)
+"""In the order of preference; a record names them by their place."""
 
 LOWEST, HIGHEST, NEUTRAL = 1, 1000, 100
 
@@ -35,7 +41,18 @@ _NO_DEVICE = 'no scheduler of a disk keeps weights'
 Source = Callable[[], pressure.PressureSample | None]
 
 
-class BlkioWeight(control.Control):
+class _OneFile(group_control.GroupControl):
+    """Weights in one file."""
+
+    kind = resources.Control.DISK
+
+    def parsed(self, content: bytes) -> int:
+        """The weight for all devices, in either form of the file."""
+        line = content.partition(b'\n')[0].strip()
+        return int(line.removeprefix(b'default').strip())
+
+
+class DiskWeight(control.Control):
     """Steers the group of each VM by the file that its devices heed.
 
     A VM stays with the file that was first written for it until that is
@@ -52,7 +69,7 @@ class BlkioWeight(control.Control):
     :raises ControlUnavailable: if this host has no block I/O controller.
     """
 
-    kind = resources.Control.BLKIO
+    kind = resources.Control.DISK
 
     def __init__(
         self,
@@ -65,8 +82,8 @@ class BlkioWeight(control.Control):
     ) -> None:
         mounts = cgroup.mounts(pathlib.Path(mountinfo_path).read_text('utf-8'))
         self._files = {
-            name: blkio_files.OneFile(proc, mounts, name, writer, max_open)
-            for name in blkio_files.names(mounts)
+            name: _OneFile(proc, mounts, name, writer, max_open)
+            for name in file_names(mounts)
         }
         self._source = source
         self._record = chosen
@@ -270,4 +287,18 @@ def _why(
 
 
 def _knob(key: str) -> allocation.Knob:
-    return allocation.Knob(key, resources.Control.BLKIO)
+    return allocation.Knob(key, resources.Control.DISK)
+
+
+def file_names(mounts: Mapping[str, cgroup.Mount]) -> tuple[str, ...]:
+    """The files that the hierarchy of the controller may have."""
+    version = group_control.version_of(
+        mounts,
+        'blkio',
+        'io',
+        'no controller of block I/O is mounted; expected blkio in a cgroup '
+        'v1 hierarchy or io in cgroup.controllers of the v2 hierarchy',
+    )
+    if version == 1:
+        return files.BLKIO_BFQ_WEIGHT, files.BLKIO_WEIGHT
+    return files.IO_BFQ_WEIGHT, files.IO_WEIGHT

@@ -194,7 +194,7 @@ def _knob(place: Place) -> allocation.Knob:
     """The name of a limit in the record."""
     uuid, pid, ticks = instance.parse_key(place[0])
     return allocation.Knob(
-        f'{uuid}@{place[1]}/{pid}/{ticks}', resources.Control.BLKIO
+        f'{uuid}@{place[1]}/{pid}/{ticks}', resources.Control.DISK
     )
 
 

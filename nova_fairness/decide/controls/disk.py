@@ -204,7 +204,7 @@ class DiskScale(scale.Scale):
         :data:`BASES`.
     """
 
-    control = resources.Control.BLKIO
+    control = resources.Control.DISK
 
     def __init__(self, file_of: Callable[[str], str]) -> None:
         self._file_of = file_of

@@ -58,7 +58,7 @@ def helper():
 
 @pytest.fixture
 def control(vms, helper):
-    made = blkio.BlkioWeight(None, lambda: sample(vms.keys))
+    made = blkio.DiskWeight(None, lambda: sample(vms.keys))
     yield made
     made.close()
 
@@ -87,7 +87,7 @@ def write(control, keys, *weights):
     return control.write(
         [
             allocation.Change(
-                allocation.Knob(key, resources.Control.BLKIO), None, weight
+                allocation.Knob(key, resources.Control.DISK), None, weight
             )
             for key, weight in zip(keys, weights, strict=True)
         ]

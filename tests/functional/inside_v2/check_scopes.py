@@ -9,8 +9,8 @@ import libvirt
 import numpy as np
 import pytest
 
-from nova_fairness.apply import cpu
 from nova_fairness.apply import privileged
+from nova_fairness.apply.cgroup import control as group_control
 from nova_fairness.collect import counters
 from nova_fairness.collect import inventory
 from nova_fairness.collect import vm_files
@@ -58,7 +58,7 @@ def keys(found):
 @pytest.fixture
 def control():
     privileged.prepare()
-    made = cpu.CpuShares()
+    made = group_control.CpuShares()
     yield made
     made.close()
     privileged.context.stop()

@@ -8,7 +8,7 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.agent import assembly
 from nova_fairness.agent import controls
-from nova_fairness.apply import cpu
+from nova_fairness.apply.cgroup import control
 from nova_fairness.conf import opts
 from nova_fairness.model import resources
 
@@ -45,7 +45,7 @@ def test_a_kernel_without_a_control_is_steered_by_the_others(
     first = built()
     first.close()
     whole = {item.kind for item in first.built}
-    monkeypatch.setattr(cpu, 'CpuShares', missing)
+    monkeypatch.setattr(control, 'CpuShares', missing)
     made = built()
     kinds = {item.kind for item in made.built}
     assert kinds == whole - {resources.Control.CPU} == set(made.scales)

@@ -9,7 +9,7 @@ from nova_fairness.model import resources
 from tests.unit.agent import fake_host
 
 CPU = resources.Control.CPU
-DISK = resources.Control.BLKIO
+DISK = resources.Control.DISK
 NETWORK = resources.Control.NETWORK
 VMS = ('a-1', 'a-2', 'b-3')
 

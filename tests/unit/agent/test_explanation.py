@@ -181,7 +181,7 @@ def waiting_alone(host, busy, part):
 def test_a_device_that_is_slow_itself_is_named(host):
     done = host.rounds(3)
     wanting = np.zeros_like(done.decided.wanting)
-    wanting[:, resources.CONTROLS.index(resources.Control.BLKIO)] = True
+    wanting[:, resources.CONTROLS.index(resources.Control.DISK)] = True
     done = dataclasses.replace(
         done, decided=dataclasses.replace(done.decided, wanting=wanting)
     )

@@ -5,8 +5,8 @@
 
 import pathlib
 
-from nova_fairness.apply import cpu
 from nova_fairness.apply import privileged
+from nova_fairness.apply.cgroup import control as group_control
 from nova_fairness.model import allocation
 from nova_fairness.model import resources
 
@@ -95,8 +95,10 @@ class FakeHost:
             item.unlink()
         process.rmdir()
 
-    def control(self, **options) -> cpu.CpuShares:
-        return cpu.CpuShares(str(self.proc), str(self.mountinfo), **options)
+    def control(self, **options) -> group_control.CpuShares:
+        return group_control.CpuShares(
+            str(self.proc), str(self.mountinfo), **options
+        )
 
     def let_helper_see_it(self, monkeypatch) -> None:
         """Run the privileged side in this process, on this host."""

@@ -17,7 +17,7 @@ from nova_fairness.model import pressure
 from nova_fairness.model import resources
 from tests.unit.apply import fake_groups
 
-KIND = resources.Control.BLKIO
+KIND = resources.Control.DISK
 BFQ = pressure.DeviceTotals('sda', 'bfq')
 DEADLINE = pressure.DeviceTotals('vda', 'mq-deadline')
 COST = pressure.DeviceTotals('sdc', 'none', cost_model=True)
@@ -67,7 +67,7 @@ class Host:
         return record
 
     def make(self):
-        return disk.BlkioWeight(
+        return disk.DiskWeight(
             self.record, lambda: self.sample, **self.groups.options()
         )
 
@@ -239,7 +239,7 @@ def test_a_host_without_the_controller_says_so(tmp_path):
     path.write_text('')
     why = '^no controller of block I/O is mounted'
     with pytest.raises(exception.ControlUnavailable, match=why):
-        disk.BlkioWeight(mountinfo_path=str(path))
+        disk.DiskWeight(mountinfo_path=str(path))
 
 
 READ = 'blkio.throttle.read_bps_device'

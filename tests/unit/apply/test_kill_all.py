@@ -16,10 +16,10 @@ from nova_fairness.apply.cgroup import memory
 from nova_fairness.model import resources
 from tests.unit.apply import fake_groups
 from tests.unit.apply import killed
-from tests.unit.apply import test_blkio
+from tests.unit.apply import test_disk
 
 MEMORY = resources.Control.MEMORY
-BLKIO = resources.Control.BLKIO
+BLKIO = resources.Control.DISK
 FILES = {
     'v1': ('memory.soft_limit_in_bytes', 'blkio.bfq.weight'),
     'v2': ('memory.low', 'io.bfq.weight'),
@@ -78,10 +78,10 @@ class Agent:
             'proc': str(self.host.proc),
             'mountinfo_path': str(self.host.mountinfo),
         }
-        sample = test_blkio.sample({key: ['8:0'] for key in self.keys})
+        sample = test_disk.sample({key: ['8:0'] for key in self.keys})
         controls = [
             memory.MemoryProtection(shared, **options),
-            disk.BlkioWeight(chosen, lambda: sample, **options),
+            disk.DiskWeight(chosen, lambda: sample, **options),
         ]
         running = functools.partial(files.is_running, str(self.host.proc))
         return appliers.Applier(controls, found, running), records

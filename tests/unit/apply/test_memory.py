@@ -10,7 +10,6 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.apply import found as found_values
 from nova_fairness.apply import privileged
-from nova_fairness.apply import privileged_groups
 from nova_fairness.apply.cgroup import files
 from nova_fairness.apply.cgroup import memory
 from nova_fairness.model import resources
@@ -250,26 +249,26 @@ def empty(tmp_path, monkeypatch):
 
 
 def test_the_helper_writes_an_empty_group_by_its_number(empty):
-    assert privileged_groups.lower_empty(empty.number, '4096') == 0
+    assert privileged.lower_empty(empty.number, '4096') == 0
     assert empty.low == '4096'
 
 
 def test_the_helper_refuses_a_group_with_a_process(empty):
     empty.events.write_text('populated 1\nfrozen 0\n')
-    assert privileged_groups.lower_empty(empty.number, '9') == errno.EBUSY
+    assert privileged.lower_empty(empty.number, '9') == errno.EBUSY
     assert empty.low == '0'
 
 
 def test_the_helper_knows_no_group_of_another_number(empty):
-    assert privileged_groups.lower_empty(1, '4096') == errno.ENOENT
+    assert privileged.lower_empty(1, '4096') == errno.ENOENT
 
 
 @pytest.mark.parametrize('text', ['', '-1', '1\n', 'max 1', '1' * 30])
 def test_the_helper_refuses_what_is_no_limit(empty, text):
-    assert privileged_groups.lower_empty(empty.number, text) == errno.EINVAL
+    assert privileged.lower_empty(empty.number, text) == errno.EINVAL
     assert empty.low == '0'
 
 
 def test_a_group_is_searched_in_the_v2_hierarchy_only(empty):
     pathlib.Path(privileged.MOUNTINFO).write_text('')
-    assert privileged_groups.lower_empty(empty.number, '1') == errno.ENOENT
+    assert privileged.lower_empty(empty.number, '1') == errno.ENOENT

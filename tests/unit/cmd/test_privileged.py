@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from nova_fairness.apply import confined
 from nova_fairness.apply import door
 from nova_fairness.cmd import privileged
 
@@ -21,7 +20,7 @@ def started(monkeypatch):
     seen = []
     monkeypatch.setattr(os, 'environ', dict(os.environ))
     monkeypatch.setattr(sys, 'argv', list(sys.argv))
-    monkeypatch.setattr(confined, 'confine', seen.append)
+    monkeypatch.setattr(door, 'confine', seen.append)
     monkeypatch.setattr(
         door.daemon, 'helper_main', lambda: seen.append(sys.argv)
     )
@@ -74,7 +73,7 @@ def test_without_confinement_nothing_is_started(started, monkeypatch, capsys):
     def refuse(kept):
         raise PermissionError(1, 'Operation not permitted')
 
-    monkeypatch.setattr(confined, 'confine', refuse)
+    monkeypatch.setattr(door, 'confine', refuse)
     assert privileged.main(asked()) == 1
     assert started == []
     assert 'expected to be started as root' in capsys.readouterr().err

@@ -226,7 +226,7 @@ def test_a_node_alone_goes_there_at_once_too():
 def test_a_node_that_is_short_of_the_disk_too_is_left_to_feedback():
     given = situation(TWO, 0, HUNGRY)
     contended = given.contended.copy()
-    contended[resources.CONTROLS.index(resources.Control.BLKIO)] = True
+    contended[resources.CONTROLS.index(resources.Control.DISK)] = True
     both = policy_base.Situation(**{**vars(given), 'contended': contended})
     plain, _ = feedback.FeedbackPolicy()(both, neutral(HUNGRY), {}, 10.0)
     mine, memory = foresight.ForesightPolicy()(both, neutral(HUNGRY), {}, 10.0)

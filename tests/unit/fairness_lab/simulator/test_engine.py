@@ -182,7 +182,7 @@ def test_fast_cpus_do_more():
 
 def test_only_controls_that_are_steered_have_an_effect():
     cloud = build.cloud(build.ONE_NODE)
-    setup = build.setup(controls=(resources.Control.BLKIO,))
+    setup = build.setup(controls=(resources.Control.DISK,))
     assert last_parts(cloud, setup) == pytest.approx([2 / 3, 1 / 3])
 
 

@@ -109,8 +109,8 @@ def pressed(count, **changes):
 @pytest.mark.parametrize(('busy', 'waits'), [(1, 1), (1, 0), (0.5, 1)])
 def test_disks_are_judged_as_agents_judge_them(seed, busy, waits):
     _, used = drawn(seed)
-    steered = R.steered_by(resources.Control.BLKIO)
-    place = column(resources.Control.BLKIO)
+    steered = R.steered_by(resources.Control.DISK)
+    place = column(resources.Control.DISK)
     stall, part = np.zeros((len(used), CONTROLS)), np.zeros((1, CONTROLS))
     stall[0, place], part[0, place] = 0.4 * waits, busy
     load = load_of(used, stall=stall, busy=part)
@@ -120,7 +120,7 @@ def test_disks_are_judged_as_agents_judge_them(seed, busy, waits):
         pressed(len(used), devices={'8:0': device}),
         load.used[:, steered].sum(axis=1),
     )
-    assert one_of(resources.Control.BLKIO, load) == (
+    assert one_of(resources.Control.DISK, load) == (
         contended,
         wanting.tolist(),
     )

@@ -62,7 +62,7 @@ def test_who_waits_and_what_is_busy():
         received,
         wished,
     )
-    disk = resources.CONTROLS.index(resources.Control.BLKIO)
+    disk = resources.CONTROLS.index(resources.Control.DISK)
     assert outcome.stall[:, CPU].tolist() == [0.75, 0.75]
     assert outcome.stall[:, disk].tolist() == [0, 0]
     assert outcome.busy[0, CPU] == 1.0

@@ -10,7 +10,7 @@ import shutil
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.apply import cpu
+from nova_fairness.apply.cgroup import control as group_control
 from tests.unit.apply import fake_host
 
 
@@ -221,6 +221,6 @@ def test_a_group_removed_with_its_process_is_gone(host):
 
 
 def test_the_default_writer_is_the_privileged_helper():
-    assert cpu.CpuShares.__init__.__defaults__[2].__module__ == (
+    assert group_control.CpuShares.__init__.__defaults__[2].__module__ == (
         'nova_fairness.apply.privileged'
     )
