@@ -33,7 +33,7 @@ _MOST_GROUPS = 100000
 
 Request = tuple[str, str, int, int] | tuple[str, str, int, int, int]
 """Name of the control file, value, process id, its start time in ticks; and
-the level of the group, :data:`groups.OWN` if left out."""
+the level of the group, :data:`files.OWN` if left out."""
 
 context = priv_context.PrivContext(
     __name__,

@@ -25,7 +25,7 @@ class GroupControl(control.Control):
 
     :param proc: where procfs is mounted.
     :param mounts: by controller, as :func:`cgroup.mounts` gives them.
-    :param name: the file, one of :data:`groups.FILES`.
+    :param name: the file, one of :data:`files.FILES`.
     :param writer: as :func:`privileged.write_controls`.
     :param max_open: at most so many descriptors are kept between reads.
     """

@@ -206,11 +206,11 @@ class OpenControls:
 
     :param proc: where procfs is mounted.
     :param mounts: by controller, as :func:`cgroup.mounts` gives them.
-    :param name: the file, one of :data:`groups.FILES`.
+    :param name: the file, one of :data:`FILES`.
     :param max_open: at most so many descriptors are kept.
     :param parse: gives the value that a file's content says, or raises
         ``ValueError``.
-    :param level: of the group, see :func:`groups.control_path`.
+    :param level: of the group, see :func:`control_path`.
     """
 
     def __init__(

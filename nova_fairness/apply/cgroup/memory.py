@@ -58,7 +58,7 @@ class _Group:
 
     :ivar path: its directory.
     :ivar number: of its inode; the kernel never gives it to another group.
-    :ivar level: seen from the VM, see :func:`groups.control_path`.
+    :ivar level: seen from the VM, see :func:`files.control_path`.
     """
 
     path: str
