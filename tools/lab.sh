@@ -15,7 +15,8 @@ Usage: tools/lab.sh [SCENARIO] [OPTION...]
 
 Installs what it needs (apt, pip into .venv), runs the scenario (default:
 one-node-cpu) without and with the agent, and compares the two runs. Options
-such as --metric, --policy, --interval and --duration go to both runs; see
+such as --metric, --policy, --interval and --duration go to both runs, and so
+does --cpu-weight, which leaves more of the machine to others; see
 nova-fairness-lab run --help. SCENARIO may be a YAML file. Needs root.
 
 Results: results/SCENARIO/{without,with}/ and the comparison in

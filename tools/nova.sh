@@ -22,6 +22,9 @@ Usage: tools/nova.sh [up [--check] | shell [USER] | run COMMAND...]
            token of theirs, NOVA the endpoint of the compute service
   run      runs one command there, as the administrator
 
+What shell and run start has the same share of the CPUs as the programs of the
+cloud, and ends with it.
+
 Everything has its own network, so no port of this machine is used. The logs
 of all programs are in build/logs/nova-cloud/ afterwards.
 TEXT

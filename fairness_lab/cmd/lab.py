@@ -14,6 +14,8 @@ backend.init_backend(backend.BackendType.THREADING)
 
 import argparse  # noqa: E402
 import dataclasses  # noqa: E402
+import functools  # noqa: E402
+import math  # noqa: E402
 import pathlib  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
@@ -23,6 +25,7 @@ from types import FrameType  # noqa: E402
 from fairness_lab.scenario import reader  # noqa: E402
 from fairness_lab.scenario import values as scenario_module  # noqa: E402
 from fairness_lab.testbed.guests import image  # noqa: E402
+from fairness_lab.testbed.nodes import groups  # noqa: E402
 from nova_fairness import exception  # noqa: E402
 from nova_fairness import plugins  # noqa: E402
 from oslo_messaging_zmq import errors  # noqa: E402
@@ -127,6 +130,15 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help='ten times as long as the scenario says',
     )
     parser.add_argument(
+        '--out', type=pathlib.Path, metavar='DIR', help='new directory'
+    )
+    _add_machine(parser)
+    parser.set_defaults(do=_run)
+
+
+def _add_machine(parser: argparse.ArgumentParser) -> None:
+    """Options of what nodes and guests are made of."""
+    parser.add_argument(
         '--backend',
         choices=_BACKENDS,
         default='qemu',
@@ -134,7 +146,14 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         'fake: simulated guests, for trying out a scenario without root',
     )
     parser.add_argument(
-        '--out', type=pathlib.Path, metavar='DIR', help='new directory'
+        '--cpu-weight',
+        type=_weight,
+        metavar='TIMES',
+        default=groups.WEIGHT,
+        help='CPU time of nodes and guests, in times what any other program '
+        'of this machine gets where both want it, 1 to 100 (default: '
+        '%(default)g); choose less to work on the machine meanwhile: the more '
+        'others run, the smaller the nodes are then',
     )
     parser.add_argument(
         '--cache',
@@ -143,19 +162,22 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         default=image.default_cache(),
         help="where the guests' image is kept (default: %(default)s)",
     )
-    parser.set_defaults(do=_run)
 
 
-def _seconds(text: str) -> float:
+def _number(what: str, low: float, high: float, text: str) -> float:
     try:
-        seconds = float(text)
+        number = float(text)
     except ValueError:
-        seconds = 0.0
-    if not 0.2 <= seconds <= 1e6:
+        number = math.nan
+    if not low <= number <= high:
         raise argparse.ArgumentTypeError(
-            f'expected seconds, at least 0.2, got {text!r}'
+            f'expected {what}, {low:g} to {high:g}, got {text!r}'
         )
-    return seconds
+    return number
+
+
+_seconds = functools.partial(_number, 'seconds', 0.2, 1e6)
+_weight = functools.partial(_number, 'times', 1, 100)
 
 
 def _list(_options: argparse.Namespace) -> int:
@@ -209,6 +231,7 @@ def _run(options: argparse.Namespace) -> int:
         cache=options.cache.absolute(),
         backend_name=options.backend,
         agents=not options.no_agents,
+        cpu_weight=options.cpu_weight,
     )
     return DONE if passed else FAILED
 

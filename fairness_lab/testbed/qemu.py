@@ -199,6 +199,7 @@ class QemuBackend:
     :param out: directory of the recording.
     :param cache: directory kept between runs.
     :param wanted: ``kvm``, ``tcg`` or ``None`` to choose what works.
+    :param weight: of the laboratory's programs, as :data:`groups.WEIGHT`.
     """
 
     def __init__(
@@ -207,11 +208,13 @@ class QemuBackend:
         out: pathlib.Path,
         cache: pathlib.Path,
         wanted: str | None = None,
+        weight: float = groups.WEIGHT,
     ) -> None:
         self._scenario = scenario
         self._out = out
         self._cache = cache
         self._wanted = wanted
+        self._weight = weight
         self._accelerator = wanted or TCG
         self._run: pathlib.Path | None = None
         self._nodes: dict[str, node.Node] = {}
@@ -242,6 +245,7 @@ class QemuBackend:
         for other in other_runs(self._run):
             say(f'run {other} goes on, too: both will measure worse')
         self._start_nodes(say)
+        groups.precede(self._weight)
         say(f'booting {self._fleet.early} guests ({self.name})')
         self._fleet.boot(boot)
         for made in self._nodes.values():

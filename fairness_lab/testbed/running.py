@@ -12,6 +12,7 @@ from fairness_lab.testbed import backend as backend_module
 from fairness_lab.testbed import driver
 from fairness_lab.testbed import fake_backend
 from fairness_lab.testbed import qemu
+from fairness_lab.testbed.nodes import groups
 from nova_fairness import exception
 
 ACCELERATORS = {'qemu': None, 'qemu-tcg': 'tcg', 'qemu-kvm': 'kvm'}
@@ -28,6 +29,7 @@ def run(
     cache: pathlib.Path,
     backend_name: str,
     agents: bool,
+    cpu_weight: float = groups.WEIGHT,
 ) -> bool:
     """Run a scenario, write the results and print them.
 
@@ -36,11 +38,12 @@ def run(
     :param backend_name: one of :data:`ACCELERATORS`, or
         :data:`FAKE`.
     :param agents: whether agents run.
+    :param cpu_weight: of nodes and guests, in weights of other programs.
     :returns: whether all checks of the scenario passed.
     :raises LabError: if the run fails.
     """
     progress = progress_module.RunProgress()
-    backend = _backend(backend_name, scenario, out, cache)
+    backend = _backend(backend_name, scenario, out, cache, cpu_weight)
     driver.Driver(
         scenario, backend, out, agents=agents, progress=progress
     ).run()
@@ -56,9 +59,10 @@ def _backend(
     scenario: scenario_module.Scenario,
     out: pathlib.Path,
     cache: pathlib.Path,
+    weight: float,
 ) -> backend_module.Backend:
     if name == FAKE:
         return fake_backend.FakeBackend(scenario, out)
     if name not in ACCELERATORS:
         raise exception.LabError(f'there is no backend {name}')
-    return qemu.QemuBackend(scenario, out, cache, ACCELERATORS[name])
+    return qemu.QemuBackend(scenario, out, cache, ACCELERATORS[name], weight)

@@ -172,9 +172,23 @@ def test_what_a_killed_run_leaves_is_removed_at_the_next_start(
     assert remains(run, identities) == []
 
 
-def test_a_run_that_is_alive_is_left_alone(start, tmp_path):
-    child = start('--no-agents')
+def cpu_weights():
+    """CPU weights of the laboratory, in weights of other groups."""
+    neutral = {'cpu.shares': 1024, 'cpu.weight': 100}
+    return {
+        int(file.read_text()) / neutral[file.name]
+        for item in groups.mounted()
+        for file in (item.path / groups.TOP).glob('cpu.*')
+        if file.name in neutral
+    }
+
+
+def test_a_run_that_is_alive_is_left_alone_and_weighs_what_was_chosen(
+    start, tmp_path
+):
+    child = start('--no-agents', '--cpu-weight=2.5')
     run, identities = await_load(child, tmp_path)
+    assert cpu_weights() == {2.5}
     assert run.name not in qemu.remove_dead_runs()
     assert all(processes.is_alive(item) for item in identities)
 

@@ -236,7 +236,7 @@ def test_what_is_to_be_installed_first_is_what_bindep_lists(page):
 
 def test_a_shell_in_the_cloud_has_what_the_readme_uses(monkeypatch):
     started = []
-    running = {'pid': 1, 'venv': '/venv'}
+    running = ('r1', {'pid': 1, 'venv': '/venv'})
     monkeypatch.setattr(nova_cloud, '_running', lambda: running)
     monkeypatch.setattr(os, 'execvpe', lambda *given: started.append(given))
     nova_cloud.main(['shell', 'alice'])

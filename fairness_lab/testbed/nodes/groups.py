@@ -75,13 +75,16 @@ def mounted() -> tuple[Hierarchy, ...]:
 TOP = 'nova-fairness-lab'
 SYSTEM = 'system'
 
-_PRECEDENCE = {'cpu.shares': '10240', 'cpu.weight': '1000'}
-"""CPU precedence of the laboratory over everything else on the machine.
+WEIGHT = 10.0
+"""CPU weight of all runs together, in weights of any other program's group.
 
 What else runs there would make a node smaller than the scenario says; but
 what loads, observes and ends the guests must not starve where nodes have all
 CPUs and use them.
 """
+
+_NEUTRAL = {'cpu.shares': 1024, 'cpu.weight': 100}
+"""What the kernel gives a group of v1 and of v2."""
 
 _SPARED = 'memory.low'
 """A group is spared at most what those above it are (cgroup v2). Of those
@@ -112,13 +115,15 @@ class NodeGroups:
         """
         try:
             for item in self.hierarchies:
+                is_first = not (item.path / TOP).is_dir()
                 try:
                     _make_path(item, self.relative / SYSTEM)
                 except FileNotFoundError:
                     # the last other run has just ended and removed the top
+                    is_first = True
                     _make_path(item, self.relative / SYSTEM)
-                for name, value in _PRECEDENCE.items():
-                    _write(item.path / TOP / name, value)
+                if is_first:
+                    _weigh(item, WEIGHT)
                 for group in (self.relative, *self.relative.parents[:-1]):
                     _write(item.path / group / _SPARED, 'max')
         except OSError as error:
@@ -178,6 +183,21 @@ class NodeGroups:
         :raises LabError: if something does not go away.
         """
         clear(self.relative)
+
+
+def precede(weight: float) -> None:
+    """Give all runs of this machine together another CPU weight.
+
+    :param weight: in weights of any other program's group, > 0.
+    :raises LabError: if the kernel refuses.
+    """
+    for item in mounted():
+        _weigh(item, weight)
+
+
+def _weigh(item: Hierarchy, weight: float) -> None:
+    for name, neutral in _NEUTRAL.items():
+        _write(item.path / TOP / name, str(round(neutral * weight)))
 
 
 def runs() -> set[str]:

@@ -53,6 +53,7 @@ def test_a_wrong_choice_is_named(capsys, arguments, says):
         ['run'],
         ['run', 'spike', '--interval', '0'],
         ['run', 'spike', '--duration', 'nan'],
+        ['run', 'spike', '--cpu-weight', '0.5'],
         ['run', 'spike', '--backend', 'xen'],
         ['compare', 'a'],
     ],
