@@ -6,8 +6,10 @@ The rooms are the agent's own; what is simulated is the host around them.
 """
 
 from collections.abc import Mapping
+import configparser
 import dataclasses
 import pathlib
+import tempfile
 import types
 
 import numpy as np
@@ -16,6 +18,7 @@ from oslo_config import cfg
 from fairness_lab.testbed import fake_mesh
 from fairness_lab.testbed import fake_node
 from nova_fairness import plugins
+from nova_fairness.conf import fairness as fairness_conf
 from nova_fairness.conf import opts
 from nova_fairness.decide import bounds
 from nova_fairness.decide import changes
@@ -206,8 +209,8 @@ class FakeAgent:
             weights = bounds.bounded(
                 weights,
                 previous,
-                self._options.max_weight_ratio,
-                self._options.largest_step,
+                self._of_all('max_weight_ratio'),
+                self._of_all('largest_step'),
             )
         self._weights = {vm.key: weights[row] for row, vm in enumerate(vms)}
         return round_model.Decided(
@@ -235,10 +238,15 @@ class FakeAgent:
         self._rows = {key: row for row, key in enumerate(keys)}
         return found
 
+    def _of_all(self, option: str) -> float:
+        """Number that an option has for every control."""
+        said = self._options[option]
+        return fairness_conf.by_control(option, said)[None]
+
     def _apply(self, decided: round_model.Decided) -> int:
         by_key = {vm.incarnation.key: vm for vm in self._node.vms.values()}
         wanted = changes.changes(
-            decided.wanted, self._present(), self._options.weight_tolerance
+            decided.wanted, self._present(), self._of_all('weight_tolerance')
         )
         for change in wanted:
             by_key[change.knob.incarnation].shares = change.after
@@ -277,12 +285,13 @@ class FakeAgent:
 
 
 def _options(settings: Settings) -> cfg.ConfigOpts:
-    """Agent's options with what the laboratory sets."""
+    """Agent's options with what the laboratory sets, read from a file."""
+    parser = configparser.RawConfigParser()
+    parser.read_dict(settings)
     conf = cfg.ConfigOpts()
     opts.register_opts(conf)
-    conf([], project='nova-fairness-lab', default_config_files=[])
-    for section, options in settings.items():
-        for name, value in options.items():
-            if section in conf and name in conf[section]:
-                conf.set_override(name, value, group=section)
+    with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
+        parser.write(file)
+        file.flush()
+        conf([], project='nova-fairness-lab', default_config_files=[file.name])
     return conf

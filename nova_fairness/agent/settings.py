@@ -125,10 +125,7 @@ def from_conf(conf: cfg.ConfigOpts) -> Settings:
 
 def _by_control(group: Any, name: str) -> tuple[float, ByControl]:
     """Number of all controls, and the others of single ones."""
-    default = options.BY_CONTROL[name]
-    said: dict[str | None, float] = {None: default[None]}
-    for numbers in group[name] or [default]:
-        said |= numbers
+    said = options.by_control(name, group[name])
     of_all = said.pop(None)
     return of_all, {
         resources.Control(control): number for control, number in said.items()

@@ -3,6 +3,7 @@
 """Options of the agent's round: ``[fairness]``."""
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 import socket
 from typing import Any
 
@@ -73,6 +74,21 @@ BY_CONTROL: Mapping[str, Mapping[str | None, float]] = {
     'largest_step': {None: 4.0},
 }
 """Defaults of the options that have a number for each control."""
+
+
+def by_control(
+    name: str, said: Sequence[Mapping[str | None, float]] | None
+) -> dict[str | None, float]:
+    """Number of all controls, by ``None``, and the others of single ones.
+
+    :param name: one of :data:`BY_CONTROL`.
+    :param said: what is configured.
+    """
+    default = BY_CONTROL[name]
+    found: dict[str | None, float] = {None: default[None]}
+    for numbers in said or [default]:
+        found |= numbers
+    return found
 
 
 def _by_control(
