@@ -8,6 +8,8 @@
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 VENV=$TOP/.venv
 LOGS=$TOP/build/logs
+LANES=()
+trap end_lanes EXIT
 
 die() {
     printf '\n%s: %s\n' "${0##*/}" "$1" >&2
@@ -16,25 +18,57 @@ die() {
 
 # step NAME COMMAND...: run it, keep its output in a file, say how long it
 # took; on failure show the end of the output and stop. The command runs in a
-# subshell of its own, because "set -e" is dead inside "command || ...".
+# subshell of its own, because "set -e" is dead inside "command || ...". The
+# line is written as a whole, since other steps may run at the same time. With
+# STEPS set, that file gets a line of name, seconds and exit code.
 step() {
-    local name=$1 log began status
+    local name=$1 log began took status
     shift
     log=$LOGS/${name//[^a-z0-9]/-}.log
     mkdir -p "$LOGS"
-    printf '%-28s' "$name ..."
+    [[ ! -t 1 ]] || printf '%s ...\r' "$name"
     began=$EPOCHREALTIME
     set +e
     (set -e && "$@") >"$log" 2>&1 </dev/null
     status=$?
     set -e
+    took=$(elapsed "$began")
+    [[ -z ${STEPS:-} ]] ||
+        printf '%s\t%s\t%s\n' "$name" "$took" "$status" >>"$STEPS"
     if ((status)); then
-        printf 'FAILED after %s s (exit code %d)\n\n' \
-            "$(elapsed "$began")" "$status"
+        printf '%-32s FAILED after %s s (exit code %d)\n\n' \
+            "$name ..." "$took" "$status"
         tail -n "${TAIL_LINES:-60}" "$log"
         die "step \"$name\" failed; all of its output: $log"
     fi
-    printf '%8s s\n' "$(elapsed "$began")"
+    printf '%-32s%8s s\n' "$name ..." "$took"
+}
+
+# side_by_side FIRST SECOND...: run functions of steps at the same time, to the
+# end of them all; fail if one did. Each has a process group of its own, since
+# programs that bash starts in the background would ignore Ctrl-C.
+side_by_side() {
+    local lane status=0
+    set -m
+    for lane in "$@"; do
+        ($lane) &
+        LANES+=($!)
+    done
+    set +m
+    for lane in "${LANES[@]}"; do
+        wait "$lane" || status=$?
+    done
+    LANES=()
+    ((!status)) || exit "$status"
+}
+
+# end_lanes: have what runs side by side end as by Ctrl-C, and wait for it.
+end_lanes() {
+    local lane
+    for lane in "${LANES[@]}"; do
+        kill -INT -- "-$lane" 2>/dev/null || true
+        wait "$lane" || true
+    done
 }
 
 elapsed() {

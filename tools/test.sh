@@ -20,21 +20,24 @@ Installs what it needs (apt, pip into .venv), then runs:
                  once the system packages are there
   --functional   only the tests on real guests, short scenarios, and on a real
                  OpenStack; needs root
-  --full         everything, also the long scenarios; needs root
+  --full         everything, also the long scenarios and what repeats what a
+                 quick test shows; takes hours; needs root
 
-Each step prints how long it took. A step that fails prints the end of its
-output and ends the run with exit code 1; all output is in build/logs/.
+Each step prints how long it took; some run at the same time. A step that fails
+prints the end of its output and ends the run with exit code 1; all output is
+in build/logs/. What ran and how it ended is in build/outcome.json; --full
+writes build/full.json instead.
 TEXT
 }
 
 parse_options() {
-    UNIT=1 FUNCTIONAL=1 SELECTION='not slow'
+    UNIT=1 FUNCTIONAL=1 SELECTION='not slow' OUTCOME=build/outcome.json
     (($# <= 1)) || die "one option at most, not: $*"
     case ${1:-} in
         '') ;;
         --unit) FUNCTIONAL=0 ;;
         --functional) UNIT=0 ;;
-        --full) SELECTION='' ;;
+        --full) SELECTION='real or not real' OUTCOME=build/full.json ;;
         --help | -h) usage && exit 0 ;;
         *) die "unknown option: $1 (see --help)" ;;
     esac
@@ -80,41 +83,74 @@ documents() {
     sphinx-build -W --keep-going -q -b html doc/source doc/build/html
 }
 
-unit_checks() {
+style_checks() {
     step 'style: ruff check' ruff check .
     step 'style: ruff format' ruff format --check .
-    step 'types: mypy strict' mypy
     step 'shell scripts' shell_check
     step 'configuration sample' samples
     step 'release notes' reno lint
     step 'documentation' documents
 }
 
+type_checks() {
+    step 'types: mypy strict' mypy
+}
+
+# tests NAME ARGUMENT...: a step of pytest that leaves a report.
+tests() {
+    local report=$RESULTS/${1// /-}.xml
+    step "$1" python -m pytest -q --durations=25 --junitxml="$report" "${@:2}"
+}
+
 # The pure rooms are named in pyproject.toml; so is the floor.
 unit_tests() {
-    python -m pytest -q -n 2 tests/unit --cov --cov-report=term:skip-covered
+    tests 'unit tests' -n 2 tests/unit --cov --cov-report=term:skip-covered
 }
 
 # Mostly waiting, so that two at a time take half as long.
 integration_tests() {
-    python -m pytest -q -n 2 --dist loadfile tests/integration \
+    tests 'integration tests' -n 2 --dist loadfile tests/integration \
         --ignore tests/integration/nova
 }
 
-# They bring up an OpenStack of their own; its packages come by pip, once.
-nova_tests() {
-    python -m pytest -q --durations=10 -m "$SELECTION" tests/integration/nova
-}
-
 # One at a time: the laboratory's nodes come before everything else.
-functional_tests() {
-    python -m pytest -q --durations=20 -m "$SELECTION" tests/functional
+guest_tests() {
+    tests 'functional tests' -m "($SELECTION) and not beside" tests/functional
 }
 
-# summary NAME: the closing line of a pytest run.
-summary() {
-    printf '%-12s %s\n' "$1" "$(grep -E ' (passed|failed)' \
-        "$LOGS/$1-tests.log" | tail -n 1)"
+# What does not mind that the guests of the others come before it.
+beside_guests() {
+    renice -n 10 -p "$BASHPID" >/dev/null
+    tests 'functional tests beside' -m "($SELECTION) and beside" \
+        tests/functional
+    ((!UNIT)) || integration_tests
+    step 'OpenStack packages' python -m tests.fixtures.nova_cloud prepare
+}
+
+# They bring up an OpenStack of their own, whose servers take all CPUs.
+nova_tests() {
+    tests 'nova tests' -m "$SELECTION" tests/integration/nova
+}
+
+run_all() {
+    if ((UNIT)); then
+        side_by_side style_checks type_checks
+        unit_tests
+    fi
+    if ((FUNCTIONAL)); then
+        side_by_side guest_tests beside_guests
+        nova_tests
+    else
+        integration_tests
+    fi
+}
+
+# The outcome is written however the run ends.
+finish() {
+    local code=$?
+    end_lanes
+    [[ ! -d $RESULTS ]] ||
+        python tools/outcome.py "$RESULTS" "$code" "$OUTCOME"
 }
 
 main() {
@@ -126,16 +162,12 @@ main() {
     else
         environment compile test
     fi
-    ((!UNIT)) || unit_checks
-    ((!UNIT)) || step 'unit tests' unit_tests
-    ((!UNIT)) || step 'integration tests' integration_tests
-    ((!FUNCTIONAL)) || step 'functional tests' functional_tests
-    ((!FUNCTIONAL)) || step 'nova tests' nova_tests
+    RESULTS=$TOP/build/results
+    export STEPS=$RESULTS/steps
+    rm -rf "$RESULTS" && mkdir -p "$RESULTS"
+    trap finish EXIT
+    run_all
     printf '\nEverything holds, after %s s.\n' "$(elapsed "$began")"
-    ((!UNIT)) || summary unit
-    ((!UNIT)) || summary integration
-    ((!FUNCTIONAL)) || summary functional
-    ((!FUNCTIONAL)) || summary nova
 }
 
 main "$@"

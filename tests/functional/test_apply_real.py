@@ -25,7 +25,7 @@ from nova_fairness.model import cgroup
 from nova_fairness.model import resources
 from tests.unit.apply import killed
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.beside]
 
 BEFORE = (1024, 2048, 3072)
 

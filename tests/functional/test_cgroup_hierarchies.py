@@ -23,7 +23,7 @@ from nova_fairness.collect import vm_files
 from nova_fairness.model import cgroup
 from nova_fairness.model import instance
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.beside]
 
 BURN = """
 import sys, time

@@ -17,7 +17,7 @@ from fairness_lab.testbed.nodes import processes
 from fairness_lab.testbed.nodes import redis_server
 from nova_fairness import exception
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.beside]
 
 PATIENCE_S = 20
 

@@ -232,6 +232,9 @@ def test_a_moved_vm_keeps_its_uuid_and_its_owner(start, tmp_path):
     assert interfaces_here() <= interfaces
 
 
+# That equal weights give equal parts is shown by check_scopes.py, and that a
+# run without agents has none by test_lab_scenarios.py.
+@pytest.mark.slow
 def test_without_agents_every_vm_gets_the_same(tmp_path):
     out = tmp_path / 'out'
     command = [

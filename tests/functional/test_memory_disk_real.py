@@ -30,7 +30,7 @@ from nova_fairness.model import instance
 from nova_fairness.model import pressure
 from nova_fairness.model import resources
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.beside]
 
 MIB = 1 << 20
 MEMORY, BLKIO = resources.Control.MEMORY, resources.Control.DISK
@@ -112,7 +112,7 @@ def vms():
         made.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope='module')
 def helper():
     """The real helper, a process of its own without capabilities."""
     privileged.prepare()

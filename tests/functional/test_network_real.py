@@ -4,6 +4,7 @@
 """The real kernel divides real packets, and is left as it was found."""
 
 import contextlib
+import itertools
 import json
 import pathlib
 import re
@@ -35,9 +36,10 @@ def node():
         yield made
 
 
-@pytest.fixture(
-    params=[AT_UPLINK, AT_TAPS, AT_BOTH], ids=['uplink', 'tap', 'both']
-)
+LAYOUTS = {'uplink': AT_UPLINK, 'tap': AT_TAPS, 'both': AT_BOTH}
+
+
+@pytest.fixture(params=LAYOUTS.values(), ids=LAYOUTS)
 def layout(request):
     return request.param
 
@@ -194,13 +196,33 @@ def found_in_time(wanted, measure):
     return found
 
 
-@pytest.mark.parametrize('direction', [traffic.OUT, traffic.IN])
-@pytest.mark.parametrize(
-    'more',
-    [{'flows': 4}, {'udp_mbit_s': 60.0}, {'six': True}],
-    ids=['many flows', 'datagrams', 'IPv6'],
-)
-def test_shares_are_those_of_the_classes(node, start, layout, direction, more):
+LOADS = {
+    'many flows': {'flows': 4},
+    'datagrams': {'udp_mbit_s': 60.0},
+    'IPv6': {'six': True},
+}
+
+
+def together():
+    """Layouts with loads and directions.
+
+    Those that are not slow hold each direction with each layout and with each
+    load.
+    """
+    for places in itertools.product(range(3), range(3), range(2)):
+        layout, load = list(LAYOUTS)[places[0]], list(LOADS)[places[1]]
+        direction = (traffic.OUT, traffic.IN)[places[2]]
+        yield pytest.param(
+            LAYOUTS[layout],
+            LOADS[load],
+            direction,
+            id=f'{layout}-{load}-{direction}',
+            marks=[pytest.mark.slow] if sum(places) % 3 else [],
+        )
+
+
+@pytest.mark.parametrize(('layout', 'more', 'direction'), list(together()))
+def test_shares_are_those_of_the_classes(node, start, layout, more, direction):
     agent = start(layout)
     agent.write({'g1': 9 * MBIT, 'g2': 27 * MBIT})
     heavy = traffic.Flow(FIRST, direction, **more)

@@ -16,7 +16,11 @@ import textwrap
 import pytest
 
 # Nova is downloaded and packed, which takes minutes.
-pytestmark = [pytest.mark.real, pytest.mark.timeout(2400)]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.beside,
+    pytest.mark.timeout(2400),
+]
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 GUIDE = TOP / 'doc' / 'source' / 'install' / 'index.rst'

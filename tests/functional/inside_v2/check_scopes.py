@@ -55,7 +55,7 @@ def keys(found):
     return {vm.instance.domain_name: vm.key for vm in found.incarnations()}
 
 
-@pytest.fixture
+@pytest.fixture(scope='module')
 def control():
     privileged.prepare()
     made = group_control.CpuShares()
