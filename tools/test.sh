@@ -113,23 +113,20 @@ integration_tests() {
         --ignore tests/integration/nova
 }
 
-# One at a time: the laboratory's nodes come before everything else.
+# One at a time: the laboratory's nodes come before everything else. The last
+# bring up an OpenStack of their own.
 guest_tests() {
     tests 'functional tests' -m "($SELECTION) and not beside" tests/functional
+    tests 'nova tests' -m "$SELECTION" tests/integration/nova
 }
 
-# What does not mind that the guests of the others come before it.
+# What does not mind that all guests come before it.
 beside_guests() {
     renice -n 10 -p "$BASHPID" >/dev/null
+    step 'OpenStack packages' python -m tests.fixtures.nova_cloud prepare
     tests 'functional tests beside' -m "($SELECTION) and beside" \
         tests/functional
     ((!UNIT)) || integration_tests
-    step 'OpenStack packages' python -m tests.fixtures.nova_cloud prepare
-}
-
-# They bring up an OpenStack of their own, whose servers take all CPUs.
-nova_tests() {
-    tests 'nova tests' -m "$SELECTION" tests/integration/nova
 }
 
 run_all() {
@@ -139,7 +136,6 @@ run_all() {
     fi
     if ((FUNCTIONAL)); then
         side_by_side guest_tests beside_guests
-        nova_tests
     else
         integration_tests
     fi

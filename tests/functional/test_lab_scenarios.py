@@ -20,13 +20,13 @@ THESIS = ('--metric', 'GreedinessMetric', '--policy', 'thesis')
 FAST = {
     'two users get the same with the default policy': (
         'one-node-cpu',
-        '--interval=1',
-        '--duration=60',
+        '--interval=0.5',
+        '--duration=40',
     ),
     'the light user gets about twice as much with the original': (
         'one-node-cpu',
-        '--interval=1',
-        '--duration=30',
+        '--interval=0.5',
+        '--duration=20',
         *THESIS,
     ),
     'users of VMs that are never always busy get the same': (
@@ -39,11 +39,11 @@ FAST = {
         '--no-agents',
         '--duration=40',
     ),
-    'a lone VM gets everything': ('spike', '--interval=1', '--duration=48'),
+    'a lone VM gets everything': ('spike', '--interval=0.5', '--duration=28'),
     'guests get of a disk what fio gets with the same weights': (
         'one-node-disk',
         '--interval=1',
-        '--duration=60',
+        '--duration=40',
     ),
 }
 

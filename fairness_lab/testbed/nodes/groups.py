@@ -73,6 +73,7 @@ def mounted() -> tuple[Hierarchy, ...]:
 
 
 TOP = 'nova-fairness-lab'
+_TOP = pathlib.PurePosixPath(TOP)
 SYSTEM = 'system'
 
 WEIGHT = 10.0
@@ -123,13 +124,22 @@ class NodeGroups:
                     is_first = True
                     _make_path(item, self.relative / SYSTEM)
                 if is_first:
-                    _weigh(item, WEIGHT)
+                    _weigh(item, _TOP, WEIGHT)
                 for group in (self.relative, *self.relative.parents[:-1]):
                     _write(item.path / group / _SPARED, 'max')
         except OSError as error:
             raise exception.LabEnvironmentError(
                 f'control groups cannot be made (root is needed): {error}'
             ) from None
+
+    def precede(self, weight: float) -> None:
+        """Give the node another CPU weight than the other nodes of its run.
+
+        :param weight: in weights of each other node, > 0.
+        :raises LabError: if the kernel refuses.
+        """
+        for item in self.hierarchies:
+            _weigh(item, self.relative, weight)
 
     def delegate(self) -> None:
         """Let VMs' groups be made beside ``system`` (cgroup v2 only).
@@ -192,12 +202,14 @@ def precede(weight: float) -> None:
     :raises LabError: if the kernel refuses.
     """
     for item in mounted():
-        _weigh(item, weight)
+        _weigh(item, _TOP, weight)
 
 
-def _weigh(item: Hierarchy, weight: float) -> None:
+def _weigh(
+    item: Hierarchy, group: pathlib.PurePosixPath, weight: float
+) -> None:
     for name, neutral in _NEUTRAL.items():
-        _write(item.path / TOP / name, str(round(neutral * weight)))
+        _write(item.path / group / name, str(round(neutral * weight)))
 
 
 def runs() -> set[str]:

@@ -24,7 +24,7 @@ SIZES = scarcity.Sizes(
     light_rate=4000,
     heavy_rate=20000,
 )
-SECONDS = 8
+SECONDS = 5
 SETTLED = 0.02
 """Part of the touched pages; less is nothing that a guest would notice."""
 
