@@ -4,7 +4,9 @@
 
 import ast
 import configparser
+import contextlib
 import importlib
+import json
 import os
 import pathlib
 import re
@@ -14,6 +16,7 @@ import tomllib
 
 import pytest
 
+from fairness_lab.testbed.nodes import processes
 from tests.fixtures.nova_cloud import __main__ as nova_cloud
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
@@ -164,6 +167,82 @@ def test_a_failed_step_is_named_and_ends_the_run(tmp_path):
     assert 'because' in answer.stdout
     assert 'never' not in answer.stdout
     assert 'on\n' not in (tmp_path / 'second-one.log').read_text()
+
+
+def test_steps_side_by_side_hear_ctrl_c_and_all_end(tmp_path):
+    heard = 'import signal; assert signal.getsignal(2) is not signal.SIG_IGN'
+    answer = sourced(
+        f'LOGS={tmp_path}; STEPS={tmp_path}/steps;'
+        f" one() {{ step 'one' python3 -c '{heard}'; }};"
+        ' two() { step "two" false; };'
+        ' side_by_side two one; echo never'
+    )
+    assert answer.returncode == 1
+    assert 'never' not in answer.stdout
+    ended = [
+        line.split('\t')
+        for line in (tmp_path / 'steps').open(encoding='utf-8')
+    ]
+    assert {(name, code.strip()) for name, _, code in ended} == {
+        ('one', '0'),
+        ('two', '1'),
+    }
+
+
+def test_an_interrupted_run_ends_what_runs_side_by_side(tmp_path):
+    mark = f'import time; time.sleep(600)  # {tmp_path}'
+    script = (
+        f'. tools/environment.sh; LOGS={tmp_path};'
+        f' one() {{ step one python3 -c "{mark}"; }}; side_by_side one'
+    )
+    shell = subprocess.Popen(['bash', '-c', script], cwd=TOP)
+    try:
+        assert processes.wait_until(lambda: running_with(mark), 30)
+        shell.terminate()
+        assert shell.wait(30) != 0
+        assert running_with(mark) == []
+    finally:
+        shell.kill()
+
+
+def running_with(word: str) -> list[str]:
+    """Command lines of programs that have a word."""
+    found = []
+    for path in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
+        with contextlib.suppress(OSError):
+            words = path.read_text(errors='replace').split('\0')
+            found += [words[0]] if word in words else []
+    return found
+
+
+REPORT = """
+<testsuites><testsuite>
+<testcase classname="a.b" name="good" time="1.5"/>
+<testcase classname="a.b" name="bad" time="0.5"><failure>x</failure></testcase>
+</testsuite></testsuites>
+"""
+
+
+def test_what_ran_and_how_it_ended_is_written_down(tmp_path):
+    (tmp_path / 'unit-tests.xml').write_text(REPORT)
+    (tmp_path / 'steps').write_text('unit tests\t2.5\t1\n')
+    file = tmp_path / 'full.json'
+    answer = run(
+        sys.executable, 'tools/outcome.py', str(tmp_path), '1', str(file)
+    )
+    assert answer.returncode == 0, answer.stderr
+    told = json.loads(file.read_text())
+    assert told['exit_code'] == 1
+    assert told['counts'] == {'failed': 1, 'passed': 1}
+    assert told['steps'] == [
+        {'name': 'unit tests', 'seconds': 2.5, 'exit_code': 1}
+    ]
+    assert told['tests'] == {
+        'unit-tests': {
+            'a.b::good': {'outcome': 'passed', 'seconds': 1.5},
+            'a.b::bad': {'outcome': 'failed', 'seconds': 0.5},
+        }
+    }
 
 
 def bindep_list(folder: pathlib.Path, profile: str) -> list[str]:
