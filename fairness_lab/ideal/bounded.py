@@ -13,7 +13,7 @@ possible level; then also those for which it turned out so.
 
 Turns end where no single VM wants to change sides, which need not be the best
 end. So they are made a second time, from the sides that the agents' own
-method finds (:mod:`.sides`), and the better end counts.
+method finds (:mod:`nova_fairness.shares.maxmin`), and the better end counts.
 """
 
 import dataclasses
@@ -23,10 +23,10 @@ import numpy as np
 from fairness_lab.ideal import columns as columns_module
 from fairness_lab.ideal import filling
 from fairness_lab.ideal import program as program_module
-from fairness_lab.ideal import raising
-from fairness_lab.ideal import sides
-from fairness_lab.ideal import witness
 from nova_fairness import exception
+from nova_fairness.model import resources
+from nova_fairness.shares import filling as shares_filling
+from nova_fairness.shares import maxmin
 
 Floats = program_module.Floats
 Places = program_module.Places
@@ -42,6 +42,14 @@ _MOST = 4000
 _FEW = 3000
 """Up to so many columns all nodes are bounded at once; beyond, only those
 on which weights would not reach what was found without."""
+
+
+_NEAR = 1e-3
+"""Relative difference below which a user has what he should have."""
+
+_MOST_MOVES = 150
+_MOMENTUM = 0.9
+_NO_SHARE = 1e-9
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -77,20 +85,20 @@ def divided(
     """Divide within what weights can reach.
 
     :param ratio: of the largest to the smallest weight, >= 1.
-    :param counts: as in :func:`.raising.raised`.
+    :param counts: as in :func:`.filling.users_raised`.
     :returns: (u, r) parts of the quotas; for more than :data:`_MOST` columns
         those of the free ideal, which weights may not reach.
     :raises SolverFailed: if turns do not end, and there is no guess.
     """
     rows, cells = columns_module.limits(found, wishes.capacity)
-    program = raising.program_of(
+    program = filling.program_of(
         found, wishes.quota, rows, np.ones(len(cells))
     )
-    unbounded, _ = raising.raised(program, counts, solver)
-    if len(found.node) > _MOST or witness.is_reached(wishes, unbounded, ratio):
+    unbounded, _ = filling.users_raised(program, counts, solver)
+    if len(found.node) > _MOST or _weights_reach(wishes, unbounded, ratio):
         return unbounded
     first = _first_bounds(found, rows, len(cells), ratio)
-    guess = sides.content(wishes, found, ratio, counts)
+    guess = _content_at_first(wishes, found, ratio, counts)
     begins = [first.full] if guess is None else [first.full, guess[0]]
     ends, failed = [], None
     for full in begins:
@@ -104,7 +112,7 @@ def divided(
             raise failed
         # Of numbers too far apart for the solver, the guess is known.
         return guess[1]
-    return max(ends, key=lambda parts: raising.rank(parts, counts))
+    return max(ends, key=lambda parts: filling.rank(parts, counts))
 
 
 def _ended(
@@ -122,7 +130,7 @@ def _ended(
     cells = len(bounds.watched)
     for _ in range(_MOST_TURNS):
         inner, free = _with_bounds(program, rows, bounds)
-        parts, held = raising.raised(inner, counts, solver)
+        parts, held = filling.users_raised(inner, counts, solver)
         value = filling.solution(held, solver, _worth(inner, bounds))
         progress, level = np.ones(len(bounds.full)), np.zeros(cells)
         count = int(free.sum())
@@ -289,3 +297,124 @@ def _beyond(column: Places, bounds: _Bounds, progress: Floats) -> Bools:
     most = np.full(cells, np.inf)
     np.minimum.at(most, bounds.cell[waits], rate[waits])
     return np.asarray(least > most * (1 + _CLOSE))
+
+
+def _content_at_first(
+    wishes: columns_module.Wishes,
+    found: Columns,
+    ratio: float,
+    counts: Floats,
+) -> tuple[Bools, Floats] | None:
+    """A guess which columns have all they want, and what users have then.
+
+    The agents' own method (:mod:`nova_fairness.shares.maxmin`) makes it.
+
+    :returns: (c,) and (u, r) parts of the quotas; ``None`` where more than
+        one resource is scarce, or VMs use several together: of these the
+        agents' method knows nothing.
+    """
+    scarce = np.unique(found.resource[found.scarce])
+    alone = np.bincount(found.column, minlength=len(found.node)) == 1
+    if len(scarce) != 1 or not alone.all():
+        return None
+    (resource,) = scarce
+    use = np.flatnonzero(found.resource == resource)
+    use = use[np.argsort(found.place[use], kind='stable')]
+    user, quota = found.user[found.column[use]], wishes.quota[:, resource]
+    slope = counts[:, resource] / np.where(quota > 0, quota, 1.0)
+
+    def weigh(got: Floats) -> tuple[Floats, Floats]:
+        return slope * np.bincount(user, got, len(quota)), slope
+
+    division = maxmin.divide(
+        maxmin.Rows(
+            node=found.place[use],
+            owner=user,
+            user=np.arange(len(quota)),
+            wanted=found.amount[use],
+            size=found.size[use],
+            supply=wishes.capacity[:, resource],
+        ),
+        weigh,
+        ratio,
+    )
+    progress = np.ones(len(found.node))
+    progress[found.column[use]] = division.got / found.amount[use]
+    shares = columns_module.shares(found, wishes.quota)
+    parts = shares.times(progress, wishes.quota.size)
+    return progress >= 1.0, parts.reshape(wishes.quota.shape)
+
+
+def _weights_reach(
+    wishes: columns_module.Wishes, parts: Floats, max_weight_ratio: float
+) -> bool:
+    """Tell whether weights are found that give these parts.
+
+    If weights within the ratio give every user what they have in the free
+    ideal, that is the bounded one too, and no large program is needed to say
+    so. Such weights are sought as an all-knowing policy would: each moves
+    with the ratio of what its user should have to what they have. Not to
+    find any says nothing.
+
+    :param parts: (u, r) of the quotas.
+    :param max_weight_ratio: >= 1.
+    :returns: ``False`` also where VMs use resources together.
+    """
+    if (wishes.coupled & (wishes.demand > 0)).any():
+        return False
+    reach = float(np.log(max_weight_ratio)) / 2
+    return all(
+        _weights_reach_one(_OneResource(wishes, place), parts[:, place], reach)
+        for place in range(len(resources.RESOURCES))
+    )
+
+
+class _OneResource:
+    """One resource of the VMs that are there."""
+
+    def __init__(self, wishes: columns_module.Wishes, place: int) -> None:
+        there = wishes.node >= 0
+        self.capacity = wishes.capacity[:, place]
+        self.node = wishes.node[there]
+        self.user = wishes.user[there]
+        self.demand = wishes.demand[there, place]
+        self.size = wishes.size[there, place]
+        self.quota = wishes.quota[:, place]
+
+    def parts(self, log: Floats) -> Floats:
+        """What users have of their quotas with these weights."""
+        got, _ = shares_filling.fill(
+            self.capacity, self.node, self.demand, self.size * np.exp(log)
+        )
+        total = np.bincount(self.user, got, len(self.quota))
+        entitled = self.quota > 0
+        return np.where(entitled, total / np.where(entitled, self.quota, 1), 0)
+
+
+def _weights_reach_one(
+    one: _OneResource, wanted: Floats, reach: float
+) -> bool:
+    log = np.zeros(len(one.node))
+    step = np.zeros(len(one.node))
+    some = wanted > _NO_SHARE
+    for _ in range(_MOST_MOVES):
+        had = one.parts(log)
+        short = (wanted - had) / np.where(some, wanted, 1.0)
+        if (np.abs(short)[some] <= _NEAR).all():
+            return True
+        push = np.where(
+            some, np.log(wanted.clip(_NO_SHARE) / had.clip(_NO_SHARE)), 0.0
+        )[one.user]
+        kept = np.where(step * push > 0, _MOMENTUM, 0.0)
+        step = push.clip(-1.0, 1.0) + kept * step
+        log = _centred_weights(one, log + step).clip(-reach, reach)
+    return False
+
+
+def _centred_weights(one: _OneResource, log: Floats) -> Floats:
+    """Shift each node's weights so that as many as can are in reach."""
+    nodes = len(one.capacity)
+    high, low = np.full(nodes, -np.inf), np.full(nodes, np.inf)
+    np.maximum.at(high, one.node, log)
+    np.minimum.at(low, one.node, log)
+    return np.asarray(log - (high[one.node] + low[one.node]) / 2)

@@ -19,7 +19,6 @@ from fairness_lab.ideal import columns as columns_module
 from fairness_lab.ideal import filling
 from fairness_lab.ideal import highs
 from fairness_lab.ideal import program as program_module
-from fairness_lab.ideal import raising
 from nova_fairness import exception
 from nova_fairness.model import resources
 
@@ -172,12 +171,12 @@ def _divided(
     solver: filling.Solver,
     counts: Floats,
 ) -> Floats:
-    """Divide freely; see :func:`.raising.raised` for what is raised."""
+    """Divide freely; see :func:`.filling.users_raised` for what is raised."""
     rows, cells = columns_module.limits(found, wishes.capacity)
-    program = raising.program_of(
+    program = filling.program_of(
         found, wishes.quota, rows, np.ones(len(cells))
     )
-    return raising.raised(program, counts, solver)[0]
+    return filling.users_raised(program, counts, solver)[0]
 
 
 class Remembered:

@@ -282,7 +282,8 @@ def _parts(
     """Head, what lasts, and the numbers as they are written."""
     given = _opened(message)
     if before is not None and _says_again(given, before):
-        return head(given), before, given.get('table')
+        new = bounds.converted(given, Head, _WHAT)
+        return new, before, given.get('table')
     _check_count(given.get('users'), limits)
     whole = bounds.converted(given, _Whole, _WHAT)
     return whole, _lasting(whole, given, before, limits), whole.table

@@ -186,8 +186,6 @@ PURE = (
     'fairness_lab.simulator.sharing',
     'fairness_lab.simulator.steering',
     'fairness_lab.scenario.generate',
-    'fairness_lab.ideal.raising',
-    'fairness_lab.ideal.witness',
 )
 
 PURE_MAY_IMPORT = frozenset(
