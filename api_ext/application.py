@@ -22,6 +22,7 @@ from api_ext import openapi
 from api_ext import routes
 from api_ext import validation
 from api_ext.schemas import url as url_schemas
+from nova_fairness.rpc import requests as requests_module
 
 LOG = logging.getLogger(__name__)
 
@@ -49,6 +50,7 @@ class Services:
     """What requests are answered with.
 
     :ivar connect: gives the agents of this process.
+    :ivar connect_requests: gives what asks the cluster service.
     :ivar max_limit: most items of a page.
     :ivar locate: finds instances, where Nova can.
     :ivar wall: seconds since the epoch of Unix.
@@ -56,6 +58,7 @@ class Services:
 
     enforcement: enforcement.Enforcement
     connect: Callable[[], agents_module.Agents]
+    connect_requests: Callable[[], requests_module.RequestsClient]
     max_limit: int = 1000
     locate: asked_module.Locate | None = None
     wall: Callable[[], float] = time.time
@@ -124,6 +127,7 @@ class Application:
             connect=self._services.connect,
             max_limit=self._services.max_limit,
             now_s=self._services.wall(),
+            connect_requests=self._services.connect_requests,
             locate=self._services.locate,
         )
         return route.status, route.answers(asked)

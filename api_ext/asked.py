@@ -10,6 +10,7 @@ from typing import Protocol
 
 from api_ext import agents as agents_module
 from api_ext import enforcement
+from nova_fairness.rpc import requests as requests_module
 
 Answer = Mapping[str, Any]
 
@@ -50,6 +51,7 @@ class Asked:
     :ivar connect: gives the agents; :class:`faults.Unavailable` if it cannot.
     :ivar max_limit: most items of a page.
     :ivar now_s: seconds since the epoch of Unix.
+    :ivar connect_requests: gives what asks the cluster service.
     """
 
     caller: enforcement.Caller
@@ -60,9 +62,15 @@ class Asked:
     connect: Callable[[], agents_module.Agents]
     max_limit: int
     now_s: float
+    connect_requests: Callable[[], requests_module.RequestsClient]
     locate: Locate | None = None
 
     @property
     def agents(self) -> agents_module.Agents:
         """The agents, called in the name of this request."""
         return self.connect().of_request(self.caller.request_id)
+
+    @property
+    def requests(self) -> requests_module.RequestsClient:
+        """The cluster service, called in the name of this request."""
+        return self.connect_requests().of_request(self.caller.request_id)

@@ -28,6 +28,9 @@ def build(
             connect=connection.PerProcess(
                 functools.partial(connection.connected, conf)
             ),
+            connect_requests=connection.PerProcess(
+                functools.partial(connection.connected_requests, conf)
+            ),
             max_limit=conf.fairness_api.max_limit,
             locate=locate,
         )

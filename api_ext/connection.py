@@ -10,6 +10,8 @@ from collections.abc import Callable
 import logging
 import os
 import threading
+from typing import Generic
+from typing import TypeVar
 
 from oslo_config import cfg
 import oslo_messaging
@@ -17,18 +19,23 @@ import oslo_messaging
 from api_ext import agents
 from api_ext import faults
 from nova_fairness.rpc import client
+from nova_fairness.rpc import protocol
+from nova_fairness.rpc import requests
 
 LOG = logging.getLogger(__name__)
 
 
-class _Process:
+T = TypeVar('T')
+
+
+class _Process(Generic[T]):
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.agents: agents.Agents | None = None
+        self.made: T | None = None
 
 
-class PerProcess:
-    """Makes the agents once in every process.
+class PerProcess(Generic[T]):
+    """Makes something once in every process.
 
     :param make: called in the process that needs them.
     :param process_id: of the process that asks.
@@ -36,17 +43,17 @@ class PerProcess:
 
     def __init__(
         self,
-        make: Callable[[], agents.Agents],
+        make: Callable[[], T],
         process_id: Callable[[], int] = os.getpid,
     ) -> None:
         self._make = make
         self._process_id = process_id
-        self._processes: dict[int, _Process] = {}
+        self._processes: dict[int, _Process[T]] = {}
 
-    def __call__(self) -> agents.Agents:
-        """Agents of this process.
+    def __call__(self) -> T:
+        """What this process has.
 
-        :raises Unavailable: if they cannot be made; the log says why, and
+        :raises Unavailable: if it cannot be made; the log says why, and
             the next request tries again.
         """
         # The lock is of this process: one that was held while another
@@ -54,17 +61,18 @@ class PerProcess:
         # kept, because to close it here would close it there.
         process = self._processes.setdefault(self._process_id(), _Process())
         with process.lock:
-            if process.agents is None:
-                process.agents = self._made()
-            return process.agents
+            if process.made is None:
+                process.made = self._made()
+            return process.made
 
-    def _made(self) -> agents.Agents:
+    def _made(self) -> T:
         try:
             return self._make()
         except Exception as error:  # drivers raise what they like
             LOG.exception('The transport of nova-fairness cannot be used')
             raise faults.Unavailable(
-                'The agents cannot be reached; the log of nova-api says why.'
+                'nova-fairness cannot be reached; the log of nova-api says '
+                'why.'
             ) from error
 
 
@@ -74,13 +82,7 @@ def connected(conf: cfg.ConfigOpts) -> agents.Agents:
     :param conf: Nova's, with the options of :mod:`nova_fairness.conf.api`.
     :raises Exception: of oslo.messaging or of its driver.
     """
-    own = conf.fairness.transport_url or None
-    url = oslo_messaging.TransportURL.parse(conf, own)
-    transport = oslo_messaging.get_rpc_transport(
-        conf,
-        url=url,
-        allowed_remote_exmods=list(client.ALLOWED_REMOTE_MODULES),
-    )
+    url, transport = _opened(conf)
     settings = conf.fairness_api
     return agents.Agents(
         client.FairnessClient(
@@ -94,6 +96,34 @@ def connected(conf: cfg.ConfigOpts) -> agents.Agents:
             silent_s=settings.silence_kept,
             hosts_count=None if _is_direct(url) else settings.max_broker_hosts,
         ),
+    )
+
+
+def connected_requests(conf: cfg.ConfigOpts) -> requests.RequestsClient:
+    """Connect to the cluster service, as to the agents.
+
+    :raises Exception: of oslo.messaging or of its driver.
+    """
+    _, transport = _opened(conf)
+    return requests.RequestsClient(
+        client.FairnessClient(
+            transport,
+            conf.fairness_api.rpc_timeout,
+            conf.fairness_exchange.domain,
+            topic=protocol.REQUESTS_TOPIC,
+        )
+    )
+
+
+def _opened(
+    conf: cfg.ConfigOpts,
+) -> tuple[oslo_messaging.TransportURL, oslo_messaging.Transport]:
+    own = conf.fairness.transport_url or None
+    url = oslo_messaging.TransportURL.parse(conf, own)
+    return url, oslo_messaging.get_rpc_transport(
+        conf,
+        url=url,
+        allowed_remote_exmods=list(client.ALLOWED_REMOTE_MODULES),
     )
 
 

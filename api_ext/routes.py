@@ -18,12 +18,14 @@ from api_ext.handlers import host as host_handler
 from api_ext.handlers import instance as instance_handler
 from api_ext.handlers import plugin as plugin_handler
 from api_ext.handlers import project as project_handler
+from api_ext.handlers import request as request_handler
 from api_ext.handlers import user as user_handler
 from api_ext.policies import action as action_policies
 from api_ext.policies import document as document_policies
 from api_ext.policies import host as host_policies
 from api_ext.policies import plugin as plugin_policies
 from api_ext.policies import project as project_policies
+from api_ext.policies import request as request_policies
 from api_ext.policies import user as user_policies
 from api_ext.schemas import action as action_schemas
 from api_ext.schemas import document as document_schemas
@@ -31,6 +33,7 @@ from api_ext.schemas import host as host_schemas
 from api_ext.schemas import instance as instance_schemas
 from api_ext.schemas import owner as owner_schemas
 from api_ext.schemas import plugin as plugin_schemas
+from api_ext.schemas import request as request_schemas
 from api_ext.schemas import url
 
 _ALWAYS = (400, 401, 403, 503)
@@ -168,6 +171,45 @@ ROUTES: Sequence[Route] = (
         answers=instance_handler.show,
         answer=instance_schemas.SHOW,
         faults=(*_ALWAYS, 404),
+    ),
+    Route(
+        name='listRequests',
+        method='GET',
+        path='/fairness/requests',
+        summary='List the requests that have not ended, the oldest first',
+        answers=request_handler.index,
+        answer=request_schemas.LIST,
+        query=request_schemas.QUERY,
+        faults=(*_ALWAYS, 404),
+    ),
+    Route(
+        name='showRequest',
+        method='GET',
+        path='/fairness/requests/{uuid}',
+        summary='Show where a request stands, and why',
+        answers=request_handler.show,
+        answer=request_schemas.SHOW,
+        faults=(*_ALWAYS, 404),
+    ),
+    Route(
+        name='actOnRequest',
+        method='POST',
+        path='/fairness/requests/{uuid}/action',
+        summary='Take a request back, or start it',
+        answers=request_handler.perform,
+        answer=request_schemas.SHOW,
+        body=request_schemas.ACTION,
+        status=202,
+        faults=(*_ALWAYS, 404, 409, 413, 415),
+    ),
+    Route(
+        name='showCapacity',
+        method='GET',
+        path='/fairness/capacity',
+        summary='Show how full the cloud is, and what starts now',
+        answers=request_handler.capacity,
+        answer=request_schemas.CAPACITY,
+        rules=(request_policies.CAPACITY,),
     ),
 )
 

@@ -86,6 +86,14 @@ class NotAllowed(RpcError):
     """The caller's role does not allow this call."""
 
 
+class UnknownRequest(RpcError):
+    """There is no such request."""
+
+
+class NotLeading(RpcError):
+    """Another process acts; the text is the name of its host."""
+
+
 class UnknownInstance(RpcError):
     """No such VM is on the node."""
 

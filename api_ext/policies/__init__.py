@@ -12,6 +12,7 @@ from api_ext.policies import host
 from api_ext.policies import instance
 from api_ext.policies import plugin
 from api_ext.policies import project
+from api_ext.policies import request
 from api_ext.policies import user
 
 
@@ -25,4 +26,5 @@ def list_rules() -> Sequence[policy.DocumentedRuleDefault]:
         *user.RULES,
         *project.RULES,
         *instance.RULES,
+        *request.RULES,
     ]

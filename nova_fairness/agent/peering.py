@@ -97,7 +97,10 @@ class MeshPeering(Peering):
         self._desired.start()
         self.exchange.start()
         self._server = server_module.FairnessServer(
-            self._transport, self._domain, self._host, operations
+            self._transport,
+            self._domain,
+            self._host,
+            endpoint.FairnessEndpoint(operations),
         )
         self._server.start()
 

@@ -55,6 +55,17 @@ class FairnessApi:
         given = {key: value for key, value in query.items() if value}
         return self._asked('GET', path, params=given)
 
+    def act_on(self, uuid: str, action: str) -> Answer:
+        """Take a request back, or start it.
+
+        :returns: the request as it is then.
+        """
+        path = f'/requests/{quoted(uuid)}/action'
+        found: Answer = _found(
+            self._asked('POST', path, json={action: None}), 'request'
+        )
+        return found
+
     def act(self, host: str, action: str, argument: Any = None) -> Answer:
         """Let a host, or ``all``, do something.
 
@@ -70,7 +81,7 @@ class FairnessApi:
     ) -> Listed:
         """Read a list, page by page.
 
-        :param noun: ``hosts``, ``users`` or ``projects``.
+        :param noun: ``hosts``, ``users``, ``projects`` or ``requests``.
         :param limit: most items; ``None`` for all.
         """
         items: list[Answer] = []

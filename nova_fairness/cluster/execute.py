@@ -137,9 +137,13 @@ class Executor:
             self._sender.connect()
             self._sender.send(cast)
 
-    def bury(self, record: records.Record, epoch: int) -> None:
-        """Send a request whose servers were deleted: Nova then cleans up."""
-        why = reason.why(_R.SERVER_DELETED)
+    def send_unplanned(
+        self, record: records.Record, why: reason.Why, epoch: int
+    ) -> None:
+        """Send a request that waits without looking for room.
+
+        With servers that were deleted, Nova then cleans up.
+        """
         now = self._clock()
         kept = self._store.step(record.request, _E.RESERVE, epoch, why, now)
         self._send(kept, record.cast_uuid, (), epoch)

@@ -132,6 +132,16 @@ class Nova:
         found = self._api.get(f'/os-server-groups/{group}')
         return list(found['server_group']['members']) if found else []
 
+    def flavors(self) -> dict[str, dict[str, int]]:
+        """What one server of each flavor needs, by its name.
+
+        What extra specs change is not seen.
+
+        :raises CloudError: if they cannot be read.
+        """
+        listed = self._pages('/flavors/detail?is_public=none', 'flavors')
+        return {each['name']: _needs(each) for each in listed}
+
     def delete(self, uuid: str) -> None:
         """Delete a server; nothing happens if it is gone.
 
@@ -159,6 +169,16 @@ class Nova:
             if len(page[key]) < _PAGE:
                 return found
             marker = f'&marker={page[key][-1]["id"]}'
+
+
+def _needs(flavor: Mapping[str, Any]) -> dict[str, int]:
+    disk_gb = flavor['disk'] + flavor.get('OS-FLV-EXT-DATA:ephemeral', 0)
+    swap_gb = -(-int(flavor.get('swap') or 0) // 1024)
+    return {
+        'VCPU': flavor['vcpus'],
+        'MEMORY_MB': flavor['ram'],
+        'DISK_GB': disk_gb + swap_gb,
+    }
 
 
 def _server(found: Mapping[str, Any]) -> Server:

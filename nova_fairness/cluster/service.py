@@ -50,8 +50,20 @@ class Rules:
     doubt_s: float = 600.0
 
 
+@dataclasses.dataclass(frozen=True)
+class Last:
+    """What the last cycle saw and wanted.
+
+    :ivar at: when it began, seconds of the epoch.
+    """
+
+    snapshot: cluster.ClusterSnapshot
+    plan: cluster.Plan
+    at: float
+
+
 class Service:
-    """One process of the cluster tier.
+    """One process of the cluster tier; others may ask it while it works.
 
     :param store: of messages and requests.
     :param election: says whether this process acts.
@@ -86,6 +98,8 @@ class Service:
         self._monotonic = monotonic
         self._rules = rules
         self._doubted: dict[str, float] = {}
+        self._last: Last | None = None
+        self._acting = threading.Lock()
 
     def run(self, stopped: threading.Event, interval_s: float) -> None:
         """Do a cycle every so many seconds until stopped."""
@@ -99,27 +113,98 @@ class Service:
             stopped.wait(interval_s)
 
     def cycle(self) -> bool:
-        """Look once, plan once, and do it.
+        """Look once, plan once, and do it; what others ask for waits.
 
         :returns: whether this process leads.
         :raises ClusterError: if something without which nothing can be done
             fails; nothing is lost.
         """
+        with self._acting:
+            epoch = self._election.lead()
+            if epoch is None:
+                self._last = None
+                return False
+            self._act(epoch)
+        return True
+
+    def last(self) -> Last:
+        """What the last cycle saw and wanted.
+
+        :raises NotLeading: if this process does not act.
+        """
+        last = self._last
+        if last is None:
+            raise exception.NotLeading(
+                self._store.leader().holder.rpartition(':')[0]
+            )
+        return last
+
+    def flavors(self) -> Mapping[str, Mapping[str, int]]:
+        """What one server of each flavor needs, by its name.
+
+        :raises CloudError: if they cannot be read.
+        """
+        return self._nova.flavors()
+
+    def cancel(self, uuid: str, why: reason.Why) -> None:
+        """Take a build back that waits, and delete its servers.
+
+        :raises IllegalStep: if it waits no more, or is no build.
+        :raises ClusterError: if it cannot be done now.
+        """
+        with self._acting:
+            record, epoch = self._asked_about(uuid)
+            request = record.request
+            if request.origin is not request_model.Origin.BUILD:
+                raise exception.IllegalStep(
+                    f'request {uuid} unshelves, which Nova cannot take back'
+                )
+            event = request_model.Event.CANCEL
+            given_up = self._store.step(
+                request, event, epoch, why, self._clock()
+            )
+            record = dataclasses.replace(record, request=given_up)
+            self._try(record, self._executor.clean_up, record)
+
+    def release(self, uuid: str) -> None:
+        """Start a request whatever the plan is.
+
+        :raises IllegalStep: if Nova has it already.
+        :raises ClusterError: if it cannot be done now.
+        """
+        with self._acting:
+            record, epoch = self._asked_about(uuid)
+            if record.request.state is _S.SENDING:
+                # Whoever asks knows that Nova does not have it.
+                self._executor.return_unsent(record, epoch)
+            elif record.request.state is _S.RESERVED:
+                self._executor.put_back(record, epoch)
+            record, epoch = self._asked_about(uuid)
+            why = reason.why(reason.Reason.SENT)
+            self._executor.send_unplanned(record, why, epoch)
+
+    def _asked_about(self, uuid: str) -> tuple[records.Record, int]:
         epoch = self._election.lead()
-        if epoch is None:
-            return False
+        record = self._store.request(uuid)
+        if epoch is None or record is None:
+            raise exception.NotLeading(
+                self._store.leader().holder.rpartition(':')[0]
+            )
+        return record, epoch
+
+    def _act(self, epoch: int) -> None:
         now = self._clock()
         intake.take_in(self._store, now, self._rules.longest_wait_s)
         found = self._put_back(epoch)
         view = self._view(found, now)
         self._watch(found, view, epoch)
         planned = self._plan(view.snapshot, now)
+        self._last = Last(view.snapshot, planned, now)
         self._do(
             planned, {each.request.uuid: each for each in found}, view, epoch
         )
         for record in self._store.left_over(_CLEANED_AT_ONCE):
             self._try(record, self._executor.clean_up, record)
-        return True
 
     def _put_back(self, epoch: int) -> list[records.Record]:
         """Let wait what was reserved and not sent; say what there is."""
@@ -228,7 +313,8 @@ class Service:
 
     def _bury(self, record: records.Record, epoch: int) -> None:
         if not any(self._nova.server(u) for u in record.request.servers):
-            self._executor.bury(record, epoch)
+            why = reason.why(reason.Reason.SERVER_DELETED)
+            self._executor.send_unplanned(record, why, epoch)
 
     def _do(
         self,

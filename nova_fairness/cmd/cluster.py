@@ -13,6 +13,8 @@ from oslo_service import backend  # noqa: E402
 
 backend.init_backend(backend.BackendType.THREADING)
 
+from collections.abc import Iterator  # noqa: E402
+import contextlib  # noqa: E402
 import pathlib  # noqa: E402
 import socket  # noqa: E402
 import time  # noqa: E402
@@ -24,6 +26,7 @@ from nova_fairness.cluster import clients  # noqa: E402
 from nova_fairness.cluster import election  # noqa: E402
 from nova_fairness.cluster import execute  # noqa: E402
 from nova_fairness.cluster import limits  # noqa: E402
+from nova_fairness.cluster import operations as operations_module  # noqa: E402
 from nova_fairness.cluster import placement  # noqa: E402
 from nova_fairness.cluster import servers  # noqa: E402
 from nova_fairness.cluster import service  # noqa: E402
@@ -31,12 +34,18 @@ from nova_fairness.cluster import snapshot  # noqa: E402
 from nova_fairness.cluster.store import database  # noqa: E402
 from nova_fairness.cluster.store import schema  # noqa: E402
 from nova_fairness.cluster.store import sealing  # noqa: E402
+from nova_fairness.cluster.store import store as store_module  # noqa: E402
 from nova_fairness.cmd import queueing  # noqa: E402
 from nova_fairness.model import cast as cast_module  # noqa: E402
 from nova_fairness.planners.fairqueue import planner  # noqa: E402
 from nova_fairness.relay import jobs  # noqa: E402
 from nova_fairness.relay import link  # noqa: E402
 from nova_fairness.relay import topology  # noqa: E402
+from nova_fairness.rpc import client  # noqa: E402
+from nova_fairness.rpc import protocol  # noqa: E402
+from nova_fairness.rpc import requests  # noqa: E402
+from nova_fairness.rpc import server  # noqa: E402
+from nova_fairness.runtime import transport  # noqa: E402
 
 _RESEALED_AT_ONCE = 1000
 _ON_THE_WAY = ('conductor', 'scheduler')
@@ -110,7 +119,9 @@ def _reseal(conf: cfg.ConfigOpts) -> None:
     sys.stdout.write(f'all messages are sealed with the one key of {path}\n')
 
 
-def _service(conf: cfg.ConfigOpts) -> service.Service:
+def _service(
+    conf: cfg.ConfigOpts,
+) -> tuple[service.Service, store_module.Store]:
     options = conf.fairness_cluster
     url, places = queueing.broker(conf), queueing.places(conf)
     # Before anything is opened: choices are checked when they are read.
@@ -129,7 +140,7 @@ def _service(conf: cfg.ConfigOpts) -> service.Service:
     room, nova = placement.Placement(rooms), servers.Nova(nova_api)
     sender = ConductorSender(url, places)
     holder = f'{socket.gethostname()}:{os.getpid()}'
-    return service.Service(
+    made = service.Service(
         store,
         election.Election(
             store, holder, options.lease, time.time, time.monotonic
@@ -142,13 +153,37 @@ def _service(conf: cfg.ConfigOpts) -> service.Service:
         time.monotonic,
         rules,
     )
+    return made, store
+
+
+@contextlib.contextmanager
+def _answering(
+    conf: cfg.ConfigOpts, made: service.Service, store: store_module.Store
+) -> Iterator[None]:
+    """Answer nova-api meanwhile, if it is said how it reaches this."""
+    if not conf.transport_url:
+        yield
+        return
+    operations = operations_module.Operations(store, made)
+    serving = server.FairnessServer(
+        transport.open_transport(conf, client.ALLOWED_REMOTE_MODULES),
+        conf.fairness_exchange.domain,
+        socket.gethostname(),
+        requests.RequestsEndpoint(operations),
+        protocol.REQUESTS_TOPIC,
+    )
+    serving.start()
+    try:
+        yield
+    finally:
+        serving.stop()
 
 
 def _run(conf: cfg.ConfigOpts) -> None:
-    made = _service(conf)
+    made, store = _service(conf)
     stopped = queueing.until_signalled()
     relay = queueing.relay_jobs(conf, stopped) if conf.with_relay else []
-    with jobs.running(relay, stopped):
+    with jobs.running(relay, stopped), _answering(conf, made, store):
         made.run(stopped, conf.fairness_cluster.interval)
 
 

@@ -7,7 +7,9 @@ import copy
 
 from oslo_config import cfg
 
+from nova_fairness.conf import exchange
 from nova_fairness.conf import opts
+from nova_fairness.conf import transport
 
 GROUP = cfg.OptGroup(
     'fairness_cluster',
@@ -173,9 +175,14 @@ Nova. Use ``hold`` if nobody may pass the queue.
 ]
 
 
+DOMAIN = [each for each in exchange.OPTS if each.name == 'domain']
+
+
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register them."""
+    """Register them, and those by which nova-api reaches the service."""
     opts.register_group(conf, GROUP, OPTS)
+    opts.register_group(conf, exchange.GROUP, DOMAIN)
+    transport.register_opts(conf)
 
 
 def list_opts() -> Sequence[tuple[cfg.OptGroup, Sequence[cfg.Opt]]]:

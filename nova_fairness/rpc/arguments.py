@@ -56,6 +56,20 @@ def optional_epoch(value: Any) -> int | None:
     return value
 
 
+def count(what: str, value: Any, most: int) -> int:
+    """Take a number of things.
+
+    :param what: how messages call it.
+    :raises BadArgument: if it is no integer from 1 to ``most``.
+    """
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    if not is_integer or not 0 < value <= most:
+        raise exception.BadArgument(
+            f'{what} must be an integer from 1 to {most}'
+        )
+    return int(value)
+
+
 def numbers(value: Any) -> dict[str, float | None]:
     """Take an object of numbers by name, ``None`` for no number.
 

@@ -50,6 +50,7 @@ class FairnessClient:
     :param timeout_s: seconds to wait for each answer, > 0.
     :param domain: the agents' ``[fairness_exchange] domain``.
     :param at_once: most hosts that are asked at a time.
+    :param topic: of the calls.
     :ivar context: that calls carry; see :meth:`of_request`.
     """
 
@@ -59,6 +60,7 @@ class FairnessClient:
         timeout_s: float = 10.0,
         domain: str = protocol.DEFAULT_DOMAIN,
         at_once: int = 64,
+        topic: str = protocol.TOPIC,
     ) -> None:
         self._domain = domain
         self._timeout_s = timeout_s
@@ -68,7 +70,7 @@ class FairnessClient:
             transport,
             oslo_messaging.Target(
                 exchange=domain,
-                topic=protocol.TOPIC,
+                topic=topic,
                 version=protocol.FIRST,
             ),
             timeout=timeout_s,

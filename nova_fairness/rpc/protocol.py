@@ -8,6 +8,12 @@ import types
 TOPIC = 'fairness'
 """Topic of the calls; the server of a node's agent is the node's name."""
 
+REQUESTS_TOPIC = 'fairness-requests'
+"""Topic of the calls to the cluster service; its server is its host."""
+
+MOST_REQUESTS = 1000
+"""Requests in one answer."""
+
 VERSION = '1.3'
 """Version of the calls. Minor: methods or answers were added."""
 

@@ -7,7 +7,6 @@ import threading
 
 import oslo_messaging
 
-from nova_fairness.rpc import endpoint
 from nova_fairness.rpc import protocol
 
 LOG = logging.getLogger(__name__)
@@ -19,12 +18,13 @@ _STOP_S = 5.0
 
 
 class FairnessServer:
-    """Answers the calls to one node's agent.
+    """Answers the calls to one service of this host.
 
     :param transport: shared with others, never cleaned up here.
     :param domain: exchange of the calls.
-    :param host: name under which this node is called.
-    :param operations: what the agent can do.
+    :param host: name under which this host is called.
+    :param answers: endpoint with the calls.
+    :param topic: of the calls.
     """
 
     def __init__(
@@ -32,14 +32,13 @@ class FairnessServer:
         transport: oslo_messaging.Transport,
         domain: str,
         host: str,
-        operations: endpoint.Operations,
+        answers: object,
+        topic: str = protocol.TOPIC,
     ) -> None:
         self._server = oslo_messaging.get_rpc_server(
             transport,
-            oslo_messaging.Target(
-                exchange=domain, topic=protocol.TOPIC, server=host
-            ),
-            [endpoint.FairnessEndpoint(operations)],
+            oslo_messaging.Target(exchange=domain, topic=topic, server=host),
+            [answers],
             access_policy=oslo_messaging.ExplicitRPCAccessPolicy,
         )
         self._serving: threading.Thread | None = None

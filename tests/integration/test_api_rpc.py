@@ -13,6 +13,7 @@ import pytest
 import webob
 
 from api_ext import assembly
+from nova_fairness.rpc import endpoint
 from nova_fairness.rpc import protocol
 from nova_fairness.rpc import server
 from tests.fixtures import zmq_cloud
@@ -42,7 +43,7 @@ class Domain:
             self._cloud.transport(),
             protocol.DEFAULT_DOMAIN,
             agent.host,
-            agent,
+            endpoint.FairnessEndpoint(agent),
         )
         serving.start()
         assert serving.wait_ready(zmq_cloud.PATIENCE_S)

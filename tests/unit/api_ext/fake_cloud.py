@@ -14,6 +14,7 @@ from api_ext import agents
 from api_ext import application
 from api_ext import enforcement
 from tests.unit.api_ext import fake_agents
+from tests.unit.api_ext import fake_requests
 
 ALICE = 'a' * 32
 BOB = 'b' * 32
@@ -87,6 +88,8 @@ class FakeCloud:
         conf([], default_config_files=[], default_config_dirs=[])
         self.enforcement = enforcement.Enforcement(conf)
         services.setdefault('connect', lambda: self.agents)
+        self.requests = fake_requests.FakeRequests()
+        services.setdefault('connect_requests', lambda: self.requests.client)
         self.own = application.Application(
             application.Services(
                 enforcement=self.enforcement,

@@ -8,6 +8,7 @@ import pytest
 from api_ext import routes
 from api_ext.schemas import action
 from tests.unit.api_ext import fake_cloud
+from tests.unit.api_ext import fake_requests
 
 
 @pytest.fixture
@@ -53,6 +54,11 @@ def test_every_place_of_a_url_and_every_fault_is_described(document):
         assert {str(code) for code in route.faults} <= set(known)
 
 
+BODIES = {
+    'actOnHost': {'set-metric': {'name': 'TrialMetric'}},
+    'actOnRequest': {'cancel': None},
+}
+
 URLS = {
     'listPlugins': '/fairness',
     'showDocument': '/fairness/openapi.json',
@@ -64,6 +70,10 @@ URLS = {
     'listProjects': '/fairness/projects?limit=1',
     'showProject': f'/fairness/projects/{fake_cloud.RED}',
     'showInstance': f'/fairness/instances/{fake_cloud.ALICES}',
+    'listRequests': '/fairness/requests?limit=1&all_projects=true',
+    'showRequest': f'/fairness/requests/{fake_requests.REDS}',
+    'actOnRequest': f'/fairness/requests/{fake_requests.REDS}/action',
+    'showCapacity': '/fairness/capacity',
 }
 
 
@@ -72,7 +82,7 @@ URLS = {
 @pytest.mark.parametrize('route', routes.ROUTES, ids=lambda route: route.name)
 def test_every_answer_is_as_described(cloud, route, is_partial, who):
     cloud.client.silent = {'cmp2'} if is_partial else set()
-    body = {'set-metric': {'name': 'TrialMetric'}} if route.body else None
+    body = BODIES.get(route.name)
     answer = cloud.ask(who, route.method, URLS[route.name], body)
     if who == 'admin':
         assert answer.status_code == route.status

@@ -29,6 +29,12 @@ ALLOWED = {
     'os_fairness_api:projects:list': OPERATORS,
     'os_fairness_api:projects:show': {*OPERATORS, 'alice', 'bob'},
     'os_fairness_api:instances:show': {*OPERATORS, 'alice', 'bob'},
+    'os_fairness_api:requests:list': {*OPERATORS, 'alice', 'bob'},
+    'os_fairness_api:requests:list-all': OPERATORS,
+    'os_fairness_api:requests:show': {*OPERATORS, 'alice', 'bob'},
+    'os_fairness_api:requests:cancel': {'admin', 'alice', 'bob'},
+    'os_fairness_api:requests:release': {'admin'},
+    'os_fairness_api:capacity:show': EVERYBODY,
 }
 """Who may, of something that is Alice's in the red project."""
 

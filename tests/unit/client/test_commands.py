@@ -16,6 +16,7 @@ from nova_fairness.client import columns
 from nova_fairness.client import hosts
 from nova_fairness.client import owners
 from nova_fairness.client import plugin
+from nova_fairness.client import queue
 from nova_fairness.client import servers
 from tests.unit.client import fake_compute
 
@@ -468,9 +469,10 @@ def test_the_page_shows_every_command():
 
 
 def test_every_command_says_what_it_does():
+    modules = (choosing, hosts, owners, queue, servers)
     for target in entry_points('openstack.fairness.v1').values():
         module, _, name = target.partition(':')
-        made = {m.__name__: m for m in (choosing, hosts, owners, servers)}
+        made = {m.__name__: m for m in modules}
         command = getattr(made[module], name)
         assert command.__doc__, name
         assert issubclass(command, base.Lister | base.ShowOne)

@@ -17,8 +17,10 @@ from nova_fairness.client import choosing
 from nova_fairness.client import hosts
 from nova_fairness.client import owners
 from nova_fairness.client import plugin
+from nova_fairness.client import queue
 from nova_fairness.client import servers
 from tests.unit.api_ext import fake_cloud
+from tests.unit.api_ext import fake_requests
 from tests.unit.client import fake_compute
 
 
@@ -115,6 +117,38 @@ def test_choosing_what_only_some_have(admin, caplog):
 def test_choosing_what_nobody_has(admin):
     with pytest.raises(exceptions.CommandError, match=r'Nosuch.*HTTP 400'):
         admin.run(choosing.SetMetric, 'NosuchMetric', '--all')
+
+
+def test_requests_that_wait(admin, alice):
+    code, told = alice.ask(queue.ListRequest)
+    assert code == 0
+    assert [item['ID'] for item in told] == [fake_requests.REDS]
+    assert told[0]['Position'] == 1
+    code, told = admin.ask(queue.ListRequest, '--all-projects')
+    assert len(told) == 2
+    code, told = admin.ask(queue.ListRequest, '--all-projects', '--limit', '1')
+    assert len(told) == 1
+    with pytest.raises(exceptions.CommandError, match='HTTP 403'):
+        alice.run(queue.ListRequest, '--all-projects')
+    code, told = alice.ask(queue.ShowRequest, fake_requests.REDS)
+    assert told['explanation'] == 'a server needs 2 VCPU'
+    with pytest.raises(exceptions.CommandError, match='HTTP 404'):
+        alice.run(queue.ShowRequest, fake_requests.BLUES)
+
+
+def test_requests_are_taken_back_and_started(admin, alice):
+    code, told = alice.ask(queue.CancelRequest, fake_requests.REDS)
+    assert (code, told['state']) == (0, 'cancelled')
+    code, told = admin.ask(queue.ReleaseRequest, fake_requests.BLUES)
+    assert (code, told['state']) == (0, 'starting')
+    with pytest.raises(exceptions.CommandError, match='HTTP 409'):
+        admin.run(queue.ReleaseRequest, fake_requests.BLUES)
+
+
+def test_the_room_there_is(alice):
+    code, told = alice.ask(queue.ShowCapacity)
+    assert code == 0
+    assert told['flavors'] == [{'name': 'small', 'starts': 2}]
 
 
 def test_pausing(admin):

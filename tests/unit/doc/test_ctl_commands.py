@@ -9,6 +9,7 @@ import pytest
 
 from nova_fairness.cmd import ctl
 from nova_fairness.cmd import ctl_options
+from nova_fairness.rpc import endpoint
 from nova_fairness.rpc import server
 from tests.unit.agent import test_operations
 from tests.unit.rpc import fake_cloud
@@ -74,7 +75,10 @@ def configuration(tmp_path):
         agent.rounds(3)
         cloud.servers.append(
             server.FairnessServer(
-                cloud.transport, cloud.domain, name, agent.operations
+                cloud.transport,
+                cloud.domain,
+                name,
+                endpoint.FairnessEndpoint(agent.operations),
             )
         )
         cloud.servers[-1].start()

@@ -124,7 +124,12 @@ class FakeCloud:
         )
         self.agents = {name: FakeOperations(name, names) for name in names}
         self.servers = [
-            server.FairnessServer(self.transport, self.domain, name, agent)
+            server.FairnessServer(
+                self.transport,
+                self.domain,
+                name,
+                endpoint.FairnessEndpoint(agent),
+            )
             for name, agent in self.agents.items()
         ]
         for item in self.servers:

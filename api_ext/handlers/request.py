@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Answers which requests wait, and takes them back or starts them."""
+
+from collections.abc import Mapping
+import logging
+from typing import Any
+
+from api_ext import asked as asked_module
+from api_ext import faults
+from api_ext import paging
+from api_ext import validation
+from api_ext.policies import request as policies
+from api_ext.schemas import request as schemas
+from nova_fairness import exception
+
+LOG = logging.getLogger(__name__)
+
+_UNKNOWN = 'Request {} could not be found.'
+_JUDGE = validation.Judge(schemas.ITEM)
+_CAPACITY = validation.Judge(schemas.CAPACITY_ITEM)
+
+
+def index(asked: asked_module.Asked) -> asked_module.Answer:
+    """List requests of the own project, or of all."""
+    project = asked.caller.project_id
+    if asked.query.get('all_projects') == 'true':
+        asked.caller.require(policies.LIST_ALL)
+        project = None
+    elif project is None:
+        raise faults.BadRequest('The token is of no project.')
+    else:
+        asked.caller.require(policies.LIST, project_id=project)
+    limit = min(asked.query.get('limit', asked.max_limit), asked.max_limit)
+    marker = asked.query.get('marker')
+    if marker is not None:
+        _item(asked, marker)
+    said = _call(
+        asked,
+        'list_requests',
+        project=project,
+        marker=marker,
+        limit=min(limit, schemas.MOST),
+    )
+    items = [_checked(each, _JUDGE) for each in _part(said, 'requests')]
+    last = str(items[-1]['uuid']) if items and said.get('more') else None
+    return paging.page('requests', asked.url, asked.query, items, last)
+
+
+def show(asked: asked_module.Asked) -> asked_module.Answer:
+    """Show one request, to whoever may see it."""
+    return {'request': _item(asked, asked.names['uuid'].lower())}
+
+
+def perform(asked: asked_module.Asked) -> asked_module.Answer:
+    """Take a request back, or start it."""
+    [action] = asked.body
+    uuid = asked.names['uuid'].lower()
+    project = _item(asked, uuid)['project_id']
+    asked.caller.require(policies.name(action), project_id=project)
+    LOG.info(
+        '%s of request %s was asked for by user %s in %s',
+        action,
+        uuid,
+        asked.caller.user_id,
+        asked.caller.request_id,
+    )
+    given: dict[str, Any] = {}
+    if action == 'cancel':
+        given['by_operator'] = project != asked.caller.project_id
+    said = _call(asked, action, uuid=uuid, **given)
+    return {'request': _checked(_part(said, 'request'), _JUDGE)}
+
+
+def capacity(asked: asked_module.Asked) -> asked_module.Answer:
+    """Show how full the cloud is."""
+    said = _call(asked, 'get_capacity')
+    return {'capacity': _checked(said, _CAPACITY)}
+
+
+def _item(asked: asked_module.Asked, uuid: str) -> dict[str, Any]:
+    """One request that the caller may see.
+
+    :raises NotFound: for others, as if they were not there.
+    """
+    said = _call(asked, 'get_request', uuid=uuid)
+    item = _checked(_part(said, 'request'), _JUDGE)
+    if not asked.caller.may(policies.SHOW, project_id=item['project_id']):
+        raise faults.NotFound(_UNKNOWN.format(uuid))
+    return item
+
+
+def _call(asked: asked_module.Asked, method: str, **given: Any) -> Any:
+    try:
+        return asked.requests.call(method, **given)
+    except exception.UnknownRequest as error:
+        raise faults.NotFound(
+            _UNKNOWN.format(given.get('uuid') or given.get('marker'))
+        ) from error
+    except (exception.IllegalStep, exception.Outdated) as error:
+        raise faults.Conflict(str(error)) from error
+    except exception.FairnessError as error:
+        LOG.warning('%s: %s', method, error)
+        raise faults.Unavailable(
+            'The cluster service does not answer, or cannot do it now.'
+        ) from error
+
+
+def _part(said: Any, key: str) -> Any:
+    if not isinstance(said, Mapping) or key not in said:
+        raise faults.Unavailable('The answer cannot be understood.')
+    return said[key]
+
+
+def _checked(item: Any, judge: validation.Judge) -> dict[str, Any]:
+    """What the service said, if it is as described."""
+    try:
+        judge.check(item, 'answer')
+    except faults.BadRequest as error:
+        raise faults.Unavailable(
+            'The answer of the cluster service cannot be understood.'
+        ) from error
+    return dict(item)

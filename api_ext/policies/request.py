@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Requests that wait, and the room there is."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from api_ext.policies import base
+
+LIST = 'os_fairness_api:requests:list'
+LIST_ALL = 'os_fairness_api:requests:list-all'
+SHOW = 'os_fairness_api:requests:show'
+CAPACITY = 'os_fairness_api:capacity:show'
+
+_URL = 'POST /fairness/requests/{uuid}/action'
+_READER = 'role:reader and project_id:%(project_id)s'
+_MEMBER = 'role:member and project_id:%(project_id)s'
+
+
+def name(of_action: str) -> str:
+    """Rule of an action."""
+    return f'os_fairness_api:requests:{of_action}'
+
+
+def of_body(body: Mapping[str, Any]) -> str:
+    """Rule of the one action of a body."""
+    [of_action] = body
+    return name(of_action)
+
+
+RULES = (
+    base.rule(
+        'requests',
+        'list',
+        f'{base.OPERATOR} or ({_READER})',
+        'List the requests of the own project.',
+        'GET /fairness/requests',
+    ),
+    base.rule(
+        'requests',
+        'list-all',
+        base.OPERATOR,
+        'List the requests of all projects.',
+        'GET /fairness/requests (all_projects)',
+    ),
+    base.rule(
+        'requests',
+        'show',
+        f'{base.OPERATOR} or ({_READER})',
+        'Show a request, and why it waits. By default readers of its project '
+        'may; to others it is not there.',
+        'GET /fairness/requests/{uuid}',
+    ),
+    base.rule(
+        'requests',
+        'cancel',
+        f'{base.ADMIN} or ({_MEMBER})',
+        'Take a build back that waits, and delete its servers.',
+        f'{_URL} (cancel)',
+    ),
+    base.rule(
+        'requests',
+        'release',
+        base.ADMIN,
+        'Start a request whatever the plan is.',
+        f'{_URL} (release)',
+    ),
+    base.rule(
+        'capacity',
+        'show',
+        base.EVERYBODY,
+        'Show how full the cloud is, and how many servers of each flavor '
+        'start now.',
+        'GET /fairness/capacity',
+    ),
+)

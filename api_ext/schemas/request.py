@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Requests that wait, and the room there is."""
+
+from api_ext.schemas import parts
+from api_ext.schemas import url
+
+MOST = 1000
+"""Requests of one page, whatever is asked for."""
+
+_MAYBE_TEXT: parts.Schema = {'type': ['string', 'null']}
+
+ITEM = parts.record(
+    {
+        'uuid': parts.TEXT,
+        'project_id': parts.TEXT,
+        'user_id': parts.TEXT,
+        'origin': {'type': 'string', 'enum': ['build', 'unshelve']},
+        'servers': parts.TEXTS,
+        'resources': parts.NUMBERS,
+        'state': parts.TEXT,
+        'reason': parts.TEXT,
+        'explanation': parts.TEXT,
+        'subject': parts.TEXT,
+        'numbers': parts.NUMBERS,
+        'position': parts.MAYBE_COUNT,
+        'asked_at': parts.TEXT,
+        'since': parts.TEXT,
+        'expires_at': _MAYBE_TEXT,
+    }
+)
+
+LIST = parts.record(
+    {
+        'requests': {'type': 'array', 'items': ITEM},
+        'requests_links': parts.LINKS,
+    },
+    optional=('requests_links',),
+)
+
+SHOW = parts.record({'request': ITEM})
+
+QUERY = parts.record(
+    {
+        'limit': {
+            'type': 'integer',
+            'minimum': 1,
+            'maximum': url.LARGEST_LIMIT,
+        },
+        'marker': {'type': 'string', 'pattern': url.UUID},
+        'all_projects': {'type': 'string', 'enum': ['true', 'false']},
+    },
+    optional=('limit', 'marker', 'all_projects'),
+)
+
+_ORDER = {'type': ['null', 'object'], 'additionalProperties': False}
+
+ACTIONS = ('cancel', 'release')
+
+ACTION = {
+    'type': 'object',
+    'properties': dict.fromkeys(ACTIONS, _ORDER),
+    'additionalProperties': False,
+    'minProperties': 1,
+    'maxProperties': 1,
+}
+
+CAPACITY_ITEM = parts.record(
+    {
+        'hosts_count': parts.COUNT,
+        'waiting_count': parts.COUNT,
+        'seen_at': parts.TEXT,
+        'classes': parts.records(
+            {
+                'name': parts.TEXT,
+                'capacity': parts.COUNT,
+                'used': parts.COUNT,
+                'largest': parts.COUNT,
+            }
+        ),
+        'flavors': parts.records({'name': parts.TEXT, 'starts': parts.COUNT}),
+    }
+)
+
+CAPACITY = parts.record({'capacity': CAPACITY_ITEM})

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Requests that wait, and the room there is."""
+
+import argparse
+from typing import Any
+
+from nova_fairness.client import base
+from nova_fairness.client import columns
+from nova_fairness.client import http
+
+_FORMS = {
+    'servers': columns.Names,
+    'resources': columns.Numbers,
+    'numbers': columns.Numbers,
+    'classes': columns.Tree,
+    'flavors': columns.Tree,
+}
+
+Shown = tuple[tuple[str, ...], tuple[Any, ...]]
+
+
+class ListRequest(base.Lister):
+    """List requests that have not ended, the oldest first"""
+
+    _columns = (
+        ('ID', 'uuid'),
+        ('Project', 'project_id'),
+        ('State', 'state'),
+        ('Position', 'position'),
+        ('Since', 'since'),
+        ('Why', 'explanation'),
+    )
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take whose, and how many."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--all-projects',
+            action='store_true',
+            help='Requests of all projects, for those who may see them',
+        )
+        parser.add_argument(
+            '--limit', type=base.count, metavar='<count>', help='Most entries'
+        )
+        parser.add_argument(
+            '--marker', metavar='<last>', help='Begin after this entry'
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
+        """Ask for them."""
+        query = {'limit': parsed_args.limit, 'marker': parsed_args.marker}
+        if parsed_args.all_projects:
+            query['all_projects'] = 'true'
+        listed = self.api.pages('requests', **query)
+        return base.table(self._columns, listed.items)
+
+
+class ShowRequest(base.ShowOne):
+    """Show where a request stands, and why"""
+
+    action = ''
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take a request."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'request',
+            metavar='<request>',
+            help='ID of the request; a build has that of its first server',
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        """Ask for it, or act on it."""
+        uuid = parsed_args.request
+        if self.action:
+            return _shown(self.api.act_on(uuid, self.action))
+        path = f'/requests/{http.quoted(uuid)}'
+        return _shown(self.api.one('request', path))
+
+
+class CancelRequest(ShowRequest):
+    """Take a build back that waits, and delete its servers"""
+
+    action = 'cancel'
+
+
+class ReleaseRequest(ShowRequest):
+    """Start a request whatever the plan is"""
+
+    action = 'release'
+
+
+class ShowCapacity(base.ShowOne):
+    """Show how full the cloud is, and what starts now"""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        """Ask for it."""
+        return _shown(self.api.one('capacity', '/capacity'))
+
+
+def _shown(found: http.Answer) -> Shown:
+    return tuple(found), tuple(
+        base.formed(value, key, _FORMS) for key, value in found.items()
+    )

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The calls that the cluster service answers; see the page of the RPC
+interface.
+"""
+
+import abc
+from typing import Any
+from typing import Self
+
+import oslo_messaging
+
+from nova_fairness import exception
+from nova_fairness.rpc import arguments
+from nova_fairness.rpc import calls
+from nova_fairness.rpc import client
+from nova_fairness.rpc import protocol
+from nova_fairness.rpc import roles
+
+Answer = calls.Answer
+Context = calls.Context
+
+
+class Operations(abc.ABC):
+    """What the cluster service can be asked for.
+
+    Called on threads of the RPC server, several at once. All answers are JSON
+    types. Every method raises ``NotLeading`` in a process that does not act.
+    """
+
+    @abc.abstractmethod
+    def requests(
+        self, project: str | None, marker: str | None, limit: int
+    ) -> Answer:
+        """Requests that have not ended, the oldest first.
+
+        :param project: whose; ``None`` for everybody's.
+        :param marker: UUID of the last one of the page before.
+        :raises UnknownRequest: if there is no such request.
+        """
+
+    @abc.abstractmethod
+    def request(self, uuid: str) -> Answer:
+        """One request.
+
+        :raises UnknownRequest: if there is no such request.
+        """
+
+    @abc.abstractmethod
+    def cancel(self, uuid: str, by_operator: bool) -> Answer:
+        """Take a build back that waits, and delete its servers.
+
+        :raises UnknownRequest: if there is no such request.
+        :raises IllegalStep: if it waits no more, or is no build.
+        """
+
+    @abc.abstractmethod
+    def release(self, uuid: str) -> Answer:
+        """Start a request whatever the plan is.
+
+        :raises UnknownRequest: if there is no such request.
+        :raises IllegalStep: if Nova has it already.
+        """
+
+    @abc.abstractmethod
+    def capacity(self) -> Answer:
+        """How full the cloud is, and what starts now."""
+
+
+_READ = calls.answers(roles.Access.READ)
+_CHANGE = calls.answers(roles.Access.CHANGE)
+
+
+class RequestsEndpoint:
+    """Judges calls and hands them over.
+
+    :param operations: what the service can do.
+    """
+
+    target = oslo_messaging.Target(version=protocol.FIRST)
+
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+
+    @_READ
+    def list_requests(
+        self,
+        ctxt: Context,
+        project: Any = None,
+        marker: Any = None,
+        limit: Any = protocol.MOST_REQUESTS,
+    ) -> Answer:
+        """Requests that have not ended."""
+        return self._operations.requests(
+            arguments.optional_name('project', project),
+            arguments.optional_name('marker', marker),
+            arguments.count('limit', limit, protocol.MOST_REQUESTS),
+        )
+
+    @_READ
+    def get_request(self, ctxt: Context, uuid: Any) -> Answer:
+        """One request."""
+        return self._operations.request(arguments.name('uuid', uuid))
+
+    @_CHANGE
+    def cancel(
+        self, ctxt: Context, uuid: Any, by_operator: Any = False
+    ) -> Answer:
+        """Take a build back that waits."""
+        return self._operations.cancel(
+            arguments.name('uuid', uuid), by_operator is True
+        )
+
+    @_CHANGE
+    def release(self, ctxt: Context, uuid: Any) -> Answer:
+        """Start a request whatever the plan is."""
+        return self._operations.release(arguments.name('uuid', uuid))
+
+    @_READ
+    def get_capacity(self, ctxt: Context) -> Answer:
+        """How full the cloud is."""
+        return self._operations.capacity()
+
+
+class RequestsClient:
+    """Asks the process of the cluster service that acts.
+
+    :param rpc: of the topic :data:`protocol.REQUESTS_TOPIC`.
+    """
+
+    def __init__(self, rpc: client.FairnessClient) -> None:
+        self._rpc = rpc
+
+    def of_request(self, request_id: str) -> Self:
+        """A client whose calls belong to a request of the HTTP interface."""
+        return type(self)(self._rpc.of_request(request_id))
+
+    def call(self, method: str, **given: Any) -> Any:
+        """Ask.
+
+        :raises HostNotReached: if nobody answers in time.
+        :raises NotLeading: if nobody acts just now.
+        :raises FairnessError: what the service raised, of its class.
+        """
+        try:
+            return self._rpc.call(None, method, **given)
+        except exception.NotLeading as error:
+            return self._rpc.call(str(error), method, **given)

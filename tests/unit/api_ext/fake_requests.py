@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A cluster service in this process: the endpoint's code is real, the
+transport to it and the requests are not."""
+
+import json
+
+import oslo_messaging
+
+from nova_fairness import exception
+from nova_fairness.rpc import requests
+
+REDS = '11111111-2222-4111-8111-111111111111'
+BLUES = '22222222-3333-4222-8222-222222222222'
+
+
+def item(uuid, project, **more):
+    return {
+        'uuid': uuid, 'project_id': project, 'user_id': 'a' * 32,
+        'origin': 'build', 'servers': [uuid], 'resources': {'VCPU': 2},
+        'state': 'held', 'reason': 'no_room',
+        'explanation': 'a server needs 2 VCPU', 'subject': 'VCPU',
+        'numbers': {'asked': 2.0, 'free': 1.0}, 'position': 1,
+        'asked_at': '2026-01-01T00:00:00+00:00',
+        'since': '2026-01-01T00:00:00+00:00', 'expires_at': None, **more,
+    }  # fmt: skip
+
+
+class FakeOperations(requests.Operations):
+    def __init__(self):
+        self.items = {
+            REDS: item(REDS, '1' * 32),
+            BLUES: item(BLUES, '2' * 32, position=2),
+        }
+        self.error = None
+        self.done = []
+
+    def _known(self, uuid):
+        if self.error:
+            raise self.error
+        if uuid not in self.items:
+            raise exception.UnknownRequest(uuid)
+        return self.items[uuid]
+
+    def requests(self, project, marker, limit):
+        if self.error:
+            raise self.error
+        found = [
+            each
+            for uuid, each in sorted(self.items.items())
+            if project in (None, each['project_id'])
+            and (marker is None or uuid > marker)
+        ]
+        return {'requests': found[:limit], 'more': len(found) > limit}
+
+    def request(self, uuid):
+        return {'request': self._known(uuid)}
+
+    def cancel(self, uuid, by_operator):
+        return self._went(uuid, 'cancelled', by_operator)
+
+    def release(self, uuid):
+        return self._went(uuid, 'starting', None)
+
+    def _went(self, uuid, state, by_operator):
+        self.done.append((uuid, state, by_operator))
+        known = self._known(uuid)
+        if known['state'] != 'held':
+            raise exception.IllegalStep(f'it is {known["state"]}')
+        known.update(state=state, position=None)
+        return {'request': known}
+
+    def capacity(self):
+        if self.error:
+            raise self.error
+        amounts = {'name': 'VCPU', 'capacity': 8, 'used': 6, 'largest': 1}
+        return {
+            'hosts_count': 2, 'waiting_count': 2,
+            'seen_at': '2026-01-01T00:00:00+00:00', 'classes': [amounts],
+            'flavors': [{'name': 'small', 'starts': 2}],
+        }  # fmt: skip
+
+
+class FakeRpc:
+    """What the client of the service calls instead of a transport."""
+
+    def __init__(self, operations):
+        self._endpoint = requests.RequestsEndpoint(operations)
+        self.calls = []
+        self.broken = None
+        self.leader = None
+
+    def of_request(self, request_id):
+        return self
+
+    def call(self, host, method, **arguments):
+        self.calls.append((host, method))
+        if self.leader not in (None, host):
+            raise exception.NotLeading(self.leader)
+        try:
+            answer = getattr(self._endpoint, method)({}, **arguments)
+        except oslo_messaging.ExpectedException as error:
+            raise error.exc_info[1] from None
+        return self.broken or json.loads(json.dumps(answer))
+
+
+class FakeRequests:
+    def __init__(self):
+        self.operations = FakeOperations()
+        self.rpc = FakeRpc(self.operations)
+        self.client = requests.RequestsClient(self.rpc)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Requests that wait, over HTTP."""
+
+import pytest
+
+from nova_fairness import exception
+from tests.unit.api_ext import fake_requests
+
+REDS, BLUES = fake_requests.REDS, fake_requests.BLUES
+
+
+def uuids(answer):
+    assert answer.status_code == 200, answer.json
+    return [each['uuid'] for each in answer.json['requests']]
+
+
+def test_a_project_sees_its_own_requests_and_no_others(cloud):
+    assert uuids(cloud.ask('alice', 'GET', '/fairness/requests')) == [REDS]
+    assert uuids(cloud.ask('carol', 'GET', '/fairness/requests')) == [BLUES]
+
+
+@pytest.mark.parametrize('who', ['admin', 'auditor'])
+def test_operators_see_all(cloud, who):
+    url = '/fairness/requests?all_projects=true'
+    assert uuids(cloud.ask(who, 'GET', url)) == [REDS, BLUES]
+
+
+@pytest.mark.parametrize('who', ['alice', 'carol', 'nobody'])
+def test_others_do_not(cloud, who):
+    url = '/fairness/requests?all_projects=true'
+    assert cloud.ask(who, 'GET', url).status_code == 403
+    assert cloud.requests.rpc.calls == []
+
+
+def test_a_list_comes_in_pages(cloud):
+    url = '/fairness/requests?all_projects=true&limit=1'
+    first = cloud.ask('admin', 'GET', url)
+    assert uuids(first) == [REDS]
+    [link] = first.json['requests_links']
+    path = '/fairness' + link['href'].partition('/fairness')[2]
+    second = cloud.ask('admin', 'GET', path)
+    assert uuids(second) == [BLUES]
+    assert 'requests_links' not in second.json
+
+
+def test_a_marker_of_another_project_is_not_there(cloud):
+    url = f'/fairness/requests?marker={BLUES}'
+    assert cloud.ask('alice', 'GET', url).status_code == 404
+
+
+def test_a_request_of_another_project_is_not_there(cloud):
+    assert (
+        cloud.ask('alice', 'GET', f'/fairness/requests/{REDS}').json[
+            'request'
+        ]['position']
+        == 1
+    )
+    there = cloud.ask('alice', 'GET', f'/fairness/requests/{BLUES}')
+    never = BLUES.replace('2', '9')
+    not_there = cloud.ask('alice', 'GET', f'/fairness/requests/{never}')
+    assert there.status_code == not_there.status_code == 404
+    assert there.json['itemNotFound']['message'].replace(
+        BLUES, ''
+    ) == not_there.json['itemNotFound']['message'].replace(never, '')
+
+
+@pytest.mark.parametrize(
+    ('who', 'uuid', 'action', 'code'),
+    [
+        ('alice', REDS, 'cancel', 202),
+        ('admin', BLUES, 'cancel', 202),
+        ('admin', REDS, 'release', 202),
+        ('alice', REDS, 'release', 403),
+        ('alice', BLUES, 'cancel', 404),
+        ('alice', BLUES, 'release', 404),
+        ('auditor', REDS, 'cancel', 403),
+        ('nobody', BLUES, 'cancel', 404),
+        ('admin', REDS, 'shelve', 400),
+    ],
+)
+def test_who_may_act(cloud, who, uuid, action, code):
+    url = f'/fairness/requests/{uuid}/action'
+    answer = cloud.ask(who, 'POST', url, {action: None})
+    assert answer.status_code == code
+    done = cloud.requests.operations.done
+    assert len(done) == (code == 202)
+    if code == 202 and action == 'cancel':
+        assert done[0][2] is (who == 'admin')
+
+
+def test_what_is_too_late_is_a_conflict(cloud):
+    url = f'/fairness/requests/{REDS}/action'
+    cloud.ask('alice', 'POST', url, {'cancel': None})
+    answer = cloud.ask('alice', 'POST', url, {'cancel': {}})
+    assert answer.status_code == 409
+    assert 'cancelled' in answer.json['conflictingRequest']['message']
+
+
+def test_everybody_sees_how_full_the_cloud_is(cloud):
+    answer = cloud.ask('carol', 'GET', '/fairness/capacity')
+    assert answer.json['capacity']['classes'][0]['largest'] == 1
+    assert cloud.ask('nobody', 'GET', '/fairness/capacity').status_code == 403
+
+
+def test_the_process_that_acts_is_found(cloud):
+    cloud.requests.rpc.leader = 'other'
+    cloud.ask('alice', 'GET', f'/fairness/requests/{REDS}')
+    assert cloud.requests.rpc.calls == [
+        (None, 'get_request'), ('other', 'get_request')
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    'error',
+    [
+        exception.HostNotReached('no answer'),
+        exception.NotLeading(''),
+        exception.StoreAway('mysql://user:password@host'),
+        exception.CloudAway('placement answers 503'),
+    ],
+)
+def test_a_service_that_cannot_is_503_and_tells_nothing(cloud, error):
+    cloud.requests.operations.error = error
+    for url in ('requests', f'requests/{REDS}', 'capacity'):
+        answer = cloud.ask('alice', 'GET', f'/fairness/{url}')
+        assert answer.status_code == 503
+        assert 'password' not in answer.text
+
+
+@pytest.mark.parametrize(
+    'broken', [[1], {'request': {}}, {'requests': [{'uuid': 3}]}]
+)
+def test_an_answer_that_is_broken_is_503(cloud, broken):
+    cloud.requests.rpc.broken = broken
+    for url in ('requests', f'requests/{REDS}', 'capacity'):
+        answer = cloud.ask('alice', 'GET', f'/fairness/{url}')
+        assert answer.status_code == 503

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What users and operators ask a service with a real store for."""
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cluster import operations as operations_module
+from nova_fairness.model import reason
+from nova_fairness.model import request
+from tests.fixtures import fake_cloud
+from tests.unit.cluster import test_service
+
+world = test_service.world
+R, S = reason.Reason, request.State
+
+
+@pytest.fixture
+def process(world):
+    return world.process()
+
+
+@pytest.fixture
+def ask(world, process):
+    return operations_module.Operations(world.store, process)
+
+
+def test_requests_are_told_with_place_and_reason(world, process, ask):
+    first, second, third = (
+        world.post(name, vcpu=99) for name in ('r1', 'r2', 'r3')
+    )
+    process.cycle()
+    told = ask.requests('the-project', None, 2)
+    assert told['more']
+    order = sorted((first, second, third))
+    assert [each['uuid'] for each in told['requests']] == order[:2]
+    assert [each['position'] for each in told['requests']] == [1, 2]
+    item = told['requests'][0]
+    assert item['reason'] == 'too_large'
+    assert item['numbers'] == {'asked': 99.0, 'most': 4.0}
+    assert '99 VCPU' in item['explanation']
+    assert item['since'] == '1970-01-01T00:16:40+00:00'
+    rest = ask.requests(None, order[1], 9)
+    assert [each['uuid'] for each in rest['requests']] == order[2:]
+    assert ask.requests('another', None, 9)['requests'] == []
+
+
+def test_what_is_unknown_is_said(world, process, ask):
+    process.cycle()
+    for call in (
+        lambda: ask.request('x'),
+        lambda: ask.cancel('x', False),
+        lambda: ask.release('x'),
+        lambda: ask.requests(None, 'x', 9),
+    ):
+        with pytest.raises(exception.UnknownRequest):
+            call()
+
+
+@pytest.mark.parametrize(
+    ('by_operator', 'why'),
+    [(False, 'taken_back'), (True, 'cancelled_by_operator')],
+)
+def test_a_build_that_waits_is_taken_back(
+    world, process, ask, by_operator, why
+):
+    server = world.post('r1', vcpu=99)
+    process.cycle()
+    told = ask.cancel(server, by_operator)['request']
+    assert (told['state'], told['reason']) == ('cancelled', why)
+    assert server not in world.cloud.servers
+    # Nova then forgets where it would have been.
+    assert world.conductor.sent == ['cast-r1']
+    assert world.store.cast('cast-r1') is None
+    with pytest.raises(exception.IllegalStep):
+        ask.cancel(server, by_operator)
+
+
+def test_a_build_is_taken_back_even_if_nova_is_away(world, process, ask):
+    server = world.post('r1', vcpu=99)
+    process.cycle()
+    world.cloud.broken['DELETE /servers'] = 503
+    assert ask.cancel(server, False)['request']['state'] == 'cancelled'
+    world.cloud.broken.clear()
+    process.cycle()
+    assert server not in world.cloud.servers
+
+
+def test_what_nova_has_cannot_be_taken_back(world, process, ask):
+    server = world.post('r1')
+    process.cycle()
+    assert world.state(server) is S.STARTING
+    for act in (lambda: ask.cancel(server, True), lambda: ask.release(server)):
+        with pytest.raises(exception.IllegalStep):
+            act()
+    assert world.conductor.sent == ['cast-r1']
+
+
+def test_an_operator_starts_what_would_wait(world, process, ask):
+    server = world.post('r1', vcpu=99)
+    process.cycle()
+    assert ask.release(server)['request']['state'] == 'starting'
+    assert world.conductor.sent == ['cast-r1']
+    assert world.cloud.holds() == []
+
+
+def test_an_operator_resolves_a_doubt(world, process, ask):
+    server = world.post('r1')
+    with pytest.MonkeyPatch.context() as patched:
+        dying = test_service.TestInDoubt.dying('before')
+        patched.setattr(test_service.FakeConductor, 'send', dying)
+        with pytest.raises(test_service.Killed):
+            process.cycle()
+    assert world.state(server) is S.SENDING
+    assert ask.release(server)['request']['state'] == 'starting'
+    assert world.conductor.sent == ['cast-r1']
+
+
+def test_unshelving_is_not_taken_back(world, process, ask):
+    process.cycle()
+    shelved = request.Request(
+        'u', 'p', 'u', ('s',), request.Demand((('VCPU', 99),)), 1.0,
+        request.Origin.UNSHELVE,
+    )  # fmt: skip
+    world.store.add(shelved, 'cast-u', 1.0)
+    with pytest.raises(exception.IllegalStep, match='unshelves'):
+        ask.cancel('u', False)
+
+
+def test_who_does_not_act_names_who_does(world, process):
+    world.process('host1:7').cycle()
+    process.cycle()
+    ask = operations_module.Operations(world.store, process)
+    for call in (
+        lambda: ask.requests(None, None, 9),
+        lambda: ask.capacity(),
+    ):
+        with pytest.raises(exception.NotLeading, match=r'^host1$'):
+            call()
+
+
+def test_room_is_told(world, process, ask):
+    world.cloud.add_host('h2', 8, memory=150)
+    world.cloud.add_host('h3', 90, status='disabled')
+    server = world.post('r0')
+    world.cloud.build(server, 'h1', {'VCPU': 1, 'MEMORY_MB': 100})
+    world.post('r1', vcpu=99)
+    process.cycle()
+    told = ask.capacity()
+    assert (told['hosts_count'], told['waiting_count']) == (2, 1)
+    vcpu = next(each for each in told['classes'] if each['name'] == 'VCPU')
+    assert vcpu == {'name': 'VCPU', 'capacity': 12, 'used': 1, 'largest': 8}
+    # h1 has 3 left; h2 has memory for one server only.
+    starts = {each['name']: each['starts'] for each in told['flavors']}
+    assert starts == {'two': 2, 'nine': 0}
+    assert fake_cloud.name_uuid('h3') in world.cloud.providers
