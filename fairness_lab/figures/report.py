@@ -40,7 +40,12 @@ def write(recording_dir: pathlib.Path, out_dir: pathlib.Path) -> pathlib.Path:
     """
     recorded = recording.read(recording_dir)
     result = result_module.build(recorded)
-    result['checks'] = [item.to_json() for item in checks.evaluate(result)]
+    expected = map(
+        checks.from_json, recorded.meta['scenario'].get('expect', ())
+    )
+    result['checks'] = [
+        item.to_json() for item in checks.evaluate(result, expected)
+    ]
     line = timeline.Timeline(recorded)
     side = panel.Side(headline(result), result, tuple(series.points(line)))
     picture = runs.run(side)

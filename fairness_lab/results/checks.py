@@ -1,242 +1,173 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a scenario must show, as named checks with bounds."""
+"""What a run must show: expectations of a scenario, and how they came out.
 
-from collections.abc import Callable
+An expectation names one of :data:`.kinds.KINDS`, says of whom, and gives
+bounds.
+"""
+
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+import dataclasses
+from typing import Any
 
-from fairness_lab.results import check
-from fairness_lab.results import disk_checks
-from fairness_lab.results import load_checks
-from fairness_lab.results import network_checks
-from fairness_lab.results import peer_checks
+from fairness_lab.results import kinds
 
-PEER_SCENARIOS = (
-    'silent-peer',
-    'killed-peer',
-    'redis-away',
-    'redis-flushed',
-    'cut-node',
-    'late-joiner',
-    'rolling-restart',
-)
-"""Scenarios in which something happens to agents or between them."""
-
-_MAX_MIN = (
-    ('DominantShareMetric', 'feedback'),
-    ('DominantShareMetric', 'foresight'),
-)
-"""Metrics and policies whose aim the max-min part is."""
-
-Check = check.Check
-Result = check.Result
+Result = kinds.Result
+Names = kinds.Names
 
 
-def evaluate(result: Result) -> tuple[Check, ...]:
-    """Give the checks of a result's scenario; none for an unknown one.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Check:
+    """One criterion and what was measured.
+
+    :ivar name: stable identifier.
+    :ivar says: what is measured, for people.
+    :ivar measured: the value; ``None`` if there was nothing to measure,
+        which never passes.
+    :ivar lowest: smallest value that passes; ``None`` for no bound.
+    :ivar highest: largest value that passes; ``None`` for no bound.
+    """
+
+    name: str
+    says: str
+    measured: float | None
+    lowest: float | None = None
+    highest: float | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the measured value is within the bounds."""
+        if self.measured is None:
+            return False
+        above = self.lowest is None or self.measured >= self.lowest
+        return above and (
+            self.highest is None or self.measured <= self.highest
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The check as it stands in ``result.json``."""
+        return {**dataclasses.asdict(self), 'passed': self.passed}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Runs:
+    """A set of runs; what is empty or ``None`` leaves no run out.
+
+    :ivar agents: with or without agents.
+    :ivar metric: names of metrics; a run without agents has none.
+    :ivar policy: names of policies; likewise.
+    :ivar interval_at_least: seconds of a round.
+    """
+
+    agents: bool | None = None
+    metric: Names = ()
+    policy: Names = ()
+    interval_at_least: float = 0.0
+
+    def have(self, result: Result) -> bool:
+        """Whether a run is one of them."""
+        steered = result['agents']
+        return bool(
+            self.agents in {None, steered}
+            and _is_of(self.metric, steered and result['metric'])
+            and _is_of(self.policy, steered and result['policy'])
+            and result['interval_s'] >= self.interval_at_least
+        )
+
+
+def _is_of(names: Names, name: str | bool) -> bool:
+    return not names or name in names
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Expectation:
+    """What a scenario expects of its runs.
+
+    :ivar check: key of :data:`.kinds.KINDS`.
+    :ivar name: of the check in the results; where there can be several, the
+        VM, user, node or number follows.
+    :ivar of: names of those that are judged; empty: all.
+    :ivar to: names of VMs with which the one of ``of`` is compared.
+    :ivar at_least: smallest value that passes, or ``None``.
+    :ivar at_most: largest value that passes, or ``None``.
+    :ivar around: a number, or a word of :attr:`.kinds.Kind.around`, around
+        which the value must be; ``None`` if there is none.
+    :ivar within: largest distance from ``around``, >= 0; ``None`` without.
+    :ivar when: runs that are judged.
+    :ivar unless: runs out of these that are not; ``None`` for no such runs.
+    """
+
+    check: str
+    name: str
+    of: Names = ()
+    to: Names = ()
+    at_least: float | None = None
+    at_most: float | None = None
+    around: str | float | None = None
+    within: float | None = None
+    when: Runs = Runs()
+    unless: Runs | None = None
+
+    def bounds(
+        self, result: Result, subject: str, of: Names
+    ) -> tuple[float | None, float | None]:
+        """Smallest and largest value that pass."""
+        if self.around is None or self.within is None:
+            return self.at_least, self.at_most
+        if isinstance(self.around, str):
+            middle = kinds.KINDS[self.check].around[self.around](
+                result, subject, of
+            )
+        else:
+            middle = self.around
+        return middle - self.within, middle + self.within
+
+
+def from_json(content: Mapping[str, Any]) -> Expectation:
+    """An expectation, from what ``meta.json`` keeps of it."""
+    runs = {
+        key: value and Runs(**_tuples(value))
+        for key in ('when', 'unless')
+        if (value := content[key]) is not None
+    }
+    return Expectation(**{**_tuples(content), **runs})
+
+
+def _tuples(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in content.items()
+    }
+
+
+def evaluate(
+    result: Result, expectations: Iterable[Expectation]
+) -> tuple[Check, ...]:
+    """Judge a run by what its scenario expects.
 
     :param result: what :func:`fairness_lab.results.result.build` returned.
     """
-    rules = _BY_SCENARIO.get(result['scenario'])
-    return tuple(rules(result)) if rules else ()
-
-
-def _one_node_cpu(result: Result) -> Iterator[Check]:
-    chosen = (result['metric'], result['policy'])
-    if not result['agents']:
-        yield from _equal_vms(result)
-    elif chosen == ('GreedinessMetric', 'thesis'):
-        yield from _thesis(result)
-    else:
-        if result['metric'] == 'DominantShareMetric':
-            yield from _fair_users(result)
-        yield from _steady(result)
-
-
-def _equal_vms(result: Result) -> Iterator[Check]:
-    for name, vm in result['instances'].items():
-        part = 1 / len(result['instances'])
-        yield Check(
-            f'equal-part-{name}',
-            f'without the agent {name} gets an equal part',
-            vm['cpu_share'],
-            part - 0.04,
-            part + 0.04,
-        )
-
-
-def _fair_users(result: Result) -> Iterator[Check]:
-    for name, user in result['users'].items():
-        yield load_checks.fair_part(name, user)
-        yield Check(
-            f'within-60-s-{name}',
-            f'seconds until the part of {name} is fair and stays so',
-            user['first_within_s'],
-            highest=60.0,
-        )
-
-
-def _steady(result: Result) -> Iterator[Check]:
-    for name, vm in result['instances'].items():
-        yield Check(
-            f'steady-weight-{name}',
-            f'the weight of {name} is steady (peak to peak)',
-            vm['peak_to_peak'].get('cpu'),
-            highest=0.05,
-        )
-
-
-def _thesis(result: Result) -> Iterator[Check]:
-    """Compare the lone VM of a user with each VM of the others."""
-    owned: dict[str, list[str]] = {}
-    for name, vm in result['instances'].items():
-        owned.setdefault(vm['user'], []).append(name)
-    part = {n: vm['cpu_share'] for n, vm in result['instances'].items()}
-    fewest = min(owned.values(), key=len)[0]
-    others = [n for vms in owned.values() if fewest not in vms for n in vms]
-    for name in others:
-        yield Check(
-            f'ratio-{fewest}-{name}',
-            f'{fewest} gets about twice as much as {name}',
-            part[fewest] / part[name] if part[name] else None,
-            1.8,
-            2.2,
-        )
-    yield Check(
-        'weights-equal-reference',
-        'shares differ by at most 1 from a reference evaluation',
-        (result['reference'] or {}).get('largest_difference'),
-        highest=1.0,
+    return tuple(
+        check
+        for expected in expectations
+        if expected.when.have(result)
+        and not (expected.unless and expected.unless.have(result))
+        for check in _checks(result, expected)
     )
 
 
-def _spike(result: Result) -> Iterator[Check]:
-    lone = [
-        entry
-        for entry in result['lone']
-        if entry['lowest_weight'] == entry['node_lowest_weight']
-    ]
-    yield Check(
-        'lone-vm-gets-all',
-        'a lone busy VM gets the CPU at the lowest weight of its node',
-        _least(entry['cpu_part'] for entry in lone),
-        0.97,
-    )
-    if not result['agents'] or result['policy'] == 'thesis':
-        return
-    yield Check(
-        'weight-does-not-wind-up',
-        'the weight of a lone VM stays (highest / lowest)',
-        _most(
-            entry['highest_weight'] / entry['lowest_weight']
-            for entry in lone
-            if entry['lowest_weight']
-        ),
-        highest=1.05,
-    )
-
-
-def _many_against_one(result: Result) -> Iterator[Check]:
-    if not result['agents']:
-        return
-    count: dict[str, int] = {}
-    for vm in result['instances'].values():
-        count[vm['user']] = count.get(vm['user'], 0) + 1
-    light = min(count, key=lambda name: (count[name], name))
-    bound = result['users'][light]['bounded_share']
-    yield Check(
-        f'bounded-part-{light}',
-        f'{light} gets what the largest ratio of weights allows',
-        result['users'][light]['cpu_share'],
-        bound - 0.03,
-        bound + 0.03,
-    )
-
-
-def _closed_loops(result: Result) -> Iterator[Check]:
-    chosen = (result['metric'], result['policy'])
-    if not result['agents'] or chosen not in _MAX_MIN:
-        return
-    yield from load_checks.closed_loops(result)
-
-
-def _uncontended(result: Result) -> Iterator[Check]:
-    bound = 0.01 if result['interval_s'] >= 10 else 0.02
-    measured = result['uncontended'] or {}
-    low, high = measured.get('confidence_95') or (None, None)
-    yield Check(
-        'ten-pairs',
-        'pairs of phases without and with the agent',
-        float(len(measured.get('pairs', ()))),
-        10.0,
-    )
-    yield Check(
-        'work-not-lost',
-        'change of the work, lower end of the 95 % confidence interval',
-        low,
-        lowest=-bound,
-    )
-    yield Check(
-        'work-not-won',
-        'change of the work, upper end of the 95 % confidence interval',
-        high,
-        highest=bound,
-    )
-
-
-def _windows(result: Result) -> Iterator[Check]:
-    if not result['agents']:
-        return
-    yield Check(
-        'windows',
-        'windows between events that are long enough to judge',
-        float(len(result['windows'])),
-        lowest=1.0,
-    )
-    for number, window in enumerate(result['windows'], start=1):
-        yield Check(
-            f'window-{number}',
-            f'{window["from_s"]:.0f} to {window["to_s"]:.0f} s: largest '
-            'distance of a VM from its max-min part',
-            _most(vm['distance'] for vm in window['instances'].values()),
-            highest=0.05,
-        )
-
-
-def _peers(result: Result) -> Iterator[Check]:
-    """Judge runs in which agents lose each other and find each other."""
-    if not result['agents']:
-        return
-    if (result['metric'], result['policy']) in _MAX_MIN:
-        yield from _windows(result)
-        yield from peer_checks.healed(result)
-    yield from peer_checks.rounds(result)
-
-
-def _least(values: Iterable[float]) -> float | None:
-    return min(values, default=None)
-
-
-def _most(values: Iterable[float]) -> float | None:
-    return max(values, default=None)
-
-
-_BY_SCENARIO: Mapping[str, Callable[[Result], Iterator[Check]]] = {
-    'one-node-cpu': _one_node_cpu,
-    'spike': _spike,
-    'many-against-one': _many_against_one,
-    'closed-loops': _closed_loops,
-    'kinds-of-load': load_checks.kinds,
-    'uncontended': _uncontended,
-    'churn': _windows,
-    'frozen-guest': _windows,
-    'two-nodes-cpu': peer_checks.two_nodes,
-    'one-node-network': network_checks.one_node_network,
-    'one-node-network-weighted': network_checks.one_node_network,
-    'one-node-disk': disk_checks.one_node,
-    'two-nodes-cpu-disk': disk_checks.two_nodes,
-    'latency': disk_checks.latency,
-    **dict.fromkeys(PEER_SCENARIOS, _peers),
-}
+def _checks(result: Result, expected: Expectation) -> Iterator[Check]:
+    kind = kinds.KINDS[expected.check]
+    found = tuple(kind.measure(result, expected.of, expected.to))
+    of = tuple(item.subject for item in found)
+    for item in found:
+        lone = len(expected.to or expected.of) == 1 or not item.subject
+        name = expected.name if lone else f'{expected.name}-{item.subject}'
+        says = kind.says.format(item.says or item.subject)
+        if item.value is None and isinstance(expected.around, str):
+            yield Check(name, says, None)
+        else:
+            bounds = expected.bounds(result, item.subject, of)
+            yield Check(name, says, item.value, *bounds)

@@ -9,7 +9,9 @@ import dataclasses
 import functools
 import pathlib
 
+from fairness_lab.results import checks
 from fairness_lab.scenario import demand
+from fairness_lab.scenario import expectations
 from fairness_lab.scenario import load as scenario_load
 from fairness_lab.scenario import values
 from fairness_lab.scenario import yaml
@@ -25,7 +27,6 @@ SCHEDULERS = ('bfq', 'mq-deadline', 'kyber', 'none')
 
 _MOST_VMS = 200
 _LARGEST_CPU = 4095
-_NAME_LENGTH = 40
 
 
 def names() -> list[str]:
@@ -97,9 +98,37 @@ def read(path: pathlib.Path) -> values.Scenario:
         keys=keys,
         fio_s=top.take('fio', yaml.Value.number, 0.0),
     )
+    return _finished(top, result)
+
+
+def _finished(top: yaml.Section, found: values.Scenario) -> values.Scenario:
+    """Read what is expected, and check the whole."""
+    result = dataclasses.replace(found, expect=_expect(top, found))
     top.finish()
     _check_redis(top, result)
     return result
+
+
+def _expect(
+    top: yaml.Section, found: values.Scenario
+) -> tuple[checks.Expectation, ...]:
+    read = functools.partial(
+        expectations.expectations, members=_members(found)
+    )
+    nothing: tuple[checks.Expectation, ...] = ()
+    return top.take('expect', read, nothing)
+
+
+def _members(found: values.Scenario) -> expectations.Members:
+    vms: dict[str, tuple[str, ...]] = {}
+    for vm in found.vms.values():
+        for name in {vm.name, vm.group}:
+            vms[name] = (*vms.get(name, ()), vm.name)
+    return {
+        'vms': vms,
+        'users': {name: (name,) for name in found.users},
+        'nodes': {name: (name,) for name in found.nodes},
+    }
 
 
 def _check_redis(top: yaml.Section, found: values.Scenario) -> None:
@@ -122,19 +151,9 @@ def _pairs(value: yaml.Value) -> int:
     return value.integer(0, 1000)
 
 
-def _name(value: yaml.Value, name: str) -> str:
-    plain = name.replace('-', '').replace('_', '').replace('.', '')
-    if plain.isascii() and plain.isalnum() and len(name) <= _NAME_LENGTH:
-        return name
-    raise value.wrong(
-        f'a name of at most {_NAME_LENGTH} letters, digits, ".", "-" or "_" '
-        f'instead of {name!r}'
-    )
-
-
 def _nodes(value: yaml.Value) -> dict[str, values.NodeSpec]:
     nodes = {
-        name: _node(_name(entry, name), entry)
+        name: _node(entry.check_name(name), entry)
         for name, entry in value.entries().items()
     }
     if not nodes or len(nodes) > 30:
@@ -173,7 +192,7 @@ def _cpus(value: yaml.Value) -> tuple[int, ...]:
 
 def _users(value: yaml.Value) -> dict[str, values.User]:
     return {
-        name: _user(_name(entry, name), entry)
+        name: _user(entry.check_name(name), entry)
         for name, entry in value.entries().items()
     }
 
@@ -202,7 +221,7 @@ def _vms(
 ) -> dict[str, values.Vm]:
     vms: dict[str, values.Vm] = {}
     for group, entry in value.entries().items():
-        for vm in _group(_name(entry, group), entry, nodes, users):
+        for vm in _group(entry.check_name(group), entry, nodes, users):
             if vm.name in vms:
                 raise entry.wrong(f'names that differ, {vm.name} exists')
             vms[vm.name] = vm
@@ -247,7 +266,7 @@ def _group(
 def _owner(value: yaml.Value, users: dict[str, values.User]) -> str:
     if users:
         return value.one_of(tuple(users))
-    return _name(value, value.text())
+    return value.name()
 
 
 def _disks(value: yaml.Value) -> tuple[domain.Disk, ...]:

@@ -34,7 +34,7 @@ Section = yaml.Section
 
 _AS_WRITTEN: Mapping[str, str] = types.MappingProxyType({})
 _MOST_ROUNDS = 1_000_000
-_UNUSED = ('settle', 'pairs', 'redis', 'keys', 'fio')
+_UNUSED = ('settle', 'pairs', 'redis', 'keys', 'fio', 'expect')
 _TOLD = ('vms', 'load', 'events')
 
 

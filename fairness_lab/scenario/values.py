@@ -7,6 +7,7 @@ import dataclasses
 import enum
 from typing import Any
 
+from fairness_lab.results import checks
 from fairness_lab.scenario import demand
 from fairness_lab.testbed.guests import domain
 
@@ -149,6 +150,7 @@ class Scenario:
     :ivar keys: whether agents prove who they are and encrypt what they say.
     :ivar fio_s: seconds for which fio repeats the disk load after the run,
         with the weights that the VMs had at its end; 0 for not at all.
+    :ivar expect: what its runs must show.
     """
 
     name: str
@@ -169,6 +171,7 @@ class Scenario:
     redis: bool = False
     keys: bool = False
     fio_s: float = 0.0
+    expect: tuple[checks.Expectation, ...] = ()
 
     def starts_late(self, vm: str) -> bool:
         """Whether the first thing that happens to a VM is its start."""
@@ -232,6 +235,7 @@ class Scenario:
                 for user in self.users.values()
             },
             'vms': {vm.name: _vm_json(vm) for vm in self.vms.values()},
+            'expect': [dataclasses.asdict(item) for item in self.expect],
         }
 
 

@@ -18,6 +18,9 @@ _T = TypeVar('_T')
 _LENGTHS = ('rounds', 'duration')
 """Keys of which one excludes the other."""
 
+NAME_LENGTH = 40
+"""Characters of a name, at most."""
+
 Convert = Callable[['Value'], _T]
 
 
@@ -44,9 +47,10 @@ class Value:
     def _shown(self) -> str:
         if isinstance(self.node, yaml.ScalarNode):
             return repr(self.node.value)
-        return 'a list' if self._is_list() else 'a section'
+        return 'a list' if self.is_list() else 'a section'
 
-    def _is_list(self) -> bool:
+    def is_list(self) -> bool:
+        """Whether it is a list."""
         return isinstance(self.node, yaml.SequenceNode)
 
     def text(self) -> str:
@@ -63,7 +67,8 @@ class Value:
             number = math.nan
         if math.isfinite(number) and number >= lowest:
             return number
-        raise self.wrong(f'a number, at least {lowest:g}')
+        bound = '' if lowest == -math.inf else f', at least {lowest:g}'
+        raise self.wrong(f'a number{bound}')
 
     def positive(self) -> float:
         """Read a number above 0."""
@@ -87,6 +92,23 @@ class Value:
         if number < lowest or (highest is not None and number > highest):
             raise self.wrong(f'a whole number, {bound}')
         return number
+
+    def name(self) -> str:
+        """Read a name, with which files and tables get along.
+
+        :raises BadScenario: if it is none.
+        """
+        return self.check_name(self.text())
+
+    def check_name(self, name: str) -> str:
+        """Refuse a name, this value's or its key, that cannot be one."""
+        plain = name.replace('-', '').replace('_', '').replace('.', '')
+        if plain.isascii() and plain.isalnum() and len(name) <= NAME_LENGTH:
+            return name
+        raise self.wrong(
+            f'a name of at most {NAME_LENGTH} letters, digits, ".", "-" or '
+            f'"_" instead of {name!r}'
+        )
 
     def yes_or_no(self) -> bool:
         """Read a truth value."""

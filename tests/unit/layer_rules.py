@@ -69,7 +69,11 @@ ARROWS: Mapping[str, frozenset[str]] = {
     'fairness_lab.ideal': _MATHEMATICS,
     # Files of both: the values of each are still where they are used.
     'fairness_lab.scenario': _VOCABULARY
-    | {'fairness_lab.simulator', 'fairness_lab.testbed'},
+    | {
+        'fairness_lab.results',
+        'fairness_lab.simulator',
+        'fairness_lab.testbed',
+    },
     'fairness_lab.results': _VOCABULARY | {'fairness_lab.ideal'},
     'fairness_lab.measures': _EVALUATION
     | {

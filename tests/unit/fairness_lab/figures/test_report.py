@@ -12,16 +12,19 @@ import pytest
 from fairness_lab.figures import report
 from fairness_lab.results import recording
 from fairness_lab.results import schema
+from fairness_lab.scenario import reader
 from nova_fairness import exception
 from tests.unit.fairness_lab.results import fake_run
 
 SAVED = pathlib.Path(__file__).parents[3] / 'data/recordings/one-node-cpu'
+EXPECT = reader.find('one-node-cpu').expect
 PNG = b'\x89PNG\r\n\x1a\n'
 
 
 @pytest.fixture
 def folder(tmp_path):
-    recording.write(fake_run.one_node_cpu(), tmp_path / 'recording')
+    run = fake_run.one_node_cpu(expect=EXPECT)
+    recording.write(run, tmp_path / 'recording')
     return tmp_path
 
 

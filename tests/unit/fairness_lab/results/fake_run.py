@@ -41,6 +41,7 @@ class FakeRun:
     ratio: float = 20.0
     speed_without: float = 1.0
     user_weight: dict = dataclasses.field(default_factory=dict)
+    expect: tuple = ()
 
 
 def one_node_cpu(**changes):
@@ -207,6 +208,7 @@ class _Machine:
                 {'name': vm, 'user': user, 'node': NODE, 'vcpus': 1}
                 for vm, user in run.vms.items()
             ],
+            'expect': [dataclasses.asdict(item) for item in run.expect],
         }
         meta = {
             'scenario': scenario,

@@ -1,18 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import json
 import math
+import pathlib
 
 import pytest
 
 from fairness_lab.results import checks
 from fairness_lab.results import result
+from fairness_lab.scenario import reader
+from tests.unit.fairness_lab.results import expected
 from tests.unit.fairness_lab.results import fake_run
 
 INF = math.inf
 
 
 def evaluated(run):
-    return {item.name: item for item in checks.evaluate(result.build(run))}
+    made = expected.evaluate(
+        result.build(run),
+        light=('b1',),
+        **{'heavy-1': ('a1',), 'heavy-2': ('a2',), 'loner': ('alice',)},
+    )
+    return {item.name: item for item in made}
 
 
 @pytest.mark.parametrize(
@@ -64,8 +73,8 @@ def test_the_thesis_gives_the_lone_vm_about_twice_as_much():
         fake_run.one_node_cpu(metric='GreedinessMetric', policy='thesis')
     )
     assert set(found) == {
-        'ratio-b1-a1',
-        'ratio-b1-a2',
+        'ratio-light-a1',
+        'ratio-light-a2',
         'weights-equal-reference',
     }
     assert found['weights-equal-reference'].passed
@@ -110,8 +119,8 @@ def test_the_light_one_among_many_gets_what_the_bound_allows():
         vms, [(0, vm, INF) for vm in vms], name='many-against-one'
     )
     found = evaluated(fake_run.simulate(run))
-    assert found['bounded-part-alice'].passed
-    assert found['bounded-part-alice'].lowest == pytest.approx(0.37)
+    assert found['bounded-part-loner'].passed
+    assert found['bounded-part-loner'].lowest == pytest.approx(0.37)
 
 
 def closed_loops(**changes):
@@ -187,5 +196,51 @@ def test_windows_of_churn_are_judged_one_by_one(ratio, passed):
     assert found['window-2'].passed is passed
 
 
-def test_an_unknown_scenario_has_no_criteria():
-    assert evaluated(fake_run.one_node_cpu(name='mine')) == {}
+RECORDED = sorted(
+    (pathlib.Path(__file__).parents[4] / 'benchmarks/results/scenarios').glob(
+        '*/result.json'
+    )
+)
+
+
+WIDER = {'closed-loops'}
+"""Runs that were recorded when the bounds were narrower."""
+
+
+def test_there_are_recorded_runs_of_every_kind():
+    assert len(RECORDED) > 30
+
+
+@pytest.mark.parametrize('path', RECORDED, ids=lambda path: path.parent.name)
+def test_recorded_runs_are_judged_as_they_were(path):
+    run = json.loads(path.read_text())
+    found = {item.name: item for item in expected.evaluate(run)}
+    assert sorted(found) == sorted(item['name'] for item in run['checks'])
+    for before in run['checks']:
+        now = found[before['name']].to_json()
+        passed = before['passed']
+        assert (now['measured'], now['passed']) == (before['measured'], passed)
+        if path.parent.name not in WIDER:
+            bounds = (before['lowest'], before['highest'])
+            assert (now['lowest'], now['highest']) == bounds
+
+
+def test_an_expectation_goes_through_json():
+    for name in reader.names():
+        told = reader.find(name).to_json()['expect']
+        kept = json.loads(json.dumps(told))
+        assert tuple(map(checks.from_json, kept)) == reader.find(name).expect
+
+
+def test_who_is_not_there_does_not_pass():
+    run = result.build(fake_run.one_node_cpu())
+    missing = checks.Expectation(
+        'cpu-part', 'part', ('nobody',), around='max-min', within=0.1
+    )
+    (found,) = checks.evaluate(run, [missing])
+    assert (found.name, found.measured, found.passed) == ('part', None, False)
+
+
+def test_no_expectations_no_checks():
+    run = result.build(fake_run.one_node_cpu(name='mine'))
+    assert checks.evaluate(run, ()) == ()

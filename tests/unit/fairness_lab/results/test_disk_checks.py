@@ -9,11 +9,11 @@ import jsonschema
 import pytest
 
 from fairness_lab.figures import report
-from fairness_lab.results import checks
 from fairness_lab.results import recording
 from fairness_lab.results import result
 from fairness_lab.results import schema
 from fairness_lab.testbed.guests import fleet
+from tests.unit.fairness_lab.results import expected
 from tests.unit.fairness_lab.results import fake_run
 
 MIB = 1 << 20
@@ -47,7 +47,10 @@ def run(name, rates, *, fio_rates=None, agents=True, more=None, **changes):
 def evaluated(made):
     built = result.build(made)
     jsonschema.validate({**built, 'checks': []}, schema.schema())
-    return {item.name: item for item in checks.evaluate(built)}
+    made = expected.evaluate(
+        built, light=('b1',), **{'heavy-1': ('a1',), 'heavy-2': ('a2',)}
+    )
+    return {item.name: item for item in made}
 
 
 def test_what_each_vm_moved_is_its_part_of_the_node():
@@ -141,6 +144,9 @@ def two_nodes(cpu, disk, *, agents=True):
     return {
         'scenario': 'two-nodes-cpu-disk',
         'agents': agents,
+        'metric': 'DominantShareMetric',
+        'policy': 'feedback',
+        'interval_s': 2.0,
         'nodes': {'node1': {}, 'node2': {}},
         'instances': {
             name: {
@@ -163,7 +169,7 @@ DISK = {'single': 0.7, 'first': 0.3, 'second': 0.0, 'other': 1.0}
 
 
 def judged(*given, **options):
-    made = checks.evaluate(two_nodes(*given, **options))
+    made = expected.evaluate(two_nodes(*given, **options))
     return {item.name: item.passed for item in made}
 
 

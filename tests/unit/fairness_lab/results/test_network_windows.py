@@ -6,14 +6,15 @@ import pytest
 
 from fairness_lab.figures import panel
 from fairness_lab.figures import runs
-from fairness_lab.results import network_checks
 from fairness_lab.results import network_windows
 from fairness_lab.results import recording
 from fairness_lab.results import result
 from fairness_lab.results import series
 from fairness_lab.results import timeline
+from tests.unit.fairness_lab.results import expected
 
 MBIT = 125_000
+CHOSEN = {'metric': 'any', 'policy': 'any', 'interval_s': 2.0}
 
 
 def recorded(rates, classes, changes=(0.0, 40.0), seconds=80):
@@ -131,19 +132,20 @@ def test_without_load_or_time_there_is_nothing_to_judge(changes):
 
 def test_the_checks_name_what_was_missed():
     result = {
+        'scenario': 'one-node-network',
+        **CHOSEN,
         'agents': True,
         'network': windows({'a': both, 'b': triple}, {'a': 5, 'b': 15}),
     }
     failed = [
-        item.name
-        for item in network_checks.one_node_network(result)
-        if not item.passed
+        item.name for item in expected.evaluate(result) if not item.passed
     ]
     assert failed == ['network-windows-lone', 'network-shares-2']
 
 
 def test_a_run_without_agents_is_not_judged():
-    assert list(network_checks.one_node_network({'agents': False})) == []
+    result = {**CHOSEN, 'scenario': 'one-node-network', 'agents': False}
+    assert expected.evaluate(result) == ()
 
 
 def test_the_series_has_both_ways_and_the_classes():

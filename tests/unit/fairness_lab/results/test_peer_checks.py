@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from fairness_lab.results import checks
 from fairness_lab.scenario import reader
 from fairness_lab.scenario import values
 from fairness_lab.testbed import running
+from tests.unit.fairness_lab.results import expected
 
 
 def run(out, name, agents=True, **changes):
@@ -36,11 +36,11 @@ def results(tmp_path_factory):
 
 
 def failed(result):
-    return sorted(c.name for c in checks.evaluate(result) if not c.passed)
+    return sorted(c.name for c in expected.evaluate(result) if not c.passed)
 
 
 def named(result):
-    return {check.name for check in checks.evaluate(result)}
+    return {check.name for check in expected.evaluate(result)}
 
 
 def test_who_competes_on_one_node_only_gets_more_there(results):
@@ -104,7 +104,7 @@ def test_a_peer_that_was_away_is_taken_in_again(results):
 
 
 @pytest.mark.parametrize(
-    ('change', 'expected'),
+    ('change', 'missed'),
     [
         ({'rounds_until_known': 4}, 'known-1'),
         ({'rounds_until_known': None}, 'known-1'),
@@ -112,14 +112,14 @@ def test_a_peer_that_was_away_is_taken_in_again(results):
         ({'instances': {'single': {'distance': 0.051}}}, 'as-before-1'),
     ],
 )
-def test_what_is_not_as_before_is_found_out(results, change, expected):
+def test_what_is_not_as_before_is_found_out(results, change, missed):
     result = results('cut-node')
     result['healings'][0].update(change)
-    assert failed(result) == [expected]
+    assert failed(result) == [missed]
 
 
 @pytest.mark.parametrize(
-    ('change', 'expected'),
+    ('change', 'missed'),
     [
         ({'longest_gap_s': 10.1}, 'no-hang-node2'),
         ({'longest_gap_s': None}, 'no-hang-node2'),
@@ -129,11 +129,11 @@ def test_what_is_not_as_before_is_found_out(results, change, expected):
     ],
 )
 def test_an_agent_that_does_not_do_its_work_is_found_out(
-    results, change, expected
+    results, change, missed
 ):
     result = results('cut-node')
     result['nodes']['node2'].update(change)
-    assert failed(result) == [expected]
+    assert failed(result) == [missed]
 
 
 def test_other_metrics_are_judged_by_their_rounds_only(results):

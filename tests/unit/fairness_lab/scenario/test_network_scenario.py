@@ -28,8 +28,15 @@ def test_the_scenarios_load_the_link_both_ways_and_are_judged(name):
     assert any(step.net_receive_mbit_s for step in steps)
     times = found.to_json()['network_changes_s']
     assert times == sorted({step.at_s for step in steps})
-    empty = {'scenario': name, 'agents': True, 'network': []}
-    assert not all(item.passed for item in checks.evaluate(empty))
+    empty = {
+        'agents': True,
+        'metric': 'any',
+        'policy': 'any',
+        'interval_s': 2.0,
+        'network': [],
+    }
+    made = checks.evaluate(empty, found.expect)
+    assert not all(item.passed for item in made)
 
 
 def test_users_of_the_weighted_one_are_not_equal():

@@ -1,0 +1,444 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What can be expected of a run: values of its result, by their words."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+from fairness_lab.results import peers
+
+Result = Mapping[str, Any]
+Names = tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Measured:
+    """One value.
+
+    :ivar subject: whose, or its number; empty if there is but one.
+    :ivar says: what stands for the subject in a sentence, if not its name.
+    """
+
+    subject: str
+    value: float | None
+    says: str = ''
+
+
+Measure = Callable[[Result, Names, Names], Iterable[Measured]]
+Middle = Callable[[Result, str, Names], float]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Kind:
+    """One of the things that can be expected.
+
+    :ivar says: what is measured, for people; ``{}`` stands for whose it is.
+    :ivar measure: values of a result, of some or of all.
+    :ivar who: what ``of`` names: ``vms``, ``users``, ``nodes``, or nothing.
+    :ivar around: values by the words that ``around`` may have.
+    :ivar compares: whether ``to`` names VMs with which one is compared.
+    :ivar simulated: whether the simulator measures it, too.
+    """
+
+    says: str
+    measure: Measure
+    who: str = ''
+    around: Mapping[str, Middle] = dataclasses.field(default_factory=dict)
+    compares: bool = False
+    simulated: bool = False
+
+
+def _each(
+    section: str,
+    value: Callable[[Mapping[str, Any]], float | None],
+    *,
+    known_only: bool = False,
+) -> Measure:
+    """A value of each entry of a section of the result.
+
+    :param known_only: whether, if nobody is named, those are left out of
+        whom nothing is known.
+    """
+
+    def measure(result: Result, of: Names, _to: Names) -> Iterator[Measured]:
+        entries = result[section] or {}
+        for name in of or entries:
+            found = value(entries[name]) if name in entries else None
+            if of or found is not None or not known_only:
+                yield Measured(name, found)
+
+    return measure
+
+
+def _once(value: Callable[[Result], float | None]) -> Measure:
+    """A value of the whole run."""
+    return lambda result, _of, _to: [Measured('', value(result))]
+
+
+def _numbered(
+    rows: Callable[[Result], Iterable[tuple[str, float | None]]],
+) -> Measure:
+    """Values of stretches of the run, numbered from 1."""
+    return lambda result, _of, _to: [
+        Measured(str(number), value, says)
+        for number, (says, value) in enumerate(rows(result), start=1)
+    ]
+
+
+def _compared(section: str, field: str) -> Measure:
+    """How many times as much one VM has as others."""
+
+    def measure(result: Result, of: Names, to: Names) -> Iterator[Measured]:
+        parts = {
+            name: vm[field] for name, vm in (result[section] or {}).items()
+        }
+        for name in to:
+            value = ratio(parts.get(of[0]), parts.get(name))
+            yield Measured(name, value, f'{of[0]} gets than {name}')
+
+    return measure
+
+
+def ratio(part: float | None, whole: float | None) -> float | None:
+    """A quotient; ``None`` if a number is missing, or the second is 0."""
+    return part / whole if part is not None and whole else None
+
+
+def _weight_range(vm: Mapping[str, Any]) -> float | None:
+    low, high = vm['weight_range'].get('cpu') or (None, None)
+    return ratio(high, low)
+
+
+def _window_s(result: Result) -> float:
+    return float(result['window']['to_s'] - result['window']['from_s'])
+
+
+def _waiting(value: Callable[[float, float], float | None]) -> Measure:
+    """A value of each VM by the CPUs that it used and the part it waited."""
+
+    def measure(result: Result, of: Names, to: Names) -> Iterable[Measured]:
+        def of_vm(vm: Mapping[str, Any]) -> float | None:
+            waited = vm['waited_part']
+            if waited is None:
+                return None
+            return value(vm['cpu_s'] / _window_s(result), waited)
+
+        return _each('instances', of_vm)(result, of, to)
+
+    return measure
+
+
+def _lone(result: Result) -> list[Mapping[str, Any]]:
+    return [
+        entry
+        for entry in result['lone']
+        if entry['lowest_weight'] == entry['node_lowest_weight']
+    ]
+
+
+def _work(place: int) -> Callable[[Result], float | None]:
+    """An end of the confidence interval of how the work changed."""
+
+    def measure(result: Result) -> float | None:
+        found = (result['uncontended'] or {}).get('confidence_95')
+        return found[place] if found else None
+
+    return measure
+
+
+def _distance(entry: Mapping[str, Any]) -> float | None:
+    return max(
+        (vm['distance'] for vm in entry['instances'].values()), default=None
+    )
+
+
+def _span(entry: Mapping[str, Any]) -> str:
+    return f'{entry["from_s"]:.0f} to {entry["to_s"]:.0f} s'
+
+
+def _healing(entry: Mapping[str, Any]) -> str:
+    what = f'{entry["event"]} {entry["subject"]}'.strip()
+    return f'{what} at {entry["t_s"]:.0f} s'
+
+
+def _on_link(result: Result, *, lone: bool) -> list[Mapping[str, Any]]:
+    """Stretches in which VMs compete for the link, or one has it alone."""
+    return [
+        item
+        for item in result['network']
+        if item['rivals'] and (item['rivals'] == 1) is lone
+    ]
+
+
+def _link_rows(
+    field: str, *, lone: bool
+) -> Callable[[Result], Iterable[tuple[str, float | None]]]:
+    return lambda result: [
+        (f'{_span(item)}, {item["direction"]}', item[field])
+        for item in _on_link(result, lone=lone)
+    ]
+
+
+def _gaps(result: Result, of: Names, to: Names) -> Iterable[Measured]:
+    return _each(
+        'nodes',
+        lambda node: ratio(node['longest_gap_s'], result['interval_s']),
+    )(result, of, to)
+
+
+def _equal(_result: Result, _subject: str, of: Names) -> float:
+    return 1 / len(of)
+
+
+def _entry(section: str, field: str) -> Middle:
+    return lambda result, subject, _of: float(result[section][subject][field])
+
+
+def _vm(field: str, says: str, **more: Any) -> Kind:
+    return Kind(says, _each('instances', lambda vm: vm[field]), 'vms', **more)
+
+
+def _node(field: str, says: str) -> Kind:
+    return Kind(says, _each('nodes', lambda node: node[field]), 'nodes')
+
+
+KINDS: Mapping[str, Kind] = {
+    'cpu-part': _vm(
+        'cpu_share',
+        'part of the CPU of its node that {} gets',
+        around={
+            'equal': _equal,
+            'max-min': _entry('instances', 'max_min_share'),
+        },
+        simulated=True,
+    ),
+    'cpu-of-demand': Kind(
+        'part of the CPU time that it wants which {} gets',
+        _each('instances', lambda vm: ratio(vm['cpu_s'], vm['demand_cpu_s'])),
+        'vms',
+        simulated=True,
+    ),
+    'cpu-ratio': Kind(
+        'how many times more CPU {}',
+        _compared('instances', 'cpu_share'),
+        'vms',
+        compares=True,
+        simulated=True,
+    ),
+    'cpu-told': Kind(
+        'CPUs that {} wants, told by what it used and how long it waited',
+        _waiting(lambda cpus, waited: ratio(cpus, 1 - waited)),
+        'vms',
+        around={
+            'demand': lambda result, vm, _of: (
+                result['instances'][vm]['demand_cpu_s'] / _window_s(result)
+            )
+        },
+    ),
+    'busy-part': Kind(
+        'part of the time in which {} ran or waited for a CPU',
+        _waiting(lambda cpus, waited: cpus + waited),
+        'vms',
+    ),
+    'waiting-part': _vm(
+        'waited_part', 'part of the time in which {} waited for a CPU'
+    ),
+    'weight-range': Kind(
+        'weight of {} over the run, largest / smallest',
+        _each('instances', _weight_range),
+        'vms',
+    ),
+    'weight-unrest': Kind(
+        'weight of {} at last, peak to peak relative to the mean',
+        _each('instances', lambda vm: vm['peak_to_peak'].get('cpu')),
+        'vms',
+    ),
+    'disk-part': Kind(
+        'part of the disk of its node that {} gets',
+        _each('disk', lambda vm: vm['share']),
+        'vms',
+        around={'equal': _equal},
+    ),
+    'disk-of-rate': Kind(
+        'part of the rate of its disk that {} gets',
+        _each('disk', lambda vm: vm['device_part']),
+        'vms',
+    ),
+    'disk-ratio': Kind(
+        'how many times more of the disk {}',
+        _compared('disk', 'share'),
+        'vms',
+        compares=True,
+    ),
+    'disk-of-fio': Kind(
+        'what {} gets of the disk, relative to fio with the same weights',
+        _each(
+            'disk',
+            lambda vm: ratio(vm['share'], vm['fio_share']),
+            known_only=True,
+        ),
+        'vms',
+    ),
+    'compared-with-fio': Kind(
+        'VMs that were compared with fio',
+        _once(
+            lambda result: float(
+                sum(
+                    vm['fio_share'] is not None
+                    for vm in (result['disk'] or {}).values()
+                )
+            )
+        ),
+    ),
+    'late-wakes': Kind(
+        'part of the wakes of {} that are 20 ms late or more',
+        _each('latency', lambda vm: vm['late_20ms_part']),
+        'vms',
+    ),
+    'latency-measured': Kind(
+        'VMs in which the lateness of wakes was measured',
+        _once(lambda result: float(len(result['latency'] or {}))),
+    ),
+    'user-cpu-part': Kind(
+        'part of all used CPU that {} gets',
+        _each('users', lambda user: user['cpu_share']),
+        'users',
+        around={
+            'max-min': _entry('users', 'max_min_share'),
+            'bounded': _entry('users', 'bounded_share'),
+        },
+        simulated=True,
+    ),
+    'seconds-until-fair': Kind(
+        'seconds until the part of {} is fair and stays so',
+        _each('users', lambda user: user['first_within_s']),
+        'users',
+    ),
+    'round-gap': Kind(
+        'longest time between two rounds on {}, intervals',
+        _gaps,
+        'nodes',
+    ),
+    'rounds-without-weights': _node(
+        'rounds_without_weights', 'rounds on {} in which a VM has no weight'
+    ),
+    'known-part': _node(
+        'known_part', 'part of all CPUs that the agent of {} knows at last'
+    ),
+    'farthest-vm': Kind(
+        'largest distance of a VM from its max-min part',
+        _once(
+            lambda result: max(
+                abs(vm['cpu_share'] - vm['max_min_share'])
+                for vm in result['instances'].values()
+            )
+        ),
+        simulated=True,
+    ),
+    'least-cpu-used': Kind(
+        'part of its CPU that was used, on the node with the least',
+        _once(
+            lambda result: min(
+                node['cpu_used'] for node in result['nodes'].values()
+            )
+        ),
+        simulated=True,
+    ),
+    'lone-cpu-part': Kind(
+        'part of the CPU that a lone busy VM with the lowest weight gets',
+        _once(
+            lambda result: min(
+                (entry['cpu_part'] for entry in _lone(result)), default=None
+            )
+        ),
+    ),
+    'lone-weight-range': Kind(
+        'weight of a lone VM, largest / smallest',
+        _once(
+            lambda result: max(
+                (
+                    entry['highest_weight'] / entry['lowest_weight']
+                    for entry in _lone(result)
+                    if entry['lowest_weight']
+                ),
+                default=None,
+            )
+        ),
+    ),
+    'reference-difference': Kind(
+        'largest difference of shares from a reference evaluation',
+        _once(
+            lambda result: (result['reference'] or {}).get(
+                'largest_difference'
+            )
+        ),
+    ),
+    'pairs': Kind(
+        'pairs of phases without and with the agent',
+        _once(
+            lambda result: float(
+                len((result['uncontended'] or {}).get('pairs', ()))
+            )
+        ),
+    ),
+    'work-change-low': Kind(
+        'change of the work, lower end of the 95 % confidence interval',
+        _once(_work(0)),
+    ),
+    'work-change-high': Kind(
+        'change of the work, upper end of the 95 % confidence interval',
+        _once(_work(1)),
+    ),
+    'windows': Kind(
+        'windows between events that are long enough to judge',
+        _once(lambda result: float(len(result['windows']))),
+    ),
+    'window-distance': Kind(
+        '{}: largest distance of a VM from its max-min part',
+        _numbered(
+            lambda result: (
+                (_span(item), _distance(item)) for item in result['windows']
+            )
+        ),
+    ),
+    'healing-rounds': Kind(
+        '{}: round in which every agent knows all others',
+        _numbered(
+            lambda result: (
+                (_healing(item), item['rounds_until_known'])
+                for item in result['healings']
+            )
+        ),
+    ),
+    'healing-distance': Kind(
+        '{}: largest distance of a VM from its max-min part '
+        f'{peers.ROUNDS_TO_HEAL} rounds later',
+        _numbered(
+            lambda result: (
+                (_healing(item), _distance(item))
+                for item in result['healings']
+            )
+        ),
+    ),
+    'contended-link-windows': Kind(
+        'stretches in which VMs compete for the link',
+        _once(lambda result: float(len(_on_link(result, lone=False)))),
+    ),
+    'lone-link-windows': Kind(
+        'stretches in which one VM has the link alone',
+        _once(lambda result: float(len(_on_link(result, lone=True)))),
+    ),
+    'link-distance': Kind(
+        '{}: largest distance of a VM from the part of its class',
+        _numbered(_link_rows('off_by', lone=False)),
+    ),
+    'link-part': Kind(
+        '{}: part of the link that a lone VM has',
+        _numbered(_link_rows('link_part', lone=True)),
+    ),
+}
+"""What can be expected, by the word that stands in a scenario."""

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The part of a scenario file that says what a run must show."""
+
+from collections.abc import Mapping
+import math
+
+from fairness_lab.results import checks
+from fairness_lab.results import kinds
+from fairness_lab.scenario import yaml
+from nova_fairness import exception
+
+Value = yaml.Value
+Members = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""By ``vms``, ``users`` and ``nodes``: names that a scenario may say, and
+whom each stands for."""
+
+
+def expectations(
+    value: Value, members: Members
+) -> tuple[checks.Expectation, ...]:
+    """Read what is expected.
+
+    :raises BadScenario: with file, line and what was expected.
+    """
+    return tuple(_expectation(item, members) for item in value.items())
+
+
+def _expectation(value: Value, members: Members) -> checks.Expectation:
+    section = value.section()
+    check = section.need('check', lambda v: v.one_of(tuple(kinds.KINDS)))
+    kind = kinds.KINDS[check]
+    found = checks.Expectation(
+        check=check,
+        name=section.take('name', Value.name, check),
+        of=section.take('of', lambda v: _names(v, kind.who, members), ()),
+        to=section.take(
+            'to',
+            lambda v: _names(v, kind.who if kind.compares else '', members),
+            (),
+        ),
+        at_least=section.take('at_least', _number, None),
+        at_most=section.take('at_most', _number, None),
+        around=section.take('around', lambda v: _around(v, kind), None),
+        within=section.take('within', _distance, None),
+        when=section.take('when', _runs, checks.Runs()),
+        unless=section.take('unless', _runs, None),
+    )
+    section.finish()
+    _check(value, kind, found)
+    return found
+
+
+def _check(value: Value, kind: kinds.Kind, found: checks.Expectation) -> None:
+    bounds = (found.at_least, found.at_most)
+    relative = found.around is not None
+    if relative is (found.within is None):
+        raise value.wrong('"around" and "within" together')
+    if relative is (bounds != (None, None)):
+        raise value.wrong(
+            'either "at_least" or "at_most", or both, or "around" and "within"'
+        )
+    if kind.compares and not (len(found.of) == 1 and found.to):
+        raise value.wrong('one VM as "of", and VMs as "to"')
+
+
+def _names(value: Value, who: str, members: Members) -> tuple[str, ...]:
+    """Read a name or a list of names, of those that a check is about."""
+    if not who:
+        raise value.wrong('no such key with this check')
+    items = value.items() if value.is_list() else [value]
+    known = members[who]
+    return tuple(
+        name for item in items for name in known[item.one_of(tuple(known))]
+    )
+
+
+def _number(value: Value) -> float | None:
+    return value.number(-math.inf)
+
+
+def _distance(value: Value) -> float | None:
+    return value.number()
+
+
+def _around(value: Value, kind: kinds.Kind) -> str | float | None:
+    if value.node.value in kind.around:
+        return value.text()
+    try:
+        return value.number(-math.inf)
+    except exception.BadScenario:
+        words = ', '.join([*kind.around, 'a number'])
+        raise value.wrong(f'one of {words}') from None
+
+
+def _runs(value: Value) -> checks.Runs:
+    section = value.section()
+    found = checks.Runs(
+        agents=section.take('agents', _agents, None),
+        metric=section.take('metric', _words, ()),
+        policy=section.take('policy', _words, ()),
+        interval_at_least=section.take(
+            'interval_at_least', Value.positive, 0.0
+        ),
+    )
+    section.finish()
+    return found
+
+
+def _agents(value: Value) -> bool | None:
+    return value.yes_or_no()
+
+
+def _words(value: Value) -> tuple[str, ...]:
+    items = value.items() if value.is_list() else [value]
+    return tuple(item.text() for item in items)
