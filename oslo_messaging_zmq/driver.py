@@ -7,29 +7,43 @@ Redis only says who listens where. Notifications, which must be stored until
 somebody reads them, are kept in Redis.
 """
 
-from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
-import logging
+import dataclasses
 import os
+import sys
 import threading
 from typing import Any
 
 import oslo_messaging
+from oslo_messaging import exceptions
 from oslo_messaging._drivers import base
 
 from oslo_messaging_zmq import engine
 from oslo_messaging_zmq import errors
+from oslo_messaging_zmq import messages
 from oslo_messaging_zmq import options
-from oslo_messaging_zmq import wire
-from oslo_messaging_zmq.access import guard
-from oslo_messaging_zmq.matchmaker import contract
+from oslo_messaging_zmq.access import security
 from oslo_messaging_zmq.matchmaker import redis
 from oslo_messaging_zmq.notifications import sender
 from oslo_messaging_zmq.redis import url as transport_url
 from oslo_messaging_zmq.rpc import listener
 
-LOG = logging.getLogger(__name__)
+_NATIVE = ('select', 'socket', 'thread', 'time')
+"""Modules whose green kinds the driver's threads could not work with."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Process:
+    """What one process has of a driver: a child makes its own.
+
+    :param lock: held while the others are made. It is of this process, as
+        one that was held during a fork would be so for ever.
+    """
+
+    lock: threading.Lock = dataclasses.field(default_factory=threading.Lock)
+    rpc: engine.Engine | None = None
+    notifications: sender.RedisNotifications | None = None
 
 
 class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
@@ -40,12 +54,11 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
     :param default_exchange: of targets that name none.
     :param allowed_remote_exmods: modules whose exceptions are raised again
         at the caller as what they are.
-    :param matches: makes the matchmaker, in place of one with Redis.
     :raises InvalidTransportURL: the URL is not understood.
     :raises ConfigurationError: of oslo.messaging, when the keys cannot be
-        used. Without keys and without ``insecure`` the first message to send
-        and the first listener raise it: a transport of notifications alone
-        talks with nobody but Redis.
+        used, or eventlet has patched this process. Without keys and without
+        ``insecure`` the first message to send and the first listener raise
+        it: a transport of notifications alone talks with nobody but Redis.
     """
 
     carries_bytes = True
@@ -57,17 +70,15 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
         url: oslo_messaging.TransportURL,
         default_exchange: str | None = None,
         allowed_remote_exmods: Sequence[str] | None = None,
-        matches: Callable[[], contract.Matchmaker] | None = None,
     ) -> None:
+        _require_native_threads(url)
         super().__init__(conf, url, default_exchange, allowed_remote_exmods)
         self._settings = options.read(conf, url)
         if self._settings.keys_path:
-            guard.check(self._settings)
+            security.check(self._settings)
         self._redis = transport_url.parse(options.without_options(url))
-        self._matches = matches or self._redis_matchmaker
-        self._lock = threading.Lock()
-        self._engine: engine.Engine | None = None
-        self._stored: sender.RedisNotifications | None = None
+        # What a parent made is kept: it is not to be cleaned up here.
+        self._processes: dict[int, _Process] = {}
         self._is_closed = False
 
     def require_features(self, requeue: bool = False) -> None:
@@ -92,24 +103,28 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
             nobody listens.
         :raises MessageDeliveryFailure: the message cannot be sent.
         """
-        request = wire.Request(
-            wire.CALL if wait_for_reply else wire.CAST,
+        kind = messages.CALL if wait_for_reply else messages.CAST
+        request = messages.Request(
+            messages.FANOUT if target.fanout else kind,
             '',
-            target.exchange or self._default_exchange or '',
+            self._exchange(target),
             target.topic,
-            target.server or '',
+            '' if target.fanout else target.server or '',
             call_monitor_timeout,
             ctxt,
             message,
         )
         running = self._running()
-        if target.fanout:
-            return self._fan_out(running, request)
-        if getattr(transport_options, 'at_least_once', False):
-            running.requests.require(request)
-        if wait_for_reply:
-            return running.requests.call(request, timeout)
-        return running.requests.cast(request, retry)
+        try:
+            if target.fanout:
+                return running.fan_out(request)
+            if getattr(transport_options, 'at_least_once', False):
+                running.requests.require(request)
+            if wait_for_reply:
+                return running.requests.call(request, timeout)
+            return running.requests.cast(request, retry)
+        except errors.UnsendableMessage as error:
+            raise oslo_messaging.MessageDeliveryFailure(str(error)) from error
 
     def send_notification(
         self,
@@ -123,8 +138,9 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
 
         :raises MessageDeliveryFailure: the tries are used up.
         """
-        exchange = target.exchange or self._default_exchange or ''
-        self._store().send(exchange, target.topic, ctxt, message, retry)
+        self._notifications().send(
+            self._exchange(target), target.topic, ctxt, message, retry
+        )
 
     def listen(
         self,
@@ -133,8 +149,7 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
         batch_timeout: float | None,
     ) -> listener.Listener:
         """Listen to a topic; messages wait until the listener is started."""
-        exchange = target.exchange or self._default_exchange or ''
-        address = (exchange, target.topic, target.server)
+        address = (self._exchange(target), target.topic, target.server)
         return self._running().listen(address, batch_size, batch_timeout)
 
     def listen_for_notifications(
@@ -146,83 +161,63 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
     ) -> Any:
         """Listen to notifications of some topics and priorities."""
         addresses = [
-            (
-                target.exchange or self._default_exchange or '',
-                f'{target.topic}.{priority}',
-            )
+            (self._exchange(target), f'{target.topic}.{priority}')
             for target, priority in targets_and_priorities
         ]
-        return self._store().listener(
+        return self._notifications().listener(
             addresses, pool, batch_size, batch_timeout
         )
 
     def statistics(self) -> Mapping[str, int]:
-        """Count what happened in this process since the first use.
+        """Counters of this process since the first use, by name.
 
         See the reference page of the driver for the names.
         """
-        running, stored = self._engine, self._stored
-        counts = dict(running.statistics()) if running else {}
-        if stored:
-            for name, n in stored.statistics().items():
+        process = self._process()
+        counts: dict[str, int] = {}
+        if process.rpc:
+            counts.update(process.rpc.statistics())
+        if process.notifications:
+            for name, n in process.notifications.statistics().items():
                 counts[f'notifications_{name}'] = n
         return counts
 
     def cleanup(self) -> None:
         """End everything; waits until it is done."""
-        with self._lock:
+        process = self._process()
+        with process.lock:
             self._is_closed = True
-            running, self._engine = self._engine, None
-            stored, self._stored = self._stored, None
-        if running and running.pid == os.getpid():
+            running, process.rpc = process.rpc, None
+            stored, process.notifications = process.notifications, None
+        if running:
             running.close()
         if stored:
             stored.cleanup()
 
-    def _fan_out(self, running: engine.Engine, request: wire.Request) -> None:
-        request.kind = wire.FANOUT
-        request.server = ''
-        try:
-            running.fan_out(request)
-        except errors.UnsendableMessage as error:
-            raise oslo_messaging.MessageDeliveryFailure(str(error)) from error
+    def _exchange(self, target: oslo_messaging.Target) -> str:
+        return target.exchange or self._default_exchange or ''
+
+    def _process(self) -> _Process:
+        pid = os.getpid()
+        present = self._processes.get(pid)
+        return present or self._processes.setdefault(pid, _Process())
 
     def _running(self) -> engine.Engine:
-        running = self._engine
-        # What a forked process inherits has neither threads nor sockets.
-        if running is not None and running.pid == os.getpid():
-            return running
-        with self._lock:
+        process = self._process()
+        if process.rpc is not None:
+            return process.rpc
+        with process.lock:
             self._check_open()
-            if self._engine is None or self._engine.pid != os.getpid():
-                self._engine = engine.Engine(
+            if process.rpc is None:
+                process.rpc = engine.Engine(
                     self._settings,
-                    self._matches,
+                    self._matchmaker(),
                     list(self._allowed_remote_exmods),
                     self._redis.place,
                 )
-            return self._engine
+            return process.rpc
 
-    def _store(self) -> sender.RedisNotifications:
-        with self._lock:
-            self._check_open()
-            if self._stored is None:
-                self._stored = sender.RedisNotifications(
-                    self._redis,
-                    prefix=self._settings.redis_prefix,
-                    max_length=self._settings.notifications_kept,
-                    max_message_size=self._settings.max_message_size,
-                    most_open=self._settings.notifications_in_work,
-                    lease_s=self._settings.notifications_lease,
-                )
-            return self._stored
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            msg = 'the transport was cleaned up'
-            raise oslo_messaging.MessageDeliveryFailure(msg)
-
-    def _redis_matchmaker(self) -> contract.Matchmaker:
+    def _matchmaker(self) -> redis.RedisMatchmaker:
         settings = self._settings
         return redis.RedisMatchmaker(
             self._redis,
@@ -230,4 +225,44 @@ class ZmqDriver(base.BaseDriver):  # type: ignore[misc]
             poll_s=settings.poll_interval,
             prefix=settings.redis_prefix,
             timeout_s=settings.redis_timeout,
+        )
+
+    def _notifications(self) -> sender.RedisNotifications:
+        process = self._process()
+        with process.lock:
+            self._check_open()
+            if process.notifications is None:
+                process.notifications = sender.RedisNotifications(
+                    self._redis,
+                    prefix=self._settings.redis_prefix,
+                    max_length=self._settings.notifications_kept,
+                    max_message_size=self._settings.max_message_size,
+                    most_open=self._settings.notifications_in_work,
+                    lease_s=self._settings.notifications_lease,
+                )
+            return process.notifications
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            msg = 'the transport was cleaned up'
+            raise oslo_messaging.MessageDeliveryFailure(msg)
+
+
+def _require_native_threads(url: oslo_messaging.TransportURL) -> None:
+    """Refuse a process that eventlet has patched.
+
+    Whatever green thread blocks stops all others there: answers, addresses
+    and leases would be late without anybody knowing why.
+    """
+    patcher = sys.modules.get('eventlet.patcher')
+    if patcher is None:
+        return
+    patched = [name for name in _NATIVE if patcher.is_monkey_patched(name)]
+    if patched:
+        raise exceptions.ConfigurationError(
+            f'{url.transport}:// needs native threads, and eventlet has'
+            f' patched {", ".join(patched)} in this process. Start it without'
+            ' eventlet; a service of Nova does so with'
+            ' OS_NOVA_DISABLE_EVENTLET_PATCHING=true in its environment, or'
+            ' concurrency_backend = threading in [DEFAULT] of nova.conf'
         )

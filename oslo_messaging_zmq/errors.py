@@ -8,11 +8,11 @@ class MessagingError(Exception):
 
 
 class BadMessage(MessagingError):
-    """What came over the wire is no message of the driver."""
+    """What somebody sent is no message of the driver."""
 
 
 class UnsendableMessage(MessagingError):
-    """A message cannot be put on the wire, or is too large for it."""
+    """A message has no form in bytes, or is too large."""
 
 
 class KeysError(MessagingError):

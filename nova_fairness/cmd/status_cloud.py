@@ -59,9 +59,7 @@ def keys(conf: cfg.ConfigOpts) -> upgradecheck.Result:
             '[oslo_messaging_zmq] keys_path is not set; expected what '
             'nova-fairness-keys makes'
         )
-    return _of_ring(
-        keyring.FileKeyring(settings.keys_path), conf.fairness.host
-    )
+    return _of_ring(keyring.Keyring(settings.keys_path), conf.fairness.host)
 
 
 def api_paste(conf: cfg.ConfigOpts) -> upgradecheck.Result:
@@ -87,7 +85,7 @@ CHECKS: tuple[results.Named, ...] = (
 """What every machine of the cloud needs, by name."""
 
 
-def _of_ring(ring: keyring.FileKeyring, host: str) -> upgradecheck.Result:
+def _of_ring(ring: keyring.Keyring, host: str) -> upgradecheck.Result:
     entry = ring.require(ring.public)
     if entry.name != ring.name:
         return results.failure(

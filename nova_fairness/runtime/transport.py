@@ -10,7 +10,7 @@ from oslo_messaging import exceptions
 
 from nova_fairness import exception
 from oslo_messaging_zmq import options
-from oslo_messaging_zmq.access import guard
+from oslo_messaging_zmq.access import security
 from oslo_messaging_zmq.redis import url as transport_url
 
 
@@ -26,7 +26,7 @@ def open_transport(
     try:
         url = oslo_messaging.TransportURL.parse(conf)
         if is_ours(url):
-            guard.check(options.read(conf, url))
+            security.check(options.read(conf, url))
         return oslo_messaging.get_rpc_transport(
             conf, allowed_remote_exmods=list(remote_modules)
         )

@@ -1,84 +1,150 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who may talk: answers ZeroMQ's question for every CURVE handshake.
+"""Who may talk: the answer to ZeroMQ's question at every CURVE handshake.
 
-A driver makes one :class:`Access` and asks it for everything::
-
-    keyring = keyring.FileKeyring(path)        # KeysError says what is wrong
-    access = authenticator.start(context, keyring, domain)
-    access.as_server(socket)                   # before bind; owner's thread
-    access.as_client(socket, key, server)      # before each connect; raises
-                                               # KeyRefused for a bad key, or
-                                               # that of another server
-    entry = access.peer(frame.get('User-Id'))  # Entry(name, role) or None:
-                                               # ask for every message, drop
-                                               # it when None
-    access.on_withdrawn(callback)              # callback(server_key): runs in
-                                               # the native thread; disconnect
-                                               # from every peer of that key
-    access.statistics()                        # mapping of plain ints
-    access.stop()                              # when the sockets are closed
-
-All drivers of one process and context share one native thread. Sessions of
-revoked keys are closed by it (:mod:`oslo_messaging_zmq.access.sessions`); a
-driver has nothing to report about its messages.
+A ZeroMQ context asks one socket of its own (ZAP, RFC 27) whether a key is
+good. :class:`Authenticator` answers there in a thread, closes the sessions of
+keys that are revoked (:mod:`oslo_messaging_zmq.access.sessions`), and tells
+who is behind a message.
 """
 
 from collections.abc import Callable
 from collections.abc import Mapping
 import itertools
-import os
+import logging
+import threading
+import time
+from typing import Any
 
 import zmq
+from zmq.utils import monitor as zmq_monitor
+from zmq.utils import z85
 
 from oslo_messaging_zmq import errors
-from oslo_messaging_zmq import native_log
-from oslo_messaging_zmq import threads
+from oslo_messaging_zmq import tasks
 from oslo_messaging_zmq.access import refusals
-from oslo_messaging_zmq.access import zap
-from oslo_messaging_zmq.keys import allow_list
-from oslo_messaging_zmq.keys import curve
+from oslo_messaging_zmq.access import sessions
 from oslo_messaging_zmq.keys import keyring
 
-LOG = native_log.Log(__name__)
+LOG = logging.getLogger(__name__)
 
 CHECK_INTERVAL_S = 5.0
 HANDSHAKE_S = 10.0
 
-_NUMBERS = itertools.count(1)
+_EVENTS = (
+    zmq.EVENT_ACCEPTED
+    | zmq.EVENT_DISCONNECTED
+    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+    | zmq.EVENT_MONITOR_STOPPED
+)
 _NO_CURVE = zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH
 _WRONG_KEY = zmq.PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC
-_Context = zmq.Context['zmq.Socket[bytes]']
+_ENDPOINT = 'inproc://zeromq.zap.01'
+_VERSION = b'1.0'
+_CURVE = b'CURVE'
+_ADMITTED = b'200'
+# A client tries again after 300, when the handshake has timed out, and never
+# after 400. A key that is not on the list yet must get its chance.
+_REFUSED = b'300'
+_AFTER_FAULT_S = 0.1
+_MOST_ANSWERS = 100
+_NUMBERS = itertools.count(1)
 
 
-class Access:
-    """Who may talk with one driver; made by :func:`start`.
+class _Guarded:
+    """One bound socket.
 
-    :param authenticator: of the context.
+    Its monitor's queue has no limit: ZeroMQ would stop all input and output
+    until there is room again.
+
+    :param socket: the bound one.
+    :param failed: hears of handshakes that failed before a key was known:
+        value of the monitor's event, and who it was.
+    """
+
+    def __init__(
+        self, socket: 'zmq.Socket[bytes]', failed: Callable[[int, str], None]
+    ) -> None:
+        name = f'inproc://zmq-monitor-{next(_NUMBERS)}'
+        socket.monitor(name, int(_EVENTS))
+        self.monitor: zmq.Socket[bytes] = socket.context.socket(zmq.PAIR)
+        self.monitor.setsockopt(zmq.RCVHWM, 0)
+        self.monitor.setsockopt(zmq.LINGER, 0)
+        self.monitor.connect(name)
+        self.sessions = sessions.Sessions()
+        self._failed = failed
+        self._failure: int | None = None
+
+    def read_monitor(self) -> bool:
+        """Take what the monitor has to say.
+
+        :returns: False when it has come to its end.
+        """
+        while True:
+            try:
+                frames = self.monitor.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return True
+            event = zmq_monitor.parse_monitor_message(frames)
+            if event['event'] == zmq.EVENT_MONITOR_STOPPED:
+                return False
+            self._note(event['event'], event['value'])
+
+    def _note(self, event: int, value: int) -> None:
+        if event == zmq.EVENT_ACCEPTED:
+            self.sessions.accepted(value)
+        elif event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL:
+            # The next disconnection says whose.
+            self._failure = value
+        elif event == zmq.EVENT_DISCONNECTED:
+            session = self.sessions.disconnected(value)
+            if self._failure is not None:
+                who = session.peer if session else 'somebody'
+                self._failed(self._failure, who)
+            self._failure = None
+
+
+class Authenticator:
+    """Who may talk with one driver; answers until its context ends.
+
+    :param context: of all sockets of the driver, and of nobody else.
     :param keys: one's own pair and whose keys are good.
     :param domain: name of the driver in the log.
-    :param handshake_s: longest handshake, see :func:`start`.
+    :param check_interval_s: longest time in seconds until a session is
+        closed after the keyring has learned that its key is good no more.
+    :param handshake_s: after how many seconds a handshake is given up. A
+        refused peer waits for that before it tries again, so this is how
+        long it takes, at most, until a key that is allowed gets in.
     """
 
     def __init__(
         self,
-        authenticator: zap.Zap,
+        context: 'zmq.Context[zmq.Socket[bytes]]',
         keys: keyring.Keyring,
         domain: str,
-        handshake_s: float,
+        *,
+        check_interval_s: float = CHECK_INTERVAL_S,
+        handshake_s: float = HANDSHAKE_S,
     ) -> None:
-        self._authenticator = authenticator
+        self.public = keys.public
         self._keys = keys
         self._domain = domain
+        self._interval_s = check_interval_s
         self._handshake_ms = round(handshake_s * 1000)
         self._refusals = refusals.Refusals(domain)
-        self._guarded: list[zap.Guarded] = []
+        # By the name under which ZeroMQ asks about a socket.
+        self._guarded: dict[str, _Guarded] = {}
         self._servers: set[tuple[str, str]] = set()
         self._callbacks: list[Callable[[str], None]] = []
-        self._admitted = 0
-        self._closed = 0
+        self._admitted = self._closed = 0
         self._stopped = False
-        authenticator.add(self)
+        self._tasks = tasks.TaskQueue()
+        self._socket: zmq.Socket[bytes] = context.socket(zmq.REP)
+        self._socket.setsockopt(zmq.LINGER, 1)
+        self._socket.bind(_ENDPOINT)
+        threading.Thread(
+            target=self._run, name='zmq-authenticator', daemon=True
+        ).start()
 
     def as_server(self, socket: 'zmq.Socket[bytes]') -> None:
         """Let only admitted peers connect to a socket.
@@ -86,12 +152,11 @@ class Access:
         To be called before ``bind``, by the thread that owns the socket. The
         socket's monitor is used; there can be only one.
         """
-        domain = f'{self._domain}#{next(_NUMBERS)}'
-        curve.as_server(socket, self._keys, domain)
+        name = f'{self._domain}#{next(_NUMBERS)}'
+        keyring.as_server(socket, self._keys, name)
         socket.setsockopt(zmq.HANDSHAKE_IVL, self._handshake_ms)
-        guarded = zap.Guarded(domain, self, zap.monitor_of(socket))
-        self._guarded.append(guarded)
-        self._authenticator.guard(guarded)
+        guarded = _Guarded(socket, self._failed)
+        self._tasks.put(lambda: self._guarded.update({name: guarded}))
 
     def as_client(
         self, socket: 'zmq.Socket[bytes]', server_key: str, server: str
@@ -103,19 +168,32 @@ class Access:
 
         :param server_key: public key of the server in Z85.
         :param server: name of the server.
-        :raises KeyRefused: it is not on the allow-list, is revoked, or may
-            not answer for that name.
+        :raises KeyRefused: there is none, it is not on the allow-list, or it
+            is revoked.
+        :raises ForeignName: it may not answer for that name.
         """
-        curve.as_client(socket, self._keys, server_key, server)
+        if not server_key:
+            msg = 'it has no key, and this side demands one'
+            raise errors.KeyRefused(msg)
+        keyring.as_client(socket, self._keys, server_key, server)
         self._servers.add((server_key, server))
 
-    def peer(self, user_id: str) -> allow_list.Entry | None:
-        """Whose message it is.
+    def look_at_own(self, server: str) -> None:
+        """Say in the log if others will not believe that we are a server."""
+        try:
+            self._keys.require_server(self.public, server)
+        except errors.KeyRefused as error:
+            LOG.error('Nobody will call %s here: %s', server, error)
 
-        :param user_id: ``User-Id`` of a frame: a public key in Z85.
+    def peer(self, frame: zmq.Frame) -> dict[str, Any] | None:
+        """Name and role of who sent a frame.
+
         :returns: ``None`` if the key is good no more: drop the message.
         """
-        return self._keys.allowed(user_id)
+        entry = self._keys.allowed(str(frame.get('User-Id')))
+        if entry is None:
+            return None
+        return {'name': entry.name, 'role': entry.role}
 
     def on_withdrawn(self, callback: Callable[[str], None]) -> None:
         """Have something done when a server's key is good no more.
@@ -124,19 +202,20 @@ class Access:
         ZeroMQ asks nobody about a server's key and would connect again for
         ever. It carries a ``disconnect`` out when the socket is used next.
 
-        :param callback: gets the key, in the native thread, once for all
+        :param callback: gets the key, in this thread, once for all
             connections made with it: ``disconnect`` from them.
         """
         self._callbacks.append(callback)
 
     def statistics(self) -> Mapping[str, int]:
-        """Count what happened since the start.
+        """Counters by name since the start.
 
         ``admitted`` and ``refused_*`` are handshakes, ``sessions`` and
         ``sessions_doubtful`` are connections accepted now,
         ``sessions_closed`` those that were ended as their key was withdrawn.
         """
         counts = self._refusals.counts
+        guarded = list(self._guarded.values())
         return {
             'admitted': self._admitted,
             'refused_unknown_key': counts['unknown_key'],
@@ -144,26 +223,89 @@ class Access:
             'refused_without_curve': counts['without_curve'],
             'refused_wrong_server_key': counts['wrong_server_key'],
             'refused_handshake': counts['handshake'],
-            'sessions': sum(len(each.sessions) for each in self._guarded),
+            'sessions': sum(len(each.sessions) for each in guarded),
             'sessions_doubtful': sum(
-                each.sessions.doubtful() for each in self._guarded
+                each.sessions.doubtful() for each in guarded
             ),
             'sessions_closed': self._closed,
         }
 
     def stop(self) -> None:
-        """End: nobody is admitted any more. May be called twice.
+        """Admit nobody any more.
 
-        Close the driver's sockets, too. The thread ends when the context is
-        terminated.
+        The driver closes its sockets, too. The thread ends when the context
+        is terminated; until then it goes on reading the monitors, as ZeroMQ
+        would stop all input and output when nobody does.
         """
-        if self._stopped:
-            return
         self._stopped = True
-        self._authenticator.remove(self)
 
-    def judge(self, key: str, address: str) -> bool:
-        """Tell whether a key is admitted."""
+    def _run(self) -> None:
+        next_check = time.monotonic() + self._interval_s
+        try:
+            while True:
+                try:
+                    self._turn(max(next_check - time.monotonic(), 0.0))
+                    if time.monotonic() >= next_check:
+                        next_check = time.monotonic() + self._interval_s
+                        self._check()
+                except zmq.ContextTerminated:
+                    break
+                except Exception as error:  # noqa: BLE001 - others wait for us
+                    LOG.error('The authenticator goes on after: %r', error)
+                    time.sleep(_AFTER_FAULT_S)
+        finally:
+            self._close()
+
+    def _turn(self, longest_wait_s: float) -> None:
+        poller = zmq.Poller()
+        poller.register(self._tasks.descriptor, zmq.POLLIN)
+        poller.register(self._socket, zmq.POLLIN)
+        for guarded in self._guarded.values():
+            poller.register(guarded.monitor, zmq.POLLIN)
+        may_sleep = self._tasks.may_sleep()
+        poller.poll(int(longest_wait_s * 1000) + 1 if may_sleep else 0)
+        self._tasks.heard()
+        self._tasks.work()
+        for name, guarded in list(self._guarded.items()):
+            if not guarded.read_monitor():
+                self._guarded.pop(name).monitor.close()
+        self._answer_all()
+
+    def _answer_all(self) -> None:
+        for _ in range(_MOST_ANSWERS):
+            try:
+                request = self._socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            try:
+                key = self._admit(request)
+            except Exception as error:  # noqa: BLE001 - the answer is no
+                LOG.error('A key was refused after: %r', error)
+                key = ''
+            number = request[1] if len(request) > 1 else b''
+            code = _ADMITTED if key else _REFUSED
+            self._socket.send_multipart(
+                [_VERSION, number, code, b'', key.encode('ascii'), b'']
+            )
+
+    def _admit(self, request: list[bytes]) -> str:
+        """The key that a request is about, '' if it is refused."""
+        if len(request) != 7 or len(request[6]) != 32:
+            return ''
+        version, _, name, address, _, mechanism, public = request
+        # Whoever bound the socket has had it guarded before.
+        self._tasks.work()
+        guarded = self._guarded.get(name.decode(errors='replace'))
+        if guarded is None or (version, mechanism) != (_VERSION, _CURVE):
+            return ''
+        guarded.read_monitor()
+        key = z85.encode(public).decode('ascii')
+        peer = address.decode(errors='replace')
+        if not self._is_admitted(key, peer):
+            return ''
+        return key if guarded.sessions.admit(key, peer) else ''
+
+    def _is_admitted(self, key: str, address: str) -> bool:
         if self._stopped:
             return False
         try:
@@ -176,8 +318,7 @@ class Access:
         self._admitted += 1
         return True
 
-    def failed(self, reason: int, who: str) -> None:
-        """Hear that a handshake failed before a key was known."""
+    def _failed(self, reason: int, who: str) -> None:
         if reason == _NO_CURVE:
             kind, why = 'without_curve', 'it does not speak CURVE'
         elif reason == _WRONG_KEY:
@@ -187,12 +328,11 @@ class Access:
         # Without the port: every attempt has another one.
         self._refusals.note(kind, who.rpartition(':')[0] or who, why)
 
-    def check(self) -> None:
-        """Close the sessions of withdrawn keys."""
-        for guarded in list(self._guarded):
-            if guarded.monitor.closed:
-                self._guarded.remove(guarded)
-                continue
+    def _check(self) -> None:
+        """Close the sessions of withdrawn keys, and leave their servers."""
+        if self._stopped:
+            return
+        for guarded in self._guarded.values():
             for session in guarded.sessions.withdraw(self._is_good):
                 self._closed += 1
                 LOG.warning(
@@ -229,58 +369,11 @@ class Access:
         for callback in self._callbacks:
             try:
                 callback(key)
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:  # noqa: BLE001 - others come next
                 LOG.error('A withdrawn key was not obeyed: %r', error)
 
-
-_RUNNING: list[zap.Zap] = []
-# Those of a parent process: not even to be closed here.
-_ABANDONED: list[zap.Zap] = []
-_LOCK = threads.lock()
-
-
-def _forget_the_parent() -> None:
-    """Start afresh in a child process: threads stay with the parent."""
-    global _LOCK
-    _LOCK = threads.lock()
-    _ABANDONED.extend(_RUNNING)
-    _RUNNING.clear()
-
-
-os.register_at_fork(after_in_child=_forget_the_parent)
-
-
-def start(
-    context: _Context,
-    keys: keyring.Keyring,
-    domain: str,
-    *,
-    check_interval_s: float = CHECK_INTERVAL_S,
-    handshake_s: float = HANDSHAKE_S,
-) -> Access:
-    """Begin to decide who may talk with a driver.
-
-    :param context: of all sockets of the driver; drivers that share it share
-        one thread, which ends when the context is terminated.
-    :param keys: one's own pair and whose keys are good.
-    :param domain: name of the driver in the log.
-    :param check_interval_s: longest time in seconds until a session is
-        closed after the keyring has learned that its key is good no more;
-        that of the first driver of a context counts.
-    :param handshake_s: after how many seconds a handshake is given up. A
-        refused peer waits for that before it tries again, so this is how
-        long it takes, at most, until a key that is allowed gets in.
-    :raises MessagingError: something else answers in this context already.
-    """
-    with _LOCK:
-        _RUNNING[:] = [each for each in _RUNNING if not each.context.closed]
-        found = [each for each in _RUNNING if each.context is context]
-        if not found:
-            try:
-                found = [zap.Zap(context, check_interval_s)]
-            except zmq.ZMQError as error:
-                raise errors.MessagingError(
-                    f'{domain}: keys cannot be checked: {error}'
-                ) from error
-            _RUNNING.append(found[0])
-        return Access(found[0], keys, domain, handshake_s)
+    def _close(self) -> None:
+        for guarded in self._guarded.values():
+            guarded.monitor.close()
+        self._socket.close()
+        self._tasks.close()

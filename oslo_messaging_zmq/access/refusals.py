@@ -3,11 +3,10 @@
 """Refusals: all of them are counted, few of them are logged."""
 
 import collections
+import logging
 import time
 
-from oslo_messaging_zmq import native_log
-
-LOG = native_log.Log(__name__)
+LOG = logging.getLogger(__name__)
 
 QUIET_S = 60.0
 _MOST_NAMES = 1000
@@ -50,6 +49,10 @@ class Refusals:
         more = f' ({self._unsaid} more were not logged)' * bool(self._unsaid)
         self._unsaid = 0
         LOG.warning('%s refused %s: %s%s', self._domain, who, why, more)
+
+    def counted(self, prefix: str) -> dict[str, int]:
+        """The counts, by their kinds behind a prefix."""
+        return {f'{prefix}_{kind}': n for kind, n in self.counts.items()}
 
     def _make_room(self, now: float) -> float | None:
         """Forget the name said longest ago, unless that was just now."""

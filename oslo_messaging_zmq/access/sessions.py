@@ -10,8 +10,9 @@ sends something, nor close one connection of a socket. But:
   RFC 23; WELCOME 170, RFC 26) and more than that only once it was granted.
   So the connection that passes 234 bytes after an answer is the one that was
   asked about, and a peer that never sends a message is known as well;
-* ``shutdown()`` of a duplicate of the descriptor ends the connection, and the
-  kernel's socket cookie tells whether the number still means that connection.
+* ``shutdown()`` of a duplicate of the descriptor ends the connection. ZeroMQ
+  may close it at any time, after which the number can mean something else;
+  the kernel's socket cookie says what it means.
 
 Where that leaves doubt (an old kernel, an answer that takes too long), the
 connection is *doubtful*: it is closed when any key of its socket is
@@ -19,11 +20,18 @@ withdrawn. Its peer connects again at once if its own key is good.
 """
 
 from collections.abc import Callable
+import contextlib
 import dataclasses
+import errno
+import os
+import socket
+import struct
 import time
 
-from oslo_messaging_zmq import threads
-from oslo_messaging_zmq.access import connections
+_SO_COOKIE = 57  # asm-generic/socket.h, Linux 4.12; unknown to Python
+_INFO_BYTES = 256
+_SENT_AND_AGAIN = struct.Struct('=QQ')
+_SENT_AT = 200  # tcpi_bytes_sent and tcpi_bytes_retrans, Linux 4.19
 
 _BEFORE_ADMISSION = 234
 # The wait ends as soon as the answer has gone out; it is this long only when
@@ -31,6 +39,75 @@ _BEFORE_ADMISSION = 234
 _LONGEST_WAIT_S = 0.25
 _NO_WAIT_AFTER_S = 1.0
 _LOOK_EVERY_S = 0.0005
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Look:
+    """What the kernel says about a connection.
+
+    :param cookie: never the same for two sockets.
+    :param address: of the peer, without port.
+    :param sent: bytes sent to the peer; ``None`` if the kernel is too old.
+    """
+
+    cookie: int
+    address: str
+    port: int
+    sent: int | None
+
+
+def look(descriptor: int) -> Look | None:
+    """Ask the kernel about a descriptor; ``None`` if it is not connected."""
+    try:
+        connection = socket.socket(fileno=descriptor)
+    except OSError:
+        return None
+    try:
+        found = _look(connection)
+        # ZeroMQ may close it at any time, and the number mean another one.
+        return found if _look(connection).cookie == found.cookie else None
+    except OSError:
+        return None
+    finally:
+        connection.detach()
+
+
+def _look(connection: socket.socket) -> Look:
+    cookie = connection.getsockopt(socket.SOL_SOCKET, _SO_COOKIE, 8)
+    address, port = connection.getpeername()[:2]
+    state = connection.getsockopt(
+        socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES
+    )
+    sent = None
+    if len(state) >= _SENT_AT + _SENT_AND_AGAIN.size:
+        all_sent, again = _SENT_AND_AGAIN.unpack_from(state, _SENT_AT)
+        sent = all_sent - again
+    return Look(int.from_bytes(cookie, 'little'), address, port, sent)
+
+
+def shut(descriptor: int, cookie: int) -> bool:
+    """End a connection, if the descriptor still means that one.
+
+    :returns: whether it was ended now; False if it had ended before.
+    :raises OSError: no descriptor is left for the attempt.
+    """
+    try:
+        # A duplicate cannot come to mean something else while it is open.
+        duplicate = os.dup(descriptor)
+    except OSError as error:
+        if error.errno == errno.EBADF:
+            return False
+        raise
+    try:
+        connection = socket.socket(fileno=duplicate)
+    except OSError:
+        os.close(duplicate)
+        return False
+    with connection, contextlib.suppress(OSError):
+        if _look(connection).cookie == cookie:
+            connection.shutdown(socket.SHUT_RDWR)
+            return True
+    return False
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -57,14 +134,14 @@ class Session:
 class Sessions:
     """The connections of one bound socket. Used by one thread.
 
-    :param look: asks about a descriptor; :func:`.connections.look`.
-    :param shut: ends a connection; :func:`.connections.shut`.
+    :param look: asks about a descriptor; :func:`look`.
+    :param shut: ends a connection; :func:`shut`.
     """
 
     def __init__(
         self,
-        look: Callable[[int], connections.Look | None] = connections.look,
-        shut: Callable[[int, int], bool] = connections.shut,
+        look: Callable[[int], Look | None] = look,
+        shut: Callable[[int, int], bool] = shut,
     ) -> None:
         self._look = look
         self._shut = shut
@@ -77,7 +154,7 @@ class Sessions:
         self._pending: tuple[str, list[Session]] | None = None
         self._no_wait_until = 0.0
         self._clock: Callable[[], float] = time.monotonic
-        self._sleep: Callable[[float], None] = threads.original('time').sleep
+        self._sleep: Callable[[float], None] = time.sleep
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -163,7 +240,7 @@ class Sessions:
             else:
                 session.doubtful = True
 
-    def _present(self, session: Session) -> connections.Look | None:
+    def _present(self, session: Session) -> Look | None:
         found = self._look(session.descriptor)
         same = found is not None and found.cookie == session.cookie
         return found if same else None
@@ -220,7 +297,7 @@ class Sessions:
                 del self._open[session.descriptor]
 
 
-_Looks = list[tuple[Session, connections.Look | None]]
+_Looks = list[tuple[Session, Look | None]]
 
 
 def _is_worth_waiting(looks: _Looks) -> bool:
@@ -228,7 +305,7 @@ def _is_worth_waiting(looks: _Looks) -> bool:
     return any(found and found.sent is not None for _, found in looks)
 
 
-def _has_passed(found: connections.Look | None) -> bool:
+def _has_passed(found: Look | None) -> bool:
     """Whether a connection's admission was granted for certain."""
     return (
         found is not None

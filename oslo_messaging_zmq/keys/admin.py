@@ -8,14 +8,158 @@ function returns or logs a secret.
 
 from collections.abc import Iterator
 from collections.abc import Sequence
+import contextlib
+import dataclasses
 import datetime as dt
+import fcntl
+import os
 import pathlib
+import tempfile
+import time
 
 from oslo_messaging_zmq import errors
 from oslo_messaging_zmq.keys import allow_list
-from oslo_messaging_zmq.keys import curve
 from oslo_messaging_zmq.keys import files
-from oslo_messaging_zmq.keys import key_writing
+from oslo_messaging_zmq.keys import keyring
+
+_LOCK_S = 10.0
+
+
+@contextlib.contextmanager
+def locked(
+    directory: pathlib.Path, timeout_s: float = _LOCK_S
+) -> Iterator[None]:
+    """Keep other runs from changing a keys directory.
+
+    :raises KeysError: no such directory, or another run holds it too long.
+    """
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise errors.KeysError(
+            f'{directory} is no directory to keep keys in: {error.strerror}'
+        ) from error
+    try:
+        _lock(descriptor, directory, timeout_s)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, directory: pathlib.Path, timeout_s: float) -> None:
+    limit = time.monotonic() + timeout_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= limit:
+                raise errors.KeysError(
+                    f'{directory} is being changed by another run since '
+                    f'{timeout_s:g} s'
+                ) from None
+            time.sleep(0.02)
+        else:
+            return
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file to be written.
+
+    :param mode: permission bits.
+    """
+
+    path: pathlib.Path
+    text: str = dataclasses.field(repr=False)
+    mode: int
+
+
+def write(files: Sequence[NewFile]) -> None:
+    """Write files of one directory: all of them or none.
+
+    Each is replaced at once, in the order given; a file keeps its owner, a
+    new one gets the owner of the directory.
+
+    :raises KeysError: nothing was changed.
+    """
+    with contextlib.ExitStack() as leftovers:
+        try:
+            staged = [_stage(new, leftovers) for new in files]
+        except OSError as error:
+            raise _refusal(files[0].path.parent, error) from error
+        _put_in_place(files, staged, leftovers)
+
+
+def _stage(new: NewFile, leftovers: contextlib.ExitStack) -> pathlib.Path:
+    """Write the text beside its place, complete and on the disk."""
+    descriptor, name = tempfile.mkstemp(
+        prefix=f'.{new.path.name}.', dir=new.path.parent
+    )
+    staged = pathlib.Path(name)
+    leftovers.callback(staged.unlink, missing_ok=True)
+    with os.fdopen(descriptor, 'w', encoding='utf-8') as file:
+        file.write(new.text)
+        file.flush()
+        if os.geteuid() == 0:
+            like = new.path if new.path.exists() else new.path.parent
+            os.fchown(descriptor, like.stat().st_uid, like.stat().st_gid)
+        os.fchmod(descriptor, new.mode)
+        os.fsync(descriptor)
+    return staged
+
+
+def _put_in_place(
+    files: Sequence[NewFile],
+    staged: Sequence[pathlib.Path],
+    leftovers: contextlib.ExitStack,
+) -> None:
+    done: list[tuple[pathlib.Path, pathlib.Path | None]] = []
+    try:
+        for new, ready in zip(files, staged, strict=True):
+            done.append((new.path, _kept(new.path, leftovers)))
+            ready.replace(new.path)
+        _sync(files[0].path.parent)
+    except OSError as error:
+        for path, old in reversed(done):
+            _put_back(path, old)
+        raise _refusal(files[0].path.parent, error) from error
+
+
+def _refusal(directory: pathlib.Path, error: OSError) -> errors.KeysError:
+    return errors.KeysError(
+        f'{directory} cannot be written, nothing was changed: {error.strerror}'
+    )
+
+
+def _kept(
+    path: pathlib.Path, leftovers: contextlib.ExitStack
+) -> pathlib.Path | None:
+    """A second name of the file that is about to be replaced."""
+    kept = path.with_name(f'.{path.name}.{os.getpid()}.old')
+    kept.unlink(missing_ok=True)
+    try:
+        kept.hardlink_to(path)
+    except FileNotFoundError:
+        return None
+    leftovers.callback(kept.unlink, missing_ok=True)
+    return kept
+
+
+def _put_back(path: pathlib.Path, old: pathlib.Path | None) -> None:
+    with contextlib.suppress(OSError):
+        if old is None:
+            path.unlink()
+        else:
+            old.replace(path)
+
+
+def _sync(directory: pathlib.Path) -> None:
+    """Let the new names survive a power cut."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _now() -> str:
@@ -44,24 +188,20 @@ def _known(directory: pathlib.Path) -> allow_list.Entries:
     return entries(directory) if present else ()
 
 
-def _new_list(
-    directory: pathlib.Path, changed: allow_list.Entries
-) -> key_writing.NewFile:
+def _new_list(directory: pathlib.Path, changed: allow_list.Entries) -> NewFile:
     # What could not be read again would cut everybody off.
     text = allow_list.render(changed)
     allow_list.parse(text)
-    return key_writing.NewFile(_list_path(directory), text, 0o644)
+    return NewFile(_list_path(directory), text, 0o644)
 
 
-def _new_secret(
-    directory: pathlib.Path, pair: files.Pair
-) -> key_writing.NewFile:
+def _new_secret(directory: pathlib.Path, pair: files.Pair) -> NewFile:
     path = _secret_path(directory, pair.name)
-    return key_writing.NewFile(path, files.pair_text(pair), 0o600)
+    return NewFile(path, files.pair_text(pair), 0o600)
 
 
 def _new_pair(name: str) -> files.Pair:
-    public, secret = curve.new_pair()
+    public, secret = keyring.new_pair()
     return files.Pair(name, public, secret)
 
 
@@ -73,7 +213,7 @@ def make(directory: pathlib.Path, name: str, role: str) -> allow_list.Entry:
     allow_list.checked_name(name)
     allow_list.checked_role(role)
     _make_directory(directory)
-    with key_writing.locked(directory):
+    with locked(directory):
         known = _known(directory)
         if allow_list.good(known, name):
             raise errors.KeysError(
@@ -88,9 +228,7 @@ def make(directory: pathlib.Path, name: str, role: str) -> allow_list.Entry:
         pair = _new_pair(name)
         entry = allow_list.Entry(pair.public, name, role, _now())
         changed = allow_list.added(known, entry)
-        key_writing.write(
-            [_new_secret(directory, pair), _new_list(directory, changed)]
-        )
+        write([_new_secret(directory, pair), _new_list(directory, changed)])
     return entry
 
 
@@ -113,7 +251,7 @@ def rotate(directory: pathlib.Path, name: str) -> allow_list.Entry:
 
     :raises KeysError: the name has no good key.
     """
-    with key_writing.locked(directory):
+    with locked(directory):
         known = entries(directory)
         present = allow_list.good(known, name)
         if not present:
@@ -128,9 +266,7 @@ def rotate(directory: pathlib.Path, name: str) -> allow_list.Entry:
         )
         changed = allow_list.added(known, entry)
         # The list first: a key that nobody allows would cut its node off.
-        key_writing.write(
-            [_new_list(directory, changed), _new_secret(directory, pair)]
-        )
+        write([_new_list(directory, changed), _new_secret(directory, pair)])
     return entry
 
 
@@ -146,11 +282,11 @@ def revoke(directory: pathlib.Path, name_or_key: str) -> allow_list.Entries:
     :returns: the entries that were revoked now.
     :raises KeysError: there is no such key that is good.
     """
-    with key_writing.locked(directory):
+    with locked(directory):
         changed, gone = allow_list.revoked(
             entries(directory), name_or_key, _now()
         )
-        key_writing.write([_new_list(directory, changed)])
+        write([_new_list(directory, changed)])
     return gone
 
 
@@ -165,7 +301,7 @@ def allow(
     allow_list.checked_name(name)
     allow_list.checked_public(public)
     _make_directory(directory)
-    with key_writing.locked(directory):
+    with locked(directory):
         known = _known(directory)
         present = allow_list.good(known, name)
         role = role or (present[-1].role if present else allow_list.ROLES[0])
@@ -173,7 +309,7 @@ def allow(
         serves = present[-1].serves if present else ()
         entry = allow_list.Entry(public, name, role, _now(), serves=serves)
         changed = allow_list.added(known, entry)
-        key_writing.write([_new_list(directory, changed)])
+        write([_new_list(directory, changed)])
     return entry
 
 
@@ -187,9 +323,9 @@ def serves(
     :raises KeysError: the name has no good key, or a server no name.
     """
     names = allow_list.checked_servers(list(servers))
-    with key_writing.locked(directory):
+    with locked(directory):
         changed, present = allow_list.serving(entries(directory), name, names)
-        key_writing.write([_new_list(directory, changed)])
+        write([_new_list(directory, changed)])
     return present
 
 

@@ -8,14 +8,25 @@ key per line, the same on every node, and holds nothing secret.
 
 from collections.abc import Iterable
 from collections.abc import Mapping
+import contextlib
 import dataclasses
 import datetime as dt
 import json
 import re
+import string
+import struct
 from typing import Any
 
+from zmq.utils import z85
+
 from oslo_messaging_zmq import errors
-from oslo_messaging_zmq.keys import z85_text
+
+_KEY_LENGTH = 40
+"""Characters of a key of 32 bytes."""
+
+_ALPHABET = frozenset(
+    string.ascii_letters + string.digits + '.-:+=^!/*?&<>()[]{}@%$#'
+)
 
 VERSION = 1
 ROLES = ('node', 'controller')
@@ -58,8 +69,20 @@ class Entry:
 Entries = tuple[Entry, ...]
 
 
+def is_key(text: object) -> bool:
+    """Whether something is a key in Z85."""
+    if not isinstance(text, str) or len(text) != _KEY_LENGTH:
+        return False
+    if not _ALPHABET.issuperset(text):
+        return False
+    # Five characters can say more than four bytes can hold.
+    with contextlib.suppress(struct.error, ValueError):
+        return len(z85.decode(text.encode('ascii'))) == 32
+    return False
+
+
 def checked_name(name: object) -> str:
-    """Give a name back if it can be one.
+    """A name, checked.
 
     :raises KeysError: it cannot.
     """
@@ -72,7 +95,7 @@ def checked_name(name: object) -> str:
 
 
 def checked_role(role: object) -> str:
-    """Give a role back if there is such.
+    """A role, checked.
 
     :raises KeysError: there is none.
     """
@@ -84,11 +107,11 @@ def checked_role(role: object) -> str:
 
 
 def checked_public(public: object) -> str:
-    """Give a public key back if it can be one.
+    """A public key, checked.
 
     :raises KeysError: it cannot.
     """
-    if not z85_text.is_key(public):
+    if not is_key(public):
         raise errors.KeysError(
             f'{_short(public)} is no public key: expected 40 characters of Z85'
         )
@@ -96,7 +119,7 @@ def checked_public(public: object) -> str:
 
 
 def checked_servers(names: object) -> tuple[str, ...]:
-    """Names of servers back, each once, if they can be such.
+    """Names of servers, each once, checked.
 
     :raises KeysError: they cannot.
     """

@@ -19,7 +19,6 @@ import zmq
 
 from oslo_messaging_zmq import errors
 from oslo_messaging_zmq.keys import allow_list
-from oslo_messaging_zmq.keys import z85_text
 
 LIST_NAME = 'allowed.json'
 SUFFIX = '.secret'
@@ -96,7 +95,7 @@ def read_pair(path: pathlib.Path) -> Pair:
         )
         broken = (
             document['version'] != VERSION
-            or not z85_text.is_key(document['secret'])
+            or not allow_list.is_key(document['secret'])
             or zmq.curve_public(pair.secret) != pair.public.encode()
         )
     except (

@@ -1,88 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One's own key pair, and whose keys are good: read and kept up to date.
+"""One's own key pair and whose keys are good, and sockets that use them.
 
-``FileKeyring(path)`` reads a keys directory as ``nova-fairness-keys`` makes
-it. ``keyring.public`` (str) and ``keyring.secret`` (bytes) are in Z85;
-``keyring.entry(public)`` gives the :class:`~.allow_list.Entry` of a key, also
-a revoked one, or ``None``; ``keyring.allowed(public)`` only a good one.
+RFC 25 and RFC 26 of ZeroMQ define CURVE; keys are written in Z85 (RFC 32),
+40 characters for 32 bytes.
 """
 
-import abc
 from collections.abc import Mapping
 import logging
 import pathlib
 import time
 
+import zmq
+
 from oslo_messaging_zmq import errors
-from oslo_messaging_zmq import native_log
 from oslo_messaging_zmq.keys import allow_list
 from oslo_messaging_zmq.keys import files
 
-LOG = native_log.Log(__name__)
+LOG = logging.getLogger(__name__)
 
 
-class Keyring(abc.ABC):
-    """One's own pair and the allow-list. Any thread may call it."""
-
-    @property
-    @abc.abstractmethod
-    def public(self) -> str:
-        """One's own public key in Z85."""
-
-    @property
-    @abc.abstractmethod
-    def secret(self) -> bytes:
-        """One's own secret key in Z85; never to be written anywhere."""
-
-    @abc.abstractmethod
-    def entry(self, public: str) -> allow_list.Entry | None:
-        """What the allow-list says about a key.
-
-        :param public: in Z85.
-        :returns: its entry, revoked or not; ``None`` if it is unknown.
-        """
-
-    def allowed(self, public: str) -> allow_list.Entry | None:
-        """The entry of a key that may talk now, else ``None``."""
-        entry = self.entry(public)
-        return None if entry is None or entry.revoked else entry
-
-    def require(self, public: str) -> allow_list.Entry:
-        """The entry of a key that must be good.
-
-        :raises KeyRefused: it is not.
-        """
-        entry = self.entry(public)
-        if entry is None:
-            raise errors.KeyRefused(f'{public!r} is not on the allow-list')
-        if entry.revoked:
-            raise errors.KeyRefused(
-                f'{public} of {entry.name} was revoked at {entry.revoked_at}'
-            )
-        return entry
-
-    def require_server(self, public: str, server: str) -> None:
-        """Let a key pass that may answer for a server.
-
-        :param server: its name.
-        :raises ForeignName: it is good, but not for that server.
-        :raises KeyRefused: it is not good.
-        """
-        entry = self.require(public)
-        if not entry.answers_for(server):
-            raise errors.ForeignName(
-                f'the key of {entry.name} may not answer for {server[:255]}'
-            )
-
-    def serves(self, public: str, server: str) -> bool:
-        """Tell whether a key is good, and may answer for a server."""
-        entry = self.allowed(public)
-        return entry is not None and entry.answers_for(server)
-
-
-class FileKeyring(Keyring):
-    """Keys in files.
+class Keyring:
+    """One's own pair and the allow-list, in files. Any thread may call it.
 
     The allow-list is read again when its file has changed. If it cannot be
     used then, the last good one stays, and the log and :attr:`problem` say
@@ -123,13 +62,54 @@ class FileKeyring(Keyring):
         return self._pair.secret
 
     def entry(self, public: str) -> allow_list.Entry | None:
-        """What the allow-list says about a key."""
+        """What the allow-list says about a key.
+
+        :param public: in Z85.
+        :returns: its entry, revoked or not; ``None`` if it is unknown.
+        """
         now = time.monotonic()
         if now >= self._due:
             # Set first: other threads need not look as well.
             self._due = now + self._reload_s
             self._reload()
         return self._entries.get(public)
+
+    def allowed(self, public: str) -> allow_list.Entry | None:
+        """The entry of a key that may talk now, else ``None``."""
+        entry = self.entry(public)
+        return None if entry is None or entry.revoked else entry
+
+    def require(self, public: str) -> allow_list.Entry:
+        """The entry of a key that must be good.
+
+        :raises KeyRefused: it is not.
+        """
+        entry = self.entry(public)
+        if entry is None:
+            raise errors.KeyRefused(f'{public!r} is not on the allow-list')
+        if entry.revoked:
+            raise errors.KeyRefused(
+                f'{public} of {entry.name} was revoked at {entry.revoked_at}'
+            )
+        return entry
+
+    def require_server(self, public: str, server: str) -> None:
+        """Let a key pass that may answer for a server.
+
+        :param server: its name.
+        :raises ForeignName: it is good, but not for that server.
+        :raises KeyRefused: it is not good.
+        """
+        entry = self.require(public)
+        if not entry.answers_for(server):
+            raise errors.ForeignName(
+                f'the key of {entry.name} may not answer for {server[:255]}'
+            )
+
+    def serves(self, public: str, server: str) -> bool:
+        """Tell whether a key is good, and may answer for a server."""
+        entry = self.allowed(public)
+        return entry is not None and entry.answers_for(server)
 
     def _reload(self) -> None:
         seen = files.signature(self._list_path)
@@ -169,3 +149,52 @@ class FileKeyring(Keyring):
 
 def _by_key(entries: allow_list.Entries) -> Mapping[str, allow_list.Entry]:
     return {entry.public: entry for entry in entries}
+
+
+def new_pair() -> tuple[str, bytes]:
+    """Make a key pair.
+
+    :returns: public key and secret key in Z85. The public key never begins
+        with a hyphen, so that it can be an argument of a command.
+    """
+    while True:
+        public, secret = zmq.curve_keypair()
+        if not public.startswith(b'-'):
+            return public.decode('ascii'), secret
+
+
+def as_server(socket: 'zmq.Socket[bytes]', keys: Keyring, domain: str) -> None:
+    """Let only admitted CURVE clients connect to a socket.
+
+    To be called before ``bind``. While nobody answers for the domain,
+    nobody is let in.
+
+    :param domain: the ZAP domain (RFC 27), not empty.
+    """
+    socket.curve_server = True
+    socket.curve_publickey = keys.public.encode('ascii')
+    socket.curve_secretkey = keys.secret
+    socket.setsockopt(zmq.ZAP_DOMAIN, domain.encode('utf-8'))
+    socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
+
+
+def as_client(
+    socket: 'zmq.Socket[bytes]',
+    keys: Keyring,
+    server_key: str,
+    server: str,
+) -> None:
+    """Let the next ``connect`` of a socket talk to one server only.
+
+    Options are copied at ``connect``: call it before each one. Earlier
+    connections keep theirs, also when they connect again.
+
+    :param server_key: public key of the server in Z85.
+    :param server: name of the server.
+    :raises KeyRefused: the key is not on the allow-list, is revoked, or
+        may not answer for that name.
+    """
+    keys.require_server(server_key, server)
+    socket.curve_publickey = keys.public.encode('ascii')
+    socket.curve_secretkey = keys.secret
+    socket.curve_serverkey = server_key.encode('ascii')

@@ -5,10 +5,39 @@
 import abc
 from collections.abc import Callable
 from collections.abc import Mapping
+import dataclasses
 
-from oslo_messaging_zmq.matchmaker import addressing
 
-Watcher = Callable[[str, str, tuple[addressing.Peer, ...]], None]
+@dataclasses.dataclass(frozen=True, slots=True)
+class Peer:
+    """One listener, as the matchmaker announces it.
+
+    :param id: random name of this listener, 32 hexadecimal digits.
+    :param exchange: name space of topics.
+    :param topic: what it listens to.
+    :param server: name within the topic.
+    :param host: name of the machine, for people only.
+    :param rpc: endpoint of calls and casts, ``tcp://host:port``.
+    :param fanout: endpoint of messages to everybody.
+    :param key: public CURVE key in Z85, 40 characters; '' when insecure.
+    :param generation: grows with every registration in one matchmaker; 0
+        before the first.
+    """
+
+    id: str
+    exchange: str
+    topic: str
+    server: str
+    host: str
+    rpc: str
+    fanout: str
+    key: str = ''
+    generation: int = 0
+
+
+Peers = tuple[Peer, ...]
+
+Watcher = Callable[[str, str, Peers], None]
 """Called with exchange, topic and everybody who listens to it now."""
 
 
@@ -21,7 +50,7 @@ class Matchmaker(abc.ABC):
     """
 
     @abc.abstractmethod
-    def register(self, peer: addressing.Peer) -> None:
+    def register(self, peer: Peer) -> None:
         """Announce a listener of this process until it is unregistered.
 
         A listener that is registered again with another address or key
@@ -35,7 +64,7 @@ class Matchmaker(abc.ABC):
         """Take a listener back; fine when it was never registered."""
 
     @abc.abstractmethod
-    def peers(self, exchange: str, topic: str) -> tuple[addressing.Peer, ...]:
+    def peers(self, exchange: str, topic: str) -> Peers:
         """Who listens, as far as is known; sorted by id.
 
         The first question about a topic waits for one bounded look-up, later
@@ -43,9 +72,7 @@ class Matchmaker(abc.ABC):
         """
 
     @abc.abstractmethod
-    def look_up(
-        self, exchange: str, topic: str, timeout_s: float
-    ) -> tuple[addressing.Peer, ...]:
+    def look_up(self, exchange: str, topic: str, timeout_s: float) -> Peers:
         """Who listens, asked afresh; sorted by id.
 
         :param timeout_s: longest wait in seconds; when there is no answer in
@@ -56,7 +83,7 @@ class Matchmaker(abc.ABC):
     def watch(self, callback: Watcher) -> None:
         """Be told whenever the listeners of a topic in use change.
 
-        :param callback: called by the matchmaker's own native thread; it
+        :param callback: called by the matchmaker's own thread; it
             must neither block nor call back into the matchmaker.
         """
 

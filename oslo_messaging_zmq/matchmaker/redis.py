@@ -2,18 +2,6 @@
 
 """A matchmaker that keeps the addresses in Redis.
 
-::
-
-    RedisMatchmaker(
-        settings: transport_url.RedisSettings,
-        *,
-        ttl_s: float = 30.0,         # an unrefreshed address lives so long
-        poll_s: float = 1.0,         # how often changes are asked for
-        prefix: str = 'oslo_messaging_zmq',   # of all keys in Redis
-        timeout_s: float = 2.0,      # longest wait for Redis, per answer
-        most_peers: int = 10000,     # listeners of one topic, at most
-    )
-
 Every listener has a record that expires and is refreshed three times in its
 life. A sorted set per topic says who listens, and a mark per topic changes
 whenever that does, so that a node asks one cheap question per ``poll_s`` and
@@ -21,31 +9,301 @@ reads only what changed. Nothing of other programs is deleted or overwritten
 outside the prefix; what is not understood is dropped, counted and named.
 """
 
+from collections.abc import Callable
 from collections.abc import Mapping
-import os
+from collections.abc import Sequence
+import dataclasses
+import logging
+import random
+import threading
+import time
 from typing import Any
-import weakref
 
-from oslo_messaging_zmq import native_log
-from oslo_messaging_zmq import threads
-from oslo_messaging_zmq.matchmaker import addressing
+import redis
+
 from oslo_messaging_zmq.matchmaker import contract
-from oslo_messaging_zmq.matchmaker import listing as matchmaker_listing
-from oslo_messaging_zmq.matchmaker import matchmaker_reading
-from oslo_messaging_zmq.matchmaker import matchmaker_records
-from oslo_messaging_zmq.matchmaker import matchmaker_rounds
+from oslo_messaging_zmq.matchmaker import knowledge
+from oslo_messaging_zmq.matchmaker import store
+from oslo_messaging_zmq.redis import client
 from oslo_messaging_zmq.redis import url
 
-Peers = matchmaker_listing.Peers
+LOG = logging.getLogger(__name__)
+
+COUNTERS = (
+    'announced',
+    'announced_again',
+    'reads',
+    'records_dropped',
+    'members_dropped',
+    'refused',
+    'outages',
+)
+"""Records written for the first time; written because they were missing;
+topics read; records, and members of an index, that were not understood or
+too many; commands that Redis refused; times that it was away."""
+
+FORGET_S = 600.0
+"""A topic that nobody asked for so long is not kept up to date any more."""
+
+_MOST_NAMED = 1000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Plan:
+    """The arguments of a :class:`RedisMatchmaker`."""
+
+    settings: url.RedisSettings
+    keys: store.Keys
+    ttl_s: float
+    poll_s: float
+    timeout_s: float
+    most_peers: int
+
+
+class Faults:
+    """Counts and names what is wrong in Redis, each thing once.
+
+    :param counters: where it is counted.
+    """
+
+    def __init__(self, counters: dict[str, int]) -> None:
+        self._counters = counters
+        self._named: set[str] = set()
+
+    def note(self, counter: str, texts: Sequence[str], count: int = 1) -> None:
+        """Name what was not named before, in one line.
+
+        :param counter: what it is counted as.
+        :param texts: what is wrong, and what was expected.
+        :param count: how many things each text stands for.
+        """
+        news = [text for text in texts if text not in self._named]
+        if not news:
+            return
+        if len(self._named) > _MOST_NAMED:
+            self._named.clear()
+        self._named.update(news[:_MOST_NAMED])
+        self._counters[counter] += len(news) * count
+        more = f' (and {len(news) - 3} more)' if len(news) > 3 else ''
+        LOG.warning(
+            'Left out what Redis holds: %s%s', '; '.join(news[:3]), more
+        )
+
+
+class _Rounds:
+    """Announces, withdraws, asks for changes and reads, time and again.
+
+    :param plan: how often, and where.
+    :param shared: what is to be told, and what is known.
+    :param watchers: told of every change.
+    """
+
+    def __init__(
+        self,
+        plan: _Plan,
+        shared: knowledge.Knowledge,
+        watchers: Sequence[contract.Watcher],
+    ) -> None:
+        self._plan = plan
+        self._shared = shared
+        self._watchers = watchers
+        self._faults = Faults(shared.counters)
+        self._outage = client.Outage(plan.settings, LOG, 'news of listeners')
+        self._connected: store.Store | None = None
+        self._attempt_s = 0.0
+        self._poll_s = 0.0
+
+    def run(self) -> None:
+        """Go on until ``shared.stopping``, whatever happens."""
+        shared = self._shared
+        while not shared.stopping:
+            shared.wake.wait(self._pause_s())
+            shared.wake.clear()
+            if time.monotonic() >= self._attempt_s and not shared.stopping:
+                self._attempt()
+        if not self._outage.lasts:
+            shared.leave_all()
+            self._attempt()
+        self._close()
+        self._answer(shared.take_questions())
+
+    def _pause_s(self) -> float:
+        next_s = self._attempt_s if self._outage.lasts else self._poll_s
+        return max(0.0, next_s - time.monotonic())
+
+    def _attempt(self) -> None:
+        questions = self._shared.take_questions()
+        try:
+            self._round({one.topic for one in questions if one.topic})
+            self._outage.worked()
+        except client.FAILURES as error:
+            self._failed(error)
+        except Exception as error:  # noqa: BLE001 -- this thread must live
+            LOG.error('Unexpected %s: %s', type(error).__name__, error)
+            self._failed(error)
+        finally:
+            self._answer(questions)
+
+    def _failed(self, error: Exception) -> None:
+        self._attempt_s = time.monotonic() + self._outage.failed(error)
+        self._shared.counters['outages'] = self._outage.count
+        self._close()
+
+    def _answer(self, questions: list[knowledge.Question]) -> None:
+        for question in questions:
+            if question.topic in self._shared.listings:
+                self._shared.listings[question.topic].tried = True
+            question.answered.set()
+
+    def _close(self) -> None:
+        connected, self._connected = self._connected, None
+        if connected is not None:
+            connected.close()
+
+    def _round(self, topics: set[knowledge.Topic]) -> None:
+        now_s = time.monotonic()
+        for peer in self._shared.take_leaving():
+            self._guarded(self._store().withdraw, peer)
+        if self._shared.stopping:
+            return
+        if now_s >= self._poll_s:
+            topics = topics | self._changed(now_s)
+            self._poll_s = now_s + self._plan.poll_s
+        for own in self._shared.due(now_s):
+            if self._guarded(self._announce, own, now_s):
+                topics.add((own.peer.exchange, own.peer.topic))
+        for topic in sorted(topics):
+            self._guarded(self._read, topic, now_s)
+
+    def _store(self) -> store.Store:
+        if self._connected is None:
+            plan = self._plan
+            self._connected = store.Store(
+                client.connect(plan.settings, timeout_s=plan.timeout_s),
+                plan.keys,
+                plan.ttl_s,
+                plan.most_peers,
+            )
+        return self._connected
+
+    def _guarded(self, step: Callable[..., Any], *arguments: Any) -> Any:
+        """Do what may fail for one key without harm to the others."""
+        try:
+            return step(*arguments)
+        except redis.ResponseError as error:
+            if client.is_general(error):
+                raise
+            self._faults.note('refused', [str(error)])
+            return None
+
+    def _changed(self, now_s: float) -> set[knowledge.Topic]:
+        """Topics that have to be read."""
+        listings = self._shared.listings_in_use(now_s, FORGET_S)
+        marks, lost = self._store().changes(
+            list(listings), self._shared.announced()
+        )
+        if lost:
+            self._shared.announce_all_again()
+        return {
+            topic
+            for (topic, listing), mark in zip(
+                listings.items(), marks, strict=True
+            )
+            if mark != listing.mark or listing.keeps or listing.due_s <= now_s
+        }
+
+    def _announce(self, own: knowledge.Own, now_s: float) -> bool:
+        peer, is_new = own.peer, own.peer.generation == 0
+        if is_new:
+            generation = self._store().generation()
+            peer = dataclasses.replace(peer, generation=generation)
+        was_missing = self._store().announce(peer)
+        due_s = now_s + self._plan.ttl_s / 3 * random.uniform(0.8, 1.0)
+        self._shared.announced_now(own, peer, due_s)
+        if was_missing:
+            name = 'announced' if is_new else 'announced_again'
+            self._shared.counters[name] += 1
+        return was_missing
+
+    def _read(self, topic: knowledge.Topic, now_s: float) -> None:
+        """Bring one topic up to date."""
+        shared, ttl_s = self._shared, self._plan.ttl_s
+        listing = shared.listings.get(topic)
+        if listing is None:
+            return
+        listing.due_s = now_s + ttl_s / 2 * random.uniform(0.8, 1.0)
+        members = self._store().members(*topic)
+        found = self._records(topic, listing.unknown(members.names))
+        with shared.lock:
+            changed = listing.update(members, found, now_s, ttl_s)
+            shared.counters['reads'] += 1
+        if members.dropped:
+            text = (
+                f'members of {self._plan.keys.index(*topic)} above'
+                f' {self._plan.most_peers}, or with names above'
+                f' {store.MEMBER_LIMIT} bytes'
+            )
+            self._faults.note('members_dropped', [text], members.dropped)
+        if changed:
+            self._tell(topic, listing.peers)
+
+    def _records(
+        self, topic: knowledge.Topic, names: Sequence[str]
+    ) -> Mapping[str, contract.Peer]:
+        found: dict[str, contract.Peer] = {}
+        wrong: list[str] = []
+        parsed = []
+        for name in names:
+            try:
+                parsed.append((name, *store.parse_member(name)))
+            except store.BadRecord as error:
+                index = self._plan.keys.index(*topic)
+                wrong.append(f'member of {index}: {error}')
+        texts = self._store().records([peer_id for _, _, peer_id in parsed])
+        for (name, generation, peer_id), text in zip(
+            parsed, texts, strict=True
+        ):
+            try:
+                peer = _decoded(text)
+                if peer is not None:
+                    _check(peer, generation, peer_id, topic)
+                    found[name] = peer
+            except store.BadRecord as error:
+                wrong.append(f'{self._plan.keys.peer(peer_id)}: {error}')
+        self._faults.note('records_dropped', wrong)
+        return found
+
+    def _tell(self, topic: knowledge.Topic, peers: contract.Peers) -> None:
+        for watcher in list(self._watchers):
+            try:
+                watcher(*topic, peers)
+            except Exception as error:  # noqa: BLE001 -- others come next
+                LOG.error('Watcher of listeners raised %r', error)
+
+
+def _decoded(text: bytes | Exception) -> contract.Peer | None:
+    if isinstance(text, Exception):
+        raise store.BadRecord(str(text))
+    return store.decode(text) if text else None
+
+
+def _check(
+    peer: contract.Peer,
+    generation: int,
+    peer_id: str,
+    topic: knowledge.Topic,
+) -> None:
+    if (peer.generation, peer.id) != (generation, peer_id):
+        raise store.BadRecord('it names another listener')
+    if (peer.exchange, peer.topic) != topic:
+        raise store.BadRecord('it names another topic')
 
 
 class RedisMatchmaker(contract.Matchmaker):
-    """Says who listens where, by way of Redis.
+    """Who listens where, by way of Redis.
 
-    All conversation with Redis is one native thread's, which nothing that
-    eventlet does can hold up. It begins with the first use, and in a forked
-    process again: a child knows what its parent knew of others, and announces
-    nothing of what its parent announced.
+    All conversation with Redis is one thread's, which begins with the first
+    use. A forked process makes a matchmaker of its own.
 
     :param settings: where Redis is.
     :param ttl_s: how long an address lives that is not refreshed, seconds.
@@ -65,36 +323,34 @@ class RedisMatchmaker(contract.Matchmaker):
         timeout_s: float = 2.0,
         most_peers: int = 10000,
     ) -> None:
-        self._plan = matchmaker_reading.Plan(
-            settings=settings,
-            keys=matchmaker_records.Keys(prefix),
-            ttl_s=ttl_s,
-            poll_s=poll_s,
-            timeout_s=timeout_s,
-            most_peers=most_peers,
-        )
+        self._timeout_s = timeout_s
         self._watchers: list[contract.Watcher] = []
-        self._shared = matchmaker_listing.Knowledge()
-        self._thread: Any = None
-        _EVERY.add(self)
+        self._shared = knowledge.Knowledge()
+        plan = _Plan(
+            settings, store.Keys(prefix), ttl_s, poll_s, timeout_s, most_peers
+        )
+        rounds = _Rounds(plan, self._shared, self._watchers)
+        self._thread = threading.Thread(
+            target=rounds.run, name='zmq-matchmaker', daemon=True
+        )
 
-    def register(self, peer: addressing.Peer) -> None:
+    def register(self, peer: contract.Peer) -> None:
         """Announce a listener of this process until it is unregistered.
 
         Waits until it is announced, but not for a Redis that is away.
 
         :raises ValueError: no other process could read its record.
         """
-        matchmaker_records.encode(peer)
+        store.encode(peer)
         self._shared.add(peer)
-        self._ask(None, 2 * self._plan.timeout_s)
+        self._ask(None, 2 * self._timeout_s)
 
     def unregister(self, peer_id: str) -> None:
         """Take a listener back; its record goes at once if Redis is there."""
         self._shared.remove(peer_id)
         self._shared.wake.set()
 
-    def peers(self, exchange: str, topic: str) -> Peers:
+    def peers(self, exchange: str, topic: str) -> contract.Peers:
         """Who listens, as far as is known; sorted by id.
 
         Only the first question about a topic waits, at most ``timeout_s``.
@@ -102,10 +358,12 @@ class RedisMatchmaker(contract.Matchmaker):
         listing = self._shared.use((exchange, topic))
         self._run()
         if not listing.tried:
-            self._ask((exchange, topic), self._plan.timeout_s)
+            self._ask((exchange, topic), self._timeout_s)
         return listing.peers
 
-    def look_up(self, exchange: str, topic: str, timeout_s: float) -> Peers:
+    def look_up(
+        self, exchange: str, topic: str, timeout_s: float
+    ) -> contract.Peers:
         """Who listens, asked afresh; sorted by id.
 
         While Redis is away this waits for the next attempt to reach it.
@@ -115,17 +373,14 @@ class RedisMatchmaker(contract.Matchmaker):
         return listing.peers
 
     def watch(self, callback: contract.Watcher) -> None:
-        """Be told of changes, by the matchmaker's native thread."""
+        """Be told of changes, by the matchmaker's thread."""
         self._watchers.append(callback)
 
     def statistics(self) -> Mapping[str, int]:
         """Counters by name: see the reference page of the driver."""
         shared = self._shared
         with shared.lock:
-            return {
-                name: shared.counters[name]
-                for name in matchmaker_rounds.COUNTERS
-            } | {
+            return {name: shared.counters[name] for name in COUNTERS} | {
                 'own': len(shared.own),
                 'topics': len(shared.listings),
                 'known': sum(
@@ -138,53 +393,24 @@ class RedisMatchmaker(contract.Matchmaker):
 
         Waits for Redis' answers, at most twice ``timeout_s``.
         """
-        shared = self._shared
-        with shared.lock:
-            running = self._thread is not None and not shared.stopping
-            shared.stopping = True
-        shared.wake.set()
-        if not running or self._is_own_thread():
-            return
-        if shared.ended.wait(2 * self._plan.timeout_s):
-            shared.wake.close()
-            shared.ended.close()
+        with self._shared.lock:
+            self._shared.stopping = True
+        self._shared.wake.set()
+        if self._thread.ident and not self._is_own_thread():
+            self._thread.join(2 * self._timeout_s)
 
-    def after_fork(self) -> None:
-        """Begin anew in a child process, where no other thread exists."""
-        self._shared = self._shared.inherited()
-        self._thread = None
-
-    def _ask(
-        self, topic: matchmaker_listing.Topic | None, timeout_s: float
-    ) -> None:
+    def _ask(self, topic: knowledge.Topic | None, timeout_s: float) -> None:
         if self._shared.stopping or self._is_own_thread():
             return
         self._run()
         self._shared.ask(topic, timeout_s)
 
     def _run(self) -> None:
-        if self._thread is not None or self._shared.stopping:
+        if self._thread.ident or self._shared.stopping:
             return
-        native_log.prepare()
-        shared = self._shared
-        with shared.lock:
-            if self._thread is None:
-                work = matchmaker_rounds.Rounds(
-                    self._plan, shared, self._watchers
-                )
-                self._thread = threads.start('zmq-matchmaker', work.run)
+        with self._shared.lock:
+            if not self._thread.ident:
+                self._thread.start()
 
     def _is_own_thread(self) -> bool:
-        identity = threads.original('_thread').get_ident()
-        return self._thread is not None and self._thread.ident == identity
-
-
-_EVERY: weakref.WeakSet[RedisMatchmaker] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for one in list(_EVERY):
-        one.after_fork()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+        return self._thread is threading.current_thread()

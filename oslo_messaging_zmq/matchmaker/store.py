@@ -5,17 +5,36 @@
 Times of expiry are Redis' own, so that no clock of any node matters.
 Generations grow across a flush and a failover too: they follow Redis' clock
 in microseconds, and never go back while Redis remembers the last one.
+
+Anybody may write into a shared Redis, so what is read is checked in full:
+lengths, types, the form of addresses, and that a record says of itself what
+its key says.
 """
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import json
+import re
 from typing import Any
 import uuid
 
-from oslo_messaging_zmq.matchmaker import addressing
-from oslo_messaging_zmq.matchmaker import matchmaker_records
+from oslo_messaging_zmq.matchmaker import contract
 from oslo_messaging_zmq.redis import client as redis_client
+
+VERSION = 1
+RECORD_LIMIT = 4096
+"""Longest record, in bytes."""
+
+TEXT_LIMIT = 255
+"""Longest exchange, topic, server or host, in characters."""
+
+_ID = re.compile(r'[0-9a-f]{32}')
+_MEMBER = re.compile(r'([0-9]{1,16})@([0-9a-f]{32})')
+_ADDRESS = re.compile(r'tcp://[A-Za-z0-9.:_%\[\]-]{1,255}:[0-9]{1,5}')
+_KEY = re.compile(r'[!-~]{40}')
+_TEXTS = ('id', 'exchange', 'topic', 'server', 'host', 'rpc', 'fanout', 'key')
 
 MEMBER_LIMIT = 64
 LONGEST_LIFE_MS = 3_600_000
@@ -89,6 +108,115 @@ return {redis.call('GETRANGE', KEYS[3], 0, 63),
 )
 
 
+class BadRecord(Exception):
+    """What is wrong with a record, and what was expected."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Keys:
+    """Names of keys in Redis.
+
+    :param prefix: with which all of them begin.
+    """
+
+    prefix: str
+
+    @property
+    def generation(self) -> str:
+        """The newest generation that was given out; an integer."""
+        return f'{self.prefix}:generation'
+
+    @property
+    def epoch(self) -> str:
+        """Random text, another one after everything was lost."""
+        return f'{self.prefix}:epoch'
+
+    def peer(self, peer_id: str) -> str:
+        """The record of one listener; expires."""
+        return f'{self.prefix}:peer:{peer_id}'
+
+    def index(self, exchange: str, topic: str) -> str:
+        """Sorted set of a topic's members; the score says when one ends."""
+        return (
+            f'{self.prefix}:listeners:{redis_client.quoted(exchange, topic)}'
+        )
+
+    def mark(self, exchange: str, topic: str) -> str:
+        """Random text, another one after every change of a topic."""
+        return f'{self.prefix}:changed:{redis_client.quoted(exchange, topic)}'
+
+
+def member(peer: contract.Peer) -> str:
+    """Name a record in its index; one name never means two records."""
+    return f'{peer.generation}@{peer.id}'
+
+
+def parse_member(text: str) -> tuple[int, str]:
+    """Take a member apart.
+
+    :returns: generation and id.
+    :raises BadRecord: it has another form.
+    """
+    found = _MEMBER.fullmatch(text)
+    if not found:
+        raise BadRecord(f'{text[:64]!r} is no generation@id')
+    return int(found[1]), found[2]
+
+
+def encode(peer: contract.Peer) -> bytes:
+    """Write a record.
+
+    :raises ValueError: the peer could not be read again; the message says
+        why.
+    """
+    record = {'version': VERSION} | dataclasses.asdict(peer)
+    text = json.dumps(record, sort_keys=True).encode('ascii')
+    try:
+        decode(text)
+    except BadRecord as error:
+        raise ValueError(f'{peer} cannot be announced: {error}') from None
+    return text
+
+
+def decode(text: bytes) -> contract.Peer:
+    """Read a record that anybody may have written.
+
+    :raises BadRecord: it is none.
+    """
+    if len(text) > RECORD_LIMIT:
+        raise BadRecord(f'longer than {RECORD_LIMIT} bytes')
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        raise BadRecord('not JSON') from None
+    if not isinstance(record, dict) or record.get('version') != VERSION:
+        raise BadRecord(f'not an object of version {VERSION}')
+    generation = record.get('generation')
+    if type(generation) is not int or not 0 <= generation < 10**16:
+        raise BadRecord('its generation is no integer from 0 to 10**16')
+    return contract.Peer(**_texts(record), generation=generation)
+
+
+def _texts(record: Mapping[str, Any]) -> dict[str, str]:
+    texts = {name: record.get(name) for name in _TEXTS}
+    for name, text in texts.items():
+        if not isinstance(text, str) or len(text) > TEXT_LIMIT + 20:
+            raise BadRecord(f'its {name} is no text of bounded length')
+    for name in ('exchange', 'topic', 'server', 'host'):
+        if len(str(texts[name])) > TEXT_LIMIT:
+            raise BadRecord(f'its {name} is above {TEXT_LIMIT} characters')
+        if not str(texts[name]).isprintable():
+            raise BadRecord(f'its {name} holds what cannot be printed')
+    for name in ('rpc', 'fanout'):
+        if not _ADDRESS.fullmatch(str(texts[name])):
+            raise BadRecord(f'its {name} is no tcp://host:port')
+    if not _ID.fullmatch(str(texts['id'])):
+        raise BadRecord('its id is not 32 hexadecimal digits')
+    if texts['key'] and not _KEY.fullmatch(str(texts['key'])):
+        raise BadRecord('its key is neither empty nor 40 characters of Z85')
+    return {name: str(text) for name, text in texts.items()}
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Members:
     """Who is listed under a topic.
@@ -117,7 +245,7 @@ class Store:
     def __init__(
         self,
         client: Any,
-        keys: matchmaker_records.Keys,
+        keys: Keys,
         ttl_s: float,
         most_peers: int,
     ) -> None:
@@ -134,34 +262,17 @@ class Store:
         """Take the next generation; never one that was given before."""
         return int(self._generation(keys=[self._keys.generation]))
 
-    def announce(self, peer: addressing.Peer) -> bool:
+    def announce(self, peer: contract.Peer) -> bool:
         """Write a record, or make it live on.
 
         :param peer: with its generation.
         :returns: whether it was not there just as it should be.
         """
-        changed = self._announce(
-            keys=self._keys_of(peer),
-            args=[
-                matchmaker_records.encode(peer),
-                matchmaker_records.member(peer),
-                self._life_ms,
-                uuid.uuid4().hex,
-            ],
-        )
-        return bool(changed)
+        return bool(self._run(self._announce, peer, self._life_ms))
 
-    def withdraw(self, peer: addressing.Peer) -> None:
+    def withdraw(self, peer: contract.Peer) -> None:
         """Remove a record, unless another one took its place."""
-        self._withdraw(
-            keys=self._keys_of(peer),
-            args=[
-                matchmaker_records.encode(peer),
-                matchmaker_records.member(peer),
-                2 * self._life_ms,
-                uuid.uuid4().hex,
-            ],
-        )
+        self._run(self._withdraw, peer, 2 * self._life_ms)
 
     def members(self, exchange: str, topic: str) -> Members:
         """Read who is listed, and strike out whoever expired."""
@@ -197,7 +308,7 @@ class Store:
                 pipeline.getrange(
                     self._keys.peer(peer_id),
                     0,
-                    matchmaker_records.RECORD_LIMIT,
+                    RECORD_LIMIT,
                 )
             found += _answers(pipeline)
         return found
@@ -227,12 +338,16 @@ class Store:
         """Close the connection."""
         self._client.close()
 
-    def _keys_of(self, peer: addressing.Peer) -> list[str]:
-        return [
-            self._keys.peer(peer.id),
-            self._keys.index(peer.exchange, peer.topic),
-            self._keys.mark(peer.exchange, peer.topic),
-        ]
+    def _run(self, script: Any, peer: contract.Peer, life_ms: int) -> Any:
+        topic = peer.exchange, peer.topic
+        return script(
+            keys=[
+                self._keys.peer(peer.id),
+                self._keys.index(*topic),
+                self._keys.mark(*topic),
+            ],
+            args=[encode(peer), member(peer), life_ms, uuid.uuid4().hex],
+        )
 
 
 def _answers(pipeline: Any) -> list[Any]:

@@ -2,20 +2,24 @@
 
 """One consumer of a pool: takes entries, and says what became of them."""
 
+import collections
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
 import logging
 import os
 import socket
+import threading
 import time
+from typing import Any
 import uuid
 
 import redis
 
-from oslo_messaging_zmq.notifications import notification_accounts
-from oslo_messaging_zmq.notifications import store as notification_store
-from oslo_messaging_zmq.notifications import terms as notification_terms
+from oslo_messaging_zmq.notifications import store
 from oslo_messaging_zmq.redis import client
+from oslo_messaging_zmq.redis import url
 
 LOG = logging.getLogger(__name__)
 
@@ -24,6 +28,144 @@ MOST_DELIVERIES = 10
 
 MOST_CLAIMED = 100
 """Entries of the dead taken over in one go."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Terms:
+    """What all listeners and senders of one transport have in common.
+
+    :param settings: where Redis is.
+    :param prefix: with which every key in Redis begins.
+    :param timeout_s: longest wait for one answer of Redis, seconds.
+    :param lease_s: a consumer that Redis did not hear of for so long is
+        dead, seconds.
+    :param most_open: how many notifications one listener takes at most that
+        it has not acknowledged yet.
+    :param max_message_size: longest notification, bytes.
+    """
+
+    settings: url.RedisSettings
+    prefix: str
+    timeout_s: float
+    lease_s: float
+    most_open: int
+    max_message_size: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Taken:
+    """A notification that is open."""
+
+    entry: store.Entry
+    ctxt: dict[str, Any]
+    message: dict[str, Any]
+
+
+class Tally:
+    """Counters that any thread may increase."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: collections.Counter[str] = collections.Counter()
+
+    def add(self, name: str, count: int = 1) -> None:
+        """Increase one counter."""
+        with self._lock:
+            self._counts[name] += count
+
+    def read(self) -> Mapping[str, int]:
+        """All counters that were increased ever."""
+        with self._lock:
+            return dict(self._counts)
+
+
+class Accounts:
+    """Open entries of one listener, and what Redis has not heard yet.
+
+    :param terms: what is common.
+    :param group: of the pool.
+    :param answers: connection of the threads that settle.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        group: str,
+        answers: store.Store,
+    ) -> None:
+        self._terms = terms
+        self._group = group
+        self._answers = answers
+        self._lock = threading.Lock()
+        self._open: set[tuple[str, str]] = set()
+        self._owed: dict[tuple[str, str], bytes | None] = {}
+        self._has_room = threading.Event()
+
+    @property
+    def room(self) -> int:
+        """How many more may be taken."""
+        return self._terms.most_open - len(self._open)
+
+    def wait_for_room(self, patience_s: float) -> None:
+        """Wait until something is settled, or wake() is called."""
+        self._has_room.wait(patience_s)
+        self._has_room.clear()
+
+    def wake(self) -> None:
+        """End wait_for_room()."""
+        self._has_room.set()
+
+    def take(self, entry: store.Entry) -> bool:
+        """Take note of an entry.
+
+        :returns: False when it is open already.
+        """
+        key = entry.stream, entry.id
+        with self._lock:
+            is_new = key not in self._open
+            self._open.add(key)
+        return is_new
+
+    def settle(self, entry: store.Entry, body: bytes | None) -> None:
+        """Say what became of an entry, now or as soon as Redis hears it.
+
+        :param body: what to give to the pool again; None when all is done.
+        """
+        key = entry.stream, entry.id
+        try:
+            self._say(self._answers, key, body)
+        except client.FAILURES as error:
+            self._owed[key] = body
+            LOG.warning(
+                'What became of %s of %s is told later: %s',
+                entry.id,
+                entry.stream,
+                client.explain(error, self._terms.settings),
+            )
+
+    def repay(self, connection: store.Store) -> None:
+        """Say what could not be said before.
+
+        :raises redis.RedisError: Redis is away still.
+        """
+        for key, body in list(self._owed.items()):
+            self._say(connection, key, body)
+            self._owed.pop(key, None)
+
+    def _say(
+        self,
+        connection: store.Store,
+        key: tuple[str, str],
+        body: bytes | None,
+    ) -> None:
+        stream, entry_id = key
+        if body is None:
+            connection.finish(stream, self._group, entry_id)
+        else:
+            connection.requeue(stream, self._group, entry_id, body)
+        with self._lock:
+            self._open.discard(key)
+        self._has_room.set()
 
 
 class Consumer:
@@ -40,11 +182,11 @@ class Consumer:
 
     def __init__(
         self,
-        terms: notification_terms.Terms,
+        terms: Terms,
         streams: Sequence[str],
         group: str,
-        answers: notification_store.Store,
-        tally: notification_terms.Tally,
+        answers: store.Store,
+        tally: Tally,
     ) -> None:
         self._terms = terms
         self._streams = tuple(streams)
@@ -56,16 +198,16 @@ class Consumer:
         )
         self.most_open = terms.most_open
         self._outage = client.Outage(terms.settings, LOG, 'notifications')
-        self._accounts = notification_accounts.Accounts(terms, group, answers)
+        self._accounts = Accounts(terms, group, answers)
         self._usable: tuple[str, ...] = ()
         self._refused: set[str] = set()
-        self._store: notification_store.Store | None = None
+        self._connection: store.Store | None = None
         self._client_id = 0
         self._was_read_again = True
         self._renew_s = 0.0
         self._claim_s = 0.0
 
-    def subscribe(self, store: notification_store.Store) -> None:
+    def subscribe(self, connection: store.Store) -> None:
         """Make sure that our group exists in every stream.
 
         A stream whose key holds something of somebody else is left out.
@@ -73,7 +215,7 @@ class Consumer:
         usable = []
         for stream in self._streams:
             try:
-                store.subscribe(stream, self._group)
+                connection.subscribe(stream, self._group)
                 usable.append(stream)
             except redis.ResponseError as error:
                 if client.is_general(error):
@@ -84,24 +226,22 @@ class Consumer:
                     LOG.error('Cannot use %s as a stream: %s', stream, error)
         self._usable = tuple(usable)
 
-    def take(
-        self, wanted: int, patience_s: float
-    ) -> list[notification_terms.Taken]:
+    def take(self, wanted: int, patience_s: float) -> list[Taken]:
         """Take notifications, waiting for the first.
 
         :param wanted: most of each stream.
         :param patience_s: longest wait in seconds.
         :raises redis.RedisError: Redis is away, or was flushed.
         """
-        store = self._connected()
-        entries = self._upkeep(store)
+        connection = self._connected()
+        entries = self._upkeep(connection)
         if entries:
             return self._accepted(entries)
         room = self._accounts.room
         if room <= 0 or not self._usable:
             self._accounts.wait_for_room(patience_s)
             return []
-        entries = store.read(
+        entries = connection.read(
             self._usable,
             self._group,
             self.name,
@@ -113,9 +253,9 @@ class Consumer:
 
     def upkeep(self) -> None:
         """Go on living, without taking anything."""
-        store = self._connected()
-        self._accounts.repay(store)
-        self._renew(store)
+        connection = self._connected()
+        self._accounts.repay(connection)
+        self._renew(connection)
         self._outage.worked()
 
     def failed(self, error: Exception) -> float:
@@ -130,12 +270,12 @@ class Consumer:
             return 0.0
         return self._outage.failed(error)
 
-    def acknowledge(self, taken: notification_terms.Taken) -> None:
+    def acknowledge(self, taken: Taken) -> None:
         """Say that we are done with a notification; never raises."""
         self._accounts.settle(taken.entry, None)
         self._tally.add('acknowledged')
 
-    def requeue(self, taken: notification_terms.Taken) -> None:
+    def requeue(self, taken: Taken) -> None:
         """Put a notification behind all that wait; never raises."""
         self._accounts.settle(taken.entry, taken.entry.fields[b'body'])
         self._tally.add('requeued')
@@ -154,57 +294,57 @@ class Consumer:
 
         :raises redis.RedisError: Redis is away.
         """
-        if self._store is not None:
-            self._accounts.repay(self._store)
-            self._store.leave(self._usable, self._group, self.name)
+        if self._connection is not None:
+            self._accounts.repay(self._connection)
+            self._connection.leave(self._usable, self._group, self.name)
 
     def close(self) -> None:
         """Close the connection."""
-        store, self._store = self._store, None
-        if store is not None:
-            store.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
-    def _connected(self) -> notification_store.Store:
-        if self._store is not None:
-            return self._store
+    def _connected(self) -> store.Store:
+        if self._connection is not None:
+            return self._connection
         terms = self._terms
-        store = notification_store.Store(
+        connection = store.Store(
             client.connect(
                 terms.settings, timeout_s=terms.timeout_s + self.PATIENCE_S
             ),
             terms.prefix,
         )
         try:
-            store.keep_alive(self.name, terms.lease_s)
-            self.subscribe(store)
-            self._client_id = store.client_id()
+            connection.keep_alive(self.name, terms.lease_s)
+            self.subscribe(connection)
+            self._client_id = connection.client_id()
         except client.FAILURES:
-            store.close()
+            connection.close()
             raise
         now_s = time.monotonic()
         self._renew_s = now_s + terms.lease_s / 3
         # After an outage the others' names may have expired though they live.
         self._claim_s = now_s + (terms.lease_s if self._outage.count else 0)
-        self._store = store
-        return store
+        self._connection = connection
+        return connection
 
-    def _upkeep(
-        self, store: notification_store.Store
-    ) -> list[notification_store.Entry]:
-        self._accounts.repay(store)
-        self._renew(store)
+    def _upkeep(self, connection: store.Store) -> list[store.Entry]:
+        self._accounts.repay(connection)
+        self._renew(connection)
         if not self._was_read_again:
             self._was_read_again = True
             if self._usable:
-                return store.read_again(self._usable, self._group, self.name)
+                return connection.read_again(
+                    self._usable, self._group, self.name
+                )
         if time.monotonic() < self._claim_s:
             return []
         self._claim_s = time.monotonic() + self._terms.lease_s / 2
         if len(self._usable) < len(self._streams):
-            self.subscribe(store)
-        claimed: list[notification_store.Entry] = []
+            self.subscribe(connection)
+        claimed: list[store.Entry] = []
         for stream in self._usable:
-            claimed += store.claim(
+            claimed += connection.claim(
                 stream,
                 self._group,
                 self.name,
@@ -214,14 +354,12 @@ class Consumer:
         self._tally.add('claimed', len(claimed))
         return claimed
 
-    def _renew(self, store: notification_store.Store) -> None:
+    def _renew(self, connection: store.Store) -> None:
         if time.monotonic() >= self._renew_s:
-            store.keep_alive(self.name, self._terms.lease_s)
+            connection.keep_alive(self.name, self._terms.lease_s)
             self._renew_s = time.monotonic() + self._terms.lease_s / 3
 
-    def _accepted(
-        self, entries: Iterable[notification_store.Entry]
-    ) -> list[notification_terms.Taken]:
+    def _accepted(self, entries: Iterable[store.Entry]) -> list[Taken]:
         accepted = []
         for entry in entries:
             if self._accounts.take(entry):
@@ -233,20 +371,18 @@ class Consumer:
         self._tally.add('received', len(accepted))
         return accepted
 
-    def _opened(
-        self, entry: notification_store.Entry
-    ) -> notification_terms.Taken | None:
+    def _opened(self, entry: store.Entry) -> Taken | None:
         """Read an entry; None for one that is not for us, or for nobody."""
         addressee = entry.fields.get(b'group', self._group.encode())
         if not entry.fields or addressee != self._group.encode():
             return None
         try:
-            body = notification_store.checked_body(entry, MOST_DELIVERIES)
-            return notification_terms.Taken(
+            body = store.checked_body(entry, MOST_DELIVERIES)
+            return Taken(
                 entry,
-                *notification_store.decode(body, self._terms.max_message_size),
+                *store.decode(body, self._terms.max_message_size),
             )
-        except notification_store.BadNotification as error:
+        except store.BadNotification as error:
             self._tally.add('garbage')
             LOG.warning('Dropped %s of %s: %s', entry.id, entry.stream, error)
             return None

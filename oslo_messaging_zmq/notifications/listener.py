@@ -2,10 +2,9 @@
 
 """A listener of notifications: oslo.messaging's contract on one consumer.
 
-Its thread is an ordinary one, green where eventlet has patched ``threading``.
-It lives from start() to cleanup(): after stop() it calls nobody any more, but
-goes on saying that the consumer lives, so that nobody else takes over what
-endpoints are still working on.
+Its thread lives from start() to cleanup(): after stop() it calls nobody any
+more, but goes on saying that the consumer lives, so that nobody else takes
+over what endpoints are still working on.
 """
 
 from collections.abc import Callable
@@ -17,8 +16,7 @@ from typing import Any
 
 from oslo_messaging._drivers import base
 
-from oslo_messaging_zmq.notifications import consumer as notification_consumer
-from oslo_messaging_zmq.notifications import terms
+from oslo_messaging_zmq.notifications import consumer as consumer_module
 from oslo_messaging_zmq.redis import client
 
 LOG = logging.getLogger(__name__)
@@ -34,8 +32,8 @@ class Incoming(base.IncomingMessage):  # type: ignore[misc]
 
     def __init__(
         self,
-        consumer: notification_consumer.Consumer,
-        taken: terms.Taken,
+        consumer: consumer_module.Consumer,
+        taken: consumer_module.Taken,
     ) -> None:
         super().__init__(taken.ctxt, taken.message, taken.entry.id)
         self._consumer = consumer
@@ -46,12 +44,12 @@ class Incoming(base.IncomingMessage):  # type: ignore[misc]
         self._consumer.acknowledge(self._taken)
 
     def requeue(self) -> None:
-        """Give it to this pool again, after what waits; never raises."""
+        """Put it into this pool again, after what waits; never raises."""
         self._consumer.requeue(self._taken)
 
 
 class Listener(base.Listener):  # type: ignore[misc]
-    """Gives notifications to a callback, in batches.
+    """Passes notifications to a callback, in batches.
 
     :param consumer: what talks to Redis; the listener closes it.
     :param batch_size: notifications per call of the callback; None for
@@ -62,7 +60,7 @@ class Listener(base.Listener):  # type: ignore[misc]
 
     def __init__(
         self,
-        consumer: notification_consumer.Consumer,
+        consumer: consumer_module.Consumer,
         batch_size: int | None,
         batch_timeout: float | None,
     ) -> None:

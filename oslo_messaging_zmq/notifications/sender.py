@@ -2,29 +2,10 @@
 
 """Notifications, stored in Redis Streams until their listeners are done.
 
-::
-
-    RedisNotifications(
-        settings: transport_url.RedisSettings,
-        *,
-        prefix: str = 'oslo_messaging_zmq',   # of all keys in Redis
-        max_length: int = 10000,     # notifications a topic holds at most
-        max_message_size: int = 8 * 2**20,    # bytes of one notification
-        most_open: int = 64,         # taken by a listener, unacknowledged
-        lease_s: float = 30.0,       # a silent listener is dead after it
-        retry_delay_s: float = 1.0,  # between two attempts to send
-        timeout_s: float = 5.0,      # longest wait for Redis, per answer
-    )
-    .send(exchange, topic, ctxt, message, retry=None)
-    .listener(targets, pool, batch_size, batch_timeout) -> base.Listener
-    .statistics() -> Mapping[str, int]
-    .cleanup()
-
-``topic`` is one with its priority, such as ``notifications.info``, and
-``targets`` are pairs of exchange and such a topic. Every pool gets one copy,
-and so do the listeners without a pool together. A notification is given to
-one listener of its pool, and to another one when that died; so it may be
-given twice, and is given at least once unless a full topic lost it.
+Every pool gets one copy of a notification, and so do the listeners without a
+pool together. It is given to one listener of its pool, and to another one
+when that died; so it may be given twice, and is given at least once unless a
+full topic lost it.
 """
 
 import collections
@@ -32,7 +13,6 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import logging
-import os
 import threading
 import time
 from typing import Any
@@ -41,10 +21,9 @@ import uuid
 import oslo_messaging
 import redis
 
-from oslo_messaging_zmq.notifications import consumer as notification_consumer
-from oslo_messaging_zmq.notifications import listener as notification_listener
+from oslo_messaging_zmq.notifications import consumer
+from oslo_messaging_zmq.notifications import listener
 from oslo_messaging_zmq.notifications import store
-from oslo_messaging_zmq.notifications import terms
 from oslo_messaging_zmq.redis import client
 from oslo_messaging_zmq.redis import url
 
@@ -84,7 +63,17 @@ class _Lane:
 
 
 class RedisNotifications:
-    """Sends notifications and makes listeners; see the module."""
+    """Sends notifications and makes listeners; of one process.
+
+    :param settings: where Redis is.
+    :param prefix: with which every key in Redis begins.
+    :param max_length: notifications that a topic holds at most.
+    :param max_message_size: longest notification, bytes.
+    :param most_open: how many a listener takes that it has not acknowledged.
+    :param lease_s: a silent listener is dead after it, seconds.
+    :param retry_delay_s: time between two attempts to send, seconds.
+    :param timeout_s: longest wait for one answer of Redis, seconds.
+    """
 
     def __init__(
         self,
@@ -98,7 +87,7 @@ class RedisNotifications:
         retry_delay_s: float = 1.0,
         timeout_s: float = 5.0,
     ) -> None:
-        self._terms = terms.Terms(
+        self._terms = consumer.Terms(
             settings=settings,
             prefix=prefix,
             timeout_s=timeout_s,
@@ -108,7 +97,7 @@ class RedisNotifications:
         )
         self._max_length = max_length
         self._retry_delay_s = retry_delay_s
-        self._tally = terms.Tally()
+        self._tally = consumer.Tally()
         self._outage = client.Outage(settings, LOG, 'sending of notifications')
         self._lanes: collections.deque[_Lane] = collections.deque()
         self._is_closing = threading.Event()
@@ -160,7 +149,7 @@ class RedisNotifications:
         pool: str | None,
         batch_size: int | None,
         batch_timeout: float | None,
-    ) -> notification_listener.Listener:
+    ) -> listener.Listener:
         """Make a listener, and its pool if it is new.
 
         What is sent from now on reaches the pool, whether or not the
@@ -176,7 +165,7 @@ class RedisNotifications:
         streams = sorted({self._store.stream(*target) for target in targets})
         group = f'pool:{pool}' if pool else store.DEFAULT_GROUP
         most_open = max(self._terms.most_open, 2 * (batch_size or 1))
-        consumer = notification_consumer.Consumer(
+        made = consumer.Consumer(
             dataclasses.replace(self._terms, most_open=most_open),
             streams,
             group,
@@ -184,15 +173,13 @@ class RedisNotifications:
             self._tally,
         )
         try:
-            consumer.subscribe(self._store)
+            made.subscribe(self._store)
         except client.FAILURES as error:
             LOG.warning(
                 'Listening to notifications begins later: %s',
                 client.explain(error, self._terms.settings),
             )
-        return notification_listener.Listener(
-            consumer, batch_size, batch_timeout
-        )
+        return listener.Listener(made, batch_size, batch_timeout)
 
     def statistics(self) -> Mapping[str, int]:
         """Counters by name, see :data:`COUNTERS`, and outages of sending."""
@@ -202,7 +189,7 @@ class RedisNotifications:
         }
 
     def cleanup(self) -> None:
-        """Give up what is being sent and close the connections."""
+        """End what is being sent, and close the connections."""
         self._is_closing.set()
         self._store.close()
 
@@ -218,10 +205,9 @@ class RedisNotifications:
         attempt = 0
         while True:
             try:
-                # A forked process goes on with a lane of its own.
                 dropped = self._store.send(
                     stream,
-                    f'{lane.name}:{os.getpid()}',
+                    lane.name,
                     lane.sequence,
                     body,
                     self._max_length,

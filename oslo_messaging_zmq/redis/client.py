@@ -9,6 +9,7 @@ twice.
 import logging
 import random
 from typing import Any
+import urllib.parse
 
 import redis
 import redis.backoff
@@ -106,6 +107,11 @@ def _master(settings: url.RedisSettings, common: dict[str, Any]) -> Any:
     return sentinels.master_for(
         settings.service, **_redis_only(settings), **common
     )
+
+
+def quoted(*words: str) -> str:
+    """Words as one part of a key; no other words make the same."""
+    return ':'.join(urllib.parse.quote(word, safe='') for word in words)
 
 
 def is_away(error: Exception) -> bool:

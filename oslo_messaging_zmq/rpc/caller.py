@@ -1,28 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Calls and casts: a native thread sends them and reads the answers."""
+"""Calls and casts: a thread sends them and reads the answers."""
 
 from collections.abc import Mapping
 import functools
+import queue
+import threading
 from typing import Any
 
 import zmq
 from zmq.utils import monitor
 
-from oslo_messaging_zmq import contexts
 from oslo_messaging_zmq import errors
-from oslo_messaging_zmq import native_log
+from oslo_messaging_zmq import messages
 from oslo_messaging_zmq import options
-from oslo_messaging_zmq import orders
-from oslo_messaging_zmq import threads
-from oslo_messaging_zmq import wire
-from oslo_messaging_zmq.access import guard as security
+from oslo_messaging_zmq import tasks
 from oslo_messaging_zmq.access import refusals
-from oslo_messaging_zmq.matchmaker import addressing
-from oslo_messaging_zmq.rpc import pending
+from oslo_messaging_zmq.access import security
+from oslo_messaging_zmq.matchmaker import contract
 from oslo_messaging_zmq.rpc import routes
-
-LOG = native_log.Log(__name__)
 
 _EVENTS = (
     zmq.EVENT_HANDSHAKE_SUCCEEDED
@@ -36,9 +32,74 @@ _BATCH = 100
 _NOBLOCK = int(zmq.NOBLOCK)
 _MORE = int(zmq.SNDMORE) | _NOBLOCK
 _SETTLE_S = 1.0
-_PAUSE_S = 0.1
 
-_Settling = tuple[tuple[routes.Route, ...], threads.Waiter]
+UNSENT = 0
+"""Kind of an answer that this side gives itself: nothing was sent."""
+
+SENT = -1
+"""The same for a cast that ZeroMQ has taken."""
+
+_Settling = tuple[tuple[routes.Route, ...], threading.Event]
+
+
+class Pending:
+    """One attempt to send a call or a cast.
+
+    :param peer: who it is for.
+    :param msg_id: what the answer refers to.
+    :param payload: the message.
+    :param is_call: whether an answer is expected.
+    """
+
+    __slots__ = (
+        '_answers',
+        '_ups',
+        'is_call',
+        'msg_id',
+        'payload',
+        'peer',
+        'route',
+    )
+
+    def __init__(
+        self,
+        peer: contract.Peer,
+        msg_id: str,
+        payload: bytes,
+        *,
+        is_call: bool,
+    ) -> None:
+        self.peer = peer
+        self.msg_id = msg_id
+        self.payload = payload
+        self.is_call = is_call
+        self.route: routes.Route | None = None
+        self._ups = -1
+        self._answers: queue.SimpleQueue[messages.Answer] = queue.SimpleQueue()
+
+    def queued(self, route: routes.Route) -> None:
+        """Note the connection that took the message."""
+        self.route = route
+        self._ups = -1 if route.up else route.ups
+
+    def was_never_sent(self) -> bool:
+        """Whether the connection has not been up since it took this."""
+        return self.route is not None and self._ups == self.route.ups
+
+    def tell(self, answer: messages.Answer) -> None:
+        """Pass an answer to the thread that waits."""
+        self._answers.put(answer)
+
+    def wait(self, timeout_s: float) -> messages.Answer | None:
+        """Wait for the next answer.
+
+        :param timeout_s: longest wait in seconds.
+        :returns: None if there was none in time.
+        """
+        try:
+            return self._answers.get(timeout=max(timeout_s, 0.0))
+        except queue.Empty:
+            return None
 
 
 class Caller:
@@ -53,7 +114,7 @@ class Caller:
 
     def __init__(
         self,
-        context: contexts.Context,
+        context: security.Context,
         guard: security.Guard,
         settings: options.Settings,
         name: str,
@@ -66,116 +127,107 @@ class Caller:
         self._routes = routes.Routes(
             self._socket, guard, self._refused, is_fanout=False
         )
-        self._pending: dict[str, pending.Pending] = {}
+        self._pending: dict[str, Pending] = {}
         self._settling: list[_Settling] = []
         self._sent = self._answers = 0
         self._closing = self.is_closed = False
-        self._orders = orders.Orders()
-        self._ended = threads.Waiter()
-        threads.start(f'zmq-calls-{name}', self._run)
+        self._tasks = tasks.TaskQueue()
+        self._watched: list[tuple[Any, int]] = [
+            (self._socket, zmq.POLLIN),
+            (self._monitor, zmq.POLLIN),
+            (self._tasks.descriptor, zmq.POLLIN),
+        ]
+        self._thread = threading.Thread(
+            target=self._run, name=f'zmq-calls-{name}', daemon=True
+        )
+        self._thread.start()
 
-    def send(self, message: pending.Pending) -> None:
+    def send(self, message: Pending) -> None:
         """Send a call or a cast; its ``wait()`` says how that went."""
-        self._orders.put(functools.partial(self._send, message))
+        self._tasks.put(functools.partial(self._send, message))
         if self.is_closed:
-            message.tell(wire.Answer(pending.UNSENT, message.msg_id))
+            message.tell(messages.Answer(UNSENT, message.msg_id))
 
-    def give_up(self, message: pending.Pending) -> None:
+    def give_up(self, message: Pending) -> None:
         """Wait for no more answers to a call."""
-        self._orders.put(functools.partial(self._forget, message))
+        self._tasks.put(functools.partial(self._forget, message))
 
-    def is_up(self, peer: addressing.Peer) -> bool | None:
+    def is_up(self, peer: contract.Peer) -> bool | None:
         """Whether a listener is connected, None if nobody knows."""
         route = self._routes.find(peer)
         return None if route is None else route.up
 
-    def settle(self, peers: tuple[addressing.Peer, ...]) -> None:
+    def settle(self, peers: contract.Peers) -> None:
         """Connect to listeners and wait, bounded, until each is up or down."""
-        done = threads.Waiter()
-        self._orders.put(functools.partial(self._connect, peers, done))
+        done = threading.Event()
+        self._tasks.put(functools.partial(self._connect, peers, done))
         if not done.wait(_SETTLE_S):
-            self._orders.put(functools.partial(self._lose_patience, done))
+            self._tasks.put(functools.partial(self._lose_patience, done))
             done.wait(_SETTLE_S)
-        done.close()
 
-    def keep(
-        self, exchange: str, topic: str, peers: tuple[addressing.Peer, ...]
-    ) -> None:
+    def keep(self, exchange: str, topic: str, peers: contract.Peers) -> None:
         """Forget everybody else who listened to a topic."""
-        self._orders.put(
+        self._tasks.put(
             lambda: self._left(self._routes.keep(exchange, topic, peers))
         )
 
     def withdraw(self, key: str) -> None:
         """Disconnect from everybody who has a key."""
-        self._orders.put(lambda: self._left(self._routes.withdraw(key)))
+        self._tasks.put(lambda: self._left(self._routes.withdraw(key)))
 
     def statistics(self) -> Mapping[str, int]:
         """Counters by name."""
-        counts = {
+        return {
             'calls_and_casts_sent': self._sent,
             'answers_received': self._answers,
             'calls_pending': len(self._pending),
             'peers_connected': len(self._routes),
-        }
-        return counts | _dropped(self._refused)
+        } | self._refused.counted('dropped')
 
     def close(self) -> None:
         """End the thread and the connections; calls get no answer."""
-        self._orders.put(functools.partial(setattr, self, '_closing', True))
-        self._ended.wait()
-        self._ended.close()
+        self._tasks.put(functools.partial(setattr, self, '_closing', True))
+        self._thread.join()
 
     def _run(self) -> None:
-        watched: list[tuple[Any, Any]] = [
-            (self._socket, zmq.POLLIN),
-            (self._monitor, zmq.POLLIN),
-            (self._orders.descriptor, zmq.POLLIN),
-        ]
-        while not self._closing:
-            try:
-                self._turn(watched)
-            except Exception as error:  # noqa: BLE001 - others wait for us
-                LOG.error('The thread of calls goes on after: %r', error)
-                threads.original('time').sleep(_PAUSE_S)
+        tasks.repeat(self._turn, lambda: self._closing, self._thread.name)
         self._end()
 
-    def _turn(self, watched: list[tuple[Any, Any]]) -> None:
-        limit = -1 if self._orders.may_sleep() else 0
-        ready = dict(zmq.zmq_poll(watched, limit))
-        if self._orders.descriptor in ready:
-            self._orders.heard()
-        self._orders.work()
+    def _turn(self) -> None:
+        limit = -1 if self._tasks.may_sleep() else 0
+        ready = dict(zmq.zmq_poll(self._watched, limit))
+        if self._tasks.descriptor in ready:
+            self._tasks.heard()
+        self._tasks.work()
         if self._monitor in ready:
             self._read_events()
         if self._socket in ready:
             self._read_answers()
 
     def _end(self) -> None:
-        # In this order: what is ordered later answers itself.
+        # In this order: what is put later answers itself.
         self.is_closed = True
-        self._orders.work()
+        self._tasks.work()
         for message in self._pending.values():
-            message.tell(wire.Answer(pending.UNSENT, message.msg_id))
+            message.tell(messages.Answer(UNSENT, message.msg_id))
         for _, done in self._settling:
             done.set()
         self._socket.disable_monitor()
         self._monitor.close(0)
         self._socket.close()
-        self._orders.close()
-        self._ended.set()
+        self._tasks.close()
 
-    def _send(self, message: pending.Pending) -> None:
+    def _send(self, message: Pending) -> None:
         route = None if self.is_closed else self._routes.to(message.peer)
         if route is None or not self._was_sent(route, message.payload):
-            message.tell(wire.Answer(pending.UNSENT, message.msg_id))
+            message.tell(messages.Answer(UNSENT, message.msg_id))
             return
         self._sent += 1
         message.queued(route)
         if message.is_call:
             self._pending[message.msg_id] = message
         else:
-            message.tell(wire.Answer(pending.SENT, message.msg_id))
+            message.tell(messages.Answer(SENT, message.msg_id))
 
     def _was_sent(self, route: routes.Route, payload: bytes) -> bool:
         try:
@@ -191,17 +243,15 @@ class Caller:
             return False
         return True
 
-    def _forget(self, message: pending.Pending) -> None:
+    def _forget(self, message: Pending) -> None:
         self._pending.pop(message.msg_id, None)
 
-    def _connect(
-        self, peers: tuple[addressing.Peer, ...], done: threads.Waiter
-    ) -> None:
+    def _connect(self, peers: contract.Peers, done: threading.Event) -> None:
         found = tuple(filter(None, map(self._routes.to, peers)))
         self._settling.append((found, done))
         self._tell_settled()
 
-    def _lose_patience(self, done: threads.Waiter) -> None:
+    def _lose_patience(self, done: threading.Event) -> None:
         for found, other in self._settling:
             if other is done:
                 for route in found:
@@ -226,7 +276,7 @@ class Caller:
             if each.route in gone and each.was_never_sent()
         ]:
             del self._pending[message.msg_id]
-            message.tell(wire.Answer(pending.UNSENT, message.msg_id))
+            message.tell(messages.Answer(UNSENT, message.msg_id))
         self._tell_settled()
 
     def _read_events(self) -> None:
@@ -247,13 +297,13 @@ class Caller:
             except zmq.Again:
                 return
             try:
-                answer = wire.decode_answer(payload, self._limit)
+                answer = messages.decode_answer(payload, self._limit)
             except errors.BadMessage as error:
                 self._refused.note('malformed', sender.decode(), str(error))
                 continue
             self._take(sender, answer)
 
-    def _take(self, sender: bytes, answer: wire.Answer) -> None:
+    def _take(self, sender: bytes, answer: messages.Answer) -> None:
         message = self._pending.get(answer.msg_id)
         if message is None or message.route is None:
             self._refused.counts['late_answer'] += 1
@@ -266,10 +316,6 @@ class Caller:
             )
             return
         self._answers += 1
-        if answer.kind != wire.HEARTBEAT:
+        if answer.kind != messages.HEARTBEAT:
             del self._pending[answer.msg_id]
         message.tell(answer)
-
-
-def _dropped(refused: refusals.Refusals) -> dict[str, int]:
-    return {f'dropped_{name}': n for name, n in refused.counts.items()}

@@ -1,32 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Messages to everybody who listens to a topic.
+"""Messages to everybody who listens to a topic: sent and read.
 
 They are encoded once and sent by the thread that calls. A peer that does not
 read makes the queue of its own connection full, and only that.
+
+Each listener reads them in a thread of its own. It waits in ZeroMQ itself,
+which costs half of waiting for a descriptor: this is what happens most often
+in a cloud, once per round for each other node. To wake up for a message costs
+more than to read it: so what comes shortly after another one waits, and is
+read together with what else has come.
 """
 
-import collections
+from collections.abc import Callable
 from collections.abc import Mapping
+import contextlib
 import threading
+import uuid
 
 import zmq
 
-from oslo_messaging_zmq import contexts
+from oslo_messaging_zmq import messages
 from oslo_messaging_zmq import options
-from oslo_messaging_zmq.access import guard as security
+from oslo_messaging_zmq import tasks
 from oslo_messaging_zmq.access import refusals
-from oslo_messaging_zmq.matchmaker import addressing
+from oslo_messaging_zmq.access import security
+from oslo_messaging_zmq.matchmaker import contract
+from oslo_messaging_zmq.rpc import port
 from oslo_messaging_zmq.rpc import routes
-
-Peers = tuple[addressing.Peer, ...]
 
 # Plain numbers: those of ZeroMQ's flags cost as much as sending.
 _NOBLOCK = int(zmq.NOBLOCK)
 _MORE = int(zmq.SNDMORE) | _NOBLOCK
 
+_LOOK_MS = 5000
+"""How long a reader waits before it looks whether it should end."""
 
-class Fanout:
+
+class FanoutSender:
     """Sends to many; there is one per driver and process.
 
     :param context: of this process.
@@ -37,15 +48,12 @@ class Fanout:
 
     def __init__(
         self,
-        context: contexts.Context,
+        context: security.Context,
         guard: security.Guard,
         settings: options.Settings,
         name: str,
     ) -> None:
-        # Green under eventlet, so only those who send may take it; native
-        # threads leave word.
         self._lock = threading.Lock()
-        self._withdrawn: collections.deque[str] = collections.deque()
         self._socket = routes.sender(context, settings.fanout_queue_length)
         self._socket.setsockopt(zmq.RCVHWM, 1)
         # Without the conveniences that cost more than sending does.
@@ -54,13 +62,13 @@ class Fanout:
         self._routes = routes.Routes(
             self._socket, guard, self._refused, is_fanout=True
         )
-        self._known: dict[tuple[str, str], Peers] = {}
+        self._known: dict[tuple[str, str], contract.Peers] = {}
         self._ids: dict[tuple[str, str], list[bytes]] = {}
         self._sent = self._delivered = 0
         self._is_closed = False
 
     def send(
-        self, exchange: str, topic: str, peers: Peers, payload: bytes
+        self, exchange: str, topic: str, peers: contract.Peers, payload: bytes
     ) -> int:
         """Send a message to listeners of a topic.
 
@@ -71,9 +79,6 @@ class Fanout:
         with self._lock:
             if self._is_closed:
                 return 0
-            while self._withdrawn:
-                self._known.clear()
-                self._routes.withdraw(self._withdrawn.popleft())
             if self._known.get((exchange, topic)) is not peers:
                 self._renew(exchange, topic, peers)
             taken = self._deliver(self._ids[exchange, topic], frame)
@@ -83,19 +88,18 @@ class Fanout:
 
     def withdraw(self, key: str) -> None:
         """Send nothing more to anybody who has a key."""
-        self._withdrawn.append(key)
+        with self._lock:
+            if not self._is_closed:
+                self._known.clear()
+                self._routes.withdraw(key)
 
     def statistics(self) -> Mapping[str, int]:
         """Counters by name."""
-        counts = {
+        return {
             'fanouts_sent': self._sent,
             'fanouts_delivered': self._delivered,
             'fanout_peers_connected': len(self._routes),
-        }
-        return counts | {
-            f'fanout_dropped_{name}': n
-            for name, n in self._refused.counts.items()
-        }
+        } | self._refused.counted('fanout_dropped')
 
     def close(self) -> None:
         """End all connections."""
@@ -103,7 +107,7 @@ class Fanout:
             self._is_closed = True
             self._socket.close()
 
-    def _renew(self, exchange: str, topic: str, peers: Peers) -> None:
+    def _renew(self, exchange: str, topic: str, peers: contract.Peers) -> None:
         self._routes.keep(exchange, topic, peers)
         found = filter(None, map(self._routes.to, peers))
         self._ids[exchange, topic] = [route.id for route in found]
@@ -126,3 +130,120 @@ class Fanout:
         who = route.endpoint if route else route_id.decode()
         kind = 'queue_full' if error.errno == zmq.EAGAIN else 'unreachable'
         self._refused.note(kind, who, f'a fanout was dropped: {error}')
+
+
+class FanoutReader:
+    """The part of a listener that fanouts come to.
+
+    :param context: of this process.
+    :param make_port: binds a socket; gets the kinds of messages, what sends
+        answers and what to call when some of them were served.
+    :param deliver: gets the messages.
+    :param pause_s: after it has read what was there, it reads nothing for so
+        many seconds.
+    :param name: of the listener in the log.
+    """
+
+    def __init__(
+        self,
+        context: security.Context,
+        make_port: Callable[..., port.Port],
+        deliver: Callable[[port.Incoming], None],
+        pause_s: float,
+        name: str,
+    ) -> None:
+        self._context = context
+        self._deliver = deliver
+        self._pause_s = pause_s
+        # Held until the end: to wait for it costs least.
+        self._resting = threading.Lock()
+        self._resting.acquire()
+        self._served = threading.Event()
+        self._port = make_port(
+            kinds={messages.FANOUT}, answer=_no_answer, wake=self._served.set
+        )
+        self._port.socket.setsockopt(zmq.RCVTIMEO, _LOOK_MS)
+        # Only this process can reach it: to end the wait for a message.
+        self._inside = f'inproc://{uuid.uuid4().hex}'
+        self._port.socket.bind(self._inside)
+        self._calling = threading.Lock()
+        self._is_closing = False
+        self._thread = threading.Thread(
+            target=self._run, name=f'zmq-fanout-{name}', daemon=True
+        )
+        self.endpoint = self._port.endpoint
+
+    def start(self) -> None:
+        """Read from now on."""
+        self._thread.start()
+
+    def wait_for_turn(self, timeout_s: float) -> None:
+        """Wait until the message that is being delivered is."""
+        if self._thread is threading.current_thread():
+            return
+        if self._calling.acquire(timeout=timeout_s):
+            self._calling.release()
+
+    def close(self) -> None:
+        """End the thread and close the socket; waits until it is done."""
+        self._is_closing = True
+        if not self._thread.ident:
+            self._port.socket.close()
+            return
+        self._served.set()
+        self._resting.release()
+        # If there is no descriptor left, or the thread has ended already, it
+        # needs nobody to wake it: it looks by itself now and then.
+        with (
+            contextlib.suppress(zmq.ZMQError),
+            self._context.socket(zmq.DEALER) as sender,
+        ):
+            sender.setsockopt(zmq.LINGER, 0)
+            sender.connect(self._inside)
+            sender.send(b'', zmq.DONTWAIT)
+            self._thread.join()
+        self._thread.join()
+
+    def statistics(self) -> Mapping[str, int]:
+        """Counters by name."""
+        return {
+            'fanouts_received': self._port.received,
+            'fanouts_in_work': self._port.credit.in_work(),
+        } | self._port.dropped()
+
+    def _run(self) -> None:
+        name = self._thread.name
+        tasks.repeat(self._serve, lambda: self._is_closing, name)
+        self._port.socket.close()
+
+    def _serve(self) -> None:
+        if self._port.credit.left() <= 0:
+            self._wait_until_served()
+            return
+        sender = self._port.wait()
+        while sender is not None and not self._is_closing:
+            self._take(sender)
+            if self._port.credit.left() <= 0:
+                return
+            sender = self._port.next()
+        if self._pause_s and not self._is_closing:
+            self._resting.acquire(True, self._pause_s)
+
+    def _take(self, sender: bytes) -> None:
+        message = self._port.take(sender)
+        if message is not None:
+            with self._calling:
+                self._deliver(message)
+
+    def _wait_until_served(self) -> None:
+        credit = self._port.credit
+        self._served.clear()
+        credit.is_awaited = True
+        # Perhaps it was served just before anybody knew that we wait.
+        if not credit.has_half() and not self._is_closing:
+            self._served.wait()
+        credit.is_awaited = False
+
+
+def _no_answer(receiver: bytes, answer: messages.Answer) -> None:
+    """Nobody waits for an answer to a fanout."""

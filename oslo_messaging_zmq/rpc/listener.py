@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Listens for one server: two sockets and the native threads that own them.
+"""Listens for one server: two sockets and the threads that own them.
 
 Calls and casts come by one socket, fanout messages by the other, each with a
 thread of its own, so that a storm of fanouts holds up no call. Each has a
@@ -13,32 +13,28 @@ import collections
 from collections.abc import Callable
 from collections.abc import Mapping
 import functools
+import logging
 import os
+import select
 import threading
-from typing import Any
 import uuid
 
 from oslo_messaging._drivers import base
 
-from oslo_messaging_zmq import contexts
-from oslo_messaging_zmq import native_log
+from oslo_messaging_zmq import messages
 from oslo_messaging_zmq import options
-from oslo_messaging_zmq import orders
-from oslo_messaging_zmq import threads
-from oslo_messaging_zmq import wire
-from oslo_messaging_zmq.access import guard as security
-from oslo_messaging_zmq.matchmaker import addressing
-from oslo_messaging_zmq.rpc import delivery
-from oslo_messaging_zmq.rpc import fanout_reader
-from oslo_messaging_zmq.rpc import incoming
+from oslo_messaging_zmq import tasks
+from oslo_messaging_zmq.access import security
+from oslo_messaging_zmq.matchmaker import contract
+from oslo_messaging_zmq.rpc import fanout
 from oslo_messaging_zmq.rpc import port
 
-LOG = native_log.Log(__name__)
+LOG = logging.getLogger(__name__)
 
 _BATCH = 32
-_PAUSE_S = 0.1
 _TURN_S = 30.0
-_READABLE = 1  # select.POLLIN
+
+Callback = Callable[[list[port.Incoming]], None]
 
 
 class Listener(base.Listener):  # type: ignore[misc]
@@ -56,11 +52,11 @@ class Listener(base.Listener):  # type: ignore[misc]
 
     def __init__(
         self,
-        context: contexts.Context,
+        context: security.Context,
         guard: security.Guard,
         settings: options.Settings,
-        address: port.Address,
-        leave: Callable[[addressing.Peer], None],
+        address: messages.Address,
+        leave: Callable[[contract.Peer], None],
         batch_size: int,
         batch_timeout: float | None,
     ) -> None:
@@ -69,28 +65,28 @@ class Listener(base.Listener):  # type: ignore[misc]
         self._settings = settings
         self._name = '/'.join(address)
         self._leave = leave
-        self._orders = orders.Orders()
+        self._tasks = tasks.TaskQueue()
         make = functools.partial(
             port.Port, context, guard, settings, address=address
         )
         self._rpc = make(
-            kinds={wire.CALL, wire.CAST},
-            wake=functools.partial(self._orders.put, self._resume),
+            kinds={messages.CALL, messages.CAST},
+            answer=self._answer,
+            wake=functools.partial(self._tasks.put, self._resume),
         )
-        self._fanout = fanout_reader.FanoutReader(
-            context, make, settings.fanout_pause, self._name
+        self._fanout = fanout.FanoutReader(
+            context, make, self._deliver, settings.fanout_pause, self._name
         )
-        self._poller = threads.original('select').poll()
-        self._poller.register(self._orders.descriptor, _READABLE)
-        self._poller.register(self._rpc.descriptor, _READABLE)
-        self._delivery: delivery.Straight | None = None
-        self._is_closing = False
-        # Whoever starts it and whoever closes it may be two threads, green
-        # under eventlet: starting one more there lets others run meanwhile.
+        self._poller = select.poll()
+        self._poller.register(self._tasks.descriptor, select.POLLIN)
+        self._poller.register(self._rpc.descriptor, select.POLLIN)
+        self._is_stopped = self._is_closing = False
+        # Whoever starts it and whoever closes it may be two threads.
         self._changing = threading.Lock()
-        self._thread: Any = None
-        self._ended = threads.Waiter()
-        self.peer = addressing.Peer(
+        self._thread = threading.Thread(
+            target=self._run, name=f'zmq-{self._name}', daemon=True
+        )
+        self.peer = contract.Peer(
             uuid.uuid4().hex,
             *address,
             settings.host,
@@ -99,31 +95,31 @@ class Listener(base.Listener):  # type: ignore[misc]
             guard.public,
         )
 
-    def start(self, on_incoming_callback: delivery.Callback) -> None:
-        """Give messages to a callback from now on; nothing once closed."""
-        capacity = (
-            self._settings.requests_in_work + self._settings.fanouts_in_work
-        )
+    def start(self, on_incoming_callback: Callback) -> None:
+        """Pass messages to a callback from now on; nothing once closed."""
         with self._changing:
             if self._is_closing:
                 return
             super().start(on_incoming_callback)
-            self._delivery = delivery.start(on_incoming_callback, capacity)
-            self._thread = threads.start(f'zmq-{self._name}', self._run)
-            self._fanout.start(self._delivery)
+            self._thread.start()
+            self._fanout.start()
 
     def stop(self) -> None:
-        """Give no more messages to the callback.
+        """Pass no more messages to the callback.
 
         Answers to those that are in work are still sent until cleanup();
         calls that still come are sent back for somebody else to serve.
         """
-        if self._pid != os.getpid() or self._is_closing or not self._delivery:
+        if self._pid != os.getpid() or self._is_closing:
+            return
+        if not self._thread.ident:
             return
         self._leave(self.peer)
-        self._delivery.stop()
-        if self._thread is not threads.original('threading').current_thread():
-            self._wait_for_turn()
+        self._is_stopped = True
+        if self._thread is not threading.current_thread():
+            done = threading.Event()
+            self._tasks.put(done.set)
+            done.wait(_TURN_S)
         self._fanout.wait_for_turn(_TURN_S)
         super().stop()
 
@@ -137,12 +133,11 @@ class Listener(base.Listener):  # type: ignore[misc]
             self._is_closing = True
         self._leave(self.peer)
         self._fanout.close()
-        if self._thread is None:
-            self._end()
+        if self._thread.ident:
+            self._tasks.put(_nothing)
+            self._thread.join()
         else:
-            self._orders.put(_nothing)
-        self._ended.wait()
-        self._ended.close()
+            self._end()
 
     @property
     def is_closed(self) -> bool:
@@ -159,33 +154,30 @@ class Listener(base.Listener):  # type: ignore[misc]
         total.update(self._fanout.statistics())
         return total
 
-    def _wait_for_turn(self) -> None:
-        done = threads.Waiter()
-        self._orders.put(done.set)
-        done.wait(_TURN_S)
-        done.close()
+    def _deliver(self, message: port.Incoming) -> None:
+        callback = self.on_incoming_callback
+        if self._is_stopped or callback is None:
+            message.refuse()
+            return
+        try:
+            callback([message])
+        except Exception as error:  # noqa: BLE001 - others wait for us
+            LOG.error('A server did not take a message: %r', error)
 
     def _run(self) -> None:
-        while not self._is_closing:
-            try:
-                self._turn()
-            except Exception as error:  # noqa: BLE001 - others wait for us
-                LOG.error(
-                    'The listener %s goes on after: %r', self._name, error
-                )
-                threads.original('time').sleep(_PAUSE_S)
-        self._orders.work()
+        tasks.repeat(self._turn, lambda: self._is_closing, self._thread.name)
+        self._tasks.work()
         self._end()
 
     def _turn(self) -> None:
         rpc = self._rpc
-        may_sleep = self._orders.may_sleep() and not rpc.may_have_more
+        may_sleep = self._tasks.may_sleep() and not rpc.may_have_more
         for descriptor, _ in self._poller.poll(None if may_sleep else 0):
             if descriptor == rpc.descriptor:
                 rpc.may_have_more = True
             else:
-                self._orders.heard()
-        self._orders.work()
+                self._tasks.heard()
+        self._tasks.work()
         if rpc.may_have_more:
             self._drain()
 
@@ -194,12 +186,11 @@ class Listener(base.Listener):  # type: ignore[misc]
         if most <= 0:
             self._pause()
         for place in range(most):
-            message = self._rpc.read(self._answer)
-            if message is not None and self._delivery is not None:
-                batch = [message]
+            message = self._rpc.read()
+            if message is not None:
+                self._deliver(message)
+                # It is in work as long as somebody has it.
                 del message
-                self._delivery.put(batch)
-                del batch
             if place == 0 and self._rpc.may_have_more:
                 self._rpc.look()
             if not self._rpc.may_have_more:
@@ -218,17 +209,16 @@ class Listener(base.Listener):  # type: ignore[misc]
         if credit.is_awaited and credit.has_half():
             credit.is_awaited = False
             self._rpc.may_have_more = True
-            self._poller.modify(self._rpc.descriptor, _READABLE)
+            self._poller.modify(self._rpc.descriptor, select.POLLIN)
 
-    def _answer(self, receiver: bytes, answer: wire.Answer) -> None:
-        payload = incoming.encoded(answer, self._settings.max_message_size)
-        self._orders.put(functools.partial(self._rpc.send, receiver, payload))
+    def _answer(self, receiver: bytes, answer: messages.Answer) -> None:
+        payload = port.encoded(answer, self._settings.max_message_size)
+        self._tasks.put(functools.partial(self._rpc.send, receiver, payload))
 
     def _end(self) -> None:
         self._rpc.socket.close()
-        self._orders.close()
-        self._ended.set()
+        self._tasks.close()
 
 
 def _nothing() -> None:
-    """An order that only wakes the thread."""
+    """A task that only wakes the thread."""

@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One bound socket of a listener: what comes in is checked here."""
+"""One bound socket of a listener: what comes in is checked here.
 
+A port limits how many messages it takes of one peer (:class:`Limiter`) and
+how many are in work at a time (:class:`Credit`).
+"""
+
+import collections
 from collections.abc import Callable
 from collections.abc import Collection
+import time
 from typing import Any
 
+import oslo_messaging
+from oslo_messaging._drivers import base
+from oslo_messaging._drivers import common
 import zmq
 
-from oslo_messaging_zmq import contexts
 from oslo_messaging_zmq import errors
+from oslo_messaging_zmq import messages
 from oslo_messaging_zmq import options
-from oslo_messaging_zmq import threads
-from oslo_messaging_zmq import wire
-from oslo_messaging_zmq.access import guard as security
 from oslo_messaging_zmq.access import refusals
-from oslo_messaging_zmq.rpc import incoming
-from oslo_messaging_zmq.rpc import limiter
+from oslo_messaging_zmq.access import security
 from oslo_messaging_zmq.rpc import routes
 
 _BACKLOG = 1024
@@ -35,7 +40,199 @@ of a CPU. ZeroMQ takes from one connection after the other, so the messages of
 everybody else wait no longer than this for each peer that floods.
 """
 
-Address = tuple[str, str, str]
+BURST_S = 10.0
+"""So many seconds' worth may come at once."""
+
+_MOST_PEERS = 10_000
+_SIZE = 64 * 1024
+"""Bytes of a message that count as one message more."""
+
+Answering = Callable[[bytes, messages.Answer], None]
+"""Sends an answer to a connection."""
+
+
+class Credit:
+    """How many messages may be handed over before some are served.
+
+    Once it is used up, half of it must have come back before it is used
+    again: a wake per message would cost more than the message.
+
+    :param limit: so many.
+    :param wake: called when ``is_awaited`` and half of it is back, perhaps
+        more than once.
+    """
+
+    __slots__ = ('_in_work', '_limit', '_served', '_wake', 'is_awaited')
+
+    def __init__(self, limit: int, wake: Callable[[], None]) -> None:
+        self._limit = limit
+        self._in_work = 0
+        # Appending needs no lock, which a finaliser must not wait for.
+        self._served: collections.deque[None] = collections.deque()
+        self._wake = wake
+        self.is_awaited = False
+
+    def take(self) -> None:
+        """Note a message that is handed over. One thread's."""
+        self._in_work += 1
+
+    def served(self) -> None:
+        """Note a message that was served. Any thread's."""
+        self._served.append(None)
+        if self.is_awaited and self.has_half():
+            self._wake()
+
+    def left(self) -> int:
+        """How many messages may be handed over now. One thread's."""
+        while self._served:
+            self._served.popleft()
+            self._in_work -= 1
+        return self._limit - self._in_work
+
+    def has_half(self) -> bool:
+        """Whether at least half of it is there."""
+        return self.in_work() <= self._limit // 2
+
+    def in_work(self) -> int:
+        """How many messages are being served."""
+        return self._in_work - len(self._served)
+
+
+class Incoming(base.RpcIncomingMessage):  # type: ignore[misc]
+    """A call, cast or fanout message.
+
+    :param request: what came.
+    :param sender: name of the connection it came by.
+    :param credit: where it counts as long as it is not served.
+    :param answer: sends an answer to a connection.
+    """
+
+    _credit: Credit | None = None
+
+    def __init__(
+        self,
+        request: messages.Request,
+        sender: bytes,
+        credit: Credit,
+        answer: Answering,
+    ) -> None:
+        # Not the parent's, which would make up an id for every cast.
+        self.ctxt: Any = request.ctxt
+        self.message: Any = request.message
+        self.msg_id = request.msg_id
+        self.client_timeout = request.client_timeout
+        self._is_call = request.kind == messages.CALL
+        self._sender = sender
+        self._credit = credit
+        self._answer = answer
+        credit.take()
+
+    def __del__(self) -> None:
+        self._serve()
+
+    def acknowledge(self) -> None:
+        """Nothing to do: nobody else would get the message."""
+
+    def requeue(self) -> None:
+        """Nothing to do: only notifications can be requeued."""
+
+    def reply(self, reply: Any = None, failure: Any = None) -> None:
+        """Answer a call; for other messages just note that they are served.
+
+        :param reply: what the endpoint returned.
+        :param failure: what it raised, as ``sys.exc_info()``.
+        """
+        is_due = self._is_call and self._credit is not None
+        self._serve()
+        if is_due:
+            text = (
+                common.serialize_remote_exception(failure) if failure else None
+            )
+            self._answer(
+                self._sender,
+                messages.Answer(messages.REPLY, self.msg_id, reply, text),
+            )
+
+    def heartbeat(self) -> None:
+        """Tell the caller that the call is still being served.
+
+        :raises MessageDeliveryFailure: it is not: whoever still sends
+            heartbeats must end.
+        """
+        if self._credit is None or not self._is_call:
+            msg = f'call {self.msg_id} is not in work'
+            raise oslo_messaging.MessageDeliveryFailure(msg)
+        self._answer(
+            self._sender, messages.Answer(messages.HEARTBEAT, self.msg_id)
+        )
+
+    def refuse(self) -> None:
+        """Send a call back unserved: another listener may take it."""
+        self._serve()
+        if self._is_call:
+            self._answer(
+                self._sender, messages.Answer(messages.REFUSED, self.msg_id)
+            )
+
+    def _serve(self) -> None:
+        credit, self._credit = self._credit, None
+        if credit is not None:
+            credit.served()
+
+
+class Limiter:
+    """Counts messages of each peer, before they are decoded.
+
+    A bucket per peer fills with time and empties with messages. One thread's.
+
+    :param rate: messages per second on average; 0: any number.
+    :param clock: monotonic, seconds.
+    """
+
+    def __init__(
+        self, rate: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._rate = rate
+        self._most = max(1.0, rate * BURST_S)
+        self._clock = clock
+        # What is left, and when: by peer, the one heard longest ago first.
+        self._buckets: collections.OrderedDict[
+            str | bytes, tuple[float, float]
+        ] = collections.OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def admits(self, peer: str | bytes, size: int) -> bool:
+        """Tell whether one more message may be taken, and count it if so.
+
+        A message that is larger than all that may come at once is taken of
+        somebody who was quiet for that long.
+
+        :param peer: its name, or that of its connection.
+        :param size: of the message, bytes.
+        """
+        rate = self._rate
+        if not rate:
+            return True
+        now_s = self._clock()
+        most = self._most
+        bucket = self._buckets.get(peer)
+        left = most
+        if bucket is not None:
+            left = min(most, bucket[0] + (now_s - bucket[1]) * rate)
+        else:
+            self._make_room()
+        cost = min(most, 1.0 + size // _SIZE)
+        is_admitted = left >= cost
+        self._buckets[peer] = left - cost * is_admitted, now_s
+        self._buckets.move_to_end(peer)
+        return is_admitted
+
+    def _make_room(self) -> None:
+        """Forget who was heard longest ago: with time its bucket is full."""
+        if len(self._buckets) >= _MOST_PEERS:
+            self._buckets.popitem(last=False)
 
 
 class Port:
@@ -45,20 +242,23 @@ class Port:
     :param guard: knows who may send.
     :param settings: of the driver.
     :param kinds: kinds of messages that may come here.
-    :param address: exchange, topic and server whose messages may come.
+    :param address: whose messages may come.
+    :param answer: sends the answers.
     :param wake: called when messages were served and more may be read.
     """
 
     def __init__(
         self,
-        context: contexts.Context,
+        context: security.Context,
         guard: security.Guard,
         settings: options.Settings,
         kinds: Collection[int],
-        address: Address,
+        address: messages.Address,
+        answer: Answering,
         wake: Callable[[], None],
     ) -> None:
         self._guard = guard
+        self._answer = answer
         self._limit = settings.max_message_size
         self._kinds = kinds
         self._address = address
@@ -67,7 +267,7 @@ class Port:
         # Whether there may be more to read than the descriptor tells: ZeroMQ
         # makes it readable once, not as long as messages are there.
         self.may_have_more = True
-        is_fanout = wire.FANOUT in kinds
+        is_fanout = messages.FANOUT in kinds
         self.socket = routes.sender(
             context,
             settings.fanout_queue_length
@@ -79,41 +279,35 @@ class Port:
         limit, rate = settings.requests_in_work, settings.request_rate
         if is_fanout:
             limit, rate = settings.fanouts_in_work, settings.fanout_rate
-        self.credit = incoming.Credit(limit, wake)
-        self._limiter = limiter.Limiter(rate)
+        self.credit = Credit(limit, wake)
+        self._limiter = Limiter(rate)
 
-    def read(self, answering: incoming.Answering) -> incoming.Incoming | None:
+    def read(self) -> Incoming | None:
         """Read the next message that is there, if it is a good one.
 
         Afterwards ``may_have_more`` says whether to come back.
-
-        :param answering: sends its answers.
         """
-        try:
-            sender: Any = self.socket.recv(_NOBLOCK)
-        except zmq.Again:
+        sender = self.next()
+        if sender is None:
             self.may_have_more = False
             return None
-        return self.take(sender, answering)
+        return self.take(sender)
 
     def wait(self) -> bytes | None:
         """Wait for a message, as long as the socket's RCVTIMEO says.
 
-        :returns: name of its connection; take() gives the message. None if
+        :returns: name of its connection; take() reads the message. None if
             none came.
         """
         return self._sender(0)
 
     def next(self) -> bytes | None:
-        """Give the same of a message that is there; None if none is."""
+        """Like wait() for a message that is there; None if none is."""
         return self._sender(_NOBLOCK)
 
-    def take(
-        self, sender: bytes, answering: incoming.Answering
-    ) -> incoming.Incoming | None:
+    def take(self, sender: bytes) -> Incoming | None:
         """Read the message whose connection was read.
 
-        :param answering: sends its answers.
         :returns: None if it is none that may come here.
         """
         frame: Any = self.socket.recv(0, False)
@@ -124,14 +318,11 @@ class Port:
         if request is None:
             return None
         self.received += 1
-        return incoming.Incoming(request, sender, self.credit, answering)
+        return Incoming(request, sender, self.credit, self._answer)
 
     def dropped(self) -> dict[str, int]:
-        """Count what did not pass, by reason."""
-        return {
-            f'received_dropped_{name}': n
-            for name, n in self._refused.counts.items()
-        }
+        """How much did not pass, by reason."""
+        return self._refused.counted('received_dropped')
 
     def look(self) -> None:
         """Find out whether there is more to read.
@@ -156,7 +347,7 @@ class Port:
             sender: Any = self.socket.recv(flags)
         except zmq.Again:
             return None
-        return bytes(sender)
+        return sender  # type: ignore[no-any-return]
 
     def _bind(self, bind_address: str, host: str) -> str:
         socket = self.socket
@@ -173,7 +364,9 @@ class Port:
         port = bound.rstrip(b'\0').rpartition(b':')[2].decode('ascii')
         return f'tcp://{_bracketed(host)}:{port}'
 
-    def _request(self, sender: bytes, frame: zmq.Frame) -> wire.Request | None:
+    def _request(
+        self, sender: bytes, frame: zmq.Frame
+    ) -> messages.Request | None:
         peer = self._guard.peer(frame)
         if peer is None:
             self._refuse('unauthorised', frame, 'its key is not allowed')
@@ -182,10 +375,10 @@ class Port:
         # Without keys there is nothing better than the connection.
         if not self._limiter.admits(peer['name'] or sender, len(payload)):
             self._refuse('flood', frame, 'it sends too many messages', peer)
-            threads.original('time').sleep(_DROP_S)
+            time.sleep(_DROP_S)
             return None
         try:
-            request = wire.decode_request(payload, self._limit)
+            request = messages.decode_request(payload, self._limit)
         except errors.BadMessage as error:
             self._refuse('malformed', frame, str(error), peer)
             return None
@@ -199,7 +392,7 @@ class Port:
         request.ctxt['zmq_peer'] = peer
         return request
 
-    def _is_addressed(self, request: wire.Request) -> bool:
+    def _is_addressed(self, request: messages.Request) -> bool:
         exchange, topic, server = self._address
         return (
             request.topic == topic
@@ -222,6 +415,23 @@ class Port:
         self._refuse('malformed', frame, 'more than one frame')
         while frame.more:
             frame = self.socket.recv(0, False)
+
+
+def encoded(answer: messages.Answer, limit: int) -> bytes:
+    """Write an answer; one that cannot be sent becomes a failure.
+
+    :param limit: most bytes of a message.
+    """
+    try:
+        return messages.encode_answer(answer, limit)
+    except errors.UnsendableMessage as error:
+        failure = oslo_messaging.MessageDeliveryFailure(str(error))
+        text = common.serialize_remote_exception(
+            (type(failure), failure, None)
+        )
+        return messages.encode_answer(
+            messages.Answer(answer.kind, answer.msg_id, None, text), limit
+        )
 
 
 def _origin(frame: zmq.Frame) -> str:

@@ -2,24 +2,28 @@
 
 """Calls and casts from their beginning to their end."""
 
+from collections.abc import Iterable
 from collections.abc import Mapping
+import itertools
+import random
 import time
 from typing import Any
 from typing import NoReturn
+from typing import Protocol
 import uuid
 
 import oslo_messaging
 from oslo_messaging._drivers import common
 
-from oslo_messaging_zmq import errors
+from oslo_messaging_zmq import messages
 from oslo_messaging_zmq import options
-from oslo_messaging_zmq import wire
 from oslo_messaging_zmq.access import refusals
-from oslo_messaging_zmq.matchmaker import addressing
 from oslo_messaging_zmq.matchmaker import contract
 from oslo_messaging_zmq.rpc import caller
-from oslo_messaging_zmq.rpc import pending
-from oslo_messaging_zmq.rpc import selection
+
+_LOOK_UP_S = 1.0
+_PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.3)
+"""Between two look-ups for somebody who may come; the last one repeats."""
 
 _RETRY_S = 1.0
 _FULL_S = 0.1
@@ -27,11 +31,116 @@ _HANDOVER_S = 10.0
 _FOR_EVER_S = 10.0**8
 
 
+class Connections(Protocol):
+    """What a choice needs to know about connections.
+
+    :ivar is_closed: there are none any more.
+    """
+
+    is_closed: bool
+
+    def is_up(self, peer: contract.Peer) -> bool | None:
+        """Whether a listener is connected, None if nobody knows."""
+
+    def settle(self, peers: contract.Peers) -> None:
+        """Connect to listeners and wait until each is up or down."""
+
+
+class Chooser:
+    """Chooses listeners for one driver.
+
+    :param matchmaker: knows who listens.
+    :param connections: to the listeners.
+    """
+
+    def __init__(
+        self, matchmaker: contract.Matchmaker, connections: Connections
+    ) -> None:
+        self._matchmaker = matchmaker
+        self._connections = connections
+        self._turns: dict[tuple[str, str], itertools.count[int]] = {}
+
+    def choose(
+        self,
+        address: messages.Address,
+        avoid: Iterable[str] = (),
+    ) -> contract.Peer | None:
+        """Choose who gets the next message.
+
+        A server is chosen by its newest record; '' takes the listeners of
+        the topic in turn. Who is down is not chosen: a message to it would
+        wait for its connection, and miss its next life on another port.
+
+        :param avoid: ids of listeners that refused.
+        :returns: None if nobody listens who is up, after a fresh look-up.
+        """
+        exchange, topic, server = address
+        peers = self._matchmaker.peers(exchange, topic)
+        usable = self._usable(peers, server, avoid)
+        if not any(map(self._connections.is_up, usable)):
+            peers = self._matchmaker.look_up(exchange, topic, _LOOK_UP_S)
+            usable = self._usable(peers, server, avoid)
+        return self._pick(usable, (exchange, topic), server)
+
+    def wait(
+        self,
+        address: messages.Address,
+        deadline: float,
+        avoid: Iterable[str] = (),
+    ) -> contract.Peer | None:
+        """Choose like choose(), waiting for somebody to come.
+
+        :param deadline: when to give up, of the monotonic clock.
+        :returns: None if nobody came in time, or the connections are closed.
+        """
+        pauses = itertools.chain(_PAUSES_S, itertools.repeat(_PAUSES_S[-1]))
+        while True:
+            peer = self.choose(address, avoid)
+            left = deadline - time.monotonic()
+            if peer is not None or left <= 0 or self._connections.is_closed:
+                return peer
+            time.sleep(min(next(pauses), left))
+
+    def _usable(
+        self, peers: contract.Peers, server: str, avoid: Iterable[str]
+    ) -> list[contract.Peer]:
+        usable = [
+            peer
+            for peer in peers
+            if (not server or peer.server == server) and peer.id not in avoid
+        ]
+        unknown = tuple(
+            peer for peer in usable if self._connections.is_up(peer) is None
+        )
+        if unknown:
+            self._connections.settle(unknown)
+        return usable
+
+    def _pick(
+        self,
+        usable: list[contract.Peer],
+        topic: tuple[str, str],
+        server: str,
+    ) -> contract.Peer | None:
+        up = [peer for peer in usable if self._connections.is_up(peer)]
+        if not up:
+            return None
+        if server:
+            return max(up, key=lambda peer: peer.generation)
+        return up[self._turn(topic) % len(up)]
+
+    def _turn(self, topic: tuple[str, str]) -> int:
+        if topic not in self._turns:
+            # Clients that live for one call must not all meet the same one.
+            self._turns[topic] = itertools.count(random.randrange(1 << 16))
+        return next(self._turns[topic])
+
+
 class Requests:
     """Sends calls and casts of one driver, from any thread.
 
     :param calls: the connections.
-    :param matches: knows who listens.
+    :param matchmaker: knows who listens.
     :param settings: of the driver.
     :param exception_modules: of which remote exceptions are raised again.
     :param name: of the driver in the log.
@@ -40,14 +149,14 @@ class Requests:
     def __init__(
         self,
         calls: caller.Caller,
-        matches: contract.Matchmaker,
+        matchmaker: contract.Matchmaker,
         settings: options.Settings,
         exception_modules: list[str],
         name: str,
     ) -> None:
         self._caller = calls
-        self._chooser = selection.Chooser(matches, calls)
-        self._matches = matches
+        self._chooser = Chooser(matchmaker, calls)
+        self._matchmaker = matchmaker
         self._settings = settings
         self._exception_modules = exception_modules
         self._undelivered = refusals.Refusals(name)
@@ -58,13 +167,13 @@ class Requests:
             'casts_undelivered': self._undelivered.counts['undelivered_cast']
         }
 
-    def require(self, request: wire.Request) -> None:
+    def require(self, request: messages.Request) -> None:
         """Make sure that somebody listens.
 
         :raises MessageUndeliverable: of oslo.messaging, after a fresh
             look-up.
         """
-        peers = self._matches.look_up(
+        peers = self._matchmaker.look_up(
             request.exchange, request.topic, self._settings.redis_timeout
         )
         server = request.server
@@ -76,14 +185,17 @@ class Requests:
                 request.message,
             )
 
-    def cast(self, request: wire.Request, retry: int | None) -> None:
+    def cast(self, request: messages.Request, retry: int | None) -> None:
         """Hand a message over without waiting for it to be served.
 
         :param retry: how often to try again, a second apart; None or -1:
             for as long as the options say, and then drop it with a warning.
         :raises MessageDeliveryFailure: the tries are used up.
+        :raises UnsendableMessage: it cannot be sent, or is too large.
         """
-        payload = self._encoded(request)
+        payload = messages.encode_request(
+            request, self._settings.max_message_size
+        )
         if retry is None or retry < 0:
             span_s = self._settings.undeliverable_after
         else:
@@ -97,25 +209,28 @@ class Requests:
                 return
             time.sleep(min(_FULL_S, left))
 
-    def call(self, request: wire.Request, timeout_s: float | None) -> Any:
+    def call(self, request: messages.Request, timeout_s: float | None) -> Any:
         """Send a message and wait for what the endpoint returns.
 
         :param timeout_s: longest wait in seconds, None for ever.
         :returns: what the endpoint returned.
         :raises MessagingTimeout: no answer in time.
+        :raises UnsendableMessage: it cannot be sent, or is too large.
         """
         span_s = _FOR_EVER_S if timeout_s is None else timeout_s
         deadline = time.monotonic() + span_s
         request.msg_id = uuid.uuid4().hex
-        payload = self._encoded(request)
+        payload = messages.encode_request(
+            request, self._settings.max_message_size
+        )
         refused: set[str] = set()
         while True:
             self._check_open()
             peer = self._someone(request, deadline, refused)
             answer = self._ask(request, peer, payload, deadline)
-            if answer.kind == wire.REPLY:
+            if answer.kind == messages.REPLY:
                 return self._result(answer)
-            if answer.kind == wire.REFUSED:
+            if answer.kind == messages.REFUSED:
                 refused.add(peer.id)
             else:
                 time.sleep(_FULL_S)
@@ -125,42 +240,29 @@ class Requests:
             msg = 'the transport was cleaned up'
             raise oslo_messaging.MessageDeliveryFailure(msg)
 
-    def _encoded(self, request: wire.Request) -> bytes:
-        try:
-            return wire.encode_request(
-                request, self._settings.max_message_size
-            )
-        except errors.UnsendableMessage as error:
-            raise oslo_messaging.MessageDeliveryFailure(str(error)) from error
-
     def _was_cast(
-        self, request: wire.Request, payload: bytes, deadline: float
+        self, request: messages.Request, payload: bytes, deadline: float
     ) -> bool:
-        peer = self._chooser.wait(
-            request.exchange, request.topic, request.server, deadline
-        )
+        peer = self._chooser.wait(request.address, deadline)
         if peer is None:
             return False
-        message = pending.Pending(peer, '', payload, is_call=False)
+        message = caller.Pending(peer, '', payload, is_call=False)
         self._caller.send(message)
-        try:
-            answer = message.wait(_HANDOVER_S)
-        finally:
-            message.close()
-        return answer is not None and answer.kind == pending.SENT
+        answer = message.wait(_HANDOVER_S)
+        return answer is not None and answer.kind == caller.SENT
 
-    def _not_delivered(self, request: wire.Request, retry: int | None) -> None:
+    def _not_delivered(
+        self, request: messages.Request, retry: int | None
+    ) -> None:
         why = f'nobody took a cast to {_name(request)}'
         if retry is not None and retry >= 0:
             raise oslo_messaging.MessageDeliveryFailure(why)
         self._undelivered.note('undelivered_cast', _name(request), why)
 
     def _someone(
-        self, request: wire.Request, deadline: float, refused: set[str]
-    ) -> addressing.Peer:
-        peer = self._chooser.wait(
-            request.exchange, request.topic, request.server, deadline, refused
-        )
+        self, request: messages.Request, deadline: float, refused: set[str]
+    ) -> contract.Peer:
+        peer = self._chooser.wait(request.address, deadline, refused)
         if peer is None:
             self._check_open()
             _timed_out(request, 'nobody listens who can be reached')
@@ -168,27 +270,24 @@ class Requests:
 
     def _ask(
         self,
-        request: wire.Request,
-        peer: addressing.Peer,
+        request: messages.Request,
+        peer: contract.Peer,
         payload: bytes,
         deadline: float,
-    ) -> wire.Answer:
-        message = pending.Pending(peer, request.msg_id, payload, is_call=True)
+    ) -> messages.Answer:
+        message = caller.Pending(peer, request.msg_id, payload, is_call=True)
         self._caller.send(message)
         patience_s = request.client_timeout or _FOR_EVER_S
-        try:
-            while True:
-                left = min(deadline - time.monotonic(), patience_s)
-                answer = message.wait(left)
-                if answer is None:
-                    self._caller.give_up(message)
-                    _timed_out(request, f'no answer from {peer.rpc}')
-                if answer.kind != wire.HEARTBEAT:
-                    return answer
-        finally:
-            message.close()
+        while True:
+            left = min(deadline - time.monotonic(), patience_s)
+            answer = message.wait(left)
+            if answer is None:
+                self._caller.give_up(message)
+                _timed_out(request, f'no answer from {peer.rpc}')
+            if answer.kind != messages.HEARTBEAT:
+                return answer
 
-    def _result(self, answer: wire.Answer) -> Any:
+    def _result(self, answer: messages.Answer) -> Any:
         if answer.failure is None:
             return answer.result
         try:
@@ -201,12 +300,12 @@ class Requests:
         raise failure
 
 
-def _name(request: wire.Request) -> str:
+def _name(request: messages.Request) -> str:
     target = f'{request.exchange}/{request.topic}'
     return f'{target}/{request.server}' if request.server else target
 
 
-def _timed_out(request: wire.Request, why: str) -> NoReturn:
+def _timed_out(request: messages.Request, why: str) -> NoReturn:
     method = request.message.get('method')
     msg = f'Timed out waiting for {method} of {_name(request)}: {why}'
     raise oslo_messaging.MessagingTimeout(msg)

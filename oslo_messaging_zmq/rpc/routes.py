@@ -13,11 +13,10 @@ import itertools
 
 import zmq
 
-from oslo_messaging_zmq import contexts
 from oslo_messaging_zmq import errors
-from oslo_messaging_zmq.access import guard as security
 from oslo_messaging_zmq.access import refusals
-from oslo_messaging_zmq.matchmaker import addressing
+from oslo_messaging_zmq.access import security
+from oslo_messaging_zmq.matchmaker import contract
 
 _NUMBERS = itertools.count(1)
 LINGER_MS = 1000
@@ -42,7 +41,7 @@ class Route:
 
     __slots__ = ('endpoint', 'id', 'peer', 'up', 'ups')
 
-    def __init__(self, peer: addressing.Peer, endpoint: str) -> None:
+    def __init__(self, peer: contract.Peer, endpoint: str) -> None:
         self.id = b'p%d' % next(_NUMBERS)
         self.peer = peer
         self.endpoint = endpoint
@@ -80,7 +79,7 @@ class Routes:
     def __iter__(self) -> Iterator[Route]:
         return iter(list(self._by_peer.values()))
 
-    def find(self, peer: addressing.Peer) -> Route | None:
+    def find(self, peer: contract.Peer) -> Route | None:
         """The connection to a listener as it is announced now, if any."""
         route = self._by_peer.get(peer.id)
         return route if route and _is_same(route.peer, peer) else None
@@ -92,7 +91,7 @@ class Routes:
                 return route
         return None
 
-    def to(self, peer: addressing.Peer) -> Route | None:
+    def to(self, peer: contract.Peer) -> Route | None:
         """The connection to a listener, made now if necessary.
 
         :returns: None if this listener must not be talked to.
@@ -116,7 +115,7 @@ class Routes:
         return route
 
     def keep(
-        self, exchange: str, topic: str, peers: Iterable[addressing.Peer]
+        self, exchange: str, topic: str, peers: Iterable[contract.Peer]
     ) -> list[Route]:
         """Disconnect from everybody who no longer listens to a topic.
 
@@ -182,7 +181,7 @@ class Routes:
         return True
 
 
-def sender(context: contexts.Context, queue_length: int) -> security.Socket:
+def sender(context: security.Context, queue_length: int) -> security.Socket:
     """Make a socket that can send to each of its connections.
 
     :param queue_length: messages that wait per connection.
@@ -200,7 +199,7 @@ def sender(context: contexts.Context, queue_length: int) -> security.Socket:
     return socket
 
 
-def _is_same(one: addressing.Peer, other: addressing.Peer) -> bool:
+def _is_same(one: contract.Peer, other: contract.Peer) -> bool:
     # Asked for every listener of a topic with every call.
     return one is other or (one.server, one.rpc, one.fanout, one.key) == (
         other.server,

@@ -8,7 +8,7 @@ import msgpack
 
 from nova_fairness.exchange import codec
 from nova_fairness.exchange import desired
-from oslo_messaging_zmq import wire
+from oslo_messaging_zmq import messages
 from tests.unit.exchange import build
 
 CORPUS = pathlib.Path(__file__).parent / 'corpus'
@@ -52,7 +52,7 @@ def of_codec() -> dict[str, bytes]:
     }
 
 
-def of_wire() -> dict[str, bytes]:
+def of_messages() -> dict[str, bytes]:
     """One message of each kind and form."""
     report = {
         'method': 'report',
@@ -61,33 +61,40 @@ def of_wire() -> dict[str, bytes]:
     }
     call = {'method': 'set_metric', 'args': {'name': 'm', 'epoch': None}}
     requests = {
-        'fanout': (wire.FANOUT, '', None, report),
-        'call': (wire.CALL, 'id', 1.5, call),
-        'cast': (wire.CAST, '', None, call),
-        'json': (wire.CAST, '', None, {'method': 'm', 'args': {'n': 2**70}}),
+        'fanout': (messages.FANOUT, '', None, report),
+        'call': (messages.CALL, 'id', 1.5, call),
+        'cast': (messages.CAST, '', None, call),
+        'json': (
+            messages.CAST,
+            '',
+            None,
+            {'method': 'm', 'args': {'n': 2**70}},
+        ),
     }
     answers = {
-        'reply': wire.Answer(wire.REPLY, 'id', {'epoch': 1}),
-        'failure': wire.Answer(wire.REPLY, 'id', failure='{}'),
-        'heartbeat': wire.Answer(wire.HEARTBEAT, 'id'),
-        'big': wire.Answer(wire.REPLY, 'id', -(2**80)),
+        'reply': messages.Answer(messages.REPLY, 'id', {'epoch': 1}),
+        'failure': messages.Answer(messages.REPLY, 'id', failure='{}'),
+        'heartbeat': messages.Answer(messages.HEARTBEAT, 'id'),
+        'big': messages.Answer(messages.REPLY, 'id', -(2**80)),
     }
     written = {
-        name: wire.encode_request(
-            wire.Request(kind, number, 'e', 't', 's', timeout, {}, message),
+        name: messages.encode_request(
+            messages.Request(
+                kind, number, 'e', 't', 's', timeout, {}, message
+            ),
             1 << 20,
         )
         for name, (kind, number, timeout, message) in requests.items()
     }
     return written | {
-        name: wire.encode_answer(answer, 1 << 20)
+        name: messages.encode_answer(answer, 1 << 20)
         for name, answer in answers.items()
     }
 
 
 def main() -> None:
     """Write every seed, under its name."""
-    for corpus, seeds in (('codec', of_codec()), ('wire', of_wire())):
+    for corpus, seeds in (('codec', of_codec()), ('messages', of_messages())):
         folder = CORPUS / corpus
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in seeds.items():

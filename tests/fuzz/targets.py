@@ -23,7 +23,7 @@ from nova_fairness.exchange import limits
 from nova_fairness.model import report
 from nova_fairness.runtime import quiet_log
 from oslo_messaging_zmq import errors
-from oslo_messaging_zmq import wire as wire_module
+from oslo_messaging_zmq import messages as messages_module
 
 LIMITS = limits.Bounds(max_users=8, max_total_users=20, max_peers=3)
 MOST_BYTES = 4096
@@ -59,11 +59,11 @@ def codec(content: bytes) -> None:
     _check_alike(ledger, other, times[0])
 
 
-def wire(content: bytes) -> None:
+def messages(content: bytes) -> None:
     """Read a message of the driver; what was read can be written again."""
     for read, write in (
-        (wire_module.decode_request, wire_module.encode_request),
-        (wire_module.decode_answer, wire_module.encode_answer),
+        (messages_module.decode_request, messages_module.encode_request),
+        (messages_module.decode_answer, messages_module.encode_answer),
     ):
         try:
             got = read(content, MOST_BYTES)
@@ -80,7 +80,7 @@ def wire(content: bytes) -> None:
 
 def _receive(got: object) -> None:
     """Hand a report that came over the wire to its reader."""
-    if isinstance(got, wire_module.Request):
+    if isinstance(got, messages_module.Request):
         arguments = got.message.get('args')
         if isinstance(arguments, dict):
             try:
@@ -201,4 +201,4 @@ def _alike(one: object, other: object) -> bool:
     return repr(one) == repr(other)
 
 
-TARGETS = {'codec': codec, 'wire': wire}
+TARGETS = {'codec': codec, 'messages': messages}

@@ -29,7 +29,7 @@ def test_what_a_fuzzer_found_breaks_nothing(name, path):
 
 @pytest.mark.parametrize('name', targets.TARGETS)
 def test_seeds_are_those_of_this_release(name):
-    expected = {'codec': seeds.of_codec, 'wire': seeds.of_wire}[name]()
+    expected = {'codec': seeds.of_codec, 'messages': seeds.of_messages}[name]()
     for seed, content in expected.items():
         assert (seeds.CORPUS / name / f'seed-{seed}').read_bytes() == content
 

@@ -268,6 +268,25 @@ def test_a_call_that_reaches_a_stopping_server_goes_to_the_next(cloud):
     assert [client.call({}, 'who') for _ in range(4)] == ['b'] * 4
 
 
+def test_a_server_that_cannot_take_a_message_is_given_the_next(cloud, caplog):
+    target = oslo_messaging.Target(topic='t', server='s')
+    listener = cloud.transport()._listen(target, 1, None)
+    taken = []
+
+    def take(messages):
+        if not taken:
+            taken.append('failed')
+            raise RuntimeError('no room')
+        taken.extend(each.message['method'] for each in messages)
+
+    listener.start(take)
+    client = cloud.client('t')
+    client.cast({}, 'first')
+    client.cast({}, 'second')
+    zmq_cloud.eventually(lambda: taken == ['failed', 'second'])
+    assert 'no room' in caplog.text
+
+
 def test_one_program_may_call_itself(cloud):
     transport = cloud.transport()
     cloud.serve('t', 's', Endpoint('me'), transport)

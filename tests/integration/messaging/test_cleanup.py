@@ -13,7 +13,7 @@ import oslo_messaging
 import pytest
 import zmq
 
-from oslo_messaging_zmq.rpc import fanout_reader
+from oslo_messaging_zmq.rpc import fanout
 from tests.fixtures import zmq_cloud
 
 eventually = zmq_cloud.eventually
@@ -171,7 +171,7 @@ def test_a_call_without_end_ends_with_its_transport(cloud, listens):
 def test_a_listener_ends_though_nothing_is_left_to_wake_it_with(
     cloud, monkeypatch
 ):
-    monkeypatch.setattr(fanout_reader, '_LOOK_MS', 200)
+    monkeypatch.setattr(fanout, '_LOOK_MS', 200)
     transport = cloud.transport(fanout_pause='0.0')
     target = oslo_messaging.Target(topic='t', server='s')
     listener = transport._listen(target, 1, None)

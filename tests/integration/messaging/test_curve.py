@@ -2,6 +2,7 @@
 
 """CURVE on real sockets: who gets in, who is put out, who is not disturbed."""
 
+import contextlib
 import logging
 import socket as plain
 import threading
@@ -12,8 +13,8 @@ import zmq
 from oslo_messaging_zmq import errors
 from oslo_messaging_zmq.access import authenticator
 from oslo_messaging_zmq.keys import admin
-from oslo_messaging_zmq.keys import curve
 from oslo_messaging_zmq.keys import files
+from oslo_messaging_zmq.keys import keyring
 from tests.fixtures import curve_cloud
 
 eventually = curve_cloud.eventually
@@ -64,22 +65,22 @@ def test_an_allowed_key_gets_in_and_its_messages_say_whose_they_are(
     client.send(b'hello')
     frame = server.receive()
     assert frame.bytes == b'hello'
-    assert server.access.peer(frame.get('User-Id')).name == 'member'
-    assert server.access.peer(frame.get('User-Id')).role == 'node'
+    assert server.access.peer(frame)['name'] == 'member'
+    assert server.access.peer(frame)['role'] == 'node'
     assert server.count('admitted') == 1
 
 
 def test_the_role_of_a_controller_arrives(cloud, far_context, server):
     keys = curve_cloud.ring(cloud.node('ctl', 'controller'))
     curve_cloud.client(far_context, keys, server).send(b'set')
-    entry = server.access.peer(server.receive().get('User-Id'))
-    assert (entry.name, entry.role) == ('ctl', 'controller')
+    entry = server.access.peer(server.receive())
+    assert entry == {'name': 'ctl', 'role': 'controller'}
 
 
 def test_an_unknown_key_is_refused_counted_and_named(
     far_context, hasty_server, caplog
 ):
-    stranger = curve_cloud.StrangerKeyring()
+    stranger = curve_cloud.stranger()
     client = curve_cloud.client(far_context, stranger, hasty_server)
     client.send(b'let me in')
     assert eventually(lambda: hasty_server.count('refused_unknown_key') >= 3)
@@ -93,7 +94,7 @@ def test_an_unknown_key_is_refused_counted_and_named(
 def test_a_key_that_is_allowed_later_gets_in_without_a_restart(
     cloud, far_context, hasty_server
 ):
-    stranger = curve_cloud.StrangerKeyring()
+    stranger = curve_cloud.stranger()
     client = curve_cloud.client(far_context, stranger, hasty_server)
     client.send(b'hello')
     assert eventually(lambda: hasty_server.count('refused_unknown_key'))
@@ -174,7 +175,7 @@ def test_a_message_that_waited_when_its_key_was_revoked_is_nobodys(
     client.send(b'hello')
     frame = server.receive()
     cloud.revoke('member')
-    assert server.access.peer(frame.get('User-Id')) is None
+    assert server.access.peer(frame) is None
 
 
 def test_a_rotation_cuts_nobody_off(cloud, far_context, server):
@@ -196,7 +197,7 @@ def test_a_rotation_cuts_nobody_off(cloud, far_context, server):
     new_lost = disconnections(new)
     new.send(b'4')
     frame = server.receive()
-    assert server.access.peer(frame.get('User-Id')).name == 'member'
+    assert server.access.peer(frame)['name'] == 'member'
     assert not lost.poll(0)
     cloud.revoke(old_keys.public)
     assert lost.poll(curve_cloud.PATIENCE_S * 1000)
@@ -290,7 +291,7 @@ def test_a_user_id_cannot_be_forged(cloud, far_context, server):
     frame = server.receive()
     assert frame.bytes == b'set'
     assert frame.get('User-Id') == keys.public
-    assert server.access.peer(frame.get('User-Id')).role == 'node'
+    assert server.access.peer(frame)['role'] == 'node'
 
 
 def test_nobody_gets_in_while_nobody_answers(cloud, context, far_context):
@@ -306,11 +307,11 @@ def test_nobody_gets_in_while_nobody_answers(cloud, context, far_context):
 def test_without_an_authenticator_nobody_gets_in(cloud, context, far_context):
     keys = curve_cloud.ring(cloud.node('member'))
     listener = context.socket(zmq.ROUTER)
-    curve.as_server(listener, keys, 'lonely')
+    keyring.as_server(listener, keys, 'lonely')
     port = listener.bind_to_random_port('tcp://127.0.0.1')
     client = far_context.socket(zmq.DEALER)
     client.linger = 0
-    curve.as_client(client, keys, keys.public, keys.name)
+    keyring.as_client(client, keys, keys.public, keys.name)
     client.connect(f'tcp://127.0.0.1:{port}')
     client.send(b'hello')
     assert not listener.poll(500)
@@ -333,14 +334,22 @@ def test_a_broken_allow_list_leaves_the_last_good_one(
     assert eventually(lambda: server.keys.entry('') or not server.keys.problem)
 
 
+@pytest.fixture
+def servers(cloud):
+    with contextlib.ExitStack() as ending:
+        made = []
+        for k in range(3):
+            context = ending.enter_context(curve_cloud.context())
+            made.append(curve_cloud.Server(context, cloud.node(f's{k}')))
+            ending.callback(made[-1].close)
+        yield made
+
+
 def test_one_sender_talks_to_servers_with_different_keys(
-    cloud, context, far_context
+    cloud, far_context, servers
 ):
-    servers = [
-        curve_cloud.Server(context, cloud.node(f's{k}')) for k in range(3)
-    ]
     keys = curve_cloud.ring(cloud.node('member'))
-    access = authenticator.start(far_context, keys, 'sender')
+    access = authenticator.Authenticator(far_context, keys, 'sender')
     sender = far_context.socket(zmq.ROUTER)
     sender.linger = 0
     sender.router_mandatory = True
@@ -354,22 +363,19 @@ def test_one_sender_talks_to_servers_with_different_keys(
     # A lost connection is made again with its own key, not the last one.
     lost = disconnections(sender)
     server = servers[0]
-    (found,) = list(server.access._guarded[0].sessions._sessions.values())
-    assert server.access._guarded[0].sessions._shut(
-        found.descriptor, found.cookie
-    )
+    (guarded,) = server.access._guarded.values()
+    (found,) = guarded.sessions._sessions.values()
+    assert guarded.sessions._shut(found.descriptor, found.cookie)
     assert lost.poll(curve_cloud.PATIENCE_S * 1000)
     sender.send_multipart([b's0', b'again'])
     assert server.receive().bytes == b'again'
     sender.close()
     access.stop()
-    for server in servers:
-        server.close()
 
 
 def test_where_we_connect_a_revoked_server_is_left(cloud, far_context, server):
     keys = curve_cloud.ring(cloud.node('member'))
-    access = authenticator.start(
+    access = authenticator.Authenticator(
         far_context, keys, 'sender', check_interval_s=0.05
     )
     sender = far_context.socket(zmq.DEALER)
@@ -399,42 +405,36 @@ def test_where_we_connect_a_revoked_server_is_left(cloud, far_context, server):
 
 def test_an_unknown_server_is_never_connected_to(cloud, far_context):
     keys = curve_cloud.ring(cloud.node('member'))
-    access = authenticator.start(far_context, keys, 'sender')
+    access = authenticator.Authenticator(far_context, keys, 'sender')
     sender = far_context.socket(zmq.DEALER)
-    for key in (curve_cloud.StrangerKeyring().public, '', 'nonsense'):
+    for key in (curve_cloud.stranger().public, 'nonsense'):
         with pytest.raises(errors.KeyRefused, match='not on the allow'):
             access.as_client(sender, key, 'server')
+    with pytest.raises(errors.KeyRefused, match='it has no key'):
+        access.as_client(sender, '', 'server')
     sender.close()
     access.stop()
 
 
-def test_drivers_of_one_context_keep_their_own_lists(
+def test_drivers_of_one_process_keep_their_own_lists(
     tmp_path, context, far_context
 ):
     first_cloud = curve_cloud.Cloud(tmp_path / 'first')
     second_cloud = curve_cloud.Cloud(tmp_path / 'second')
-    first = curve_cloud.Server(context, first_cloud.node('server'))
-    second = curve_cloud.Server(context, second_cloud.node('server'))
-    keys = curve_cloud.ring(first_cloud.node('member'))
-    curve_cloud.client(far_context, keys, second).send(b'wrong')
-    curve_cloud.client(far_context, keys, first).send(b'right')
-    assert first.receive().bytes == b'right'
-    assert eventually(lambda: second.count('refused_unknown_key'))
-    assert second.receive(0) is None
-    first.close()
-    keys = curve_cloud.ring(second_cloud.node('member'))
-    curve_cloud.client(far_context, keys, second).send(b'right')
-    assert second.receive().bytes == b'right'
-    second.close()
-
-
-def test_a_second_authenticator_in_one_context_is_an_error(cloud, context):
-    other = context.socket(zmq.REP)
-    other.bind('inproc://zeromq.zap.01')
-    keys = curve_cloud.ring(cloud.node('member'))
-    with pytest.raises(errors.MessagingError, match='cannot be checked'):
-        authenticator.start(context, keys, 'late')
-    other.close()
+    with curve_cloud.context() as other:
+        first = curve_cloud.Server(context, first_cloud.node('server'))
+        second = curve_cloud.Server(other, second_cloud.node('server'))
+        keys = curve_cloud.ring(first_cloud.node('member'))
+        curve_cloud.client(far_context, keys, second).send(b'wrong')
+        curve_cloud.client(far_context, keys, first).send(b'right')
+        assert first.receive().bytes == b'right'
+        assert eventually(lambda: second.count('refused_unknown_key'))
+        assert second.receive(0) is None
+        first.close()
+        keys = curve_cloud.ring(second_cloud.node('member'))
+        curve_cloud.client(far_context, keys, second).send(b'right')
+        assert second.receive().bytes == b'right'
+        second.close()
 
 
 def overheard(port, listening, said):

@@ -2,10 +2,6 @@
 
 """The driver with keys: who may call whom, and for how long."""
 
-import subprocess
-import sys
-import textwrap
-
 import oslo_messaging
 import pytest
 
@@ -126,52 +122,6 @@ def test_a_program_without_keys_neither_reaches_nor_hears_one_with(
     with pytest.raises(oslo_messaging.MessagingTimeout):
         client.call({}, 'note', value=1)
     assert endpoint.peers == []
-
-
-def test_a_program_that_eventlet_has_patched_uses_keys_like_others(
-    cloud, keys
-):
-    endpoint = Endpoint()
-    cloud.serve('t', 's1', endpoint, join(cloud, keys, 's1'))
-    url = cloud.url(insecure='false', keys_path=str(keys.top / 'member'))
-    program = textwrap.dedent(
-        """
-        import eventlet
-        eventlet.monkey_patch()
-        import sys
-        from oslo_config import cfg
-        import oslo_messaging
-
-        class Endpoint:
-            def note(self, ctxt, value):
-                return [ctxt['zmq_peer']['name'], value]
-
-        transport = oslo_messaging.get_rpc_transport(cfg.CONF, sys.argv[1])
-        server = oslo_messaging.get_rpc_server(
-            transport, oslo_messaging.Target(topic='green', server='member'),
-            [Endpoint()], executor='eventlet')
-        server.start()
-        for topic in ('t', 'green'):
-            client = oslo_messaging.get_rpc_client(
-                transport, oslo_messaging.Target(topic=topic), timeout=20)
-            print(client.call({}, 'note', value=5))
-        server.stop()
-        server.wait()
-        transport.cleanup()
-        print('ended')
-        """
-    )
-    done = subprocess.run(
-        [sys.executable, '-W', 'ignore', '-c', program, url],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.stdout.splitlines() == ['5', "['member', 5]", 'ended'], (
-        done.stderr
-    )
-    assert endpoint.peers == [{'name': 'member', 'role': 'node'}]
 
 
 def test_a_rotation_of_a_server_cuts_nobody_off(cloud, keys):

@@ -9,7 +9,7 @@ import msgpack
 import pytest
 import zmq
 
-from oslo_messaging_zmq import wire
+from oslo_messaging_zmq import messages
 from tests.fixtures import zmq_cloud
 
 eventually = zmq_cloud.eventually
@@ -32,7 +32,7 @@ class Target:
         self.endpoint = Endpoint()
         self.transport = cloud.transport(max_message_size=LIMIT)
         cloud.serve('t', 's', self.endpoint, self.transport)
-        engine = self.transport._driver._engine
+        engine = self.transport._driver._running()
         self.peer = engine._listeners[0].peer
         self.client = cloud.client('t')
         self.context = zmq.Context()
@@ -59,7 +59,7 @@ def target(cloud):
 
 def request(**changes):
     fields = {
-        'kind': wire.CAST,
+        'kind': messages.CAST,
         'msg_id': '',
         'exchange': 'openstack',
         'topic': 't',
@@ -68,7 +68,7 @@ def request(**changes):
         'ctxt': {},
         'message': {'method': 'note', 'args': {'value': 'evil'}},
     }
-    return wire.encode_request(wire.Request(**fields | changes), 2**23)
+    return messages.encode_request(messages.Request(**fields | changes), 2**23)
 
 
 GOOD = request()
@@ -91,25 +91,25 @@ MALFORMED = {
     'deep JSON': msgpack.packb(
         [
             1,
-            wire.CAST + wire.JSON,
+            messages.CAST + messages.JSON,
             *msgpack.unpackb(GOOD)[2:7],
             None,
             b'[' * 9000,
         ]
     ),
     'numbers as names': msgpack.packb(
-        [1, wire.CAST, '', 1, 2, 3, None, {}, {}]
+        [1, messages.CAST, '', 1, 2, 3, None, {}, {}]
     ),
     'a NaN as timeout': msgpack.packb(
-        [1, wire.CALL, 'i', 'openstack', 't', '', float('nan'), {}, {}]
+        [1, messages.CALL, 'i', 'openstack', 't', '', float('nan'), {}, {}]
     ),
     'a list as message': msgpack.packb(
-        [1, wire.CALL, 'i', 'openstack', 't', '', None, {}, []]
+        [1, messages.CALL, 'i', 'openstack', 't', '', None, {}, []]
     ),
     'a little too large a message': request(
         message={'method': 'note', 'args': {'value': 'x' * LIMIT}}
     ),
-    'a fanout by the other socket': request(kind=wire.FANOUT),
+    'a fanout by the other socket': request(kind=messages.FANOUT),
 }
 
 
@@ -171,7 +171,7 @@ def test_answers_that_nobody_waits_for_are_dropped(target, cloud):
     port = false.bind_to_random_port('tcp://127.0.0.1')
     transport = cloud.transport()
     running = transport._driver._running()
-    running._matches.register(
+    running._matchmaker.register(
         type(target.peer)(
             'f' * 32,
             'openstack',
@@ -188,13 +188,19 @@ def test_answers_that_nobody_waits_for_are_dropped(target, cloud):
         lambda: answers.append(client.call({}, 'note', value=1))
     )
     sender, payload = false.recv_multipart()
-    msg_id = wire.decode_request(payload, LIMIT).msg_id
+    msg_id = messages.decode_request(payload, LIMIT).msg_id
     for answer in (
         b'garbage',
         GOOD,
-        wire.encode_answer(wire.Answer(wire.REPLY, 'f' * 32, 1), LIMIT),
-        wire.encode_answer(wire.Answer(wire.REPLY, msg_id, 'right'), LIMIT),
-        wire.encode_answer(wire.Answer(wire.REPLY, msg_id, 'twice'), LIMIT),
+        messages.encode_answer(
+            messages.Answer(messages.REPLY, 'f' * 32, 1), LIMIT
+        ),
+        messages.encode_answer(
+            messages.Answer(messages.REPLY, msg_id, 'right'), LIMIT
+        ),
+        messages.encode_answer(
+            messages.Answer(messages.REPLY, msg_id, 'twice'), LIMIT
+        ),
     ):
         false.send_multipart([sender, answer])
     asking.join(zmq_cloud.PATIENCE_S)

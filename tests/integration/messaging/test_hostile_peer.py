@@ -9,7 +9,7 @@ import msgpack
 import pytest
 import zmq
 
-from oslo_messaging_zmq import wire
+from oslo_messaging_zmq import messages
 from tests.fixtures import curve_cloud
 from tests.fixtures import zmq_cloud
 
@@ -41,7 +41,7 @@ class Attack:
         self.evil = curve_cloud.ring(self.places['evil'])
         self.transport = self.join('server')
         cloud.serve('topic', 'server', self.endpoint, self.transport)
-        self.listener = self.transport._driver._engine._listeners[0]
+        self.listener = self.transport._driver._running()._listeners[0]
 
     def join(self, name):
         """A transport with the keys of a node."""
@@ -83,7 +83,7 @@ def attack(tmp_path):
 
 def request(**changes):
     fields = {
-        'kind': wire.CALL,
+        'kind': messages.CALL,
         'msg_id': 'x',
         'exchange': ADDRESS[0],
         'topic': ADDRESS[1],
@@ -92,7 +92,7 @@ def request(**changes):
         'ctxt': {},
         'message': {'method': 'note', 'args': {'value': 1}},
     }
-    return [wire.VERSION, *{**fields, **changes}.values()]
+    return [messages.VERSION, *{**fields, **changes}.values()]
 
 
 def nested(depth, opening=b'\x91', end=b'\xc0'):
@@ -123,7 +123,7 @@ BAD = {
         msgpack.packb([v, *request()[1:]]) for v in (0, 2, -1, '1', None)
     ],
     'kinds': [packed(kind=k) for k in (0, 4, 5, 6, 7, 10**9, 'call', 1.0)],
-    'other socket': [packed(kind=wire.FANOUT)],
+    'other socket': [packed(kind=messages.FANOUT)],
     'types': [
         packed(exchange=1),
         packed(topic=[]),
@@ -139,7 +139,7 @@ BAD = {
     'keys': [packed(ctxt={1: 2}), packed(message={'a': {None: 1}})],
     'extensions': [packed(ctxt={'a': msgpack.ExtType(5, b'x' * 100)})],
     'json': [
-        packed(kind=wire.CALL | wire.JSON, ctxt=None, message=text)
+        packed(kind=messages.CALL | messages.JSON, ctxt=None, message=text)
         for text in (b'', b'[' * 10**5, b'[1, 2]', b'{}', b'[NaN', 'x')
     ],
     'a million users': [

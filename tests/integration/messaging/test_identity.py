@@ -16,12 +16,12 @@ import oslo_messaging
 import pytest
 
 from oslo_messaging_zmq.keys import admin
-from oslo_messaging_zmq.matchmaker import matchmaker_records
+from oslo_messaging_zmq.matchmaker import store
 from tests.fixtures import curve_cloud
 from tests.fixtures import zmq_cloud
 
 EXCHANGE = 'openstack'
-RECORDS = matchmaker_records.Keys('oslo_messaging_zmq')
+RECORDS = store.Keys('oslo_messaging_zmq')
 HALF_AN_HOUR_MS = 1_800_000
 
 eventually = zmq_cloud.eventually
@@ -73,7 +73,7 @@ class Stage:
 
     def listener(self, name):
         """What a name has announced last."""
-        engine = self.join(name)._driver._engine
+        engine = self.join(name)._driver._running()
         return engine._listeners[-1].peer
 
     def client(self, timeout=zmq_cloud.PATIENCE_S, **target):
@@ -94,7 +94,7 @@ class Stage:
 
     def known(self):
         """Ids of the listeners that the controller knows."""
-        matches = self.join('ctl')._driver._running()._matches
+        matches = self.join('ctl')._driver._running()._matchmaker
         return {peer.id for peer in matches.look_up(EXCHANGE, 't', 5.0)}
 
     def forge(self, peer, ends_ms=None):
@@ -107,7 +107,7 @@ class Stage:
             record = {'version': 1} | dataclasses.asdict(forged)
             redis.set(RECORDS.peer(peer.id), json.dumps(record))
             index = RECORDS.index(peer.exchange, peer.topic)
-            redis.zadd(index, {matchmaker_records.member(forged): ends_ms})
+            redis.zadd(index, {store.member(forged): ends_ms})
             mark = RECORDS.mark(peer.exchange, peer.topic)
             redis.set(mark, uuid.uuid4().hex)
         self.known()
@@ -182,7 +182,7 @@ def test_a_record_beside_that_of_a_server_changes_nothing(stage):
         there,
         dataclasses.replace(here, key=there.key),
         dataclasses.replace(here, rpc=there.rpc, key=there.key),
-        dataclasses.replace(here, key=curve_cloud.StrangerKeyring().public),
+        dataclasses.replace(here, key=curve_cloud.stranger().public),
         dataclasses.replace(here, key=''),
         dataclasses.replace(here, server='evil', key=''),
     ):
@@ -235,7 +235,7 @@ def test_an_address_of_before_is_of_no_use_to_anybody(stage):
     old = stage.listener('n1')
     stage.cloud.serve('t', 'n1', first, stage.join('n1'))
     # What was announced before is announced again, and never expires.
-    stage.join('n1')._driver._engine._listeners[0].cleanup()
+    stage.join('n1')._driver._running()._listeners[0].cleanup()
     eventually(lambda: old.id not in stage.known())
     stage.forge(old)
     assert [stage.ask('n1') for _ in range(3)] == ['done by n1'] * 3

@@ -3,9 +3,7 @@
 """The matchmaker with a real Redis: alone, away, flushed, hung, foreign."""
 
 import logging
-import os
 import pathlib
-import signal
 import subprocess
 import sys
 import time
@@ -15,7 +13,7 @@ from oslo_config import cfg
 import oslo_messaging
 import pytest
 
-from oslo_messaging_zmq.matchmaker import addressing
+from oslo_messaging_zmq.matchmaker import contract
 from oslo_messaging_zmq.matchmaker import redis as redis_matchmaker
 from oslo_messaging_zmq.redis import url as transport_url
 from tests.fixtures import redis_server
@@ -41,7 +39,7 @@ def peer(server='one', **changes):
         'rpc': 'tcp://127.0.0.1:1001',
         'fanout': 'tcp://127.0.0.1:1002',
     }
-    return addressing.Peer(**(values | changes))
+    return contract.Peer(**(values | changes))
 
 
 def until(condition):
@@ -199,7 +197,7 @@ def test_a_listener_that_moved_is_announced_anew(make):
     yours.register(one)
     until(lambda: servers(mine) == ['one'])
     before = mine.peers(*TOPIC)[0]
-    moved = addressing.Peer(
+    moved = contract.Peer(
         **{name: getattr(one, name) for name in ('id', 'server', 'host')},
         exchange=one.exchange,
         topic=one.topic,
@@ -407,33 +405,6 @@ def test_what_nobody_could_read_is_refused_at_once(make):
             mine.register(peer(**wrong))
 
 
-def test_a_forked_child_announces_nothing_of_its_parent(make, redis):
-    mine, yours = make(ttl_s=1.0), make()
-    mine.register(peer('parent'))
-    yours.register(peer('other'))
-    until(lambda: servers(mine) == ['other', 'parent'])
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            assert mine.statistics()['own'] == 0
-            mine.register(peer('child'))
-            until(lambda: servers(mine) == ['child', 'other', 'parent'])
-            os.write(writing, b'well')
-            time.sleep(PATIENCE_S)
-        finally:
-            os._exit(1)
-    os.close(writing)
-    assert os.read(reading, 4) == b'well'
-    os.close(reading)
-    until(lambda: servers(mine) == ['child', 'other', 'parent'])
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    until(lambda: servers(mine) == ['other', 'parent'])
-    assert mine.statistics()['own'] == 1
-    assert mine.statistics()['outages'] == 0
-
-
 def test_redis_over_tls(tmp_path, caplog):
     certificates = redis_server.make_certificates(tmp_path)
     with redis_server.running(certificates=certificates) as server:
@@ -447,46 +418,3 @@ def test_redis_over_tls(tmp_path, caplog):
         assert one.peers(*TOPIC) == ()
         one.stop()
         assert 'certificate' in caplog.text.lower()
-
-
-IN_EVENTLET = """
-import eventlet
-eventlet.monkey_patch()
-import sys, time
-from eventlet import patcher
-from oslo_messaging_zmq.matchmaker import redis as redis_matchmaker
-from tests.integration.messaging import test_matchmaker_redis as tests
-
-settings = tests.settings(sys.argv[1])
-mine = redis_matchmaker.RedisMatchmaker(settings, ttl_s=1.0, poll_s=0.05)
-mine.register(tests.peer('green'))
-tests.until(lambda: tests.servers(mine) == ['green'])
-with_others = []
-eventlet.spawn_n(lambda: with_others.append(mine.look_up(*tests.TOPIC, 5)))
-eventlet.sleep(0)  # it waits now, and we do not
-assert not with_others
-tests.until(lambda: with_others)
-print('ready', flush=True)
-sys.stdin.readline()  # blocks every green thread of this process
-print(mine.statistics()['outages'], flush=True)
-mine.stop()
-print('stopped', flush=True)
-"""
-
-
-def test_a_blocked_green_thread_does_not_end_our_announcement(make, redis):
-    mine = make()
-    process = subprocess.Popen(
-        [sys.executable, '-W', 'ignore', '-c', IN_EVENTLET, redis.url],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=TOP,
-        text=True,
-    )
-    assert process.stdout.readline() == 'ready\n'
-    until(lambda: servers(mine) == ['green'])
-    time.sleep(1.5)  # longer than records live
-    assert [p.server for p in mine.look_up(*TOPIC, PATIENCE_S)] == ['green']
-    out, _ = process.communicate('go on\n', timeout=PATIENCE_S)
-    assert out == '0\nstopped\n'
-    until(lambda: servers(mine) == [])

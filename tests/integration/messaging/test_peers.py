@@ -96,7 +96,7 @@ def test_a_killed_member_of_a_group_gets_no_more_calls(cloud):
 
 
 def _is_down(client, server):
-    calls = client.transport._driver._engine._caller
+    calls = client.transport._driver._running()._caller
     return any(
         route.peer.server == server and route.up is False
         for route in calls._routes
@@ -152,7 +152,10 @@ def test_a_forked_process_talks_on_connections_of_its_own(cloud):
 def _in_child(client, writing):
     try:
         client.prepare(fanout=True).cast({}, 'note', value='from the child')
-        os.write(writing, client.call({}, 'who').encode())
+        who = client.call({}, 'who')
+        # The parent's listener is the parent's to announce.
+        assert zmq_cloud.statistics(client.transport)['matchmaker_own'] == 0
+        os.write(writing, who.encode())
         client.transport.cleanup()
     finally:
         os._exit(0)

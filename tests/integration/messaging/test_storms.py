@@ -3,8 +3,6 @@
 """Storms and blocked endpoints: who waits for whom, and for how much."""
 
 import collections
-import subprocess
-import sys
 import threading
 
 from tests.fixtures import zmq_cloud
@@ -113,59 +111,3 @@ def test_a_flood_of_casts_is_cut_short(cloud):
         client.cast({}, 'note', sender='flood')
     eventually(lambda: dropped(listening) + got.counts['flood'] == 100)
     assert 10 <= got.counts['flood'] < 50
-
-
-GREEN = """
-import eventlet
-eventlet.monkey_patch()
-import sys
-import time
-from oslo_config import cfg
-import oslo_messaging
-from eventlet import patcher
-
-class Endpoint:
-    def block(self, ctxt):
-        patcher.original('time').sleep(4)
-        return 'done'
-    def quick(self, ctxt):
-        return 'quick'
-
-server = oslo_messaging.get_rpc_server(
-    oslo_messaging.get_rpc_transport(cfg.CONF, sys.argv[1]),
-    oslo_messaging.Target(topic='t', server='s'), [Endpoint()],
-    executor='eventlet')
-server.start()
-print('listening', flush=True)
-while True:
-    time.sleep(1)
-"""
-
-
-def test_a_blocked_green_endpoint_stops_neither_addresses_nor_reading(cloud):
-    url = cloud.url(address_ttl=1, poll_interval=0.1)
-    program = subprocess.Popen(
-        [sys.executable, '-W', 'ignore', '-c', GREEN, url],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert program.stdout.readline() == 'listening\n'
-        client = cloud.client('t')
-        assert client.call({}, 'quick') == 'quick'
-        answers = []
-        blocking = zmq_cloud.background(
-            lambda: answers.append(client.call({}, 'block'))
-        )
-        newcomer = cloud.client('t')
-        seen = set()
-        while blocking.is_alive():
-            # Its address lives for 1 s: somebody goes on refreshing it.
-            matches = newcomer.transport._driver._running()._matches
-            seen.add(len(matches.look_up('openstack', 't', 1.0)))
-        assert answers == ['done']
-        assert seen == {1}
-        assert newcomer.call({}, 'quick') == 'quick'
-    finally:
-        program.kill()
-        program.communicate()

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from nova_fairness.cmd import keys
-from oslo_messaging_zmq.keys import curve
 from oslo_messaging_zmq.keys import files
+from oslo_messaging_zmq.keys import keyring
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_the_list_for_people_has_a_line_per_key(run):
 
 
 def test_a_key_from_elsewhere_is_allowed(run):
-    public, _ = curve.new_pair()
+    public, _ = keyring.new_pair()
     code, out, _ = run('allow', 'n1', public, '--role', 'controller')
     assert code == 0
     assert f'allowed {public} of n1 as controller' in out
@@ -119,7 +119,7 @@ def test_a_key_from_elsewhere_is_allowed(run):
 
 
 def test_a_key_that_begins_with_a_hyphen_is_allowed_after_two_hyphens(run):
-    public = '-' + curve.new_pair()[0][1:]
+    public = '-' + keyring.new_pair()[0][1:]
     code, out, _ = run('allow', '--', 'n1', public)
     assert code == 0
     code, out, _ = run('revoke', '--', public)

@@ -6,9 +6,9 @@ import pytest
 
 from oslo_messaging_zmq import errors
 from oslo_messaging_zmq.keys import allow_list
-from oslo_messaging_zmq.keys import curve
+from oslo_messaging_zmq.keys import keyring
 
-KEYS = [curve.new_pair()[0] for _ in range(4)]
+KEYS = [keyring.new_pair()[0] for _ in range(4)]
 THEN = '2026-01-31T12:00:00+00:00'
 NOW = '2026-02-01T12:00:00+00:00'
 
@@ -155,4 +155,4 @@ def test_what_cannot_be_revoked_is_said(what, fault):
 
 
 def test_public_keys_can_be_arguments_of_a_command():
-    assert not any(curve.new_pair()[0].startswith('-') for _ in range(300))
+    assert not any(keyring.new_pair()[0].startswith('-') for _ in range(300))

@@ -5,12 +5,11 @@ import multiprocessing
 import stat
 
 import pytest
+import zmq
 
 from oslo_messaging_zmq import errors
 from oslo_messaging_zmq.keys import admin
-from oslo_messaging_zmq.keys import curve
 from oslo_messaging_zmq.keys import files as key_files
-from oslo_messaging_zmq.keys import key_writing
 from oslo_messaging_zmq.keys import keyring
 
 
@@ -28,7 +27,9 @@ def test_a_made_key_is_whole_private_and_allowed(place):
     path = place / 'n1.secret'
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     pair = key_files.read_pair(path)
-    assert curve.public_of(pair.secret) == pair.public == entry.public
+    assert (
+        zmq.curve_public(pair.secret).decode() == pair.public == entry.public
+    )
     assert admin.entries(place) == (entry,)
     assert (entry.name, entry.role, entry.revoked) == (
         'n1',
@@ -41,10 +42,10 @@ def test_a_made_key_is_whole_private_and_allowed(place):
 def test_secrets_are_in_no_text_of_ours(place, caplog):
     caplog.set_level(logging.DEBUG)
     admin.make(place, 'n1', 'node')
-    ring = keyring.FileKeyring(place)
+    ring = keyring.Keyring(place)
     secret = ring.secret.decode()
     pair = key_files.read_pair(place / 'n1.secret')
-    new = key_writing.NewFile(place, key_files.pair_text(pair), 0o600)
+    new = admin.NewFile(place, key_files.pair_text(pair), 0o600)
     path = place / 'n1.secret'
     path.write_text(path.read_text().replace('"version": 1', '"version": 2'))
     with pytest.raises(errors.KeysError) as raised:
@@ -60,7 +61,7 @@ def test_a_secret_that_others_can_read_is_not_used(place, mode):
     admin.make(place, 'n1', 'node')
     (place / 'n1.secret').chmod(mode)
     with pytest.raises(errors.KeysError, match='can be read by others'):
-        keyring.FileKeyring(place)
+        keyring.Keyring(place)
     assert any('read by others' in f for f in admin.faults(place))
 
 
@@ -69,7 +70,7 @@ def test_a_list_that_others_can_change_is_not_used(place, what):
     admin.make(place, 'n1', 'node')
     (place / what).chmod(0o775)
     with pytest.raises(errors.KeysError, match='can be changed by others'):
-        keyring.FileKeyring(place)
+        keyring.Keyring(place)
 
 
 @pytest.mark.parametrize(
@@ -80,13 +81,13 @@ def test_a_broken_secret_is_refused(place, text):
     admin.make(place, 'n1', 'node')
     (place / 'n1.secret').write_text(text)
     with pytest.raises(errors.KeysError, match='is no key pair'):
-        keyring.FileKeyring(place)
+        keyring.Keyring(place)
 
 
 def test_a_pair_of_two_different_keys_is_refused(place):
     admin.make(place, 'n1', 'node')
     path = place / 'n1.secret'
-    other, _ = curve.new_pair()
+    other, _ = keyring.new_pair()
     pair = key_files.read_pair(path)
     path.write_text(path.read_text().replace(pair.public, other))
     with pytest.raises(errors.KeysError, match='is no key pair'):
@@ -95,29 +96,29 @@ def test_a_pair_of_two_different_keys_is_refused(place):
 
 def test_a_directory_must_hold_one_secret_or_be_told_which(place):
     with pytest.raises(errors.KeysError, match='cannot be read'):
-        keyring.FileKeyring(place)
+        keyring.Keyring(place)
     place.mkdir()
     with pytest.raises(errors.KeysError, match='holds no secret'):
-        keyring.FileKeyring(place)
+        keyring.Keyring(place)
     admin.make(place, 'n1', 'node')
     admin.make(place, 'n2', 'node')
     with pytest.raises(errors.KeysError, match='holds 2 secrets'):
-        keyring.FileKeyring(place)
-    assert keyring.FileKeyring(place / 'n2.secret').name == 'n2'
+        keyring.Keyring(place)
+    assert keyring.Keyring(place / 'n2.secret').name == 'n2'
 
 
 def test_a_keyring_without_a_list_does_not_start(place):
     admin.make(place, 'n1', 'node')
     (place / 'allowed.json').unlink()
     with pytest.raises(errors.KeysError, match=r'allowed\.json cannot'):
-        keyring.FileKeyring(place)
+        keyring.Keyring(place)
 
 
 def test_a_change_of_the_list_is_seen(place):
     admin.make(place, 'n1', 'node')
-    ring = keyring.FileKeyring(place, reload_s=0)
+    ring = keyring.Keyring(place, reload_s=0)
     assert ring.allowed(ring.public).name == 'n1'
-    other, _ = curve.new_pair()
+    other, _ = keyring.new_pair()
     assert ring.entry(other) is None
     admin.allow(place, 'n2', other, 'controller')
     assert ring.allowed(other).role == 'controller'
@@ -130,7 +131,7 @@ def test_a_change_of_the_list_is_seen(place):
 
 def test_a_key_answers_for_a_server_as_the_list_says(place):
     admin.make(place, 'n1', 'node')
-    ring = keyring.FileKeyring(place, reload_s=0)
+    ring = keyring.Keyring(place, reload_s=0)
     ring.require_server(ring.public, 'n1')
     with pytest.raises(
         errors.ForeignName, match='key of n1 may not answer for n2'
@@ -143,7 +144,7 @@ def test_a_key_answers_for_a_server_as_the_list_says(place):
     assert ring.serves(ring.public, 'n2')
     assert admin.entries(place)[0].serves == ('n2',)
     assert admin.rotate(place, 'n1').serves == ('n2',)
-    other, _ = curve.new_pair()
+    other, _ = keyring.new_pair()
     assert admin.allow(place, 'n1', other, None).serves == ('n2',)
     admin.revoke(place, 'n1')
     with pytest.raises(errors.KeyRefused, match='was revoked'):
@@ -153,7 +154,7 @@ def test_a_key_answers_for_a_server_as_the_list_says(place):
 
 def test_the_list_is_not_looked_at_all_the_time(place):
     admin.make(place, 'n1', 'node')
-    ring = keyring.FileKeyring(place, reload_s=3600)
+    ring = keyring.Keyring(place, reload_s=3600)
     assert ring.entry(ring.public).name == 'n1'
     (place / 'allowed.json').unlink()
     assert ring.entry(ring.public).name == 'n1'
@@ -163,7 +164,7 @@ def test_the_list_is_not_looked_at_all_the_time(place):
 @pytest.mark.parametrize('damage', ['broken', 'gone', 'open'])
 def test_the_last_good_list_stays_in_use(place, damage, caplog):
     admin.make(place, 'n1', 'node')
-    ring = keyring.FileKeyring(place, reload_s=0)
+    ring = keyring.Keyring(place, reload_s=0)
     path = place / 'allowed.json'
     good = path.read_text()
     if damage == 'broken':
@@ -185,7 +186,7 @@ def test_the_last_good_list_stays_in_use(place, damage, caplog):
 
 def test_the_repaired_list_ends_the_problem(place):
     admin.make(place, 'n1', 'node')
-    ring = keyring.FileKeyring(place, reload_s=0)
+    ring = keyring.Keyring(place, reload_s=0)
     (place / 'allowed.json').write_text('?')
     assert ring.allowed(ring.public)
     assert ring.problem
@@ -209,7 +210,7 @@ def test_the_repaired_list_ends_the_problem(place):
 def test_a_node_says_when_others_will_refuse_it(place, change, said, caplog):
     admin.make(place, 'n1', 'node')
     change(place)
-    keyring.FileKeyring(place)
+    keyring.Keyring(place)
     assert said in caplog.text
 
 
@@ -245,9 +246,9 @@ def test_a_secret_that_is_on_no_list_is_not_overwritten(place):
 
 def test_the_role_of_an_allowed_key_is_that_of_its_name(place):
     admin.make(place, 'ctl', 'controller')
-    public, _ = curve.new_pair()
+    public, _ = keyring.new_pair()
     assert admin.allow(place, 'ctl', public, None).role == 'controller'
-    public, _ = curve.new_pair()
+    public, _ = keyring.new_pair()
     assert admin.allow(place, 'n1', public, None).role == 'node'
 
 
@@ -290,11 +291,10 @@ def test_when_a_second_file_cannot_be_written_the_first_is_put_back(place):
     (place / 'a').write_text('old')
     (place / 'c').mkdir()
     files = [
-        key_writing.NewFile(place / name, 'new', 0o600)
-        for name in ('a', 'b', 'c')
+        admin.NewFile(place / name, 'new', 0o600) for name in ('a', 'b', 'c')
     ]
     with pytest.raises(errors.KeysError, match='nothing was changed'):
-        key_writing.write(files)
+        admin.write(files)
     assert (place / 'a').read_text() == 'old'
     assert sorted(p.name for p in place.iterdir()) == ['a', 'c']
 
@@ -302,12 +302,12 @@ def test_when_a_second_file_cannot_be_written_the_first_is_put_back(place):
 def test_a_second_run_waits_and_says_so_when_it_waited_in_vain(place):
     place.mkdir()
     with (
-        key_writing.locked(place),
+        admin.locked(place),
         pytest.raises(errors.KeysError, match='by another run since 0'),
-        key_writing.locked(place, timeout_s=0),
+        admin.locked(place, timeout_s=0),
     ):
         pass
-    with key_writing.locked(place, timeout_s=0):
+    with admin.locked(place, timeout_s=0):
         pass
 
 

@@ -6,7 +6,6 @@ from oslo_config import cfg
 import oslo_messaging
 import pytest
 
-from oslo_messaging_zmq import driver
 from oslo_messaging_zmq import options
 
 
@@ -70,31 +69,3 @@ def test_what_is_left_of_the_query_is_the_place_of_redis(conf):
     url = parsed(conf, '?insecure=true&ca=/etc/ca.pem')
     assert options.without_options(url).query == {'ca': '/etc/ca.pem'}
     assert url.query['insecure'] == 'true'
-
-
-def test_the_driver_is_found_by_its_entry_point():
-    transport = oslo_messaging.get_rpc_transport(
-        cfg.CONF, 'zmq+redis://127.0.0.1:1/?insecure=true'
-    )
-    assert isinstance(transport._driver, driver.ZmqDriver)
-    transport._driver.require_features(requeue=True)
-    transport.cleanup()
-
-
-def test_a_query_that_nobody_knows_is_refused():
-    with pytest.raises(oslo_messaging.InvalidTransportURL):
-        oslo_messaging.get_rpc_transport(
-            cfg.CONF, 'zmq+redis://127.0.0.1:1/?insecrue=true'
-        )
-
-
-def test_a_transport_that_was_cleaned_up_sends_no_more():
-    transport = oslo_messaging.get_rpc_transport(
-        cfg.CONF, 'zmq+redis://127.0.0.1:1/?insecure=true'
-    )
-    transport.cleanup()
-    client = oslo_messaging.get_rpc_client(
-        transport, oslo_messaging.Target(topic='t')
-    )
-    with pytest.raises(oslo_messaging.MessageDeliveryFailure):
-        client.cast({}, 'm')

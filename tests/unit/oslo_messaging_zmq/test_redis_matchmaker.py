@@ -12,10 +12,9 @@ import pytest
 import redis
 from redis import sentinel
 
-from oslo_messaging_zmq.matchmaker import addressing
-from oslo_messaging_zmq.matchmaker import listing as matchmaker_listing
-from oslo_messaging_zmq.matchmaker import matchmaker_reading
-from oslo_messaging_zmq.matchmaker import matchmaker_records
+from oslo_messaging_zmq.matchmaker import contract
+from oslo_messaging_zmq.matchmaker import knowledge
+from oslo_messaging_zmq.matchmaker import redis as redis_module
 from oslo_messaging_zmq.matchmaker import store
 from oslo_messaging_zmq.redis import client
 from oslo_messaging_zmq.redis import url
@@ -35,7 +34,7 @@ def peer(number=0, **changes):
         'fanout': 'tcp://[fe80::1%eth0]:1002',
         'generation': 7,
     }
-    return addressing.Peer(**(values | changes))
+    return contract.Peer(**(values | changes))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +46,7 @@ def peer(number=0, **changes):
     ],
 )
 def test_a_record_is_read_as_it_was_written(one):
-    assert matchmaker_records.decode(matchmaker_records.encode(one)) == one
+    assert store.decode(store.encode(one)) == one
 
 
 @pytest.mark.parametrize(
@@ -72,9 +71,9 @@ def test_a_record_is_read_as_it_was_written(one):
     ],
 )
 def test_a_record_that_is_none_is_refused_with_its_fault(changes, expected):
-    record = json.loads(matchmaker_records.encode(peer())) | changes
-    with pytest.raises(matchmaker_records.BadRecord, match=expected):
-        matchmaker_records.decode(json.dumps(record).encode())
+    record = json.loads(store.encode(peer())) | changes
+    with pytest.raises(store.BadRecord, match=expected):
+        store.decode(json.dumps(record).encode())
 
 
 @pytest.mark.parametrize(
@@ -82,47 +81,47 @@ def test_a_record_that_is_none_is_refused_with_its_fault(changes, expected):
     [b'', b'\xff\xfe', b'{', b'[]', b'7', b'null', b'[' * 4000, b'x' * 5000],
 )
 def test_what_is_no_record_at_all_is_refused(text):
-    with pytest.raises(matchmaker_records.BadRecord):
-        matchmaker_records.decode(text)
+    with pytest.raises(store.BadRecord):
+        store.decode(text)
 
 
 @hypothesis.given(strategies.binary(max_size=200))
 def test_no_bytes_break_the_reader(text):
-    with pytest.raises(matchmaker_records.BadRecord):
-        matchmaker_records.decode(text)
+    with pytest.raises(store.BadRecord):
+        store.decode(text)
 
 
 @pytest.mark.parametrize(
     'text', ['', 'x', '7@', f'-7@{0:032x}', f'7@{0:031x}', f'7@{0:032x}\n']
 )
 def test_a_member_that_is_none_is_refused(text):
-    with pytest.raises(matchmaker_records.BadRecord):
-        matchmaker_records.parse_member(text)
+    with pytest.raises(store.BadRecord):
+        store.parse_member(text)
 
 
 def test_a_member_names_generation_and_id():
-    member = matchmaker_records.member(peer(3))
-    assert matchmaker_records.parse_member(member) == (7, f'{3:032x}')
+    member = store.member(peer(3))
+    assert store.parse_member(member) == (7, f'{3:032x}')
 
 
 def test_no_two_topics_share_a_key():
-    keys = matchmaker_records.Keys('p')
+    keys = store.Keys('p')
     names = ['a', 'b', 'a:b', 'a%3Ab', ':', '', 'ü']
     every = {keys.index(one, two) for one in names for two in names}
     assert len(every) == len(names) ** 2
 
 
 def members(*peers, epoch='e', mark=b'm'):
-    names = tuple(matchmaker_records.member(one) for one in peers)
+    names = tuple(store.member(one) for one in peers)
     return store.Members(epoch, mark, 0, names)
 
 
 def found(*peers):
-    return {matchmaker_records.member(one): one for one in peers}
+    return {store.member(one): one for one in peers}
 
 
 def listing_of(*peers):
-    listing = matchmaker_listing.Listing(0.0)
+    listing = knowledge.Listing(0.0)
     listing.update(members(*peers), found(*peers), 0.0, 10.0)
     return listing
 
@@ -132,7 +131,7 @@ def test_a_listing_is_sorted_and_says_what_it_does_not_know():
     listing = listing_of(two, one)
     assert listing.peers == (one, two)
     three = members(one, peer(3))
-    assert listing.unknown(three.names) == [matchmaker_records.member(peer(3))]
+    assert listing.unknown(three.names) == [store.member(peer(3))]
 
 
 def test_an_update_says_whether_anything_changed():
@@ -186,49 +185,38 @@ def test_after_a_loss_a_listener_that_is_new_replaces_what_was_kept():
 
 
 def test_what_was_registered_again_unchanged_keeps_its_place():
-    knowledge = matchmaker_listing.Knowledge()
-    knowledge.add(peer(1))
-    (own,) = knowledge.due(0.0)
-    knowledge.announced_now(own, peer(1, generation=9), 5.0)
-    knowledge.add(peer(1))
-    assert knowledge.due(1.0) == []
-    knowledge.add(peer(1, rpc='tcp://10.0.0.2:1'))
-    assert [one.peer.generation for one in knowledge.due(1.0)] == [0]
-    assert [one.generation for one in knowledge.take_leaving()] == [9]
+    known = knowledge.Knowledge()
+    known.add(peer(1))
+    (own,) = known.due(0.0)
+    known.announced_now(own, peer(1, generation=9), 5.0)
+    known.add(peer(1))
+    assert known.due(1.0) == []
+    known.add(peer(1, rpc='tcp://10.0.0.2:1'))
+    assert [one.peer.generation for one in known.due(1.0)] == [0]
+    assert [one.generation for one in known.take_leaving()] == [9]
 
 
 def test_what_left_while_it_was_announced_is_withdrawn():
-    knowledge = matchmaker_listing.Knowledge()
-    knowledge.add(peer(1))
-    (own,) = knowledge.due(0.0)
-    knowledge.remove(peer(1).id)
-    assert knowledge.take_leaving() == []
-    knowledge.announced_now(own, peer(1), 5.0)
-    assert knowledge.take_leaving() == [peer(1)]
+    known = knowledge.Knowledge()
+    known.add(peer(1))
+    (own,) = known.due(0.0)
+    known.remove(peer(1).id)
+    assert known.take_leaving() == []
+    known.announced_now(own, peer(1), 5.0)
+    assert known.take_leaving() == [peer(1)]
 
 
 def test_topics_that_nobody_asks_for_are_forgotten():
-    knowledge = matchmaker_listing.Knowledge()
-    listing = knowledge.use(('nova', 'compute'))
-    assert knowledge.listings_in_use(listing.used_s + 10, 20)
-    assert not knowledge.listings_in_use(listing.used_s + 30, 20)
-    assert knowledge.use(('nova', 'compute')) is not listing
-
-
-def test_a_child_knows_the_others_and_nothing_of_its_parents_own():
-    knowledge = matchmaker_listing.Knowledge()
-    knowledge.add(peer(1))
-    knowledge.use(('nova', 'compute'))
-    knowledge.lock.acquire()  # by a thread that the child does not have
-    child = knowledge.inherited()
-    assert child.own == {}
-    assert list(child.listings) == [('nova', 'compute')]
-    assert child.due(0.0) == []
+    known = knowledge.Knowledge()
+    listing = known.use(('nova', 'compute'))
+    assert known.listings_in_use(listing.used_s + 10, 20)
+    assert not known.listings_in_use(listing.used_s + 30, 20)
+    assert known.use(('nova', 'compute')) is not listing
 
 
 def test_each_fault_is_counted_and_named_once(caplog):
     counters = {'wrong': 0}
-    faults = matchmaker_reading.Faults(counters)
+    faults = redis_module.Faults(counters)
     faults.note('wrong', ['one', 'two'])
     faults.note('wrong', ['two', 'three'])
     faults.note('wrong', ['three'])
@@ -238,7 +226,7 @@ def test_each_fault_is_counted_and_named_once(caplog):
 
 
 def test_many_faults_make_one_short_line(caplog):
-    faults = matchmaker_reading.Faults({'wrong': 0})
+    faults = redis_module.Faults({'wrong': 0})
     faults.note('wrong', [f'fault {number}' for number in range(5000)])
     (record,) = caplog.records
     assert 'fault 2 (and 4997 more)' in record.getMessage()

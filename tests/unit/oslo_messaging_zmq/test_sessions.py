@@ -6,7 +6,6 @@ import dataclasses
 
 import pytest
 
-from oslo_messaging_zmq.access import connections
 from oslo_messaging_zmq.access import sessions
 
 WAITING = 234
@@ -28,7 +27,7 @@ class Kernel:
 
     def accept(self, descriptor, address='10.0.0.1', sent=WAITING):
         self.cookies += 1
-        self.looks[descriptor] = connections.Look(
+        self.looks[descriptor] = sessions.Look(
             self.cookies, address, 5000 + self.cookies, sent
         )
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from oslo_messaging_zmq.matchmaker import addressing
-from oslo_messaging_zmq.rpc import selection
+from oslo_messaging_zmq.matchmaker import contract
+from oslo_messaging_zmq.rpc import requests
 from tests.fixtures import fake_matchmaker
 
 
@@ -32,7 +32,7 @@ class FakeConnections:
 
 def peer(peer_id, server='s'):
     where = f'tcp://h:{peer_id}'
-    return addressing.Peer(peer_id, 'x', 't', server, 'h', where, where)
+    return contract.Peer(peer_id, 'x', 't', server, 'h', where, where)
 
 
 @pytest.fixture
@@ -44,12 +44,12 @@ def chooser(matches, *peers, **up):
     for each in peers:
         matches.register(each)
     connections = FakeConnections(**up)
-    return selection.Chooser(matches, connections), connections
+    return requests.Chooser(matches, connections), connections
 
 
 def chosen(made, count, server='', avoid=()):
     return [
-        found.id if (found := made.choose('x', 't', server, avoid)) else None
+        found.id if (found := made.choose(('x', 't', server), avoid)) else None
         for _ in range(count)
     ]
 
@@ -104,7 +104,7 @@ def test_who_refused_is_avoided(matches):
 
 def test_waiting_ends_with_the_deadline_or_with_somebody(matches):
     made, _ = chooser(matches)
-    assert made.wait('x', 't', '', time.monotonic() + 0.05) is None
+    assert made.wait(('x', 't', ''), time.monotonic() + 0.05) is None
     assert matches.look_ups >= 2
     matches.register(peer('a'))
-    assert made.wait('x', 't', '', time.monotonic() + 60).id == 'a'
+    assert made.wait(('x', 't', ''), time.monotonic() + 60).id == 'a'

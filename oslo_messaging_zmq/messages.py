@@ -45,6 +45,9 @@ REFUSED = 6
 JSON = 64
 """Added to the kind of a message whose body is JSON."""
 
+Address = tuple[str, str, str]
+"""Exchange, topic and server."""
+
 _REQUESTS = frozenset({CALL, CAST, FANOUT})
 _ANSWERS = frozenset({REPLY, HEARTBEAT, REFUSED})
 _UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
@@ -72,6 +75,11 @@ class Request:
     ctxt: dict[str, Any]
     message: dict[str, Any]
 
+    @property
+    def address(self) -> Address:
+        """Where it goes."""
+        return self.exchange, self.topic, self.server
+
 
 @dataclasses.dataclass(slots=True)
 class Answer:
@@ -92,7 +100,7 @@ def encode_request(request: Request, limit: int) -> bytes:
     """Write a request.
 
     :param limit: most bytes of a message.
-    :raises UnsendableMessage: it has no form on the wire, or is too large.
+    :raises UnsendableMessage: it has no form in bytes, or is too large.
     """
     head = [
         VERSION,
@@ -116,7 +124,7 @@ def encode_answer(answer: Answer, limit: int) -> bytes:
     """Write an answer.
 
     :param limit: most bytes of a message.
-    :raises UnsendableMessage: it has no form on the wire, or is too large.
+    :raises UnsendableMessage: it has no form in bytes, or is too large.
     """
     head = [VERSION, answer.kind, answer.msg_id]
     try:

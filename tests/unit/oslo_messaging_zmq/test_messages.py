@@ -10,7 +10,7 @@ import msgpack
 import pytest
 
 from oslo_messaging_zmq import errors
-from oslo_messaging_zmq import wire
+from oslo_messaging_zmq import messages
 
 LIMIT = 2**23
 
@@ -27,7 +27,7 @@ plain = st.recursive(
 
 def request(**changes):
     fields = {
-        'kind': wire.CALL,
+        'kind': messages.CALL,
         'msg_id': 'id',
         'exchange': 'x',
         'topic': 't',
@@ -36,21 +36,24 @@ def request(**changes):
         'ctxt': {'user': 'u'},
         'message': {'method': 'm', 'args': {}},
     }
-    return wire.Request(**fields | changes)
+    return messages.Request(**fields | changes)
 
 
 @given(ctxt=st.dictionaries(st.text(), plain), value=plain)
 def test_a_request_comes_out_as_it_went_in(ctxt, value):
     sent = request(ctxt=ctxt, message={'value': value})
-    assert wire.decode_request(wire.encode_request(sent, LIMIT), LIMIT) == sent
+    assert (
+        messages.decode_request(messages.encode_request(sent, LIMIT), LIMIT)
+        == sent
+    )
 
 
 @given(result=plain, failure=st.none() | st.text())
 def test_an_answer_comes_out_as_it_went_in(result, failure):
-    for kind in (wire.REPLY, wire.HEARTBEAT, wire.REFUSED):
-        sent = wire.Answer(kind, 'id', result, failure)
-        payload = wire.encode_answer(sent, LIMIT)
-        assert wire.decode_answer(payload, LIMIT) == sent
+    for kind in (messages.REPLY, messages.HEARTBEAT, messages.REFUSED):
+        sent = messages.Answer(kind, 'id', result, failure)
+        payload = messages.encode_answer(sent, LIMIT)
+        assert messages.decode_answer(payload, LIMIT) == sent
 
 
 @pytest.mark.parametrize(
@@ -69,10 +72,12 @@ def test_an_answer_comes_out_as_it_went_in(result, failure):
 )
 def test_what_msgpack_lacks_travels_as_json_makes_it(value, expected):
     sent = request(message={'value': value})
-    got = wire.decode_request(wire.encode_request(sent, LIMIT), LIMIT)
+    got = messages.decode_request(messages.encode_request(sent, LIMIT), LIMIT)
     assert got.message == {'value': expected}
-    answer = wire.encode_answer(wire.Answer(wire.REPLY, 'i', value), LIMIT)
-    assert wire.decode_answer(answer, LIMIT).result == expected
+    answer = messages.encode_answer(
+        messages.Answer(messages.REPLY, 'i', value), LIMIT
+    )
+    assert messages.decode_answer(answer, LIMIT).result == expected
 
 
 def nested(depth):
@@ -87,32 +92,35 @@ def test_what_has_no_form_at_all_is_refused_by_the_sender():
     endless.append(endless)
     for value in (nested(100_000), endless):
         with pytest.raises(errors.UnsendableMessage):
-            wire.encode_request(request(message={'v': value}), LIMIT)
+            messages.encode_request(request(message={'v': value}), LIMIT)
 
 
 @pytest.mark.parametrize('where', ['ctxt', 'message'])
 def test_keys_that_are_bytes_are_refused_by_both_sides(where):
     sent = request(**{where: {'deep': [{b'key': 1}]}})
     with pytest.raises(errors.UnsendableMessage, match='keys must be'):
-        wire.encode_request(sent, LIMIT)
+        messages.encode_request(sent, LIMIT)
     fields = [1, sent.kind, 'id', 'x', 't', 's', None, sent.ctxt, sent.message]
     with pytest.raises(errors.BadMessage, match='no msgpack'):
-        wire.decode_request(msgpack.packb(fields), LIMIT)
+        messages.decode_request(msgpack.packb(fields), LIMIT)
 
 
 def test_the_largest_message_fits_and_one_byte_more_does_not():
     sent = request(message={'v': 'x' * 1000})
-    size = len(wire.encode_request(sent, LIMIT))
-    assert wire.decode_request(wire.encode_request(sent, size), size) == sent
+    size = len(messages.encode_request(sent, LIMIT))
+    assert (
+        messages.decode_request(messages.encode_request(sent, size), size)
+        == sent
+    )
     with pytest.raises(errors.UnsendableMessage, match=str(size)):
-        wire.encode_request(sent, size - 1)
+        messages.encode_request(sent, size - 1)
     with pytest.raises(errors.BadMessage, match='more than'):
-        wire.decode_request(wire.encode_request(sent, size), size - 1)
+        messages.decode_request(messages.encode_request(sent, size), size - 1)
 
 
-GOOD = msgpack.unpackb(wire.encode_request(request(), LIMIT))
+GOOD = msgpack.unpackb(messages.encode_request(request(), LIMIT))
 ANSWER = msgpack.unpackb(
-    wire.encode_answer(wire.Answer(wire.REPLY, 'i', 1), LIMIT)
+    messages.encode_answer(messages.Answer(messages.REPLY, 'i', 1), LIMIT)
 )
 
 
@@ -135,9 +143,9 @@ def changed(fields, place, value):
         (changed(GOOD, 0, True), 'version'),
         (changed(GOOD, 0, 'x' * 1000), 'version'),
         (changed(GOOD, 1, 'call'), 'kind'),
-        (changed(GOOD, 1, wire.REPLY), 'kind'),
+        (changed(GOOD, 1, messages.REPLY), 'kind'),
         (changed(GOOD, 1, -1), 'kind'),
-        (changed(GOOD, 1, wire.JSON + wire.CALL), 'byte string'),
+        (changed(GOOD, 1, messages.JSON + messages.CALL), 'byte string'),
         (changed(GOOD, 2, None), 'id'),
         (changed(GOOD, 3, b'x'), 'exchange'),
         (changed(GOOD, 4, 1), 'topic'),
@@ -155,20 +163,30 @@ def changed(fields, place, value):
 )
 def test_what_is_no_request_is_refused_with_its_reason(payload, why):
     with pytest.raises(errors.BadMessage, match=why):
-        wire.decode_request(payload, LIMIT)
+        messages.decode_request(payload, LIMIT)
 
 
 @pytest.mark.parametrize(
     ('payload', 'why'),
     [
-        (changed(ANSWER, 1, wire.CALL), 'kind'),
+        (changed(ANSWER, 1, messages.CALL), 'kind'),
         (changed(ANSWER, 4, 5), 'failure'),
-        (changed(ANSWER, 1, wire.JSON + wire.REPLY), 'byte string'),
-        (msgpack.packb([1, wire.REPLY + wire.JSON, 'i', b'{}', None]), 'two'),
-        (msgpack.packb([1, wire.REPLY + wire.JSON, 'i', b'{', None]), 'JSON'),
+        (changed(ANSWER, 1, messages.JSON + messages.REPLY), 'byte string'),
         (
             msgpack.packb(
-                [1, wire.REPLY + wire.JSON, 'i', b'[' * 10**5, None]
+                [1, messages.REPLY + messages.JSON, 'i', b'{}', None]
+            ),
+            'two',
+        ),
+        (
+            msgpack.packb(
+                [1, messages.REPLY + messages.JSON, 'i', b'{', None]
+            ),
+            'JSON',
+        ),
+        (
+            msgpack.packb(
+                [1, messages.REPLY + messages.JSON, 'i', b'[' * 10**5, None]
             ),
             'JSON',
         ),
@@ -177,12 +195,12 @@ def test_what_is_no_request_is_refused_with_its_reason(payload, why):
 )
 def test_what_is_no_answer_is_refused_with_its_reason(payload, why):
     with pytest.raises(errors.BadMessage, match=why):
-        wire.decode_answer(payload, LIMIT)
+        messages.decode_answer(payload, LIMIT)
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_message_or_refused(payload):
-    for decode in (wire.decode_request, wire.decode_answer):
+    for decode in (messages.decode_request, messages.decode_answer):
         try:
             decode(payload, LIMIT)
         except errors.BadMessage:

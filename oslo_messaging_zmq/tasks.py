@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Orders from any thread to the one native thread that owns sockets.
+"""Tasks from any thread for the one thread that owns sockets.
 
-That thread waits for its sockets and for a descriptor that an order makes
+That thread waits for its sockets and for a descriptor that a task makes
 readable. While it works anyway nobody needs to wake it.
 """
 
 import collections
 from collections.abc import Callable
 import contextlib
+import logging
 import os
+import threading
+import time
 
-from oslo_messaging_zmq import threads
+LOG = logging.getLogger(__name__)
 
-Order = Callable[[], None]
+_PAUSE_S = 0.1
+
+Task = Callable[[], None]
 
 
-class Orders:
+class TaskQueue:
     """What one thread is to do next."""
 
     __slots__ = (
@@ -29,16 +34,16 @@ class Orders:
     )
 
     def __init__(self) -> None:
-        self._queue: collections.deque[Order] = collections.deque()
+        self._queue: collections.deque[Task] = collections.deque()
         self._asleep = False
         self._closed = False
         self._is_wanted = False
-        self._lock = threads.lock()
+        self._lock = threading.Lock()
         self.descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
-    def put(self, order: Order) -> None:
+    def put(self, task: Task) -> None:
         """Have something done by the thread, soon."""
-        self._queue.append(order)
+        self._queue.append(task)
         if self._asleep:
             self._wake()
 
@@ -56,11 +61,8 @@ class Orders:
                 self._lock.release()
 
     def may_sleep(self) -> bool:
-        """Say that the thread is about to wait.
-
-        :returns: False if there is something to do first.
-        """
-        # In this order: who adds an order now finds that a wake is needed.
+        """Whether the thread, which is about to wait, has nothing to do."""
+        # In this order: who adds a task now finds that a wake is needed.
         self._asleep = True
         return not self._queue
 
@@ -70,14 +72,27 @@ class Orders:
             os.eventfd_read(self.descriptor)
 
     def work(self) -> None:
-        """Do what was ordered. Only the owning thread calls it."""
+        """Do what is there. Only the owning thread calls it."""
         self._asleep = False
         for _ in range(len(self._queue)):
             self._queue.popleft()()
 
     def close(self) -> None:
-        """Give the descriptor back; what is ordered later is never done."""
+        """Close the descriptor; later tasks are never done."""
         with self._lock:
             self._closed = True
             os.close(self.descriptor)
         self._queue.clear()
+
+
+def repeat(turn: Task, is_over: Callable[[], bool], name: str) -> None:
+    """Do something until it is over, whatever happens: others wait for it.
+
+    :param name: of the thread, for the log.
+    """
+    while not is_over():
+        try:
+            turn()
+        except Exception as error:  # noqa: BLE001 - others wait for us
+            LOG.error('%s goes on after: %r', name, error)
+            time.sleep(_PAUSE_S)

@@ -17,5 +17,5 @@ with atheris.instrument_imports(
     from tests.fuzz import targets
 
 if __name__ == '__main__':
-    atheris.Setup(sys.argv, targets.wire)
+    atheris.Setup(sys.argv, targets.messages)
     atheris.Fuzz()

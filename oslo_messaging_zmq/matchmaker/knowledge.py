@@ -2,22 +2,21 @@
 
 """What a matchmaker knows: its own listeners, and those of topics in use.
 
-Everything here is shared by the matchmaker's native thread and whoever asks
-it; :class:`Knowledge` guards it with one native lock that is never held while
-anything can block.
+Everything here is shared by the matchmaker's thread and whoever asks it;
+:class:`Knowledge` guards it with one lock that is never held while anything
+can block.
 """
 
 import collections
 from collections.abc import Mapping
 import dataclasses
+import threading
 import time
 
-from oslo_messaging_zmq import threads
-from oslo_messaging_zmq.matchmaker import addressing
+from oslo_messaging_zmq.matchmaker import contract
 from oslo_messaging_zmq.matchmaker import store
 
 Topic = tuple[str, str]
-Peers = tuple[addressing.Peer, ...]
 
 
 @dataclasses.dataclass(slots=True)
@@ -28,7 +27,7 @@ class Own:
     :param due_s: when it is announced next, on the monotonic clock.
     """
 
-    peer: addressing.Peer
+    peer: contract.Peer
     due_s: float = 0.0
 
 
@@ -37,7 +36,7 @@ class Question:
     """Somebody waits until a topic was read, or (None) until all is told."""
 
     topic: Topic | None
-    waiter: threads.Waiter
+    answered: threading.Event
 
 
 class Listing:
@@ -48,13 +47,13 @@ class Listing:
     """
 
     def __init__(self, now_s: float) -> None:
-        self.peers: Peers = ()
+        self.peers: contract.Peers = ()
         self.mark = b''
         self.used_s = now_s
         self.due_s = now_s
         self.tried = False
         self._epoch = ''
-        self._known: dict[str, addressing.Peer] = {}
+        self._known: dict[str, contract.Peer] = {}
         self._kept_until_s: dict[str, float] = {}
 
     def unknown(self, names: tuple[str, ...]) -> list[str]:
@@ -69,7 +68,7 @@ class Listing:
     def update(
         self,
         members: store.Members,
-        found: Mapping[str, addressing.Peer],
+        found: Mapping[str, contract.Peer],
         now_s: float,
         grace_s: float,
     ) -> bool:
@@ -98,8 +97,8 @@ class Listing:
         return self.peers != before
 
     def _kept(
-        self, listed: Mapping[str, addressing.Peer], now_s: float
-    ) -> dict[str, addressing.Peer]:
+        self, listed: Mapping[str, contract.Peer], now_s: float
+    ) -> dict[str, contract.Peer]:
         ids = {peer.id for peer in listed.values()}
         self._kept_until_s = {
             name: until_s
@@ -118,17 +117,16 @@ class Knowledge:
     """Everything that threads share, behind one lock."""
 
     def __init__(self) -> None:
-        self.lock = threads.lock()
-        self.wake = threads.Waiter()
-        self.ended = threads.Waiter()
+        self.lock = threading.Lock()
+        self.wake = threading.Event()
         self.stopping = False
         self.own: dict[str, Own] = {}
-        self.leaving: list[addressing.Peer] = []
+        self.leaving: list[contract.Peer] = []
         self.listings: dict[Topic, Listing] = {}
         self.questions: collections.deque[Question] = collections.deque()
         self.counters: collections.Counter[str] = collections.Counter()
 
-    def add(self, peer: addressing.Peer) -> None:
+    def add(self, peer: contract.Peer) -> None:
         """Add or replace a listener of this process."""
         with self.lock:
             present = self.own.get(peer.id)
@@ -163,14 +161,11 @@ class Knowledge:
 
     def ask(self, topic: Topic | None, timeout_s: float) -> None:
         """Have the thread do something now and wait until it tried."""
-        question = Question(topic, threads.Waiter())
+        question = Question(topic, threading.Event())
         with self.lock:
             self.questions.append(question)
         self.wake.set()
-        try:
-            question.waiter.wait(timeout_s)
-        finally:
-            question.waiter.close()
+        question.answered.wait(timeout_s)
 
     def take_questions(self) -> list[Question]:
         """Take everything that is asked now."""
@@ -179,7 +174,7 @@ class Knowledge:
             self.questions.clear()
         return taken
 
-    def take_leaving(self) -> list[addressing.Peer]:
+    def take_leaving(self) -> list[contract.Peer]:
         """Take the listeners whose records are to be removed."""
         with self.lock:
             taken, self.leaving = self.leaving, []
@@ -204,7 +199,7 @@ class Knowledge:
             return [own.peer.id for own in self.own.values() if own.due_s]
 
     def announced_now(
-        self, own: Own, peer: addressing.Peer, due_s: float
+        self, own: Own, peer: contract.Peer, due_s: float
     ) -> None:
         """Take note that an own listener was announced as ``peer``."""
         with self.lock:
@@ -230,16 +225,6 @@ class Knowledge:
             }
             return dict(self.listings)
 
-    def inherited(self) -> 'Knowledge':
-        """What a forked child knows: the others, nothing of its own."""
-        child = Knowledge()
-        child.stopping = self.stopping
-        now_s = time.monotonic()
-        for topic, listing in list(self.listings.items()):
-            listing.due_s = now_s
-            child.listings[topic] = listing
-        return child
-
 
 def _doubtful(names: tuple[str, ...]) -> set[str]:
     """Members that name one listener, which has one record only.
@@ -254,5 +239,5 @@ def _id_of(member: str) -> str:
     return member.rpartition('@')[2]
 
 
-def _peer_id(peer: addressing.Peer) -> tuple[str, int]:
+def _peer_id(peer: contract.Peer) -> tuple[str, int]:
     return peer.id, peer.generation

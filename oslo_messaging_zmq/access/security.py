@@ -4,21 +4,21 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping
+import logging
 from typing import Any
 from typing import Protocol
 
 from oslo_messaging import exceptions
 import zmq
 
-from oslo_messaging_zmq import contexts
 from oslo_messaging_zmq import errors
-from oslo_messaging_zmq import native_log
 from oslo_messaging_zmq import options
 from oslo_messaging_zmq.access import authenticator
 from oslo_messaging_zmq.keys import keyring
 
-LOG = native_log.Log(__name__)
+LOG = logging.getLogger(__name__)
 
+Context = zmq.Context['zmq.Socket[bytes]']
 Socket = zmq.Socket[bytes]
 Identity = dict[str, Any]
 
@@ -57,7 +57,7 @@ class Guard(Protocol):
         """Counters by name."""
 
     def stop(self) -> None:
-        """Give everything back; all sockets are closed."""
+        """Admit nobody any more; all sockets are closed."""
 
 
 class Open:
@@ -95,51 +95,6 @@ class Open:
         """There is nothing to give back."""
 
 
-class Keyed:
-    """Only peers on the allow-list may talk.
-
-    :param context: where the sockets are.
-    :param keys: one's own pair and the allow-list.
-    :param domain: name of the driver in the log.
-    """
-
-    def __init__(
-        self, context: contexts.Context, keys: keyring.Keyring, domain: str
-    ) -> None:
-        self.public = keys.public
-        self._keys = keys
-        self._access = authenticator.start(context, keys, domain)
-        self.as_server = self._access.as_server
-        self.on_withdrawn = self._access.on_withdrawn
-        self.statistics = self._access.statistics
-        self.stop = self._access.stop
-
-    def as_client(self, socket: Socket, key: str, server: str) -> None:
-        """Let the next connect reach the owner of a key only.
-
-        :raises KeyRefused: that listener has no key, or a bad one.
-        :raises ForeignName: its key may not answer for that server.
-        """
-        if not key:
-            msg = 'it has no key, and this side demands one'
-            raise errors.KeyRefused(msg)
-        self._access.as_client(socket, key, server)
-
-    def look_at_own(self, server: str) -> None:
-        """Say in the log if others will not believe that we are a server."""
-        try:
-            self._keys.require_server(self.public, server)
-        except errors.KeyRefused as error:
-            LOG.error('Nobody will call %s here: %s', server, error)
-
-    def peer(self, frame: zmq.Frame) -> Identity | None:
-        """Ask the allow-list about the key behind the connection."""
-        entry = self._access.peer(str(frame.get('User-Id')))
-        if entry is None:
-            return None
-        return {'name': entry.name, 'role': entry.role}
-
-
 def check(settings: options.Settings) -> None:
     """Refuse to be insecure by accident.
 
@@ -148,7 +103,7 @@ def check(settings: options.Settings) -> None:
     """
     if settings.keys_path:
         try:
-            keyring.FileKeyring(settings.keys_path)
+            keyring.Keyring(settings.keys_path)
         except errors.KeysError as error:
             raise exceptions.ConfigurationError(str(error)) from error
     elif not settings.insecure:
@@ -160,17 +115,11 @@ def check(settings: options.Settings) -> None:
         raise exceptions.ConfigurationError(msg)
 
 
-def make(
-    settings: options.Settings, context: contexts.Context, domain: str
-) -> Guard:
-    """Make the guard that the options ask for.
-
-    :raises ConfigurationError: as check() does.
-    """
-    check(settings)
+def make(settings: options.Settings, context: Context, domain: str) -> Guard:
+    """The guard that the options ask for, which check() has let pass."""
     if settings.keys_path:
-        keys = keyring.FileKeyring(settings.keys_path)
-        return Keyed(context, keys, domain)
+        keys = keyring.Keyring(settings.keys_path)
+        return authenticator.Authenticator(context, keys, domain)
     LOG.warning(
         '[oslo_messaging_zmq] insecure is set: messages of %s are neither'
         ' authenticated nor encrypted, and anybody can answer for any host',
