@@ -164,7 +164,11 @@ class Service:
                 request, event, epoch, why, self._clock()
             )
             record = dataclasses.replace(record, request=given_up)
-            self._try(record, self._executor.clean_up, record)
+            try:
+                self._executor.clean_up(record)
+            except exception.ClusterError as error:
+                # It is given up all the same; the next cycles clean up.
+                LOG.warning('request %s is not cleaned up: %s', uuid, error)
 
     def release(self, uuid: str) -> None:
         """Start a request whatever the plan is.

@@ -11,14 +11,21 @@ import sys
 import time
 
 import amqp
+from oslo_config import cfg
 import pytest
 
+from nova_fairness import exception
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing
 from nova_fairness.cluster.store import store as store_module
+from nova_fairness.conf import transport as transport_conf
 from nova_fairness.model import request
 from nova_fairness.relay import link
+from nova_fairness.rpc import client
+from nova_fairness.rpc import protocol
+from nova_fairness.rpc import requests
+from nova_fairness.runtime import transport
 from tests.fixtures import database_server
 from tests.fixtures import rabbitmq_server
 from tests.integration.relay import test_relay as ends
@@ -161,6 +168,43 @@ def test_what_waits_stays_with_the_broker_until_there_is_a_database(
             server.start()
             with files.store() as store:
                 until(lambda: store.unread(9))
+
+
+def test_a_process_answers_over_the_broker_of_nova(tmp_path, broker, places):
+    url = broker.url.replace('amqp://', 'rabbit://').rstrip('/') + '/'
+    files = Files(tmp_path, places, broker=broker.url)
+    files.upgrade()
+    with files.configuration.open('a') as written:
+        written.write(
+            f'\n[fairness_exchange]\ndomain = {places.front}\n'
+            f'[DEFAULT]\ntransport_url = {url}\n'
+        )
+    conf = cfg.ConfigOpts()
+    transport_conf.register_opts(conf)
+    conf([], default_config_files=[], default_config_dirs=[])
+    conf.set_override('transport_url', url)
+    opened = transport.open_transport(conf, client.ALLOWED_REMOTE_MODULES)
+    asking = requests.RequestsClient(
+        client.FairnessClient(
+            opened,
+            2.0,
+            places.front,
+            topic=protocol.REQUESTS_TOPIC,
+        )
+    )
+
+    def told():
+        try:
+            return asking.call('get_request', uuid='x')
+        except exception.HostNotReached:
+            return ''
+        except exception.FairnessError as error:
+            return type(error).__name__
+
+    with files.process('cluster'):
+        # Its cloud is away, so that it has seen nothing to tell of.
+        until(lambda: 'NotLeading' in told() or 'UnknownRequest' in told())
+    opened.cleanup()
 
 
 def test_further_cells_have_a_way_to_their_services(tmp_path, broker, places):

@@ -86,6 +86,18 @@ def test_a_build_is_taken_back_even_if_nova_is_away(world, process, ask):
     assert server not in world.cloud.servers
 
 
+def test_a_build_is_taken_back_even_if_the_broker_is_away(world, process, ask):
+    server = world.post('r1', vcpu=99)
+    process.cycle()
+    world.conductor.away = True
+    assert ask.cancel(server, False)['request']['state'] == 'cancelled'
+    assert world.store.cast('cast-r1') is not None
+    world.conductor.away = False
+    process.cycle()
+    assert world.conductor.sent == ['cast-r1']
+    assert world.store.cast('cast-r1') is None
+
+
 def test_what_nova_has_cannot_be_taken_back(world, process, ask):
     server = world.post('r1')
     process.cycle()
