@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The contract of the exchange of reports between nodes."""
+"""The contract of the exchange of reports, and a cloud of one node."""
 
 import abc
 import types

@@ -149,7 +149,7 @@ def read(
     most: Most,
     interval_s: float,
 ) -> report.UserTable:
-    """Read the users' numbers, and check them.
+    """Table of a node's users, of numbers that are checked here.
 
     :param written: what came as text.
     :param ids: of the users.
