@@ -4,39 +4,29 @@
 """What happens to VMs, nodes and agents during a scenario."""
 
 import dataclasses
-import enum
 import functools
 import math
 
 import numpy as np
 
 from fairness_lab.scenario import scenario
+from fairness_lab.scenario import values
 from fairness_lab.scenario import yaml
 from nova_fairness.model import resources
 
 Value = yaml.Value
 
 
-class Action(enum.Enum):
-    """What can happen: the laboratory's words, those that mean something."""
+Action = values.Action
+Event = values.Event
 
-    START = 'start'
-    DESTROY = 'destroy'
-    FREEZE = 'freeze'
-    THAW = 'thaw'
-    MOVE = 'move'
-    KILL_AGENT = 'kill-agent'
-    START_AGENT = 'start-agent'
-    FREEZE_AGENT = 'freeze-agent'
-    THAW_AGENT = 'thaw-agent'
-    CUT = 'cut'
-    HEAL = 'heal'
-
-    @property
-    def of_node(self) -> bool:
-        """Whether it happens to a node and not to a VM."""
-        return self in _SILENCING or self in _CUTTING
-
+_MEANT = tuple(
+    action
+    for action in Action
+    if action.concerns is not values.Subject.REDIS
+    and action is not Action.RESTART_AGENT
+)
+"""What means something here: Redis is none, a restart takes no time."""
 
 _SILENCING = {
     Action.KILL_AGENT: True,
@@ -45,22 +35,6 @@ _SILENCING = {
     Action.THAW_AGENT: False,
 }
 _CUTTING = {Action.CUT: True, Action.HEAL: False}
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Event:
-    """Something that happens.
-
-    :ivar at_s: seconds since the begin.
-    :ivar action: what.
-    :ivar subject: name of the VM or node.
-    :ivar to: node to which a VM moves.
-    """
-
-    at_s: float
-    action: Action
-    subject: str
-    to: str = ''
 
 
 def _idle() -> resources.Vector:
@@ -136,14 +110,14 @@ def _event(
     one_of = functools.partial(functools.partial, Value.one_of)
     to = section.take('to', one_of(choices=nodes), '')
     found = []
-    for action in Action:
-        known = nodes if action.of_node else vms
+    for action in _MEANT:
+        known = vms if action.concerns is values.Subject.VM else nodes
         subject = section.take(action.value, one_of(choices=known), '')
         if subject:
             found.append((action, subject))
     section.finish()
     if len(found) != 1:
-        words = ', '.join(action.value for action in Action)
+        words = ', '.join(action.value for action in _MEANT)
         raise value.wrong(f'exactly one of {words}')
     if at_s >= length_s:
         raise value.wrong(f'a time below {length_s:g} s')
