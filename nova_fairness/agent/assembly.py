@@ -18,10 +18,9 @@ from nova_fairness.agent import cloud as cloud_module
 from nova_fairness.agent import controls as controls_module
 from nova_fairness.agent import cycle
 from nova_fairness.agent import decision
-from nova_fairness.agent import in_force as regime_module
+from nova_fairness.agent import in_force as in_force_module
 from nova_fairness.agent import measurement
 from nova_fairness.agent import operations
-from nova_fairness.agent import orders as orders_module
 from nova_fairness.agent import peering as peering_module
 from nova_fairness.agent import preferences as preferences_module
 from nova_fairness.agent import settings as settings_module
@@ -58,8 +57,8 @@ class Parts:
     controls: controls_module.Controls
     pressure: controls_module.Pressure
     peering: peering_module.Peering
-    regime: regime_module.Regime
-    orders: orders_module.Orders
+    regime: in_force_module.Regime
+    orders: in_force_module.Orders
     preferences: preferences_module.Preferences
     boot_id: str
     cloud: cloud_module.Cloud
@@ -171,7 +170,7 @@ def build(conf: cfg.ConfigOpts, cloud: cloud_module.Cloud = _ALONE) -> Parts:
     owners = settings_module.owners(conf.fairness.owners_file)
     site = _site(conf, owners, cloud)
     memory = state_file.PolicyMemory(site.state_path / 'policies.json')
-    orders = orders_module.Orders(site.state_path / 'paused.json')
+    orders = in_force_module.Orders(site.state_path / 'paused.json')
     found, _ = open_record(conf)
     boot_id = str(uuid.uuid4())
     peering = peering_module.connect(conf, boot_id, site.state_path)
@@ -201,7 +200,7 @@ def build(conf: cfg.ConfigOpts, cloud: cloud_module.Cloud = _ALONE) -> Parts:
         controls=controls,
         pressure=site.pressure,
         peering=peering,
-        regime=regime_module.Regime(
+        regime=in_force_module.Regime(
             settings, orders, peering.newest, load_plugins
         ),
         orders=orders,

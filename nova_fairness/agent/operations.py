@@ -11,13 +11,12 @@ from typing import Any
 from nova_fairness import exception
 from nova_fairness import plugins
 from nova_fairness import version
-from nova_fairness.agent import explainer as explainer_module
-from nova_fairness.agent import in_force as regime_module
-from nova_fairness.agent import orders as orders_module
+from nova_fairness.agent import in_force as in_force_module
 from nova_fairness.agent import peering as peering_module
 from nova_fairness.agent import preferences as preferences_module
 from nova_fairness.agent.explain import answer
 from nova_fairness.agent.explain import history as weight_history
+from nova_fairness.agent.explain import parts as parts_module
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.model import round as round_model
 from nova_fairness.observe import status
@@ -38,14 +37,14 @@ class Sources:
 
     boot_id: str
     peering: peering_module.Peering
-    regime: regime_module.Regime
-    orders: orders_module.Orders
+    regime: in_force_module.Regime
+    orders: in_force_module.Orders
     preferences: preferences_module.Preferences
     newest_round: Callable[[], round_model.Round | None]
     clock: Callable[[], float]
     history: weight_history.WeightHistory
-    explainer: explainer_module.Explainer = dataclasses.field(
-        default_factory=explainer_module.Explainer
+    explainer: parts_module.Explainer = dataclasses.field(
+        default_factory=parts_module.Explainer
     )
     wall_clock: Callable[[], float] = time.time
 

@@ -5,6 +5,7 @@
 from collections.abc import Callable
 import functools
 import logging
+import math
 import os
 import pathlib
 import signal
@@ -16,7 +17,6 @@ from oslo_service import service
 
 from nova_fairness import exception
 from nova_fairness.agent import assembly
-from nova_fairness.agent import pace as pace_module
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent.explain import history
 from nova_fairness.model import resources
@@ -27,6 +27,32 @@ from nova_fairness.observe import notifying
 from nova_fairness.observe import record
 
 LOG = logging.getLogger(__name__)
+
+
+class Pace:
+    """Says when rounds begin; a late one never makes others pile up.
+
+    :param interval_s: from one round to the next, > 0.
+    :param now_s: the first round begins now, monotonic seconds.
+    """
+
+    def __init__(self, interval_s: float, now_s: float) -> None:
+        self._interval_s = interval_s
+        self.next_s = now_s
+
+    def advance(self, now_s: float) -> int:
+        """Set the time of the next round.
+
+        :returns: how many rounds are left out because their time is over.
+        """
+        self.next_s += self._interval_s
+        late_s = now_s - self.next_s
+        if late_s <= 0:
+            return 0
+        missed = math.ceil(late_s / self._interval_s)
+        self.next_s += missed * self._interval_s
+        return missed
+
 
 _READY_S = 10.0
 """How long the first round waits for libvirt; later ones never do."""
@@ -133,7 +159,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         # wait for the helper in the middle of a call to it.
         self._parts.warm_up()
         self._await_inventory()
-        pace = pace_module.Pace(self._conf.fairness.interval, time.monotonic())
+        pace = Pace(self._conf.fairness.interval, time.monotonic())
         missed = 0
         while not self._stopping.wait(
             max(0.0, pace.next_s - time.monotonic())

@@ -4,7 +4,9 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping
+import dataclasses
 import logging
+import pathlib
 import queue
 import threading
 import time
@@ -12,9 +14,44 @@ from typing import Any
 from typing import TypeVar
 
 from nova_fairness import exception
-from nova_fairness.runtime import run_queue
 
 LOG = logging.getLogger(__name__)
+
+_TASKS = pathlib.Path('/proc/self/task')
+_NS = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class Turns:
+    """What the scheduler tells of a thread, since it began.
+
+    :ivar ran_s: CPU time, seconds.
+    :ivar waited_s: for which it could have run and another did, seconds;
+        the wait that it is in now is not counted.
+    :ivar runnable: whether it runs, or waits only for a CPU.
+    """
+
+    ran_s: float
+    waited_s: float
+    runnable: bool
+
+
+def turns_of(native_id: int) -> Turns:
+    """Read what the kernel tells of a thread of this process.
+
+    :param native_id: its number in the kernel.
+    :returns: no time, and not runnable, where the kernel does not tell.
+    """
+    task = _TASKS / str(native_id)
+    try:
+        ran, waited, _ = (task / 'schedstat').read_text('ascii').split()
+        _, _, after_name = (task / 'stat').read_text('utf-8').rpartition(')')
+        return Turns(
+            int(ran) * _NS, int(waited) * _NS, after_name.split()[0] == 'R'
+        )
+    except (OSError, ValueError, IndexError):
+        return Turns(0.0, 0.0, runnable=False)
+
 
 T = TypeVar('T')
 
@@ -25,7 +62,7 @@ _STEP = 0.1
 """Part of the deadline between two looks at whether the plugin got a CPU."""
 
 
-_ReadTurns = Callable[[int], run_queue.Turns]
+_ReadTurns = Callable[[int], Turns]
 
 
 class _Patience:
@@ -35,9 +72,7 @@ class _Patience:
     run and others do, its time stands still.
     """
 
-    def __init__(
-        self, deadline_s: float, turns: Callable[[], run_queue.Turns]
-    ) -> None:
+    def __init__(self, deadline_s: float, turns: Callable[[], Turns]) -> None:
         self._deadline_s = deadline_s
         self._turns = turns
         self._first = turns()
@@ -118,7 +153,7 @@ class Guard:
     """
 
     def __init__(
-        self, deadline_s: float, turns: _ReadTurns = run_queue.of_thread
+        self, deadline_s: float, turns: _ReadTurns = turns_of
     ) -> None:
         self.deadline_s = deadline_s
         self._turns = turns

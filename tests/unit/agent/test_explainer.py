@@ -9,7 +9,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness import plugins
-from nova_fairness.agent import explainer
+from nova_fairness.agent.explain import parts as parts_module
 from nova_fairness.decide import policy as policy_base
 from tests.unit.agent import fake_host
 
@@ -40,7 +40,7 @@ class FakeLoader:
 
 def test_a_round_is_explained_once_however_often_somebody_asks(host):
     load = FakeLoader()
-    made = explainer.Explainer(load)
+    made = parts_module.Explainer(load)
     done = host.rounds(3)
     first = made.parts(done)
     assert made.parts(done) is first
@@ -51,7 +51,7 @@ def test_a_round_is_explained_once_however_often_somebody_asks(host):
 
 def test_another_metric_is_loaded_when_it_is_in_force(host):
     load = FakeLoader()
-    made = explainer.Explainer(load)
+    made = parts_module.Explainer(load)
     made.parts(host.rounds(3))
     host.change(metric='AssetFairnessMetric')
     assert made.parts(host.rounds(1)).additive.all()
@@ -59,7 +59,7 @@ def test_another_metric_is_loaded_when_it_is_in_force(host):
 
 
 def test_before_anything_is_measured_nothing_is_known(host):
-    assert explainer.Explainer().parts(host.rounds(1)) is None
+    assert parts_module.Explainer().parts(host.rounds(1)) is None
 
 
 def test_a_metric_in_quarantine_is_not_run(host):
@@ -67,7 +67,7 @@ def test_a_metric_in_quarantine_is_not_run(host):
     done = dataclasses.replace(
         host.rounds(3), quarantined={'GreedinessMetric': 'raised'}
     )
-    assert explainer.Explainer(load).parts(done) is None
+    assert parts_module.Explainer(load).parts(done) is None
     assert load.loaded == []
 
 
@@ -83,7 +83,7 @@ def test_a_metric_that_fails_or_hangs_here_is_left_to_the_rounds(host):
     for act in (lambda: 1 / 0, never.wait):
         load = FakeLoader()
         load.instead = FakeWild(act)
-        made = explainer.Explainer(load, deadline_s=0.05)
+        made = parts_module.Explainer(load, deadline_s=0.05)
         assert made.parts(host.rounds(3)) is None
         # It is not tried again in the next round.
         assert made.parts(host.rounds(1)) is None
@@ -95,21 +95,21 @@ def test_a_metric_that_failed_is_tried_again_after_a_while(host):
     now_s = [0.0]
     load = FakeLoader()
     load.instead = FakeWild(lambda: 1 / 0)
-    made = explainer.Explainer(load, clock=lambda: now_s[0])
+    made = parts_module.Explainer(load, clock=lambda: now_s[0])
     assert made.parts(host.rounds(3)) is None
     load.instead.instances = plugins.load_metric('GreedinessMetric').instances
     load.instead.users = plugins.load_metric('GreedinessMetric').users
     load.instead.combine = plugins.load_metric('GreedinessMetric').combine
-    now_s[0] = explainer.AGAIN_S - 1
+    now_s[0] = parts_module.AGAIN_S - 1
     assert made.parts(host.rounds(1)) is None
-    now_s[0] = explainer.AGAIN_S
+    now_s[0] = parts_module.AGAIN_S
     assert made.parts(host.rounds(1)).additive.all()
 
 
 def test_another_metric_does_not_wait_for_the_one_that_failed(host):
     load = FakeLoader()
     load.instead = FakeWild(lambda: 1 / 0)
-    made = explainer.Explainer(load, clock=lambda: 0.0)
+    made = parts_module.Explainer(load, clock=lambda: 0.0)
     assert made.parts(host.rounds(3)) is None
     load.instead = None
     host.change(metric='AssetFairnessMetric')
@@ -120,14 +120,14 @@ def test_a_plugin_that_is_gone_explains_nothing(host):
     def gone(name):
         raise exception.UnknownPlugin(name)
 
-    made = explainer.Explainer(gone, load_policy=gone)
+    made = parts_module.Explainer(gone, load_policy=gone)
     done = host.rounds(3)
     assert made.parts(done) is None
     assert made.preset(done) is policy_base.Preset.DEFAULT
 
 
 def test_the_preset_is_that_of_the_policy(host):
-    made = explainer.Explainer()
+    made = parts_module.Explainer()
     done = host.rounds(3)
     assert made.preset(done) is policy_base.Preset.DEFAULT
     thesis = dataclasses.replace(done, policy='thesis')

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.agent import explainer
 from nova_fairness.agent.explain import answer
 from nova_fairness.agent.explain import history as weight_history
+from nova_fairness.agent.explain import parts as parts_module
 from nova_fairness.agent.explain import situation
 from nova_fairness.agent.explain import standing
 from nova_fairness.agent.explain import summary
@@ -38,7 +38,7 @@ def explained(host, done, uuid, history=(), **more):
     asked = answer.Asked(
         done,
         row,
-        explainer.Explainer().parts(done),
+        parts_module.Explainer().parts(done),
         history,
         host.settings,
         **more,
@@ -127,7 +127,7 @@ def test_a_limit_of_the_flavor_is_named_where_there_is_one(
 
 def judged(host, **changes):
     done = host.rounds(2)
-    parts = explainer.Explainer().parts(done)
+    parts = parts_module.Explainer().parts(done)
     given = standing.Judged(
         done, done.measured, done.decided, 0, parts, host.settings
     )

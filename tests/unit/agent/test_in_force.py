@@ -9,8 +9,7 @@ import pytest
 from nova_fairness import exception
 from nova_fairness import plugins
 from nova_fairness.agent import cycle
-from nova_fairness.agent import in_force as regime_module
-from nova_fairness.agent import orders as orders_module
+from nova_fairness.agent import in_force as in_force_module
 from nova_fairness.exchange import desired
 from tests.unit.agent import fake_host
 
@@ -29,8 +28,8 @@ class FakeDomain:
         )
         self.path = tmp_path / 'paused.json'
         self.desired = None
-        self.orders = orders_module.Orders(self.path)
-        self.regime = regime_module.Regime(
+        self.orders = in_force_module.Orders(self.path)
+        self.regime = in_force_module.Regime(
             self.host.settings, self.orders, lambda: self.desired, load
         )
 
@@ -95,7 +94,7 @@ def test_a_pair_that_leaves_users_worse_off_is_logged_once(domain, caplog):
 
 
 def test_a_configured_pair_is_warned_of_from_the_start(domain, caplog):
-    made = regime_module.Regime(
+    made = in_force_module.Regime(
         dataclasses.replace(domain.host.settings, policy='thesis'),
         domain.orders,
         lambda: None,

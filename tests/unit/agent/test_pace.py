@@ -4,7 +4,7 @@
 
 import pytest
 
-from nova_fairness.agent import pace as pace_module
+from nova_fairness.agent import service
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,6 @@ from nova_fairness.agent import pace as pace_module
     ],
 )
 def test_late_rounds_never_pile_up(finished_s, missed, next_s):
-    pace = pace_module.Pace(10.0, 100.0)
+    pace = service.Pace(10.0, 100.0)
     assert pace.advance(finished_s) == missed
     assert pace.next_s == next_s

@@ -14,7 +14,6 @@ import pytest
 from fairness_lab.testbed.nodes import processes
 from nova_fairness.agent import cloud
 from nova_fairness.agent import in_force
-from nova_fairness.agent import orders
 from nova_fairness.agent import peering
 from nova_fairness.agent import service
 from nova_fairness.conf import opts
@@ -75,7 +74,7 @@ class FakeParts:
         self.cloud = cloud.NoCloud()
         self.regime = in_force.Regime(
             host.settings,
-            orders.Orders(tmp_path / 'paused.json'),
+            in_force.Orders(tmp_path / 'paused.json'),
             self.peering.newest,
             lambda settings: host.plugins(),
         )

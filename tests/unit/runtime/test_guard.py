@@ -8,7 +8,6 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.runtime import guard
-from nova_fairness.runtime import run_queue
 
 
 @pytest.fixture
@@ -89,7 +88,7 @@ class FakeTurns:
     def __call__(self, native_id):
         assert native_id > 0
         self.asked += 1
-        return run_queue.Turns(
+        return guard.Turns(
             *(self.answers.pop(0) if self.answers else (0.0, 0.0, False))
         )
 
@@ -153,7 +152,7 @@ def test_a_host_that_gives_no_cpu_holds_up_a_round_for_ten_deadlines():
 
 
 def test_the_kernel_tells_what_a_thread_got():
-    own = run_queue.of_thread(threading.get_native_id())
+    own = guard.turns_of(threading.get_native_id())
     assert own.runnable
     assert own.ran_s > 0
     assert own.waited_s >= 0
@@ -161,6 +160,4 @@ def test_the_kernel_tells_what_a_thread_got():
 
 def test_a_thread_that_is_gone_got_nothing():
     beyond_any = 2**22 + 1
-    assert run_queue.of_thread(beyond_any) == run_queue.Turns(
-        0.0, 0.0, runnable=False
-    )
+    assert guard.turns_of(beyond_any) == guard.Turns(0.0, 0.0, runnable=False)
