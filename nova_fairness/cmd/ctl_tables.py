@@ -3,11 +3,10 @@
 """Answers of agents as tables for a terminal."""
 
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-
-from nova_fairness.cmd import ctl_why
 
 Answers = Mapping[str, Any]
 Rows = Sequence[Sequence[Any]]
@@ -25,7 +24,7 @@ def table(command: str, answers: Answers) -> str:
     titles, rows = _FORMS[command]
     text = aligned(titles, rows(answers))
     if command == 'why':
-        lines = map(_text, ctl_why.after(answers))
+        lines = map(_text, _why_after(answers))
         text += '\n' + ''.join(f'{line}\n' for line in lines)
     return text
 
@@ -227,6 +226,73 @@ def _user(name: str, answers: Answers) -> Sequence[Any]:
     ]
 
 
+_WHY = (
+    'HOST',
+    'RESOURCE',
+    'HEAVINESS',
+    'USES',
+    'ENDOWED',
+    'OWNER USES',
+    'QUOTA',
+    'CONTENDED',
+    'WAITS',
+)
+
+
+def _why(answers: Answers) -> list[list[Any]]:
+    """A row for each resource."""
+    return [
+        [host, *_why_row(said['instance'], name)]
+        for host, said in answers.items()
+        for name in _resource_names(said['instance'])
+    ]
+
+
+def _resource_names(vm: Mapping[str, Any]) -> list[str]:
+    return list(vm['usage'] or vm['heaviness']['by_resource'])
+
+
+def _why_row(vm: Mapping[str, Any], name: str) -> list[Any]:
+    return [
+        name,
+        vm['heaviness']['by_resource'].get(name),
+        *(
+            _short(vm[amounts].get(name))
+            for amounts in ('usage', 'endowment', 'owner_usage', 'quota')
+        ),
+        name in vm['contended'],
+        name in vm['waiting'],
+    ]
+
+
+def _short(amount: float | None) -> str | None:
+    """Write an amount with a unit that keeps it short."""
+    if amount is None:
+        return None
+    for step, letter in ((1e9, 'G'), (1e6, 'M'), (1e3, 'k')):
+        if amount >= step:
+            return f'{amount / step:.2f}{letter}'
+    return f'{amount:.2f}'
+
+
+def _why_after(answers: Answers) -> Iterator[str]:
+    """Lines below the table."""
+    for host, said in answers.items():
+        vm = said['instance']
+        total = vm['heaviness']['total']
+        yield (
+            f'{vm["name"]} of {vm["user_id"]} in {vm["project_id"]} on '
+            f'{host}: heaviness {"-" if total is None else f"{total:.3f}"} '
+            f'({vm["metric"]})'
+        )
+        if vm['weights']:
+            yield 'weights: ' + ' '.join(
+                f'{name}={weight:.3f}'
+                for name, weight in vm['weights'].items()
+            )
+        yield from vm['advice']
+
+
 _CHOICE = ('HOST', 'METRIC', 'POLICY', 'EPOCH', 'FROM ROUND')
 _PAUSE = ('HOST', 'PAUSED', 'FROM ROUND', 'AFTER RESTART TOO')
 
@@ -276,5 +342,5 @@ _FORMS: Mapping[str, tuple[Sequence[str], Callable[[Answers], Rows]]] = {
     ),
     'projects': (('PROJECT', 'SCOPE', 'HEAVINESS', 'VMS'), _projects),
     'plugins': (('KIND', 'NAME', 'HOSTS', 'DESCRIPTION'), _plugins),
-    'why': (ctl_why.TITLES, ctl_why.rows),
+    'why': (_WHY, _why),
 }

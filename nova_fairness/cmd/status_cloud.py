@@ -3,18 +3,25 @@
 
 """What ``nova-fairness-status`` looks at on every machine of a cloud."""
 
+import configparser
 import pathlib
 
 from oslo_config import cfg
 import oslo_messaging
 from oslo_upgradecheck import upgradecheck
 
-from nova_fairness.cmd import status_paste
+from nova_fairness import exception
 from nova_fairness.cmd import status_results as results
 from nova_fairness.runtime import transport
 from oslo_messaging_zmq import options
 from oslo_messaging_zmq.keys import keyring
 from oslo_messaging_zmq.redis import client as redis_client
+
+FACTORY = 'api_ext.filter:FairnessFilter.factory'
+COMPOSITE = 'composite:openstack_compute_api_v21'
+PIPELINE = 'keystone'
+BEFORE = 'keystonecontext'
+"""The filter behind which the caller is known."""
 
 
 def message_transport(conf: cfg.ConfigOpts) -> upgradecheck.Result:
@@ -67,11 +74,11 @@ def api_paste(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     path = pathlib.Path(conf.api_paste)
     if not path.exists():
         return results.success(f'no nova-api here: there is no {path}')
-    if fault := status_paste.fault(path):
+    if fault := paste_fault(path):
         return results.failure(f'{path}: {fault}')
-    if not status_paste.has_filter(path):
+    if not has_filter(path):
         return results.warning(
-            f'{path} does not name the filter {status_paste.FACTORY}: '
+            f'{path} does not name the filter {FACTORY}: '
             'nova-api answers nothing below /fairness'
         )
     return results.success(f'{path} has the filter where it belongs')
@@ -98,3 +105,59 @@ def _of_ring(ring: keyring.Keyring, host: str) -> upgradecheck.Result:
             'and nobody calls this host'
         )
     return results.success(f'{ring.name} is on the allow-list as {entry.role}')
+
+
+def has_filter(path: pathlib.Path) -> bool:
+    """Tell whether a file defines the filter.
+
+    :raises ConfigurationError: if it cannot be read.
+    """
+    return bool(_pipeline_names(_parsed_pipelines(path)))
+
+
+def paste_fault(path: pathlib.Path) -> str:
+    """Say what is wrong with how a file uses the filter.
+
+    :returns: empty if nothing is, also if it does not use the filter.
+    :raises ConfigurationError: if it cannot be read.
+    """
+    parser = _parsed_pipelines(path)
+    names = _pipeline_names(parser)
+    if not names:
+        return ''
+    pipeline = parser.get(COMPOSITE, PIPELINE, fallback='').split()
+    used = [name for name in pipeline if name in names]
+    if len(used) != 1:
+        return (
+            f'the pipeline {PIPELINE} of [{COMPOSITE}] names '
+            f'{" and ".join(used) or "no filter of this package"}; expected '
+            f'{names[0]} once'
+        )
+    place = pipeline.index(used[0])
+    if BEFORE not in pipeline[:place] or place == len(pipeline) - 1:
+        return (
+            f'{used[0]} stands in the wrong place of the pipeline '
+            f'{PIPELINE} of [{COMPOSITE}]; expected it between {BEFORE} and '
+            'the application'
+        )
+    return ''
+
+
+def _pipeline_names(parser: configparser.RawConfigParser) -> list[str]:
+    return [
+        section.partition(':')[2]
+        for section in parser.sections()
+        if section.startswith('filter:')
+        and parser.get(section, 'paste.filter_factory', fallback='') == FACTORY
+    ]
+
+
+def _parsed_pipelines(path: pathlib.Path) -> configparser.RawConfigParser:
+    parser = configparser.RawConfigParser(strict=False)
+    try:
+        parser.read_string(path.read_text('utf-8'), str(path))
+    except (OSError, ValueError, configparser.Error) as error:
+        raise exception.ConfigurationError(
+            f'{path} cannot be read: {error}'
+        ) from error
+    return parser

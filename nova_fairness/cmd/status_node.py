@@ -4,6 +4,7 @@
 """What ``nova-fairness-status`` looks at on a compute node."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
@@ -23,14 +24,15 @@ from nova_fairness.agent import settings as settings_module
 from nova_fairness.apply import control
 from nova_fairness.apply import privileged
 from nova_fairness.apply.cgroup import control as group_control
+from nova_fairness.apply.cgroup import disk as disk_control
 from nova_fairness.apply.cgroup import memory
-from nova_fairness.cmd import status_disks
 from nova_fairness.cmd import status_results as results
 from nova_fairness.collect import block_devices
 from nova_fairness.collect import hypervisor
 from nova_fairness.collect import parse
 from nova_fairness.model import cgroup
 from nova_fairness.model import instance
+from nova_fairness.model import pressure
 from nova_fairness.model import resources
 from nova_fairness.nova_service import presence
 
@@ -197,7 +199,7 @@ def _availability(
 ) -> tuple[bool, str]:
     try:
         if kind is resources.Control.DISK:
-            return status_disks.availability(
+            return disk_availability(
                 _running(conf), _MOUNTINFO, block_devices.BlockDevices()
             )
         return _CONTROLS[kind](mountinfo_path=_MOUNTINFO).availability()
@@ -243,3 +245,50 @@ def _read_only() -> str:
 def _some(names: list[str]) -> str:
     more = f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''
     return ', '.join(names[:_SHOWN]) + more
+
+
+def disk_availability(
+    vms: Iterable[instance.Instance],
+    mountinfo_path: str,
+    blocks: block_devices.BlockDevices,
+) -> tuple[bool, str]:
+    """Judge the devices below the disks of VMs as an agent does.
+
+    :param mountinfo_path: says where the hierarchies are mounted.
+    :param blocks: of this host.
+    :returns: whether a weight has an effect for any disk, and which files
+        hold it or why none has; without disks, what this host may have.
+    :raises ControlUnavailable: if this host has no block I/O controller.
+    :raises OSError: if the mounts cannot be read.
+    """
+    text = pathlib.Path(mountinfo_path).read_text('utf-8')
+    mounts = cgroup.mounts(text)
+    files = disk_control.file_names(mounts)
+    disks = [disk for vm in vms for disk in blocks.disks(vm)]
+    if not disks:
+        return True, ' or '.join(files)
+    devices = _devices_of(disks, mounts, blocks)
+    whys = []
+    used = set()
+    for disk in disks:
+        own = [f for f in files if pressure.is_weighed(disk, devices, f)]
+        used.update(own[:1])
+        if not own:
+            whys.append(pressure.why_unweighed(disk, devices))
+    told = [' or '.join(f for f in files if f in used)] if used else []
+    told += [f'without effect: {why}' for why in sorted(set(whys))]
+    return bool(used), '; '.join(told)
+
+
+def _devices_of(
+    disks: Iterable[pressure.DiskPath],
+    mounts: Mapping[str, cgroup.Mount],
+    blocks: block_devices.BlockDevices,
+) -> Mapping[str, pressure.DeviceTotals]:
+    by_cost = block_devices.cost_models(mounts)
+    found = {
+        number: blocks.totals(number, number in by_cost)
+        for disk in disks
+        for number in disk.devices
+    }
+    return {number: it for number, it in found.items() if it is not None}

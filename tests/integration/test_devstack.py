@@ -20,7 +20,7 @@ import pytest
 
 from fairness_lab.testbed.nodes import processes
 from nova_fairness.apply import door
-from nova_fairness.cmd import status_paste
+from nova_fairness.cmd import status_cloud
 from tests.fixtures import devstack_host
 from tests.fixtures import redis_server
 
@@ -190,8 +190,8 @@ def test_the_filter_stands_where_nova_api_needs_it(hosts):
     done = host.run('stack post-config', 'stack post-config')
     assert done.returncode == 0, done.stderr
     path = host.nova / 'api-paste.ini'
-    assert status_paste.has_filter(path)
-    assert status_paste.fault(path) == ''
+    assert status_cloud.has_filter(path)
+    assert status_cloud.paste_fault(path) == ''
     assert path.read_text().count('fairness osapi_compute_app_v21') == 1
     assert not (host.nova / 'rootwrap.d').exists()
 

@@ -15,9 +15,7 @@ from nova_fairness import exception
 from nova_fairness.cmd import keys as keys_command
 from nova_fairness.cmd import status
 from nova_fairness.cmd import status_cloud
-from nova_fairness.cmd import status_disks
 from nova_fairness.cmd import status_node
-from nova_fairness.cmd import status_paste
 from nova_fairness.cmd import status_results
 from nova_fairness.collect import block_devices
 from nova_fairness.conf import opts
@@ -26,7 +24,7 @@ from nova_fairness.model import pressure
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 PASTE = TOP / 'tests' / 'data' / 'devstack' / 'api-paste.ini'
-FILTER = f'\n[filter:fair]\npaste.filter_factory = {status_paste.FACTORY}\n'
+FILTER = f'\n[filter:fair]\npaste.filter_factory = {status_cloud.FACTORY}\n'
 SUCCESS, WARNING, FAILURE = upgradecheck.Code
 URL = 'zmq+redis://:hidden@127.0.0.1:1/0'
 
@@ -195,7 +193,7 @@ def test_disks_are_steered_where_their_device_keeps_weights(
     host, sources, expected
 ):
     host('cpu memory io')
-    found = status_disks.availability(
+    found = status_node.disk_availability(
         [with_disk(source) for source in sources],
         status_node._MOUNTINFO,
         FakeBlockDevices(sda='bfq', sdb='mq-deadline'),

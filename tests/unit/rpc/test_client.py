@@ -10,7 +10,6 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.rpc import client as client_module
 from nova_fairness.rpc import endpoint
-from nova_fairness.rpc import parallel
 from nova_fairness.rpc import protocol
 from nova_fairness.rpc import rollout
 from tests.unit.rpc import fake_cloud
@@ -205,7 +204,9 @@ def test_no_more_hosts_are_asked_at_once_than_was_said():
             now.remove(host)
         return host
 
-    answers, errors = parallel.ask_all('abcdef', ask, 2, fake_cloud.ENOUGH_S)
+    answers, errors = client_module.ask_all(
+        'abcdef', ask, 2, fake_cloud.ENOUGH_S
+    )
     assert list(answers) == list('abcdef')
     assert errors == {}
     assert max(most) == 2
@@ -213,12 +214,12 @@ def test_no_more_hosts_are_asked_at_once_than_was_said():
 
 def test_a_bug_of_the_caller_is_not_taken_for_an_answer():
     with pytest.raises(ZeroDivisionError):
-        parallel.ask_all('a', lambda host: 1 / 0, 1, fake_cloud.ENOUGH_S)
+        client_module.ask_all('a', lambda host: 1 / 0, 1, fake_cloud.ENOUGH_S)
 
 
 def test_a_transport_that_connects_for_ever_is_left_behind():
     never = threading.Event()
-    answers, errors = parallel.ask_all(
+    answers, errors = client_module.ask_all(
         'ab', lambda host: host == 'a' or never.wait(), 2, 0.1
     )
     never.set()
