@@ -3,104 +3,19 @@
 """The calls that an agent answers; see the page of the RPC interface."""
 
 import abc
-from collections.abc import Callable
 from collections.abc import Mapping
-import functools
-import logging
 from typing import Any
 
 import oslo_messaging
 
 from nova_fairness import exception
 from nova_fairness.rpc import arguments
+from nova_fairness.rpc import calls
 from nova_fairness.rpc import protocol
-from nova_fairness.rpc import request_ids
 from nova_fairness.rpc import roles
 
-LOG = logging.getLogger(__name__)
-
-Answer = Mapping[str, Any]
-Context = Mapping[str, Any]
-
-_LEVELS = {
-    roles.Access.READ: logging.DEBUG,
-    roles.Access.CHANGE: logging.INFO,
-}
-"""What changes nothing is of interest to those who debug."""
-
-
-def answers(
-    access: roles.Access,
-) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
-    """Make a method callable from outside, by those who may."""
-
-    def decorate(method: Callable[..., Answer]) -> Callable[..., Answer]:
-        # Named outside, because functools.wraps would be undone by the next.
-        @oslo_messaging.expected_exceptions(exception.FairnessError)  # type: ignore[untyped-decorator]
-        def answer(self: object, ctxt: Context, **given: Any) -> Answer:
-            request_id = request_ids.of(ctxt)
-            request_ids.note(request_id)
-            asked = functools.partial(_ask, access, method, self, ctxt, given)
-            return _logged(access, method.__name__, request_id, asked)
-
-        functools.update_wrapper(answer, method)
-        exposed: Callable[..., Answer] = oslo_messaging.expose(answer)
-        return exposed
-
-    return decorate
-
-
-def _ask(
-    access: roles.Access,
-    method: Callable[..., Answer],
-    endpoint: object,
-    ctxt: Context,
-    given: dict[str, Any],
-) -> Answer:
-    """Judge a call and let the method answer it."""
-    roles.require(access, method.__name__, ctxt)
-    arguments.check_names(method.__get__(endpoint), given)
-    LOG.log(
-        _LEVELS[access],
-        '%s(%s) was asked for by %s',
-        method.__name__,
-        ', '.join(f'{k}={v!r:.60}' for k, v in given.items()),
-        roles.caller(ctxt),
-    )
-    return method(endpoint, ctxt, **given)
-
-
-def _logged(
-    access: roles.Access,
-    name: str,
-    request_id: str,
-    ask: Callable[[], Answer],
-) -> Answer:
-    """Let a call be answered, and log what came of it."""
-    try:
-        answer = ask()
-    except exception.FairnessError as error:
-        # Who asks for what they may not is of interest in any case.
-        is_denied = isinstance(error, exception.NotAllowed)
-        LOG.log(
-            logging.INFO if is_denied else _LEVELS[access],
-            '%s: %s was refused: %.300s',
-            request_id,
-            name,
-            error,
-        )
-        raise
-    LOG.log(_LEVELS[access], '%s: %s: %s', request_id, name, _summary(answer))
-    return answer
-
-
-def _summary(answer: Answer) -> str:
-    """Write the short fields of an answer."""
-    return ', '.join(
-        f'{key}={value!r:.60}'
-        for key, value in answer.items()
-        if isinstance(value, str | int | float | None)
-    )
+Answer = calls.Answer
+Context = calls.Context
 
 
 class Operations(abc.ABC):
@@ -175,8 +90,8 @@ class Operations(abc.ABC):
         """
 
 
-_READ = answers(roles.Access.READ)
-_CHANGE = answers(roles.Access.CHANGE)
+_READ = calls.answers(roles.Access.READ)
+_CHANGE = calls.answers(roles.Access.CHANGE)
 
 
 class FairnessEndpoint:
