@@ -69,6 +69,8 @@ def main() -> None:
     results, code, file = sys.argv[1:]
     made = outcome(pathlib.Path(results), int(code))
     pathlib.Path(file).write_text(json.dumps(made, indent=1) + '\n')
+    counts = [f'{count} {kind}' for kind, count in made['counts'].items()]
+    print(f'tests: {", ".join(counts) or "none"}; {file} tells of each')
 
 
 if __name__ == '__main__':

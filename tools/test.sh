@@ -113,20 +113,23 @@ integration_tests() {
         --ignore tests/integration/nova
 }
 
-# One at a time: the laboratory's nodes come before everything else. The last
-# bring up an OpenStack of their own.
+# One at a time: the laboratory's nodes come before everything else.
 guest_tests() {
     tests 'functional tests' -m "($SELECTION) and not beside" tests/functional
-    tests 'nova tests' -m "$SELECTION" tests/integration/nova
 }
 
 # What does not mind that all guests come before it.
 beside_guests() {
     renice -n 10 -p "$BASHPID" >/dev/null
-    step 'OpenStack packages' python -m tests.fixtures.nova_cloud prepare
     tests 'functional tests beside' -m "($SELECTION) and beside" \
         tests/functional
+    step 'OpenStack packages' python -m tests.fixtures.nova_cloud prepare
     ((!UNIT)) || integration_tests
+}
+
+# They bring up an OpenStack of their own, whose servers leave others nothing.
+nova_tests() {
+    tests 'nova tests' -m "$SELECTION" tests/integration/nova
 }
 
 run_all() {
@@ -136,6 +139,7 @@ run_all() {
     fi
     if ((FUNCTIONAL)); then
         side_by_side guest_tests beside_guests
+        nova_tests
     else
         integration_tests
     fi

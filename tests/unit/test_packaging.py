@@ -151,10 +151,12 @@ def test_an_unknown_option_is_named():
     assert 'unknown option: --no-such-thing' in answer.stderr
 
 
+# As a terminal starts it: what runs these tests may ignore Ctrl-C.
+BASH = ('env', '--default-signal=INT', 'bash', '-c')
+
+
 def sourced(commands: str) -> subprocess.CompletedProcess[str]:
-    return run(
-        'bash', '-c', f'set -euo pipefail; . tools/environment.sh; {commands}'
-    )
+    return run(*BASH, f'set -euo pipefail; . tools/environment.sh; {commands}')
 
 
 def test_a_failed_step_is_named_and_ends_the_run(tmp_path):
@@ -195,7 +197,7 @@ def test_an_interrupted_run_ends_what_runs_side_by_side(tmp_path):
         f'. tools/environment.sh; LOGS={tmp_path};'
         f' one() {{ step one python3 -c "{mark}"; }}; side_by_side one'
     )
-    shell = subprocess.Popen(['bash', '-c', script], cwd=TOP)
+    shell = subprocess.Popen([*BASH, script], cwd=TOP)
     try:
         assert processes.wait_until(lambda: running_with(mark), 30)
         shell.terminate()
