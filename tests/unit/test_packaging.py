@@ -192,16 +192,18 @@ def test_steps_side_by_side_hear_ctrl_c_and_all_end(tmp_path):
 
 
 def test_an_interrupted_run_ends_what_runs_side_by_side(tmp_path):
-    mark = f'import time; time.sleep(600)  # {tmp_path}'
+    begun = tmp_path / 'begun'
+    mark = f"import time; open('{begun}', 'w').close(); time.sleep(600)"
     script = (
         f'. tools/environment.sh; LOGS={tmp_path};'
         f' one() {{ step one python3 -c "{mark}"; }}; side_by_side one'
     )
     shell = subprocess.Popen([*BASH, script], cwd=TOP)
     try:
-        assert processes.wait_until(lambda: running_with(mark), 30)
+        assert processes.wait_until(begun.exists, 60)
+        assert running_with(mark)
         shell.terminate()
-        assert shell.wait(30) != 0
+        assert shell.wait(60) != 0
         assert running_with(mark) == []
     finally:
         shell.kill()
