@@ -19,8 +19,8 @@ from fairness_lab.scenario import scenario as scenario_module
 from fairness_lab.simulator import model
 from fairness_lab.simulator import running
 from nova_fairness.decide import array_policy
-from nova_fairness.decide import bounds
 from nova_fairness.decide import look_ahead
+from nova_fairness.decide import round as decide_round
 from nova_fairness.model import allocation
 from nova_fairness.model import outlook
 from nova_fairness.model import resources
@@ -73,7 +73,7 @@ class Inexact(array_policy.ArrayPolicy):
         weights, kept = self._policy.decide(
             told, previous / off, memory, elapsed_s
         )
-        asked = bounds.bounded(
+        asked = decide_round.bounded(
             weights,
             previous / off,
             self._setup.max_weight_ratio,

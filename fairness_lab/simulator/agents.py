@@ -5,7 +5,6 @@
 
 import numpy as np
 
-from fairness_lab.simulator import judging
 from fairness_lab.simulator import knowledge
 from fairness_lab.simulator import links
 from fairness_lab.simulator import meters
@@ -13,6 +12,7 @@ from fairness_lab.simulator import model
 from fairness_lab.simulator import steering
 from nova_fairness.decide import array_policy
 from nova_fairness.decide import contention
+from nova_fairness.decide import round as decide_round
 from nova_fairness.measure import endowment
 from nova_fairness.model import outlook
 from nova_fairness.model import resources
@@ -99,7 +99,7 @@ class Fleet:
     def _steer(
         self, batch: knowledge.Batch, load: contention.Load, tick: int
     ) -> None:
-        contended, wanting = judging.judged(
+        contended, wanting = decide_round.judged(
             load, self._controls, self.steering.weights[batch.rows]
         )
         self.contended[batch.acting] = contended

@@ -13,18 +13,23 @@ import dataclasses
 import numpy as np
 
 from fairness_lab.simulator import model
-from fairness_lab.simulator import outlooks
+from nova_fairness.decide import look_ahead
 from nova_fairness.measure import cells
+from nova_fairness.measure import grades
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import quota
+from nova_fairness.measure import round as measure_round
 from nova_fairness.measure import stages
 from nova_fairness.measure import totals
 from nova_fairness.model import outlook
 from nova_fairness.model import resources
-from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import grouping
 
 NEVER = -1
 """Tick of what did not happen, and node of a VM that no report names."""
+
+KEPT = 64
+"""Outlooks that are remembered."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -87,6 +92,76 @@ class Told:
     vcpus: model.Scalars
 
 
+class Outlooks:
+    """Makes outlooks; the same one again while next to nothing changes.
+
+    :param cloud: the nodes.
+    :param setup: of the agents.
+    """
+
+    def __init__(self, cloud: model.Cloud, setup: model.Setup) -> None:
+        self._cloud = cloud
+        self._setup = setup
+        self._made: list[tuple[outlook.Outlook, outlook.End]] = []
+
+    def of(
+        self,
+        told: cells.Cells,
+        supply: resources.Vector,
+        normal: resources.Vector,
+        vcpus: model.Scalars,
+    ) -> tuple[outlook.Outlook, outlook.End]:
+        """Make one of reports, and look ahead.
+
+        :param told: a row for each VM, where it was, in any order.
+        :param vcpus: (n,) of these VMs.
+        :param supply: (r,) of the nodes whose reports count, in a round.
+        :param normal: (r,) with overcommit.
+        """
+        made = self._make(told, supply, normal, vcpus)
+        for item in self._made:
+            if item[0].is_like(made):
+                return item
+        end = look_ahead.end(made, self._setup.max_weight_ratio)
+        self._made = [(made, end), *self._made[: KEPT - 1]]
+        return made, end
+
+    def _make(
+        self,
+        told: cells.Cells,
+        supply: resources.Vector,
+        normal: resources.Vector,
+        vcpus: model.Scalars,
+    ) -> outlook.Outlook:
+        cloud, users = self._cloud, len(self._cloud.users)
+        key, cell = np.unique(
+            told.node * users + told.user, return_inverse=True
+        )
+        cell = cell.reshape(-1)
+        node, user = key // users, key % users
+        present, owner = np.unique(user, return_inverse=True)
+        found = cells.Cells(
+            node=node,
+            user=owner.reshape(-1),
+            endowment=grouping.sum_by(cell, told.endowment, len(key)),
+            used=grouping.sum_by(cell, told.used, len(key)),
+            wanted=grouping.sum_by(cell, told.wanted, len(key)),
+        )
+        quotas = quota.quotas(supply, cloud.user_weight[present])
+        whole = resources.RESOURCES.over(cloud.capacity, cloud.interval_s)
+        one_cpu = cloud.speed * cloud.interval_s
+        cpu = resources.RESOURCES.index('cpu_time')
+        asked = np.minimum(told.wanted[:, cpu] / one_cpu[told.node], vcpus)
+        return cells.of_cells(
+            cells.Weighing(self._setup.metric_plugin, found, quotas, normal),
+            user,
+            whole,
+            one_cpu,
+            grades.graded(cell, vcpus, asked, len(key)),
+            self._setup.metric,
+        )
+
+
 class Knowledge(abc.ABC):
     """What is known where; one for all agents of a run.
 
@@ -105,7 +180,7 @@ class Knowledge(abc.ABC):
         self.usage = np.zeros((count, width))
         self.endowment = np.zeros((count, width))
         self.wanted = np.zeros((count, width))
-        self._outlooks = outlooks.Outlooks(cloud, setup)
+        self._outlooks = Outlooks(cloud, setup)
         self.last = np.full(len(cloud.nodes), NEVER, dtype=np.int64)
 
     @abc.abstractmethod
@@ -163,8 +238,8 @@ class Knowledge(abc.ABC):
         supply = self.supply(np.arange(len(self.cloud.nodes)))
         result = np.zeros(len(self.cloud.users))
         if rows.size:
-            users, weighed = self.weigh_users(self.newest(rows), supply)
-            result[users] = weighed
+            users, of_all = self.summed(self.newest(rows), supply)
+            result[users] = stages.user_stage(self.metric, of_all)
         return result
 
     def newest(self, rows: model.Indices) -> Told:
@@ -186,8 +261,6 @@ class Knowledge(abc.ABC):
 
     def normal(self, supply: resources.Vector) -> resources.Vector:
         """Give the supply by which metrics normalise."""
-        if self.overcommit is None:
-            return supply
         return quota.overcommitted(supply, self.overcommit)
 
     def weigh_instances(
@@ -196,48 +269,44 @@ class Knowledge(abc.ABC):
         """Run the instance stage."""
         return stages.instance_stage(
             self.metric,
-            metric_base.Demands(
-                usage=batch.usage,
-                endowment=batch.endowment,
-                supply=self.normal(supply),
-                node=np.searchsorted(batch.acting, batch.node),
-                user_count=max(1, users),
+            measure_round.demands(
+                batch.usage,
+                batch.endowment,
+                np.searchsorted(batch.acting, batch.node),
+                supply,
+                self.overcommit,
+                users,
             ),
         )
 
-    def weigh_users(
+    def summed(
         self, told: Told, supply: resources.Vector
-    ) -> tuple[model.Indices, metric_base.Heaviness]:
-        """Run the user stage.
+    ) -> tuple[model.Indices, metric_base.Totals]:
+        """Add up what was told.
 
-        :returns: indices of the users who have a row, and their heaviness.
+        :returns: indices of the users who have a row, and their sums.
         """
         users, place = np.unique(told.user, return_inverse=True)
-        owners = usage_model.Ownership(
-            users=tuple(self.cloud.users[user] for user in users),
-            user_index=place.reshape(-1),
-            node_index=np.zeros(len(place), dtype=np.intp),
-        )
-        summed = totals.of_rows(
-            owners,
+        return users, totals.of_rows(
+            place.reshape(-1),
             told.heaviness,
             told.endowment,
             told.usage,
             quota.quotas(supply, self.cloud.user_weight[users]),
             self.normal(supply),
         )
-        return users, stages.user_stage(self.metric, summed)
 
     def treat(
         self,
         batch: Batch,
         own: metric_base.Heaviness,
-        users: model.Indices,
-        weighed: metric_base.Heaviness,
+        told: Told,
+        supply: resources.Vector,
     ) -> metric_base.Heaviness:
-        """Combine both stages for the VMs of a batch, (p,)."""
-        of_vm = weighed[np.searchsorted(users, batch.user)]
-        return stages.combine_stage(self.metric, of_vm, own)
+        """Run the other stages for the VMs of a batch, (p,)."""
+        users, of_all = self.summed(told, supply)
+        place = np.searchsorted(users, batch.user)
+        return measure_round.treated(self.metric, of_all, place, own)[1]
 
     def publish(
         self, batch: Batch, own: metric_base.Heaviness, tick: int
@@ -272,9 +341,7 @@ class Shared(Knowledge):
         own = self.weigh_instances(batch, supply, users)
         self.publish(batch, own, tick)
         rows = np.flatnonzero(np.append(fresh, False)[self.where])
-        return self.treat(
-            batch, own, *self.weigh_users(self.newest(rows), supply)
-        )
+        return self.treat(batch, own, self.newest(rows), supply)
 
     def views(self, batch: Batch, tick: int) -> tuple[outlook.View, ...]:
         """All know the same."""

@@ -65,9 +65,7 @@ class Linked(knowledge.Knowledge):
             mine = np.searchsorted(batch.rows, part.rows)
             if part.rows.size:
                 told, supply = self._known(int(part.acting[0]), tick)
-                result[mine] = self.treat(
-                    part, own[mine], *self.weigh_users(told, supply)
-                )
+                result[mine] = self.treat(part, own[mine], told, supply)
         return result
 
     def views(

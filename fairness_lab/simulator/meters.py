@@ -11,8 +11,8 @@ import numpy.typing as npt
 from fairness_lab.simulator import knowledge
 from fairness_lab.simulator import model
 from nova_fairness.decide import contention
+from nova_fairness.measure import round as measure_round
 from nova_fairness.measure import usage as usage_measure
-from nova_fairness.measure import wants
 from nova_fairness.model import instance
 from nova_fairness.model import resources
 from nova_fairness.model import sample
@@ -58,8 +58,7 @@ class Meters:
         self._acted_s = np.zeros(nodes)
         self._past = np.zeros((count, width))
         self._known = np.zeros(count, dtype=np.bool_)
-        self._wanted = np.full((2, count, width), np.nan)
-        self._waiting = waiting.Past.unknown(count)
+        self._wants = measure_round.Past.unknown(count, cloud.interval_s)
 
     def begin(self, rows: model.Indices, at_s: float | None) -> None:
         """Meet VMs that start.
@@ -72,9 +71,8 @@ class Meters:
         self._stall_s[rows] = nothing
         self._read_s[rows] = np.nan if at_s is None else at_s
         self._past[rows] = 0.0
-        self._wanted[:, rows] = np.nan
         self._known[rows] = False
-        self._waiting.put(rows, waiting.Past.unknown(len(rows)))
+        self._wants.put(rows, measure_round.Past.unknown(len(rows)))
 
     def supplies(self, nodes: model.Indices) -> resources.Vector:
         """Give what nodes provide in a round, (k, r)."""
@@ -164,23 +162,20 @@ class Meters:
         usage: usage_model.Usage,
         load: contention.Load,
     ) -> tuple[resources.Vector, contention.Load]:
-        """Judge what VMs want and who waits, as ``agent.wishes`` does.
+        """Judge what VMs want and who waits.
 
         :returns: (p, r), and the load with who waits for a CPU.
         """
         one_cpu = self._cloud.speed[node] * self._cloud.interval_s
-        now = self._interval(usage, load, one_cpu)
-        found, past = waiting.judge(now, self._waiting.picked(rows))
-        wanted = wants.wanted(now, found.lacking, usage.newest, one_cpu)
-        before = np.fmax(*self._wanted[:, rows])
-        self._wanted[:, rows] = wanted, self._wanted[0, rows]
-        self._waiting.put(rows, past)
-        short = found.nodes[now.node][:, np.newaxis]
-        lasting = wants.lasting(wanted, usage.newest, before)
-        return (
-            np.where(short, lasting, usage.newest),
-            dataclasses.replace(load, waiting=found),
+        found = measure_round.judge(
+            self._interval(usage, load, one_cpu),
+            self._wants.picked(rows),
+            usage.newest,
+            one_cpu,
+            self._cloud.interval_s,
         )
+        self._wants.put(rows, found.past)
+        return found.wanted, dataclasses.replace(load, waiting=found.waiting)
 
     def _interval(
         self,

@@ -176,7 +176,7 @@ class Setup:
     :ivar max_weight_ratio: largest to smallest weight of a node, >= 1.
     :ivar largest_step: factor per round, >= 1.
     :ivar weight_tolerance: smaller relative changes are not written.
-    :ivar overcommit: (r,) factors of the supply in the norm; ``None`` is 1.
+    :ivar overcommit: (r,) factors of the supply in the norm, > 0.
     :ivar controls: that are judged and steered.
     :ivar ticks: parts of a round at which agents can act, >= 1.
     :ivar phase: (m,) tick at which each node's agent acts; ``None``: all at
@@ -195,7 +195,9 @@ class Setup:
     max_weight_ratio: float = 20.0
     largest_step: float = 4.0
     weight_tolerance: float = 0.01
-    overcommit: resources.Vector | None = None
+    overcommit: resources.Vector = dataclasses.field(
+        default_factory=lambda: np.ones(len(resources.RESOURCES))
+    )
     controls: tuple[resources.Control, ...] = resources.CONTROLS
     ticks: int = 1
     phase: Indices | None = None

@@ -5,7 +5,6 @@
 
 import dataclasses
 import types
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +13,9 @@ from fairness_lab.simulator import kernel
 from fairness_lab.simulator import model
 from nova_fairness import exception
 from nova_fairness.decide import array_policy
-from nova_fairness.decide import bounds
+from nova_fairness.decide import changes
 from nova_fairness.decide import policy as policy_base
+from nova_fairness.decide import round as decide_round
 from nova_fairness.model import allocation
 from nova_fairness.model import resources
 
@@ -81,13 +81,14 @@ class Steering:
         if plugin is None or not rows.size:
             return
         previous = self._previous(rows, plugin.preset)
-        previous.setflags(write=False)
-        if isinstance(plugin, array_policy.ArrayPolicy):
-            wished = self._at_once(plugin, scene, previous)
-        else:
-            wished = self._by_node(plugin, scene, previous)
+        try:
+            wished = self._wished(plugin, scene, previous)
+        except exception.PluginMisbehaved as error:
+            raise exception.PluginMisbehaved(
+                f'policy {self._setup.policy} {error}'
+            ) from error
         if plugin.preset is policy_base.Preset.DEFAULT:
-            wished = bounds.bounded(
+            wished = decide_round.bounded(
                 wished,
                 previous,
                 self._setup.max_weight_ratio,
@@ -113,10 +114,18 @@ class Steering:
         wanted = kernel.units(
             self.weights[rows], self._cloud.vcpus[rows], preset
         )
-        differs = np.abs(wanted - present) > (
-            self._setup.weight_tolerance * present
-        )
+        differs = changes.differ(wanted, present, self._setup.weight_tolerance)
         self.held[rows] = np.where(differs & self._steered, wanted, present)
+
+    def _wished(
+        self,
+        plugin: policy_base.Policy,
+        scene: Scene,
+        previous: allocation.Weights,
+    ) -> allocation.Weights:
+        if isinstance(plugin, array_policy.ArrayPolicy):
+            return self._at_once(plugin, scene, previous)
+        return self._by_node(plugin, scene, previous)
 
     def _at_once(
         self,
@@ -131,12 +140,12 @@ class Steering:
             for name, field in plugin.FIELDS.items()
         }
         memory = {n: self._arrays[n][place] for n, place in places.items()}
-        wished, kept = plugin.decide(
-            scene.crowd, previous, memory, self._cloud.interval_s
+        wished, kept = decide_round.decided_at_once(
+            plugin, scene.crowd, previous, memory, self._cloud.interval_s
         )
         for name, place in places.items():
             self._arrays[name][place] = kept[name]
-        return _checked(self._setup.policy, wished, previous.shape)
+        return wished
 
     def _by_node(
         self,
@@ -153,14 +162,12 @@ class Steering:
             if not places.size:
                 continue
             node = int(scene.acting[local])
-            weights, self._memory[node] = plugin(
+            wished[places], self._memory[node] = decide_round.decided(
+                plugin,
                 self._situation(scene, local, places),
                 previous[places],
                 self._memory.get(node, _NOTHING),
                 self._cloud.interval_s,
-            )
-            wished[places] = _checked(
-                self._setup.policy, weights, previous[places].shape
             )
         return wished
 
@@ -176,30 +183,3 @@ class Steering:
             contended=crowd.contended[local],
             wanting=crowd.wanting[places],
         )
-
-
-def _checked(
-    policy: str, returned: Any, shape: tuple[int, ...]
-) -> allocation.Weights:
-    """Judge what a policy returns.
-
-    :raises PluginMisbehaved: if it is no array of finite weights above zero.
-    """
-    try:
-        weights = np.asarray(returned, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise exception.PluginMisbehaved(
-            f'policy {policy} returned {type(returned).__name__}, expected '
-            f'weights of shape {shape}'
-        ) from error
-    if weights.shape != shape:
-        raise exception.PluginMisbehaved(
-            f'policy {policy} returned weights of shape {weights.shape}, '
-            f'expected {shape}'
-        )
-    if not (np.isfinite(weights).all() and (weights > 0).all()):
-        raise exception.PluginMisbehaved(
-            f'policy {policy} returned weights that are not finite numbers '
-            'above zero'
-        )
-    return weights

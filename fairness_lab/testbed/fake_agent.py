@@ -20,10 +20,10 @@ from fairness_lab.testbed import fake_node
 from nova_fairness import plugins
 from nova_fairness.conf import fairness as fairness_conf
 from nova_fairness.conf import opts
-from nova_fairness.decide import bounds
 from nova_fairness.decide import changes
 from nova_fairness.decide import contention
 from nova_fairness.decide import policy as policy_base
+from nova_fairness.decide import round as decide_round
 from nova_fairness.decide.controls import cpu
 from nova_fairness.measure import endowment
 from nova_fairness.measure import metric as metric_base
@@ -206,7 +206,7 @@ class FakeAgent:
             situation, previous, self._memory, self._options.interval
         )
         if self._policy.preset is policy_base.Preset.DEFAULT:
-            weights = bounds.bounded(
+            weights = decide_round.bounded(
                 weights,
                 previous,
                 self._of_all('max_weight_ratio'),

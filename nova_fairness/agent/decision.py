@@ -12,11 +12,10 @@ import numpy as np
 
 from nova_fairness.agent import foresight
 from nova_fairness.agent import settings as settings_module
-from nova_fairness.decide import bounds
-from nova_fairness.decide import checked
 from nova_fairness.decide import contention
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.decide import preferences
+from nova_fairness.decide import round as decide_round
 from nova_fairness.decide.controls import scale as scale_module
 from nova_fairness.model import allocation
 from nova_fairness.model import instance
@@ -188,14 +187,14 @@ class Decision:
         remembered = self._memory.get(settings.policy, _NOTHING)
         wished, memory = self._guard.call(
             settings.policy,
-            lambda: checked.checked(
+            lambda: decide_round.decided(
                 policy, situation, previous, remembered, elapsed_s
             ),
         )
         self._memory = {settings.policy: memory}
         if policy.preset is not policy_base.Preset.DEFAULT:
             return wished
-        return bounds.bounded(
+        return decide_round.bounded(
             wished, previous, settings.ratios(), settings.steps()
         )
 

@@ -5,24 +5,25 @@
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+import dataclasses
 import functools
 
 import numpy as np
 
 from nova_fairness.agent import foresight
-from nova_fairness.agent import recall
 from nova_fairness.agent import settings as settings_module
-from nova_fairness.agent import wishes
 from nova_fairness.exchange import base as exchange_base
 from nova_fairness.measure import endowment
 from nova_fairness.measure import grades
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import ownership
+from nova_fairness.measure import patience
 from nova_fairness.measure import pressure as pressure_measure
-from nova_fairness.measure import quota
+from nova_fairness.measure import round as measure_round
 from nova_fairness.measure import stages
 from nova_fairness.measure import totals
 from nova_fairness.measure import usage as usage_measure
+from nova_fairness.measure import wants
 from nova_fairness.model import node as node_model
 from nova_fairness.model import outlook as outlook_model
 from nova_fairness.model import pressure as pressure_model
@@ -70,8 +71,8 @@ class Measurement:
         self._before: sample_model.Sample | None = None
         self._past: usage_model.Usage | None = None
         self._reading: pressure_model.PressureSample | None = None
-        self._recall = recall.Recall()
-        self._wishes = wishes.Wishes(node)
+        self._silent = Silent()
+        self._wants = Wants(node)
 
     def usage(
         self, sample: sample_model.Sample, decay_factor: float
@@ -121,21 +122,19 @@ class Measurement:
         own = self._guard.call(
             settings.metric, lambda: stages.instance_stage(metric, demands)
         )
-        wants = self._wishes.judge(used)
+        found = self._wants.judge(used)
+        vcpus = grades.of_node(used, found.wanted, owners, self._node)
         told = totals.by_user(
-            owners,
-            own,
-            demands.endowment,
-            demands.usage,
-            wants.wanted,
-            grades.of_node(used, wants.wanted, owners, self._node),
+            owners, own, demands.endowment, demands.usage, found.wanted, vcpus
         )
         self._publish(number, settings.metric, used.interval_s, told)
         view = self._exchange.view(self._clock(), settings.metric)
         combined = self._combined(view, used, settings)
         owners = ownership.extended(owners, combined.users)
+        of_all, user = combined.totals, owners.user_index
         of_users, treated = self._guard.call(
-            settings.metric, lambda: _treated(metric, combined, owners, own)
+            settings.metric,
+            lambda: measure_round.treated(metric, of_all, user, own),
         )
         return round_model.Measured(
             usage=used,
@@ -144,13 +143,13 @@ class Measurement:
             instance_heaviness=own,
             heaviness=treated,
             user_heaviness=of_users,
-            quota=combined.totals.quota,
+            quota=of_all.quota,
             supply=combined.supply,
             view=view,
-            user_usage=combined.totals.usage,
-            basis=_basis(demands, combined.totals),
-            wanted=wants.wanted,
-            waiting=wants.waiting,
+            user_usage=of_all.usage,
+            basis=_basis(demands, of_all),
+            wanted=found.wanted,
+            waiting=found.waiting,
             foresee=self._foresee(view, combined, used, metric, settings),
         )
 
@@ -177,7 +176,7 @@ class Measurement:
         settings: settings_module.Settings,
     ) -> Callable[[], outlook_model.Foreseen] | None:
         """Count those, too, who are silent by chance."""
-        held = self._recall.extended(view, self._clock(), used.interval_s)
+        held = self._silent.extended(view, self._clock(), used.interval_s)
         if not held.reports:
             return None
         if held is not view:
@@ -205,21 +204,19 @@ class Measurement:
             *owners.users,
             *totals.known_users(view, settings.metric),
         }
-        return metric_base.Demands(
-            usage=used.amounts,
-            endowment=endowment.endowments(
+        return measure_round.demands(
+            used.amounts,
+            endowment.endowments(
                 np.array([vm.vcpus for vm in vms], dtype=np.float64),
                 np.array([vm.memory_bytes for vm in vms], dtype=np.float64),
                 owners.node_index,
                 own_supply[np.newaxis, :],
             ),
-            supply=quota.overcommitted(
-                own_supply
-                + totals.supply_of(view, used.interval_s, settings.metric),
-                settings.overcommit,
-            ),
-            node=owners.node_index,
-            user_count=max(1, len(users)),
+            owners.node_index,
+            own_supply
+            + totals.supply_of(view, used.interval_s, settings.metric),
+            settings.overcommit,
+            len(users),
         )
 
     def _quota_weights(
@@ -270,13 +267,100 @@ def _basis(
     )
 
 
-def _treated(
-    metric: metric_base.Metric,
-    combined: totals.Combined,
-    owners: usage_model.Ownership,
-    own: usage_model.Scalars,
-) -> tuple[usage_model.Scalars, usage_model.Scalars]:
-    """Run the user stage, and combine it with the instance stage."""
-    of_users = stages.user_stage(metric, combined.totals)
-    treated = stages.combine_stage(metric, of_users[owners.user_index], own)
-    return of_users, treated
+class Wants:
+    """What the VMs of this node have wanted for longer than a moment.
+
+    :param node: what the node has.
+    """
+
+    def __init__(self, node: node_model.NodeResources) -> None:
+        self._node = node
+        self._rows: dict[str, int] = {}
+        self._past = measure_round.Past.unknown(0)
+
+    def judge(self, usage: usage_model.Usage) -> measure_round.Judgement:
+        """Judge what VMs want, once for each interval."""
+        keys = [item.key for item in usage.incarnations]
+        rows = np.array([self._rows.get(key, -1) for key in keys], np.intp)
+        found = measure_round.judge(
+            wants.interval(usage, self._node),
+            self._past.picked(rows),
+            usage.newest,
+            self._node.speed_factor * usage.interval_s,
+            usage.interval_s,
+            np.array([vm.paused for vm in usage.incarnations], dtype=np.bool_),
+        )
+        self._past = found.past
+        self._rows = {key: row for row, key in enumerate(keys)}
+        return found
+
+
+@dataclasses.dataclass
+class _Heard:
+    """The newest report of a node.
+
+    :ivar arrived_s: when, monotonic clock.
+    :ivar part: of its reports that was missing, 0..1.
+    """
+
+    said: report.NodeReport
+    arrived_s: float
+    part: float = 0.0
+
+    def hear(
+        self, said: report.NodeReport, arrived_s: float, interval_s: float
+    ) -> None:
+        if said is self.said:
+            return
+        gap = (arrived_s - self.arrived_s) / interval_s
+        self.part = float(patience.heard(np.array(self.part), np.array(gap)))
+        self.said, self.arrived_s = said, arrived_s
+
+    def silent(self, now_s: float, interval_s: float) -> float:
+        """Intervals since it came."""
+        return (now_s - self.arrived_s) / max(interval_s, self.said.interval_s)
+
+    def patience(self) -> float:
+        return float(patience.patience(np.array(self.part)))
+
+
+class Silent:
+    """What nodes said whose reports are missing by chance.
+
+    Their VMs go on wanting what they wanted. Whoever looked ahead without
+    them would move all weights there and back whenever some reports get lost.
+    """
+
+    def __init__(self) -> None:
+        self._heard: dict[str, _Heard] = {}
+
+    def extended(
+        self, view: report.View, now_s: float, interval_s: float
+    ) -> report.View:
+        """Remember a view, and add those who are silent by chance.
+
+        :param now_s: seconds of a monotonic clock.
+        :param interval_s: of the own rounds: more often no report is seen.
+        :returns: the same view if nobody is.
+        """
+        for host, said in view.reports.items():
+            arrived_s = now_s - view.age_s.get(host, 0.0)
+            known = self._heard.setdefault(host, _Heard(said, arrived_s))
+            known.hear(said, arrived_s, max(interval_s, said.interval_s))
+        self._heard = {
+            host: known
+            for host, known in self._heard.items()
+            if known.silent(now_s, interval_s) <= patience.MOST
+        }
+        by_chance = {
+            host: known.said
+            for host, known in self._heard.items()
+            if host not in view.reports
+            and known.silent(now_s, interval_s) <= known.patience()
+        }
+        if not by_chance:
+            return view
+        every = {**view.reports, **by_chance}
+        return report.View(
+            dict(sorted(every.items())), view.age_s, view.left_out
+        )

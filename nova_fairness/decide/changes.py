@@ -4,9 +4,12 @@
 
 from collections.abc import Mapping
 import types
+from typing import Any
+from typing import overload
 
 from nova_fairness.model import allocation
 from nova_fairness.model import resources
+from nova_fairness.model import usage as usage_model
 
 _ALL: Mapping[resources.Control, float] = types.MappingProxyType({})
 
@@ -28,24 +31,29 @@ def changes(
     :returns: sorted by incarnation, then in the order of the controls.
     """
     found = [
-        allocation.Change(knob, present.get(knob), value)
+        allocation.Change(knob, before, value)
         for knob, value in wanted.items()
-        if _differs(value, present.get(knob), _of(knob, tolerances, tolerance))
+        if (before := present.get(knob)) is None
+        or differ(value, before, tolerances.get(knob.control, tolerance))
     ]
     return tuple(sorted(found, key=_order))
 
 
-def _of(
-    knob: allocation.Knob,
-    tolerances: Mapping[resources.Control, float],
-    tolerance: float,
-) -> float:
-    return tolerances.get(knob.control, tolerance)
+@overload
+def differ(wanted: int, present: int, tolerance: float) -> bool: ...
 
 
-def _differs(wanted: int, present: int | None, tolerance: float) -> bool:
-    if present is None:
-        return True
+@overload
+def differ(
+    wanted: usage_model.Scalars, present: usage_model.Scalars, tolerance: float
+) -> resources.Mask: ...
+
+
+def differ(wanted: Any, present: Any, tolerance: float) -> Any:
+    """Tell which units differ enough to be written; of one VM or of many.
+
+    :param tolerance: part of the present units, >= 0.
+    """
     return abs(wanted - present) > tolerance * abs(present)
 
 

@@ -22,6 +22,9 @@ RIVAL = 0.05
 """Part of a node's capacity from which a VM that does not wait is a rival of
 those that do: below it, there is nothing to be had from it."""
 
+Judged = tuple[resources.Mask, resources.Mask]
+"""(m,) whether a node's VMs compete, (n,) whether each VM wants more."""
+
 JUDGED: tuple[resources.Control, ...] = (resources.Control.CPU,)
 """Controls of which an agent knows enough to judge; no other is contended."""
 
@@ -73,7 +76,8 @@ def judged(
         column = resources.CONTROLS.index(resources.Control.CPU)
         found = _alone(load) if load.waiting is None else load.waiting
         wanting[:, column] = found.vms & load.ready
-        rivals = _compete(load, wanting[:, column])
+        having = np.asarray((_parts(load) > RIVAL).any(axis=1))
+        rivals = compete(load.node, nodes, wanting[:, column], having)
         contended[:, column] = rivals & found.nodes
     return contended, wanting
 
@@ -152,11 +156,18 @@ def _parts(load: Load) -> resources.Vector:
     return np.asarray(load.used[:, steered] / safe[load.node])
 
 
-def _compete(load: Load, wanting: resources.Mask) -> resources.Mask:
-    """Tell where somebody waits, and somebody else has something, (m,)."""
+def compete(
+    node: usage_model.Indices,
+    nodes: int,
+    wanting: resources.Mask,
+    having: resources.Mask,
+) -> resources.Mask:
+    """Tell where somebody waits, and somebody else has something, (m,).
+
+    :param node: (n,) index of each VM's node.
+    """
 
     def counted(chosen: resources.Mask) -> usage_model.Indices:
-        return np.bincount(load.node[chosen], minlength=len(load.supply))
+        return np.bincount(node[chosen], minlength=nodes)
 
-    having = (_parts(load) > RIVAL).any(axis=1)
     return (counted(wanting) > 0) & (counted(wanting | having) > 1)

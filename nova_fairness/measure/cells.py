@@ -3,11 +3,11 @@
 """What users have and want on every node, as a policy may look ahead on it."""
 
 import dataclasses
-import functools
 
 import numpy as np
 
 from nova_fairness.measure import metric as metric_base
+from nova_fairness.measure import round as measure_round
 from nova_fairness.measure import stages
 from nova_fairness.measure import totals
 from nova_fairness.measure.metrics import quota_parts
@@ -90,16 +90,9 @@ class Weighing:
             ),
         )
         summed = totals.of_rows(
-            self._owners, own, cells.endowment, used, self.quota, self.supply
+            cells.user, own, cells.endowment, used, self.quota, self.supply
         )
-        weighed = stages.user_stage(self.metric, summed)
-        return stages.combine_stage(self.metric, weighed[cells.user], own)
-
-    @functools.cached_property
-    def _owners(self) -> usage_model.Ownership:
-        """The same in all the rounds of a look ahead."""
-        users = tuple(map(str, range(len(self.quota))))
-        return usage_model.Ownership(users, self.cells.user, self.cells.node)
+        return measure_round.treated(self.metric, summed, cells.user, own)[1]
 
 
 NOTHING = 1e-6
@@ -157,26 +150,47 @@ def outlook(
     tables = [report.UserTable.of(item.users) for item in reports]
     supply = np.array([item.resources.supply(interval_s) for item in reports])
     intervals = np.array([item.interval_s for item in reports])
-    cells = _cells(tables, supply, interval_s / intervals)
     cpu = resources.RESOURCES.index('cpu_time')
     cpus = np.array([len(item.resources.cpus) for item in reports])
     # A peer may say that it has no CPU time, but it must not make NaN of all.
     one_cpu = np.maximum(supply[:, cpu] / cpus, NOTHING)
+    cells = _cells(tables, supply, interval_s / intervals)
     weighing = Weighing(metric, cells, of_all.quota, of_all.supply)
+    return of_cells(
+        weighing, cells.user, supply, one_cpu, _grades(tables), name
+    )
+
+
+def of_cells(
+    weighing: Weighing,
+    user: usage_model.Indices,
+    supply: resources.Vector,
+    one_cpu: usage_model.Scalars,
+    grades: resources.Vector,
+    name: str,
+) -> outlook_model.Outlook:
+    """What a policy may know of cells.
+
+    :param user: (n,) index of each cell's user among all there are.
+    :param supply: (m, r) of each node.
+    :param one_cpu: (m,) what one CPU of each does in the interval, > 0.
+    :param grades: (n, 2g) of :func:`.grades.graded`.
+    :param name: of the metric.
+    """
+    cells = weighing.cells
+    cpu_time = cells.wanted[:, resources.RESOURCES.index('cpu_time')]
     return outlook_model.Outlook(
         node=cells.node,
-        user=cells.user,
+        user=user,
         wanted=cells.wanted,
         used=np.minimum(cells.used, cells.wanted),
         supply=supply,
         one_cpu=one_cpu,
-        demand=demand(
-            cells.wanted[:, cpu], one_cpu[cells.node], _grades(tables)
-        ),
+        demand=demand(cpu_time, one_cpu[cells.node], grades),
         weigh=weighing,
         weigh_users=weighing.of_users,
         metric=name,
-        quota=of_all.quota,
+        quota=weighing.quota,
     )
 
 
@@ -194,15 +208,15 @@ def _cells(
     node = np.repeat(np.arange(len(tables)), [len(t) for t in tables])
     scale = scales[node]
     instances = np.concatenate([table.instances for table in tables])
-    usage = _scaled([table.usage for table in tables], scale)
-    wanted = _scaled(
+    usage = totals.scaled([table.usage for table in tables], scale)
+    wanted = totals.scaled(
         [t.usage if t.wanted is None else t.wanted for t in tables], scale
     )
     most = supply[node] * instances[:, np.newaxis]
     return Cells(
         node=node,
         user=user,
-        endowment=_scaled([table.endowment for table in tables], scale),
+        endowment=totals.scaled([table.endowment for table in tables], scale),
         used=usage,
         wanted=np.minimum(np.maximum(wanted, usage), most),
     )
@@ -218,16 +232,4 @@ def _grades(tables: list[report.UserTable]) -> resources.Vector:
             else table.grades
             for table in tables
         ]
-    )
-
-
-def _scaled(
-    parts: list[resources.Vector], scale: usage_model.Scalars
-) -> resources.Vector:
-    """Bring amounts of different intervals to one: (n, r)."""
-    stacked = np.concatenate(parts)
-    return np.where(
-        resources.RESOURCES.time_shared,
-        stacked * scale[:, np.newaxis],
-        stacked,
     )

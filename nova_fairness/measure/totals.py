@@ -71,27 +71,27 @@ def by_user(
 
 
 def of_rows(
-    owners: usage_model.Ownership,
+    user: usage_model.Indices,
     instance_heaviness: metric_base.Heaviness,
     endowment: resources.Vector,
     usage: resources.Vector,
     quotas: resources.Vector,
     supply: resources.Vector,
 ) -> metric_base.Totals:
-    """Sum rows of many nodes at once, without reports (simulator).
+    """Sum rows of one or more nodes: of VMs, or of users in reports.
 
-    :param owners: of the n VMs.
+    :param user: (n,) index of each row's user.
     :param instance_heaviness: (n,) of the instance stage.
     :param endowment: (n, r).
     :param usage: (n, r).
     :param quotas: (u, r) of :func:`quota.quotas`, row order of the users.
     :param supply: (r,) with overcommit.
     """
-    index, count = owners.user_index, len(owners.users)
+    count = len(quotas)
     return metric_base.Totals(
-        instance_heaviness=grouping.sum_by(index, instance_heaviness, count),
-        usage=grouping.sum_by(index, usage, count),
-        endowment=grouping.sum_by(index, endowment, count),
+        instance_heaviness=grouping.sum_by(user, instance_heaviness, count),
+        usage=grouping.sum_by(user, usage, count),
+        endowment=grouping.sum_by(user, endowment, count),
         quota=quotas,
         supply=supply,
     )
@@ -147,44 +147,25 @@ def combined(
     :raises ValueError: if a weight or factor is out of range.
     """
     supply = supply_of(view, interval_s, metric)
-    users, heavy, endowed, used = _summed(view, interval_s, metric)
-    weights = np.array([quota_weights.get(user, 1.0) for user in users])
-    factors = np.ones(len(supply)) if overcommit is None else overcommit
-    totals = metric_base.Totals(
-        instance_heaviness=heavy,
-        usage=used,
-        endowment=endowed,
-        quota=quota.quotas(supply, weights),
-        supply=quota.overcommitted(supply, factors),
-    )
-    return Combined(users, totals, supply)
-
-
-Ids = tuple[str, ...]
-
-
-class _Sums(NamedTuple):
-    users: Ids
-    heaviness: metric_base.Heaviness
-    endowment: resources.Vector
-    usage: resources.Vector
-
-
-def _summed(view: report.View, interval_s: float, metric: str) -> _Sums:
     reports = usable(view, metric)
     tables = [report.UserTable.of(item.users) for item in reports]
     users, index = layout(tuple(table.ids for table in tables))
     scales = [interval_s / item.interval_s for item in reports]
     scale = np.repeat(np.array(scales), [len(table) for table in tables])
-    count = len(users)
-    return _Sums(
-        users,
-        grouping.sum_by(
-            index, _rows([item.instance_heaviness for item in tables]), count
-        ),
-        _at([item.endowment for item in tables], scale, index, count),
-        _at([item.usage for item in tables], scale, index, count),
+    weights = np.array([quota_weights.get(user, 1.0) for user in users])
+    factors = np.ones(len(supply)) if overcommit is None else overcommit
+    totals = of_rows(
+        index,
+        _rows([item.instance_heaviness for item in tables]),
+        scaled([item.endowment for item in tables], scale),
+        scaled([item.usage for item in tables], scale),
+        quota.quotas(supply, weights),
+        quota.overcommitted(supply, factors),
     )
+    return Combined(users, totals, supply)
+
+
+Ids = tuple[str, ...]
 
 
 def _ids(users: Mapping[str, report.UserTotals]) -> Ids:
@@ -212,16 +193,12 @@ def _rows(parts: list[resources.Vector]) -> resources.Vector:
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def _at(
-    parts: list[resources.Vector],
-    scale: resources.Vector,
-    index: usage_model.Indices,
-    count: int,
+def scaled(
+    parts: list[resources.Vector], scale: usage_model.Scalars
 ) -> resources.Vector:
-    """Bring amounts of different intervals to one and add them up: (u, r)."""
+    """Bring amounts of different intervals to one: (n, r)."""
     registry = resources.RESOURCES
-    stacked = _rows(parts).reshape(len(index), len(registry))
-    scaled = np.where(
+    stacked = _rows(parts).reshape(len(scale), len(registry))
+    return np.where(
         registry.time_shared, stacked * scale[:, np.newaxis], stacked
     )
-    return grouping.sum_by(index, scaled, count)

@@ -119,7 +119,7 @@ def totals_of(case: Case, heaviness: _Array) -> metric_base.Totals:
     demands = case.demands
     weights = np.ones(len(case.owners.users))
     return totals_module.of_rows(
-        case.owners,
+        case.owners.user_index,
         heaviness,
         demands.endowment,
         demands.usage,

@@ -14,6 +14,7 @@ import types
 
 import numpy as np
 
+from nova_fairness.decide import contention
 from nova_fairness.decide import places
 from nova_fairness.decide import policy
 from nova_fairness.decide.controls import scale
@@ -144,7 +145,9 @@ def _rate(part: float) -> int:
     return max(LOWEST_RATE, round(part))
 
 
-def saturated(devices: Mapping[str, pressure_model.DeviceLoad]) -> set[str]:
+def saturated(
+    devices: Mapping[str, pressure_model.DeviceLoad],
+) -> set[str]:
     """The devices at which requests wait for each other.
 
     :returns: ``major:minor``.
@@ -168,7 +171,8 @@ def rivals(
     running = np.array(
         [not item.paused for item in pressure.incarnations], dtype=np.bool_
     )
-    active = running & (moved > USED * float(moved.sum()))
+    here = np.zeros(len(moved), dtype=np.intp)
+    active = running & _uses_much(here, moved, 1)
     for number in sorted(saturated(pressure.devices)):
         uses = np.array(
             [_uses(disks, number) for disks in pressure.disks], dtype=np.bool_
@@ -191,6 +195,33 @@ def judge(
     for _, rows in rivals(pressure, moved):
         wanting[rows] = True
     return bool(wanting.any()), wanting
+
+
+def judged(
+    load: contention.Load, _weights: usage_model.Scalars
+) -> contention.Judged:
+    """Judge the disks of many nodes, a device for each.
+
+    Nobody sees who of its users waits: all of them want more.
+    """
+    column = resources.CONTROLS.index(resources.Control.DISK)
+    steered = resources.RESOURCES.steered_by(resources.Control.DISK)
+    node, nodes = load.node, len(load.supply)
+    moved = load.used[:, steered].sum(axis=1)
+    active = load.ready & _uses_much(node, moved, nodes)
+    # Requests wait for each other only where somebody gets too little.
+    waits = np.nan_to_num(load.stall[:, column]) > 0
+    queued = np.bincount(node[waits], minlength=nodes) > 0
+    several = np.bincount(node[active], minlength=nodes) > 1
+    saturated = queued & (load.busy[:, column] >= BUSY) & several
+    return saturated, active & saturated[node]
+
+
+def _uses_much(
+    node: usage_model.Indices, moved: usage_model.Scalars, nodes: int
+) -> resources.Mask:
+    total = np.bincount(node, moved, nodes)
+    return np.asarray(moved > USED * total[node])
 
 
 def _uses(disks: tuple[pressure_model.DiskPath, ...], number: str) -> bool:

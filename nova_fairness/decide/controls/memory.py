@@ -14,6 +14,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from nova_fairness.decide import contention
 from nova_fairness.decide import places
 from nova_fairness.decide import policy
 from nova_fairness.decide.controls import scale
@@ -184,8 +185,23 @@ def judge(pressure: pressure_model.Pressure) -> tuple[bool, resources.Mask]:
     wanting = np.asarray((faults | stalls) & running)
     holding = _at_least(pressure.held_bytes, 1.0)
     short = pressure.reclaim_rate >= RECLAIM_RATE
-    compete = bool(wanting.any()) and int((wanting | holding).sum()) > 1
-    return short and compete, wanting
+    here = np.zeros(len(wanting), dtype=np.intp)
+    rivals = contention.compete(here, 1, wanting, holding)
+    return short and bool(rivals[0]), wanting
+
+
+def judged(
+    load: contention.Load, _weights: usage_model.Scalars
+) -> contention.Judged:
+    """Judge the memory of many nodes, of which stalls alone are known.
+
+    A VM lacks memory only where its node takes some away.
+    """
+    stall = load.stall[:, resources.CONTROLS.index(resources.Control.MEMORY)]
+    wanting = _at_least(stall, STALL) & load.ready
+    holding = load.used[:, resources.RESOURCES.index('memory')] >= 1.0
+    nodes = len(load.supply)
+    return contention.compete(load.node, nodes, wanting, holding), wanting
 
 
 def _at_least(values: pressure_model.Scalars, bound: float) -> resources.Mask:

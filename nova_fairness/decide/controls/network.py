@@ -14,9 +14,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from nova_fairness.decide import contention
 from nova_fairness.decide.controls import scale
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
+from nova_fairness.shares import grouping
 
 Rates = npt.NDArray[np.int64]
 """(n,) bytes per second that a VM gets in any case; 0 if it has no class."""
@@ -96,13 +98,48 @@ def judge(
     :returns: whether VMs compete, and (n,) whether each wants more.
     """
     whole = capacity * interval_s
-    busy = carried.sum(axis=0) >= BUSY * whole
     rated = np.where(held > 0, FILLED * held * interval_s, RIVAL * whole)
-    wanting = (carried >= rated[:, np.newaxis]) & busy
-    having = (carried > RIVAL * whole) & busy
+    contended, wanting = _filled(
+        np.zeros(len(carried), dtype=np.intp),
+        carried,
+        rated[:, np.newaxis],
+        np.full((1, carried.shape[1]), whole),
+    )
+    return bool(contended[0]), wanting
+
+
+def judged(
+    load: contention.Load, weights: usage_model.Scalars
+) -> contention.Judged:
+    """Judge the links of many nodes, on which each VM has a class.
+
+    :param weights: (n,) in force.
+    """
+    steered = resources.RESOURCES.steered_by(resources.Control.NETWORK)
+    whole = load.supply[:, steered]
+    sums = np.bincount(load.node, weights, len(load.supply))
+    part = (weights / sums[load.node])[:, np.newaxis]
+    rated = FILLED * part * whole[load.node]
+    return _filled(load.node, load.used[:, steered], rated, whole)
+
+
+def _filled(
+    node: usage_model.Indices, carried: Bytes, rated: Bytes, whole: Bytes
+) -> contention.Judged:
+    """Judge links by what VMs carried, and from which amount they want more.
+
+    :param rated: (n, d) or (n, 1).
+    :param whole: (m, d) what each direction could carry.
+    """
+    nodes = len(whole)
+    total = grouping.sum_by(node, carried, nodes)
+    busy = ((total >= BUSY * whole) & (whole > 0))[node]
+    wanting = (carried >= rated) & busy
+    having = (carried > RIVAL * whole[node]) & busy
+    contended = np.zeros(nodes, dtype=np.bool_)
     # Who sends is not in the way of who receives.
-    rivals = (wanting | having).sum(axis=0)
-    contended = bool((wanting.any(axis=0) & (rivals > 1)).any())
+    for wants, has in zip(wanting.T, having.T, strict=True):
+        contended |= contention.compete(node, nodes, wants, has)
     return contended, np.asarray(wanting.any(axis=1))
 
 

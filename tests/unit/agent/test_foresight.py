@@ -10,7 +10,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.agent import foresight as prospect
-from nova_fairness.agent import recall
+from nova_fairness.agent import measurement
 from nova_fairness.decide import look_ahead
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.decide.policies import feedback
@@ -162,7 +162,7 @@ def test_who_is_not_silent_by_chance_is_forgotten(tmp_path, before):
 
 
 def test_who_is_never_silent_changes_nothing(tmp_path):
-    memory = recall.Recall()
+    memory = measurement.Silent()
     both = build.view(
         build.node_report('one', {}), build.node_report('two', {})
     )

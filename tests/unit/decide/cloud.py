@@ -14,7 +14,7 @@ from fairness_lab.ideal import columns
 from fairness_lab.ideal import ideal
 from fairness_lab.measures import distance
 from nova_fairness.decide import array_policy
-from nova_fairness.decide import bounds
+from nova_fairness.decide import round as decide_round
 from nova_fairness.model import resources
 from nova_fairness.shares import filling
 
@@ -171,7 +171,7 @@ def run(cloud, policy, *, rounds=40, noise=0.0, loss=0.0, late=0, seed=1):
             wanting=wanting,
         )
         wished, memory = policy.decide(crowd, weights, memory, 10.0)
-        wished = bounds.bounded(wished, weights, RATIO, 4.0)
+        wished = decide_round.bounded(wished, weights, RATIO, 4.0)
         wished = np.round(wished * 1024) / 1024
         small = np.abs(wished - weights) <= 0.01 * weights
         weights = np.where(small, weights, wished)

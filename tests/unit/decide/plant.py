@@ -13,8 +13,8 @@ import dataclasses
 
 import numpy as np
 
-from nova_fairness.decide import bounds
 from nova_fairness.decide import contention
+from nova_fairness.decide import round as decide_round
 from nova_fairness.decide.policies import feedback
 from nova_fairness.model import instance
 from nova_fairness.model import node
@@ -156,7 +156,7 @@ def run(
             )
         )
         wanted, memory = policy(situation, weights, memory, 10.0)
-        limited = bounds.bounded(
+        limited = decide_round.bounded(
             wanted, weights, max_weight_ratio, largest_step
         )
         # The kernel takes whole units, and small changes are not written.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nova_fairness.decide import bounds
+from nova_fairness.decide import round as decide_round
 from nova_fairness.testing import policy_contract
 
 NEUTRAL = policy_contract.neutral(1)
@@ -26,7 +26,7 @@ def column(*values):
 def test_a_weight_goes_as_far_as_step_and_ratio_allow(
     wanted, previous, expected
 ):
-    result = bounds.bounded(column(wanted), column(previous), 20.0, 4.0)
+    result = decide_round.bounded(column(wanted), column(previous), 20.0, 4.0)
     np.testing.assert_allclose(result, column(expected))
 
 
@@ -38,7 +38,7 @@ def test_no_two_weights_are_further_apart_than_the_ratio(seed):
     held = generator.random(30) < 0.5
     wanted[held] = previous[held]
     ratio = float(generator.uniform(1, 50))
-    result = bounds.bounded(wanted, previous, ratio, 1.5)
+    result = decide_round.bounded(wanted, previous, ratio, 1.5)
     assert (
         result.max(axis=0) <= result.min(axis=0) * ratio * (1 + 1e-9)
     ).all()
@@ -46,18 +46,18 @@ def test_no_two_weights_are_further_apart_than_the_ratio(seed):
 
 def test_a_lower_ratio_brings_in_a_held_weight_at_once():
     wide = column(4.0, 0.25)
-    result = bounds.bounded(wide, wide, 4.0, 1.01)
+    result = decide_round.bounded(wide, wide, 4.0, 1.01)
     np.testing.assert_allclose(result, column(2.0, 0.5))
 
 
 def test_a_ratio_of_one_makes_all_equal():
-    result = bounds.bounded(column(3.0, 0.5), column(1.0, 1.0), 1.0, 4.0)
+    result = decide_round.bounded(column(3.0, 0.5), column(1.0, 1.0), 1.0, 4.0)
     np.testing.assert_array_equal(result, column(1.0, 1.0))
 
 
 def test_arguments_stay_as_they_are():
     wanted, previous = column(9.0), column(1.0)
-    bounds.bounded(wanted, previous, 2.0, 2.0)
+    decide_round.bounded(wanted, previous, 2.0, 2.0)
     np.testing.assert_array_equal(wanted, column(9.0))
     np.testing.assert_array_equal(previous, column(1.0))
 
@@ -65,4 +65,4 @@ def test_arguments_stay_as_they_are():
 @pytest.mark.parametrize(('ratio', 'step'), [(0.9, 2.0), (2.0, 0.5)])
 def test_limits_below_one_are_refused(ratio, step):
     with pytest.raises(ValueError, match='at least 1'):
-        bounds.bounded(NEUTRAL, NEUTRAL, ratio, step)
+        decide_round.bounded(NEUTRAL, NEUTRAL, ratio, step)

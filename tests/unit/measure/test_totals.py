@@ -37,7 +37,7 @@ def test_report_sums_the_vms_of_each_user():
 
 def test_rows_of_many_nodes_are_summed_without_reports():
     got = totals.of_rows(
-        OWNERS,
+        OWNERS.user_index,
         np.array([0.5, 0.25, 1.0]),
         amounts(1, 2, 4),
         amounts(8, 0, 1),

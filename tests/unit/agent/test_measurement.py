@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from nova_fairness.agent import wishes
+from nova_fairness.agent import measurement
 from nova_fairness.model import node
 from nova_fairness.model import usage as usage_model
 from tests.unit.measure import build
@@ -18,7 +18,7 @@ CPU = R.index('cpu_time')
 
 @pytest.fixture
 def made():
-    return wishes.Wishes(
+    return measurement.Wants(
         node.NodeResources(
             host='n1',
             cpus=(0, 1),

@@ -6,8 +6,8 @@
 import numpy as np
 import pytest
 
-from fairness_lab.simulator import judging
 from nova_fairness.decide import contention
+from nova_fairness.decide import round as decide_round
 from nova_fairness.decide.controls import disk
 from nova_fairness.decide.controls import memory
 from nova_fairness.decide.controls import network
@@ -52,7 +52,7 @@ def one_of(control, load, weights=None):
     """Judge one control of one node."""
     if weights is None:
         weights = np.ones((len(load.node), CONTROLS))
-    contended, wanting = judging.judged(load, (control,), weights)
+    contended, wanting = decide_round.judged(load, (control,), weights)
     place = column(control)
     return bool(contended[0, place]), wanting[:, place].tolist()
 
@@ -148,10 +148,10 @@ def test_nodes_are_judged_apart_and_only_what_is_asked_for():
     load = load_of(used, node=[0, 0, 1, 1])
     ones = np.ones((4, CONTROLS))
     network = resources.Control.NETWORK
-    contended, wanting = judging.judged(load, resources.CONTROLS, ones)
+    contended, wanting = decide_round.judged(load, resources.CONTROLS, ones)
     assert contended[:, column(network)].tolist() == [True, False]
     assert wanting[:, column(network)].tolist() == [True, True, False, False]
     assert contended.sum() == 1
-    contended, wanting = judging.judged(load, (), ones)
+    contended, wanting = decide_round.judged(load, (), ones)
     assert not contended.any()
     assert not wanting.any()
