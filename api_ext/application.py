@@ -199,7 +199,7 @@ def _route(
     route = found.by_method.get(method)
     if route is None:
         raise faults.BadMethod(
-            f'{request.method[:20]} is not possible here.',
+            f'{request.method[:20]} is not allowed here.',
             {'Allow': ', '.join(sorted(found.by_method))},
         )
     return route, found.names[route.name]
@@ -223,7 +223,7 @@ def _own(route: routes.Route, caller: enforcement.Caller) -> str:
     own = caller.project_id if is_project else caller.user_id
     if own is None:
         what = 'project' if is_project else 'user'
-        raise faults.BadRequest(f'The token is of no {what}.')
+        raise faults.BadRequest(f'The token has no {what}.')
     return own
 
 

@@ -68,7 +68,7 @@ def json_text(text: bytes) -> Any:
         raise faults.BadRequest('the body is nested too deeply') from error
     except ValueError as error:
         raise faults.BadRequest(
-            f'the body is no JSON in UTF-8: {error}'
+            f'the body is not JSON in UTF-8: {error}'
         ) from error
 
 
@@ -80,7 +80,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(f'{name} is no number of JSON')
+    raise ValueError(f'{name} is not a number in JSON')
 
 
 def query(text: str, judge: Judge) -> dict[str, Any]:
@@ -127,4 +127,4 @@ def name(what: str, value: str, pattern: str) -> str:
     if value.isprintable():
         _judge_of_text(pattern).check(value, what)
         return value
-    raise faults.BadRequest(f'{what} holds what cannot be printed')
+    raise faults.BadRequest(f'{what} holds characters that cannot be printed')

@@ -6,7 +6,7 @@ from oslo_policy import policy
 
 ADMIN = 'role:admin'
 OPERATOR = f'{ADMIN} or (role:reader and system_scope:all)'
-"""Those who run the cloud, and those who may look on."""
+"""Rule for administrators, and readers of the system."""
 
 EVERYBODY = 'role:reader or role:admin'
 

@@ -6,7 +6,7 @@ The poorest entity is raised as far as possible, then the next poorest, and
 so on. One level is found by Newton's method: at a level that is too high the
 solver's prices name the entities that compete for what there is not enough
 of, and how much lower the level must be for them. They can have no more,
-whatever the others get, and are done; so is whoever has all he wants.
+whatever the others get, and are done; so is whoever has all they want.
 Columns with a price keep their end in every best solution, so that the rest
 falls into smaller parts that know nothing of each other.
 

@@ -88,7 +88,7 @@ def ideal(
 
     The largest of several parts is not concave, so that for ``dominant``
     the resource that counts is fixed for each user: at first that of which
-    he wants the largest part of his quota, as in dominant resource fairness.
+    they want the largest part of their quota (dominant resource fairness).
     A user who ends with a larger part of another resource changes to it, as
     long as the sorted shares become better.
 

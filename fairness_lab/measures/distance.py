@@ -19,7 +19,7 @@ NEGLIGIBLE = 1e-9
 """A share below this is none."""
 
 WITHIN = 0.05
-"""A user with less missing than this part of the ideal is as he should be."""
+"""Part of the ideal; users who miss less are as they should be."""
 
 LONG_ENOUGH = 10
 """Rounds of constant demand from which it is told how steady they end."""
@@ -87,7 +87,7 @@ def rounds_until(lacking: Floats, within: float = WITHIN) -> int | None:
 
 
 def overshoot(share: Floats, ideal: Floats) -> float:
-    """How far a user went beyond his ideal, at most.
+    """Largest distance of a user beyond their ideal.
 
     What counts is the excess on the other side of the ideal from where the
     stretch began, for users who began further off than :data:`WITHIN`: as

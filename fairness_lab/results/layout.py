@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who runs where, for whom: read off the scenario in ``meta.json``."""
+"""Nodes, VMs and users of a run, read off the scenario in ``meta.json``."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping

@@ -13,7 +13,7 @@ from fairness_lab.results import recording
 from fairness_lab.results import timeline
 
 ROUNDS_TO_HEAL = 3
-"""So many rounds after something was healed all should be as before."""
+"""Rounds after which all should be as before, once something was healed."""
 
 ROUNDS_JUDGED = 3
 """What the VMs get is judged over so many rounds after those."""

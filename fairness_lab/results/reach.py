@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which nodes could know of each other, and when (no effects)."""
+"""Times in which nodes could know of each other (no effects)."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence

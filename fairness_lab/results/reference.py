@@ -29,7 +29,7 @@ Round = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class _Vm:
-    """What is remembered of a VM from one round to the next.
+    """Memory of a VM from one round to the next.
 
     :ivar read_at_s: when its counters were read.
     :ivar counters: as they were read.

@@ -20,7 +20,7 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 def uniform(
     seed: int, *keys: npt.NDArray[np.int64] | int
 ) -> npt.NDArray[np.float64]:
-    """Give numbers in [0, 1), one for each combination of keys.
+    """Numbers in [0, 1), one for each combination of keys.
 
     :param seed: >= 0.
     :param keys: >= 0, arrays that broadcast.

@@ -77,7 +77,7 @@ class VmState:
                 return dataclasses.replace(self, frozen=frozen)
 
     def change(self, when: int, name: str) -> scenario.Change:
-        """Give what the simulator is told."""
+        """What the simulator is told."""
         time_shared = resources.RESOURCES.time_shared
         running = np.where(time_shared & self.frozen, 0.0, self.demand)
         return scenario.Change(

@@ -52,7 +52,7 @@ class Track:
         return cls(vm[order], when[order], value[order])
 
     def at(self, vm: Indices, when: Indices) -> Scalars:
-        """Give the value of some VMs in some rounds."""
+        """Value of some VMs in some rounds."""
         longest = int(max(self.round.max(), when.max(initial=0))) + 1
         keys = self.vm * longest + self.round
         places = np.searchsorted(keys, vm * longest + when, 'right') - 1
@@ -159,7 +159,7 @@ def users_of_nodes(recipe: recipes.Recipe) -> list[model.Indices]:
 def nodes_of_users(
     users_of_nodes: list[model.Indices], users: int
 ) -> list[list[int]]:
-    """Give the nodes of each user.
+    """Nodes of each user.
 
     :param members: as :func:`members` gives it.
     :param users: how many there are.
@@ -333,7 +333,7 @@ class _Drawn:
     def _full(
         self, vcpus: Scalars, memory: Scalars, specs: list[scenario.NodeSpec]
     ) -> resources.Vector:
-        """Give what each VM wants at level 1, (n, r)."""
+        """What each VM wants at level 1, (n, r)."""
         registry, recipe = resources.RESOURCES, self._recipe
         count = len(vcpus)
         node = self._lives.slot // recipe.vms_per_node

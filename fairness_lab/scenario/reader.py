@@ -30,7 +30,7 @@ _LARGEST_CPU = 4095
 
 
 def names() -> list[str]:
-    """Give the names of the scenarios of the package."""
+    """Names of the scenarios of the package."""
     return sorted(path.stem for path in FOLDER.glob('*.yaml'))
 
 

@@ -17,7 +17,7 @@ from nova_fairness.model import resources
 
 
 class Graph(enum.Enum):
-    """Which users have VMs on which nodes."""
+    """Graphs of users and the nodes on which they have VMs."""
 
     CHAIN = 'chain'
     """User k has VMs on node k and on the next one."""
@@ -55,7 +55,7 @@ class Demand(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """What is drawn.
+    """Parameters of what is drawn.
 
     :ivar graph: which users are on which nodes.
     :ivar nodes: number of nodes.

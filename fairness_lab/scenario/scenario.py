@@ -46,7 +46,7 @@ class NodeSpec:
     network_mbit_s: float = 1000.0
 
     def capacity(self) -> resources.Vector:
-        """Give its capacity per second, (r,)."""
+        """Its capacity per second, (r,)."""
         return resources.RESOURCES.vector(
             cpu_time=self.cpus * self.speed * SPEED,
             disk_read=self.disk_mib_s * MIB,
@@ -171,7 +171,7 @@ def phases(agents: AgentSpec, nodes: int) -> model.Indices | None:
 
 
 def links(agents: AgentSpec, nodes: Sequence[str]) -> model.Links | None:
-    """Give how reports travel between all pairs of nodes, in ticks."""
+    """How reports travel between all pairs of nodes, in ticks."""
     spec = agents.links
     if spec is None:
         return None
@@ -241,7 +241,7 @@ class Story:
     cut: resources.Mask | None = None
 
     def cloud(self) -> model.Cloud:
-        """Give it as arrays; users and VMs are sorted by name."""
+        """The cloud as arrays; users and VMs are sorted by name."""
         vms = sorted(self.vms, key=lambda vm: vm.name)
         users = tuple(sorted({vm.user for vm in vms} | set(self.user_weight)))
         user_at = {name: place for place, name in enumerate(users)}

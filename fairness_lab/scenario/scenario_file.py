@@ -39,7 +39,7 @@ _TOLD = ('vms', 'load', 'events')
 
 
 def names() -> list[str]:
-    """Give the names of the standard set."""
+    """Names of the standard set."""
     return sorted(path.stem for path in FOLDER.glob('*.yaml'))
 
 

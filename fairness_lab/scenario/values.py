@@ -90,7 +90,7 @@ class Action(enum.Enum):
 
     @property
     def concerns(self) -> 'Subject':
-        """To what it happens."""
+        """The VM, node or agent that it happens to."""
         if self.value.endswith('-redis'):
             return Subject.REDIS
         if self.value.endswith('-agent'):
@@ -101,7 +101,7 @@ class Action(enum.Enum):
 
 
 class Subject(enum.Enum):
-    """To what something can happen."""
+    """Kinds of things that an event can happen to."""
 
     VM = 'vm'
     NODE = 'node'
@@ -190,7 +190,7 @@ class Scenario:
         return next(found, None)
 
     def stretched(self, duration_s: float) -> 'Scenario':
-        """Give the same scenario over another time.
+        """The same scenario over another time.
 
         :param duration_s: seconds; load and events move in proportion.
         """
@@ -215,7 +215,7 @@ class Scenario:
         return sorted({step.at_s for step in steps if step.loads_network})
 
     def to_json(self) -> dict[str, Any]:
-        """Give what ``meta.json`` keeps of the scenario."""
+        """What ``meta.json`` keeps of the scenario."""
         return {
             'name': self.name,
             'description': self.description,

@@ -38,7 +38,7 @@ class Value:
         self.what = what
 
     def wrong(self, expected: str) -> exception.BadScenario:
-        """Give the error that says where and what was expected."""
+        """Error that says where and what was expected."""
         return exception.BadScenario(
             f'{self.path}, line {self.node.start_mark.line + 1}: '
             f'{self.what}: expected {expected}, got {self._shown()}'

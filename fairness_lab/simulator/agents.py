@@ -119,7 +119,7 @@ class Fleet:
     def _prospect(
         self, batch: knowledge.Batch, tick: int
     ) -> outlook.Prospect | None:
-        """Give what is foreseen, to policies that look ahead."""
+        """Outlook and end, for policies that look ahead."""
         plugin = self._setup.policy_plugin
         if plugin is None or not plugin.looks_ahead:
             return None

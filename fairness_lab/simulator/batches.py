@@ -29,7 +29,7 @@ Json = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """What is compared.
+    """The runs that are compared.
 
     :ivar scenarios: names or paths.
     :ivar metrics: names; empty for what each scenario says.
@@ -146,7 +146,7 @@ class Point:
 
 
 def points(asked: Asked, grid: Mapping[str, Sequence[str]]) -> Iterator[Point]:
-    """Give all combinations, the last key fastest."""
+    """All combinations, the last key fastest."""
     for chosen in itertools.product(*grid.values()):
         values = dict(zip(grid, chosen, strict=True))
         overrides = {
@@ -173,7 +173,7 @@ def points(asked: Asked, grid: Mapping[str, Sequence[str]]) -> Iterator[Point]:
 
 
 def row(result: Mapping[str, Any]) -> Json:
-    """Give of a run what is compared."""
+    """Values of a run that are compared."""
     return {
         'scenario': result['scenario'],
         'metric': result['metric'],

@@ -44,7 +44,7 @@ class Coupled:
     def divide(
         self, held: resources.Vector
     ) -> tuple[resources.Vector, resources.Vector]:
-        """Give received and wished amounts, (n, r).
+        """Received and wished amounts, (n, r).
 
         :param held: (n, r) of which only space-shared columns count.
         """
@@ -84,7 +84,7 @@ class Coupled:
         )
 
     def _scarce(self) -> Indices:
-        """Give the columns of which some node has less than is wanted."""
+        """Columns of which some node has less than is wanted."""
         timed = np.flatnonzero(resources.RESOURCES.time_shared)
         nodes = len(self._capacity)
         return np.array(
@@ -112,7 +112,7 @@ class Coupled:
     def _limit(
         self, offers: resources.Vector, column: np.intp | int
     ) -> Scalars:
-        """Give the part of its demand to which the others limit a VM."""
+        """Part of its demand to which the others limit a VM."""
         # What is not coupled is never offered less than plenty.
         limit = np.ones(len(offers))
         for other in range(offers.shape[1]):
@@ -141,7 +141,7 @@ class Coupled:
     def _final(
         self, offers: resources.Vector, columns: Indices
     ) -> tuple[resources.Vector, resources.Vector]:
-        """Give what fits, also where the turns have not quite settled."""
+        """What fits, also where the turns have not quite settled."""
         wished = self._demand.copy()
         for column in np.flatnonzero(resources.RESOURCES.time_shared):
             wished[:, column] *= self._limit(offers, column)

@@ -35,7 +35,7 @@ def simulate(cloud: model.Cloud, setup: model.Setup) -> Iterator[model.Moment]:
 
 
 class _World:
-    """What is there: where VMs are, what they want and what they used."""
+    """State of the cloud: where VMs are, what they want and what they used."""
 
     def __init__(self, cloud: model.Cloud, setup: model.Setup) -> None:
         count, nodes = len(cloud.vms), len(cloud.nodes)
@@ -110,7 +110,7 @@ class _World:
         self._fleet.begin(rows, 0.0 if number == 0 else None)
 
     def _wanted(self) -> resources.Vector:
-        """Give what each VM wants, bounded by what it could ever use."""
+        """Demand of each VM, bounded by what it could ever use."""
         cloud, cpu = self._cloud, resources.RESOURCES.index('cpu_time')
         rows = np.flatnonzero(self._node != model.ABSENT)
         node = self._node[rows]
@@ -244,7 +244,7 @@ class _World:
 
 
 def _read_only(moment: model.Moment) -> model.Moment:
-    """Give views that cannot be written."""
+    """Views that cannot be written."""
     views: dict[str, Any] = {}
     for field in dataclasses.fields(moment):
         value = getattr(moment, field.name)

@@ -60,13 +60,13 @@ def units(
 def weights_of(
     held: Units, vcpus: npt.NDArray[np.int64]
 ) -> allocation.Weights:
-    """Give the weights for which units of the default preset stand."""
+    """Weights for which units of the default preset stand."""
     bases = [_bases(control, vcpus) for control in resources.CONTROLS]
     return np.asarray(held / np.stack(bases, axis=1))
 
 
 def neutral(vcpus: npt.NDArray[np.int64]) -> Units:
-    """Give what a VM is found with."""
+    """What a VM is found with."""
     ones = np.ones((len(vcpus), len(resources.CONTROLS)))
     return units(ones, vcpus, policy.Preset.DEFAULT)
 
@@ -81,7 +81,7 @@ def _bases(
 
 
 def by_resource(held: Units, memory_bytes: model.Scalars) -> resources.Vector:
-    """Give in proportion to what each resource is divided.
+    """Sizes in proportion to which each resource is divided.
 
     :param held: (n, c).
     :param memory_bytes: (n,) of the flavor: a VM's memory is protected in
@@ -163,7 +163,7 @@ def measured(
 
 
 def _by_control(values: resources.Vector) -> npt.NDArray[np.float64]:
-    """Give of each control the largest value of its resources."""
+    """Largest value of the resources of each control."""
     return np.stack(
         [
             values[:, resources.RESOURCES.steered_by(control)].max(

@@ -56,7 +56,7 @@ class Batch:
     wanted: resources.Vector
 
     def of_node(self, node: int) -> 'Batch':
-        """Give the part of one node."""
+        """Part of one node."""
         mine = self.node == node
         return Batch(
             np.array([node], dtype=np.intp),
@@ -163,7 +163,7 @@ class Outlooks:
 
 
 class Knowledge(abc.ABC):
-    """What is known where; one for all agents of a run.
+    """Knowledge of each node; one for all agents of a run.
 
     :param cloud: the nodes.
     :param setup: of the agents.
@@ -243,7 +243,7 @@ class Knowledge(abc.ABC):
         return result
 
     def newest(self, rows: model.Indices) -> Told:
-        """Give the newest reports' rows."""
+        """Newest reports' rows."""
         return Told(
             self.cloud.user_of_vm[rows],
             self.heaviness[rows],
@@ -255,12 +255,12 @@ class Knowledge(abc.ABC):
         )
 
     def supply(self, nodes: model.Indices) -> resources.Vector:
-        """Give what nodes provide in a round, (r,)."""
+        """What nodes provide in a round, (r,)."""
         whole = self.cloud.capacity[nodes].sum(axis=0)
         return resources.RESOURCES.over(whole, self.cloud.interval_s)
 
     def normal(self, supply: resources.Vector) -> resources.Vector:
-        """Give the supply by which metrics normalise."""
+        """Supply by which metrics normalise."""
         return quota.overcommitted(supply, self.overcommit)
 
     def weigh_instances(

@@ -31,7 +31,7 @@ _SATURATED = 1e-7
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Consumers:
-    """Who is levelled: rows are VMs, k resources count.
+    """The VMs that are levelled: rows are VMs, k resources count.
 
     :ivar node: (n,) index of each VM's node.
     :ivar demand: (n, k) >= 0.
@@ -47,7 +47,7 @@ class Consumers:
     had: Scalars
 
     def norm(self) -> resources.Vector:
-        """Give the factors that make resources comparable, (n, k)."""
+        """Factors that make resources comparable, (n, k)."""
         safe = np.where(self.capacity > 0, self.capacity, np.inf)
         return np.asarray((1.0 / safe)[self.node])
 
@@ -56,7 +56,7 @@ class Value(Protocol):
     """How greedy VMs are at a pace: rises with it, in straight pieces."""
 
     def __call__(self, consumers: Consumers, pace: Scalars) -> Scalars:
-        """Give the greediness, (n,), at paces (n,) in 0..1."""
+        """Greediness, (n,), at paces (n,) in 0..1."""
 
 
 def greediness(consumers: Consumers, pace: Scalars) -> Scalars:
@@ -74,13 +74,13 @@ def asset(consumers: Consumers, pace: Scalars) -> Scalars:
 
 
 def dominant(consumers: Consumers, pace: Scalars) -> Scalars:
-    """Give the largest part of any resource."""
+    """Largest part of any resource."""
     used = pace[:, np.newaxis] * consumers.demand
     return np.asarray((used * consumers.norm()).max(axis=1, initial=0.0))
 
 
 def level(consumers: Consumers, value: Value = greediness) -> Scalars:
-    """Give the pace of each VM, 0..1: the part of its demand that it gets.
+    """Pace of each VM, 0..1: the part of its demand that it gets.
 
     All rise together. When a resource of a node is given away, its VMs that
     want any of it stay where they are and the others go on.
@@ -130,7 +130,7 @@ def _at(
     rising: resources.Mask,
     levels: Scalars,
 ) -> Scalars:
-    """Give the pace at which each rising VM is as greedy as its node's level.
+    """Pace at which each rising VM is as greedy as its node's level.
 
     The value is made of straight pieces that end where a resource passes its
     endowment: between two ends it is inverted exactly.

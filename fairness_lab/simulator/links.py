@@ -71,7 +71,7 @@ class Linked(knowledge.Knowledge):
     def views(
         self, batch: knowledge.Batch, tick: int
     ) -> tuple[outlook.View, ...]:
-        """Who knows the same reports has one view."""
+        """Nodes that know the same reports share one view."""
         silent = patience.patience(self._missing[batch.acting])
         ages = np.maximum(self.max_age, self._ticks * silent)
         known = self._counting(batch.acting, tick, ages)
@@ -91,7 +91,7 @@ class Linked(knowledge.Knowledge):
         tick: int,
         age: float | npt.NDArray[np.float64],
     ) -> model.Indices:
-        """Give the ticks of the newest reports that count, (k, m).
+        """Ticks of the newest reports that count, (k, m).
 
         :param acting: (k,) nodes that acted at this tick.
         :param age: ticks for which reports count; of all or (k, m).
@@ -172,14 +172,14 @@ class Linked(knowledge.Knowledge):
     def _known(
         self, node: int, tick: int
     ) -> tuple[knowledge.Told, resources.Vector]:
-        """Give the rows and the supply of all reports that count."""
+        """Rows and the supply of all reports that count."""
         version = self._counting(np.array([node]), tick, self.max_age)[0]
         return self._told(node, version)
 
     def _told(
         self, node: int, version: model.Indices
     ) -> tuple[knowledge.Told, resources.Vector]:
-        """Give the rows and the supply of the reports of some ticks."""
+        """Rows and the supply of the reports of some ticks."""
         counts = version != knowledge.NEVER
         counts[node] = True
         parts = [

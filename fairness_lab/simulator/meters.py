@@ -75,7 +75,7 @@ class Meters:
         self._wants.put(rows, measure_round.Past.unknown(len(rows)))
 
     def supplies(self, nodes: model.Indices) -> resources.Vector:
-        """Give what nodes provide in a round, (k, r)."""
+        """Supply of nodes in a round, (k, r)."""
         return resources.RESOURCES.over(
             self._cloud.capacity[nodes], self._cloud.interval_s
         )
@@ -83,7 +83,7 @@ class Meters:
     def usage(
         self, rows: model.Indices, node: model.Indices, readings: Readings
     ) -> usage_model.Usage:
-        """Give what the VMs used since their agents' last round.
+        """What the VMs used since their agents' last round.
 
         CPU time is measured in seconds and weighed afterwards, because nodes
         differ in speed.
@@ -133,7 +133,7 @@ class Meters:
         usage: usage_model.Usage,
         readings: Readings,
     ) -> contention.Load:
-        """Give for what VMs waited since their agents' last round.
+        """Waiting of VMs since their agents' last round.
 
         :param acting: (k,) indices of the nodes that act.
         :param rows: (p,) indices of their VMs.

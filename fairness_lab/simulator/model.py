@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is simulated, and what is seen of it: frozen values.
+"""The simulated cloud and what is seen of it: frozen values.
 
 n VMs that ever exist, m nodes, u users, r resources, c controls. Everything
 but weights changes at the begin of a round only. Rates are per second.
@@ -142,7 +142,7 @@ class Allocator(Protocol):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Request:
-    """What is to be divided in a round; rows are the VMs that exist.
+    """Demands and supply of a round; rows are the VMs that exist.
 
     :ivar node: (n,) index of each VM's node.
     :ivar user: (n,) index of each VM's user.
@@ -251,4 +251,4 @@ class Observer(Protocol):
         """Look at a round; copy what is kept."""
 
     def result(self) -> Mapping[str, Any]:
-        """Give what goes into ``result.json``: JSON types."""
+        """What goes into ``result.json``: JSON types."""

@@ -29,7 +29,7 @@ class Leon:
         self.description = description
 
     def __call__(self, request: model.Request) -> resources.Vector:
-        """Give every VM one part of all that it wants."""
+        """Every VM gets one part of all that it wants."""
         pace = levelling.level(_consumers(request), self._value)
         return np.asarray(pace[:, np.newaxis] * request.demand)
 
@@ -122,7 +122,7 @@ def _consumers(
 
 
 def _scarcest_first(request: model.Request) -> model.Indices:
-    """Give the columns of each node by demand over capacity, (m, r)."""
+    """Columns of each node by demand over capacity, (m, r)."""
     nodes = len(request.capacity)
     wanted = np.stack(
         [np.bincount(request.node, c, nodes) for c in request.demand.T],
@@ -169,5 +169,5 @@ WITHOUT_AGENTS: Mapping[str, str] = types.MappingProxyType(
 
 
 def names() -> tuple[str, ...]:
-    """Give the names of all references, sorted."""
+    """Names of all references, sorted."""
     return tuple(sorted([*ALLOCATORS, *WITHOUT_AGENTS]))

@@ -46,7 +46,7 @@ class Meter(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """What is asked of a run beside the scenario.
+    """Options of a run beside the scenario.
 
     :ivar metric: name; ``None`` for the scenario's.
     :ivar policy: name of a policy or reference; ``None`` likewise.

@@ -22,7 +22,7 @@ Indices = usage_model.Indices
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Divided:
-    """Who gets what.
+    """Shares of VMs.
 
     :ivar received: (n, r) rates, and bytes of memory.
     :ivar wished: (n, r) what each VM would use of a resource if there were

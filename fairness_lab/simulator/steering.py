@@ -100,7 +100,7 @@ class Steering:
     def _previous(
         self, rows: model.Indices, preset: policy_base.Preset
     ) -> allocation.Weights:
-        """Give the weights in force, exact where the kernel has them."""
+        """Weights in force, exact where the kernel has them."""
         exact = self.weights[rows].copy()
         if preset is policy_base.Preset.THESIS:
             return exact

@@ -135,7 +135,7 @@ _READY = 'guest ready'
 def choose_accelerator(
     boot: image.Image, cache: pathlib.Path, patience_s: float = 20.0
 ) -> str:
-    """Give :data:`KVM` if the guest boots with it, else :data:`TCG`.
+    """:data:`KVM` if the guest boots with it, else :data:`TCG`.
 
     :param boot: what the guest boots from.
     :param cache: directory in which the answer is kept.

@@ -168,7 +168,9 @@ class Decision:
                 judged = scale.judge(facts)
             except Exception:
                 # Whatever it was, the other controls go on.
-                LOG.exception('Who waits for %s is not known', control.value)
+                LOG.exception(
+                    'VMs that wait for %s could not be found', control.value
+                )
                 continue
             if judged is not None:
                 column = resources.CONTROLS.index(control)
@@ -221,7 +223,10 @@ class Decision:
                 units = scale.units(column, rows, facts)
             except Exception:
                 # Whatever it was, the other controls go on.
-                LOG.exception('%s stays as it is', control.value)
+                LOG.exception(
+                    'The control %s is not written in this round',
+                    control.value,
+                )
                 continue
             knobs = facts.knobs(control)
             for row, value in zip(rows, units, strict=True):

@@ -197,7 +197,7 @@ class Regime:
             self._seen = newest
             self._take_over(newest, node_cycle)
         if self._orders.take_reset():
-            LOG.info('All weights begin anew, as was asked for')
+            LOG.info('All weights begin anew, as an operator asked')
             node_cycle.reset()
 
     def _take_over(

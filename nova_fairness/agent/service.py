@@ -235,7 +235,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
             )
             self._save(at_once=True)
         except exception.FairnessError as error:
-            LOG.error('While stopping: %s', error)
+            LOG.error('Error while stopping: %s', error)
         parts.cloud.stop()
         parts.peering.stop()
         self._notifying.stop()

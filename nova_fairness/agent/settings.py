@@ -174,7 +174,7 @@ def owners(path: str) -> Mapping[str, tuple[str, str]]:
 
 
 def exchange_limits(group: Any) -> limits.Bounds:
-    """What is believed of peers, by the options of ``[fairness_exchange]``.
+    """Bounds of what peers claim, by the options of ``[fairness_exchange]``.
 
     :param group: with an attribute for each option.
     :raises ConfigurationError: if a capacity is no positive number, its
@@ -199,7 +199,7 @@ def exchange_limits(group: Any) -> limits.Bounds:
 def _peer_capacities(
     path: str, capacity: resources.Vector
 ) -> tuple[tuple[str, resources.Vector], ...]:
-    """What is believed of hosts by pattern, in the file's order."""
+    """Bounds of what hosts claim, by pattern, in the order of the file."""
     if not path:
         return ()
     names = resources.RESOURCES.names

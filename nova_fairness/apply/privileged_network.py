@@ -29,7 +29,7 @@ SECTION = 'nova_fairness_privileged_network'
 """Configuration section with oslo.privsep's options for the helper."""
 
 MOST = 200_000
-"""So many operations are taken at once."""
+"""Largest number of operations taken at once."""
 
 _PATIENCE_S = 20.0
 _PATH = '/usr/sbin:/sbin:/usr/bin:/bin'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which of several processes acts.
+"""Election of the one process, of several, that acts.
 
 Leading is renewed by taking over from oneself: the epoch grows, and whoever
 sees it stand still for a lease takes over. Only the own clock counts, and

@@ -99,7 +99,9 @@ class Executor:
         :raises StoreError: if the store did not take a step, or another did.
         """
         if action.version != record.request.version:
-            raise exception.Outdated(f'{action.key} was decided on another')
+            raise exception.Outdated(
+                f'{action.key} changed after the decision'
+            )
         if action.verb is cluster.Verb.EXPIRE:
             self._store.step(
                 record.request, _E.EXPIRE, epoch, action.why, self._clock()
@@ -149,7 +151,7 @@ class Executor:
         self._send(kept, record.cast_uuid, (), epoch)
 
     def forget_room(self, request: request_model.Request) -> None:
-        """Give back what a process that died on sending left behind."""
+        """Recover what a process that died on sending left behind."""
         self._placement.free(request)
 
     def take_back(self, record: records.Record, epoch: int) -> bool:

@@ -28,7 +28,9 @@ class Holder:
         try:
             self._store = open_store()
         except exception.StoreAway as error:
-            LOG.warning('what is to wait stays with the broker: %s', error)
+            LOG.warning(
+                'requests that are to wait stay with the broker: %s', error
+            )
 
     def hold(self, casts: Sequence[cast_module.Cast]) -> Sequence[bool]:
         """Keep messages; when this returns, they are safe on disk.

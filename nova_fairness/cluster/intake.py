@@ -31,7 +31,7 @@ def take_in(
         try:
             _take(store, uuid, now, longest_wait_s)
         except exception.SealBroken as error:
-            LOG.error('message %s stays sealed: %s', uuid, error)
+            LOG.error('message %s cannot be decrypted: %s', uuid, error)
 
 
 def _take(

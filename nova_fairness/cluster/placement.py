@@ -127,7 +127,7 @@ class Placement:
         return bool(found and found.get('allocations'))
 
     def free(self, request: request_model.Request) -> None:
-        """Give back what is kept for a request; it may be nothing."""
+        """Free the room that is kept for a request; there may be none."""
         self._api.delete(f'/allocations/{_consumer(request)}')
         self._usages.pop(request.project, None)
 
@@ -206,7 +206,7 @@ def _both(one: Amount | None, other: Amount) -> Amount:
 def _shares(
     request: request_model.Request, trees: Iterable[Tree]
 ) -> dict[str, dict[str, int]]:
-    """What is allocated of which provider.
+    """Allocations by provider.
 
     :raises CloudRefused: if there is not as much.
     """

@@ -93,7 +93,7 @@ def _cloud(conf: cfg.ConfigOpts) -> cloud_module.Cloud:
     options = conf.fairness_nova
     wanted, why_not = presence.wanted(options.service, options.config_files)
     if not wanted:
-        LOG.info('This agent is no service of Nova: %s', why_not)
+        LOG.info('This agent is not a service of Nova: %s', why_not)
         return cloud_module.NoCloud()
     # Only here it is known that there is a Nova to be imported.
     from nova_fairness.nova_service import service as nova_service
@@ -157,7 +157,7 @@ def _withdraw(conf: cfg.ConfigOpts) -> int:
     """Take the row of an agent that runs no more out of Nova's list."""
     removed = _cloud(conf).withdraw()
     sys.stdout.write(
-        f'{conf.fairness.host} is no service of Nova any more\n'
+        f'{conf.fairness.host} is no longer a service of Nova\n'
         if removed
         else f'{conf.fairness.host} was no service of Nova\n'
     )

@@ -150,7 +150,7 @@ class Inventory:
             except exception.HypervisorUnavailable as error:
                 self._note_problem(str(error))
             except Exception as error:
-                LOG.exception('the inventory met an error nobody expected')
+                LOG.exception('Unexpected error in the inventory')
                 self._note_problem(f'unexpected error: {error!r}')
             self._found = self._roster.living()
             self._wait(self._retry_s)

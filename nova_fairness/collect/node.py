@@ -185,7 +185,7 @@ def _cpus(proc: pathlib.Path) -> tuple[int, ...]:
     allowed = cpus_of_vms(proc)
     if allowed:
         return allowed
-    LOG.info('no cpuset tells the CPUs of VMs: those of this process taken')
+    LOG.info('no cpuset names the CPUs of VMs: those of this process count')
     return tuple(sorted(os.sched_getaffinity(0)))
 
 

@@ -27,7 +27,7 @@ from nova_fairness.model import usage as usage_model
 
 Array = npt.NDArray[np.float64]
 Memories = Mapping[str, Array]
-"""What is remembered, by name of the field; rows as in :class:`Crowd`."""
+"""Memory by name of the field; rows as in :class:`Crowd`."""
 
 VERSION = 1
 _LARGEST = 1e15
@@ -130,7 +130,7 @@ class ArrayPolicy(policy.Policy):
 
     @classmethod
     def nothing(cls, vms: int, nodes: int) -> Memories:
-        """Give what is remembered of VMs and nodes never seen before."""
+        """Memory of VMs and nodes never seen before."""
         return {
             name: np.full(_shape(field, vms, nodes), field.unknown)
             for name, field in cls.FIELDS.items()
@@ -151,7 +151,7 @@ class ArrayPolicy(policy.Policy):
         return result
 
     def _frozen(self, kept: Memories, keys: Sequence[str]) -> policy.Memory:
-        """Give memory in JSON types; what is not known is left out."""
+        """Memory in JSON types; what is not known is left out."""
         vms: dict[str, dict[str, Any]] = {key: {} for key in keys}
         node: dict[str, Any] = {}
         for name, field in self.FIELDS.items():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who waits for what on a node.
+"""Contention on a node: the VMs that wait, and for what.
 
 A weight divides only what somebody waits for, and it works only for a VM
 that wants more. All arithmetic takes many nodes at once: an agent has one, a

@@ -30,7 +30,7 @@ def of_instances(
     incarnations: Sequence[instance.Incarnation],
     stated: Mapping[str, float],
 ) -> usage_model.Scalars:
-    """Give the preference of each VM.
+    """Preference of each VM.
 
     :param stated: by UUID, from :data:`SMALLEST` to :data:`LARGEST`.
     :returns: (n,) 1 where nothing is stated.
@@ -64,7 +64,7 @@ def together(
     user: usage_model.Indices,
     chosen: np.ndarray[tuple[int], np.dtype[np.bool_]],
 ) -> usage_model.Scalars:
-    """Give the VMs of the chosen users the mean of each user.
+    """Means of the chosen users, for each of their VMs.
 
     :param values: (n,) weights or heaviness.
     :param sizes: (n,) > 0: how much each VM counts.

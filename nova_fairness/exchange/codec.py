@@ -52,7 +52,7 @@ class _Named(msgspec.Struct, frozen=True):
 
 
 class Head(_Named, frozen=True):
-    """What is new in every message, but for the numbers of its users.
+    """Fields that are new in every message, but for the numbers of its users.
 
     :ivar version: of the form of the message.
     :ivar boot_id: of the sender's run.

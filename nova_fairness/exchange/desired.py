@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which metric and policy a whole domain shall use: a value with an epoch.
+"""Metric and policy that a whole domain is to use: a value with an epoch.
 
 The newest epoch wins; two that were made at once are ordered by origin, so
 that every node takes the same one.

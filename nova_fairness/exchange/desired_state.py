@@ -72,7 +72,7 @@ class DesiredState:
         try:
             self._saved = self._file.load()
         except exception.StateError as error:
-            LOG.warning('The desired state of before is lost: %s', error)
+            LOG.warning('The former desired state is lost: %s', error)
         self._adopt(self._saved)
         self._thread.start()
 
@@ -233,6 +233,6 @@ class DesiredState:
         with self._lock:
             before, self._problem = self._problem, problem
         if problem and not before:
-            LOG.warning('%s; the newest that is known here counts', problem)
+            LOG.warning('%s; the newest state known here counts', problem)
         elif before and not problem:
             LOG.info('The store of the desired state answers again')

@@ -341,7 +341,9 @@ class Ledger:
 
     def _refuse_own(self, new: codec.Head | report.NodeReport) -> None:
         if new.boot_id == self._boot_id:
-            raise exception.ReportRefused('own', 'it is the own report')
+            raise exception.ReportRefused(
+                'own', 'it is the report of this node'
+            )
         raise exception.ReportRefused(
             'namesake',
             f'another agent calls itself {self._host}, or did before this '

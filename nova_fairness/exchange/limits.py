@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is believed of a peer: the largest sizes that an operator expects."""
+"""Bounds on what a peer claims: the largest sizes that an operator expects."""
 
 from collections.abc import Mapping
 import dataclasses

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who owns which VM."""
+"""Owners of VMs."""
 
 from collections.abc import Callable
 from collections.abc import Iterable

@@ -22,7 +22,7 @@ from nova_fairness.shares import waiting
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Past:
-    """What is remembered of VMs from the intervals before, a row for each.
+    """Memory of VMs from the intervals before, a row for each.
 
     :ivar wanted: (2, n, r) in the last interval and in the one before, as
         amounts of the last; NaN where a VM did not run.
@@ -38,7 +38,7 @@ class Past:
 
     @classmethod
     def unknown(cls, count: int, interval_s: float = 1.0) -> 'Past':
-        """What is remembered of VMs never seen before."""
+        """Memory of VMs never seen before."""
         return cls(
             np.full((2, count, len(resources.RESOURCES)), np.nan),
             interval_s,

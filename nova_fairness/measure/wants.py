@@ -13,7 +13,7 @@ uses neither nothing nor nearly all of its vCPUs is taken to want all of them.
 
 Only waiting for the CPU is told VM by VM, so that of all else VMs are taken
 to want what they use. To tell too much does no harm, because nobody is given
-more than he uses; to tell too little keeps him from what he lacks.
+more than they use; to tell too little keeps them from what they lack.
 """
 
 import numpy as np

@@ -84,7 +84,7 @@ class ServiceRecord:
         try:
             row.destroy()
         except _RAISED_AFTERWARDS as error:
-            LOG.debug('Nova answered to the end of the row: %s', error)
+            LOG.debug('Nova answered the deletion of the row: %s', error)
         if self._found(asker) is not None:
             raise exception.StateError(
                 f'Nova keeps the row of {BINARY} on {self._host}'
@@ -129,9 +129,7 @@ class ServiceRecord:
                     report_count=0,
                 ).create()
             except _RAISED_AFTER_CREATION as error:
-                LOG.debug(
-                    'Nova answered to the creation of the row: %s', error
-                )
+                LOG.debug('Nova answered the creation of the row: %s', error)
             row = self._found(asker)
         if row is None:
             raise nova_exception.HostBinaryNotFound(

@@ -197,7 +197,7 @@ class Keeper(Job):
 
     @property
     def queue(self) -> str:
-        """What is to be stored."""
+        """Messages that are to be stored."""
         return self._places.held
 
     def do(
@@ -337,5 +337,5 @@ def _identity(
     try:
         return envelope.cast_to_hold(delivery.body, methods)
     except exception.Unreadable as error:
-        LOG.warning('a message passes that should perhaps wait: %s', error)
+        LOG.warning('a message passes that perhaps should wait: %s', error)
         return None

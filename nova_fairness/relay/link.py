@@ -209,7 +209,7 @@ class Link:
             yield
         except amqp.PreconditionFailed as error:
             raise exception.DeclaredOtherwise(
-                f'the broker has it otherwise: {error.reply_text}'
+                f'the broker has it declared otherwise: {error.reply_text}'
             ) from error
         except (
             *known.connection_errors,

@@ -78,7 +78,7 @@ def _logged(
     try:
         answer = ask()
     except exception.FairnessError as error:
-        # Who asks for what he may not is of interest in any case.
+        # A refused caller is of interest in any case.
         is_denied = isinstance(error, exception.NotAllowed)
         LOG.log(
             logging.INFO if is_denied else _LEVELS[access],

@@ -88,4 +88,4 @@ class FairnessServer:
             self._server.stop()
             self._server.wait()
         except Exception as error:  # noqa: BLE001 - drivers raise anything
-            LOG.warning('While ending RPC: %s', error)
+            LOG.warning('RPC could not be ended: %s', error)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who may talk: the answer to ZeroMQ's question at every CURVE handshake.
+"""Admission: the answer to ZeroMQ's question at every CURVE handshake.
 
 A ZeroMQ context asks one socket of its own (ZAP, RFC 27) whether a key is
 good. :class:`Authenticator` answers there in a thread, closes the sessions of
@@ -105,7 +105,7 @@ class _Guarded:
 
 
 class Authenticator:
-    """Who may talk with one driver; answers until its context ends.
+    """Admission of peers to one driver; answers until its context ends.
 
     :param context: of all sockets of the driver, and of nobody else.
     :param keys: one's own pair and whose keys are good.

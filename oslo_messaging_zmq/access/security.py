@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who is behind a socket: with keys, or explicitly without."""
+"""Identity behind a socket: with keys, or explicitly without."""
 
 from collections.abc import Callable
 from collections.abc import Mapping

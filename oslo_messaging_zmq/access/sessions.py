@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which CURVE key is behind each accepted connection, and its end.
+"""CURVE key behind each accepted connection, and its end.
 
 ZeroMQ can neither say whose connection a file descriptor is before its peer
 sends something, nor close one connection of a socket. But:

@@ -168,7 +168,7 @@ def _guarded(path: pathlib.Path, found: os.stat_result) -> None:
 
 
 def pair_text(pair: Pair) -> str:
-    """What is in the file of a pair."""
+    """Content of the file of a pair."""
     document = {
         'version': VERSION,
         'name': pair.name,

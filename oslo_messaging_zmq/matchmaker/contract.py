@@ -65,7 +65,7 @@ class Matchmaker(abc.ABC):
 
     @abc.abstractmethod
     def peers(self, exchange: str, topic: str) -> Peers:
-        """Who listens, as far as is known; sorted by id.
+        """Known listeners; sorted by id.
 
         The first question about a topic waits for one bounded look-up, later
         ones are answered at once from what is kept up to date meanwhile.
@@ -73,7 +73,7 @@ class Matchmaker(abc.ABC):
 
     @abc.abstractmethod
     def look_up(self, exchange: str, topic: str, timeout_s: float) -> Peers:
-        """Who listens, asked afresh; sorted by id.
+        """Listeners, asked afresh; sorted by id.
 
         :param timeout_s: longest wait in seconds; when there is no answer in
             this time, what was known before is returned.

@@ -57,7 +57,7 @@ class Listing:
         self._kept_until_s: dict[str, float] = {}
 
     def unknown(self, names: tuple[str, ...]) -> list[str]:
-        """Which members' records have to be read."""
+        """Members whose records have to be read."""
         doubtful = _doubtful(names)
         return [
             name
@@ -150,7 +150,7 @@ class Knowledge:
                 self.leaving.append(removed.peer)
 
     def use(self, topic: Topic) -> Listing:
-        """What is known of a topic, which stays up to date from now on."""
+        """Listeners of a topic, which stay up to date from now on."""
         with self.lock:
             now_s = time.monotonic()
             listing = self.listings.get(topic)

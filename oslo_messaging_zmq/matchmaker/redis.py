@@ -300,7 +300,7 @@ def _check(
 
 
 class RedisMatchmaker(contract.Matchmaker):
-    """Who listens where, by way of Redis.
+    """Listeners and their addresses, by way of Redis.
 
     All conversation with Redis is one thread's, which begins with the first
     use. A forked process makes a matchmaker of its own.
@@ -351,7 +351,7 @@ class RedisMatchmaker(contract.Matchmaker):
         self._shared.wake.set()
 
     def peers(self, exchange: str, topic: str) -> contract.Peers:
-        """Who listens, as far as is known; sorted by id.
+        """Known listeners; sorted by id.
 
         Only the first question about a topic waits, at most ``timeout_s``.
         """
@@ -364,7 +364,7 @@ class RedisMatchmaker(contract.Matchmaker):
     def look_up(
         self, exchange: str, topic: str, timeout_s: float
     ) -> contract.Peers:
-        """Who listens, asked afresh; sorted by id.
+        """Listeners, asked afresh; sorted by id.
 
         While Redis is away this waits for the next attempt to reach it.
         """

@@ -109,7 +109,7 @@ return {redis.call('GETRANGE', KEYS[3], 0, 63),
 
 
 class BadRecord(Exception):
-    """What is wrong with a record, and what was expected."""
+    """Fault of a record, and what was expected."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def _texts(record: Mapping[str, Any]) -> dict[str, str]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Members:
-    """Who is listed under a topic.
+    """Members listed under a topic.
 
     :param epoch: another one after Redis lost everything.
     :param mark: another one after every change.

@@ -152,7 +152,7 @@ end
 
 
 class BadNotification(Exception):
-    """What is wrong with an entry of a stream, and what was expected."""
+    """Fault of an entry of a stream, and what was expected."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

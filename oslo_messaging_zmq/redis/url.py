@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which Redis a transport URL means.
+"""The Redis that a transport URL means.
 
 Three forms are understood::
 
@@ -104,7 +104,7 @@ def parse(url: oslo_messaging.TransportURL) -> RedisSettings:
 
 
 class _WrongForm(Exception):
-    """What is wrong with a URL, and what was expected."""
+    """Fault of a URL, and what was expected."""
 
 
 def _parsed(url: oslo_messaging.TransportURL) -> RedisSettings:

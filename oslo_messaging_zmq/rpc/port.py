@@ -41,7 +41,7 @@ everybody else wait no longer than this for each peer that floods.
 """
 
 BURST_S = 10.0
-"""So many seconds' worth may come at once."""
+"""Seconds whose messages may come at once."""
 
 _MOST_PEERS = 10_000
 _SIZE = 64 * 1024

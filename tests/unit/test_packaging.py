@@ -67,7 +67,7 @@ def declared() -> set[str]:
 
 
 def third_party_imports(folder: str) -> set[str]:
-    """Give the distributions that the sources in a folder import."""
+    """Distributions that the sources in a folder import."""
     found: set[str] = set()
     for path in (TOP / folder).rglob('*.py'):
         for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):

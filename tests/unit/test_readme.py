@@ -72,7 +72,7 @@ NAMED_OPTION = re.compile(r'``\[(fairness\w*)\]\s+(\w+)')
 
 
 def blocks(text: str) -> list[tuple[str, str]]:
-    """Give language (empty for ``::``) and body of all literal blocks."""
+    """Language (empty for ``::``) and body of all literal blocks."""
     return [
         (match['language'] or '', match['body'])
         for match in LITERAL.finditer(text)
@@ -155,7 +155,7 @@ def test_every_command_names_something_that_exists(document, command):
 
 
 def words_of(program: str) -> set[tuple[str, ...]]:
-    """Give the subcommands that the documents use with a program."""
+    """Subcommands that the documents use with a program."""
     lines = [c for _, c in commands() if program_of(c) == program]
     return {
         tuple(w for w in line.split()[1:2] if w.isalpha() and w.islower())

@@ -133,7 +133,7 @@ class NodeGroups:
             ) from None
 
     def precede(self, weight: float) -> None:
-        """Give the node another CPU weight than the other nodes of its run.
+        """Node another CPU weight than the other nodes of its run.
 
         :param weight: in weights of each other node, > 0.
         :raises LabError: if the kernel refuses.
@@ -196,7 +196,7 @@ class NodeGroups:
 
 
 def precede(weight: float) -> None:
-    """Give all runs of this machine together another CPU weight.
+    """All runs of this machine together another CPU weight.
 
     :param weight: in weights of any other program's group, > 0.
     :raises LabError: if the kernel refuses.

@@ -260,7 +260,7 @@ class CpuShares(GroupControl):
 
 
 def _cpu_file(mounts: Mapping[str, cgroup.Mount]) -> str:
-    """Give the name of the file that steers the CPU on this host."""
+    """Name of the file that steers the CPU on this host."""
     version = version_of(
         mounts,
         files.FILES[files.CPU_SHARES].controller,

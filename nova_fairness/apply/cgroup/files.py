@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which file of which control group steers a VM's process."""
+"""Files of control groups that steer a VM's process."""
 
 from collections.abc import Callable
 from collections.abc import Mapping

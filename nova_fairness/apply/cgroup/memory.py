@@ -197,7 +197,7 @@ class MemoryPath:
         }
 
     def _wanted(self, group: _Group, own: Mapping[str, int]) -> int:
-        """Give what a group must hold so that all below it is spared."""
+        """What a group must hold so that all below it is spared."""
         if group.level == files.INNER:
             return _UNLIMITED
         below = sum(

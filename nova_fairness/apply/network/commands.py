@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which operations traffic control is made of, and their commands: pure.
+"""Operations of traffic control, and their commands: pure.
 
 No command line ever comes from outside. An operation has a name and fields,
 and every field is checked here.

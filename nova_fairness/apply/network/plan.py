@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who shall have which class, and the steps to it: pure but for questions."""
+"""The class of each VM, and the steps to it: pure but for questions."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -53,7 +53,7 @@ class Member:
 
 
 Members = Mapping[str, Member]
-"""Who has which class, by key of the incarnation."""
+"""Class of each VM, by key of the incarnation."""
 
 
 def admitted(
@@ -103,7 +103,7 @@ def _free_number(
 def _first(numbers: Iterable[int], used: set[int], what: str) -> int:
     found = next((n for n in numbers if n not in used), None)
     if found is None:
-        raise exception.WriteRefused(f'there is no number left for a {what}')
+        raise exception.WriteRefused(f'all numbers of a {what} are in use')
     return found
 
 
@@ -156,7 +156,7 @@ def within_capacity(
 
 @dataclasses.dataclass(frozen=True)
 class Running:
-    """What is known of the VMs.
+    """Facts about the VMs.
 
     :ivar found: those that run, by key, with their interfaces.
     :ivar is_running: whether the process of a key still runs.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is configured of the network, as frozen values."""
+"""Configuration of the network, as frozen values."""
 
 import dataclasses
 import enum
@@ -38,7 +38,7 @@ class NetworkSettings:
 
     @property
     def rate(self) -> int:
-        """What is divided in each direction, bytes per second, 0 if nobody
+        """Bandwidth divided in each direction, bytes per second, 0 if nobody
         knows.
         """
         return int((self.bandwidth or 0.0) * self.link_part)

@@ -23,7 +23,7 @@ _BOOT_ID = pathlib.Path('/proc/sys/kernel/random/boot_id')
 
 @dataclasses.dataclass(frozen=True)
 class Recorded:
-    """What is recorded.
+    """Record of the classes and filters that were made.
 
     :ivar members: by key of the incarnation; rates are not recorded.
     :ivar ingress: interface whose ingress qdisc is ours, empty if none.

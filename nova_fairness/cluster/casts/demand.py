@@ -225,7 +225,7 @@ def _masked(mask: str, vcpus: int) -> int:
     for part in filter(None, mask.replace(' ', '').split(',')):
         first, _, last = part.lstrip('^').partition('-')
         if not first.isdecimal() or not (last or first).isdecimal():
-            raise exception.Unreadable('a mask of CPUs is none')
+            raise exception.Unreadable('a mask of CPUs cannot be read')
         # Beyond the flavor there are none, whatever the mask says.
         span = range(int(first), min(int(last or first) + 1, vcpus))
         (without if part.startswith('^') else among).update(span)

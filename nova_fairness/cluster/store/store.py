@@ -40,7 +40,7 @@ _SETTLED = sorted(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Leader:
-    """Who acts.
+    """The process that acts.
 
     :ivar epoch: > 0, larger with every takeover; 0 if nobody ever led.
     :ivar holder: name of the process.

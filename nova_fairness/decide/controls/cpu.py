@@ -24,7 +24,7 @@ from nova_fairness.model import usage as usage_model
 
 
 class CgroupVersion(enum.Enum):
-    """Which cgroup hierarchy holds a controller (on a hybrid host: which
+    """Cgroup hierarchy that holds a controller (on a hybrid host: which
     one holds this controller).
     """
 

@@ -43,7 +43,7 @@ Bytes = npt.NDArray[np.int64]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rules:
-    """What is never taken from a VM, and how far it may grow.
+    """Protected memory of a VM, and how far it may grow.
 
     :ivar minimum_bytes: protected of every VM that holds so much, >= 0.
     :ivar floor_part: part of the flavor's memory, 0..1, likewise.
@@ -232,7 +232,7 @@ class MemoryScale(scale.Scale):
         return judge(facts.pressure)
 
     def sizes(self, facts: scale.Facts) -> usage_model.Scalars:
-        """Give the flavors'"""
+        """Flavors'"""
         return np.array(
             [float(item.instance.memory_bytes) for item in facts.vms]
         )

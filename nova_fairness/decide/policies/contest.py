@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who competes with whom for one thing, on many nodes at once."""
+"""Competitors for one resource, on many nodes at once."""
 
 import dataclasses
 import functools
@@ -54,7 +54,7 @@ class Contest:
         )
 
     def free(self, cut: Mask) -> Mask:
-        """Give the contenders who can answer, (n,).
+        """Contenders who can answer, (n,).
 
         A VM at a bound cannot, so that the others become equal among
         themselves; where all are at a bound, all count.
@@ -65,7 +65,7 @@ class Contest:
         )
 
     def mean(self, values: Scalars, rows: Mask) -> Scalars:
-        """Give each node's mean over users of their means over rows.
+        """Each node's mean over users of their means over rows.
 
         Each user counts once, however many VMs it has.
 
@@ -81,7 +81,7 @@ class Contest:
         return np.asarray(sums / np.maximum(users, 1))
 
     def error(self, heaviness: Scalars, log: Scalars, at_top: Mask) -> Scalars:
-        """Give how much heavier VMs are than what they compete with.
+        """Heaviness of VMs beyond that of what they compete with.
 
         That is the mean over the contenders' parts of what is divided: to
         whom goes what a VM leaves, and from whom comes what it takes. So

@@ -128,7 +128,7 @@ class FeedbackPolicy(array_policy.ArrayPolicy):
         coming: Scalars,
         applied: Scalars,
     ) -> '_Wanted':
-        """Give the new logarithms of one control on contended nodes."""
+        """New logarithms of one control on contended nodes."""
         who, past = rows.contest, rows.past
         start = steps.Start.of(who, past, applied)
         cut, log = start.cut, start.log
@@ -208,7 +208,7 @@ class _Round:
 def _sizes(
     crowd: array_policy.Crowd, rows: usage_model.Indices, column: int
 ) -> Scalars:
-    """Give what the kernel weighs VMs by: vCPUs for the CPU, else alike."""
+    """Sizes by which the kernel weighs VMs: vCPUs for the CPU, else alike."""
     if resources.CONTROLS[column] is resources.Control.CPU:
         return crowd.vcpus[rows].astype(np.float64)
     return np.ones(len(rows))

@@ -136,7 +136,7 @@ class ForesightPolicy(feedback.FeedbackPolicy):
         return np.asarray(moved.clip(-FARTHEST_OFF, FARTHEST_OFF))
 
     def _gone(self, scene: '_Scene', offset: Scalars) -> Scalars:
-        """Give the logarithms of the new weights, (p,)."""
+        """Logarithms of the new weights, (p,)."""
         counts = scene.short & (scene.doing > ACTIVE * scene.average())
         goal = scene.centred(counts, scene.aim + offset)
         move = np.where(scene.short, goal - scene.log, 0.0)
@@ -261,7 +261,7 @@ class _Scene:
         return np.asarray(goal - middle[self.node] / 2)
 
     def largest(self, counts: Mask, values: Scalars) -> Scalars:
-        """Give each node's largest value, 0 where there is none."""
+        """Each node's largest value, 0 where there is none."""
         largest = np.zeros(self.nodes)
         np.maximum.at(largest, self.node[counts], values[counts])
         return largest

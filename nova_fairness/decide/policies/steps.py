@@ -73,12 +73,12 @@ class Start:
 
     @property
     def at_top(self) -> Mask:
-        """Who cannot be raised, (n,)."""
+        """VMs that cannot be raised, (n,)."""
         return np.isfinite(self.top)
 
     @property
     def at_bottom(self) -> Mask:
-        """Who cannot be lowered, (n,)."""
+        """VMs that cannot be lowered, (n,)."""
         return np.isfinite(self.bottom)
 
 
@@ -95,7 +95,7 @@ def _end(past: Scalars, applied: Scalars, cut: Mask) -> Scalars:
 
 
 def smaller(one: Scalars, other: Scalars) -> Scalars:
-    """Give the smaller of two errors; 0 where they disagree on the side.
+    """Smaller of two errors; 0 where they disagree on the side.
 
     On the way to the goal the coming error is smaller, and noise, which is
     smaller in the present one, is answered with care.
@@ -111,7 +111,7 @@ def beyond(error: Scalars, near: Scalars) -> Scalars:
 
 
 def bent(error: Scalars) -> Scalars:
-    """Give the step on logarithms that undoes an error.
+    """Step on logarithms that undoes an error.
 
     Being twice as heavy as the others is as far as being half as heavy.
     """

@@ -16,7 +16,7 @@ WORST = 50
 def priority(heaviness: float) -> int:
     """Map heaviness to a priority, -50 (best) .. 50 (worst).
 
-    ``min(50, 50 h)`` for a user above his quota, ``max(-50, 125 h)`` below,
+    ``min(50, 50 h)`` for a user above their quota, ``max(-50, 125 h)`` below,
     fractions cut towards zero (paper, section 5.3.4).
 
     :param heaviness: finite, norm units.
@@ -27,7 +27,7 @@ def priority(heaviness: float) -> int:
 
 
 def conv(rank: int, smallest: int, largest: int) -> int:
-    """Give the kernel units of a priority in a range.
+    """Kernel units of a priority in a range.
 
     :param rank: a priority, -50..50; -50 gives the largest value.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which hosts could give servers what they need if the hosts were empty.
+"""Hosts that could give servers what they need if the hosts were empty.
 
 Arrays here have a column per host, in the order of the hosts' UUIDs, so that
 ties do not depend on the order in which hosts were listed.

@@ -22,7 +22,7 @@ class Unit:
 
     @property
     def project(self) -> str:
-        """Who pays."""
+        """The account that pays."""
         return self.requests[0].project
 
     @property

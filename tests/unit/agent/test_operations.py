@@ -103,7 +103,7 @@ def agent(tmp_path):
 
 
 def fields(value, path, key=''):
-    """Give the path of each field with the values that occur there."""
+    """Path of each field with the values that occur there."""
     if '.' in path:
         yield path.removesuffix('[]'), value
     if isinstance(value, dict):
@@ -117,7 +117,7 @@ def fields(value, path, key=''):
 
 
 def answers(agent):
-    """Give every kind of answer by the method's name on the page."""
+    """Every kind of answer by the method's name on the page."""
     asked = agent.operations
     return {
         'set_metric': asked.choose('UniformMetric', None),

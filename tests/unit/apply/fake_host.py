@@ -16,7 +16,7 @@ HYBRID = 'hybrid'
 
 
 def stat_line(pid: int, ticks: int, state: str = 'S') -> str:
-    """Give ``/proc/PID/stat`` of a process with an awkward name."""
+    """``/proc/PID/stat`` of a process with an awkward name."""
     before = ' '.join('0' for _ in range(18))
     return f'{pid} (qemu ) S (x) {state} {before} {ticks} 0 0\n'
 
@@ -85,7 +85,7 @@ class FakeHost:
         return self.cpu / name / self.file_name
 
     def value(self, key: str) -> int:
-        """Give what the control holds, as the kernel would show it."""
+        """What the control holds, as the kernel would show it."""
         return int(self.file_of(key).read_text().split('\n')[0])
 
     def end(self, key: str) -> None:

@@ -25,7 +25,7 @@ DEVICES = {'8:0': BFQ, '253:0': DEADLINE, '8:32': COST}
 
 
 def sample(places):
-    """Give a reading in which VMs, by key, have disks on devices."""
+    """A reading in which VMs, by key, have disks on devices."""
     vms = []
     for key in places:
         uuid, pid, ticks = instance.parse_key(key)

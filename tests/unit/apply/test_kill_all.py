@@ -59,7 +59,7 @@ class Agent:
                 path.write_text(f'{before}{(70 + place) * unit}\n{rest}')
 
     def values(self):
-        """Give what each file of any group says."""
+        """What each file of any group says."""
         return {
             str(path.relative_to(self.root)): said(path.read_text())
             for file in FILES[self.version]

@@ -34,7 +34,7 @@ def command(program=door.PROGRAM, context=CONTEXT, socket=SOCKET):
 
 
 def matched(args):
-    """Give the filter of our file that permits a command.
+    """Filter of our file that permits a command.
 
     oslo.rootwrap appends one that permits privsep-helper with any arguments;
     what our own file asserts is what counts here.

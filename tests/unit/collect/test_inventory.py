@@ -215,7 +215,7 @@ def test_libvirt_that_is_not_there_is_a_problem_and_no_error(follow, tmp_path):
 
 
 def asked_at(*times_s):
-    """Give the problem at each time, with a libvirt that never answers."""
+    """Problem at each time, with a libvirt that never answers."""
     now = [0.0]
     found = inventory.Inventory(URI, 60, clock=lambda: now[0])
     seen = []

@@ -78,7 +78,7 @@ def sysfs(tmp_path):
 
 @pytest.fixture
 def on(tmp_path, sysfs):
-    """Give a finder that knows on which device files are."""
+    """A finder that knows on which device files are."""
     places = {}
 
     def put(name, number):

@@ -44,7 +44,7 @@ class Cloud:
         self.quota = np.full(self.users, self.cpus.sum() / self.users)
 
     def best(self):
-        """Give the share of each user in the bounded ideal."""
+        """Share of each user in the bounded ideal."""
 
         def column(values):
             rows = np.zeros((len(values), len(R)))
@@ -105,7 +105,7 @@ class Trace:
     used: np.ndarray
 
     def lacking(self, best):
-        """Give what the worst user lacks, by round."""
+        """What the worst user lacks, by round."""
         return distance.worst(self.share, np.tile(best, (len(self.share), 1)))
 
     def overshoot(self, best):

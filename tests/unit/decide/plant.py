@@ -28,7 +28,7 @@ IDLE = 0.0
 
 
 def divided(weights, demands, supply):
-    """Give what each VM gets: weighted max-min with limited demand."""
+    """What each VM gets: weighted max-min with limited demand."""
     got = np.zeros(len(weights))
     open_ = demands > 0
     left = supply

@@ -21,7 +21,7 @@ def judged(
     known=True,
     busy=(),
 ):
-    """Give (contended, wanting) for parts of a CPU used, and stalls."""
+    """(contended, wanting) for parts of a CPU used, and stalls."""
     count = len(used)
     amounts = np.zeros((count, len(resources.RESOURCES)))
     amounts[:, plant.CPU_TIME] = np.array(used, dtype=float) * 10

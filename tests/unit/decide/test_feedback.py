@@ -19,7 +19,7 @@ def busy(count):
 
 
 def widest_swing(weights, rounds=30):
-    """Give the largest peak-to-peak of any weight in so many rounds."""
+    """Largest peak-to-peak of any weight in so many rounds."""
     return max(
         float((part.max(axis=0) / part.min(axis=0) - 1).max())
         for part in (

@@ -30,7 +30,7 @@ def shown():
 
 
 def typed(line):
-    """Give the words that an operator types for what is shown."""
+    """Words that an operator types for what is shown."""
     hosts = iter(HOSTS)
     of_kind = {
         'set-metric': 'UniformMetric',

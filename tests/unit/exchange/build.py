@@ -70,7 +70,7 @@ def without(name):
 
 
 def wanted(table):
-    """Give what is wanted; who does not tell wants what is used."""
+    """Demand; users who do not tell want what is used."""
     return table.usage if table.wanted is None else table.wanted
 
 

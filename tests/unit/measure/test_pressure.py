@@ -22,7 +22,7 @@ def vm(number):
 
 
 def sample(time_s, rows, reclaimed=0.0, devices=None):
-    """Give a sample; rows are VM number: (faulted, stalled, held)."""
+    """A sample; rows are VM number: (faulted, stalled, held)."""
     columns = np.array(list(rows.values()), dtype=float).reshape(-1, 3).T
     return model.PressureSample(
         time_s=time_s,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which Redis a transport URL means."""
+"""The Redis that a transport URL means."""
 
 from oslo_config import cfg
 import oslo_messaging

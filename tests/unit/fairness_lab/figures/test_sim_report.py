@@ -21,7 +21,7 @@ from tests.unit.fairness_lab.measures import test_measures as small
 
 
 def result(scenario='small', policy='feedback', **measures):
-    """Give a result like that of a run."""
+    """A result like that of a run."""
     shares = [small.UNFAIR] * 4 + [small.FAIR] * 16
     found = {**small.judged(shares), **measures}
     found.pop('series')
@@ -34,7 +34,7 @@ def result(scenario='small', policy='feedback', **measures):
 
 
 def tables(users=2):
-    """Give series with so many users."""
+    """Series with so many users."""
     found = small.judged([small.UNFAIR] * 4 + [small.FAIR] * 16)['series']
     if users > 2:
         table = found['ideals']

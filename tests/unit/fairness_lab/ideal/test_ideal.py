@@ -316,7 +316,7 @@ def test_brute_force_over_weights_finds_the_bounded_ideal(seed, ratio):
 @settings(max_examples=25, deadline=None)
 @given(clouds(), strategies.integers(0, 3))
 def test_nobody_can_be_raised_without_lowering_a_poorer_one(wishes, place):
-    """Give one user more, and see who must have less."""
+    """Users who must have less if one user gets more."""
     found = ideal.ideal(wishes, 'cpu_time').share
     user = place % len(found)
     other = with_more(wishes, found, user, 0.05)
@@ -325,7 +325,7 @@ def test_nobody_can_be_raised_without_lowering_a_poorer_one(wishes, place):
 
 
 def with_more(wishes, share, user, more):
-    """Give one user more, and the others the best of the rest."""
+    """One user gets more, and the others the best of the rest."""
     cpu = build.R.index('cpu_time')
     quota = wishes.quota[:, cpu]
     wanted = share.copy()

@@ -55,6 +55,6 @@ def many(capacity, vms, *, weights=None, coupled=False):
 
 
 def amounts(wishes, found, resource='cpu_time'):
-    """Give what each user gets of a resource."""
+    """What each user gets of a resource."""
     place = R.index(resource)
     return found.parts[:, place] * wishes.quota[:, place]

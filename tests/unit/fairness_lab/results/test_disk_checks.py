@@ -21,7 +21,7 @@ BIG = {'a1': 5, 'a2': 5, 'b1': 10}
 
 
 def run(name, rates, *, fio_rates=None, agents=True, more=None, **changes):
-    """Give a run in which VMs move so many MiB/s."""
+    """A run in which VMs move so many MiB/s."""
     made = fake_run.one_node_cpu(name=name, agents=agents, **changes)
     readings = tuple(
         dataclasses.replace(
@@ -134,7 +134,7 @@ def test_a_run_that_measured_no_lateness_fails():
 
 
 def two_nodes(cpu, disk, *, agents=True):
-    """Give the part of a result that is judged."""
+    """Part of a result that is judged."""
     vms = {
         'single': ('user1', 'node1', 50.0),
         'first': ('user2', 'node1', 50.0),

@@ -101,7 +101,7 @@ def line(number, taken):
 
 
 def by_the_rooms(samples):
-    """Give the CPU shares of each round as the agent comes by them."""
+    """CPU shares of each round as the agent comes by them."""
     past = None
     for before, after in itertools.pairwise(samples):
         past = usage.between(before, after, SPEED, past, 0.5)

@@ -22,7 +22,7 @@ def draw(rounds=50, **recipe):
 
 
 def levels(cloud, rounds):
-    """Give where each VM is and what part of its CPUs it wants, by round."""
+    """Where each VM is and what part of its CPUs it wants, by round."""
     node = np.full(len(cloud.vms), model.ABSENT)
     level = np.zeros(len(cloud.vms))
     every = cloud.changes

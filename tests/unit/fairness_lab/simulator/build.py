@@ -20,12 +20,12 @@ WIDTH = len(resources.RESOURCES)
 
 
 def wants(**amounts):
-    """Give a demand; what is not named is zero."""
+    """A demand; what is not named is zero."""
     return resources.RESOURCES.vector(**amounts)
 
 
 def story(vms, *, nodes=('n0',), rounds=20, interval_s=10.0, **more):
-    """Give a story of VMs: (name, user, node, CPUs wanted)."""
+    """A story of VMs: (name, user, node, CPUs wanted)."""
     return scenario.Story(
         name='test',
         description='a test',
@@ -43,7 +43,7 @@ def story(vms, *, nodes=('n0',), rounds=20, interval_s=10.0, **more):
 
 
 def cloud(vms, **more):
-    """Give the same as arrays."""
+    """The same as arrays."""
     return story(vms, **more).cloud()
 
 
@@ -62,14 +62,14 @@ TWO_NODES = (
 
 
 def setup(metric='DominantShareMetric', policy='feedback', **more):
-    """Give agents; the policy ``none`` steers nothing."""
+    """Agents; the policy ``none`` steers nothing."""
     plugin = None if policy == 'none' else plugins.load_policy(policy)
     made = model.Setup(metric, policy, plugins.load_metric(metric), plugin)
     return dataclasses.replace(made, **more)
 
 
 def by_user(cloud, moment, column=CPU):
-    """Give what each user received of one resource."""
+    """What each user received of one resource."""
     return np.bincount(
         cloud.user_of_vm, moment.received[:, column], len(cloud.users)
     )

@@ -19,7 +19,7 @@ CONTROL = resources.CONTROLS.index(resources.Control.CPU)
 
 
 def rounds(cloud, setup):
-    """Give every round, copied."""
+    """Every round, copied."""
     found = []
     for moment in engine.simulate(cloud, setup):
         copies = {

@@ -13,7 +13,7 @@ from tests.unit.fairness_lab.simulator import build
 
 
 def request(capacity, demand, endowment):
-    """Give VMs of different users on one node."""
+    """VMs of different users on one node."""
     demand = np.array(demand, dtype=float)
     return model.Request(
         node=np.zeros(len(demand), dtype=np.intp),

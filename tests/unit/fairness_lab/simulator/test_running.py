@@ -68,7 +68,7 @@ def test_a_result_is_as_its_schema_says(tmp_path, policy):
 
 
 def described(schema, path=''):
-    """Give every property of a schema, with its path."""
+    """Every property of a schema, with its path."""
     for name, part in schema.get('properties', {}).items():
         yield f'{path}{name}', part
         yield from described(part, f'{path}{name}.')
