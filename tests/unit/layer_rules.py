@@ -10,6 +10,7 @@ package.
 import ast
 from collections.abc import Iterator
 from collections.abc import Mapping
+import pathlib
 import re
 
 PACKAGE = 'nova_fairness'
@@ -166,7 +167,7 @@ PURE = (
     'fairness_lab.simulator.agents',
     'fairness_lab.ideal.bounded',
     'fairness_lab.scenario.chance',
-    'fairness_lab.simulator.coupling',
+    'fairness_lab.simulator.sharing',
     'fairness_lab.ideal.columns',
     'fairness_lab.measures.distance',
     'fairness_lab.simulator.engine',
@@ -187,7 +188,6 @@ PURE = (
     'fairness_lab.simulator.levelling',
     'fairness_lab.simulator.references',
     'fairness_lab.scenario.scenario',
-    'fairness_lab.simulator.sharing',
     'fairness_lab.simulator.steering',
     'fairness_lab.scenario.generate',
 )
@@ -246,6 +246,8 @@ PURE_MAY_NOT_CALL = re.compile(
     r'|(np|numpy)\.(save|savez|savetxt)|.*\.tofile'
     r'|pathlib\.(Path|PosixPath)(\..*)?)$'
 )
+
+LONE = pathlib.Path(__file__).with_name('lone_modules.txt')
 
 FORBIDDEN_WORDS = frozenset({'utils', 'helper', 'data', 'info', 'handle'})
 
@@ -411,3 +413,37 @@ def length_faults(
                     f' more than {function_lines}'
                 )
     return faults
+
+
+def reasons() -> Mapping[str, str]:
+    """Why a module stands apart that one neighbour alone imports.
+
+    Such a module is often a slice of its importer: merge it, or add a line
+    ``module: reason``.
+    """
+    lines = LONE.read_text('utf-8').splitlines()
+    return dict(line.split(': ', 1) for line in lines)
+
+
+def lone(sources: Mapping[str, tuple[str, bool]]) -> set[str]:
+    """Find modules that a single module of their own folder imports.
+
+    :param sources: source text, and whether it is that of a package, by
+        dotted name.
+    :returns: their places, as :func:`reasons` names them.
+    """
+    importers: dict[str, set[str]] = {module: set() for module in sources}
+    for module, (source, is_package) in sources.items():
+        for _, target in imports(ast.parse(source), module, is_package):
+            if target in importers:
+                importers[target].add(module)
+    return {
+        module.removeprefix(f'{PACKAGE}.')
+        for module, found in importers.items()
+        if not sources[module][1]
+        and [_folder(item) for item in found] == [_folder(module)]
+    }
+
+
+def _folder(module: str) -> str:
+    return module.rpartition('.')[0]

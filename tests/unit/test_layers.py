@@ -83,6 +83,35 @@ def test_first_party_imports_name_modules_not_their_contents(module, path):
             assert found, f'{module} imports {target}, which is no module'
 
 
+def test_a_module_that_one_neighbour_imports_has_a_reason():
+    found = layer_rules.lone(
+        {
+            module: (path.read_text(encoding='utf-8'), is_package(path))
+            for module, path in modules()
+        }
+    )
+    reasons = layer_rules.reasons()
+    assert found - set(reasons) == set(), 'merge it or say why not'
+    assert set(reasons) - found == set(), 'no reason needed any more'
+    assert all(text.endswith('.') for text in reasons.values())
+    assert list(reasons) == sorted(reasons)
+
+
+def test_a_lone_module_is_found():
+    imports = {
+        'apply.one': 'from nova_fairness.apply import two',
+        'apply.two': '',
+        'apply.three': 'from nova_fairness.apply import one',
+        'apply.four': 'from nova_fairness.apply import one',
+        'model.far': 'from nova_fairness.apply import four',
+    }
+    sources = {
+        f'nova_fairness.{place}': (source, False)
+        for place, source in imports.items()
+    }
+    assert layer_rules.lone(sources) == {'apply.two'}
+
+
 def test_the_tables_name_every_room_that_exists():
     rooms = {
         prefix + path.stem
