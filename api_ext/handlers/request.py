@@ -28,7 +28,7 @@ def index(asked: asked_module.Asked) -> asked_module.Answer:
         asked.caller.require(policies.LIST_ALL)
         project = None
     elif project is None:
-        raise faults.BadRequest('The token is of no project.')
+        raise faults.BadRequest('The token has no project.')
     else:
         asked.caller.require(policies.LIST, project_id=project)
     limit = min(asked.query.get('limit', asked.max_limit), asked.max_limit)

@@ -45,7 +45,7 @@ on which weights would not reach what was found without."""
 
 
 _NEAR = 1e-3
-"""Relative difference below which a user has what he should have."""
+"""Relative difference below which a user has what they should have."""
 
 _MOST_MOVES = 150
 _MOMENTUM = 0.9

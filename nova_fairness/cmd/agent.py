@@ -159,7 +159,7 @@ def _withdraw(conf: cfg.ConfigOpts) -> int:
     sys.stdout.write(
         f'{conf.fairness.host} is no longer a service of Nova\n'
         if removed
-        else f'{conf.fairness.host} was no service of Nova\n'
+        else f'{conf.fairness.host} was not a service of Nova\n'
     )
     return 0
 

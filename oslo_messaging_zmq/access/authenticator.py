@@ -111,7 +111,7 @@ class Authenticator:
     :param keys: one's own pair and whose keys are good.
     :param domain: name of the driver in the log.
     :param check_interval_s: longest time in seconds until a session is
-        closed after the keyring has learned that its key is good no more.
+        closed after the keyring has learned that its key is no longer good.
     :param handshake_s: after how many seconds a handshake is given up. A
         refused peer waits for that before it tries again, so this is how
         long it takes, at most, until a key that is allowed gets in.
@@ -188,7 +188,7 @@ class Authenticator:
     def peer(self, frame: zmq.Frame) -> dict[str, Any] | None:
         """Name and role of who sent a frame.
 
-        :returns: ``None`` if the key is good no more: drop the message.
+        :returns: ``None`` if the key is no longer good: drop the message.
         """
         entry = self._keys.allowed(str(frame.get('User-Id')))
         if entry is None:
@@ -196,7 +196,7 @@ class Authenticator:
         return {'name': entry.name, 'role': entry.role}
 
     def on_withdrawn(self, callback: Callable[[str], None]) -> None:
-        """Have something done when a server's key is good no more.
+        """Have something done when a server's key is no longer good.
 
         Or no more for the name under which somebody connected to it.
         ZeroMQ asks nobody about a server's key and would connect again for
@@ -340,9 +340,9 @@ class Authenticator:
                     self._domain,
                     self._name(session.key),
                     session.peer,
-                    'its key is good no more'
+                    'its key is no longer good'
                     if session.key
-                    else 'it may have used a key that is good no more',
+                    else 'it may have used a key that is no longer good',
                 )
         gone = {
             each
@@ -362,7 +362,7 @@ class Authenticator:
 
     def _withdraw(self, key: str) -> None:
         LOG.warning(
-            '%s leaves %s: its key is good no more, or not for its name',
+            '%s leaves %s: its key is no longer good, or not for its name',
             self._domain,
             self._name(key),
         )

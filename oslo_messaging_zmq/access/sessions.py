@@ -251,7 +251,7 @@ class Sessions:
                 del table[session.descriptor]
 
     def withdraw(self, is_good: Callable[[str], bool]) -> list[Session]:
-        """End the connections of keys that are good no more.
+        """End the connections of keys that are no longer good.
 
         :param is_good: tells whether a key may still talk.
         :returns: the connections that were ended.

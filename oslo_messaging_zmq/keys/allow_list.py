@@ -58,7 +58,7 @@ class Entry:
 
     @property
     def revoked(self) -> bool:
-        """Whether the key is good no more."""
+        """Whether the key is no longer good."""
         return bool(self.revoked_at)
 
     def answers_for(self, server: str) -> bool:

@@ -86,7 +86,7 @@ class Faults:
         self._counters[counter] += len(news) * count
         more = f' (and {len(news) - 3} more)' if len(news) > 3 else ''
         LOG.warning(
-            'Left out what Redis holds: %s%s', '; '.join(news[:3]), more
+            'Left out a record in Redis: %s%s', '; '.join(news[:3]), more
         )
 
 

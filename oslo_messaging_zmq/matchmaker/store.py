@@ -206,7 +206,9 @@ def _texts(record: Mapping[str, Any]) -> dict[str, str]:
         if len(str(texts[name])) > TEXT_LIMIT:
             raise BadRecord(f'its {name} is above {TEXT_LIMIT} characters')
         if not str(texts[name]).isprintable():
-            raise BadRecord(f'its {name} holds what cannot be printed')
+            raise BadRecord(
+                f'its {name} holds characters that cannot be printed'
+            )
     for name in ('rpc', 'fanout'):
         if not _ADDRESS.fullmatch(str(texts[name])):
             raise BadRecord(f'its {name} is no tcp://host:port')

@@ -137,7 +137,7 @@ class Accounts:
         except client.FAILURES as error:
             self._owed[key] = body
             LOG.warning(
-                'What became of %s of %s is told later: %s',
+                'The outcome of %s of %s is told later: %s',
                 entry.id,
                 entry.stream,
                 client.explain(error, self._terms.settings),

@@ -263,7 +263,7 @@ class Explainer:
             self._guard.release(name)
             return self._guard.call(name, lambda: parts(metric, measured))
         except exception.PluginError as error:
-            LOG.debug('The parts of a heaviness are not known: %s', error)
+            LOG.debug('The parts of a heaviness cannot be shown: %s', error)
             self._failed_s = self._clock()
             return None
 

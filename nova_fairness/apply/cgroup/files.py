@@ -301,5 +301,7 @@ class OpenControls:
         # Asked after opening: had the process ended before that, another
         # one with its number would show another start.
         if not is_running(self._proc, key):
-            raise ProcessLookupError(f'process {pid} is another one now')
+            raise ProcessLookupError(
+                f'process {pid} is no longer that of the VM'
+            )
         return opened

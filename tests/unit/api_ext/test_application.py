@@ -136,14 +136,14 @@ def test_a_query_that_is_wrong_is_refused(cloud, query, what):
 @pytest.mark.parametrize(
     ('body', 'what'),
     [
-        (b'', 'no JSON'),
-        (b'{', 'no JSON'),
-        (b'\xff\xfe', 'no JSON'),
+        (b'', 'not JSON'),
+        (b'{', 'not JSON'),
+        (b'\xff\xfe', 'not JSON'),
         (b'[' * 60000, 'deep'),
         (b'{"pause": null, "pause": null}', 'twice'),
         (b'{"set-metric": {"name": NaN}}', 'NaN'),
         ([], 'body'),
-        (None, 'no JSON'),
+        (None, 'not JSON'),
         ({}, 'body'),
         ({'pause': None, 'resume': None}, 'body'),
         ({'explode': None}, 'explode'),

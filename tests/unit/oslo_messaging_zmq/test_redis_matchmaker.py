@@ -63,7 +63,7 @@ def test_a_record_is_read_as_it_was_written(one):
         ({'topic': 7}, 'its topic is no text'),
         ({'server': 'x' * 256}, 'its server is above 255'),
         ({'host': 'x' * 3000}, 'its host is no text of bounded length'),
-        ({'server': 'n1\nERROR'}, 'its server holds what cannot be'),
+        ({'server': 'n1\nERROR'}, 'its server holds characters'),
         ({'rpc': 'ipc:///tmp/x'}, 'its rpc is no tcp://host:port'),
         ({'rpc': 'tcp://h:1;x'}, 'its rpc is no tcp://host:port'),
         ({'fanout': 'tcp://h:123456'}, 'its fanout is no tcp://host:port'),
