@@ -45,8 +45,6 @@ exit codes:
   130  interrupted
 """
 
-_BACKENDS = ('qemu', 'qemu-tcg', 'qemu-kvm', 'fake')
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command.
@@ -140,10 +138,9 @@ def _add_machine(parser: argparse.ArgumentParser) -> None:
     """Options of what nodes and guests are made of."""
     parser.add_argument(
         '--backend',
-        choices=_BACKENDS,
+        choices=('qemu', 'qemu-tcg', 'qemu-kvm'),
         default='qemu',
-        help='qemu: KVM if a guest boots with it, else emulation (default); '
-        'fake: simulated guests, for trying out a scenario without root',
+        help='qemu: KVM if a guest boots with it, else emulation (default)',
     )
     parser.add_argument(
         '--cpu-weight',

@@ -441,7 +441,7 @@ class QemuBackend:
 def _require_root() -> None:
     if os.geteuid():
         raise exception.LabEnvironmentError(
-            'real guests need root; --backend fake runs without'
+            'guests need root; nova-fairness-sim needs none'
         )
 
 

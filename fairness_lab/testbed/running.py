@@ -8,18 +8,12 @@ import sys
 from fairness_lab.figures import progress as progress_module
 from fairness_lab.figures import report
 from fairness_lab.scenario import values as scenario_module
-from fairness_lab.testbed import backend as backend_module
 from fairness_lab.testbed import driver
-from fairness_lab.testbed import fake_backend
 from fairness_lab.testbed import qemu
 from fairness_lab.testbed.nodes import groups
-from nova_fairness import exception
 
 ACCELERATORS = {'qemu': None, 'qemu-tcg': 'tcg', 'qemu-kvm': 'kvm'}
 """Accelerator by name of the backend; ``None`` lets the machine choose."""
-
-FAKE = 'fake'
-"""Name of the backend whose guests are simulated."""
 
 
 def run(
@@ -35,15 +29,16 @@ def run(
 
     :param out: new directory for recording and results.
     :param cache: directory kept between runs.
-    :param backend_name: one of :data:`ACCELERATORS`, or
-        :data:`FAKE`.
+    :param backend_name: one of :data:`ACCELERATORS`.
     :param agents: whether agents run.
     :param cpu_weight: of nodes and guests, in weights of other programs.
     :returns: whether all checks of the scenario passed.
     :raises LabError: if the run fails.
     """
     progress = progress_module.RunProgress()
-    backend = _backend(backend_name, scenario, out, cache, cpu_weight)
+    backend = qemu.QemuBackend(
+        scenario, out, cache, ACCELERATORS[backend_name], cpu_weight
+    )
     driver.Driver(
         scenario, backend, out, agents=agents, progress=progress
     ).run()
@@ -52,17 +47,3 @@ def run(
     sys.stdout.write(report.table(result))
     progress.say(f'results: {path}')
     return report.passed(result)
-
-
-def _backend(
-    name: str,
-    scenario: scenario_module.Scenario,
-    out: pathlib.Path,
-    cache: pathlib.Path,
-    weight: float,
-) -> backend_module.Backend:
-    if name == FAKE:
-        return fake_backend.FakeBackend(scenario, out)
-    if name not in ACCELERATORS:
-        raise exception.LabError(f'there is no backend {name}')
-    return qemu.QemuBackend(scenario, out, cache, ACCELERATORS[name], weight)

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from fairness_lab.cmd import lab
+from tests.unit.fairness_lab.testbed import fake_backend
 
 
 def test_list_names_every_scenario(capsys):
@@ -66,9 +67,10 @@ def test_wrong_usage_has_its_exit_code(capsys, arguments):
 
 @pytest.mark.parametrize(('more', 'count'), [([], 1), (['--no-agents'], 0)])
 def test_a_pair_that_leaves_users_worse_off_is_named(
-    tmp_path, capsys, more, count
+    tmp_path, capsys, monkeypatch, more, count
 ):
-    words = 'run one-node-cpu --backend fake --duration 4 --interval 1'
+    fake_backend.instead_of_guests(monkeypatch)
+    words = 'run one-node-cpu --duration 4 --interval 1'
     chosen = ['--metric', 'GreedinessMetric', '--out', str(tmp_path / 'run')]
     lab.main([*words.split(), *chosen, *more])
     said = capsys.readouterr().err

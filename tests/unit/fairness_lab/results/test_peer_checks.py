@@ -2,22 +2,19 @@
 
 import copy
 import dataclasses
-import json
 
 import pytest
 
 from fairness_lab.scenario import reader
 from fairness_lab.scenario import values
-from fairness_lab.testbed import running
 from tests.unit.fairness_lab.results import expected
+from tests.unit.fairness_lab.testbed import fake_backend
 
 
 def run(out, name, agents=True, **changes):
     found = dataclasses.replace(reader.find(name), **changes)
-    running.run(
-        found, out, cache=out, backend_name=running.FAKE, agents=agents
-    )
-    return json.loads((out / 'result.json').read_text())
+    _, result = fake_backend.result_of(found, out, agents=agents)
+    return result
 
 
 @pytest.fixture(scope='module')

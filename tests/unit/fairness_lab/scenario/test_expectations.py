@@ -9,6 +9,7 @@ import pytest
 from fairness_lab.cmd import lab
 from fairness_lab.scenario import reader
 from nova_fairness import exception
+from tests.unit.fairness_lab.testbed import fake_backend
 
 SCENARIO = """\
 description: Two users compete.
@@ -82,13 +83,16 @@ def test_what_is_wrong_is_refused_with_its_line(tmp_path, entry, said):
 @pytest.mark.parametrize(
     ('within', 'code'), [(0.05, lab.DONE), (0.0, lab.FAILED)]
 )
-def test_a_users_own_scenario_is_judged(tmp_path, within, code, capsys):
+def test_a_users_own_scenario_is_judged(
+    tmp_path, within, code, capsys, monkeypatch
+):
+    fake_backend.instead_of_guests(monkeypatch)
     entry = (
         '{check: user-cpu-part, name: half, around: max-min, '
         f'within: {within}}}'
     )
     path, out = written(tmp_path, entry), tmp_path / 'out'
-    arguments = ['run', str(path), '--backend=fake', f'--out={out}']
+    arguments = ['run', str(path), f'--out={out}']
     assert lab.main([*arguments, f'--cache={tmp_path}']) == code
     checks = json.loads((out / 'result.json').read_text())['checks']
     assert [check['name'] for check in checks] == ['half-alice', 'half-bob']

@@ -1,29 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
-import json
 
 import pytest
 
 from fairness_lab.scenario import demand as demand_module
 from fairness_lab.scenario import reader
 from fairness_lab.scenario import values
-from fairness_lab.testbed import fake_node
-from fairness_lab.testbed import running
+from tests.unit.fairness_lab.testbed import fake_backend
+from tests.unit.fairness_lab.testbed import fake_node
 
 
 def result_of(tmp_path, name, agents=True, **changes):
     """Run a scenario on simulated guests and give its result."""
-    out = tmp_path / 'out'
     found = dataclasses.replace(reader.find(name), **changes)
-    passed = running.run(
-        found,
-        out,
-        cache=tmp_path,
-        backend_name=running.FAKE,
-        agents=agents,
-    )
-    return passed, json.loads((out / 'result.json').read_text())
+    return fake_backend.result_of(found, tmp_path / 'out', agents=agents)
 
 
 def needs_cpu_only(name):

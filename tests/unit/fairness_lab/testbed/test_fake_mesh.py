@@ -2,10 +2,10 @@
 
 import pytest
 
-from fairness_lab.testbed import fake_mesh
 from nova_fairness.model import node
 from nova_fairness.model import report
 from nova_fairness.model import resources
+from tests.unit.fairness_lab.testbed import fake_mesh
 
 
 def told(host, sequence=1):

@@ -11,18 +11,45 @@ from collections.abc import Mapping
 import pathlib
 from typing import Any
 
+from fairness_lab.figures import progress
+from fairness_lab.figures import report
 from fairness_lab.results import recording
 from fairness_lab.scenario import demand
 from fairness_lab.scenario import values as scenario_module
 from fairness_lab.testbed import backend as backend_module
-from fairness_lab.testbed import fake_agent
-from fairness_lab.testbed import fake_mesh
-from fairness_lab.testbed import fake_node
+from fairness_lab.testbed import driver
+from fairness_lab.testbed import running
 from fairness_lab.testbed.nodes import agent
 from nova_fairness.model import resources
+from tests.unit.fairness_lab.testbed import fake_agent
+from tests.unit.fairness_lab.testbed import fake_mesh
+from tests.unit.fairness_lab.testbed import fake_node
 
 _BOOT_S = 3.0
 _WORK_PER_S = 1000.0
+
+
+def result_of(found, out, *, agents=True):
+    """Whether a scenario passed on simulated guests, and its result."""
+    driver.Driver(
+        found,
+        FakeBackend(found, out),
+        out,
+        agents=agents,
+        progress=progress.RunProgress(),
+    ).run()
+    report.write(out, out)
+    result = report.load(out)
+    return report.passed(result), result
+
+
+def instead_of_guests(monkeypatch):
+    """Let ``nova-fairness-lab run`` use it."""
+    monkeypatch.setattr(
+        running.qemu,
+        'QemuBackend',
+        lambda scenario, out, *others: FakeBackend(scenario, out),
+    )
 
 
 class FakeBackend:
