@@ -164,7 +164,7 @@ def test_what_waits_stays_with_the_broker_until_there_is_a_database(
         ):
             client.cast({}, ends.BUILD, number=1)
             assert client.call({}, 'migrate_server', number=2) == 3
-            until(lambda: 'stays with the broker' in files.log('relay'))
+            until(lambda: 'stay with the broker' in files.log('relay'))
             server.start()
             with files.store() as store:
                 until(lambda: store.unread(9))

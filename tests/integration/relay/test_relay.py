@@ -325,7 +325,7 @@ def test_what_conductor_has_not_taken_is_seen(broker, places):
 def test_what_was_declared_otherwise_is_said(broker, places):
     link.Link(broker.url, places).close()
     other = topology.Places(places.front, places.target, target_durable=True)
-    with pytest.raises(exception.BrokerAway, match='PreconditionFailed'):
+    with pytest.raises(exception.BrokerAway, match='PRECONDITION_FAILED'):
         link.Link(broker.url, other)
 
 
