@@ -111,7 +111,8 @@ def connected_requests(conf: cfg.ConfigOpts) -> requests.RequestsClient:
             conf.fairness_api.rpc_timeout,
             conf.fairness_exchange.domain,
             topic=protocol.REQUESTS_TOPIC,
-        )
+        ),
+        requests.Silence(conf.fairness_api.silence_kept),
     )
 
 

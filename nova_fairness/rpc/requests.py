@@ -5,6 +5,9 @@ interface.
 """
 
 import abc
+from collections.abc import Callable
+import math
+import time
 from typing import Any
 from typing import Self
 
@@ -126,14 +129,18 @@ class RequestsClient:
     """Asks the process of the cluster service that acts.
 
     :param rpc: of the topic :data:`protocol.REQUESTS_TOPIC`.
+    :param silence: of the service, which clients share.
     """
 
-    def __init__(self, rpc: client.FairnessClient) -> None:
+    def __init__(
+        self, rpc: client.FairnessClient, silence: 'Silence | None' = None
+    ) -> None:
         self._rpc = rpc
+        self._silence = silence or Silence(0.0)
 
     def of_request(self, request_id: str) -> Self:
         """A client whose calls belong to a request of the HTTP interface."""
-        return type(self)(self._rpc.of_request(request_id))
+        return type(self)(self._rpc.of_request(request_id), self._silence)
 
     def call(self, method: str, **given: Any) -> Any:
         """Ask.
@@ -142,7 +149,41 @@ class RequestsClient:
         :raises NotLeading: if nobody acts just now.
         :raises FairnessError: what the service raised, of its class.
         """
+        self._silence.check()
         try:
             return self._rpc.call(None, method, **given)
         except exception.NotLeading as error:
             return self._rpc.call(str(error), method, **given)
+        except exception.HostNotReached as error:
+            self._silence.begin(str(error))
+            raise
+
+
+class Silence:
+    """Whether nobody answered a short while ago.
+
+    A cloud without the service must not let each caller wait for it.
+
+    :param for_s: seconds for which nobody is asked after a silence, >= 0.
+    :param clock: monotonic, seconds.
+    """
+
+    def __init__(
+        self, for_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._for_s = for_s
+        self._clock = clock
+        self._last = (-math.inf, '')
+
+    def check(self) -> None:
+        """Let a caller ask.
+
+        :raises HostNotReached: if nobody answered a short while ago.
+        """
+        until_s, why = self._last
+        if self._clock() < until_s:
+            raise exception.HostNotReached(why)
+
+    def begin(self, why: str) -> None:
+        """Take down that nobody answered."""
+        self._last = (self._clock() + self._for_s, why)
