@@ -14,10 +14,10 @@ from typing import TypeVar
 
 from api_ext import faults
 from api_ext import kept
-from api_ext import silence
 from nova_fairness import exception
 from nova_fairness.rpc import client as client_module
 from nova_fairness.rpc import rollout
+from nova_fairness.rpc import silence
 
 T = TypeVar('T')
 

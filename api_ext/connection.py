@@ -21,6 +21,7 @@ from api_ext import faults
 from nova_fairness.rpc import client
 from nova_fairness.rpc import protocol
 from nova_fairness.rpc import requests
+from nova_fairness.rpc import silence
 
 LOG = logging.getLogger(__name__)
 
@@ -112,7 +113,7 @@ def connected_requests(conf: cfg.ConfigOpts) -> requests.RequestsClient:
             conf.fairness_exchange.domain,
             topic=protocol.REQUESTS_TOPIC,
         ),
-        requests.Silence(conf.fairness_api.silence_kept),
+        silence.Silence(conf.fairness_api.silence_kept),
     )
 
 

@@ -2,9 +2,6 @@
 
 """Requests that wait, and the room there is."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from api_ext.policies import base
 
 LIST = 'os_fairness_api:requests:list'
@@ -20,12 +17,6 @@ _MEMBER = 'role:member and project_id:%(project_id)s'
 def name(of_action: str) -> str:
     """Rule of an action."""
     return f'os_fairness_api:requests:{of_action}'
-
-
-def of_body(body: Mapping[str, Any]) -> str:
-    """Rule of the one action of a body."""
-    [of_action] = body
-    return name(of_action)
 
 
 RULES = (

@@ -41,7 +41,6 @@ class Kind:
     :ivar who: what ``of`` names: ``vms``, ``users``, ``nodes``, or nothing.
     :ivar around: values by the words that ``around`` may have.
     :ivar compares: whether ``to`` names VMs with which one is compared.
-    :ivar simulated: whether the simulator measures it, too.
     """
 
     says: str
@@ -49,7 +48,6 @@ class Kind:
     who: str = ''
     around: Mapping[str, Middle] = dataclasses.field(default_factory=dict)
     compares: bool = False
-    simulated: bool = False
 
 
 def _each(
@@ -214,20 +212,17 @@ KINDS: Mapping[str, Kind] = {
             'equal': _equal,
             'max-min': _entry('instances', 'max_min_share'),
         },
-        simulated=True,
     ),
     'cpu-of-demand': Kind(
         'part of the CPU time that it wants which {} gets',
         _each('instances', lambda vm: ratio(vm['cpu_s'], vm['demand_cpu_s'])),
         'vms',
-        simulated=True,
     ),
     'cpu-ratio': Kind(
         'how many times more CPU {}',
         _compared('instances', 'cpu_share'),
         'vms',
         compares=True,
-        simulated=True,
     ),
     'cpu-told': Kind(
         'CPUs that {} wants, told by what it used and how long it waited',
@@ -311,7 +306,6 @@ KINDS: Mapping[str, Kind] = {
             'max-min': _entry('users', 'max_min_share'),
             'bounded': _entry('users', 'bounded_share'),
         },
-        simulated=True,
     ),
     'seconds-until-fair': Kind(
         'seconds until the part of {} is fair and stays so',
@@ -337,7 +331,6 @@ KINDS: Mapping[str, Kind] = {
                 for vm in result['instances'].values()
             )
         ),
-        simulated=True,
     ),
     'least-cpu-used': Kind(
         'part of its CPU that was used, on the node with the least',
@@ -346,7 +339,6 @@ KINDS: Mapping[str, Kind] = {
                 node['cpu_used'] for node in result['nodes'].values()
             )
         ),
-        simulated=True,
     ),
     'lone-cpu-part': Kind(
         'part of the CPU that a lone busy VM with the lowest weight gets',

@@ -25,6 +25,8 @@ PLAIN = 'value'
 """The form of answers without anything but the values."""
 
 Table = tuple[Sequence[str], list[tuple[Any, ...]]]
+Fields = tuple[tuple[str, ...], tuple[Any, ...]]
+"""Keys of one thing, and their values."""
 
 
 def _api(manager: Any) -> http.FairnessApi:
@@ -121,6 +123,16 @@ def table(
     ]
 
 
+def fields(found: Mapping[str, Any], forms: Mapping[str, Any]) -> Fields:
+    """Keys of one thing, and their values as they are shown.
+
+    :param forms: classes of values, by key.
+    """
+    return tuple(found), tuple(
+        formed(value, key, forms) for key, value in found.items()
+    )
+
+
 def formed(value: Any, key: str, forms: Mapping[str, Any]) -> Any:
     """Form of a value in a table."""
     return forms[key](value) if key in forms else value
@@ -150,6 +162,11 @@ def add_page(parser: argparse.ArgumentParser, keys: Sequence[str]) -> None:
     parser.add_argument(
         '--sort-dir', choices=('asc', 'desc'), help='Direction (default: asc)'
     )
+    add_limit(parser)
+
+
+def add_limit(parser: argparse.ArgumentParser) -> None:
+    """Take how many entries, and where they begin."""
     parser.add_argument(
         '--limit', type=count, metavar='<count>', help='Most entries'
     )

@@ -73,15 +73,11 @@ class _Show(base.ShowOne):
         )
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
         path = f'/{self.noun}s/{http.quoted(self._id(parsed_args.id))}'
         found = self.api.one(self.noun, path)
-        return tuple(found), tuple(
-            base.formed(value, key, _FORMS) for key, value in found.items()
-        )
+        return base.fields(found, _FORMS)
 
     def _id(self, given: str) -> str:
         """Find the id of a name; LDAP may know ids that look like names."""

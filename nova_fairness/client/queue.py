@@ -17,8 +17,6 @@ _FORMS = {
     'flavors': columns.Tree,
 }
 
-Shown = tuple[tuple[str, ...], tuple[Any, ...]]
-
 
 class ListRequest(base.Lister):
     """List requests that have not ended, the oldest first"""
@@ -40,12 +38,7 @@ class ListRequest(base.Lister):
             action='store_true',
             help='Requests of all projects, for those who may see them',
         )
-        parser.add_argument(
-            '--limit', type=base.count, metavar='<count>', help='Most entries'
-        )
-        parser.add_argument(
-            '--marker', metavar='<last>', help='Begin after this entry'
-        )
+        base.add_limit(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
@@ -72,13 +65,13 @@ class ShowRequest(base.ShowOne):
         )
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it, or act on it."""
         uuid = parsed_args.request
         if self.action:
-            return _shown(self.api.act_on(uuid, self.action))
+            return base.fields(self.api.act_on(uuid, self.action), _FORMS)
         path = f'/requests/{http.quoted(uuid)}'
-        return _shown(self.api.one('request', path))
+        return base.fields(self.api.one('request', path), _FORMS)
 
 
 class CancelRequest(ShowRequest):
@@ -96,12 +89,6 @@ class ReleaseRequest(ShowRequest):
 class ShowCapacity(base.ShowOne):
     """Show how full the cloud is, and what starts now"""
 
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
-        return _shown(self.api.one('capacity', '/capacity'))
-
-
-def _shown(found: http.Answer) -> Shown:
-    return tuple(found), tuple(
-        base.formed(value, key, _FORMS) for key, value in found.items()
-    )
+        return base.fields(self.api.one('capacity', '/capacity'), _FORMS)

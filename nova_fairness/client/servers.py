@@ -59,17 +59,13 @@ class ShowServer(base.ShowOne):
         )
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for it."""
         found = self.api.one(
             'instance', f'/instances/{self._id(parsed_args.server)}'
         )
         order = _ordered(found, everything=parsed_args.long)
-        return tuple(order), tuple(
-            base.formed(value, key, _FORMS) for key, value in order.items()
-        )
+        return base.fields(order, _FORMS)
 
     def _id(self, given: str) -> str:
         """Find the id of a server by its name."""

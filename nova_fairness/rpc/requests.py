@@ -5,9 +5,6 @@ interface.
 """
 
 import abc
-from collections.abc import Callable
-import math
-import time
 from typing import Any
 from typing import Self
 
@@ -19,6 +16,7 @@ from nova_fairness.rpc import calls
 from nova_fairness.rpc import client
 from nova_fairness.rpc import protocol
 from nova_fairness.rpc import roles
+from nova_fairness.rpc import silence as silence_module
 
 Answer = calls.Answer
 Context = calls.Context
@@ -125,6 +123,10 @@ class RequestsEndpoint:
         return self._operations.capacity()
 
 
+_ANY = ''
+"""Whichever process of the service acts, among those that are silent."""
+
+
 class RequestsClient:
     """Asks the process of the cluster service that acts.
 
@@ -133,10 +135,12 @@ class RequestsClient:
     """
 
     def __init__(
-        self, rpc: client.FairnessClient, silence: 'Silence | None' = None
+        self,
+        rpc: client.FairnessClient,
+        silence: silence_module.Silence | None = None,
     ) -> None:
         self._rpc = rpc
-        self._silence = silence or Silence(0.0)
+        self._silence = silence or silence_module.Silence(0.0)
 
     def of_request(self, request_id: str) -> Self:
         """A client whose calls belong to a request of the HTTP interface."""
@@ -149,41 +153,12 @@ class RequestsClient:
         :raises NotLeading: if nobody acts just now.
         :raises FairnessError: what the service raised, of its class.
         """
-        self._silence.check()
+        if (why := self._silence.why(_ANY)) is not None:
+            raise exception.HostNotReached(why)
         try:
             return self._rpc.call(None, method, **given)
         except exception.NotLeading as error:
             return self._rpc.call(str(error), method, **given)
         except exception.HostNotReached as error:
-            self._silence.begin(str(error))
+            self._silence.note((), {_ANY: str(error)})
             raise
-
-
-class Silence:
-    """Whether nobody answered a short while ago.
-
-    A cloud without the service must not let each caller wait for it.
-
-    :param for_s: seconds for which nobody is asked after a silence, >= 0.
-    :param clock: monotonic, seconds.
-    """
-
-    def __init__(
-        self, for_s: float, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._for_s = for_s
-        self._clock = clock
-        self._last = (-math.inf, '')
-
-    def check(self) -> None:
-        """Let a caller ask.
-
-        :raises HostNotReached: if nobody answered a short while ago.
-        """
-        until_s, why = self._last
-        if self._clock() < until_s:
-            raise exception.HostNotReached(why)
-
-    def begin(self, why: str) -> None:
-        """Take down that nobody answered."""
-        self._last = (self._clock() + self._for_s, why)

@@ -6,6 +6,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.rpc import requests
+from nova_fairness.rpc import silence
 
 
 class FakeClient:
@@ -29,7 +30,7 @@ def test_after_a_silence_nobody_is_asked_for_a_while():
     now_s = [0.0]
     rpc = FakeClient()
     client = requests.RequestsClient(
-        rpc, requests.Silence(10.0, lambda: now_s[0])
+        rpc, silence.Silence(10.0, lambda: now_s[0])
     )
     for second, asked in ((0.0, 1), (9.9, 1), (10.0, 2), (15.0, 2)):
         now_s[0] = second

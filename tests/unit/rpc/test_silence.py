@@ -4,7 +4,7 @@
 
 import pytest
 
-from api_ext import silence
+from nova_fairness.rpc import silence
 from tests.unit.api_ext import fake_cloud
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Remembers who was silent, so that lists do not wait for it each time."""
+"""Remembers who was silent, so that nobody waits for it each time."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+import math
 import threading
 import time
 
@@ -39,6 +40,12 @@ class Silence:
                 if host in named and now_s < until_s
             }
         return silent if len(silent) < len(named) else {}
+
+    def why(self, host: str) -> str | None:
+        """Why a host is not worth asking now; ``None`` if it is."""
+        with self._lock:
+            until_s, why = self._until.get(host, (-math.inf, ''))
+        return why if self._clock() < until_s else None
 
     def note(
         self, answered: Iterable[str], not_reached: Mapping[str, str]
