@@ -76,8 +76,8 @@ nobody sees a difference.
 Seconds for which lists leave out a host that did not answer, instead of
 waiting ``rpc_timeout`` for it again. The answer names such hosts. Actions, and
 requests about that one host, still ask it. The cluster service, where it did
-not answer, is not asked for as long either. 0: lists ask each time. Lower it to
-see hosts sooner after they come back.
+not answer, is not asked for as long either. 0: lists ask each time. Lower it
+to see hosts sooner after they come back.
 """,
     ),
     cfg.IntOpt(
