@@ -39,7 +39,7 @@ FAST = {
         '--no-agents',
         '--duration=40',
     ),
-    'a lone VM gets everything': ('spike', '--interval=0.5', '--duration=28'),
+    'a lone VM gets everything': ('spike', '--interval=1', '--duration=48'),
     'guests get of a disk what fio gets with the same weights': (
         'one-node-disk',
         '--interval=1',
