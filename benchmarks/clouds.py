@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 import policies_runs as runs
 
+from fairness_lab.measures import running
 from fairness_lab.scenario import scenario as scenario_module
 from fairness_lab.simulator import model
-from fairness_lab.simulator import running
 from nova_fairness.model import resources
 
 ROUNDS = 30

@@ -25,8 +25,8 @@ import incentives_attacks as attacks
 import numpy as np
 import policies_runs as runs
 
+from fairness_lab.measures import running
 from fairness_lab.simulator import model
-from fairness_lab.simulator import running
 from nova_fairness.model import defaults
 from nova_fairness.model import resources
 

@@ -19,10 +19,10 @@ import policies_runs as runs
 from fairness_lab.ideal import ideal
 from fairness_lab.measures import distance
 from fairness_lab.measures import measures
+from fairness_lab.measures import running
 from fairness_lab.scenario import scenario as scenario_module
 from fairness_lab.scenario import scenario_file
 from fairness_lab.simulator import engine
-from fairness_lab.simulator import running
 from nova_fairness.model import resources
 
 SCENARIOS = ('cpu-and-disk', 'all-resources')

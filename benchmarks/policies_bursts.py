@@ -20,11 +20,11 @@ import policies_runs as runs
 from fairness_lab.ideal import ideal
 from fairness_lab.measures import distance
 from fairness_lab.measures import measures
+from fairness_lab.measures import running
 from fairness_lab.scenario import scenario as scenario_module
 from fairness_lab.scenario import scenario_file
 from fairness_lab.simulator import engine
 from fairness_lab.simulator import model
-from fairness_lab.simulator import running
 
 SEEDS = (5, 1, 2, 3)
 """Of ``bursty``; the first is that of the standard set."""

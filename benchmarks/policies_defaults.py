@@ -11,9 +11,9 @@ import statistics
 
 import policies_runs as runs
 
+from fairness_lab.measures import running
 from fairness_lab.scenario import scenario_file
 from fairness_lab.simulator import references
-from fairness_lab.simulator import running
 
 POLICIES = ('foresight', 'feedback', 'thesis')
 

@@ -15,11 +15,11 @@ from typing import Any
 import policies_runs as runs
 
 from fairness_lab.measures import distance
+from fairness_lab.measures import running
 from fairness_lab.scenario import generate
 from fairness_lab.scenario import recipes
 from fairness_lab.scenario import scenario as scenario_module
 from fairness_lab.simulator import model
-from fairness_lab.simulator import running
 
 Point = Mapping[str, Any]
 Results = dict[tuple[str, str], list[Point]]

@@ -13,11 +13,11 @@ import policies_graphs
 import policies_runs as runs
 
 from fairness_lab.measures import measures
+from fairness_lab.measures import running
 from fairness_lab.scenario import chance
 from fairness_lab.scenario import recipes
 from fairness_lab.scenario import scenario as scenario_module
 from fairness_lab.simulator import model
-from fairness_lab.simulator import running
 from nova_fairness.decide import array_policy
 from nova_fairness.decide import look_ahead
 from nova_fairness.decide import round as decide_round

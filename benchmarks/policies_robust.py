@@ -10,9 +10,9 @@ from typing import Any
 import policies_graphs
 import policies_runs as runs
 
+from fairness_lab.measures import running
 from fairness_lab.scenario import recipes
 from fairness_lab.scenario import scenario as scenario_module
-from fairness_lab.simulator import running
 
 GROWN = ((recipes.Graph.CHAIN, 5), (recipes.Graph.RANDOM, 10))
 """Graphs, and their nodes ..."""

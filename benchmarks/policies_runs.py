@@ -16,8 +16,8 @@ from typing import Any
 from fairness_lab.figures import compare_simulated
 from fairness_lab.figures import page
 from fairness_lab.measures import measures
+from fairness_lab.measures import running
 from fairness_lab.scenario import scenario as scenario_module
-from fairness_lab.simulator import running
 from nova_fairness import version
 
 METRICS = ('DominantShareMetric', 'GreedinessMetric', 'AssetFairnessMetric')

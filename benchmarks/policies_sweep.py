@@ -14,8 +14,8 @@ from typing import Any
 
 import policies_runs as runs
 
+from fairness_lab.measures import running
 from fairness_lab.scenario import scenario_file
-from fairness_lab.simulator import running
 
 SMALL = ('two-nodes', 'unequal-quotas', 'chain', 'star')
 """Scenarios of both sweeps."""

@@ -17,11 +17,11 @@ from fairness_lab.figures import compare_simulated
 from fairness_lab.figures import page
 from fairness_lab.figures import simulated
 from fairness_lab.ideal import ideal
+from fairness_lab.measures import running
 from fairness_lab.measures import series as series_module
 from fairness_lab.scenario import scenario as scenario_module
 from fairness_lab.scenario import scenario_file
 from fairness_lab.simulator import references
-from fairness_lab.simulator import running
 from nova_fairness.model import resources
 
 POLICIES = ('foresight', 'feedback', 'thesis')

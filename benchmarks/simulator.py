@@ -34,11 +34,11 @@ PAGE = (
 
 def measure(nodes: int, policy: str) -> dict[str, object]:
     """Simulate a cloud in this process."""
+    from fairness_lab.measures import running
     from fairness_lab.measures import summary
     from fairness_lab.scenario import generate
     from fairness_lab.scenario import recipes
     from fairness_lab.scenario import scenario
-    from fairness_lab.simulator import running
 
     begin_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started_s = time.process_time()

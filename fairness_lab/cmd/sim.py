@@ -17,14 +17,14 @@ import warnings
 # Libraries import eventlet where it is installed; this program never runs it.
 warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
 
+from fairness_lab.cmd import batches  # noqa: E402
 from fairness_lab.cmd import sim_options  # noqa: E402
 from fairness_lab.figures import page  # noqa: E402
 from fairness_lab.figures import progress  # noqa: E402
 from fairness_lab.measures import files  # noqa: E402
+from fairness_lab.measures import running  # noqa: E402
 from fairness_lab.scenario import scenario_file  # noqa: E402
-from fairness_lab.simulator import batches  # noqa: E402
 from fairness_lab.simulator import references  # noqa: E402
-from fairness_lab.simulator import running  # noqa: E402
 from nova_fairness import exception  # noqa: E402
 from nova_fairness import plugins  # noqa: E402
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from collections.abc import Mapping
 import pathlib
 
+from fairness_lab.cmd import batches
 from fairness_lab.ideal import ideal
 from fairness_lab.measures import files
-from fairness_lab.simulator import batches
 
 Commands = Mapping[str, Callable[[argparse.Namespace], int]]
 

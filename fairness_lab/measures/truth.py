@@ -14,11 +14,11 @@ import pathlib
 from typing import Any
 
 from fairness_lab.measures import files
+from fairness_lab.measures import running
 from fairness_lab.measures import summary
 from fairness_lab.scenario import scenario_file
 from fairness_lab.simulator import model
 from fairness_lab.simulator import references
-from fairness_lab.simulator import running
 
 SCENARIOS = (
     'one-node-cpu',

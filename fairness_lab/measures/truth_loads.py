@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from fairness_lab.measures import files
+from fairness_lab.measures import running
 from fairness_lab.scenario import scenario_file
 from fairness_lab.simulator import loops
 from fairness_lab.simulator import model
 from fairness_lab.simulator import references
-from fairness_lab.simulator import running
 from nova_fairness.model import resources
 
 RECORDING = 'kinds-of-load-without'

@@ -82,13 +82,9 @@ ARROWS: Mapping[str, frozenset[str]] = {
         'fairness_lab.scenario',
         'fairness_lab.simulator',
     },
-    'fairness_lab.simulator': _EVALUATION
-    | {
-        'fairness_lab.figures',
-        'fairness_lab.ideal',
-        'fairness_lab.measures',
-        'fairness_lab.scenario',
-    },
+    # Knows nobody who judges it or draws it.
+    'fairness_lab.simulator': _MATHEMATICS
+    | {'decide', 'measure', 'fairness_lab.scenario'},
     # Real machines: it does not know the simulator.
     'fairness_lab.testbed': _ASSEMBLY
     | {

@@ -9,9 +9,9 @@ import textwrap
 import pytest
 
 from fairness_lab.cmd import sim
+from fairness_lab.measures import running
 from fairness_lab.scenario import scenario_file
 from fairness_lab.simulator import references
-from fairness_lab.simulator import running
 from nova_fairness import plugins
 
 

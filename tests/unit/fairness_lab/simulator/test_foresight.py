@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from fairness_lab.measures import measures
+from fairness_lab.measures import running
 from fairness_lab.scenario import generate
 from fairness_lab.scenario import recipes
 from fairness_lab.simulator import engine
 from fairness_lab.simulator import model
-from fairness_lab.simulator import running
 from nova_fairness.decide.policies import foresight
 from nova_fairness.model import resources
 from tests.unit.fairness_lab.simulator import build

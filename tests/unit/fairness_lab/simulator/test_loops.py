@@ -7,11 +7,11 @@ from hypothesis import strategies
 import numpy as np
 import pytest
 
+from fairness_lab.measures import running
 from fairness_lab.scenario import scenario
 from fairness_lab.simulator import engine
 from fairness_lab.simulator import loops
 from fairness_lab.simulator import model
-from fairness_lab.simulator import running
 from nova_fairness.model import resources
 from tests.unit.fairness_lab.simulator import build
 

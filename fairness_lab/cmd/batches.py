@@ -14,9 +14,9 @@ from typing import Any
 from fairness_lab.figures import compare_simulated
 from fairness_lab.figures import page
 from fairness_lab.measures import files
+from fairness_lab.measures import running
 from fairness_lab.scenario import scenario_file
 from fairness_lab.simulator import references
-from fairness_lab.simulator import running
 
 VERSION = 1
 """Of ``compare.json`` and ``sweep.json``."""

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""Runs, comparisons and sweeps."""
+"""Runs of the simulator, and what is written of them."""
 
 import csv
-import dataclasses
 import json
 import pathlib
 
@@ -12,12 +11,11 @@ import jsonschema
 import numpy as np
 import pytest
 
+from fairness_lab.measures import running
 from fairness_lab.measures import schema as result_schema
 from fairness_lab.scenario import scenario_file
-from fairness_lab.simulator import batches
 from fairness_lab.simulator import engine
 from fairness_lab.simulator import references
-from fairness_lab.simulator import running
 from nova_fairness import exception
 
 TOP = pathlib.Path(__file__).resolve().parents[4]
@@ -144,58 +142,3 @@ def test_what_does_not_exist(tmp_path, choice, expected):
     with pytest.raises(exception.FairnessError) as caught:
         run(tmp_path / 'a', **choice)
     assert expected in str(caught.value)
-
-
-@pytest.fixture
-def asked():
-    return batches.Asked(
-        scenarios=['one-node', 'two-nodes'],
-        metrics=['DominantShareMetric', 'UniformMetric'],
-        policies=['feedback', 'none'],
-        overrides={'rounds': '8'},
-        choice=running.Choice(),
-    )
-
-
-def test_a_comparison_has_a_row_for_each_pair_and_one_without_agents(
-    tmp_path, asked
-):
-    content = batches.compare(asked, tmp_path, None)
-    assert json.loads((tmp_path / 'compare.json').read_text()) == content
-    rows = [
-        (row['scenario'], row['metric'], row['policy'])
-        for row in content['runs']
-    ]
-    assert len(set(rows)) == len(rows) == 6
-    assert [row[0] for row in rows if row[2] == 'none'] == asked.scenarios
-    assert {name for name, _, _ in rows} == {'one-node', 'two-nodes'}
-    for row in content['runs']:
-        assert (tmp_path / row['directory'] / 'result.json').is_file()
-    assert (tmp_path / 'report.html').is_file()
-    lines = batches.text(content['runs']).splitlines()
-    assert len(lines) == 7
-
-
-def test_a_sweep_has_a_row_for_each_combination(tmp_path, asked):
-    grid = {
-        'agent.fairness.decay_factor': ['0.3', '1.0'],
-        'max_weight_ratio': ['2', '20'],
-    }
-    few = dataclasses.replace(
-        asked,
-        scenarios=['one-node'],
-        metrics=[],
-        policies=['feedback'],
-    )
-    content = batches.sweep(few, grid, tmp_path, None)
-    assert [row['set'] for row in content['runs']] == [
-        {'agent.fairness.decay_factor': decay, 'max_weight_ratio': ratio}
-        for decay in ('0.3', '1.0')
-        for ratio in ('2', '20')
-    ]
-    with (tmp_path / 'sweep.csv').open(newline='') as file:
-        rows = list(csv.DictReader(file))
-    assert [row['max_weight_ratio'] for row in rows] == ['2', '20'] * 2
-    result = json.loads((tmp_path / 'runs/0001/result.json').read_text())
-    assert result['agents']['decay_factor'] == 0.3
-    assert result['agents']['max_weight_ratio'] == 2
