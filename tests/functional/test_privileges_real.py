@@ -19,7 +19,7 @@ from nova_fairness.apply import privileged_network
 from tests.fixtures import lab
 from tests.functional import agent_process
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.beside]
 
 NET_ADMIN = 1 << capabilities.CAP_NET_ADMIN
 SETS = ('CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb')

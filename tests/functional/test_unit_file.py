@@ -16,7 +16,7 @@ from fairness_lab.testbed.guests import domain
 from tests.fixtures import lab
 from tests.functional import agent_process
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.beside]
 
 UNIT = (
     pathlib.Path(__file__).resolve().parents[2]
