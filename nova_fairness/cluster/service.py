@@ -32,6 +32,7 @@ _TOLD_AT_ONCE = 200
 """Reasons that are written in one cycle: with many that wait, who is told
 how many are before it changes all the time."""
 _CLEANED_AT_ONCE = 200
+_REMOVED_AT_ONCE = 500
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,11 +44,13 @@ class Rules:
         once, as without the queue; else they wait for an operator.
     :ivar doubt_s: after which it is looked whether Nova lacks what was sent
         and shows nothing of it.
+    :ivar history_s: for which ended requests are remembered.
     """
 
     longest_wait_s: float | None = None
     pass_unreadable: bool = True
     doubt_s: float = 600.0
+    history_s: float = 30 * 86400.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,6 +212,7 @@ class Service:
         )
         for record in self._store.left_over(_CLEANED_AT_ONCE):
             self._try(record, self._executor.clean_up, record)
+        self._store.remove_ended(now - self._rules.history_s, _REMOVED_AT_ONCE)
 
     def _put_back(self, epoch: int) -> list[records.Record]:
         """Let wait what was reserved and not sent; say what there is."""

@@ -129,6 +129,7 @@ def _service(
         options.longest_wait or None,
         options.unreadable == 'pass',
         options.doubt,
+        options.history,
     )
     given = (
         limits.read(pathlib.Path(options.limits_file))

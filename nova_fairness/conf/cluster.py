@@ -159,6 +159,17 @@ has nothing of the server. It must be longer than Nova may take from a message
 to a claim in Placement. Raise it if Nova takes longer; nobody else waits.
 """,
     ),
+    cfg.FloatOpt(
+        'history',
+        default=2592000.0,
+        min=172800.0,
+        advanced=True,
+        help="""
+Seconds for which requests that ended are remembered; at least 172800 (two
+days), by default 30 days. A message that the broker delivers again meanwhile
+is known, and does nothing. Lower it if the database must stay small.
+""",
+    ),
     cfg.StrOpt(
         'unreadable',
         default='pass',

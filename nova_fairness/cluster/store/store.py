@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import dataclasses
 import json
 import pathlib
+from typing import Any
 from typing import NoReturn
 
 import sqlalchemy as sa
@@ -33,6 +34,7 @@ _CASTS, _REQUESTS = tables.CASTS, tables.REQUESTS
 _LEADERS = tables.LEADERS
 _NEW = reason_module.why(reason_module.Reason.NOT_PLANNED)
 _LEADERS_KEPT = 1000
+_FINAL = sorted(each.value for each in request_model.FINAL)
 _SETTLED = sorted(
     each.value for each in {request_model.State.ACTIVE, *request_model.FINAL}
 )
@@ -125,7 +127,7 @@ class Store:
         known = sa.exists().where(_REQUESTS.c.cast_uuid == _CASTS.c.uuid)
         query = (
             sa.select(_CASTS.c.uuid)
-            .where(~known, _CASTS.c.sealed.is_not(None))
+            .where(~known, _CASTS.c.kept)
             .order_by(_CASTS.c.received_at, _CASTS.c.uuid)
             .limit(most)
         )
@@ -147,7 +149,7 @@ class Store:
         """
         query = (
             sa.select(_CASTS.c.uuid, _CASTS.c.sealed)
-            .where(_CASTS.c.uuid > after, _CASTS.c.sealed.is_not(None))
+            .where(_CASTS.c.uuid > after, _CASTS.c.kept)
             .order_by(_CASTS.c.uuid)
             .limit(most)
         )
@@ -194,16 +196,47 @@ class Store:
 
         :param most: how many at most.
         """
-        kept = sa.exists().where(
-            _CASTS.c.uuid == _REQUESTS.c.cast_uuid,
-            _CASTS.c.sealed.is_not(None),
-        )
         query = (
             sa.select(_REQUESTS)
-            .where(_REQUESTS.c.state.in_(_SETTLED), kept)
+            .join(_CASTS, _CASTS.c.uuid == _REQUESTS.c.cast_uuid)
+            .where(_CASTS.c.kept, _REQUESTS.c.state.in_(_SETTLED))
             .limit(most)
         )
         return [records.record_of(row) for row in self._tables.select(query)]
+
+    def remove_ended(self, before: float, most: int) -> int:
+        """Remove requests that ended, and what is known of their messages.
+
+        Those whose message is still kept stay: somebody has to clean up.
+
+        :param before: seconds of the epoch; later ones stay.
+        :param most: how many of each table at most.
+        :returns: number of requests.
+        """
+        cast = sa.select(_CASTS.c.uuid).where(
+            _CASTS.c.uuid == _REQUESTS.c.cast_uuid
+        )
+        ended = sa.select(_REQUESTS.c.uuid).where(
+            _REQUESTS.c.state.in_(_FINAL),
+            _REQUESTS.c.changed_at < before,
+            ~cast.where(_CASTS.c.kept).exists(),
+        )
+        removed = self._remove(_REQUESTS, ended.limit(most))
+        request = sa.exists().where(_REQUESTS.c.cast_uuid == _CASTS.c.uuid)
+        alone = sa.select(_CASTS.c.uuid).where(
+            ~_CASTS.c.kept, _CASTS.c.received_at < before, ~request
+        )
+        self._remove(_CASTS, alone.limit(most))
+        return removed
+
+    def _remove(self, table: sa.Table, query: sa.Select[Any]) -> int:
+        # Two statements: MariaDB reads no table that it deletes from.
+        uuids = [row['uuid'] for row in self._tables.select(query)]
+        if uuids:
+            self._tables.update(
+                sa.delete(table).where(table.c.uuid.in_(uuids))
+            )
+        return len(uuids)
 
     def request(self, uuid: str) -> records.Record | None:
         """One request; ``None`` if it is unknown."""

@@ -26,6 +26,9 @@ CASTS = sa.Table(
     # NULL once nobody needs it: the row stays, so that a message which the
     # broker delivers again is known.
     sa.Column('sealed', _BYTES),
+    # Few are kept of many that are remembered: it is in an index.
+    sa.Column('kept', sa.Boolean, sa.Computed('sealed IS NOT NULL')),
+    sa.Index('ix_casts_kept', 'kept', 'received_at'),
     **_MYSQL,
 )
 
@@ -41,7 +44,7 @@ REQUESTS = sa.Table(
     sa.Column('origin', sa.String(64), nullable=False),
     # JSON: servers, demand and group, which nobody searches for.
     sa.Column('wanted', _TEXT, nullable=False),
-    sa.Column('state', sa.String(16), nullable=False, index=True),
+    sa.Column('state', sa.String(16), nullable=False),
     sa.Column('version', sa.Integer, nullable=False),
     sa.Column('changed_at', sa.Double, nullable=False),
     sa.Column('reason', sa.String(64), nullable=False),
@@ -49,6 +52,7 @@ REQUESTS = sa.Table(
     sa.Column('numbers', sa.Text, nullable=False),
     # JSON: names, one per server, once it was sent.
     sa.Column('hosts', sa.Text),
+    sa.Index('ix_requests_state_changed_at', 'state', 'changed_at'),
     **_MYSQL,
 )
 

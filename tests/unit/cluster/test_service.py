@@ -395,6 +395,22 @@ def test_who_gave_up_is_removed_even_if_nova_was_away(world):
     assert world.conductor.sent == ['cast-r1']
 
 
+def test_what_ended_long_ago_is_forgotten(world):
+    server, process = world.post('r1'), world.process(history_s=100.0)
+    process.cycle()
+    world.cloud.build(server, 'h1', NEED)
+    process.cycle()
+    world.now += 200
+    process.cycle()
+    assert world.state(server) is S.ACTIVE
+    world.cloud.remove(server)
+    process.cycle()
+    assert world.state(server) is S.ENDED
+    world.now += 101
+    process.cycle()
+    assert world.store.request(server) is None
+
+
 def test_a_request_whose_message_is_gone_ends(world):
     server = world.post('r1')
     world.conductor.away = True
