@@ -79,7 +79,8 @@ class Operations(interface.Operations):
         takes = np.array([each.takes for each in snapshot.providers], bool)
         inventory = snapshot.inventory
         free = np.maximum(inventory.capacity - inventory.used, 0)[takes]
-        alone = np.minimum(free, inventory.unit[takes])
+        unit = inventory.unit[takes]
+        alone = np.minimum(free, unit)
         return {
             'hosts_count': int(takes.sum()),
             'waiting_count': len(last.plan.waiting),
@@ -94,7 +95,10 @@ class Operations(interface.Operations):
                 for c, name in enumerate(snapshot.classes)
             ],
             'flavors': [
-                {'name': name, 'starts': _fitting(amounts, snapshot, alone)}
+                {
+                    'name': name,
+                    'starts': _fitting(amounts, snapshot, free, unit),
+                }
                 for name, amounts in sorted(self._service.flavors().items())
             ],
         }
@@ -113,17 +117,22 @@ def _order(record: records.Record) -> tuple[float, str]:
 def _fitting(
     amounts: Mapping[str, int],
     snapshot: cluster.ClusterSnapshot,
-    alone: cluster.Amounts,
+    free: cluster.Amounts,
+    unit: cluster.Amounts,
 ) -> int:
     """Servers of one shape that fit now, whatever projects may have.
 
-    :param alone: (p, c) what one server can have of each host.
+    :param free: (p, c) what each host has left.
+    :param unit: (p, c) the most of it that one server can have.
     """
     columns = {name: c for c, name in enumerate(snapshot.classes)}
     wanted = {name: amount for name, amount in amounts.items() if amount > 0}
-    if not wanted or not wanted.keys() <= columns.keys() or not len(alone):
+    if not wanted or not wanted.keys() <= columns.keys() or not len(free):
         return 0
-    whole = [alone[:, columns[name]] // n for name, n in wanted.items()]
+    whole = [
+        np.where(unit[:, columns[name]] >= n, free[:, columns[name]] // n, 0)
+        for name, n in wanted.items()
+    ]
     return int(np.min(whole, axis=0).sum())
 
 

@@ -166,3 +166,21 @@ def test_room_is_told(world, process, ask):
     starts = {each['name']: each['starts'] for each in told['flavors']}
     assert starts == {'two': 2, 'nine': 0}
     assert fake_cloud.name_uuid('h3') in world.cloud.providers
+
+
+def test_one_server_gets_no_more_of_a_host_than_it_may(world, process, ask):
+    root = world.cloud.add_host('h2', 8)
+    inventories = world.cloud.providers[root]['inventories']
+    inventories['VCPU']['max_unit'] = 2
+    process.cycle()
+
+    def starts():
+        told = ask.capacity()['flavors']
+        return {each['name']: each['starts'] for each in told}['two']
+
+    # Four on h2, two on h1.
+    assert starts() == 6
+    inventories['VCPU']['max_unit'] = 1
+    world.cloud.providers[root]['generation'] += 1
+    process.cycle()
+    assert starts() == 2
