@@ -11,12 +11,14 @@ set -euo pipefail
 
 usage() {
     cat <<'TEXT'
-Usage: tools/nova.sh [up [--check] | shell [USER] | run COMMAND...]
+Usage: tools/nova.sh [up [--queue] [--check] | shell [USER] | run COMMAND...]
 
   up       installs what it needs (apt, pip), brings up Keystone, Placement,
            Glance, Nova and two compute nodes with an agent each, boots servers
            of two users and shows that they are steered; runs until Ctrl-C, and
            leaves nothing running. With --check it ends at once. Needs root.
+           With --queue, or "tools/nova.sh --queue", requests wait in front of
+           Nova: the cloud is filled, and one more request waits.
   shell    opens a shell inside the network of the cloud that is up, with the
            credentials of USER: admin (the default), alice or bob; TOKEN is a
            token of theirs, NOVA the endpoint of the compute service
@@ -31,6 +33,7 @@ TEXT
 }
 
 main() {
+    [[ ${1:-} != --queue ]] || set -- up "$@"
     local command=${1:-up}
     case $command in
         --help | -h) usage && exit 0 ;;

@@ -90,15 +90,17 @@ def curl(
     return int(status), json.loads(body)
 
 
-def openstack(cloud: cloud_module.Cloud, *words: str) -> Any:
-    """Run the openstack command as the administrator."""
+def openstack(
+    cloud: cloud_module.Cloud, *words: str, user: str = 'admin'
+) -> Any:
+    """Run the openstack command as the administrator or another user."""
     environment = machine.environment(
         cloud.venv,
         {
             'OS_AUTH_URL': places.url('identity'),
-            'OS_USERNAME': 'admin',
+            'OS_USERNAME': user,
             'OS_PASSWORD': places.PASSWORD,
-            'OS_PROJECT_NAME': 'admin',
+            'OS_PROJECT_NAME': places.USERS.get(user, user),
             'OS_USER_DOMAIN_ID': 'default',
             'OS_PROJECT_DOMAIN_ID': 'default',
         },
