@@ -15,6 +15,9 @@ from nova_fairness.model import request as request_model
 Amount = tuple[int, int, int, int]
 """Capacity, used, largest unit and step of a class."""
 
+_READ_AT_ONCE = 50
+"""Providers whose use is read in one look although they seem unchanged."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Tree:
@@ -46,10 +49,12 @@ class _Known:
 
 
 class Placement:
-    """Placement as it is, read again only where it changed.
+    """Placement as it is, read again where it changed or may have.
 
-    A provider's generation grows with every change of its inventories,
-    traits, aggregates and allocations.
+    A provider's generation grows with every change of its inventories, traits
+    and aggregates, and with new allocations, but not when one is deleted. So
+    what is in use is read again of all providers in turn: until then a host
+    seems fuller than it is, never emptier.
 
     :param api: of Placement.
     """
@@ -58,17 +63,22 @@ class Placement:
         self._api = api
         self._known: dict[str, _Known] = {}
         self._usages: dict[str, dict[str, int]] = {}
+        self._turn = 0
 
     def trees(self) -> dict[str, Tree]:
         """All trees, by the UUID of their root.
 
         :raises CloudError: if they cannot be read.
         """
-        listed = _needed(self._api.get('/resource_providers'))
+        found = _needed(self._api.get('/resource_providers'))
+        listed = found['resource_providers']
+        anew = self._in_turn(len(listed))
         below: dict[str, list[Mapping[str, Any]]] = {}
         known = {}
-        for each in listed['resource_providers']:
-            provider = self._provider(each['uuid'], each['generation'])
+        for number, each in enumerate(listed):
+            provider = self._provider(
+                each['uuid'], each['generation'], number in anew
+            )
             if provider is None:
                 continue
             known[each['uuid']] = provider
@@ -131,11 +141,30 @@ class Placement:
         self._api.delete(f'/allocations/{_consumer(request)}')
         self._usages.pop(request.project, None)
 
-    def _provider(self, uuid: str, generation: int) -> _Known | None:
-        """One provider; ``None`` if it vanished meanwhile."""
+    def _in_turn(self, count: int) -> frozenset[int]:
+        """Places in the list of those whose use is read again now."""
+        places = range(self._turn, self._turn + min(_READ_AT_ONCE, count))
+        self._turn = places.stop
+        return frozenset(place % count for place in places)
+
+    def _provider(
+        self, uuid: str, generation: int, anew: bool
+    ) -> _Known | None:
+        """One provider; ``None`` if it vanished meanwhile.
+
+        :param anew: whether its use is read although its generation is known.
+        """
         known = self._known.get(uuid)
-        if known and known.generation == generation:
-            return known
+        try:
+            if known is None or known.generation != generation:
+                return self._read(uuid, generation)
+            return self._in_use_now(uuid, known) if anew else known
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise exception.CloudAway(
+                f'placement answers nonsense of provider {uuid}'
+            ) from error
+
+    def _read(self, uuid: str, generation: int) -> _Known | None:
         path = f'/resource_providers/{uuid}'
         inventories = self._api.get(f'{path}/inventories')
         usages = self._api.get(f'{path}/usages')
@@ -143,20 +172,25 @@ class Placement:
         aggregates = self._api.get(f'{path}/aggregates')
         if not (inventories and usages and traits and aggregates):
             return None
-        try:
-            return _Known(
-                generation,
-                {
-                    name: _amount(each, usages['usages'].get(name, 0))
-                    for name, each in inventories['inventories'].items()
-                },
-                frozenset(traits['traits']),
-                frozenset(aggregates['aggregates']),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise exception.CloudAway(
-                f'placement answers nonsense of provider {uuid}'
-            ) from error
+        return _Known(
+            generation,
+            {
+                name: _amount(each, usages['usages'].get(name, 0))
+                for name, each in inventories['inventories'].items()
+            },
+            frozenset(traits['traits']),
+            frozenset(aggregates['aggregates']),
+        )
+
+    def _in_use_now(self, uuid: str, known: _Known) -> _Known | None:
+        usages = self._api.get(f'/resource_providers/{uuid}/usages')
+        if not usages:
+            return None
+        amounts = {
+            name: (capacity, int(usages['usages'].get(name, 0)), unit, step)
+            for name, (capacity, _, unit, step) in known.amounts.items()
+        }
+        return dataclasses.replace(known, amounts=amounts)
 
     def _tree(self, root: str, providers: Iterable[Mapping[str, Any]]) -> Tree:
         amounts: dict[str, Amount] = {}

@@ -78,6 +78,28 @@ def test_only_what_changed_is_read_again(cloud, reader):
     ]
 
 
+def test_what_was_deleted_is_seen_of_all_hosts_in_turn(cloud, reader):
+    names = [f's{number}' for number in range(60)]
+    for name in names:
+        cloud.add_host(f'host-{name}', 2)
+        cloud.add_server(name)
+        cloud.build(name, f'host-{name}', {'VCPU': 2})
+    vcpu = seen(reader).classes.index('VCPU')
+    for name in names:
+        cloud.remove(name)
+
+    def used():
+        return int(seen(reader).inventory.used[:, vcpu].sum())
+
+    cloud.asked.clear()
+    # No generation says so, and a look at a large cloud reads a part.
+    left = used()
+    usages = [each for each in cloud.asked if each.endswith('/usages')]
+    assert 0 < left < 120
+    assert len(usages) < len(cloud.providers)
+    assert used() == 0
+
+
 def test_what_was_sent_counts_until_it_has_its_own_room(cloud, reader):
     cloud.add_server('r1')
     asked = [small_cloud.ask('r1', 2, 'the-project')]
