@@ -206,5 +206,9 @@ class BrokerAway(RelayError):
     """The broker does not answer; what was sent last may be there or not."""
 
 
+class NobodyListens(BrokerAway):
+    """What was sent is nowhere: no queue takes it."""
+
+
 class DeclaredOtherwise(BrokerAway):
     """The broker has an exchange or a queue that was declared otherwise."""

@@ -50,6 +50,7 @@ class Sender(abc.ABC):
     def send(self, cast: cast_module.Cast) -> None:
         """Send a message as it came, and wait until the broker has it.
 
+        :raises NobodyListens: if it is known that it did not arrive.
         :raises BrokerAway: if it is not known whether it left.
         """
 
@@ -234,13 +235,14 @@ class Executor:
             raise
         try:
             self._placement.free(kept)
-        except exception.CloudError:
+            if started:
+                LOG.error('request %s runs already: it is not sent', kept.uuid)
+            else:
+                self._sender.send(cast)
+        except (exception.CloudError, exception.NobodyListens):
+            # The next cycle lets it wait again.
             self._store.step(sending, _E.RETURN, epoch, why, self._clock())
             raise
-        if started:
-            LOG.error('request %s runs already: it is not sent', kept.uuid)
-        else:
-            self._sender.send(cast)
         self._store.step(sending, _E.SENT, epoch, why, self._clock())
         LOG.info('request %s was sent', kept.uuid)
 

@@ -78,7 +78,7 @@ class ConductorSender(execute.Sender):
         unheard = self._link.settle()
         self._close()
         if unheard:
-            raise exception.BrokerAway('conductor does not listen')
+            raise exception.NobodyListens('conductor does not listen')
 
     def is_drained(self) -> bool:
         """Look at the queues of conductor and of whom it asks."""

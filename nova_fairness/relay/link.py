@@ -17,10 +17,14 @@ from nova_fairness.relay import topology
 
 PERSISTENT = 2
 
+HEARTBEAT_S = 10
+"""The broker forgets who is silent for three of it: a stopped process keeps
+what it took from others no longer than that, and what it sends when it wakes
+up goes nowhere. Calls of Nova wait for 60 s by default."""
+
+_HEARTBEAT_CHECKS = 2
 _CONNECT_TIMEOUT_S = 5
 _CONFIRM_TIMEOUT_S = 30
-_HEARTBEAT_S = 30
-_HEARTBEAT_CHECKS = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +62,7 @@ class Link:
         make: Any = kombu_connection.Connection
         self._connection = make(
             url,
-            heartbeat=_HEARTBEAT_S,
+            heartbeat=HEARTBEAT_S,
             connect_timeout=_CONNECT_TIMEOUT_S,
         )
         with self._failures():

@@ -40,12 +40,15 @@ class FakeConductor(execute.Sender):
         self.sent = []
         self.away = False
         self.drained = True
+        self.listens = True
 
     def connect(self):
         if self.away:
             raise exception.BrokerAway('no broker')
 
     def send(self, cast):
+        if not self.listens:
+            raise exception.NobodyListens('no queue')
         self.sent.append(cast.uuid)
 
     def is_drained(self):
@@ -286,6 +289,19 @@ class TestInDoubt:
         again = ['cast-r1'] if was_sending else []
         assert world.conductor.sent == [*sent, *again]
         assert world.store.cast('cast-r1') is None
+
+
+def test_while_conductor_does_not_listen_nothing_is_in_doubt(world):
+    server, process = world.post('r1'), world.process()
+    world.conductor.listens = False
+    for _ in range(2):
+        with pytest.raises(exception.NobodyListens):
+            process.cycle()
+        assert world.state(server) is S.RESERVED
+    world.conductor.listens = True
+    process.cycle()
+    assert world.conductor.sent == ['cast-r1']
+    assert world.state(server) is S.STARTING
 
 
 def test_an_unshelve_that_was_lost_is_found_out(world):
