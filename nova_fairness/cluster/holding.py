@@ -39,6 +39,16 @@ class Holder:
         :raises StoreAway: if they are to be tried again.
         :raises StoreError: if one of them cannot be kept.
         """
+        return self._opened().hold_all(casts)
+
+    def epoch(self) -> int:
+        """Number that grows while somebody leads.
+
+        :raises StoreError: if it is not known.
+        """
+        return self._opened().leader().epoch
+
+    def _opened(self) -> store_module.Store:
         if self._store is None:
             try:
                 self._store = self._open()
@@ -46,4 +56,4 @@ class Holder:
                 # An operator mends tables and keys; nothing is lost until
                 # then.
                 raise exception.StoreAway(str(error)) from error
-        return self._store.hold_all(casts)
+        return self._store

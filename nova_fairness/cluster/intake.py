@@ -2,17 +2,22 @@
 
 """Messages that came become requests."""
 
+import dataclasses
+
 from oslo_log import log as logging
 
 from nova_fairness import exception
 from nova_fairness.cluster.casts import parser
 from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import cast as cast_module
 from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
 
 LOG = logging.getLogger(__name__)
 
 _AT_ONCE = 1000
 _UNREADABLE = reason.why(reason.Reason.UNREADABLE)
+_SENT = reason.why(reason.Reason.SENT)
 
 
 def take_in(
@@ -48,7 +53,17 @@ def _take(
     except exception.Unreadable as error:
         LOG.error('message %s cannot be read: %s', uuid, error)
     else:
-        if store.add(request, uuid, now):
+        given = {'why': _SENT} if cast.is_doubtful else {}
+        if store.add(_begun(request, cast), uuid, now, **given):
             return
         LOG.error('message %s is about servers that wait already', uuid)
-    store.add(parser.unread(cast), uuid, now, _UNREADABLE)
+    store.add(_begun(parser.unread(cast), cast), uuid, now, _UNREADABLE)
+
+
+def _begun(
+    request: request_model.Request, cast: cast_module.Cast
+) -> request_model.Request:
+    """A request that nobody sends while Nova may have its message."""
+    if not cast.is_doubtful:
+        return request
+    return dataclasses.replace(request, state=request_model.State.SENDING)

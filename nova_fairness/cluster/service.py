@@ -58,11 +58,13 @@ class Last:
     """What the last cycle saw and wanted.
 
     :ivar at: when it began, seconds of the epoch.
+    :ivar records: requests that had not ended.
     """
 
     snapshot: cluster.ClusterSnapshot
     plan: cluster.Plan
     at: float
+    records: tuple[records.Record, ...]
 
 
 class Service:
@@ -77,6 +79,9 @@ class Service:
     :param clock: seconds of the epoch.
     :param monotonic: seconds that never go back.
     :param rules: what operators chose.
+
+    :ivar cycles: number of those that were begun.
+    :ivar cycles_failed: number of those that ended early.
     """
 
     def __init__(
@@ -103,15 +108,19 @@ class Service:
         self._doubted: dict[str, float] = {}
         self._last: Last | None = None
         self._acting = threading.Lock()
+        self.cycles = 0
+        self.cycles_failed = 0
 
     def run(self, stopped: threading.Event, interval_s: float) -> None:
         """Do a cycle every so many seconds until stopped."""
         while not stopped.is_set():
+            self.cycles += 1
             try:
                 self.cycle()
             except exception.Deposed as error:
                 LOG.warning('another process leads: %s', error)
             except exception.ClusterError as error:
+                self.cycles_failed += 1
                 LOG.warning('this cycle ends early: %s', error)
             stopped.wait(interval_s)
 
@@ -206,7 +215,7 @@ class Service:
         view = self._view(found, now)
         self._watch(found, view, epoch)
         planned = self._plan(view.snapshot, now)
-        self._last = Last(view.snapshot, planned, now)
+        self._last = Last(view.snapshot, planned, now, tuple(found))
         self._do(
             planned, {each.request.uuid: each for each in found}, view, epoch
         )

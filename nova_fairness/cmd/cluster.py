@@ -31,12 +31,15 @@ from nova_fairness.cluster import placement  # noqa: E402
 from nova_fairness.cluster import servers  # noqa: E402
 from nova_fairness.cluster import service  # noqa: E402
 from nova_fairness.cluster import snapshot  # noqa: E402
+from nova_fairness.cluster import watching  # noqa: E402
 from nova_fairness.cluster.store import database  # noqa: E402
 from nova_fairness.cluster.store import schema  # noqa: E402
 from nova_fairness.cluster.store import sealing  # noqa: E402
 from nova_fairness.cluster.store import store as store_module  # noqa: E402
 from nova_fairness.cmd import queueing  # noqa: E402
 from nova_fairness.model import cast as cast_module  # noqa: E402
+from nova_fairness.observe import notifying  # noqa: E402
+from nova_fairness.observe import queue  # noqa: E402
 from nova_fairness.planners.fairqueue import planner  # noqa: E402
 from nova_fairness.relay import jobs  # noqa: E402
 from nova_fairness.relay import link  # noqa: E402
@@ -180,11 +183,40 @@ def _answering(
         serving.stop()
 
 
+@contextlib.contextmanager
+def _watched(
+    conf: cfg.ConfigOpts,
+    made: service.Service,
+    store: store_module.Store,
+    relay: queueing.Relay | None,
+) -> Iterator[None]:
+    """Count and tell meanwhile what happens to requests."""
+    host, most = socket.gethostname(), conf.fairness_cluster.notification_queue
+    postman = notifying.postman(conf, f'{queueing.PROJECT}.{host}', most)
+    post = postman.post if postman else lambda _: None
+    watch = watching.Watch(store, made, post, host)
+    collector = queue.QueueCollector(
+        watch.queue, relay.told if relay else None
+    )
+    if postman:
+        postman.start()
+    try:
+        with queueing.observed(conf, 'prometheus_port', collector):
+            yield
+    finally:
+        if postman:
+            postman.stop()
+
+
 def _run(conf: cfg.ConfigOpts) -> None:
     made, store = _service(conf)
     stopped = queueing.until_signalled()
-    relay = queueing.relay_jobs(conf, stopped) if conf.with_relay else []
-    with jobs.running(relay, stopped), _answering(conf, made, store):
+    relay = queueing.relay(conf, stopped) if conf.with_relay else None
+    with (
+        _watched(conf, made, store, relay),
+        jobs.running(relay.work if relay else (), stopped),
+        _answering(conf, made, store),
+    ):
         made.run(stopped, conf.fairness_cluster.interval)
 
 

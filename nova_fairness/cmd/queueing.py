@@ -3,8 +3,11 @@
 """What the commands of the queue in front of Nova have in common."""
 
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
+import dataclasses
 import pathlib
 import signal
 import sys
@@ -19,8 +22,11 @@ from nova_fairness import version
 from nova_fairness.cluster import holding
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.conf import cluster as cluster_conf
-from nova_fairness.relay import jobs
+from nova_fairness.observe import endpoint
+from nova_fairness.observe import queue as queue_observe
+from nova_fairness.relay import jobs as jobs_module
 from nova_fairness.relay import link
+from nova_fairness.relay import lookout as lookout_module
 from nova_fairness.relay import topology
 
 LOG = log.getLogger(__name__)
@@ -167,23 +173,86 @@ def open_store(conf: cfg.ConfigOpts) -> store_module.Store:
     )
 
 
-def relay_jobs(
-    conf: cfg.ConfigOpts, stopped: threading.Event
-) -> list[jobs.Job]:
-    """What the relay does on all brokers.
+@dataclasses.dataclass(frozen=True)
+class Relay:
+    """The relay on all brokers.
+
+    :ivar jobs: what it does there.
+    :ivar lookout: says whether builds pass; ``None`` if they never do.
+    """
+
+    jobs: Sequence[jobs_module.Job] = ()
+    lookout: lookout_module.Lookout | None = None
+
+    @property
+    def work(self) -> list[jobs_module.Work]:
+        """All that is done, each in a thread."""
+        return [*self.jobs, *([self.lookout] if self.lookout else [])]
+
+    def told(self) -> tuple[Mapping[str, int], bool]:
+        """Counts of messages, and whether builds pass."""
+        is_open = self.lookout is not None and self.lookout.is_away()
+        return jobs_module.counted(self.jobs), is_open
+
+
+def relay(conf: cfg.ConfigOpts, stopped: threading.Event) -> Relay:
+    """The relay, ready to begin.
 
     :raises ConfigurationError: if an option is wrong.
     :raises StoreError: if the store answers and cannot be used.
     """
     found = brokers(conf)
     hold = holding.Holder(lambda: open_store(conf)).hold
+    lookout = _lookout(conf, stopped)
     for each in found:
         _declare(*each)
-    return [
+    is_open = lookout.is_away if lookout else None
+    made = [
         job
         for url, names in found
-        for job in jobs.of_broker(url, names, stopped, hold)
+        for job in jobs_module.of_broker(url, names, stopped, hold, is_open)
     ]
+    return Relay(made, lookout)
+
+
+def _lookout(
+    conf: cfg.ConfigOpts, stopped: threading.Event
+) -> lookout_module.Lookout | None:
+    options = conf.fairness_cluster
+    if options.fail_mode == 'hold':
+        return None
+    if options.fail_after <= 2 * options.lease:
+        raise exception.ConfigurationError(
+            '[fairness_cluster] fail_after must be more than twice lease,'
+            f' {2 * options.lease:g} s; it is {options.fail_after:g} s'
+        )
+    pulse = holding.Holder(lambda: open_store(conf)).epoch
+    return lookout_module.Lookout(pulse, options.fail_after, stopped)
+
+
+@contextlib.contextmanager
+def observed(
+    conf: cfg.ConfigOpts, option: str, collector: queue_observe.QueueCollector
+) -> Iterator[None]:
+    """Serve metrics meanwhile, if an option names a port.
+
+    :raises ConfigurationError: if it cannot listen there.
+    """
+    options = conf.fairness_cluster
+    if not options[option]:
+        yield
+        return
+    served = endpoint.Endpoint(
+        options.prometheus_host,
+        options[option],
+        collector,
+        cluster_conf.GROUP.name,
+    )
+    served.start()
+    try:
+        yield
+    finally:
+        served.stop()
 
 
 def _declare(url: str, names: topology.Places) -> None:

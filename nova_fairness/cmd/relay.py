@@ -15,13 +15,19 @@ backend.init_backend(backend.BackendType.THREADING)
 from oslo_config import cfg  # noqa: E402
 
 from nova_fairness.cmd import queueing  # noqa: E402
+from nova_fairness.observe import queue  # noqa: E402
 from nova_fairness.relay import jobs  # noqa: E402
 from nova_fairness.relay import link  # noqa: E402
 
 
 def _run(conf: cfg.ConfigOpts) -> None:
     stopped = queueing.until_signalled()
-    with jobs.running(queueing.relay_jobs(conf, stopped), stopped):
+    relay = queueing.relay(conf, stopped)
+    collector = queue.QueueCollector(None, relay.told)
+    with (
+        queueing.observed(conf, 'relay_prometheus_port', collector),
+        jobs.running(relay.work, stopped),
+    ):
         stopped.wait()
 
 

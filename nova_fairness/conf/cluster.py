@@ -171,6 +171,73 @@ is known, and does nothing. Lower it if the database must stay small.
 """,
     ),
     cfg.StrOpt(
+        'fail_mode',
+        default='hold',
+        choices=[
+            ('hold', 'builds wait until the service is back'),
+            ('pass', 'builds start at once, as without the queue'),
+        ],
+        advanced=True,
+        help="""
+What the relay does with new builds while the cluster service is away for
+longer than ``fail_after``. What waits already goes on waiting. Use ``pass`` if
+users would rather be refused than wait for an operator. The log of the relay
+says when builds begin to pass, and when they are held again.
+""",
+    ),
+    cfg.FloatOpt(
+        'fail_after',
+        default=300.0,
+        min=60.0,
+        advanced=True,
+        help="""
+Seconds after which the service counts as away; at least 60, and more than
+twice ``lease``. It is away if no process of it leads, or if the database does
+not answer. Lower it to let builds pass sooner.
+""",
+    ),
+    cfg.HostAddressOpt(
+        'prometheus_host',
+        default='127.0.0.1',
+        advanced=True,
+        help="""
+Address on which the service and the relay serve ``/metrics`` over HTTP. Set it
+to the address at which Prometheus reaches this host. Labels name projects, so
+use a management network.
+""",
+    ),
+    cfg.PortOpt(
+        'prometheus_port',
+        default=0,
+        advanced=True,
+        help="""
+TCP port of the service's Prometheus endpoint, such as 9584, from 0 to 65535;
+0: no endpoint. Set it to have the alerts.
+""",
+    ),
+    cfg.PortOpt(
+        'relay_prometheus_port',
+        default=0,
+        advanced=True,
+        help="""
+TCP port of the relay's Prometheus endpoint, such as 9585, from 0 to 65535; 0:
+no endpoint. With the relay in the service's process, ``prometheus_port``
+serves both. Set it to have the alerts.
+""",
+    ),
+    cfg.IntOpt(
+        'notification_queue',
+        default=10000,
+        min=1,
+        advanced=True,
+        help="""
+Largest number of notifications that wait to be sent; at least 1. Nothing waits
+for them: further ones are dropped, and the log says so. They are sent if
+``[oslo_messaging_notifications] driver`` is set. Raise it if the log says so
+often.
+""",
+    ),
+    cfg.StrOpt(
         'unreadable',
         default='pass',
         choices=[

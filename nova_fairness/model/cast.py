@@ -6,6 +6,9 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
+DOUBTFUL = 'nova-fairness-doubtful'
+"""Header of a message that Nova may have: a relay died that let it pass."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cast:
@@ -28,3 +31,8 @@ class Cast:
     key: str = dataclasses.field(repr=False)
     body: bytes = dataclasses.field(repr=False)
     properties: Mapping[str, Any] = dataclasses.field(repr=False)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether Nova may have it already."""
+        return DOUBTFUL in (self.properties.get('application_headers') or {})

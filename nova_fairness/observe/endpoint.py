@@ -4,10 +4,12 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 import json
 import logging
 import threading
 from typing import Any
+from typing import Protocol
 import wsgiref.simple_server
 
 import prometheus_client
@@ -15,12 +17,21 @@ from prometheus_client import exposition
 from prometheus_client import registry
 
 from nova_fairness import exception
-from nova_fairness.observe import metrics
-from nova_fairness.observe import record
+from nova_fairness.observe import families
 
 LOG = logging.getLogger(__name__)
 
 Answer = Iterable[bytes]
+
+
+class Collector(Protocol):
+    """What the endpoint tells."""
+
+    def collect(self) -> families.Metrics:
+        """All metrics."""
+
+    def status(self) -> Mapping[str, Any] | None:
+        """What ``/status`` answers, JSON types; ``None`` for nothing yet."""
 
 
 class _QuietHandler(wsgiref.simple_server.WSGIRequestHandler):
@@ -39,11 +50,16 @@ class Endpoint:
     :param host: address to listen on.
     :param port: TCP port; 0 takes any free one, see :attr:`port`.
     :param collector: what to tell.
+    :param section: of the configuration that names host and port.
     :raises ConfigurationError: if it cannot listen there.
     """
 
     def __init__(
-        self, host: str, port: int, collector: metrics.RoundCollector
+        self,
+        host: str,
+        port: int,
+        collector: Collector,
+        section: str = 'fairness_observe',
     ) -> None:
         self._collector = collector
         numbers = registry.CollectorRegistry()
@@ -58,7 +74,7 @@ class Endpoint:
             )
         except OSError as error:
             raise exception.ConfigurationError(
-                f'[fairness_observe] cannot listen on {host}:{port}: '
+                f'[{section}] cannot listen on {host}:{port}: '
                 f'{error.strerror}; expected a local address and a free port'
             ) from error
         self._server.set_app(self._answer)
@@ -90,11 +106,11 @@ class Endpoint:
         return [b'expected /metrics or /status\n']
 
     def _status(self, start_response: Callable[..., Any]) -> Answer:
-        newest = self._collector.newest
-        if newest is None:
+        told = self._collector.status()
+        if told is None:
             start_response(
                 '503 Service Unavailable', [('Content-Type', 'text/plain')]
             )
             return [b'no round has been finished yet\n']
         start_response('200 OK', [('Content-Type', 'application/json')])
-        return [json.dumps(record.as_json(newest)).encode()]
+        return [json.dumps(told).encode()]

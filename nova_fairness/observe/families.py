@@ -27,10 +27,13 @@ def gauge(
 
 
 def counter(
-    name: str, text: str, samples: Iterable[tuple[Labels, float]]
+    name: str,
+    text: str,
+    samples: Iterable[tuple[Labels, float]],
+    labels: Labels = (),
 ) -> core.Metric:
     """Make a number that only grows."""
-    family = core.CounterMetricFamily(PREFIX + name, text, labels=())
+    family = core.CounterMetricFamily(PREFIX + name, text, labels=labels)
     for values, number in samples:
         family.add_metric(values, float(number))
     return family

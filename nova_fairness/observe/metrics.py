@@ -4,6 +4,7 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from prometheus_client import core
@@ -13,6 +14,7 @@ from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.observe import families
 from nova_fairness.observe import peers
+from nova_fairness.observe import record
 
 Statistics = Callable[[], peers.Statistics]
 """Counts by name, by who counts: ``exchange``, ``transport``,
@@ -65,6 +67,11 @@ class RoundCollector(registry.Collector):
     def newest(self) -> round_model.Round | None:
         """The newest round, if there was one."""
         return self._newest
+
+    def status(self) -> Mapping[str, Any] | None:
+        """The newest round as JSON types, if there was one."""
+        newest = self._newest
+        return None if newest is None else record.as_json(newest)
 
     def collect(self) -> families.Metrics:
         """All metrics; called by the Prometheus library."""

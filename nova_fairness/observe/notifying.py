@@ -151,16 +151,33 @@ class MessageNotifying(Notifying):
 
 
 def connect(conf: cfg.ConfigOpts) -> Notifying:
+    """Prepare what an agent tells.
+
+    :raises ConfigurationError: if it cannot be used.
+    """
+    observe = conf.fairness_observe
+    made = postman(
+        conf, f'nova-fairness.{conf.fairness.host}', observe.notification_queue
+    )
+    if made is None:
+        return Notifying()
+    return MessageNotifying(notices.Watch(observe.throttled_weight), made)
+
+
+def postman(conf: cfg.ConfigOpts, publisher: str, most: int) -> Postman | None:
     """Prepare what ``[oslo_messaging_notifications]`` says.
 
     Nothing is started, and no connection made.
 
+    :param publisher: who tells.
+    :param most: notifications that wait at most.
+    :returns: ``None`` if nobody wants any.
     :raises ConfigurationError: if it cannot be used.
     """
     group = conf.oslo_messaging_notifications
     drivers = [name for name in group.driver if name not in ('', 'noop')]
     if not drivers:
-        return Notifying()
+        return None
     url = group.transport_url or conf.transport_url
     if not url and set(drivers) & set(_SENDING):
         raise exception.ConfigurationError(
@@ -170,20 +187,14 @@ def connect(conf: cfg.ConfigOpts) -> Notifying:
     try:
         notifier = oslo_messaging.Notifier(
             oslo_messaging.get_notification_transport(conf, url or 'fake:'),
-            publisher_id=f'nova-fairness.{conf.fairness.host}',
+            publisher_id=publisher,
         )
     except (oslo_messaging.MessagingException, ValueError) as error:
         raise exception.ConfigurationError(
             f'[oslo_messaging_notifications] cannot be used: {error}'
         ) from error
-    observe = conf.fairness_observe
     LOG.info('Notifications are sent with %s', ', '.join(drivers))
-    return MessageNotifying(
-        notices.Watch(observe.throttled_weight),
-        Postman(
-            lambda item: _send(notifier, item), observe.notification_queue
-        ),
-    )
+    return Postman(lambda item: _send(notifier, item), most)
 
 
 def _send(notifier: oslo_messaging.Notifier, item: notices.Notice) -> None:

@@ -22,13 +22,16 @@ the same identity what they had a moment ago.
 """
 
 import abc
+import collections
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import threading
 import time
+from typing import Protocol
 
 from oslo_log import log as logging
 
@@ -59,6 +62,31 @@ _LEAVE_S = 10.0
 """Time to end what was begun; what was not acknowledged comes again."""
 
 
+OUTCOMES = (
+    'passed',
+    'held',
+    'known',
+    'unheld',
+    'refused',
+    'unreadable',
+    'unroutable',
+)
+"""What becomes of a message: sent on; stored; stored before; sent on, since
+the cluster service is away; sent on, since the store refused it; sent on,
+since it could not be read; dropped, since nobody listens."""
+
+
+class Work(Protocol):
+    """Something that is done in a thread until it is stopped."""
+
+    @property
+    def name(self) -> str:
+        """The name of the thread."""
+
+    def run(self) -> None:
+        """Do it."""
+
+
 class Job(abc.ABC):
     """Something that is done with every message of a queue, for ever.
 
@@ -67,6 +95,7 @@ class Job(abc.ABC):
     :param stopped: set by who wants the job to end.
 
     :ivar prefetch: messages that come before they are acknowledged.
+    :ivar counts: of messages by what became of them.
     """
 
     prefetch = 50
@@ -78,6 +107,12 @@ class Job(abc.ABC):
         self._places = places
         self._stopped = stopped
         self._pause_s = _FIRST_PAUSE_S
+        self.counts: collections.Counter[str] = collections.Counter()
+
+    @property
+    def name(self) -> str:
+        """The name of its thread."""
+        return self.queue
 
     @property
     @abc.abstractmethod
@@ -105,6 +140,7 @@ class Job(abc.ABC):
         for exchange, key in link.settle():
             if exchange == self._places.held:
                 raise exception.BrokerAway(f'the queue {exchange} is gone')
+            self.counts['unroutable'] += 1
             LOG.warning(_NOBODY, key, exchange)
 
     def run(self) -> None:
@@ -137,11 +173,25 @@ class Job(abc.ABC):
             # The broker gives what was not acknowledged to the next one.
             link.close()
 
+    def _identity(
+        self, delivery: link_module.Delivery, methods: tuple[str, ...]
+    ) -> tuple[str, str] | None:
+        """Say which cast is to wait; what cannot be read is not."""
+        try:
+            return envelope.cast_to_hold(delivery.body, methods)
+        except exception.Unreadable as error:
+            self.counts['unreadable'] += 1
+            LOG.warning('a message passes that perhaps should wait: %s', error)
+            return None
+
 
 class Sorter(Job):
     """Sends on what goes to conductor, but for casts that are to wait.
 
     :param methods: of these casts.
+    :param is_open: tells whether they pass, too; ``None`` if never. Then one
+        that comes again, of which it is not known which way it went before,
+        waits with a mark: nobody sends it unless Nova lacks it.
     """
 
     def __init__(
@@ -150,9 +200,11 @@ class Sorter(Job):
         places: topology.Places,
         stopped: threading.Event,
         methods: Collection[str] = HELD_METHODS,
+        is_open: Callable[[], bool] | None = None,
     ) -> None:
         super().__init__(url, places, stopped)
         self._methods = tuple(methods)
+        self._is_open = is_open
 
     @property
     def queue(self) -> str:
@@ -163,11 +215,22 @@ class Sorter(Job):
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
         """Send one message on."""
-        if _identity(delivery, self._methods):
-            persistent = {'delivery_mode': link_module.PERSISTENT}
-            link.publish(self._places.held, delivery, persistent)
-        else:
+        if not self._identity(delivery, self._methods):
+            self.counts['passed'] += 1
             link.publish(self._places.target, delivery)
+        elif self._is_open and self._is_open() and not delivery.again:
+            self.counts['unheld'] += 1
+            link.publish(self._places.target, delivery)
+        else:
+            link.publish(self._places.held, delivery, self._marked(delivery))
+
+    def _marked(self, delivery: link_module.Delivery) -> dict[str, object]:
+        """The properties of a message that is to wait."""
+        kept: dict[str, object] = {'delivery_mode': link_module.PERSISTENT}
+        if self._is_open and delivery.again:
+            headers = delivery.properties.get('application_headers') or {}
+            kept['application_headers'] = {**headers, cast_module.DOUBTFUL: 1}
+        return kept
 
 
 class Keeper(Job):
@@ -204,7 +267,7 @@ class Keeper(Job):
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
         """Take one message; :meth:`settle` stores it."""
-        identity = _identity(delivery, self._methods)
+        identity = self._identity(delivery, self._methods)
         if not identity:
             link.publish(self._places.target, delivery)
             return
@@ -242,6 +305,7 @@ class Keeper(Job):
         casts = [cast for cast, _ in came]
         for cast, new in zip(casts, self._hold(casts), strict=True):
             said = 'waits' if new else 'is known'
+            self.counts['held' if new else 'known'] += 1
             LOG.info('message %s %s', cast.uuid, said)
 
     def _store_or_send(
@@ -256,6 +320,7 @@ class Keeper(Job):
             raise
         except exception.StoreError as error:
             # Rather at once than never.
+            self.counts['refused'] += 1
             LOG.error('message %s starts at once: %s', cast.uuid, error)
             link.publish(self._places.target, delivery)
 
@@ -272,6 +337,7 @@ class Watcher(Job):
         self, link: link_module.Link, delivery: link_module.Delivery
     ) -> None:
         """Say which topic has no listener; without the relay it is silent."""
+        self.counts['unroutable'] += 1
         LOG.warning(_NOBODY, delivery.key, self._places.front)
 
 
@@ -280,23 +346,33 @@ def of_broker(
     places: topology.Places,
     stopped: threading.Event,
     hold: Hold,
+    is_open: Callable[[], bool] | None = None,
 ) -> list[Job]:
     """The jobs that one broker needs.
 
     :param hold: stores what is to wait.
+    :param is_open: tells whether that passes; ``None`` if never.
     """
     watcher = Watcher(url, places, stopped)
     if not places.holds:
         return [watcher]
     return [
-        Sorter(url, places, stopped),
+        Sorter(url, places, stopped, is_open=is_open),
         Keeper(url, places, stopped, hold),
         watcher,
     ]
 
 
+def counted(jobs: Sequence[Job]) -> Mapping[str, int]:
+    """Messages by what became of them, one of :data:`OUTCOMES`."""
+    total = collections.Counter(dict.fromkeys(OUTCOMES, 0))
+    for each in jobs:
+        total.update(each.counts)
+    return total
+
+
 @contextlib.contextmanager
-def running(jobs: Sequence[Job], stopped: threading.Event) -> Iterator[None]:
+def running(jobs: Sequence[Work], stopped: threading.Event) -> Iterator[None]:
     """Do jobs meanwhile, each in a thread; begin anew what fails.
 
     :param stopped: the event that the jobs were made with; set at the end.
@@ -305,7 +381,7 @@ def running(jobs: Sequence[Job], stopped: threading.Event) -> Iterator[None]:
         threading.Thread(
             target=_tirelessly,
             args=(job, stopped),
-            name=job.queue,
+            name=job.name,
             daemon=True,
         )
         for job in jobs
@@ -321,21 +397,10 @@ def running(jobs: Sequence[Job], stopped: threading.Event) -> Iterator[None]:
             thread.join(max(end_s - time.monotonic(), 0))
 
 
-def _tirelessly(job: Job, stopped: threading.Event) -> None:
+def _tirelessly(job: Work, stopped: threading.Event) -> None:
     while not stopped.is_set():
         try:
             job.run()
         except Exception:
-            LOG.exception('%s begins anew', job.queue)
+            LOG.exception('%s begins anew', job.name)
             stopped.wait(_LONGEST_PAUSE_S)
-
-
-def _identity(
-    delivery: link_module.Delivery, methods: tuple[str, ...]
-) -> tuple[str, str] | None:
-    """Say which cast is to wait; what cannot be read is not."""
-    try:
-        return envelope.cast_to_hold(delivery.body, methods)
-    except exception.Unreadable as error:
-        LOG.warning('a message passes that perhaps should wait: %s', error)
-        return None

@@ -36,6 +36,7 @@ class Delivery:
     :ivar body: bytes.
     :ivar properties: of AMQP.
     :ivar tag: number on this connection.
+    :ivar again: whether the broker gave it to somebody before.
     """
 
     queue: str
@@ -43,6 +44,7 @@ class Delivery:
     body: bytes = dataclasses.field(repr=False)
     properties: Mapping[str, Any] = dataclasses.field(repr=False)
     tag: int
+    again: bool = False
 
 
 class Link:
@@ -92,6 +94,7 @@ class Link:
                     message.body,
                     message.properties,
                     message.delivery_tag,
+                    bool(message.delivery_info.get('redelivered')),
                 )
             )
 

@@ -10,6 +10,7 @@ that the database began before the takeover may still end after it: then the
 new leader's own decision on that request is the one that is outdated.
 """
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Sequence
 import dataclasses
@@ -34,6 +35,9 @@ _CASTS, _REQUESTS = tables.CASTS, tables.REQUESTS
 _LEADERS = tables.LEADERS
 _NEW = reason_module.why(reason_module.Reason.NOT_PLANNED)
 _LEADERS_KEPT = 1000
+
+Changed = Callable[[request_model.Request, reason_module.Why, float], None]
+"""Told of a request that was added or came into a state, why, and when."""
 _FINAL = sorted(each.value for each in request_model.FINAL)
 _SETTLED = sorted(
     each.value for each in {request_model.State.ACTIVE, *request_model.FINAL}
@@ -67,6 +71,11 @@ class Store:
             schema.check(engine)
         self._tables = database.Tables(engine)
         self._sealer = sealer
+        self._changed: Changed = lambda *_: None
+
+    def listen(self, changed: Changed) -> None:
+        """Tell somebody of all that is done through this object."""
+        self._changed = changed
 
     def hold(self, cast: cast_module.Cast) -> bool:
         """Keep a message; when this returns, it is safe on disk.
@@ -178,7 +187,10 @@ class Store:
         :returns: ``False`` if it is known already.
         """
         record = records.Record(request, cast_uuid, why, now)
-        return self._tables.insert(_REQUESTS, records.row_of(record))
+        added = self._tables.insert(_REQUESTS, records.row_of(record))
+        if added:
+            self._changed(request, why, now)
+        return added
 
     def requests(
         self, states: Collection[request_model.State]
@@ -307,9 +319,11 @@ class Store:
         )
         if not changed:
             self._explain(request, epoch)
-        return dataclasses.replace(
+        now_is = dataclasses.replace(
             request, state=state, version=request.version + 1
         )
+        self._changed(now_is, why, now)
+        return now_is
 
     def tell(
         self,

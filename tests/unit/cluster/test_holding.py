@@ -4,9 +4,13 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.cluster import holding
+from nova_fairness.cluster.store import store
 
 
 class FakeStore:
+    def leader(self):
+        return store.Leader(7)
+
     def hold_all(self, casts):
         return [True] * len(casts)
 
@@ -29,6 +33,14 @@ def test_a_store_that_comes_later_is_opened_later():
     with pytest.raises(exception.StoreAway):
         holder.hold(['a'])
     assert holder.hold(['a', 'b']) == [True, True]
+
+
+def test_who_leads_is_asked_of_a_store_that_comes_later():
+    away = exception.StoreAway('away')
+    holder = holding.Holder(FakeDatabase(away, away).open_store)
+    with pytest.raises(exception.StoreAway):
+        holder.epoch()
+    assert holder.epoch() == 7
 
 
 def test_a_store_that_comes_with_other_tables_is_waited_for():

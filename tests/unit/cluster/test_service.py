@@ -2,6 +2,7 @@
 
 """Cycles on a real store beside a fake cloud and a fake conductor."""
 
+import dataclasses
 import itertools
 import json
 
@@ -55,6 +56,13 @@ class FakeConductor(execute.Sender):
         if self.away:
             raise exception.BrokerAway('no broker')
         return self.drained
+
+
+def marked(cast):
+    headers = {cast_module.DOUBTFUL: 1}
+    return dataclasses.replace(
+        cast, properties={'application_headers': headers}
+    )
 
 
 class World:
@@ -302,6 +310,40 @@ def test_while_conductor_does_not_listen_nothing_is_in_doubt(world):
     process.cycle()
     assert world.conductor.sent == ['cast-r1']
     assert world.state(server) is S.STARTING
+
+
+class TestThatMayHavePassed:
+    """A relay died that let builds pass."""
+
+    @pytest.fixture
+    def server(self, world):
+        server = fake_cloud.name_uuid('r1')
+        world.cloud.add_server(server)
+        world.store.hold(marked(build('r1', server, 4)))
+        return server
+
+    def test_it_is_not_sent_if_nova_has_it(self, world, server):
+        process = world.process(doubt_s=60.0)
+        process.cycle()
+        assert world.state(server) is S.SENDING
+        world.cloud.build(server, 'h1', NEED)
+        for _ in range(3):
+            world.tick += 61
+            process.cycle()
+        assert world.state(server) is S.ACTIVE
+        assert world.conductor.sent == []
+
+    def test_it_is_sent_if_nova_lacks_it(self, world, server):
+        process = world.process(doubt_s=60.0)
+        for _ in range(5):
+            process.cycle()
+        assert world.conductor.sent == []
+        for _ in range(3):
+            world.tick += 25
+            process.cycle()
+        process.cycle()
+        assert world.conductor.sent == ['cast-r1']
+        assert world.state(server) is S.STARTING
 
 
 def test_an_unshelve_that_was_lost_is_found_out(world):

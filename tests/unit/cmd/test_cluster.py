@@ -41,7 +41,7 @@ def test_tables_are_upgraded(tmp_path, capsys):
     given = configured(tmp_path)
     assert cluster.main([*given, 'upgrade']) == 0
     assert cluster.main([*given, 'upgrade']) == 0
-    assert 'revision 2_hosts' in capsys.readouterr().out
+    assert 'revision 3_history' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

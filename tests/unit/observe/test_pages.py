@@ -12,9 +12,11 @@ from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.observe import endpoint
 from nova_fairness.observe import metrics
+from nova_fairness.observe import queue
 from nova_fairness.observe import record
 from tests.fixtures import documented
 from tests.unit.agent import fake_host
+from tests.unit.observe import test_queue
 
 PAGES = documented.PAGES
 
@@ -69,6 +71,13 @@ def exported(done):
         }
     )
     collector.add(done)
+    waiting = queue.QueueCollector(
+        lambda: test_queue.SEEN, lambda: ({'held': 1}, False)
+    )
+    return {**_scraped(waiting), **_scraped(collector)}
+
+
+def _scraped(collector):
     made = endpoint.Endpoint('127.0.0.1', 0, collector)
     try:
         body = b''.join(

@@ -2,12 +2,15 @@
 
 """What the jobs do with one message, beside a link that is none."""
 
+import contextlib
+import dataclasses
 import json
 import threading
 
 import pytest
 
 from nova_fairness import exception
+from nova_fairness.model import cast
 from nova_fairness.relay import jobs
 from nova_fairness.relay import link
 from nova_fairness.relay import topology
@@ -89,6 +92,49 @@ def test_what_is_to_wait_is_not_lost_when_its_queue_is_gone():
 
 def test_what_nobody_listens_to_is_dropped_as_without_the_relay():
     assert len(sorted_by(delivery('rebuild_instance'), heard=False)) == 1
+
+
+def test_builds_pass_while_the_service_is_away():
+    found, away = FakeLink(), [False, True, False]
+    job = jobs.Sorter(
+        '', PLACES, threading.Event(), is_open=lambda: away.pop(0)
+    )
+    for _ in range(3):
+        job.do(found, delivery())
+    went = [exchange for exchange, *_ in found.sent]
+    assert went == [PLACES.held, PLACES.target, PLACES.held]
+    assert job.counts == {'unheld': 1}
+
+
+@pytest.mark.parametrize('away', [True, False])
+def test_a_build_that_may_have_passed_waits_with_a_mark(away):
+    found = FakeLink()
+    job = jobs.Sorter('', PLACES, threading.Event(), is_open=lambda: away)
+    again = dataclasses.replace(delivery(), again=True)
+    job.do(found, again)
+    ((exchange, _, properties),) = found.sent
+    assert exchange == PLACES.held
+    assert cast.DOUBTFUL in properties['application_headers']
+    # Who never lets builds pass knows which way it went.
+    assert cast.DOUBTFUL not in str(sorted_by(again))
+
+
+def test_messages_are_counted_by_what_became_of_them():
+    stopped, found = threading.Event(), FakeLink(heard=False)
+    sorter = jobs.Sorter('', PLACES, stopped)
+    sorter.do(found, delivery('build_instances'))
+    sorter.do(found, delivery(_unique_id=7))
+    sorter.settle(found)
+    keeper = jobs.Keeper('', PLACES, stopped, FakeStore(False))
+    keeper.do(found, delivery())
+    with contextlib.suppress(exception.BrokerAway):
+        keeper.settle(FakeLink())
+    counts = jobs.counted([sorter, keeper])
+    assert counts.keys() == set(jobs.OUTCOMES)
+    seen = {name: count for name, count in counts.items() if count}
+    assert seen == {
+        'passed': 2, 'unreadable': 1, 'unroutable': 2, 'known': 1,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize('new', [True, False])

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Requests that wait, and the relay, as Prometheus metrics and notices."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import dataclasses
+import datetime as dt
+from typing import Any
+
+from prometheus_client import registry
+
+from nova_fairness.model import queue as queue_model
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+from nova_fairness.observe import families
+from nova_fairness.observe import notices
+
+VERSION = '1.0'
+"""Of the payloads about requests. Minor: fields were added."""
+
+_S = request_model.State
+EVENTS: Mapping[request_model.State, str] = {
+    _S.HELD: 'held',
+    _S.STARTING: 'released',
+    _S.ACTIVE: 'active',
+    _S.ENDED: 'ended',
+    _S.CANCELLED: 'cancelled',
+    _S.EXPIRED: 'expired',
+    _S.FAILED: 'failed',
+}
+"""Events by the state that a request came into; others have none."""
+
+
+class QueueCollector(registry.Collector):
+    """Makes the numbers when somebody asks.
+
+    :param queue: asked at every scrape; ``None`` for a relay alone.
+    :param relay: counts of messages by what became of them, and whether
+        builds are let through; ``None`` for a service alone.
+    """
+
+    def __init__(
+        self,
+        queue: Callable[[], queue_model.Queue] | None,
+        relay: Callable[[], tuple[Mapping[str, int], bool]] | None,
+    ) -> None:
+        self._queue = queue
+        self._relay = relay
+
+    def status(self) -> Mapping[str, Any] | None:
+        """What ``/status`` answers; ``None`` without a service."""
+        if self._queue is None:
+            return None
+        told = dataclasses.asdict(self._queue())
+        told['waiting'] = [
+            {'project': project, 'reason': why, 'count': count}
+            for (project, why), count in sorted(told['waiting'].items())
+        ]
+        return told
+
+    def collect(self) -> families.Metrics:
+        """All metrics; called by the Prometheus library."""
+        if self._queue is not None:
+            yield from _of_queue(self._queue())
+        if self._relay is not None:
+            yield from _of_relay(*self._relay())
+
+
+def _of_queue(queue: queue_model.Queue) -> families.Metrics:
+    for name, text, amount in (
+        ('cycles', 'Cycles of the cluster service.', queue.cycles),
+        ('cycles_failed', 'Cycles that ended early.', queue.cycles_failed),
+        ('waited_seconds', 'Waits of what was released.', queue.waited_s),
+    ):
+        yield families.counter(f'queue_{name}', text, [((), amount)])
+    yield families.counter(
+        'queue_requests',
+        'Requests that came into a state.',
+        [((state,), n) for state, n in sorted(queue.entered.items())],
+        ('state',),
+    )
+    yield families.gauge(
+        'queue_leads_bool',
+        'Whether this process decides what starts.',
+        (),
+        [((), queue.leads)],
+    )
+    if not queue.leads:
+        return
+    yield families.gauge(
+        'queue_waiting_requests',
+        'Requests that wait, by project and reason.',
+        ('project', 'reason'),
+        sorted(queue.waiting.items()),
+    )
+    yield families.gauge(
+        'queue_doubtful_requests',
+        'Requests of which it is not known whether Nova has them.',
+        (),
+        [((), queue.doubtful)],
+    )
+    for name, text, at in (
+        ('snapshot', 'When the cloud was looked at last.', queue.seen_at),
+        ('oldest', 'When the oldest waiting one came.', queue.oldest_at),
+    ):
+        yield families.gauge(
+            f'queue_{name}_timestamp_seconds',
+            f'{text[:-1]}, seconds since the epoch.',
+            (),
+            [] if at is None else [((), at)],
+        )
+
+
+def _of_relay(counts: Mapping[str, int], is_open: bool) -> families.Metrics:
+    yield families.counter(
+        'relay_messages',
+        'Messages of nova-api, by what became of them.',
+        [((name,), n) for name, n in sorted(counts.items())],
+        ('outcome',),
+    )
+    yield families.gauge(
+        'relay_lets_through_bool',
+        'Whether builds pass unheld: the cluster service is away.',
+        (),
+        [((), is_open)],
+    )
+
+
+def notice(
+    request: request_model.Request, why: reason.Why, now: float, host: str
+) -> notices.Notice | None:
+    """Notice of a request that came into its state, if that has an event.
+
+    :param now: seconds of the epoch.
+    :param host: that tells it.
+    """
+    event = EVENTS.get(request.state)
+    if event is None:
+        return None
+    bad = request.state in (_S.FAILED, _S.EXPIRED)
+    return notices.Notice(
+        f'fairness.request.{event}',
+        notices.WARN if bad else notices.INFO,
+        {
+            'version': VERSION,
+            'host': host,
+            'at': _time(now),
+            'uuid': request.uuid,
+            'project_id': request.project,
+            'user_id': request.user,
+            'origin': request.origin.name.lower(),
+            'servers': list(request.servers),
+            'resources': dict(request.demand.amounts),
+            'state': request.state.value,
+            'reason': why.reason.value,
+            'explanation': why.sentence,
+            'subject': why.subject,
+            'numbers': dict(why.numbers),
+            'asked_at': _time(request.asked_at),
+        },
+    )
+
+
+def _time(at_s: float) -> str:
+    at = dt.datetime.fromtimestamp(at_s, dt.UTC)
+    return at.strftime('%Y-%m-%dT%H:%M:%SZ')

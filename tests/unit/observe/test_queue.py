@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is told of requests, and that the page says the same."""
+
+import json
+import re
+
+import pytest
+
+from nova_fairness.model import queue as queue_model
+from nova_fairness.model import reason
+from nova_fairness.model import request
+from nova_fairness.observe import notices
+from nova_fairness.observe import queue
+from tests.fixtures import documented
+from tests.fixtures import small_cloud
+
+PAGE = documented.PAGES / 'notifications-requests.rst'
+WHY = reason.why(reason.Reason.NO_ROOM, 'VCPU', asked=8, free=2)
+SEEN = queue_model.Queue(
+    leads=True, seen_at=1000.0, waiting={('p1', 'no_room'): 3},
+    oldest_at=900.0, doubtful=1, entered={'held': 5}, waited_s=7.5,
+    cycles=9, cycles_failed=2,
+)  # fmt: skip
+
+
+def told(state):
+    asked = small_cloud.ask('r1', count=2, state=state)
+    return queue.notice(asked, WHY, 60.0, 'c1')
+
+
+def test_the_page_names_every_event_and_every_field():
+    page = PAGE.read_text('utf-8')
+    found = [each for each in map(told, request.State) if each]
+    said = re.findall(r'^``(fairness\.request\.\w+)``$', page, re.MULTILINE)
+    assert [each.event for each in found] == [
+        f'fairness.request.{each}' for each in queue.EVENTS.values()
+    ]
+    assert sorted(said) == sorted(each.event for each in found)
+    fields = documented.entries(page)
+    for each in found:
+        payload = json.loads(json.dumps(each.payload))
+        assert payload.keys() == fields.keys()
+        for name, value in payload.items():
+            assert documented.is_of(value, fields[name]), name
+        text = page.split(f'``{each.event}``\n')[1].split('\n``')[0]
+        warns = each.priority == notices.WARN
+        assert ('Priority ``warn``' in text) == warns
+
+
+@pytest.mark.parametrize('state', ['reserved', 'sending'])
+def test_steps_that_may_be_taken_back_are_not_told(state):
+    assert told(request.State(state)) is None
+
+
+def test_who_does_not_lead_knows_of_nobody_who_waits():
+    idle = queue_model.Queue(False, None, {}, None, 0, {}, 0.0, 4, 0)
+    collector = queue.QueueCollector(lambda: idle, None)
+    names = {each.name for each in collector.collect()}
+    assert not any('waiting' in name or 'timestamp' in name for name in names)
+    assert 'nova_fairness_queue_leads_bool' in names
+
+
+def test_the_status_is_json():
+    told_json = json.loads(
+        json.dumps(queue.QueueCollector(lambda: SEEN, None).status())
+    )
+    assert told_json['waiting'] == [
+        {'project': 'p1', 'reason': 'no_room', 'count': 3}
+    ]
+    assert queue.QueueCollector(None, lambda: ({}, False)).status() is None
