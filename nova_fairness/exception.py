@@ -154,6 +154,14 @@ class BadSnapshot(ClusterError):
     """Parts of a snapshot of the cloud do not fit together."""
 
 
+class BadShares(ClusterError):
+    """Accounts do not form a share tree, or a share is no share."""
+
+
+class BadLedger(ClusterError):
+    """Use that was told, or how it decays, makes no sense."""
+
+
 class CloudError(ClusterError):
     """Nova or Placement did not do what it was asked for."""
 

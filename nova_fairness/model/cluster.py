@@ -82,6 +82,20 @@ NO_LIMITS = Limits()
 """Of a project that nobody named: nothing guaranteed, no ceiling."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Account:
+    """A node of the share tree: a domain, a project, a group or a user.
+
+    :ivar name: unique in the tree.
+    :ivar parent: name of the account above; ``None`` at the top.
+    :ivar share: counts beside the shares of its siblings, >= 0.
+    """
+
+    name: str
+    parent: str | None = None
+    share: float = 1.0
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class ClusterSnapshot:
     """The cloud at one moment.
@@ -95,6 +109,11 @@ class ClusterSnapshot:
     :ivar used: (c,) allocated by project; those not named use nothing.
     :ivar members: names of the hosts of its running servers, one per server,
         by UUID of the server group.
+    :ivar accounts: the share tree. A user of a project is called as
+        :attr:`.request.Request.account` says; those not named are there with
+        a share of 1.
+    :ivar history: (c,) decayed use by account, with all below it, as a part
+        of the cloud, >= 0; those not named used nothing.
     :raises BadSnapshot: if shapes do not fit or amounts are negative.
     """
 
@@ -105,6 +124,10 @@ class ClusterSnapshot:
     limits: Mapping[str, Limits] = dataclasses.field(default_factory=dict)
     used: Mapping[str, Amounts] = dataclasses.field(default_factory=dict)
     members: Mapping[str, tuple[str, ...]] = dataclasses.field(
+        default_factory=dict
+    )
+    accounts: tuple[Account, ...] = ()
+    history: Mapping[str, npt.NDArray[np.float64]] = dataclasses.field(
         default_factory=dict
     )
 

@@ -234,3 +234,8 @@ class Request:
     expires_at: float | None = None
     state: State = State.HELD
     version: int = 0
+
+    @property
+    def account(self) -> str:
+        """Name of the user's account in the share tree, below the project."""
+        return f'{self.project}/{self.user}'

@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Orders by shares: those of the field beside each other.
+
+An order in turns takes one request after the other and charges it in thought
+before it takes the next, so that a user who is far below their share does not
+start everything they asked for before anybody else starts one server.
+"""
+
+import abc
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+import heapq
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import cluster
+from nova_fairness.model import request as request_model
+from nova_fairness.planners.fairqueue import order as order_module
+from nova_fairness.shares import factors
+from nova_fairness.shares import ledger
+from nova_fairness.shares import tree as tree_module
+
+Floats = npt.NDArray[np.float64]
+Requests = Sequence[request_model.Request]
+
+
+class Standing:
+    """Accounts of those who wait, and what they used.
+
+    :param waiting: requests.
+    :param snapshot: of the cloud.
+
+    :ivar tree: with the project and the user of every request.
+    :ivar history: (a, c) decayed part of the cloud, with all below.
+    :ivar wants: (a,) who has a request that waits.
+    :ivar capacity: (c,) of the cloud.
+    """
+
+    def __init__(
+        self, waiting: Requests, snapshot: cluster.ClusterSnapshot
+    ) -> None:
+        self._classes = snapshot.classes
+        self.tree = tree_module.Tree(_accounts(waiting, snapshot))
+        self.capacity: Floats = snapshot.inventory.capacity.sum(
+            axis=0, dtype=np.float64
+        )
+        none = np.zeros(len(self._classes))
+        self.history: Floats = np.array(
+            [snapshot.history.get(name, none) for name in self.tree.names]
+        ).reshape(len(self.tree), len(self._classes))
+        self.wants = np.zeros(len(self.tree), dtype=bool)
+        self.wants[[self.tree.place(each.account) for each in waiting]] = True
+
+    def asked(self, request: request_model.Request) -> Floats:
+        """What a request asks for, (c,), of all its servers."""
+        named = dict(request.demand.amounts)
+        each = [named.get(name, 0) for name in self._classes]
+        return np.array(each, dtype=np.float64) * len(request.servers)
+
+    def asked_part(self, request: request_model.Request) -> Floats:
+        """The same as a part of the cloud, (c,)."""
+        return ledger.parts(self.asked(request), self.capacity)
+
+
+def _accounts(
+    waiting: Requests, snapshot: cluster.ClusterSnapshot
+) -> Iterator[cluster.Account]:
+    known = {each.name for each in snapshot.accounts}
+    yield from snapshot.accounts
+    for project in sorted({each.project for each in waiting} - known):
+        yield cluster.Account(project)
+    users = {each.account: each.project for each in waiting}
+    for name in sorted(users.keys() - known):
+        yield cluster.Account(name, users[name])
+
+
+def oldest_first(requests: Requests) -> list[request_model.Request]:
+    """Requests by the time of asking; by UUID if that is the same."""
+    return sorted(requests, key=lambda each: (each.asked_at, each.uuid))
+
+
+class FairTree(order_module.Order):
+    """From the top down, always to whom has least of their share.
+
+    Slurm's fair tree in turns: on each level the account with the least
+    ``use / share`` comes first, and below it again; what it starts is added
+    to its use in thought. Nothing below one account comes before anything
+    below another that has less of its share.
+
+    :param charge: part of the cloud that a start adds in thought, of what the
+        request asks for, 0 to 1; 0 orders by what was used alone, as Slurm
+        does.
+    """
+
+    def __init__(self, charge: float = 1.0) -> None:
+        self._charge = charge
+
+    def arrange(
+        self,
+        waiting: Requests,
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+    ) -> Requests:
+        """Take requests in turns; see :meth:`.order.Order.arrange`."""
+        standing = Standing(waiting, snapshot)
+        return list(_TreeOfTurns(standing, waiting, self._charge))
+
+
+_Entry = tuple[float, float, int]
+"""How much of its share a branch has, when its next request was asked for,
+and its place."""
+
+
+class _TreeOfTurns:
+    """Takes requests from a share tree, one after the other.
+
+    Each node has a heap of the branches below it that have requests left. A
+    start changes the branches above it only, and each of these is the first
+    of its heap.
+    """
+
+    def __init__(
+        self, standing: Standing, waiting: Requests, charge: float
+    ) -> None:
+        self._standing = standing
+        self._charge = charge
+        self._tree = standing.tree
+        self._use = standing.history.copy()
+        self._queues: dict[int, list[request_model.Request]] = {}
+        for each in reversed(oldest_first(waiting)):
+            place = self._tree.place(each.account)
+            self._queues.setdefault(place, []).append(each)
+        self._heaps: dict[int, list[_Entry]] = {}
+        for at in range(len(self._tree) - 1, -1, -1):
+            self._push(at)
+
+    def __iter__(self) -> Iterator[request_model.Request]:
+        while self._heaps.get(tree_module.ROOT):
+            yield self._next()
+
+    def _next(self) -> request_model.Request:
+        path, at = [], tree_module.ROOT
+        while at not in self._queues or not self._queues[at]:
+            at = self._heaps[at][0][2]
+            path.append(at)
+        taken = self._queues[at].pop()
+        self._use[path] += self._charge * self._standing.asked_part(taken)
+        for below in reversed(path):
+            heapq.heappop(self._heaps[int(self._tree.parent[below])])
+            self._push(below)
+        return taken
+
+    def _push(self, at: int) -> None:
+        """Put a branch into the heap above it, if it has requests left."""
+        asked_at = self._asked_at(at)
+        if asked_at is None:
+            return
+        above = int(self._tree.parent[at])
+        share = float(self._tree.share[at])
+        use = float(self._use[at].max(initial=0.0))
+        level = use / share if share else np.inf
+        entry = (level, asked_at, at)
+        heapq.heappush(self._heaps.setdefault(above, []), entry)
+
+    def _asked_at(self, at: int) -> float | None:
+        """When the next request of a branch was asked for."""
+        if self._queues.get(at):
+            return self._queues[at][-1].asked_at
+        heap = self._heaps.get(at)
+        return heap[0][1] if heap else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Multifactor(order_module.Order):
+    """A sum of factors from 0 to 1, the largest first (Slurm).
+
+    :ivar fair_share: weight of ``2^(-U_E / S)``, see
+        :func:`.factors.classic`.
+    :ivar age: weight of the time waited, 1 after ``longest_s``.
+    :ivar size: weight of the largest part of the cloud that is asked for.
+    :ivar longest_s: seconds, > 0; Slurm's ``PriorityMaxAge``.
+    """
+
+    fair_share: float = 1000.0
+    age: float = 100.0
+    size: float = 10.0
+    longest_s: float = 7 * 86400.0
+
+    def arrange(
+        self,
+        waiting: Requests,
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+    ) -> Requests:
+        """Order by the sum; see :meth:`.order.Order.arrange`."""
+        standing = Standing(waiting, snapshot)
+        tree = standing.tree
+        use = _normalised(standing, standing.history.max(axis=1, initial=0))
+        fair = factors.classic(tree, use, tree.part(standing.wants))
+
+        def priority(request: request_model.Request) -> float:
+            waited = np.clip((now - request.asked_at) / self.longest_s, 0, 1)
+            size = standing.asked_part(request).max(initial=0.0)
+            factor = fair[tree.place(request.account)]
+            return float(
+                self.fair_share * factor + self.age * waited + self.size * size
+            )
+
+        return sorted(oldest_first(waiting), key=priority, reverse=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Synergy(order_module.Order):
+    """``vcpus x F_vcpus + memory x F_memory``, the largest first.
+
+    :ivar vcpus: weight; Synergy's code has 100.
+    :ivar memory: weight; 70.
+    """
+
+    vcpus: float = 100.0
+    memory: float = 70.0
+
+    def arrange(
+        self,
+        waiting: Requests,
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+    ) -> Requests:
+        """Order by the priority; see :meth:`.order.Order.arrange`."""
+        standing = Standing(waiting, snapshot)
+        tree = standing.tree
+        part = tree.part(standing.wants)
+        priority = np.zeros(len(tree))
+        for name, weight in (
+            ('VCPU', self.vcpus),
+            ('MEMORY_MB', self.memory),
+        ):
+            if name in snapshot.classes:
+                column = snapshot.classes.index(name)
+                use = _normalised(standing, standing.history[:, column])
+                priority += weight * factors.classic(tree, use, part)
+        return sorted(
+            oldest_first(waiting),
+            key=lambda each: float(priority[tree.place(each.account)]),
+            reverse=True,
+        )
+
+
+def _normalised(standing: Standing, use: Floats) -> Floats:
+    """Parts of the use of all accounts, (a,), 0 to 1."""
+    top = standing.tree.parent == tree_module.ROOT
+    total = use[top].sum()
+    return use / total if total > 0 else np.zeros(len(use))
+
+
+class _ByProject(order_module.Order):
+    """Takes the oldest request of the project that comes first, in turns."""
+
+    def arrange(
+        self,
+        waiting: Requests,
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+    ) -> Requests:
+        """Take requests in turns; see :meth:`.order.Order.arrange`."""
+        standing = Standing(waiting, snapshot)
+        turns = _Projects(standing, waiting, snapshot)
+        taken: list[request_model.Request] = []
+        while turns.left.any():
+            ahead = self._ahead(turns)
+            # Of those that are level whoever asked first.
+            first = np.lexsort((turns.asked_at, ahead, ~turns.left))[0]
+            taken.append(turns.take(int(first)))
+        return taken
+
+    @abc.abstractmethod
+    def _ahead(self, turns: '_Projects') -> Floats:
+        """How far each project is ahead of its share, (p,)."""
+
+
+class _Projects:
+    """Amounts that projects have and ask for while requests are taken.
+
+    :ivar names: (p,) of projects that wait.
+    :ivar classes: the columns.
+    :ivar used: (p, c) with what was taken.
+    :ivar guaranteed: (p, c).
+    :ivar next: (p, c) what the next request of each asks for.
+    :ivar asked_at: (p,) when that was asked for.
+    :ivar left: (p,) who has requests left.
+    :ivar part: (p,) of the cloud by shares, among those who want.
+    :ivar weight: (p,) share.
+    :ivar capacity: (c,).
+    """
+
+    def __init__(
+        self,
+        standing: Standing,
+        waiting: Requests,
+        snapshot: cluster.ClusterSnapshot,
+    ) -> None:
+        tree = standing.tree
+        wait = {each.project for each in waiting}
+        self.names = sorted(wait)
+        self.classes = snapshot.classes
+        self._standing = standing
+        places = [tree.place(name) for name in self.names]
+        self.part = tree.part(standing.wants)[places]
+        self.weight = tree.share[places]
+        self.capacity = standing.capacity
+        classes = len(snapshot.classes)
+        none = np.zeros(classes)
+        self.used: Floats = np.array(
+            [snapshot.used.get(name, none) for name in self.names],
+            dtype=np.float64,
+        ).reshape(-1, classes)
+        self.guaranteed: Floats = np.array(
+            [
+                [limits.guaranteed.get(each, 0) for each in snapshot.classes]
+                for limits in (
+                    snapshot.limits.get(name, cluster.NO_LIMITS)
+                    for name in self.names
+                )
+            ],
+            dtype=np.float64,
+        ).reshape(-1, classes)
+        self._queues: list[list[request_model.Request]] = [
+            [] for _ in self.names
+        ]
+        row = {name: p for p, name in enumerate(self.names)}
+        for each in reversed(oldest_first(waiting)):
+            self._queues[row[each.project]].append(each)
+        self.next = np.zeros((len(self.names), classes))
+        self.asked_at = np.zeros(len(self.names))
+        self.left = np.zeros(len(self.names), dtype=bool)
+        for p in range(len(self.names)):
+            self._look(p)
+
+    def take(self, p: int) -> request_model.Request:
+        """Take the next request of a project."""
+        taken = self._queues[p].pop()
+        self.used[p] += self.next[p]
+        self._look(p)
+        return taken
+
+    def _look(self, p: int) -> None:
+        self.left[p] = bool(self._queues[p])
+        if self._queues[p]:
+            coming = self._queues[p][-1]
+            self.next[p] = self._standing.asked(coming)
+            self.asked_at[p] = coming.asked_at
+
+
+class DominantShare(_ByProject):
+    """First whoever has borrowed least, with what is asked for (Kueue)."""
+
+    def _ahead(self, turns: _Projects) -> Floats:
+        return factors.dominant_share(
+            turns.used + turns.next,
+            turns.guaranteed,
+            turns.capacity,
+            turns.weight,
+        )
+
+
+class Distribution(_ByProject):
+    """First whoever is furthest below the part desired (Cloud Scheduler).
+
+    :param classes: whose sums are multiplied: one, or more
+        for a volume; those that the cloud does not have do not count.
+    """
+
+    def __init__(self, classes: Sequence[str] = ('MEMORY_MB',)) -> None:
+        self._classes = tuple(classes)
+
+    def _ahead(self, turns: _Projects) -> Floats:
+        columns = [
+            c for c, name in enumerate(turns.classes) if name in self._classes
+        ]
+        amounts = turns.used[:, columns]
+        return factors.distribution(amounts, turns.part)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""How far accounts are from their shares, as the systems of the field say.
+
+All take a :class:`.tree.Tree` and what accounts use with everybody below
+them, and know no request. A share of 0 comes last, never first.
+"""
+
+import numpy as np
+
+from nova_fairness.shares import tree as tree_module
+
+Floats = tree_module.Floats
+Bools = tree_module.Bools
+
+
+def effective(tree: tree_module.Tree, use: Floats, part: Floats) -> Floats:
+    """Use that counts for an account, (a,): its own and of its siblings.
+
+    ``U_E = U_A + (U_E of the parent - U_A) S / S of the siblings`` and at the
+    top ``U_E = U_A`` (Slurm, "classic" fair share; Synergy for two levels).
+
+    :param use: (a,) part of all use, 0 to 1, with all below.
+    :param part: (a,) of the cloud, see :meth:`.tree.Tree.part`.
+    """
+    effective = use.copy()
+    for at, up in enumerate(tree.parent.tolist()):
+        if up != tree_module.ROOT and part[up] > 0:
+            among = part[at] / part[up]
+            effective[at] += (effective[up] - use[at]) * among
+    return effective
+
+
+def classic(
+    tree: tree_module.Tree,
+    use: Floats,
+    part: Floats,
+    damping: float = 1.0,
+) -> Floats:
+    """``2^(-U_E / S / d)``, (a,), 0 to 1: 0.5 is exactly the share.
+
+    Slurm's multifactor factor, and Synergy's for each resource.
+
+    :param damping: > 0; larger reacts less (``FairShareDampeningFactor``).
+    """
+    counted = effective(tree, use, part)
+    over = np.full(len(tree), np.inf)
+    np.divide(counted, part, out=over, where=part > 0)
+    factor: Floats = np.exp2(-over / damping)
+    return factor
+
+
+def fair_tree(tree: tree_module.Tree, use: Floats, members: Bools) -> Floats:
+    """Rank of every member divided by their number, (a,), above 0 to 1.
+
+    Slurm's fair tree: on each level ``LF = S / U``, the largest first, and
+    depth first from there. So if an account is before its sibling, all below
+    it are before all below that. Members that tie have one rank; accounts
+    that tie are one account with the children of both.
+
+    :param use: (a,) with all below, >= 0.
+    :param members: (a,) who is ranked: those who ask for servers.
+    :returns: 0 for accounts that are no members.
+    """
+    level = np.full(len(tree), np.inf)
+    np.divide(tree.share, use, out=level, where=use > 0)
+    level[tree.share == 0] = 0.0
+    children = tree.children()
+    total = int(members.sum())
+    factor = np.zeros(len(tree))
+    before = 0
+    stack = [list(children[tree_module.ROOT])]
+    while stack:
+        siblings = stack.pop()
+        if not siblings:
+            continue
+        best = max(level[at] for at in siblings)
+        tied = [at for at in siblings if level[at] == best]
+        stack.append([at for at in siblings if level[at] != best])
+        stack.append([below for at in tied for below in children[at]])
+        ranked = [at for at in tied if members[at]]
+        factor[ranked] = (total - before) / max(total, 1)
+        before += len(ranked)
+    return factor
+
+
+def dominant_share(
+    use: Floats, nominal: Floats, lendable: Floats, weight: Floats
+) -> Floats:
+    """Largest part of what is lent that each has borrowed, (a,), per mille.
+
+    Kueue's dominant resource share (KEP-1714): over the classes the largest
+    ``1000 x max(0, use - nominal) / lendable``, divided by the weight.
+
+    :param use: (a, c) with what is asked for.
+    :param nominal: (a, c) own part.
+    :param lendable: (c,) what all could lend; a class of which nothing can be
+        lent does not count.
+    :param weight: (a,) >= 0; who borrows at weight 0 is at infinity.
+    """
+    borrowed = np.maximum(use - nominal, 0.0)
+    part = np.zeros(borrowed.shape)
+    np.divide(borrowed, lendable, out=part, where=lendable > 0)
+    share = 1000 * part.max(axis=1, initial=0.0)
+    result = np.where(share > 0, np.inf, 0.0)
+    np.divide(share, weight, out=result, where=weight > 0)
+    return result
+
+
+def fass(buckets: Floats, totals: Floats, share: Floats) -> Floats:
+    """``2^(-h / H / share)`` with three halving periods, (a,), 0 to 1.
+
+    FaSS: ``h = (h0 - h1) + (h1 - h2) / 2 + (h2 - h3) / 4``.
+
+    :param buckets: (a, 4) use up to the end of period k back from now.
+    :param totals: (4,) the same of all; FaSS as published takes the first
+        account's row, :func:`numpy.sum` is meant.
+    :param share: (a,) part of all shares, 0 to 1.
+    """
+    halved = np.array([1.0, 0.5, 0.25])
+    use = -np.diff(buckets, axis=1) @ halved
+    total = float(-np.diff(totals) @ halved)
+    ratio = use / total if total > 0 else np.zeros(len(use))
+    over = np.full(len(use), np.inf)
+    np.divide(ratio, share, out=over, where=share > 0)
+    factor: Floats = np.exp2(-over)
+    return factor
+
+
+def distribution(amounts: Floats, desired: Floats) -> Floats:
+    """What each has too much, (a,), -1 to 1: current minus desired part.
+
+    Cloud Scheduler's ``diff_types``: the current part is the product of the
+    sums of the classes that count, divided by the sum of these products. It
+    distorts: who has twice of two classes counts four times.
+
+    :param amounts: (a, k) sums of what counts, such as servers or a class.
+    :param desired: (a,) part of the cloud, 0 to 1; who is not desired at all
+        has 1 too much.
+    """
+    current = amounts.prod(axis=1)
+    total = current.sum()
+    part = current / total if total > 0 else np.zeros(len(current))
+    return np.where(desired > 0, part - desired, np.where(part > 0, 1.0, 0.0))

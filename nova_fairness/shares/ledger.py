@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What accounts used, the longer ago the less it counts.
+
+Use is a part of what the cloud had at that time, per resource class. It
+follows ``u <- b u + (1 - b) now`` with ``b = 0.5^(dt / half-life)``, so that
+who always used a tenth of the cloud stands at 0.1, at any length of the steps
+(Slurm's multifactor priority; Kueue, KEP-4136). It is kept for every account
+of the share tree, not summed up anew: what a user used who is gone still
+counts for the project.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness import exception
+
+Floats = npt.NDArray[np.float64]
+
+FORGOTTEN = 1e-12
+"""Use below this, in every class, of an account that uses nothing now."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ledger:
+    """Decayed use at one moment.
+
+    :ivar half_life_s: seconds after which use counts half, > 0.
+    :ivar at: seconds of the epoch that it is known up to.
+    :ivar use: (c,) part of the cloud by account, >= 0; those not named used
+        nothing.
+    :raises BadLedger: if the half-life is no number above 0.
+    """
+
+    half_life_s: float
+    at: float
+    use: Mapping[str, Floats] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.half_life_s) and self.half_life_s > 0):
+            raise exception.BadLedger(
+                'half-life must be a number of seconds above 0, got'
+                f' {self.half_life_s!r}'
+            )
+
+    def advanced(
+        self, now: float, current: Mapping[str, Floats], capacity: Floats
+    ) -> 'Ledger':
+        """The ledger after accounts used something until now.
+
+        A clock that went back changes nothing until it has caught up, so
+        that no time counts twice.
+
+        :param now: seconds of the epoch.
+        :param current: (c,) what each account uses since :attr:`at`, >= 0,
+            with all below it.
+        :param capacity: (c,) what the cloud has, >= 0; a class of which it
+            has nothing is not used.
+        :raises BadLedger: if an amount is negative or no number.
+        """
+        _check(current)
+        elapsed = now - self.at
+        if elapsed <= 0:
+            return self
+        keep = self.kept(elapsed)
+        none = np.zeros(len(capacity))
+        use = {}
+        for name in sorted({*self.use, *current}):
+            part = parts(current.get(name, none), capacity)
+            use[name] = keep * self.use.get(name, none) + (1 - keep) * part
+            if name not in current and (use[name] < FORGOTTEN).all():
+                del use[name]
+        return dataclasses.replace(self, at=now, use=use)
+
+    def kept(self, elapsed: float) -> float:
+        """Part of the use that is left after some seconds, 0 to 1."""
+        return float(0.5 ** (elapsed / self.half_life_s))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Record:
+    """What an account used for a while.
+
+    :ivar account: name.
+    :ivar start: seconds of the epoch.
+    :ivar end: seconds of the epoch, >= ``start``.
+    :ivar part: (c,) part of what the cloud had then, >= 0.
+    """
+
+    account: str
+    start: float
+    end: float
+    part: Floats
+
+
+def recomputed(
+    records: Iterable[Record], now: float, half_life_s: float
+) -> Ledger:
+    """The ledger that advancing through all records would have given.
+
+    Each record counts ``0.5^((now - end) / h) - 0.5^((now - start) / h)`` of
+    its part: the sum of the steps within it.
+
+    :param records: in any order; what is after ``now`` does not count.
+    :param now: seconds of the epoch.
+    :param half_life_s: seconds after which use counts half, > 0.
+    :raises BadLedger: see :class:`Ledger`; or if a record ends before it
+        begins.
+    """
+    empty = Ledger(half_life_s, now)
+    use: dict[str, Floats] = {}
+    for each in records:
+        _check_times(each)
+        start, end = min(each.start, now), min(each.end, now)
+        weight = empty.kept(now - end) - empty.kept(now - start)
+        use[each.account] = use.get(each.account, 0) + weight * each.part
+    return dataclasses.replace(empty, use=use)
+
+
+def periods(
+    records: Iterable[Record],
+    now: float,
+    length_s: float,
+    count: int,
+    decay: float,
+) -> Mapping[str, Floats]:
+    """Use in whole periods back from now, each counting less (Synergy).
+
+    :param records: in any order.
+    :param now: seconds of the epoch.
+    :param length_s: of a period, seconds, > 0; Synergy: 7 days.
+    :param count: number of periods, >= 1; Synergy: 3.
+    :param decay: what a period counts beside the one after it, 0 to 1;
+        Synergy: 0.5.
+    :returns: (c,) part of the cloud times seconds, by account.
+    :raises BadLedger: if one of these is out of its range.
+    """
+    if not (length_s > 0 and count >= 1 and 0 <= decay <= 1):
+        raise exception.BadLedger(
+            'periods need a length above 0, a count of at least 1 and a decay'
+            f' from 0 to 1, got {length_s!r}, {count!r} and {decay!r}'
+        )
+    use: dict[str, Floats] = {}
+    for each in records:
+        _check_times(each)
+        seconds = sum(
+            decay**k
+            * _overlap(each, now - (k + 1) * length_s, now - k * length_s)
+            for k in range(count)
+        )
+        use[each.account] = use.get(each.account, 0) + seconds * each.part
+    return use
+
+
+def parts(amounts: Floats, capacity: Floats) -> Floats:
+    """Parts of the cloud that amounts are, (c,); 0 where it has nothing."""
+    none = np.zeros(len(capacity))
+    return np.divide(amounts, capacity, out=none, where=capacity > 0)
+
+
+def _overlap(record: Record, start: float, end: float) -> float:
+    return max(min(record.end, end) - max(record.start, start), 0.0)
+
+
+def _check(current: Mapping[str, Floats]) -> None:
+    for name, amounts in current.items():
+        if not (np.isfinite(amounts).all() and (amounts >= 0).all()):
+            raise exception.BadLedger(
+                f'use of account {name!r} must be numbers of at least 0, got'
+                f' {amounts.tolist()}'
+            )
+
+
+def _check_times(record: Record) -> None:
+    if not record.start <= record.end:
+        raise exception.BadLedger(
+            f'a record of account {record.account!r} must not end before it'
+            f' begins, got {record.start!r} to {record.end!r}'
+        )

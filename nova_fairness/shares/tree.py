@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The share tree: who has which part of the cloud.
+
+Accounts are domains, projects, groups and users; each has a share, which
+counts beside those of its siblings. Shares count among those who want
+something: an account whose whole branch wants nothing takes nothing from its
+siblings, so that many small accounts dilute nobody.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness import exception
+from nova_fairness.model import cluster
+
+Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.intp]
+Bools = npt.NDArray[np.bool_]
+
+ROOT = -1
+"""Place of the parent of those that have none."""
+
+LARGEST_SHARE = 1e9
+
+
+class Tree:
+    """Accounts in an order in which parents come before their children.
+
+    :param accounts: in any order.
+    :raises BadShares: if a name comes twice, a parent is unknown, parents
+        form a circle, or a share is no number from 0 to
+        :data:`LARGEST_SHARE`; all that is wrong is named.
+
+    :ivar names: (a,) parents first, siblings by name.
+    :ivar parent: (a,) place of the parent, or :data:`ROOT`.
+    :ivar share: (a,) beside its siblings, >= 0.
+    """
+
+    def __init__(self, accounts: Iterable[cluster.Account]) -> None:
+        given = tuple(accounts)
+        by_name = {each.name: each for each in given}
+        wrong = [*_twice(given), *_bad_shares(given)]
+        wrong += _unknown_parents(given, by_name)
+        wrong = wrong or _circles(by_name)
+        if wrong:
+            raise exception.BadShares('; '.join(wrong))
+        self.names = tuple(_parents_first(given))
+        self._place = {name: at for at, name in enumerate(self.names)}
+        parents = [by_name[name].parent for name in self.names]
+        self.parent: Places = np.array(
+            [ROOT if up is None else self._place[up] for up in parents],
+            dtype=np.intp,
+        )
+        self.share: Floats = np.array(
+            [by_name[name].share for name in self.names], dtype=np.float64
+        )
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def place(self, name: str) -> int:
+        """The row of an account; ``KeyError`` if it is not in the tree."""
+        return self._place[name]
+
+    def children(self) -> Mapping[int, Sequence[int]]:
+        """Places of the children, by place; :data:`ROOT` has the top."""
+        found: dict[int, list[int]] = {ROOT: []}
+        for at, up in enumerate(self.parent.tolist()):
+            found.setdefault(up, []).append(at)
+            found.setdefault(at, [])
+        return found
+
+    def summed(self, own: Floats) -> Floats:
+        """What accounts and everybody below them have, (a, ...).
+
+        :param own: (a, ...) what each has itself.
+        """
+        total = own.copy()
+        for at in range(len(self) - 1, -1, -1):
+            up = self.parent[at]
+            if up != ROOT:
+                total[up] += total[at]
+        return total
+
+    def among_siblings(self, wants: Bools) -> Floats:
+        """Part of what its parent has, (a,), 0 to 1; 0 who wants nothing.
+
+        Siblings that want and have no share between them divide by number:
+        nobody else is there to take it.
+
+        :param wants: (a,) who wants something itself.
+        """
+        active = self.summed(wants.astype(np.float64)) > 0
+        share = np.where(active, self.share, 0.0)
+        among = _over_siblings(share, self.parent)
+        alone = active & (among == 0)
+        share = np.where(alone, 1.0, share)
+        among = _over_siblings(share, self.parent)
+        return np.divide(
+            share, among, out=np.zeros(len(self)), where=among > 0
+        )
+
+    def part(self, wants: Bools) -> Floats:
+        """Part of the cloud, (a,), 0 to 1: the product from the top down.
+
+        :param wants: (a,) who wants something itself.
+        """
+        part = self.among_siblings(wants)
+        for at, up in enumerate(self.parent.tolist()):
+            if up != ROOT:
+                part[at] *= part[up]
+        return part
+
+
+def _over_siblings(amount: Floats, parent: Places) -> Floats:
+    """Sum of an amount over an account and its siblings, (a,)."""
+    total = np.zeros(len(amount) + 1)
+    np.add.at(total, parent, amount)
+    siblings: Floats = total[parent]
+    return siblings
+
+
+def _parents_first(accounts: Sequence[cluster.Account]) -> list[str]:
+    below: dict[str | None, list[str]] = {}
+    for each in sorted(accounts, key=lambda each: each.name):
+        below.setdefault(each.parent, []).append(each.name)
+    names, at = list(below.get(None, [])), 0
+    while at < len(names):
+        names += below.get(names[at], [])
+        at += 1
+    return names
+
+
+def _twice(accounts: Sequence[cluster.Account]) -> list[str]:
+    seen: set[str] = set()
+    twice: set[str] = set()
+    for each in accounts:
+        (twice if each.name in seen else seen).add(each.name)
+    return [f'account {name!r} comes twice' for name in sorted(twice)]
+
+
+def _bad_shares(accounts: Sequence[cluster.Account]) -> list[str]:
+    return [
+        f'share of account {each.name!r} must be a number from 0 to'
+        f' {LARGEST_SHARE:g}, got {each.share!r}'
+        for each in accounts
+        if not math.isfinite(each.share)
+        or not 0 <= each.share <= LARGEST_SHARE
+    ]
+
+
+def _unknown_parents(
+    accounts: Sequence[cluster.Account],
+    by_name: Mapping[str, cluster.Account],
+) -> list[str]:
+    return [
+        f'parent {each.parent!r} of account {each.name!r} is not in the tree'
+        for each in accounts
+        if each.parent is not None and each.parent not in by_name
+    ]
+
+
+def _circles(by_name: Mapping[str, cluster.Account]) -> list[str]:
+    sound: set[str] = set()
+    for name in sorted(by_name):
+        path: list[str] = []
+        up: str | None = name
+        while up is not None and up not in sound:
+            if up in path:
+                circle = [*path[path.index(up) :], up]
+                return ['accounts form a circle: ' + ' > '.join(circle)]
+            path.append(up)
+            up = by_name[up].parent
+        sound.update(path)
+    return []

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import random
+
+import hypothesis
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from nova_fairness.model import cluster
+from nova_fairness.planners.fairqueue import orders
+from nova_fairness.planners.fairqueue import planner
+from tests.fixtures import small_cloud
+
+NOW = 1000.0
+ORDERS = (
+    orders.FairTree(),
+    orders.FairTree(charge=0),
+    orders.Multifactor(),
+    orders.Synergy(),
+    orders.DominantShare(),
+    orders.Distribution(),
+    orders.Distribution(('VCPU', 'MEMORY_MB')),
+)
+every_order = pytest.mark.parametrize(
+    'order', ORDERS, ids=lambda each: type(each).__name__
+)
+
+
+def ask(name, project='p', user='u', **more):
+    asked = small_cloud.ask(name, project=project, **more)
+    return dataclasses.replace(asked, user=user)
+
+
+def cloud(requests, **more):
+    hosts = [small_cloud.host('h', vcpu=100, memory=10_000)]
+    return small_cloud.cloud(hosts, requests, **more)
+
+
+def arranged(order, requests, **more):
+    """Names of requests in an order."""
+    snapshot = cloud(requests, **more)
+    given = order.arrange(requests, snapshot, NOW)
+    return [each.uuid for each in given]
+
+
+def projects(order, requests, **more):
+    of = {each.uuid: each.project for each in requests}
+    return ''.join(of[name] for name in arranged(order, requests, **more))
+
+
+@st.composite
+def queues(draw):
+    return [
+        ask(
+            f'r{n}',
+            project=draw(st.sampled_from('pqr')),
+            user=draw(st.sampled_from('uvw')),
+            vcpu=draw(st.integers(1, 9)),
+            at=float(draw(st.integers(0, 3))),
+        )
+        for n in range(draw(st.integers(0, 12)))
+    ]
+
+
+shares = st.sampled_from([0, 0.1, 1, 70])
+trees = st.lists(
+    st.builds(cluster.Account, st.sampled_from('pqrst'), share=shares),
+    unique_by=lambda each: each.name,
+).map(tuple)
+histories = st.dictionaries(
+    st.sampled_from(['p', 'q', 'p/u', 'q/v']),
+    st.tuples(st.floats(0, 1), st.floats(0, 1)).map(np.array),
+)
+
+
+@every_order
+@hypothesis.given(
+    queues(), trees, histories, st.randoms(use_true_random=False)
+)
+def test_every_request_comes_once_however_they_are_listed(
+    order, requests, accounts, history, chance: random.Random
+):
+    there = {'accounts': accounts, 'history': history}
+    names = arranged(order, requests, **there)
+    assert sorted(names) == sorted(each.uuid for each in requests)
+    listed = list(requests)
+    chance.shuffle(listed)
+    assert arranged(order, listed, **there) == names
+
+
+@every_order
+def test_those_who_are_alike_come_in_the_order_of_asking(order):
+    requests = [ask(f'r{n}', at=float(9 - n)) for n in range(5)]
+    assert arranged(order, requests) == ['r4', 'r3', 'r2', 'r1', 'r0']
+
+
+@every_order
+def test_a_plan_can_be_made_in_every_order(order):
+    requests = [ask('a'), ask('b', project='q'), ask('c')]
+    plan = planner.plan(cloud(requests), NOW, order)
+    assert len(plan.actions) == 3
+
+
+@pytest.mark.parametrize(
+    'order', [orders.FairTree(), orders.Distribution(('VCPU',))]
+)
+def test_turns_follow_shares(order):
+    requests = [
+        ask(f'{project}{n}', project=project)
+        for project in 'pq'
+        for n in range(40)
+    ]
+    shares = (cluster.Account('p', None, 70), cluster.Account('q', None, 30))
+    first = projects(order, requests, accounts=shares)[:40]
+    assert first.count('p') == pytest.approx(28, abs=1)
+
+
+def test_who_used_more_than_their_share_waits():
+    requests = [ask('a', 'p'), ask('b', 'q', at=5.0)]
+    history = {'p': np.array([0.5, 0.1])}
+    for order in (orders.FairTree(), orders.FairTree(charge=0)):
+        assert projects(order, requests, history=history) == 'qp'
+
+
+def test_all_of_the_account_ahead_come_before_all_of_the_other():
+    requests = [
+        ask(f'{project}{user}{n}', project, user)
+        for project in 'pq'
+        for user in 'uv'
+        for n in range(3)
+    ]
+    history = {
+        'p': np.array([0.2, 0.0]),
+        'q': np.array([0.1, 0.0]),
+        'q/u': np.array([0.1, 0.0]),
+    }
+    order = orders.FairTree(charge=0)
+    assert projects(order, requests, history=history) == 'q' * 6 + 'p' * 6
+    names = arranged(order, requests, history=history)
+    assert [name[1] for name in names[:6]] == list('vvvuuu')
+
+
+def test_a_hundred_users_of_one_project_take_no_more_than_its_share():
+    requests = [ask(f'p{n}', 'p', f'u{n}') for n in range(100)]
+    requests += [ask(f'q{n}', 'q', at=9.0) for n in range(100)]
+    first = projects(orders.FairTree(), requests)[:20]
+    assert first.count('q') == 10
+
+
+def test_a_share_of_nothing_comes_last():
+    requests = [ask('a', 'p'), ask('b', 'q', at=9.0)]
+    none = (cluster.Account('p', None, 0),)
+    for order in (orders.FairTree(), orders.Multifactor(), orders.Synergy()):
+        assert projects(order, requests, accounts=none) == 'qp'
+
+
+def test_one_who_waits_for_long_gets_older_than_the_share_of_others():
+    requests = [ask('a', 'p', at=-8 * 86400.0), ask('b', 'q', at=NOW)]
+    history = {'p': np.array([0.9, 0.9]), 'q': np.array([0.1, 0.1])}
+    fair = orders.Multifactor(fair_share=100, age=0)
+    aged = orders.Multifactor(fair_share=100, age=1000)
+    assert projects(fair, requests, history=history) == 'qp'
+    assert projects(aged, requests, history=history) == 'pq'
+
+
+def test_the_larger_comes_first_if_size_counts():
+    requests = [ask('small', 'p'), ask('large', 'q', vcpu=50, at=9.0)]
+    order = orders.Multifactor(fair_share=0, age=0, size=10)
+    assert arranged(order, requests) == ['large', 'small']
+
+
+def test_users_come_as_the_priorities_of_synergy_say():
+    accounts = (
+        cluster.Account('A', None, 70),
+        cluster.Account('B', None, 30),
+    )
+    used = {'A': 4, 'B': 4, 'A/a1': 3, 'A/a2': 1, 'B/b1': 4}
+    history = {name: np.full(2, n / 8) for name, n in used.items()}
+    requests = [
+        ask('of b1', 'B', 'b1'),
+        ask('of a1', 'A', 'a1', at=1.0),
+        ask('of a2', 'A', 'a2', at=2.0),
+    ]
+    names = arranged(
+        orders.Synergy(), requests, accounts=accounts, history=history
+    )
+    assert names == ['of a2', 'of a1', 'of b1']
+
+
+def test_who_would_borrow_least_comes_first_as_in_kueue():
+    requests = [ask('a', 'p', vcpu=10), ask('b', 'q', vcpu=4, at=9.0)]
+    own = {'p': small_cloud.guaranteed(10, 1000)}
+    order = orders.DominantShare()
+    assert projects(order, requests) == 'qp'
+    assert projects(order, requests, limits=own) == 'pq'
+
+
+def test_who_has_less_than_the_part_desired_comes_first():
+    requests = [ask('a', 'p'), ask('b', 'q', at=9.0)]
+    used = {'p': np.array([1, 100]), 'q': np.array([1, 50])}
+    assert projects(orders.Distribution(), requests, used=used) == 'qp'

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+
+from hypothesis import given
+from hypothesis import strategies
+import numpy as np
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.shares import ledger as ledger_module
+
+WEEK = 7 * 86400.0
+CLOUD = np.array([100.0])
+
+
+def tenth(account='a'):
+    return {account: np.array([10.0])}
+
+
+def test_a_steady_use_of_a_tenth_stands_at_a_tenth():
+    ledger = ledger_module.Ledger(3600, 0)
+    for now in range(300, 100 * 3600, 300):
+        ledger = ledger.advanced(now, tenth(), CLOUD)
+    assert ledger.use['a'] == pytest.approx([0.1])
+
+
+def test_after_a_half_life_half_is_left():
+    ledger = ledger_module.Ledger(3600, 0, {'a': np.array([0.4])})
+    assert ledger.advanced(3600, {}, CLOUD).use['a'] == pytest.approx([0.2])
+
+
+@pytest.mark.parametrize('steps', [1, 7, 1000])
+def test_the_length_of_the_steps_changes_nothing(steps):
+    ledger = ledger_module.Ledger(WEEK, 0)
+    for step in range(1, steps + 1):
+        ledger = ledger.advanced(WEEK * step / steps, tenth(), CLOUD)
+    assert ledger.use['a'] == pytest.approx([0.05])
+
+
+def test_the_constant_of_kueue_for_a_week_and_five_minutes():
+    kept = ledger_module.Ledger(168 * 3600, 0).kept(300)
+    assert 1 - kept == pytest.approx(0.000344, rel=1e-2)
+
+
+def test_a_clock_that_goes_back_counts_no_time_twice():
+    ledger = ledger_module.Ledger(3600, 0).advanced(600, tenth(), CLOUD)
+    back = ledger.advanced(100, tenth(), CLOUD)
+    again = back.advanced(600, tenth(), CLOUD)
+    assert again.use['a'] == ledger.use['a']
+    assert again.at == 600
+
+
+def test_the_smallest_use_adds_up():
+    ledger = ledger_module.Ledger(WEEK, 0)
+    for now in range(1, 2001):
+        ledger = ledger.advanced(
+            now * 0.001, {'a': np.array([1e-6])}, np.array([1e6])
+        )
+    assert 0 < ledger.use['a'][0] < 1e-12
+    assert ledger.use['a'][0] == pytest.approx(
+        1e-12 * (1 - 0.5 ** (2 / WEEK)), rel=1e-6
+    )
+
+
+def test_who_used_nothing_for_long_is_forgotten():
+    ledger = ledger_module.Ledger(1, 0, {'a': np.array([1.0])})
+    assert ledger.advanced(10, {}, CLOUD).use
+    assert not ledger.advanced(100, {}, CLOUD).use
+
+
+def test_a_class_that_the_cloud_lost_counts_nothing():
+    ledger = ledger_module.Ledger(1, 0)
+    after = ledger.advanced(1, tenth(), np.array([0.0]))
+    assert after.use['a'] == [0]
+
+
+@pytest.mark.parametrize('half_life', [0, -1, float('nan'), float('inf')])
+def test_a_half_life_that_is_none_is_refused(half_life):
+    with pytest.raises(exception.BadLedger, match='half-life must be'):
+        ledger_module.Ledger(half_life, 0)
+
+
+@pytest.mark.parametrize('amount', [-1.0, float('nan'), float('inf')])
+def test_use_that_is_none_is_refused_and_nothing_is_counted(amount):
+    ledger = ledger_module.Ledger(1, 0)
+    with pytest.raises(exception.BadLedger, match="of account 'b' must be"):
+        ledger.advanced(1, {**tenth(), 'b': np.array([amount])}, CLOUD)
+
+
+RECORDS = strategies.lists(
+    strategies.tuples(
+        strategies.integers(0, 50),
+        strategies.integers(0, 20),
+        strategies.integers(0, 100),
+    ),
+    max_size=5,
+)
+
+
+@given(RECORDS)
+def test_records_give_what_the_steps_gave(spans):
+    records = [
+        ledger_module.Record('a', start, start + long, np.array([n / 100]))
+        for start, long, n in spans
+    ]
+    stepped = ledger_module.Ledger(13, 0)
+    for now in range(1, 81):
+        use = sum(
+            (
+                each.part * 100
+                for each in records
+                if each.start < now <= each.end
+            ),
+            start=np.zeros(1),
+        )
+        stepped = stepped.advanced(now, {'a': use}, CLOUD)
+    again = ledger_module.recomputed(records, 80, 13)
+    none = np.zeros(1)
+    assert again.use.get('a', none) == pytest.approx(
+        stepped.use.get('a', none), abs=1e-9
+    )
+
+
+def test_what_is_after_now_does_not_count():
+    records = [ledger_module.Record('a', 10, 20, np.ones(1))]
+    assert ledger_module.recomputed(records, 5, 10).use['a'] == [0]
+
+
+def test_periods_of_synergy_count_half_of_the_one_after():
+    day = 86400.0
+    records = [
+        ledger_module.Record('a', 0, 7 * day, np.ones(1)),
+        ledger_module.Record('b', 14 * day, 21 * day, np.ones(1)),
+        ledger_module.Record('c', -7 * day, 0, np.ones(1)),
+    ]
+    use = ledger_module.periods(records, 21 * day, 7 * day, 3, 0.5)
+    assert use['b'] == [7 * day]
+    assert use['a'] == [7 * day / 4]
+    assert use['c'] == [0]
+
+
+def test_a_record_that_ends_before_it_begins_is_refused():
+    record = ledger_module.Record('a', 2, 1, np.ones(1))
+    with pytest.raises(exception.BadLedger, match="account 'a' must not end"):
+        ledger_module.recomputed([record], 3, 1)
+
+
+def test_periods_of_no_length_are_refused():
+    with pytest.raises(exception.BadLedger, match='length above 0'):
+        ledger_module.periods([], 0, 0, 3, 0.5)
