@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 
+import amqp
 from oslo_rootwrap import wrapper
 import pytest
 
@@ -22,13 +23,32 @@ from fairness_lab.testbed.nodes import processes
 from nova_fairness.apply import door
 from nova_fairness.cmd import status_cloud
 from tests.fixtures import devstack_host
+from tests.fixtures import rabbitmq_server
 from tests.fixtures import redis_server
 
 PREFIX = pathlib.Path(sys.executable).parent
 GIVEN = devstack_host.TOP / 'tests' / 'data' / 'devstack'
-NOVA_FILES = ('api-paste.ini', 'nova.conf', 'rootwrap.conf')
+NOVA_FILES = (
+    'api-paste.ini',
+    'nova-api-uwsgi.ini',
+    'nova.conf',
+    'rootwrap.conf',
+)
 PATIENCE_S = 120.0
 """For broken code only."""
+
+CLOUDS = """
+clouds:
+  devstack-admin:
+    auth:
+      auth_url: http://127.0.0.1:9/v3
+      username: admin
+      password: secret
+      project_name: admin
+      user_domain_id: default
+      project_domain_id: default
+    region_name: RegionOne
+"""
 
 
 class Host(devstack_host.DevstackHost):
@@ -138,6 +158,52 @@ def test_a_stacked_host_works_is_stacked_again_and_leaves_nothing(hosts):
     assert not host.conf.exists()
     assert not host.state.exists()
     assert not list((host.nova / 'rootwrap.d').iterdir())
+    for name in NOVA_FILES:
+        assert (host.nova / name).read_text() == original(name), name
+
+
+def test_requests_wait_where_the_user_wants_it(hosts):
+    with rabbitmq_server.running() as broker:
+        host = hosts(
+            'controller',
+            services='n-api',
+            settings={
+                'FAIRNESS_QUEUE': 'True',
+                'HARNESS_BROKER': f'guest:guest@127.0.0.1:{broker.port}',
+            },
+        )
+        clouds = host.place / '.config/openstack/clouds.yaml'
+        clouds.parent.mkdir(parents=True)
+        clouds.write_text(CLOUDS)
+        host.stack()
+        services = {'fairness-redis', 'fairness-relay', 'fairness-cluster'}
+        assert set(host.pids()) == services
+        before = host.files()
+        host.stack()
+        assert host.files() == before
+        [line] = re.findall(
+            '^env = OS_NOVA_CONFIG_FILES=(.*)$',
+            (host.nova / 'nova-api-uwsgi.ini').read_text(),
+            re.MULTILINE,
+        )
+        paste, *files = line.split(';')
+        assert paste == str(host.nova / 'api-paste.ini')
+        read = configparser.RawConfigParser()
+        assert read.read(files) == files
+        assert read['DEFAULT']['control_exchange'] == 'nova_front'
+        assert read['quota']['recheck_quota'] == 'False'
+        # The loop runs: nobody answers for the cloud of this test.
+        assert processes.wait_until(
+            lambda: 'does not answer' in host.said('fairness-cluster'),
+            PATIENCE_S,
+        )
+        with amqp.Connection(f'127.0.0.1:{broker.port}') as direct:
+            queue = direct.channel().queue_declare(
+                'nova_front.conductor', passive=True
+            )
+        assert queue.consumer_count == 1
+        host.destroy()
+        assert are_gone(host)
     for name in NOVA_FILES:
         assert (host.nova / name).read_text() == original(name), name
 
