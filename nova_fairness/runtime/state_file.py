@@ -71,7 +71,7 @@ class PolicyMemory:
 
 
 def replace(path: pathlib.Path, content: str, *, durable: bool) -> None:
-    """Replace a file as a whole.
+    """Replace a file as a whole; only its owner may read the new one.
 
     :param durable: whether it must outlive a power cut right after this.
     :raises OSError: if it cannot be written; the old one stays.
@@ -85,6 +85,6 @@ def replace(path: pathlib.Path, content: str, *, durable: bool) -> None:
                 file.flush()
                 os.fsync(file.fileno())
         temporary.replace(path)
-    except OSError:
+    except BaseException:
         temporary.unlink(missing_ok=True)
         raise

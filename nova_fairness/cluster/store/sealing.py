@@ -8,10 +8,8 @@ the old keys are then taken out.
 """
 
 import base64
-import os
 import pathlib
 import stat
-import tempfile
 import zlib
 
 from cryptography import fernet
@@ -19,6 +17,7 @@ import msgpack
 
 from nova_fairness import exception
 from nova_fairness.model import cast as cast_module
+from nova_fairness.runtime import state_file
 
 _QUICK = 1
 """Level of compression: a message is several times smaller, and a database
@@ -118,7 +117,7 @@ def add_key(path: pathlib.Path) -> None:
     """
     old = path.read_text(encoding='ascii') if path.exists() else ''
     new = fernet.Fernet.generate_key().decode('ascii')
-    _replace(path, f'{new}\n{old}')
+    state_file.replace(path, f'{new}\n{old}', durable=True)
 
 
 def drop_old_keys(path: pathlib.Path) -> None:
@@ -126,7 +125,9 @@ def drop_old_keys(path: pathlib.Path) -> None:
 
     :raises OSError: if it cannot be read or written.
     """
-    _replace(path, path.read_text(encoding='ascii').split()[0] + '\n')
+    state_file.replace(
+        path, path.read_text(encoding='ascii').split()[0] + '\n', durable=True
+    )
 
 
 def _bytes(token: bytes) -> bytes:
@@ -135,17 +136,3 @@ def _bytes(token: bytes) -> bytes:
 
 def _token(sealed: bytes) -> bytes:
     return base64.urlsafe_b64encode(sealed)
-
-
-def _replace(path: pathlib.Path, text: str) -> None:
-    """Write whole or not at all, for the owner only."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(descriptor, 'w', encoding='ascii') as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        pathlib.Path(name).replace(path)
-    except BaseException:
-        pathlib.Path(name).unlink(missing_ok=True)
-        raise

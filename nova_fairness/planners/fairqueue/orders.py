@@ -9,6 +9,7 @@ start everything they asked for before anybody else starts one server.
 
 import abc
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import heapq
@@ -173,8 +174,35 @@ class _TreeOfTurns:
         return heap[0][1] if heap else None
 
 
+class _ByPriority(order_module.Order):
+    """Orders by a number for each request, the largest first."""
+
+    def arrange(
+        self,
+        waiting: Requests,
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+    ) -> Requests:
+        """Order by the number; see :meth:`.order.Order.arrange`."""
+        priority = self._priorities(waiting, snapshot, now)
+        return sorted(
+            oldest_first(waiting),
+            key=lambda each: priority[each.uuid],
+            reverse=True,
+        )
+
+    @abc.abstractmethod
+    def _priorities(
+        self,
+        waiting: Requests,
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+    ) -> Mapping[str, float]:
+        """The number of each request, by UUID."""
+
+
 @dataclasses.dataclass(frozen=True)
-class Multifactor(order_module.Order):
+class Multifactor(_ByPriority):
     """A sum of factors from 0 to 1, the largest first (Slurm).
 
     :ivar fair_share: weight of ``2^(-U_E / S)``, see
@@ -189,31 +217,30 @@ class Multifactor(order_module.Order):
     size: float = 10.0
     longest_s: float = 7 * 86400.0
 
-    def arrange(
+    def _priorities(
         self,
         waiting: Requests,
         snapshot: cluster.ClusterSnapshot,
         now: float,
-    ) -> Requests:
-        """Order by the sum; see :meth:`.order.Order.arrange`."""
+    ) -> Mapping[str, float]:
         standing = Standing(waiting, snapshot)
         tree = standing.tree
         use = _normalised(standing, standing.history.max(axis=1, initial=0))
         fair = factors.classic(tree, use, tree.part(standing.wants))
 
         def priority(request: request_model.Request) -> float:
-            waited = np.clip((now - request.asked_at) / self.longest_s, 0, 1)
-            size = standing.asked_part(request).max(initial=0.0)
-            factor = fair[tree.place(request.account)]
+            waited = (now - request.asked_at) / self.longest_s
             return float(
-                self.fair_share * factor + self.age * waited + self.size * size
+                self.fair_share * fair[tree.place(request.account)]
+                + self.age * min(max(waited, 0.0), 1.0)
+                + self.size * standing.asked_part(request).max(initial=0.0)
             )
 
-        return sorted(oldest_first(waiting), key=priority, reverse=True)
+        return {each.uuid: priority(each) for each in waiting}
 
 
 @dataclasses.dataclass(frozen=True)
-class Synergy(order_module.Order):
+class Synergy(_ByPriority):
     """``vcpus x F_vcpus + memory x F_memory``, the largest first.
 
     :ivar vcpus: weight; Synergy's code has 100.
@@ -223,30 +250,25 @@ class Synergy(order_module.Order):
     vcpus: float = 100.0
     memory: float = 70.0
 
-    def arrange(
+    def _priorities(
         self,
         waiting: Requests,
         snapshot: cluster.ClusterSnapshot,
         now: float,
-    ) -> Requests:
-        """Order by the priority; see :meth:`.order.Order.arrange`."""
+    ) -> Mapping[str, float]:
         standing = Standing(waiting, snapshot)
         tree = standing.tree
         part = tree.part(standing.wants)
         priority = np.zeros(len(tree))
-        for name, weight in (
-            ('VCPU', self.vcpus),
-            ('MEMORY_MB', self.memory),
-        ):
-            if name in snapshot.classes:
-                column = snapshot.classes.index(name)
-                use = _normalised(standing, standing.history[:, column])
-                priority += weight * factors.classic(tree, use, part)
-        return sorted(
-            oldest_first(waiting),
-            key=lambda each: float(priority[tree.place(each.account)]),
-            reverse=True,
-        )
+        weights = {'VCPU': self.vcpus, 'MEMORY_MB': self.memory}
+        for column, name in enumerate(snapshot.classes):
+            use = _normalised(standing, standing.history[:, column])
+            factor = factors.classic(tree, use, part)
+            priority += weights.get(name, 0.0) * factor
+        return {
+            each.uuid: float(priority[tree.place(each.account)])
+            for each in waiting
+        }
 
 
 def _normalised(standing: Standing, use: Floats) -> Floats:
