@@ -152,8 +152,9 @@ class Executor:
         self._send(kept, record.cast_uuid, (), epoch)
 
     def forget_room(self, request: request_model.Request) -> None:
-        """Recover what a process that died on sending left behind."""
-        self._placement.free(request)
+        """Free room that a process left behind which died or was late."""
+        if self._placement.keeps(request):
+            self._placement.free(request)
 
     def take_back(self, record: records.Record, epoch: int) -> bool:
         """Let a request wait again that Nova does not have.

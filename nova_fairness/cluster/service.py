@@ -32,6 +32,7 @@ _TOLD_AT_ONCE = 200
 """Reasons that are written in one cycle: with many that wait, who is told
 how many are before it changes all the time."""
 _CLEANED_AT_ONCE = 200
+_SWEPT_AT_ONCE = 5
 _REMOVED_AT_ONCE = 500
 
 
@@ -106,6 +107,7 @@ class Service:
         self._monotonic = monotonic
         self._rules = rules
         self._doubted: dict[str, float] = {}
+        self._swept = 0
         self._last: Last | None = None
         self._acting = threading.Lock()
         self.cycles = 0
@@ -212,6 +214,7 @@ class Service:
         now = self._clock()
         intake.take_in(self._store, now, self._rules.longest_wait_s)
         found = self._put_back(epoch)
+        self._sweep(found)
         view = self._view(found, now)
         self._watch(found, view, epoch)
         planned = self._plan(view.snapshot, now)
@@ -230,6 +233,18 @@ class Service:
         for record in left:
             self._try(record, self._executor.put_back, record, epoch)
         return self._store.requests(_OPEN) if left else found
+
+    def _sweep(self, found: list[records.Record]) -> None:
+        """Free room of requests that have none to be kept, some each time.
+
+        Who was deposed while it kept room, and died then, left it there.
+        """
+        for states in ({_S.HELD}, {_S.STARTING, _S.ACTIVE}):
+            some = [each for each in found if each.request.state in states]
+            for n in range(min(len(some), _SWEPT_AT_ONCE)):
+                record = some[(self._swept + n) % len(some)]
+                self._try(record, self._executor.forget_room, record.request)
+        self._swept += _SWEPT_AT_ONCE
 
     def _view(
         self, found: list[records.Record], now: float

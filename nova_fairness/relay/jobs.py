@@ -240,9 +240,6 @@ class Keeper(Job):
     :param clock: gives seconds of the epoch.
     """
 
-    # Others wait with the broker, for another relay perhaps.
-    prefetch = 10
-
     def __init__(
         self,
         url: str,

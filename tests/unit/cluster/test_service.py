@@ -12,6 +12,7 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.cluster import election as election_module
 from nova_fairness.cluster import execute
+from nova_fairness.cluster import intake
 from nova_fairness.cluster import placement as placement_module
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import service as service_module
@@ -297,6 +298,27 @@ class TestInDoubt:
         again = ['cast-r1'] if was_sending else []
         assert world.conductor.sent == [*sent, *again]
         assert world.store.cast('cast-r1') is None
+
+
+@pytest.mark.parametrize('number', [1, 12])
+def test_room_that_a_deposed_leader_kept_too_late_is_freed(world, number):
+    servers = [world.post(f'r{n}') for n in range(number)]
+    intake.take_in(world.store, world.now, None)
+    late = world.store.request(servers[-1]).request
+    placement_module.Placement(world.cloud.apis[0]).keep(
+        late, [_tree(world, 'h1')]
+    )
+    assert len(world.cloud.holds()) == 1
+    process = world.process()
+    for _ in range(4):
+        process.cycle()
+    assert world.cloud.holds() == []
+    assert len(world.conductor.sent) == 1
+
+
+def _tree(world, host):
+    trees = placement_module.Placement(world.cloud.apis[0]).trees()
+    return trees[fake_cloud.name_uuid(host)]
 
 
 def test_while_conductor_does_not_listen_nothing_is_in_doubt(world):
