@@ -27,8 +27,8 @@ import numpy as np
 import policies_runs as runs
 
 from fairness_lab.measures import running
-from fairness_lab.scenario import scenario as scenario_module
-from fairness_lab.simulator import model
+from fairness_lab.scenario import cloud as cloud_module
+from fairness_lab.scenario import values as scenario_module
 from nova_fairness.model import resources
 
 ROUNDS = 30
@@ -88,7 +88,7 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def drawn(name: str, seed: int, number: int) -> scenario_module.Scenario:
+def drawn(name: str, seed: int, number: int) -> cloud_module.Experiment:
     """Draw a cloud and its agents."""
     kind = KINDS[name]
     chance = np.random.default_rng([seed, number, *name.encode()])
@@ -109,7 +109,7 @@ def drawn(name: str, seed: int, number: int) -> scenario_module.Scenario:
     cloud = _cloud(
         f'{name}-{number}', cpus, speed, quota, node, user, vcpus, part * vcpus
     )
-    return scenario_module.Scenario(cloud, _agents(kind, chance, number))
+    return cloud_module.Experiment(cloud, _agents(kind, chance, number))
 
 
 def _vms(
@@ -135,7 +135,7 @@ def _cloud(
     user: np.ndarray,
     vcpus: np.ndarray,
     demand: np.ndarray,
-) -> model.Cloud:
+) -> cloud_module.Cloud:
     specs = [
         scenario_module.NodeSpec(
             f'node{place:02d}',
@@ -150,7 +150,7 @@ def _cloud(
     count = len(node)
     wanted = np.zeros((count, len(resources.RESOURCES)))
     wanted[:, _CPU], wanted[:, _MEMORY] = demand, 64 * _MIB
-    return model.Cloud(
+    return cloud_module.Cloud(
         name=name,
         description='drawn',
         interval_s=10.0,
@@ -166,7 +166,7 @@ def _cloud(
         vcpus=vcpus.astype(np.int64),
         memory_bytes=np.full(count, 512.0 * _MIB),
         coupled=np.zeros(wanted.shape, dtype=np.bool_),
-        changes=model.Changes(
+        changes=cloud_module.Changes(
             np.zeros(count, np.intp), np.arange(count), node, wanted
         ),
     )

@@ -26,6 +26,7 @@ import numpy as np
 import policies_runs as runs
 
 from fairness_lab.measures import running
+from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.simulator import model
 from nova_fairness.model import defaults
 from nova_fairness.model import resources
@@ -51,7 +52,7 @@ class Work:
     :param made: the same for the simulator.
     """
 
-    def __init__(self, cloud: attacks.Cloud, made: model.Cloud) -> None:
+    def __init__(self, cloud: attacks.Cloud, made: cloud_module.Cloud) -> None:
         self._cloud = cloud
         self._speed = made.speed
         self._burns = np.array([vm.spins > 0 for vm in cloud.vms])

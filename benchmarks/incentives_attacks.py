@@ -15,9 +15,9 @@ import math
 
 import numpy as np
 
-from fairness_lab.scenario import scenario as scenario_module
-from fairness_lab.simulator import loops
-from fairness_lab.simulator import model
+from fairness_lab.scenario import cloud as cloud_module
+from fairness_lab.scenario import demand as demand_module
+from fairness_lab.scenario import values as scenario_module
 from nova_fairness.model import resources
 
 ATTACKER = 0
@@ -64,7 +64,7 @@ class Vm:
     vcpus: int
     works: float
     spins: float = 0.0
-    loop: loops.Loop = loops.Loop.CLOSED
+    loop: demand_module.Load = demand_module.Load.CLOSED
     threads: int = 1
     phases: tuple[float, ...] = (1.0,)
 
@@ -187,7 +187,7 @@ def many_threads(cloud: Cloud) -> Pair:
 
 
 def _crowded(vm: Vm) -> Vm:
-    return dataclasses.replace(vm, loop=loops.Loop.POOL, threads=MANY)
+    return dataclasses.replace(vm, loop=demand_module.Load.POOL, threads=MANY)
 
 
 def split(cloud: Cloud) -> Pair:
@@ -317,7 +317,7 @@ def oversized_spin(cloud: Cloud) -> Pair:
 def open_loop(cloud: Cloud) -> Pair:
     """Work comes at a rate of its own, and what is not done is done later."""
     return cloud, cloud.each(
-        lambda vm: dataclasses.replace(vm, loop=loops.Loop.OPEN)
+        lambda vm: dataclasses.replace(vm, loop=demand_module.Load.OPEN)
     )
 
 
@@ -394,7 +394,7 @@ def pair(name: str, seed: int, number: int) -> Pair:
     return made(drawn(seed, number, mine, vcpus))
 
 
-def scenario(cloud: Cloud) -> scenario_module.Scenario:
+def scenario(cloud: Cloud) -> cloud_module.Experiment:
     """Put a cloud into the simulator.
 
     Agents act once in an interval; where it has parts, not all in the same.
@@ -409,7 +409,7 @@ def scenario(cloud: Cloud) -> scenario_module.Scenario:
     silent = np.subtract.outer(np.arange(rounds), np.arange(len(nodes)))
     quotas = np.ones(cloud.users)
     quotas[: len(cloud.quotas)] = cloud.quotas
-    made = model.Cloud(
+    made = cloud_module.Cloud(
         name='attack',
         description='drawn',
         interval_s=INTERVAL_S / cloud.parts,
@@ -427,13 +427,15 @@ def scenario(cloud: Cloud) -> scenario_module.Scenario:
         coupled=np.zeros((count, len(resources.RESOURCES)), dtype=np.bool_),
         changes=_changes(cloud, rounds),
         silent=silent % cloud.parts != cloud.parts - 1,
-        loops=model.Loops(
-            open=np.array([vm.loop is loops.Loop.OPEN for vm in cloud.vms]),
+        loops=cloud_module.Loops(
+            open=np.array(
+                [vm.loop is demand_module.Load.OPEN for vm in cloud.vms]
+            ),
             threads=np.array([float(vm.threads) for vm in cloud.vms]),
         ),
     )
     agents = scenario_module.AgentSpec(view_max_age=3.0 * cloud.parts)
-    return scenario_module.Scenario(made, agents)
+    return cloud_module.Experiment(made, agents)
 
 
 def works(cloud: Cloud, part: int) -> np.ndarray:
@@ -443,7 +445,7 @@ def works(cloud: Cloud, part: int) -> np.ndarray:
     )
 
 
-def _changes(cloud: Cloud, rounds: int) -> model.Changes:
+def _changes(cloud: Cloud, rounds: int) -> cloud_module.Changes:
     count = len(cloud.vms)
     steady = all(len(vm.phases) == 1 for vm in cloud.vms)
     begins = 1 if steady else rounds
@@ -453,7 +455,7 @@ def _changes(cloud: Cloud, rounds: int) -> model.Changes:
         cpu = resources.RESOURCES.index('cpu_time')
         demand[part, :, cpu] = works(cloud, part) + spins
     demand[:, :, resources.RESOURCES.index('memory')] = 64 * _MIB
-    return model.Changes(
+    return cloud_module.Changes(
         np.repeat(np.arange(begins), count),
         np.tile(np.arange(count), begins),
         np.tile(np.array([vm.node for vm in cloud.vms]), begins),

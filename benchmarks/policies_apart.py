@@ -20,8 +20,8 @@ from fairness_lab.ideal import ideal
 from fairness_lab.measures import distance
 from fairness_lab.measures import measures
 from fairness_lab.measures import running
-from fairness_lab.scenario import scenario as scenario_module
-from fairness_lab.scenario import scenario_file
+from fairness_lab.scenario import cloud as cloud_module
+from fairness_lab.scenario import experiment
 from fairness_lab.simulator import engine
 from nova_fairness.model import resources
 
@@ -29,7 +29,7 @@ SCENARIOS = ('cpu-and-disk', 'all-resources')
 
 
 def apart(out: pathlib.Path) -> None:
-    rows = [found(scenario_file.find(name)) for name in SCENARIOS]
+    rows = [found(experiment.find(name)) for name in SCENARIOS]
     runs.write_csv(
         out / 'apart.csv',
         [
@@ -43,7 +43,7 @@ def apart(out: pathlib.Path) -> None:
     )
 
 
-def found(scenario: scenario_module.Scenario) -> list[str]:
+def found(scenario: cloud_module.Experiment) -> list[str]:
     made = running.setup(scenario, running.Choice(policy='none'))
     moment = next(iter(engine.simulate(scenario.cloud, made)))
     wishes = measures.Measures(scenario.cloud, made).wishes(moment)

@@ -21,8 +21,8 @@ from fairness_lab.ideal import ideal
 from fairness_lab.measures import distance
 from fairness_lab.measures import measures
 from fairness_lab.measures import running
-from fairness_lab.scenario import scenario as scenario_module
-from fairness_lab.scenario import scenario_file
+from fairness_lab.scenario import cloud as cloud_module
+from fairness_lab.scenario import experiment
 from fairness_lab.simulator import engine
 from fairness_lab.simulator import model
 
@@ -55,7 +55,7 @@ def bursts(out: pathlib.Path) -> None:
 
 
 def _of_seed(seed: int) -> Mapping[str, str]:
-    scenario = scenario_file.find('bursty', {'seed': str(seed)})
+    scenario = experiment.find('bursty', {'seed': str(seed)})
     thesis, foresight = (
         _settled(scenario, policy, DECAY[0])
         for policy in ('thesis', 'foresight')
@@ -77,14 +77,14 @@ def _of_seed(seed: int) -> Mapping[str, str]:
 
 
 def _settled(
-    scenario: scenario_module.Scenario, policy: str, decay: float
+    scenario: cloud_module.Experiment, policy: str, decay: float
 ) -> float:
     found = _result(scenario, policy, decay)
     return float(found['bounded']['worst']['settled'])
 
 
 def _result(
-    scenario: scenario_module.Scenario, policy: str, decay: float
+    scenario: cloud_module.Experiment, policy: str, decay: float
 ) -> Mapping[str, Any]:
     choice = running.Choice(metric=runs.METRICS[0], policy=policy)
     made = running.setup(scenario, choice)
@@ -94,7 +94,7 @@ def _result(
     return judge.result()
 
 
-def _late(scenario: scenario_module.Scenario) -> float:
+def _late(scenario: cloud_module.Experiment) -> float:
     """Say what is lacking with the ideal of one round in the next one."""
     made = running.setup(scenario, running.Choice(policy='none'))
     best = _ideals(scenario, made)
@@ -103,7 +103,7 @@ def _late(scenario: scenario_module.Scenario) -> float:
 
 
 def _ideals(
-    scenario: scenario_module.Scenario, setup: model.Setup
+    scenario: cloud_module.Experiment, setup: model.Setup
 ) -> npt.NDArray[np.float64]:
     """Bounded ideal of every round, (k, u)."""
     judge = measures.Measures(scenario.cloud, setup)
@@ -118,7 +118,7 @@ def _ideals(
 
 def _of_steady(decay: float) -> list[str]:
     found = [
-        _result(scenario_file.find(name), 'feedback', decay) for name in STEADY
+        _result(experiment.find(name), 'feedback', decay) for name in STEADY
     ]
     rounds = [
         LATE if item[runs.ROUNDS] is None else item[runs.ROUNDS]

@@ -12,7 +12,8 @@ import statistics
 import policies_runs as runs
 
 from fairness_lab.measures import running
-from fairness_lab.scenario import scenario_file
+from fairness_lab.scenario import experiment
+from fairness_lab.scenario import programs
 from fairness_lab.simulator import references
 
 POLICIES = ('foresight', 'feedback', 'thesis')
@@ -40,7 +41,7 @@ def defaults(out: pathlib.Path, only: str) -> None:
     """
     names = [
         name
-        for name in scenario_file.names()
+        for name in programs.SIMULATOR.names()
         if only in name and name not in LEFT_OUT
     ]
     found = {name: lacking(name) for name in names}
@@ -51,7 +52,7 @@ def defaults(out: pathlib.Path, only: str) -> None:
 
 def lacking(name: str) -> tuple[dict[Pair, float], float]:
     """What the worst user lacks with each pair, and with none."""
-    scenario = scenario_file.find(name)
+    scenario = experiment.find(name)
 
     def settled(metric: str, policy: str) -> float:
         choice = running.Choice(metric=metric, policy=policy)

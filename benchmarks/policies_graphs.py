@@ -16,10 +16,10 @@ import policies_runs as runs
 
 from fairness_lab.measures import distance
 from fairness_lab.measures import running
+from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.scenario import generate
 from fairness_lab.scenario import recipes
-from fairness_lab.scenario import scenario as scenario_module
-from fairness_lab.simulator import model
+from fairness_lab.scenario import values as scenario_module
 
 Point = Mapping[str, Any]
 Results = dict[tuple[str, str], list[Point]]
@@ -59,7 +59,7 @@ def grown(
     nodes: int,
     speeds: tuple[float, ...] = (1.0,),
     seed: int | None = None,
-) -> model.Cloud:
+) -> cloud_module.Cloud:
     recipe = recipes.Recipe(
         graph=graph,
         nodes=nodes,
@@ -123,11 +123,11 @@ def _sizes(points: Iterable[Point]) -> set[int]:
 
 
 def _point(
-    cloud: model.Cloud, policy: str, parameters: Mapping[str, float]
+    cloud: cloud_module.Cloud, policy: str, parameters: Mapping[str, float]
 ) -> Point:
     began_s = time.process_time()
     found = runs.tried(
-        scenario_module.Scenario(cloud, scenario_module.AgentSpec()),
+        cloud_module.Experiment(cloud, scenario_module.AgentSpec()),
         running.Choice(
             metric=runs.METRICS[0],
             policy=policy,

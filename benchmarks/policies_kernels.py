@@ -15,8 +15,9 @@ import policies_runs as runs
 from fairness_lab.measures import measures
 from fairness_lab.measures import running
 from fairness_lab.scenario import chance
+from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.scenario import recipes
-from fairness_lab.scenario import scenario as scenario_module
+from fairness_lab.scenario import values as scenario_module
 from fairness_lab.simulator import model
 from nova_fairness.decide import array_policy
 from nova_fairness.decide import look_ahead
@@ -142,11 +143,11 @@ def kernels(out: pathlib.Path) -> None:
 
 
 def judged(
-    cloud: model.Cloud, policy: str, parameters: Mapping[str, float]
+    cloud: cloud_module.Cloud, policy: str, parameters: Mapping[str, float]
 ) -> Mapping[str, Any]:
     """Compare a run with what exact kernels could divide at best."""
     made = running.setup(
-        scenario_module.Scenario(cloud, scenario_module.AgentSpec()),
+        cloud_module.Experiment(cloud, scenario_module.AgentSpec()),
         running.Choice(
             metric=runs.METRICS[0], policy=policy, parameters=parameters
         ),

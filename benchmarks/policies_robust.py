@@ -11,8 +11,9 @@ import policies_graphs
 import policies_runs as runs
 
 from fairness_lab.measures import running
+from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.scenario import recipes
-from fairness_lab.scenario import scenario as scenario_module
+from fairness_lab.scenario import values as scenario_module
 
 GROWN = ((recipes.Graph.CHAIN, 5), (recipes.Graph.RANDOM, 10))
 """Graphs, and their nodes ..."""
@@ -61,7 +62,7 @@ def _run(
 ) -> Mapping[str, Any]:
     cloud = policies_graphs.grown(graph, nodes, speeds=SPEEDS)
     found = runs.tried(
-        scenario_module.Scenario(cloud, AGENTS[name]),
+        cloud_module.Experiment(cloud, AGENTS[name]),
         running.Choice(
             metric=runs.METRICS[0], policy=policy, share='cpu_time'
         ),

@@ -17,7 +17,7 @@ from fairness_lab.figures import compare_simulated
 from fairness_lab.figures import page
 from fairness_lab.measures import measures
 from fairness_lab.measures import running
-from fairness_lab.scenario import scenario as scenario_module
+from fairness_lab.scenario import cloud as cloud_module
 from nova_fairness import version
 
 METRICS = ('DominantShareMetric', 'GreedinessMetric', 'AssetFairnessMetric')
@@ -29,7 +29,7 @@ DIGITS = 6
 
 
 def tried(
-    scenario: scenario_module.Scenario,
+    scenario: cloud_module.Experiment,
     choice: running.Choice,
     shares: Iterable[str] = (),
     *,

@@ -15,7 +15,7 @@ from typing import Any
 import policies_runs as runs
 
 from fairness_lab.measures import running
-from fairness_lab.scenario import scenario_file
+from fairness_lab.scenario import experiment
 
 SMALL = ('two-nodes', 'unequal-quotas', 'chain', 'star')
 """Scenarios of both sweeps."""
@@ -92,7 +92,7 @@ def swept(out: pathlib.Path, only: str = '') -> None:
 
 def _tried(sweep: Sweep) -> list[Mapping[str, Any]]:
     results: list[Mapping[str, Any]] = []
-    scenarios = [scenario_file.find(name) for name in sweep.scenarios]
+    scenarios = [experiment.find(name) for name in sweep.scenarios]
     for parameters in sweep.combinations():
         choice = running.Choice(
             metric=runs.METRICS[0],

@@ -19,8 +19,9 @@ from fairness_lab.figures import simulated
 from fairness_lab.ideal import ideal
 from fairness_lab.measures import running
 from fairness_lab.measures import series as series_module
-from fairness_lab.scenario import scenario as scenario_module
-from fairness_lab.scenario import scenario_file
+from fairness_lab.scenario import cloud as cloud_module
+from fairness_lab.scenario import experiment
+from fairness_lab.scenario import programs
 from fairness_lab.simulator import references
 from nova_fairness.model import resources
 
@@ -54,8 +55,8 @@ def table(out: pathlib.Path, only: str, *, more: bool) -> None:
 
     :param more: keep what was found for other metrics and policies.
     """
-    names = [name for name in scenario_file.names() if only in name]
-    found = [scenario_file.find(name) for name in names]
+    names = [name for name in programs.SIMULATOR.names() if only in name]
+    found = [experiment.find(name) for name in names]
     for scenario in sorted(found, key=lambda item: len(item.cloud.vms)):
         path = out / 'table' / f'{scenario.name}.json'
         known = recorded(path) if more and path.exists() else {}
@@ -73,7 +74,7 @@ def recorded(path: pathlib.Path) -> dict[tuple[str, str], Result]:
 
 
 def row_of(
-    scenario: scenario_module.Scenario, choice: running.Choice
+    scenario: cloud_module.Experiment, choice: running.Choice
 ) -> Result:
     few = FEW_IDEALS.get(scenario.name)
     found = runs.tried(scenario, choice, shares_of(scenario), few=few)
@@ -89,7 +90,7 @@ def columns() -> Iterable[running.Choice]:
         yield running.Choice(metric=runs.METRICS[0], policy=reference)
 
 
-def shares_of(scenario: scenario_module.Scenario) -> tuple[str, ...]:
+def shares_of(scenario: cloud_module.Experiment) -> tuple[str, ...]:
     """Say which shares count beside the dominant one.
 
     Where several resources are wanted: their sum, and each alone.

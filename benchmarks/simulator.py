@@ -36,9 +36,10 @@ def measure(nodes: int, policy: str) -> dict[str, object]:
     """Simulate a cloud in this process."""
     from fairness_lab.measures import running
     from fairness_lab.measures import summary
+    from fairness_lab.scenario import cloud as cloud_module
     from fairness_lab.scenario import generate
     from fairness_lab.scenario import recipes
-    from fairness_lab.scenario import scenario
+    from fairness_lab.scenario import values as scenario_module
 
     begin_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started_s = time.process_time()
@@ -58,8 +59,10 @@ def measure(nodes: int, policy: str) -> dict[str, object]:
     )
     cloud = generate.generate(recipe, 'benchmark', '', 10.0, ROUNDS)
     generated_s = time.process_time()
-    agents = scenario.AgentSpec(policy=policy)
-    made = running.setup(scenario.Scenario(cloud, agents), running.Choice())
+    agents = scenario_module.AgentSpec(policy=policy)
+    made = running.setup(
+        cloud_module.Experiment(cloud, agents), running.Choice()
+    )
     total = summary.Summary(cloud)
     running.observe(cloud, made, [total])
     peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -15,7 +15,7 @@ from fairness_lab.figures import compare_simulated
 from fairness_lab.figures import page
 from fairness_lab.measures import files
 from fairness_lab.measures import running
-from fairness_lab.scenario import scenario_file
+from fairness_lab.scenario import experiment
 from fairness_lab.simulator import references
 
 VERSION = 1
@@ -55,7 +55,7 @@ def compare(
     """
     results, places = [], []
     for choice, name in _pairs(asked):
-        scenario = scenario_file.find(name, asked.overrides)
+        scenario = experiment.find(name, asked.overrides)
         made = running.setup(scenario, choice)
         place = pathlib.Path('runs', scenario.name, made.metric, made.policy)
         (directory / place).mkdir(parents=True)
@@ -98,7 +98,7 @@ def check(asked: Asked) -> None:
     :raises UnknownPlugin: if there is no such metric, policy or reference.
     """
     for choice, name in _pairs(asked):
-        running.setup(scenario_file.find(name, asked.overrides), choice)
+        running.setup(experiment.find(name, asked.overrides), choice)
 
 
 def sweep(
@@ -116,7 +116,7 @@ def sweep(
     runs: list[Json] = []
     for place in points(asked, grid):
         for choice, name in _pairs(place.asked):
-            scenario = scenario_file.find(name, place.asked.overrides)
+            scenario = experiment.find(name, place.asked.overrides)
             result = running.run(
                 scenario, choice, _numbered(directory, len(runs)), meter
             )

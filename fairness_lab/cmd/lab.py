@@ -22,6 +22,7 @@ import sys  # noqa: E402
 import time  # noqa: E402
 from types import FrameType  # noqa: E402
 
+from fairness_lab.scenario import programs  # noqa: E402
 from fairness_lab.scenario import reader  # noqa: E402
 from fairness_lab.scenario import values as scenario_module  # noqa: E402
 from fairness_lab.testbed.guests import image  # noqa: E402
@@ -178,8 +179,8 @@ _weight = functools.partial(_number, 'times', 1, 100)
 
 
 def _list(_options: argparse.Namespace) -> int:
-    for name in reader.names():
-        found = reader.find(name)
+    for name in programs.LABORATORY.names():
+        found = reader.find(name, programs.LABORATORY)
         sys.stdout.write(
             f'{name}  ({found.duration_s:g} s)\n    {found.description}\n'
         )
@@ -188,21 +189,21 @@ def _list(_options: argparse.Namespace) -> int:
 
 def _chosen(options: argparse.Namespace) -> scenario_module.Scenario:
     """Scenario with the options of the command line."""
-    found = reader.find(options.scenario)
-    changes = {
-        'metric': options.metric,
-        'policy': options.policy,
-        'interval_s': options.interval,
-    }
+    found = reader.find(options.scenario, programs.LABORATORY)
+    agents = dataclasses.replace(
+        found.agents,
+        metric=options.metric or found.agents.metric,
+        policy=options.policy or found.agents.policy,
+    )
     found = dataclasses.replace(
-        found, **{k: v for k, v in changes.items() if v is not None}
+        found, agents=agents, interval_s=options.interval or found.interval_s
     )
     if options.full:
         found = found.stretched(10 * found.duration_s)
     if options.duration:
         found = found.stretched(options.duration)
-    _check_plugin('metric', found.metric, plugins.metric_names())
-    _check_plugin('policy', found.policy, plugins.policy_names())
+    _check_plugin('metric', agents.metric, plugins.metric_names())
+    _check_plugin('policy', agents.policy, plugins.policy_names())
     return found
 
 
@@ -217,7 +218,7 @@ def _run(options: argparse.Namespace) -> int:
     from fairness_lab.testbed import running  # needs libvirt, list does not
 
     found = _chosen(options)
-    warning = plugins.warning(found.metric, found.policy)
+    warning = plugins.warning(found.agents.metric, found.agents.policy)
     if warning and not options.no_agents:
         sys.stderr.write(f'nova-fairness-lab: warning: {warning}\n')
     stamp = time.strftime('%Y%m%d-%H%M%S')

@@ -23,7 +23,8 @@ from fairness_lab.figures import page  # noqa: E402
 from fairness_lab.figures import progress  # noqa: E402
 from fairness_lab.measures import files  # noqa: E402
 from fairness_lab.measures import running  # noqa: E402
-from fairness_lab.scenario import scenario_file  # noqa: E402
+from fairness_lab.scenario import experiment  # noqa: E402
+from fairness_lab.scenario import programs  # noqa: E402
 from fairness_lab.simulator import references  # noqa: E402
 from nova_fairness import exception  # noqa: E402
 from nova_fairness import plugins  # noqa: E402
@@ -89,7 +90,7 @@ def _overrides(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _list(_options: argparse.Namespace) -> int:
-    found = [scenario_file.find(name) for name in scenario_file.names()]
+    found = [experiment.find(name) for name in programs.SIMULATOR.names()]
     known = {
         'scenarios': {item.name: item.cloud.description for item in found},
         'metrics': plugins.describe_metrics(),
@@ -117,7 +118,7 @@ def _run(options: argparse.Namespace) -> int:
         kind=options.format,
         detail=options.detail,
     )
-    scenario = scenario_file.find(options.scenario, _overrides(options))
+    scenario = experiment.find(options.scenario, _overrides(options))
     made = running.setup(scenario, choice)
     if warning := plugins.warning(made.metric, made.policy):
         sys.stderr.write(f'nova-fairness-sim: warning: {warning}\n')
@@ -133,7 +134,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _asked(options: argparse.Namespace) -> batches.Asked:
     return batches.Asked(
-        scenarios=options.scenarios or scenario_file.names(),
+        scenarios=options.scenarios or programs.SIMULATOR.names(),
         metrics=options.metrics,
         policies=options.policies,
         overrides=_overrides(options),

@@ -12,6 +12,7 @@ import numpy as np
 from fairness_lab.ideal import columns
 from fairness_lab.ideal import ideal as ideal_module
 from fairness_lab.measures import distance
+from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.simulator import model
 from nova_fairness.measure import quota
 from nova_fairness.model import resources
@@ -66,7 +67,7 @@ def number(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def tables(cloud: model.Cloud, seen: Seen) -> Mapping[str, Table]:
+def tables(cloud: cloud_module.Cloud, seen: Seen) -> Mapping[str, Table]:
     """Tables of a run, by name."""
     return {
         'measures': _measures_table(seen),
@@ -98,7 +99,7 @@ def _measures_table(seen: Seen) -> Table:
     }
 
 
-def _ideals_table(cloud: model.Cloud, seen: Seen) -> Table:
+def _ideals_table(cloud: cloud_module.Cloud, seen: Seen) -> Table:
     chosen = spread(len(cloud.users), SHOWN_USERS)
     parts = [f'{name}.part' for name in resources.RESOURCES.names]
     return {
@@ -127,7 +128,7 @@ def _ideals_table(cloud: model.Cloud, seen: Seen) -> Table:
     }
 
 
-def _weights_table(cloud: model.Cloud, seen: Seen) -> Table:
+def _weights_table(cloud: cloud_module.Cloud, seen: Seen) -> Table:
     return {
         'columns': [
             'round',
@@ -205,7 +206,7 @@ class Measures:
 
     def __init__(
         self,
-        cloud: model.Cloud,
+        cloud: cloud_module.Cloud,
         setup: model.Setup,
         share: str = ideal_module.DOMINANT,
         *,
@@ -296,7 +297,9 @@ class Measures:
         }
 
 
-def _rounds_with_ideal(cloud: model.Cloud, few: int) -> frozenset[int] | None:
+def _rounds_with_ideal(
+    cloud: cloud_module.Cloud, few: int
+) -> frozenset[int] | None:
     """Say for which changes the ideal is found; ``None`` is for all."""
     changed = np.unique(cloud.changes.round)
     if len(changed) <= few:

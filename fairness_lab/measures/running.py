@@ -16,7 +16,7 @@ from fairness_lab.measures import files
 from fairness_lab.measures import measures
 from fairness_lab.measures import series
 from fairness_lab.measures import summary
-from fairness_lab.scenario import scenario as scenario_module
+from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.simulator import engine
 from fairness_lab.simulator import model
 from fairness_lab.simulator import references
@@ -24,6 +24,7 @@ from nova_fairness import exception
 from nova_fairness import plugins
 from nova_fairness import version
 from nova_fairness.decide import policy as policy_base
+from nova_fairness.model import defaults
 
 VERSION = 1
 """Of ``result.json``: changes when a reader of the old would be misled."""
@@ -66,7 +67,7 @@ class Choice:
     tables: bool = True
 
 
-def setup(scenario: scenario_module.Scenario, choice: Choice) -> model.Setup:
+def setup(scenario: cloud_module.Experiment, choice: Choice) -> model.Setup:
     """Make the agents of a scenario.
 
     :raises UnknownPlugin: if there is no such metric, policy or reference.
@@ -81,13 +82,13 @@ def setup(scenario: scenario_module.Scenario, choice: Choice) -> model.Setup:
         policy=policy,
         metric_plugin=plugins.load_metric(metric),
         decay_factor=agents.decay_factor,
-        max_weight_ratio=agents.max_weight_ratio,
+        max_weight_ratio=agents.max_weight_ratio or defaults.MAX_WEIGHT_RATIO,
         largest_step=agents.largest_step,
         weight_tolerance=agents.weight_tolerance,
         controls=agents.controls,
         ticks=agents.ticks,
-        phase=scenario_module.phases(agents, len(nodes)),
-        links=scenario_module.links(agents, nodes),
+        phase=cloud_module.phases(agents, len(nodes)),
+        links=cloud_module.links(agents, nodes),
         view_max_age=agents.view_max_age,
     )
     if policy in references.WITHOUT_AGENTS:
@@ -134,7 +135,7 @@ def _parameters(plugin: policy_base.Policy) -> list[str]:
 
 
 def observe(
-    cloud: model.Cloud,
+    cloud: cloud_module.Cloud,
     setup: model.Setup,
     observers: Iterable[model.Observer],
     meter: Meter | None = None,
@@ -157,7 +158,7 @@ def observe(
 
 
 def run(
-    scenario: scenario_module.Scenario,
+    scenario: cloud_module.Experiment,
     choice: Choice,
     directory: pathlib.Path,
     meter: Meter | None = None,
@@ -198,7 +199,7 @@ def run(
 
 
 def _head(
-    scenario: scenario_module.Scenario, made: model.Setup, choice: Choice
+    scenario: cloud_module.Experiment, made: model.Setup, choice: Choice
 ) -> Json:
     cloud, agents = scenario.cloud, scenario.agents
     links = agents.links

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fairness_lab.measures import files
+from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.simulator import model
 from nova_fairness import exception
 from nova_fairness.model import resources
@@ -31,7 +32,7 @@ class SeriesWriter:
 
     def __init__(
         self,
-        cloud: model.Cloud,
+        cloud: cloud_module.Cloud,
         directory: pathlib.Path,
         kind: str,
         *,
@@ -58,7 +59,7 @@ class SeriesWriter:
         return {}
 
     def _of_users(self, moment: model.Moment) -> dict[str, files.Column]:
-        rows = np.flatnonzero(moment.node != model.ABSENT)
+        rows = np.flatnonzero(moment.node != cloud_module.ABSENT)
         user = self._cloud.user_of_vm[rows]
         count = len(self._cloud.users)
         return {
@@ -70,7 +71,7 @@ class SeriesWriter:
         }
 
     def _of_nodes(self, moment: model.Moment) -> dict[str, files.Column]:
-        rows = np.flatnonzero(moment.node != model.ABSENT)
+        rows = np.flatnonzero(moment.node != cloud_module.ABSENT)
         node = moment.node[rows]
         count = len(self._cloud.nodes)
         columns = enumerate(resources.RESOURCES.names)
@@ -87,7 +88,7 @@ class SeriesWriter:
         }
 
     def _of_vms(self, moment: model.Moment) -> dict[str, files.Column]:
-        rows = np.flatnonzero(moment.node != model.ABSENT)
+        rows = np.flatnonzero(moment.node != cloud_module.ABSENT)
         cloud = self._cloud
         weights = {
             f'{control.value}.weight': moment.weights[rows, place]

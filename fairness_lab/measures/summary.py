@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.simulator import model
 from nova_fairness.model import resources
 
@@ -18,7 +19,7 @@ class Summary:
     :param cloud: that is simulated.
     """
 
-    def __init__(self, cloud: model.Cloud) -> None:
+    def __init__(self, cloud: cloud_module.Cloud) -> None:
         shape = (len(cloud.users), len(resources.RESOURCES))
         self._cloud = cloud
         self._from = cloud.rounds // 2

@@ -16,7 +16,7 @@ from typing import Any
 from fairness_lab.measures import files
 from fairness_lab.measures import running
 from fairness_lab.measures import summary
-from fairness_lab.scenario import scenario_file
+from fairness_lab.scenario import experiment
 from fairness_lab.simulator import model
 from fairness_lab.simulator import references
 
@@ -92,7 +92,7 @@ def _rows(name: str, result: dict[str, Any]) -> Iterator[Row]:
 
 def _simulated(result: dict[str, Any], policy: str) -> dict[str, float]:
     """Part of the CPU time by user in the second half."""
-    scenario = scenario_file.read(
+    scenario = experiment.read(
         _FOLDER / f'{result["scenario"]}.yaml',
         {
             'interval': str(result['interval_s']),

@@ -18,7 +18,8 @@ import numpy as np
 
 from fairness_lab.measures import files
 from fairness_lab.measures import running
-from fairness_lab.scenario import scenario_file
+from fairness_lab.scenario import cloud as cloud_module
+from fairness_lab.scenario import experiment
 from fairness_lab.simulator import loops
 from fairness_lab.simulator import model
 from fairness_lab.simulator import references
@@ -62,7 +63,7 @@ class Waits:
     :param cloud: that is simulated.
     """
 
-    def __init__(self, cloud: model.Cloud) -> None:
+    def __init__(self, cloud: cloud_module.Cloud) -> None:
         self._cloud = cloud
         self._from = cloud.rounds // 2
         self._used: list[model.Scalars] = []
@@ -95,11 +96,11 @@ class Waits:
         }
 
 
-def _loops(cloud: model.Cloud) -> model.Loops:
+def _loops(cloud: cloud_module.Cloud) -> cloud_module.Loops:
     if cloud.loops is not None:
         return cloud.loops
     count = len(cloud.vms)
-    return model.Loops(np.zeros(count, dtype=np.bool_), np.ones(count))
+    return cloud_module.Loops(np.zeros(count, dtype=np.bool_), np.ones(count))
 
 
 def compare(recorded: pathlib.Path) -> tuple[Told, ...]:
@@ -129,7 +130,7 @@ def _simulated(result: Mapping[str, Any]) -> Mapping[str, Any]:
         'interval': str(result['interval_s']),
         'duration': str(result['duration_s']),
     }
-    scenario = scenario_file.read(_FILE, options)
+    scenario = experiment.read(_FILE, options)
     choice = running.Choice(metric=result['metric'], policy=references.NONE)
     waits = Waits(scenario.cloud)
     running.observe(scenario.cloud, running.setup(scenario, choice), [waits])

@@ -20,6 +20,7 @@ from fairness_lab.results import phases
 from fairness_lab.results import recording as recording_module
 from fairness_lab.results import reference
 from fairness_lab.results import timeline
+from nova_fairness.model import defaults
 
 SETTLED_TOLERANCE = 0.03
 """Largest distance of a user's part from the max-min part."""
@@ -65,9 +66,6 @@ VERSION = 1
 
 STEADY_ROUNDS = 30
 """Rounds over which the steadiness of a weight is judged."""
-
-DEFAULT_RATIO = 20.0
-"""``max_weight_ratio`` of an agent that was not told otherwise."""
 
 Json = dict[str, Any]
 
@@ -118,7 +116,7 @@ def build(recording: recording_module.Recording) -> Json:
 
 def _ratio(recording: recording_module.Recording) -> float:
     given = recording.meta['options'].get('max_weight_ratio')
-    return DEFAULT_RATIO if given is None else float(given)
+    return defaults.MAX_WEIGHT_RATIO if given is None else float(given)
 
 
 def jain(values: Sequence[float]) -> float | None:

@@ -29,10 +29,11 @@ class Load(enum.Enum):
 class Cycle:
     """Running and waiting by turns.
 
-    :ivar load: of which kind, but not :attr:`Load.OPEN`.
+    :ivar load: of which kind.
     :ivar threads: that do so, each for itself, >= 1.
-    :ivar wait_s: > 0: how long one waits after it has run, on average; with
-        :attr:`Load.CRON` from one begin to the next.
+    :ivar wait_s: how long one waits after it has run, on average; with
+        :attr:`Load.CRON` from one begin to the next. > 0, but for
+        :attr:`Load.OPEN` and for simulated VMs that are not told.
     """
 
     load: Load
@@ -47,7 +48,8 @@ class Step:
     :ivar at_s: seconds since the load began.
     :ivar cpu: CPUs, or :data:`MAXIMUM`; with a cycle, what it would use of a
         plenty.
-    :ivar cycle: in which it wants them; ``None``: :attr:`Load.OPEN`.
+    :ivar cycle: in which it wants them; ``None`` if that is not said: a real
+        guest works by the clock then, a simulated VM as it always does.
     :ivar memory_mib: memory kept in use, MiB.
     :ivar disk_read_mib_s: MiB/s, or :data:`MAXIMUM`.
     :ivar disk_write_mib_s: MiB/s, or :data:`MAXIMUM`.
@@ -60,6 +62,9 @@ class Step:
     :ivar tcp_receive_flows: connections to which all is sent.
     :ivar wake_hz: how often a program of the guest sleeps and wakes, to
         measure how late that is, 1/s.
+    :ivar every_s: from one time to the next at which a simulated VM wants
+        the CPU, seconds; 0: all the time.
+    :ivar for_s: how long it wants it each time, seconds, below ``every_s``.
     """
 
     at_s: float
@@ -75,6 +80,8 @@ class Step:
     tcp_receive_flows: int | None = None
     wake_hz: float | None = None
     cycle: Cycle | None = None
+    every_s: float = 0.0
+    for_s: float = 0.0
 
     @property
     def loads_network(self) -> bool:

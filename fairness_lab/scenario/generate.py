@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fairness_lab.scenario import chance
+from fairness_lab.scenario import cloud as cloud_module
+from fairness_lab.scenario import demand as demand_module
 from fairness_lab.scenario import recipes
-from fairness_lab.scenario import scenario
-from fairness_lab.simulator import loops
-from fairness_lab.simulator import model
+from fairness_lab.scenario import values
 from nova_fairness.model import resources
 
-Scalars = model.Scalars
-Indices = model.Indices
+Scalars = cloud_module.Scalars
+Indices = cloud_module.Indices
 
 _CPUS, _SPEEDS, _VCPUS, _MEMORY, _WEIGHTS = range(10, 15)
 _OWNERS, _LIVES, _MOVES, _TARGETS = range(15, 19)
@@ -132,7 +132,7 @@ def _kinds(recipe: recipes.Recipe, count: int) -> npt.NDArray[np.str_]:
     return names[(drawn * len(_PLAIN)).astype(np.intp)]
 
 
-def users_of_nodes(recipe: recipes.Recipe) -> list[model.Indices]:
+def users_of_nodes(recipe: recipes.Recipe) -> list[cloud_module.Indices]:
     """Say who is where.
 
     :returns: for each node the indices of its users, ascending, not empty.
@@ -157,7 +157,7 @@ def users_of_nodes(recipe: recipes.Recipe) -> list[model.Indices]:
 
 
 def nodes_of_users(
-    users_of_nodes: list[model.Indices], users: int
+    users_of_nodes: list[cloud_module.Indices], users: int
 ) -> list[list[int]]:
     """Nodes of each user.
 
@@ -191,7 +191,7 @@ def generate(
     description: str,
     interval_s: float,
     rounds: int,
-) -> model.Cloud:
+) -> cloud_module.Cloud:
     """Draw a cloud."""
     drawn = _Drawn(recipe, rounds)
     return drawn.cloud(name, description, interval_s)
@@ -259,7 +259,7 @@ class _Drawn:
 
     def cloud(
         self, name: str, description: str, interval_s: float
-    ) -> model.Cloud:
+    ) -> cloud_module.Cloud:
         """Put the parts together."""
         lives, recipe = self._lives, self._recipe
         count = len(lives.slot)
@@ -269,32 +269,32 @@ class _Drawn:
         vcpus = self._choice(recipe.vcpus, _VCPUS, count)
         memory = self._choice(recipe.memory_mib, _MEMORY, count)
         width = len(str(count - 1))
-        return model.Cloud(
+        return cloud_module.Cloud(
             name=name,
             description=description,
             interval_s=interval_s,
             rounds=self._rounds,
             nodes=tuple(spec.name for spec in specs),
             cpus=cpus,
-            speed=speed * scenario.SPEED,
+            speed=speed * values.SPEED,
             capacity=np.array([spec.capacity() for spec in specs]),
-            users=tuple(_names('user', self._users)),
+            users=tuple(recipes.names('user', self._users)),
             user_weight=self._choice(
                 recipe.user_weights, _WEIGHTS, self._users
             ),
             vms=tuple(f'vm{row:0{width}d}' for row in range(count)),
             user_of_vm=self._owner[lives.slot],
             vcpus=vcpus.astype(np.int64),
-            memory_bytes=memory * scenario.MIB,
+            memory_bytes=memory * values.MIB,
             coupled=self._coupled(count),
             loops=self._loops(vcpus),
             changes=self._changes(vcpus, memory, specs),
         )
 
-    def _nodes(self, cpus: Scalars, speed: Scalars) -> list[scenario.NodeSpec]:
+    def _nodes(self, cpus: Scalars, speed: Scalars) -> list[values.NodeSpec]:
         recipe = self._recipe
         return [
-            scenario.NodeSpec(
+            values.NodeSpec(
                 name,
                 cpus=float(cpus[node]),
                 speed=float(speed[node]),
@@ -302,7 +302,7 @@ class _Drawn:
                 disk_mib_s=recipe.disk_mib_s,
                 network_mbit_s=recipe.network_mbit_s,
             )
-            for node, name in enumerate(_names('node', recipe.nodes))
+            for node, name in enumerate(recipe.node_names())
         ]
 
     def _coupled(self, count: int) -> resources.Mask:
@@ -317,21 +317,21 @@ class _Drawn:
         chosen = drawn < self._recipe.coupled
         return np.asarray(chosen[:, np.newaxis] & wanted)
 
-    def _loops(self, vcpus: Scalars) -> model.Loops | None:
+    def _loops(self, vcpus: Scalars) -> cloud_module.Loops | None:
         recipe, count = self._recipe, len(vcpus)
         drawn = chance.uniform(recipe.seed, _LOOPS, np.arange(count))
         together = [bool(row.any()) for row in self._coupled(count)]
         kinds = [
             recipe.loop[int(part * len(recipe.loop))]
             if not coupled
-            else loops.Loop.CLOSED
+            else demand_module.Load.CLOSED
             for part, coupled in zip(drawn, together, strict=True)
         ]
         threads = np.full(count, recipe.threads)
-        return loops.of(kinds, threads, vcpus.astype(np.intp))
+        return cloud_module.loops(kinds, threads, vcpus.astype(np.intp))
 
     def _full(
-        self, vcpus: Scalars, memory: Scalars, specs: list[scenario.NodeSpec]
+        self, vcpus: Scalars, memory: Scalars, specs: list[values.NodeSpec]
     ) -> resources.Vector:
         """What each VM wants at level 1, (n, r)."""
         registry, recipe = resources.RESOURCES, self._recipe
@@ -348,16 +348,16 @@ class _Drawn:
         full = capacity[node] * drawn * recipe.pressure / recipe.vms_per_node
         wanted = [name in recipe.resources for name in registry.names]
         full *= np.array(wanted)
-        idle = scenario.IDLE_MEMORY_MIB * scenario.MIB
+        idle = cloud_module.IDLE_MEMORY_MIB * values.MIB
         place = registry.index('memory')
-        full[:, place] = np.clip(full[:, place], idle, memory * scenario.MIB)
+        full[:, place] = np.clip(full[:, place], idle, memory * values.MIB)
         cpu = registry.index('cpu_time')
         full[:, cpu] = vcpus if wanted[cpu] else 0.0
         return full
 
     def _changes(
-        self, vcpus: Scalars, memory: Scalars, specs: list[scenario.NodeSpec]
-    ) -> model.Changes:
+        self, vcpus: Scalars, memory: Scalars, specs: list[values.NodeSpec]
+    ) -> cloud_module.Changes:
         lives = self._lives
         full = self._full(vcpus, memory, specs)
         levels = _levels(self._recipe, lives.begin, lives.end)
@@ -375,7 +375,7 @@ class _Drawn:
         levels: Track,
         moves: Track,
         full: resources.Vector,
-    ) -> model.Changes:
+    ) -> cloud_module.Changes:
         """Say at each change of either where a VM is and what it wants."""
         lives = self._lives
         level = levels.at(vm, when)
@@ -385,10 +385,10 @@ class _Drawn:
         demand[:, memory] = full[vm, memory]
         ending = np.flatnonzero(lives.end < self._rounds)
         gone = np.zeros((len(ending), demand.shape[1]))
-        absent = np.full(len(ending), model.ABSENT, dtype=np.intp)
+        absent = np.full(len(ending), cloud_module.ABSENT, dtype=np.intp)
         rounds = np.concatenate([when, lives.end[ending]])
         order = np.argsort(rounds, kind='stable')
-        return model.Changes(
+        return cloud_module.Changes(
             round=rounds[order],
             vm=np.concatenate([vm, ending])[order],
             node=np.concatenate([node, absent])[order],
@@ -419,8 +419,3 @@ class _Drawn:
             np.concatenate(column) for column in zip(*parts, strict=True)
         ]
         return Track.of(*columns)
-
-
-def _names(word: str, count: int) -> list[str]:
-    width = len(str(count - 1))
-    return [f'{word}{place:0{width}d}' for place in range(count)]

@@ -3,11 +3,13 @@
 """The part of a scenario file that says what happens when."""
 
 from collections.abc import Callable
+from collections.abc import Mapping
 import dataclasses
 import functools
 import math
 
 from fairness_lab.scenario import demand
+from fairness_lab.scenario import programs
 from fairness_lab.scenario import values
 from fairness_lab.scenario import yaml
 
@@ -24,37 +26,53 @@ _REDIS_WORDS = tuple(
     for action in values.Action
     if action.concerns is values.Subject.REDIS
 )
+_REAL_ONLY = (REDIS, values.Action.RESTART_AGENT.value)
+"""Events that mean nothing in the simulator: Redis is none there, and a
+restart takes no time."""
+
+_SIMULATED_ONLY = ('every', 'for')
+
+Steps = tuple[demand.Step, ...]
 
 
 def load(
     value: yaml.Value,
-    vms: dict[str, values.Vm],
+    vms: Mapping[str, values.Vm],
     duration_s: float,
-) -> dict[str, tuple[demand.Step, ...]]:
+    program: programs.Program,
+) -> dict[str, Steps]:
     """Read what each VM wants over time.
 
     :raises BadScenario: with file, line and what was expected.
     """
-    found: dict[str, tuple[demand.Step, ...]] = {}
+    groups: dict[str, list[values.Vm]] = {}
+    for vm in vms.values():
+        for name in {vm.name, vm.group}:
+            groups.setdefault(name, []).append(vm)
+    found: dict[str, Steps] = {}
     for name, entry in value.entries().items():
-        members = [vm for vm in vms.values() if name in {vm.name, vm.group}]
-        if not members:
+        if name not in groups:
             known = sorted({vm.group for vm in vms.values()})
-            raise entry.wrong(f'a VM or group out of {", ".join(known)}')
-        for vm in members:
+            raise entry.wrong(f'a VM or group out of {", ".join(known[:10])}')
+        # Copies are alike: what one may want, all may.
+        steps = _steps(entry, groups[name][0], duration_s, program)
+        for vm in groups[name]:
             if vm.name in found:
                 raise entry.wrong(f'one load of {vm.name}')
-            found[vm.name] = _steps(entry, vm, duration_s)
+            found[vm.name] = steps
     return found
 
 
 def _steps(
-    value: yaml.Value, vm: values.Vm, duration_s: float
-) -> tuple[demand.Step, ...]:
+    value: yaml.Value,
+    vm: values.Vm,
+    duration_s: float,
+    program: programs.Program,
+) -> Steps:
     steps: list[demand.Step] = []
     last_s = -math.inf
     for item in value.items():
-        step = _step(item, vm)
+        step = _step(item, vm, program)
         if not last_s < step.at_s < duration_s:
             raise item.wrong(
                 f'times that rise and stay below {duration_s:g} s'
@@ -84,15 +102,18 @@ def _with_both_rates(
     )
 
 
-def _step(value: yaml.Value, vm: values.Vm) -> demand.Step:
+def _step(
+    value: yaml.Value, vm: values.Vm, program: programs.Program
+) -> demand.Step:
     section = value.section()
-    guest = vm.guest
-    most = guest.memory_mib - 64
+    if program.real:
+        section.leave_to(programs.SIMULATOR.command, *_SIMULATED_ONLY)
+    every_s = section.take('every', yaml.Value.positive, 0.0)
     step = demand.Step(
         at_s=section.need('at', yaml.Value.number),
-        cpu=section.take('cpu', lambda v: _cpu(v, guest.vcpus), None),
+        cpu=section.take('cpu', lambda v: _cpu(v, vm.vcpus, program), None),
         memory_mib=section.take(
-            'memory_mib', lambda v: float(v.integer(0, most)), None
+            'memory_mib', lambda v: _memory(v, vm, program), None
         ),
         disk_read_mib_s=section.take('disk_read_mib_s', _rate, None),
         disk_write_mib_s=section.take('disk_write_mib_s', _rate, None),
@@ -102,41 +123,66 @@ def _step(value: yaml.Value, vm: values.Vm) -> demand.Step:
         ),
         net_send_mbit_s=section.take('net_send_mbit_s', _rate, None),
         net_receive_mbit_s=section.take(
-            'net_receive_mbit_s', yaml.Value.number, None
+            'net_receive_mbit_s',
+            yaml.Value.number if program.real else _rate,
+            None,
         ),
         tcp_send_flows=section.take('tcp_send_flows', _flows, None),
         tcp_receive_flows=section.take('tcp_receive_flows', _flows, None),
         wake_hz=section.take('wake_hz', yaml.Value.number, None),
-        cycle=_cycle(section, guest.vcpus),
+        cycle=_cycle(section, vm.vcpus, program),
+        every_s=every_s,
+        for_s=section.need('for', yaml.Value.positive) if every_s else 0.0,
     )
     section.finish()
-    _check_cycle(value, step)
-    if not guest.disks and (step.disk_read_mib_s or step.disk_write_mib_s):
-        raise value.wrong(f'no disk load, since {vm.name} has no disk')
-    if not guest.nics and step.loads_network:
-        raise value.wrong(f'no network load, since {vm.name} has no NIC')
+    _check(value, step, vm, program)
     return step
 
 
-def _cycle(section: yaml.Section, vcpus: int) -> demand.Cycle | None:
-    """Read in which way the CPU is wanted; ``None`` by the clock."""
-    load = section.take('load', _kind, demand.Load.OPEN)
+def _cycle(
+    section: yaml.Section, vcpus: int, program: programs.Program
+) -> demand.Cycle | None:
+    """Read in which way the CPU is wanted; ``None`` if that is not said."""
+    load = section.take('load', _kind, None)
     threads, wait_s = vcpus, 0.0
     if load is demand.Load.POOL:
-        threads = section.need('threads', lambda v: v.integer(1, 64))
+        threads = section.need(
+            'threads', lambda v: v.integer(1, program.threads)
+        )
     if load is demand.Load.CRON:
         wait_s = section.need('period_s', yaml.Value.positive)
-    elif load is not demand.Load.OPEN:
-        wait_s = section.need('think_s', yaml.Value.positive)
-    return demand.Cycle(load, threads, wait_s) if wait_s else None
+    elif load in {demand.Load.CLOSED, demand.Load.POOL}:
+        wait_s = section.take('think_s', yaml.Value.positive, 0.0)
+        if program.real and not wait_s:
+            wait_s = section.need('think_s', yaml.Value.positive)
+    return load and demand.Cycle(load, threads, wait_s)
 
 
-def _kind(value: yaml.Value) -> demand.Load:
+def _kind(value: yaml.Value) -> demand.Load | None:
     return demand.Load(value.one_of(tuple(kind.value for kind in demand.Load)))
 
 
-def _check_cycle(value: yaml.Value, step: demand.Step) -> None:
-    if step.cycle is None:
+def _check(
+    value: yaml.Value,
+    step: demand.Step,
+    vm: values.Vm,
+    program: programs.Program,
+) -> None:
+    if step.for_s > 0 and step.for_s >= step.every_s:
+        raise value.wrong('a time "for" that is below "every"')
+    _check_cycle(value, step, program)
+    if not program.real:
+        return
+    if not vm.disks and (step.disk_read_mib_s or step.disk_write_mib_s):
+        raise value.wrong(f'no disk load, since {vm.name} has no disk')
+    if not vm.nics and step.loads_network:
+        raise value.wrong(f'no network load, since {vm.name} has no NIC')
+
+
+def _check_cycle(
+    value: yaml.Value, step: demand.Step, program: programs.Program
+) -> None:
+    if step.cycle is None or step.cycle.load is demand.Load.OPEN:
         return
     if step.cpu is None:
         raise value.wrong('how much cpu, since it says which load')
@@ -144,7 +190,7 @@ def _check_cycle(value: yaml.Value, step: demand.Step) -> None:
     if step.cycle.load is demand.Load.CRON:
         if math.isinf(step.cpu):
             raise value.wrong('CPUs and not max, since cron is to be done')
-    elif step.cpu >= most:
+    elif program.real and step.cpu >= most:
         raise value.wrong(
             f'less than {most} CPUs, since each thread waits, too'
         )
@@ -160,49 +206,65 @@ def _rate(value: yaml.Value) -> float | None:
     return value.number()
 
 
-def _cpu(value: yaml.Value, vcpus: int) -> float | None:
-    if value.node.value == 'max':
-        return demand.MAXIMUM
-    cpu = value.number()
-    if cpu > vcpus:
+def _cpu(
+    value: yaml.Value, vcpus: int, program: programs.Program
+) -> float | None:
+    cpu = _rate(value)
+    if program.real and cpu is not None and vcpus < cpu < demand.MAXIMUM:
         raise value.wrong(f'CPUs from 0 to {vcpus}, or max')
     return cpu
 
 
+def _memory(
+    value: yaml.Value, vm: values.Vm, program: programs.Program
+) -> float | None:
+    if program.real:
+        return float(value.integer(0, int(vm.memory_mib) - 64))
+    return _rate(value)
+
+
 def events(
     value: yaml.Value,
-    vms: dict[str, values.Vm],
-    nodes: dict[str, values.NodeSpec],
+    vms: Mapping[str, values.Vm],
+    nodes: Mapping[str, values.NodeSpec],
     duration_s: float,
+    program: programs.Program,
 ) -> tuple[values.Event, ...]:
     """Read what happens, in the order of time.
 
     :raises BadScenario: with file, line and what was expected.
     """
-    found = [_event(item, vms, nodes, duration_s) for item in value.items()]
+    names = tuple(vms), tuple(nodes)
+    found = [
+        _event(item, *names, duration_s, program) for item in value.items()
+    ]
     return tuple(sorted(found, key=lambda event: event.at_s))
 
 
 def _event(
     value: yaml.Value,
-    vms: dict[str, values.Vm],
-    nodes: dict[str, values.NodeSpec],
+    vms: tuple[str, ...],
+    nodes: tuple[str, ...],
     duration_s: float,
+    program: programs.Program,
 ) -> values.Event:
     section = value.section()
+    if not program.real:
+        section.leave_to(programs.LABORATORY.command, *_REAL_ONLY)
     at_s = section.need('at', yaml.Value.number)
-    to = section.take('to', _one_of(tuple(nodes)), '')
+    to = section.take('to', _one_of(nodes), '')
     redis = section.take(REDIS, _one_of(_REDIS_WORDS), '')
     found = [(values.Action(f'{redis}-{REDIS}'), '')] if redis else []
     for action in _NAMED:
         known = vms if action.concerns is values.Subject.VM else nodes
-        subject = section.take(action.value, _one_of(tuple(known)), '')
+        subject = section.take(action.value, _one_of(known), '')
         if subject:
             found.append((action, subject))
     section.finish()
     if len(found) != 1:
-        words = ', '.join([*(action.value for action in _NAMED), REDIS])
-        raise value.wrong(f'exactly one of {words}')
+        words = [*(action.value for action in _NAMED), REDIS]
+        meant = [w for w in words if program.real or w not in _REAL_ONLY]
+        raise value.wrong(f'exactly one of {", ".join(meant)}')
     if at_s >= duration_s:
         raise value.wrong(f'a time below {duration_s:g} s')
     if (found[0][0] is values.Action.MOVE) != bool(to):
@@ -214,17 +276,3 @@ def _one_of(
     choices: tuple[str, ...],
 ) -> Callable[[yaml.Value], str]:
     return functools.partial(yaml.Value.one_of, choices=choices)
-
-
-def agent(value: yaml.Value) -> dict[str, dict[str, str]]:
-    """Read options of the agent: section, option, value.
-
-    :raises BadScenario: with file, line and what was expected.
-    """
-    return {
-        group: {
-            option: setting.text()
-            for option, setting in section.entries().items()
-        }
-        for group, section in value.entries().items()
-    }

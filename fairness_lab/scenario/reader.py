@@ -2,111 +2,203 @@
 
 """Scenario files: YAML in, a checked scenario out.
 
-Errors name the file, the line and what was expected there.
+Laboratory and simulator read the same files. What only one of them can do,
+the other refuses or, where it says how real machines do a thing, checks and
+passes over. Errors name the file, the line and what was expected there.
 """
 
+from collections.abc import Mapping
 import dataclasses
 import functools
+import math
 import pathlib
+import types
 
 from fairness_lab.results import checks
+from fairness_lab.scenario import agents
 from fairness_lab.scenario import demand
 from fairness_lab.scenario import expectations
 from fairness_lab.scenario import load as scenario_load
+from fairness_lab.scenario import programs
+from fairness_lab.scenario import recipes
 from fairness_lab.scenario import values
 from fairness_lab.scenario import yaml
-from fairness_lab.testbed.guests import domain
 from nova_fairness import exception
-from nova_fairness.model import defaults
-
-FOLDER = pathlib.Path(__file__).parents[1] / 'scenarios' / 'testbed'
-"""Where the scenarios of the package are."""
 
 SCHEDULERS = ('bfq', 'mq-deadline', 'kyber', 'none')
 """Of a node's own disk."""
 
-_MOST_VMS = 200
+_AS_WRITTEN: Mapping[str, str] = types.MappingProxyType({})
+_MOST_ROUNDS = 1_000_000
 _LARGEST_CPU = 4095
+_NODE_MIB: float = 4096
+_SIMULATED_ONLY = ('generate', 'trace', *agents.SIMULATED_ONLY)
+_TOLD = ('vms', 'load', 'events', 'expect')
+_NOT_BESIDE = {'generate': ('nodes', 'users', 'trace', *_TOLD), 'trace': _TOLD}
+"""Sections that say what another one says."""
 
 
-def names() -> list[str]:
-    """Names of the scenarios of the package."""
-    return sorted(path.stem for path in FOLDER.glob('*.yaml'))
-
-
-def find(name: str) -> values.Scenario:
-    """Read a scenario of the package, or one in a file.
+def find(
+    name: str,
+    program: programs.Program,
+    overrides: Mapping[str, str] = _AS_WRITTEN,
+) -> values.Scenario:
+    """Read a scenario that comes with a program, or one in a file.
 
     :param name: its name, or the path of a YAML file.
+    :param overrides: see :func:`read`.
     :raises BadScenario: if there is none, or it is wrong.
     """
-    if name in names():
-        return read(FOLDER / f'{name}.yaml')
+    if name in program.names():
+        return read(program.folder / f'{name}.yaml', program, overrides)
     path = pathlib.Path(name)
     if path.suffix in {'.yaml', '.yml'} or path.is_file():
-        return read(path)
+        return read(path, program, overrides)
     raise exception.BadScenario(
         f'there is no scenario {name}: expected one of '
-        f'{", ".join(names())}, or the path of a YAML file'
+        f'{", ".join(program.names())}, or the path of a YAML file'
     )
 
 
-def read(path: pathlib.Path) -> values.Scenario:
+def read(
+    path: pathlib.Path,
+    program: programs.Program,
+    overrides: Mapping[str, str] = _AS_WRITTEN,
+) -> values.Scenario:
     """Read a scenario file.
 
+    :param program: that is to run it.
+    :param overrides: YAML by key (``reports.loss``), instead of what the file
+        says or beside it.
     :raises BadScenario: with file, line and what was expected.
     """
-    top = yaml.load(path).section()
-    nodes = top.need('nodes', _nodes)
-    nobody: dict[str, values.User] = {}
-    users = top.take('users', _users, nobody)
-    vms = top.need('vms', functools.partial(_vms, nodes=nodes, users=users))
-    duration_s = top.need('duration', yaml.Value.positive)
-    no_load: dict[str, tuple[demand.Step, ...]] = {}
-    no_events: tuple[values.Event, ...] = ()
-    load = top.take(
-        'load',
-        functools.partial(scenario_load.load, vms=vms, duration_s=duration_s),
-        no_load,
-    )
-    events = top.take(
-        'events',
-        functools.partial(
-            scenario_load.events, vms=vms, nodes=nodes, duration_s=duration_s
-        ),
-        no_events,
-    )
-    redis = top.take('redis', yaml.Value.yes_or_no, len(nodes) > 1)
-    keys = top.take('keys', yaml.Value.yes_or_no, redis)
-    result = values.Scenario(
-        name=top.take('name', yaml.Value.text, path.stem),
-        description=top.need('description', yaml.Value.text),
-        duration_s=duration_s,
-        interval_s=top.take('interval', _interval, 10.0),
-        settle_s=top.take('settle', yaml.Value.number, 2.0),
-        metric=top.take('metric', yaml.Value.text, defaults.METRIC),
-        policy=top.take('policy', yaml.Value.text, defaults.POLICY),
-        max_weight_ratio=top.take('max_weight_ratio', _ratio, None),
-        pairs=top.take('pairs', _pairs, 0),
-        nodes=nodes,
-        users=_with_owners(users, vms),
-        vms=vms,
-        load=load,
-        events=events,
-        agent=top.take('agent', scenario_load.agent, {}),
-        redis=redis,
-        keys=keys,
-        fio_s=top.take('fio', yaml.Value.number, 0.0),
-    )
-    return _finished(top, result)
-
-
-def _finished(top: yaml.Section, found: values.Scenario) -> values.Scenario:
-    """Read what is expected, and check the whole."""
-    result = dataclasses.replace(found, expect=_expect(top, found))
+    whole = yaml.load(path)
+    for key, text in overrides.items():
+        yaml.override(whole, key, text)
+    top = whole.section()
+    if program.real:
+        top.leave_to(programs.SIMULATOR.command, *_SIMULATED_ONLY)
+    result = _Reader(top, program).scenario()
     top.finish()
-    _check_redis(top, result)
     return result
+
+
+class _Reader:
+    """Reads a scenario part by part: later ones name what earlier ones tell.
+
+    :param top: the whole file.
+    :param program: that is to run it.
+    """
+
+    def __init__(self, top: yaml.Section, program: programs.Program) -> None:
+        self._top = top
+        self._program = program
+        self._interval_s = top.take('interval', lambda v: v.number(0.2), 10.0)
+        self._duration_s = self._length_s()
+        seed = top.take('seed', agents.seed, 0)
+        recipe = functools.partial(recipes.recipe, seed=seed)
+        self._drawn = top.take('generate', recipe, None)
+        self._trace = top.take('trace', _path, None)
+        self._refuse_twice()
+        self._nodes = self._told_nodes()
+        nobody: dict[str, values.User] = {}
+        self._users = top.take('users', _users, nobody)
+        self._vms = self._told_vms()
+
+    def _length_s(self) -> float:
+        """Length of the load; in the simulator it is whole rounds."""
+        top = self._top
+        rounds = top.take('rounds', lambda v: v.integer(1, _MOST_ROUNDS), 0)
+        told_s = top.take('duration', yaml.Value.positive, 0.0)
+        if bool(rounds) == bool(told_s):
+            raise top.value.wrong(
+                'exactly one of the keys rounds and duration'
+            )
+        if told_s and self._program.real:
+            return told_s
+        found = rounds or math.ceil(told_s / self._interval_s)
+        return min(found, _MOST_ROUNDS) * self._interval_s
+
+    def _refuse_twice(self) -> None:
+        """Refuse to be told what is drawn, or comes from a trace."""
+        for word, found in (
+            ('generate', self._drawn),
+            ('trace', self._trace),
+        ):
+            for key in _NOT_BESIDE[word] if found else ():
+                refuse = functools.partial(_refuse_beside, word=word)
+                self._top.take(key, refuse, None)
+
+    def _told_nodes(self) -> dict[str, values.NodeSpec]:
+        if self._drawn:
+            return {}
+        return self._top.need(
+            'nodes', functools.partial(_nodes, program=self._program)
+        )
+
+    def _told_vms(self) -> dict[str, values.Vm]:
+        if self._drawn or self._trace:
+            return {}
+        read = functools.partial(
+            _vms, nodes=self._nodes, users=self._users, program=self._program
+        )
+        return self._top.need('vms', read)
+
+    def scenario(self) -> values.Scenario:
+        """Read the other parts, and put all of them together."""
+        top = self._top
+        redis = top.take('redis', yaml.Value.yes_or_no, len(self._nodes) > 1)
+        nodes = self._drawn.node_names() if self._drawn else (*self._nodes,)
+        result = values.Scenario(
+            name=top.take('name', yaml.Value.text, top.value.path.stem),
+            description=top.need('description', yaml.Value.text),
+            duration_s=self._duration_s,
+            interval_s=self._interval_s,
+            agents=agents.agents(top, nodes),
+            nodes=self._nodes,
+            users=_with_owners(self._users, self._vms),
+            vms=self._vms,
+            load=self._load(),
+            events=self._events(),
+            drawn=self._drawn,
+            trace=self._trace,
+            settle_s=top.take('settle', yaml.Value.number, 2.0),
+            pairs=top.take('pairs', lambda v: v.integer(0, 1000), 0),
+            redis=redis,
+            keys=top.take('keys', yaml.Value.yes_or_no, redis),
+            fio_s=top.take('fio', yaml.Value.number, 0.0),
+        )
+        _check_redis(top, result)
+        return dataclasses.replace(result, expect=_expect(top, result))
+
+    def _load(self) -> dict[str, scenario_load.Steps]:
+        nothing: dict[str, scenario_load.Steps] = {}
+        read = functools.partial(
+            scenario_load.load,
+            vms=self._vms,
+            duration_s=self._duration_s,
+            program=self._program,
+        )
+        return self._top.take('load', read, nothing)
+
+    def _events(self) -> tuple[values.Event, ...]:
+        nothing: tuple[values.Event, ...] = ()
+        read = functools.partial(
+            scenario_load.events,
+            vms=self._vms,
+            nodes=self._nodes,
+            duration_s=self._duration_s,
+            program=self._program,
+        )
+        return self._top.take('events', read, nothing)
+
+
+def _path(value: yaml.Value) -> pathlib.Path | None:
+    return value.path.parent / value.text()
+
+
+def _refuse_beside(value: yaml.Value, word: str) -> None:
+    raise value.wrong(f'no such section beside "{word}"')
 
 
 def _expect(
@@ -139,35 +231,40 @@ def _check_redis(top: yaml.Section, found: values.Scenario) -> None:
         raise top.value.wrong('"redis: true", since something happens to it')
 
 
-def _interval(value: yaml.Value) -> float:
-    return value.number(0.2)
-
-
-def _ratio(value: yaml.Value) -> float | None:
-    return value.number(1.0)
-
-
-def _pairs(value: yaml.Value) -> int:
-    return value.integer(0, 1000)
-
-
-def _nodes(value: yaml.Value) -> dict[str, values.NodeSpec]:
-    nodes = {
-        name: _node(entry.check_name(name), entry)
-        for name, entry in value.entries().items()
-    }
-    if not nodes or len(nodes) > 30:
-        raise value.wrong('1 to 30 nodes')
+def _nodes(
+    value: yaml.Value, program: programs.Program
+) -> dict[str, values.NodeSpec]:
+    nodes: dict[str, values.NodeSpec] = {}
+    for name, entry in value.entries().items():
+        for node in _node(entry.check_name(name), entry, program):
+            if node.name in nodes:
+                raise entry.wrong(f'names that differ, {node.name} exists')
+            nodes[node.name] = node
+    if not nodes or len(nodes) > program.nodes:
+        raise value.wrong(f'1 to {program.nodes} nodes')
     return nodes
 
 
-def _node(name: str, value: yaml.Value) -> values.NodeSpec:
+def _node(
+    name: str, value: yaml.Value, program: programs.Program
+) -> list[values.NodeSpec]:
     section = value.section()
+    if program.real:
+        section.leave_to(programs.SIMULATOR.command, 'count', 'speed')
     positive = yaml.Value.positive
+    cpus, numbers = section.need(
+        'cpus', functools.partial(_cpus, program=program)
+    )
     node = values.NodeSpec(
         name,
-        cpus=section.need('cpus', _cpus),
-        memory_mib=section.take('memory_mib', _memory, 4096),
+        cpus=cpus,
+        cpu_numbers=numbers,
+        speed=section.take('speed', positive, 1.0),
+        memory_mib=section.take(
+            'memory_mib',
+            functools.partial(_memory, program=program),
+            _NODE_MIB,
+        ),
         disk_mib_s=section.take('disk_mib_s', positive, 200.0),
         disk_scheduler=section.take(
             'disk_scheduler', lambda v: v.one_of(SCHEDULERS), ''
@@ -175,19 +272,32 @@ def _node(name: str, value: yaml.Value) -> values.NodeSpec:
         network_mbit_s=section.take('network_mbit_s', positive, 1000.0),
         uplink=section.take('uplink', yaml.Value.yes_or_no, False),
     )
+    names = _copies(section, name, program.nodes)
     section.finish()
-    return node
+    return [dataclasses.replace(node, name=copy) for copy in names]
 
 
-def _memory(value: yaml.Value) -> int:
-    return value.integer(domain.SMALLEST_MEMORY_MIB)
+def _copies(section: yaml.Section, name: str, most: int) -> list[str]:
+    count = section.take('count', lambda v: v.integer(1, most), 0)
+    return [f'{name}-{n}' for n in range(1, count + 1)] or [name]
 
 
-def _cpus(value: yaml.Value) -> tuple[int, ...]:
+def _memory(value: yaml.Value, program: programs.Program) -> float:
+    if program.real:
+        return value.integer(values.SMALLEST_MEMORY_MIB)
+    return value.positive()
+
+
+def _cpus(
+    value: yaml.Value, program: programs.Program
+) -> tuple[float, tuple[int, ...]]:
+    """Read which CPUs of the machine a node has, or how many."""
+    if not program.real and not value.is_list():
+        return value.positive(), ()
     cpus = {item.integer(0, _LARGEST_CPU) for item in value.items()}
     if not cpus:
         raise value.wrong('numbers of CPUs, such as [0]')
-    return tuple(sorted(cpus))
+    return float(len(cpus)), tuple(sorted(cpus))
 
 
 def _users(value: yaml.Value) -> dict[str, values.User]:
@@ -207,7 +317,7 @@ def _user(name: str, value: yaml.Value) -> values.User:
 def _with_owners(
     users: dict[str, values.User], vms: dict[str, values.Vm]
 ) -> dict[str, values.User]:
-    owners = {vm.guest.user for vm in vms.values()}
+    owners = {vm.user for vm in vms.values()}
     return {
         name: users.get(name, values.User(name))
         for name in [*users, *sorted(owners - set(users))]
@@ -218,15 +328,17 @@ def _vms(
     value: yaml.Value,
     nodes: dict[str, values.NodeSpec],
     users: dict[str, values.User],
+    program: programs.Program,
 ) -> dict[str, values.Vm]:
     vms: dict[str, values.Vm] = {}
     for group, entry in value.entries().items():
-        for vm in _group(entry.check_name(group), entry, nodes, users):
+        entry.check_name(group)
+        for vm in _group(group, entry, nodes, users, program):
             if vm.name in vms:
                 raise entry.wrong(f'names that differ, {vm.name} exists')
             vms[vm.name] = vm
-    if not vms or len(vms) > _MOST_VMS:
-        raise value.wrong(f'1 to {_MOST_VMS} VMs')
+    if not vms or len(vms) > program.vms:
+        raise value.wrong(f'1 to {program.vms} VMs')
     return vms
 
 
@@ -235,32 +347,37 @@ def _group(
     value: yaml.Value,
     nodes: dict[str, values.NodeSpec],
     users: dict[str, values.User],
+    program: programs.Program,
 ) -> list[values.Vm]:
     section = value.section()
+    if program.real:
+        section.leave_to(
+            programs.SIMULATOR.command, 'coupled', 'loop', 'threads'
+        )
     node = section.take('node', lambda v: v.one_of(tuple(nodes)), '')
-    count = section.take('count', lambda v: v.integer(1, _MOST_VMS), 0)
-    spec = domain.GuestSpec(
+    memory = functools.partial(_memory, program=program)
+    vm = values.Vm(
         group,
         user=section.need('user', lambda v: _owner(v, users)),
-        vcpus=section.take('vcpus', lambda v: v.integer(1, 64), 1),
-        memory_mib=section.take(
-            'memory_mib', _memory, domain.SMALLEST_MEMORY_MIB
-        ),
+        node=node or next(iter(nodes)),
+        group=group,
+        vcpus=section.take('vcpus', lambda v: v.integer(1, program.vcpus), 1),
+        memory_mib=section.take('memory_mib', memory, program.memory_mib),
         disks=section.take('disks', _disks, ()),
         nics=section.take('nics', lambda v: v.integer(0, 4), 0),
+        coupled=section.take('coupled', recipes.resource_names, ()),
+        loop=section.take('loop', recipes.loop, demand.Load.CLOSED),
+        threads=section.take(
+            'threads', lambda v: v.integer(1, program.threads), 1
+        ),
     )
+    names = _copies(section, group, program.vms)
     section.finish()
+    if vm.coupled and vm.loop is not demand.Load.CLOSED:
+        raise value.wrong('no key "loop" beside "coupled"')
     if not node and len(nodes) > 1:
-        raise value.wrong(f'a node out of {", ".join(nodes)}')
-    copies = [f'{group}-{n}' for n in range(1, count + 1)] or [group]
-    return [
-        values.Vm(
-            dataclasses.replace(spec, name=name),
-            node or next(iter(nodes)),
-            group,
-        )
-        for name in copies
-    ]
+        raise value.wrong(f'a node out of {", ".join(list(nodes)[:10])}')
+    return [dataclasses.replace(vm, name=name) for name in names]
 
 
 def _owner(value: yaml.Value, users: dict[str, values.User]) -> str:
@@ -269,19 +386,19 @@ def _owner(value: yaml.Value, users: dict[str, values.User]) -> str:
     return value.name()
 
 
-def _disks(value: yaml.Value) -> tuple[domain.Disk, ...]:
+def _disks(value: yaml.Value) -> tuple[values.Disk, ...]:
     items = value.items()
     if len(items) > 8:
         raise value.wrong('at most 8 disks')
     return tuple(_disk(item) for item in items)
 
 
-def _disk(value: yaml.Value) -> domain.Disk:
+def _disk(value: yaml.Value) -> values.Disk:
     section = value.section()
-    disk = domain.Disk(
+    disk = values.Disk(
         section.take('size_mib', lambda v: v.integer(1, 1 << 20), 64),
-        section.take('cache', lambda v: v.one_of(domain.CACHE_MODES), 'none'),
-        section.take('io', lambda v: v.one_of(domain.IO_MODES), ''),
+        section.take('cache', lambda v: v.one_of(values.CACHE_MODES), 'none'),
+        section.take('io', lambda v: v.one_of(values.IO_MODES), ''),
     )
     section.finish()
     return disk

@@ -11,8 +11,8 @@ import types
 from typing import Any
 from typing import TypeVar
 
+from fairness_lab.scenario import demand as demand_module
 from fairness_lab.scenario import yaml
-from fairness_lab.simulator import loops
 from nova_fairness.model import resources
 
 
@@ -118,11 +118,21 @@ class Recipe:
     tail: float = 1.5
     churn: float = 0.0
     moves: float = 0.0
-    loop: tuple[loops.Loop, ...] = (loops.Loop.CLOSED,)
+    loop: tuple[demand_module.Load, ...] = (demand_module.Load.CLOSED,)
     threads: int = 4
     period: int = 20
     length: int = 5
     seed: int = 0
+
+    def node_names(self) -> tuple[str, ...]:
+        """Names of the nodes, in the order of the arrays."""
+        return tuple(names('node', self.nodes))
+
+
+def names(word: str, count: int) -> list[str]:
+    """Names that sort by number."""
+    width = len(str(count - 1))
+    return [f'{word}{place:0{width}d}' for place in range(count)]
 
 
 DEFAULTS: Mapping[str, Any] = types.MappingProxyType(
@@ -141,10 +151,15 @@ SHORT_NAMES = {
 }
 """Words for several resources at once."""
 
+_LOOPS = tuple(
+    kind.value
+    for kind in demand_module.Load
+    if kind is not demand_module.Load.CRON
+)
 _MOST_VMS = 10_000_000
 
 
-def recipe(value: Value, seed: int) -> Recipe:
+def recipe(value: Value, seed: int) -> Recipe | None:
     """Read the section "generate".
 
     :param seed: if the section names none.
@@ -195,15 +210,19 @@ def _wholes(value: Value) -> tuple[float, ...]:
     return found
 
 
-def _loops(value: Value) -> tuple[loops.Loop, ...]:
+def _loops(value: Value) -> tuple[demand_module.Load, ...]:
     """Read how work comes to VMs: a word, or a list of them."""
-    read = one_of_words(loops.Loop)
     if not isinstance(value.node.value, list):
-        return (read(value),)
-    found = tuple(read(item) for item in value.items())
+        return (loop(value),)
+    found = tuple(loop(item) for item in value.items())
     if not found:
         raise value.wrong('at least one word')
     return found
+
+
+def loop(value: Value) -> demand_module.Load:
+    """Read how work comes to a VM that has no jobs of cron."""
+    return demand_module.Load(value.one_of(_LOOPS))
 
 
 def _part(value: Value) -> float:

@@ -15,14 +15,25 @@ import math
 import pathlib
 from typing import Any
 
-from fairness_lab.scenario import load_section
-from fairness_lab.scenario import scenario
+from fairness_lab.scenario import cloud as cloud_module
+from fairness_lab.scenario import programs
+from fairness_lab.scenario import values
 from nova_fairness import exception
 from nova_fairness.model import resources
 
+LOAD: Mapping[str, tuple[str, float]] = {
+    'cpu': ('cpu_time', 1.0),
+    'memory_mib': ('memory', values.MIB),
+    'disk_read_mib_s': ('disk_read', values.MIB),
+    'disk_write_mib_s': ('disk_written', values.MIB),
+    'net_receive_mbit_s': ('net_received', values.MBIT),
+    'net_send_mbit_s': ('net_sent', values.MBIT),
+}
+"""Resource and unit by column, which is the key of a step of a load, too."""
+
 NEEDED = ('time_s', 'vm', 'user', 'node')
 OF_VM = ('vcpus', 'vm_memory_mib')
-COLUMNS = (*NEEDED, *OF_VM, *load_section.LOAD)
+COLUMNS = (*NEEDED, *OF_VM, *LOAD)
 """All that a trace can say."""
 
 Row = Mapping[str, Any]
@@ -42,14 +53,14 @@ class _Place:
         )
 
 
-def add(story: scenario.Story, path: pathlib.Path) -> scenario.Story:
+def add(story: cloud_module.Story, path: pathlib.Path) -> cloud_module.Story:
     """Add the VMs of a trace to a story that has nodes.
 
     :param path: of a ``.csv`` or ``.parquet`` file.
     :raises BadTrace: with file, line, column and what was expected.
     """
-    vms: dict[str, scenario.VmSpec] = {}
-    changes: list[scenario.Change] = []
+    vms: dict[str, values.Vm] = {}
+    changes: list[cloud_module.Change] = []
     nodes = {spec.name for spec in story.nodes}
     for place, row in _rows(path):
         name = _text(place, row, 'vm')
@@ -62,7 +73,7 @@ def add(story: scenario.Story, path: pathlib.Path) -> scenario.Story:
             vms[name] = _vm(place, row, name, story)
         if when < story.rounds:
             demand = _demand(place, row, node)
-            changes.append(scenario.Change(when, name, node, demand))
+            changes.append(cloud_module.Change(when, name, node, demand))
     if not vms:
         raise exception.BadTrace(f'{path}: expected at least one row')
     return dataclasses.replace(
@@ -146,7 +157,7 @@ def _number(
     return number
 
 
-def _when(place: _Place, row: Row, story: scenario.Story) -> int:
+def _when(place: _Place, row: Row, story: cloud_module.Story) -> int:
     at_s = _number(place, row, 'time_s', math.nan)
     if not math.isfinite(at_s):
         raise place.wrong('time_s', row['time_s'], 'seconds')
@@ -154,14 +165,14 @@ def _when(place: _Place, row: Row, story: scenario.Story) -> int:
 
 
 def _vm(
-    place: _Place, row: Row, name: str, story: scenario.Story
-) -> scenario.VmSpec:
+    place: _Place, row: Row, name: str, story: cloud_module.Story
+) -> values.Vm:
     """Take what a VM is from its first row."""
     user = _text(place, row, 'user')
     if story.user_weight and user not in story.user_weight:
         some = ', '.join(list(story.user_weight)[:10])
         raise place.wrong('user', user, f'a user out of {some}')
-    plain = scenario.VmSpec(name, user)
+    plain = values.Vm(name, user, memory_mib=programs.SIMULATOR.memory_mib)
     vcpus = _number(place, row, 'vcpus', plain.vcpus, 1.0)
     memory = _number(place, row, 'vm_memory_mib', plain.memory_mib, 1.0)
     if not math.isfinite(vcpus) or vcpus != int(vcpus):
@@ -174,7 +185,7 @@ def _vm(
 def _demand(place: _Place, row: Row, node: str) -> resources.Vector:
     amounts = {
         name: _number(place, row, key, 0.0) * unit
-        for key, (name, unit) in load_section.LOAD.items()
+        for key, (name, unit) in LOAD.items()
     }
     if not node:
         amounts = {}

@@ -5,11 +5,28 @@
 from collections.abc import Mapping
 import dataclasses
 import enum
+import pathlib
 from typing import Any
 
 from fairness_lab.results import checks
 from fairness_lab.scenario import demand
-from fairness_lab.testbed.guests import domain
+from fairness_lab.scenario import recipes
+from nova_fairness.model import defaults
+from nova_fairness.model import resources
+
+MIB = float(1 << 20)
+MBIT = 1e6 / 8
+
+SPEED = 1000.0
+"""Weighted seconds per second of a CPU of speed 1."""
+
+SMALLEST_MEMORY_MIB = 96
+"""A real guest does not boot reliably with less."""
+
+CACHE_MODES = ('none', 'writethrough', 'writeback', 'directsync', 'unsafe')
+
+IO_MODES = ('native', 'threads', 'io_uring')
+"""How QEMU hands requests to the kernel."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -17,8 +34,11 @@ class NodeSpec:
     """A compute node.
 
     :ivar name: host name.
-    :ivar cpus: numbers of the machine's CPUs that it has, not empty.
-    :ivar memory_mib: memory that its VMs may use, MiB.
+    :ivar cpus: number of CPUs, > 0.
+    :ivar cpu_numbers: which CPUs of the machine a real node has; empty where
+        that is not said.
+    :ivar speed: of a simulated CPU, relative to an ordinary one, > 0.
+    :ivar memory_mib: memory that its VMs may use, MiB; whole for real nodes.
     :ivar disk_mib_s: rate of its disk, each direction, MiB/s.
     :ivar disk_scheduler: of a disk of its own that has this rate, reading
         and writing together; empty lets it use the machine's.
@@ -27,12 +47,25 @@ class NodeSpec:
     """
 
     name: str
-    cpus: tuple[int, ...] = (0,)
-    memory_mib: int = 4096
+    cpus: float = 1.0
+    cpu_numbers: tuple[int, ...] = ()
+    speed: float = 1.0
+    memory_mib: float = 4096
     disk_mib_s: float = 200.0
     disk_scheduler: str = ''
     network_mbit_s: float = 1000.0
     uplink: bool = False
+
+    def capacity(self) -> resources.Vector:
+        """Its capacity per second, (r,)."""
+        return resources.RESOURCES.vector(
+            cpu_time=self.cpus * self.speed * SPEED,
+            disk_read=self.disk_mib_s * MIB,
+            disk_written=self.disk_mib_s * MIB,
+            net_received=self.network_mbit_s * MBIT,
+            net_sent=self.network_mbit_s * MBIT,
+            memory=self.memory_mib * MIB,
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,22 +82,53 @@ class User:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Disk:
+    """One disk of a real guest.
+
+    :ivar size_mib: MiB.
+    :ivar cache: one of :data:`CACHE_MODES`.
+    :ivar io: one of :data:`IO_MODES`; empty leaves the choice to QEMU.
+    """
+
+    size_mib: int = 64
+    cache: str = 'none'
+    io: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
 class Vm:
     """A virtual machine.
 
-    :ivar guest: what it is and whose.
-    :ivar node: on which node it runs.
+    :ivar name: as its user calls it.
+    :ivar user: name of its owner; the project is called the same.
+    :ivar node: on which node it is at first.
     :ivar group: name that it shares with its copies.
+    :ivar vcpus: number of vCPUs, > 0.
+    :ivar memory_mib: of its flavor, MiB; whole, and at least
+        :data:`SMALLEST_MEMORY_MIB`, for a real guest.
+    :ivar disks: of a real guest, ``/dev/vda`` first.
+    :ivar nics: number of network interfaces of a real guest.
+    :ivar coupled: names of the resources that a simulated VM uses together.
+    :ivar loop: how work comes to a simulated VM whose load does not say.
+    :ivar threads: that do this work, in a pool.
+    :ivar extra_specs: of its flavor.
+    :ivar cputune: elements of ``<cputune>``, such as ``shares``.
     """
 
-    guest: domain.GuestSpec
-    node: str
-    group: str
-
-    @property
-    def name(self) -> str:
-        """Its own name."""
-        return self.guest.name
+    name: str
+    user: str
+    node: str = ''
+    group: str = ''
+    _: dataclasses.KW_ONLY
+    vcpus: int = 1
+    memory_mib: float = SMALLEST_MEMORY_MIB
+    disks: tuple[Disk, ...] = ()
+    nics: int = 0
+    coupled: tuple[str, ...] = ()
+    loop: demand.Load = demand.Load.CLOSED
+    threads: int = 1
+    extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    cputune: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 class Action(enum.Enum):
@@ -125,6 +189,61 @@ class Event:
     to: str = ''
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class LinkSpec:
+    """How simulated reports travel.
+
+    :ivar delay: rounds, >= 0.
+    :ivar jitter: largest extra delay, rounds, >= 0.
+    :ivar loss: probability that one does not arrive, 0..1.
+    :ivar of: delay and loss of the reports of some nodes, by their names.
+    :ivar seed: of the chance.
+    """
+
+    delay: float = 0.0
+    jitter: float = 0.0
+    loss: float = 0.0
+    of: tuple[tuple[str, float, float], ...] = ()
+    seed: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class AgentSpec:
+    """What the agents are.
+
+    :ivar metric: name of their metric.
+    :ivar policy: name of their policy, or of a reference of the simulator.
+    :ivar max_weight_ratio: >= 1; ``None`` for their default.
+    :ivar options: more of them, for real agents: section, option, value.
+    :ivar decay_factor: part of the newest interval, in (0, 1]; like all that
+        follows, this is for simulated agents.
+    :ivar largest_step: factor per round, >= 1.
+    :ivar weight_tolerance: relative change that is worth a write.
+    :ivar view_max_age: rounds after which a report does not count.
+    :ivar controls: that are steered.
+    :ivar ticks: parts of a round at which agents can act.
+    :ivar spread: whether each acts at a tick drawn for it, else all together.
+    :ivar links: how reports travel; ``None``: at once.
+    :ivar seed: of the chance.
+    """
+
+    metric: str = defaults.METRIC
+    policy: str = defaults.POLICY
+    max_weight_ratio: float | None = None
+    options: Mapping[str, Mapping[str, str]] = dataclasses.field(
+        default_factory=dict
+    )
+    decay_factor: float = 0.5
+    largest_step: float = 4.0
+    weight_tolerance: float = 0.01
+    view_max_age: float = 3.0
+    controls: tuple[resources.Control, ...] = resources.CONTROLS
+    ticks: int = 1
+    spread: bool = False
+    links: LinkSpec | None = None
+    seed: int = 0
+
+
 @dataclasses.dataclass(frozen=True)
 class Scenario:
     """One experiment.
@@ -133,18 +252,18 @@ class Scenario:
     :ivar description: what it shows, for people.
     :ivar duration_s: how long the load lasts, seconds.
     :ivar interval_s: of the agents' rounds, seconds.
-    :ivar settle_s: seconds of rest between boot and load.
-    :ivar metric: of the agents.
-    :ivar policy: of the agents.
-    :ivar max_weight_ratio: of the agents; ``None`` for their default.
-    :ivar pairs: when > 0, the run is cut into so many pairs of windows, the
-        first of each without and the second with agents.
+    :ivar agents: who steers.
     :ivar nodes: by name.
     :ivar users: by name.
     :ivar vms: by name.
     :ivar load: steps by name of the VM, in the order of time.
     :ivar events: in the order of time.
-    :ivar agent: more options of the agents: section, option, value.
+    :ivar drawn: from what nodes, users, VMs and load are drawn, instead of
+        those that are told.
+    :ivar trace: file that tells VMs and load instead.
+    :ivar settle_s: seconds of rest between boot and load.
+    :ivar pairs: when > 0, the run is cut into so many pairs of windows, the
+        first of each without and the second with agents.
     :ivar redis: whether there is a Redis through which agents find each
         other.
     :ivar keys: whether agents prove who they are and encrypt what they say.
@@ -157,17 +276,16 @@ class Scenario:
     description: str
     duration_s: float
     interval_s: float
-    settle_s: float
-    metric: str
-    policy: str
-    max_weight_ratio: float | None
-    pairs: int
+    agents: AgentSpec
     nodes: Mapping[str, NodeSpec]
     users: Mapping[str, User]
     vms: Mapping[str, Vm]
     load: Mapping[str, tuple[demand.Step, ...]]
     events: tuple[Event, ...]
-    agent: Mapping[str, Mapping[str, str]]
+    drawn: recipes.Recipe | None = None
+    trace: pathlib.Path | None = None
+    settle_s: float = 2.0
+    pairs: int = 0
     redis: bool = False
     keys: bool = False
     fio_s: float = 0.0
@@ -221,7 +339,7 @@ class Scenario:
             'description': self.description,
             'nodes': {
                 node.name: {
-                    'cpus': list(node.cpus),
+                    'cpus': list(node.cpu_numbers),
                     'memory_mib': node.memory_mib,
                     'disk_mib_s': node.disk_mib_s,
                     'disk_scheduler': node.disk_scheduler,
@@ -241,10 +359,10 @@ class Scenario:
 
 def _vm_json(vm: Vm) -> dict[str, Any]:
     return {
-        'user': vm.guest.user,
+        'user': vm.user,
         'node': vm.node,
-        'vcpus': vm.guest.vcpus,
-        'memory_mib': vm.guest.memory_mib,
-        'disks': len(vm.guest.disks),
-        'nics': vm.guest.nics,
+        'vcpus': vm.vcpus,
+        'memory_mib': vm.memory_mib,
+        'disks': len(vm.disks),
+        'nics': vm.nics,
     }

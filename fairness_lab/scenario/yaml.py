@@ -189,6 +189,19 @@ class Section:
             )
         return convert(self._entries[key])
 
+    def leave_to(self, program: str, *keys: str) -> None:
+        """Refuse keys that another program understands.
+
+        :raises BadScenario: naming the first that is there, and the program.
+        """
+        for key in keys:
+            if key in self._entries:
+                line = self._keys[key].start_mark.line + 1
+                raise exception.BadScenario(
+                    f'{self.value.path}, line {line}: {self.value.what}: '
+                    f'expected no key {key}, which only {program} understands'
+                )
+
     def finish(self) -> None:
         """Refuse keys that nobody asked for.
 

@@ -5,6 +5,7 @@
 
 import numpy as np
 
+from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.simulator import knowledge
 from fairness_lab.simulator import links
 from fairness_lab.simulator import meters
@@ -25,7 +26,7 @@ class Fleet:
     :param setup: what the agents are.
     """
 
-    def __init__(self, cloud: model.Cloud, setup: model.Setup) -> None:
+    def __init__(self, cloud: cloud_module.Cloud, setup: model.Setup) -> None:
         count, nodes = len(cloud.vms), len(cloud.nodes)
         controls = len(resources.CONTROLS)
         self._cloud = cloud
@@ -133,11 +134,13 @@ class Fleet:
         )
 
 
-def _knowledge(cloud: model.Cloud, setup: model.Setup) -> knowledge.Knowledge:
+def _knowledge(
+    cloud: cloud_module.Cloud, setup: model.Setup
+) -> knowledge.Knowledge:
     if setup.links is None and cloud.cut is None:
         return knowledge.Shared(cloud, setup)
     nodes = len(cloud.nodes)
-    ways = setup.links or model.Links(
+    ways = setup.links or cloud_module.Links(
         np.zeros((nodes, nodes), dtype=np.int64), np.zeros((nodes, nodes))
     )
     return links.Linked(cloud, setup, ways)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.simulator import agents
 from fairness_lab.simulator import kernel
 from fairness_lab.simulator import loops
@@ -23,7 +24,9 @@ from nova_fairness.measure import endowment
 from nova_fairness.model import resources
 
 
-def simulate(cloud: model.Cloud, setup: model.Setup) -> Iterator[model.Moment]:
+def simulate(
+    cloud: cloud_module.Cloud, setup: model.Setup
+) -> Iterator[model.Moment]:
     """Run a cloud, round by round.
 
     :returns: every round; its arrays are good until the next is asked for.
@@ -37,13 +40,13 @@ def simulate(cloud: model.Cloud, setup: model.Setup) -> Iterator[model.Moment]:
 class _World:
     """State of the cloud: where VMs are, what they want and what they used."""
 
-    def __init__(self, cloud: model.Cloud, setup: model.Setup) -> None:
+    def __init__(self, cloud: cloud_module.Cloud, setup: model.Setup) -> None:
         count, nodes = len(cloud.vms), len(cloud.nodes)
         width, controls = len(resources.RESOURCES), len(resources.CONTROLS)
         self._cloud = cloud
         self._setup = setup
         self._fleet = agents.Fleet(cloud, setup)
-        self._node = np.full(count, model.ABSENT, dtype=np.intp)
+        self._node = np.full(count, cloud_module.ABSENT, dtype=np.intp)
         self._asked = np.zeros((count, width))
         self._counters = np.zeros((count, width))
         self._stall_s = np.zeros((count, controls))
@@ -66,7 +69,7 @@ class _World:
     def round(self, number: int) -> model.Moment:
         """Run one round."""
         changed = self._change(number)
-        rows = np.flatnonzero(self._node != model.ABSENT)
+        rows = np.flatnonzero(self._node != cloud_module.ABSENT)
         mean = np.zeros(self._demand.shape)
         down = self._cloud.silent
         for part in range(self._setup.ticks):
@@ -112,7 +115,7 @@ class _World:
     def _wanted(self) -> resources.Vector:
         """Demand of each VM, bounded by what it could ever use."""
         cloud, cpu = self._cloud, resources.RESOURCES.index('cpu_time')
-        rows = np.flatnonzero(self._node != model.ABSENT)
+        rows = np.flatnonzero(self._node != cloud_module.ABSENT)
         node = self._node[rows]
         most = cloud.capacity[node].copy()
         most[:, cpu] = self._most(rows)
@@ -171,7 +174,7 @@ class _World:
     def _looped(
         self,
         rows: model.Indices,
-        loop: model.Loops,
+        loop: cloud_module.Loops,
         demand: resources.Vector,
         outcome: kernel.Outcome,
     ) -> kernel.Outcome:

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.simulator import model
 from fairness_lab.simulator import sharing
 from nova_fairness.decide import places
@@ -114,7 +115,7 @@ class Outcome:
 
 
 def run(
-    cloud: model.Cloud,
+    cloud: cloud_module.Cloud,
     rows: model.Indices,
     node: model.Indices,
     demand: resources.Vector,

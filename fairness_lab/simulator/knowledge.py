@@ -12,6 +12,7 @@ import dataclasses
 
 import numpy as np
 
+from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.simulator import model
 from nova_fairness.decide import look_ahead
 from nova_fairness.measure import cells
@@ -99,7 +100,7 @@ class Outlooks:
     :param setup: of the agents.
     """
 
-    def __init__(self, cloud: model.Cloud, setup: model.Setup) -> None:
+    def __init__(self, cloud: cloud_module.Cloud, setup: model.Setup) -> None:
         self._cloud = cloud
         self._setup = setup
         self._made: list[tuple[outlook.Outlook, outlook.End]] = []
@@ -169,7 +170,7 @@ class Knowledge(abc.ABC):
     :param setup: of the agents.
     """
 
-    def __init__(self, cloud: model.Cloud, setup: model.Setup) -> None:
+    def __init__(self, cloud: cloud_module.Cloud, setup: model.Setup) -> None:
         self.cloud = cloud
         self.metric = setup.metric_plugin
         self.overcommit = setup.overcommit

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairness_lab.scenario import chance
+from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.simulator import knowledge
 from fairness_lab.simulator import model
 from nova_fairness.measure import metric as metric_base
@@ -23,7 +24,10 @@ class Linked(knowledge.Knowledge):
     """
 
     def __init__(
-        self, cloud: model.Cloud, setup: model.Setup, links: model.Links
+        self,
+        cloud: cloud_module.Cloud,
+        setup: model.Setup,
+        links: cloud_module.Links,
     ) -> None:
         super().__init__(cloud, setup)
         self._links = links

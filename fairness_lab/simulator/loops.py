@@ -20,42 +20,15 @@ whatever the sizes of requests are distributed like (F. P. Kelly,
 *Reversibility and Stochastic Networks*, 1979, section 3.3).
 """
 
-from collections.abc import Sequence
 import dataclasses
-import enum
 
 import numpy as np
 
+from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.simulator import model
 from nova_fairness.model import resources
 
 _ALL = 1 - 1e-9
-
-
-class Loop(enum.Enum):
-    """How work comes to a VM."""
-
-    CLOSED = 'closed'
-    OPEN = 'open'
-    POOL = 'pool'
-
-
-def of(
-    kinds: Sequence[Loop], threads: model.Indices, vcpus: model.Indices
-) -> model.Loops | None:
-    """Put the loops of VMs into arrays.
-
-    :param threads: (n,) of pools, >= 1.
-    :param vcpus: (n,).
-    :returns: ``None`` if all are closed loops.
-    """
-    if all(kind is Loop.CLOSED for kind in kinds):
-        return None
-    pool = np.array([kind is Loop.POOL for kind in kinds])
-    return model.Loops(
-        open=np.array([kind is Loop.OPEN for kind in kinds]),
-        threads=np.where(pool, np.minimum(threads, vcpus), 1).astype(float),
-    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -77,7 +50,7 @@ class Tick:
     share: model.Scalars
     cpus: model.Scalars
 
-    def stall(self, loop: model.Loops) -> model.Scalars:
+    def stall(self, loop: cloud_module.Loops) -> model.Scalars:
         """The part of the time, 0..1, for which each VM waited.
 
         :param loop: of these VMs.
@@ -119,7 +92,7 @@ class Backlog:
     :ivar loops: of all VMs.
     """
 
-    def __init__(self, loops: model.Loops) -> None:
+    def __init__(self, loops: cloud_module.Loops) -> None:
         self.loops = loops
         self._left = np.zeros(len(loops.open))
 

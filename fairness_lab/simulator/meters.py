@@ -8,6 +8,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.simulator import knowledge
 from fairness_lab.simulator import model
 from nova_fairness.decide import contention
@@ -45,7 +46,7 @@ class Meters:
     :param decay_factor: part of the newest interval in the usage, in (0, 1].
     """
 
-    def __init__(self, cloud: model.Cloud, decay_factor: float) -> None:
+    def __init__(self, cloud: cloud_module.Cloud, decay_factor: float) -> None:
         count, nodes = len(cloud.vms), len(cloud.nodes)
         width, controls = len(resources.RESOURCES), len(resources.CONTROLS)
         self._cloud = cloud
@@ -205,7 +206,7 @@ class Meters:
         self._acted_s[acting] = readings.now_s
 
 
-def _incarnations(cloud: model.Cloud) -> list[instance.Incarnation]:
+def _incarnations(cloud: cloud_module.Cloud) -> list[instance.Incarnation]:
     """Make what the measure room wants to see of VMs."""
     return [
         instance.Incarnation(

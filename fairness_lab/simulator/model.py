@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The simulated cloud and what is seen of it: frozen values.
+"""Simulated agents and what is seen of a simulation: frozen values.
 
-n VMs that ever exist, m nodes, u users, r resources, c controls. Everything
-but weights changes at the begin of a round only. Rates are per second.
+n VMs that ever exist, m nodes, u users, r resources, c controls; the cloud is
+:class:`fairness_lab.scenario.cloud.Cloud`. Rates are per second.
 """
 
 from collections.abc import Mapping
@@ -12,119 +12,17 @@ from typing import Any
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from fairness_lab.scenario import cloud as cloud_module
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.model import allocation
+from nova_fairness.model import defaults
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
 Scalars = usage_model.Scalars
 Indices = usage_model.Indices
-
-ABSENT = -1
-"""Node of a VM that does not exist."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Changes:
-    """Where VMs are and what they want, from a round on.
-
-    :ivar round: (k,) ascending, 0 is the first round.
-    :ivar vm: (k,) which VM.
-    :ivar node: (k,) on which node it is from then on, or :data:`ABSENT`.
-    :ivar demand: (k, r) >= 0, what it wants from then on: CPUs for
-        ``cpu_time``, bytes per second, bytes of memory; infinite for as much
-        as there is.
-    """
-
-    round: Indices
-    vm: Indices
-    node: Indices
-    demand: resources.Vector
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Loops:
-    """How work comes to VMs; see :mod:`.loops`.
-
-    :ivar open: (n,) whether it comes at a rate of its own.
-    :ivar threads: (n,) vCPUs of a VM that work at once, >= 1.
-    """
-
-    open: resources.Mask
-    threads: Scalars
-
-    def picked(self, rows: Indices) -> 'Loops':
-        """Those of some VMs."""
-        return Loops(self.open[rows], self.threads[rows])
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Cloud:
-    """A scenario: who wants what where; no agents in it.
-
-    :ivar name: identifier.
-    :ivar description: what it shows, for people.
-    :ivar interval_s: length of a round, seconds, > 0.
-    :ivar rounds: how many.
-    :ivar nodes: (m) names.
-    :ivar cpus: (m,) CPUs, > 0.
-    :ivar speed: (m,) weighted seconds per second of one CPU, > 0.
-    :ivar capacity: (m, r) >= 0, per second where time-shared; ``cpu_time`` is
-        CPUs x speed.
-    :ivar users: (u) names, sorted.
-    :ivar user_weight: (u,) > 0, parts of the supply that they may expect.
-    :ivar vms: (n) names, sorted.
-    :ivar user_of_vm: (n,) index of the owner.
-    :ivar vcpus: (n,) >= 1.
-    :ivar memory_bytes: (n,) > 0, of the flavor.
-    :ivar coupled: (n, r) resources that a VM uses in the proportion of its
-        demand only (Leontief); a VM without any uses each for itself.
-    :ivar changes: what happens.
-    :ivar silent: (rounds, m) whether a node's agent is down in that round;
-        ``None`` if none ever is.
-    :ivar cut: (rounds, m) whether a node hears and is heard by nobody;
-        ``None`` if none ever is.
-    :ivar loops: of the VMs; ``None`` if all are closed loops of one thread.
-    """
-
-    name: str
-    description: str
-    interval_s: float
-    rounds: int
-    nodes: tuple[str, ...]
-    cpus: Scalars
-    speed: Scalars
-    capacity: resources.Vector
-    users: tuple[str, ...]
-    user_weight: Scalars
-    vms: tuple[str, ...]
-    user_of_vm: Indices
-    vcpus: npt.NDArray[np.int64]
-    memory_bytes: Scalars
-    coupled: resources.Mask
-    changes: Changes
-    silent: resources.Mask | None = None
-    cut: resources.Mask | None = None
-    loops: Loops | None = None
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Links:
-    """How reports travel from node to node.
-
-    :ivar delay: (m, m) ticks from sender (column) to receiver (row), >= 0.
-    :ivar loss: (m, m) probability that one report does not arrive, 0..1.
-    :ivar jitter: largest extra delay, ticks, each as likely.
-    :ivar seed: of the chance that decides.
-    """
-
-    delay: npt.NDArray[np.int64]
-    loss: npt.NDArray[np.float64]
-    jitter: int = 0
-    seed: int = 0
 
 
 class Allocator(Protocol):
@@ -192,7 +90,7 @@ class Setup:
     policy_plugin: policy_base.Policy | None = None
     allocator: Allocator | None = None
     decay_factor: float = 0.5
-    max_weight_ratio: float = 20.0
+    max_weight_ratio: float = defaults.MAX_WEIGHT_RATIO
     largest_step: float = 4.0
     weight_tolerance: float = 0.01
     overcommit: resources.Vector = dataclasses.field(
@@ -201,7 +99,7 @@ class Setup:
     controls: tuple[resources.Control, ...] = resources.CONTROLS
     ticks: int = 1
     phase: Indices | None = None
-    links: Links | None = None
+    links: cloud_module.Links | None = None
     view_max_age: float = 3.0
     equal_vms: bool = False
 

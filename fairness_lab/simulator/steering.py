@@ -9,6 +9,7 @@ import types
 import numpy as np
 import numpy.typing as npt
 
+from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.simulator import kernel
 from fairness_lab.simulator import model
 from nova_fairness import exception
@@ -43,7 +44,7 @@ class Steering:
     :param setup: what the agents are.
     """
 
-    def __init__(self, cloud: model.Cloud, setup: model.Setup) -> None:
+    def __init__(self, cloud: cloud_module.Cloud, setup: model.Setup) -> None:
         count, nodes = len(cloud.vms), len(cloud.nodes)
         self._cloud = cloud
         self._setup = setup

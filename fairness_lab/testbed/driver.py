@@ -125,7 +125,8 @@ class Driver:
         scenario = self._scenario
         if self._agents:
             self._progress.say(
-                f'starting agents: {scenario.metric}, {scenario.policy}, '
+                f'starting agents: {scenario.agents.metric}, '
+                f'{scenario.agents.policy}, '
                 f'every {scenario.interval_s:g} s'
             )
             early = [n for n in scenario.nodes if not scenario.joins_late(n)]
@@ -247,7 +248,7 @@ class Driver:
         used: dict[str, float] = {}
         for vm in self._scenario.vms.values():
             state = self._backend.state(vm.name) or _ABSENT
-            user = vm.guest.user
+            user = vm.user
             self._recorder.reading(
                 recording.Reading(
                     self._elapsed(),
@@ -275,11 +276,11 @@ class Driver:
             'backend': self._backend.name,
             'options': {
                 'agents': self._agents,
-                'metric': scenario.metric,
-                'policy': scenario.policy,
+                'metric': scenario.agents.metric,
+                'policy': scenario.agents.policy,
                 'interval_s': scenario.interval_s,
                 'duration_s': scenario.duration_s,
-                'max_weight_ratio': scenario.max_weight_ratio,
+                'max_weight_ratio': scenario.agents.max_weight_ratio,
                 'pairs': scenario.pairs,
             },
             'user_ids': {

@@ -166,7 +166,8 @@ def _boots_under_kvm(boot: image.Image, patience_s: float) -> bool:
             # Ends the guest, too, where nobody is left to end it.
             *('timeout', '--kill-after=2', f'{patience_s + 5:g}'),
             *(QEMU, '-accel', 'kvm', '-nodefaults', '-display', 'none'),
-            *('-machine', 'pc', '-m', str(domain.SMALLEST_MEMORY_MIB)),
+            *('-machine', 'pc'),
+            *('-m', str(scenario_module.SMALLEST_MEMORY_MIB)),
             *('-kernel', str(boot.kernel), '-initrd', str(boot.initrd)),
             *('-append', domain.COMMAND_LINE, '-no-reboot'),
             *('-serial', f'file:{console}', '-serial', 'null'),
@@ -378,12 +379,14 @@ class QemuBackend:
         names = self._scenario.nodes if self._scenario.keys else ()
         owned = agent.make_keys(self._run, names)
         for index, spec in enumerate(self._scenario.nodes.values()):
-            say(f'starting node {spec.name} on CPU {_listed(spec.cpus)}')
+            say(
+                f'starting node {spec.name} on CPU {_listed(spec.cpu_numbers)}'
+            )
             made = node.Node(
                 spec.name,
                 self._run,
                 self._cache,
-                spec.cpus,
+                spec.cpu_numbers,
                 index,
                 self._accelerator,
             )
@@ -410,7 +413,7 @@ class QemuBackend:
         size_mib = sum(
             own.size_mib
             for vm in self._scenario.vms.values()
-            for own in vm.guest.disks
+            for own in vm.disks
         )
         added = disk.NodeDisk(
             made, size_mib, spec.disk_mib_s, spec.disk_scheduler

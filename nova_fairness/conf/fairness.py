@@ -69,7 +69,7 @@ class ByControl(types.ConfigType):
 
 
 BY_CONTROL: Mapping[str, Mapping[str | None, float]] = {
-    'max_weight_ratio': {None: 20.0},
+    'max_weight_ratio': {None: defaults.MAX_WEIGHT_RATIO},
     'weight_tolerance': {None: 0.01, 'memory': 0.05},
     'largest_step': {None: 4.0},
 }

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metric and the policy that are used where nobody chose others.
+"""Defaults that agents, laboratory and simulator share.
 
-Agents, laboratory and simulator read them here; the evidence is on the
-contributors' page on policies.
+The evidence for them is on the contributors' page on policies.
 """
 
 METRIC = 'DominantShareMetric'
 
 POLICY = 'foresight'
+
+MAX_WEIGHT_RATIO = 20.0
+"""Largest to smallest weight of a node."""

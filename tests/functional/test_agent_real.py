@@ -16,6 +16,7 @@ import time
 import libvirt
 import pytest
 
+from fairness_lab.scenario import values as scenario_module
 from fairness_lab.testbed import qemu
 from fairness_lab.testbed.guests import domain
 from fairness_lab.testbed.guests import guest as lab_guest
@@ -49,7 +50,7 @@ class Site:
             connection.close()
 
     def start(self, name, **options):
-        spec = domain.GuestSpec(name, name.split('-')[0], **options)
+        spec = scenario_module.Vm(name, name.split('-')[0], **options)
         made = lab_guest.Guest(self.node, spec, self._boot)
         with self.libvirt() as connection:
             made.start(connection)

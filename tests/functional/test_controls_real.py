@@ -10,8 +10,8 @@ import signal
 import libvirt
 import pytest
 
+from fairness_lab.scenario import values as scenario_module
 from fairness_lab.testbed import qemu
-from fairness_lab.testbed.guests import domain
 from fairness_lab.testbed.guests import guest as lab_guest
 from fairness_lab.testbed.guests import image
 from fairness_lab.testbed.nodes import node as lab_node
@@ -79,7 +79,9 @@ def site():
         boot = image.ensure(image.default_cache())
         guests = [
             lab_guest.Guest(
-                node, domain.GuestSpec(name, name.split('-')[0], nics=1), boot
+                node,
+                scenario_module.Vm(name, name.split('-')[0], nics=1),
+                boot,
             )
             for name in NAMES
         ]

@@ -15,7 +15,7 @@ import time
 import libvirt
 import pytest
 
-from fairness_lab.testbed.guests import domain as lab_domain
+from fairness_lab.scenario import values as scenario_module
 from fairness_lab.testbed.guests import guest as lab_guest
 from fairness_lab.testbed.guests import image
 from fairness_lab.testbed.nodes import namespace
@@ -95,13 +95,13 @@ def found(node):
 @pytest.fixture(scope='module')
 def machine(node, boot, connection, found):
     """A guest with one disk of each cache mode and two interfaces."""
-    spec = lab_domain.GuestSpec(
+    spec = scenario_module.Vm(
         'truth',
         'alice',
         memory_mib=MEMORY_MIB,
         disks=tuple(
-            lab_domain.Disk(2 * MOVED // MIB, cache)
-            for cache in lab_domain.CACHE_MODES
+            scenario_module.Disk(2 * MOVED // MIB, cache)
+            for cache in scenario_module.CACHE_MODES
         ),
         nics=2,
     )
@@ -135,7 +135,7 @@ def test_the_owner_and_the_flavor_are_those_of_the_guest(machine):
     assert vm.instance.display_name == 'truth'
     assert vm.instance.memory_bytes == MEMORY_MIB * MIB
     assert [disk.cache for disk in vm.instance.disks] == list(
-        lab_domain.CACHE_MODES
+        scenario_module.CACHE_MODES
     )
     assert all(nic.tap for nic in vm.instance.nics)
 
@@ -165,7 +165,7 @@ def libvirt_cpu_s(machine):
 
 
 def device(cache):
-    return f'vd{"abcde"[lab_domain.CACHE_MODES.index(cache)]}'
+    return f'vd{"abcde"[scenario_module.CACHE_MODES.index(cache)]}'
 
 
 def moved(machine, cache, command):
@@ -183,7 +183,7 @@ def moved(machine, cache, command):
     )
 
 
-@pytest.mark.parametrize('cache', lab_domain.CACHE_MODES)
+@pytest.mark.parametrize('cache', scenario_module.CACHE_MODES)
 def test_written_bytes_are_counted_in_every_cache_mode(machine, cache):
     read, written, _, told_written = moved(machine, cache, 'disk-write')
     assert written == pytest.approx(MOVED, abs=DISK_SLACK)

@@ -8,7 +8,7 @@ import os
 import libvirt
 import pytest
 
-from fairness_lab.testbed.guests import domain
+from fairness_lab.scenario import values as scenario_module
 from fairness_lab.testbed.guests import guest as lab_guest
 from fairness_lab.testbed.guests import image
 from tests.fixtures import lab
@@ -18,15 +18,15 @@ pytestmark = pytest.mark.real
 
 BOOT_S = 120.0
 SPECS = (
-    domain.GuestSpec('ann-1', 'ann'),
-    domain.GuestSpec('ann-2', 'ann', vcpus=2, cputune={'shares': '2048'}),
-    domain.GuestSpec(
+    scenario_module.Vm('ann-1', 'ann'),
+    scenario_module.Vm('ann-2', 'ann', vcpus=2, cputune={'shares': '2048'}),
+    scenario_module.Vm(
         'bob-1',
         'bob',
         extra_specs={'quota:cpu_shares': '3000'},
         cputune={'shares': '3000'},
     ),
-    domain.GuestSpec('cat-1', 'cat', cputune={'shares': '1500'}),
+    scenario_module.Vm('cat-1', 'cat', cputune={'shares': '1500'}),
 )
 BASES = {'ann-1': 1024, 'ann-2': 2048, 'bob-1': 3000}
 PINNED = 'cat-1'

@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from fairness_lab.results import reading
-from fairness_lab.testbed.guests import domain
+from fairness_lab.scenario import values as scenario_module
 from fairness_lab.testbed.guests import fleet
 from fairness_lab.testbed.nodes import disk
 from nova_fairness import exception
@@ -80,7 +80,7 @@ def test_an_unknown_scheduler_says_so_and_leaves_nothing(lab_node):
 
 
 def test_fio_divides_the_rate_of_a_disk_by_weights(lab_node, lab_guest, slow):
-    image = domain.Disk(64, 'none', 'native')
+    image = scenario_module.Disk(64, 'none', 'native')
     guests = {
         name: lab_guest(name, 'alice', disks=(image,)) for name in ('a', 'b')
     }
@@ -102,7 +102,7 @@ def reported(made):
 
 
 def test_a_deep_guest_reads_at_the_rate_of_its_disk(lab_guest, slow):
-    image = domain.Disk(64, 'none', 'native')
+    image = scenario_module.Disk(64, 'none', 'native')
     made = lab_guest('deep', 'alice', disks=(image,))
     made.command('disk max 0 65536 16')
     before = reported(made)

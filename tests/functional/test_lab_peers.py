@@ -12,6 +12,7 @@ import os
 import pytest
 
 from fairness_lab.results import recording
+from fairness_lab.scenario import programs
 from fairness_lab.scenario import reader
 from fairness_lab.testbed import qemu
 from fairness_lab.testbed.guests import image
@@ -58,9 +59,9 @@ class Peers:
 def peers(tmp_path_factory):
     cpu = min(os.sched_getaffinity(0))
     out = tmp_path_factory.mktemp('agents')
-    found = reader.find('two-nodes-cpu')
+    found = reader.find('two-nodes-cpu', programs.LABORATORY)
     nodes = {
-        name: dataclasses.replace(spec, cpus=(cpu,))
+        name: dataclasses.replace(spec, cpu_numbers=(cpu,))
         for name, spec in found.nodes.items()
     }
     scenario = dataclasses.replace(found, nodes=nodes, interval_s=INTERVAL_S)

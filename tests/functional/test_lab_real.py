@@ -11,8 +11,8 @@ import sys
 
 import pytest
 
+from fairness_lab.scenario import values as scenario_module
 from fairness_lab.testbed import qemu
-from fairness_lab.testbed.guests import domain
 from fairness_lab.testbed.nodes import groups
 from fairness_lab.testbed.nodes import hub
 from fairness_lab.testbed.nodes import namespace
@@ -251,7 +251,9 @@ def test_without_agents_every_vm_gets_the_same(tmp_path):
 
 
 def test_a_guest_does_exactly_what_it_is_told(lab_guest):
-    guest = lab_guest('web', 'alice', disks=(domain.Disk(16),), nics=1)
+    guest = lab_guest(
+        'web', 'alice', disks=(scenario_module.Disk(16),), nics=1
+    )
     guest.command('report')
     before = guest.line.report
     guest.command('disk-write 1048576')

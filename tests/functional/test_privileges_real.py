@@ -12,7 +12,7 @@ import tempfile
 from oslo_privsep import capabilities
 import pytest
 
-from fairness_lab.testbed.guests import domain
+from fairness_lab.scenario import values as scenario_module
 from nova_fairness.apply import door
 from nova_fairness.apply import privileged
 from nova_fairness.apply import privileged_network
@@ -289,7 +289,7 @@ def node():
 
 @pytest.fixture(scope='module')
 def guest(node):
-    spec = domain.GuestSpec('ann-1', 'ann', cputune={'shares': '2000'})
+    spec = scenario_module.Vm('ann-1', 'ann', cputune={'shares': '2000'})
     with lab.started_guest(node, spec) as made:
         yield made
 

@@ -68,13 +68,8 @@ ARROWS: Mapping[str, frozenset[str]] = {
     'fairness_lab.figures': _VOCABULARY
     | {'fairness_lab.measures', 'fairness_lab.results'},
     'fairness_lab.ideal': _MATHEMATICS,
-    # Files of both: the values of each are still where they are used.
-    'fairness_lab.scenario': _VOCABULARY
-    | {
-        'fairness_lab.results',
-        'fairness_lab.simulator',
-        'fairness_lab.testbed',
-    },
+    # Read by laboratory and simulator alike, so it knows neither.
+    'fairness_lab.scenario': _VOCABULARY | {'fairness_lab.results'},
     'fairness_lab.results': _VOCABULARY | {'fairness_lab.ideal'},
     'fairness_lab.measures': _EVALUATION
     | {
@@ -163,11 +158,12 @@ PURE = (
     'fairness_lab.simulator.agents',
     'fairness_lab.ideal.bounded',
     'fairness_lab.scenario.chance',
+    'fairness_lab.scenario.cloud',
+    'fairness_lab.scenario.demand',
     'fairness_lab.simulator.sharing',
     'fairness_lab.ideal.columns',
     'fairness_lab.measures.distance',
     'fairness_lab.simulator.engine',
-    'fairness_lab.scenario.generate',
     'fairness_lab.scenario.generate',
     'fairness_lab.ideal.filling',
     'fairness_lab.ideal.ideal',
@@ -183,9 +179,7 @@ PURE = (
     'fairness_lab.ideal.program',
     'fairness_lab.simulator.levelling',
     'fairness_lab.simulator.references',
-    'fairness_lab.scenario.scenario',
     'fairness_lab.simulator.steering',
-    'fairness_lab.scenario.generate',
 )
 
 PURE_MAY_IMPORT = frozenset(

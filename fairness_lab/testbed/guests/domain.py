@@ -6,11 +6,12 @@ The metadata is what Nova writes into the domains that it starts, so that an
 agent sees no difference.
 """
 
-from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import uuid
 from xml.etree import ElementTree as ET
+
+from fairness_lab.scenario import values as scenario_module
 
 NOVA_NAMESPACE = 'http://openstack.org/xmlns/libvirt/nova/1.1'
 
@@ -19,54 +20,8 @@ COMMAND_LINE = (
 )
 """Kernel options that make an emulated guest boot fast."""
 
-SMALLEST_MEMORY_MIB = 96
-"""The guest does not boot reliably with less."""
-
-CACHE_MODES = ('none', 'writethrough', 'writeback', 'directsync', 'unsafe')
-
-IO_MODES = ('native', 'threads', 'io_uring')
-"""How QEMU hands requests to the kernel."""
-
 _TRANSLATION_CACHE_MIB = 32
 _NAMES = uuid.UUID('5b0c2d9c-50a8-4a3c-9a3f-6a6f5a0b4c11')
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Disk:
-    """One disk of a guest.
-
-    :ivar size_mib: MiB.
-    :ivar cache: one of :data:`CACHE_MODES`.
-    :ivar io: one of :data:`IO_MODES`; empty leaves the choice to QEMU.
-    """
-
-    size_mib: int = 64
-    cache: str = 'none'
-    io: str = ''
-
-
-@dataclasses.dataclass(frozen=True)
-class GuestSpec:
-    """One guest.
-
-    :ivar name: as its user calls it.
-    :ivar user: name of its owner; the project is called the same.
-    :ivar vcpus: number of vCPUs, > 0.
-    :ivar memory_mib: at least :data:`SMALLEST_MEMORY_MIB`.
-    :ivar disks: its disks, ``/dev/vda`` first.
-    :ivar nics: number of its network interfaces.
-    :ivar extra_specs: of its flavor.
-    :ivar cputune: elements of ``<cputune>``, such as ``shares``.
-    """
-
-    name: str
-    user: str
-    vcpus: int = 1
-    memory_mib: int = SMALLEST_MEMORY_MIB
-    disks: tuple[Disk, ...] = ()
-    nics: int = 0
-    extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    cputune: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -102,7 +57,7 @@ def owner_id(name: str) -> str:
     return uuid.uuid5(_NAMES, name).hex
 
 
-def xml(spec: GuestSpec, placement: Placement) -> str:
+def xml(spec: scenario_module.Vm, placement: Placement) -> str:
     """Domain XML of a guest."""
     root = ET.Element('domain', {'type': placement.kind})
     _text(root, 'name', placement.domain)
@@ -126,7 +81,7 @@ def _text(parent: ET.Element, tag: str, text: str, **attributes: str) -> None:
     ET.SubElement(parent, tag, attributes).text = text
 
 
-def _add_metadata(root: ET.Element, spec: GuestSpec) -> None:
+def _add_metadata(root: ET.Element, spec: scenario_module.Vm) -> None:
     ET.register_namespace('nova', NOVA_NAMESPACE)
 
     def tag(name: str) -> str:
@@ -180,7 +135,7 @@ def _add_features(root: ET.Element, kind: str) -> None:
 
 
 def _add_devices(
-    root: ET.Element, spec: GuestSpec, placement: Placement
+    root: ET.Element, spec: scenario_module.Vm, placement: Placement
 ) -> None:
     devices = ET.SubElement(root, 'devices')
     paths = zip(spec.disks, placement.disks, strict=True)
@@ -197,7 +152,9 @@ def _add_devices(
     ET.SubElement(balloon, 'stats', period='10')
 
 
-def _add_disk(devices: ET.Element, disk: Disk, path: str, target: str) -> None:
+def _add_disk(
+    devices: ET.Element, disk: scenario_module.Disk, path: str, target: str
+) -> None:
     element = ET.SubElement(devices, 'disk', type='file', device='disk')
     driver = {'name': 'qemu', 'type': 'raw', 'cache': disk.cache}
     if disk.io:

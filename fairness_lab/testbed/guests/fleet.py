@@ -169,7 +169,7 @@ def load_commands(
 
 
 def _cpu_command(cpu: float, cycle: demand.Cycle | None) -> str:
-    if cycle is None:
+    if cycle is None or cycle.load is demand.Load.OPEN:
         return f'cpu {_amount(cpu)}'
     if cycle.load is demand.Load.CRON:
         return f'cron {cpu:.6f} {cycle.wait_s:.6f}'
@@ -350,7 +350,7 @@ class Fleet:
             raise exception.LabError('guests need an image')
         return guest.Guest(
             self._nodes[self._where[vm]],
-            self._scenario.vms[vm].guest,
+            self._scenario.vms[vm],
             self._image,
             number=1 + list(self._scenario.vms).index(vm),
         )

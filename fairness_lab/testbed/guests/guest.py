@@ -15,6 +15,7 @@ import uuid
 import libvirt
 
 from fairness_lab.results import reading
+from fairness_lab.scenario import values as scenario_module
 from fairness_lab.testbed.guests import domain
 from fairness_lab.testbed.guests import image
 from fairness_lab.testbed.nodes import namespace
@@ -227,7 +228,7 @@ class Guest:
     def __init__(
         self,
         node: node_module.Node,
-        spec: domain.GuestSpec,
+        spec: scenario_module.Vm,
         boot: image.Image,
         number: int | None = None,
     ) -> None:

@@ -57,7 +57,7 @@ def configuration(
             'layout': 'uplink',
             'uplink': far_end.UPLINK,
         }
-    for section, options in scenario.agent.items():
+    for section, options in scenario.agents.options.items():
         result.setdefault(section, {}).update(options)
     return result
 
@@ -67,8 +67,8 @@ def _fairness(
 ) -> dict[str, str]:
     fairness = {
         'host': node,
-        'metric': scenario.metric,
-        'policy': scenario.policy,
+        'metric': scenario.agents.metric,
+        'policy': scenario.agents.policy,
         'interval': f'{scenario.interval_s:g}',
         'enforce': 'true',
         'connection_uri': 'qemu:///system',
@@ -83,15 +83,16 @@ def _fairness(
         fairness['quota_weights'] = ','.join(
             f'{user}:{weight:g}' for user, weight in weights.items()
         )
-    if scenario.max_weight_ratio is not None:
-        fairness['max_weight_ratio'] = f'{scenario.max_weight_ratio:g}'
+    ratio = scenario.agents.max_weight_ratio
+    if ratio is not None:
+        fairness['max_weight_ratio'] = f'{ratio:g}'
     return fairness
 
 
 def _node(spec: scenario_module.NodeSpec) -> dict[str, str]:
     disk = str(spec.disk_mib_s * _MIB)
     return {
-        'cpus': ','.join(map(str, spec.cpus)),
+        'cpus': ','.join(map(str, spec.cpu_numbers)),
         'disk_read_bandwidth': disk,
         'disk_write_bandwidth': disk,
         'network_bandwidth': str(spec.network_mbit_s * 1e6 / 8),
@@ -114,9 +115,9 @@ def _transport(
     }
 
 
-def _reserved(memory_mib: int) -> int:
+def _reserved(memory_mib: float) -> int:
     whole = os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')
-    return max(0, whole - memory_mib * _MIB)
+    return max(0, whole - int(memory_mib) * _MIB)
 
 
 def program() -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from fairness_lab.cmd import sim
 from fairness_lab.measures import running
-from fairness_lab.scenario import scenario_file
+from fairness_lab.scenario import programs
 from fairness_lab.simulator import references
 from nova_fairness import plugins
 
@@ -19,7 +19,7 @@ def test_everything_is_listed(capsys):
     assert sim.main(['list']) == 0
     said = capsys.readouterr().out
     for names in (
-        scenario_file.names(),
+        programs.SIMULATOR.names(),
         plugins.metric_names(),
         plugins.policy_names(),
         references.names(),

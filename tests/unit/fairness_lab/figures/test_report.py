@@ -12,12 +12,13 @@ import pytest
 from fairness_lab.figures import report
 from fairness_lab.results import recording
 from fairness_lab.results import schema
+from fairness_lab.scenario import programs
 from fairness_lab.scenario import reader
 from nova_fairness import exception
 from tests.unit.fairness_lab.results import fake_run
 
 SAVED = pathlib.Path(__file__).parents[3] / 'data/recordings/one-node-cpu'
-EXPECT = reader.find('one-node-cpu').expect
+EXPECT = reader.find('one-node-cpu', programs.LABORATORY).expect
 PNG = b'\x89PNG\r\n\x1a\n'
 
 

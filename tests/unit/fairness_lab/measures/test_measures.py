@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fairness_lab.measures import measures
+from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.simulator import model
 from nova_fairness import exception
 from nova_fairness.measure.metrics import dominant_share
@@ -22,7 +23,7 @@ SCHEMA = pathlib.Path(measures.__file__).with_name('measures_schema.json')
 def cloud(rounds=20, changed=(0,)):
     """Build a node of one CPU with two VMs of user a and one of b."""
     count = len(changed) * 3
-    return model.Cloud(
+    return cloud_module.Cloud(
         name='small',
         description='two against one',
         interval_s=10.0,
@@ -38,7 +39,7 @@ def cloud(rounds=20, changed=(0,)):
         vcpus=np.ones(3, np.int64),
         memory_bytes=np.full(3, 2.0**27),
         coupled=np.zeros((3, len(R)), bool),
-        changes=model.Changes(
+        changes=cloud_module.Changes(
             round=np.repeat(changed, 3),
             vm=np.tile(np.arange(3), len(changed)),
             node=np.zeros(count, np.intp),

@@ -13,7 +13,7 @@ import pytest
 
 from fairness_lab.measures import running
 from fairness_lab.measures import schema as result_schema
-from fairness_lab.scenario import scenario_file
+from fairness_lab.scenario import experiment
 from fairness_lab.simulator import engine
 from fairness_lab.simulator import references
 from nova_fairness import exception
@@ -31,7 +31,7 @@ def contents(directory):
 
 def run(directory, name='two-nodes', rounds='12', **choice):
     directory.mkdir()
-    scenario = scenario_file.find(name, {'rounds': rounds})
+    scenario = experiment.find(name, {'rounds': rounds})
     return running.run(scenario, running.Choice(**choice), directory)
 
 
@@ -102,7 +102,7 @@ def test_tables_add_up(tmp_path):
 
 
 def received(policy):
-    scenario = scenario_file.find('heterogeneous', {'rounds': '1'})
+    scenario = experiment.find('heterogeneous', {'rounds': '1'})
     made = running.setup(scenario, running.Choice(policy=policy))
     (moment,) = engine.simulate(scenario.cloud, made)
     return moment.received

@@ -5,6 +5,7 @@
 import dataclasses
 
 from fairness_lab.results import checks
+from fairness_lab.scenario import programs
 from fairness_lab.scenario import reader
 
 
@@ -22,6 +23,6 @@ def evaluate(result, **renamed):
 
     expected = [
         dataclasses.replace(item, of=names(item.of), to=names(item.to))
-        for item in reader.find(result['scenario']).expect
+        for item in reader.find(result['scenario'], programs.LABORATORY).expect
     ]
     return checks.evaluate(result, expected)

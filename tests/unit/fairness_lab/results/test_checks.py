@@ -8,6 +8,7 @@ import pytest
 
 from fairness_lab.results import checks
 from fairness_lab.results import result
+from fairness_lab.scenario import programs
 from fairness_lab.scenario import reader
 from tests.unit.fairness_lab.results import expected
 from tests.unit.fairness_lab.results import fake_run
@@ -226,10 +227,13 @@ def test_recorded_runs_are_judged_as_they_were(path):
 
 
 def test_an_expectation_goes_through_json():
-    for name in reader.names():
-        told = reader.find(name).to_json()['expect']
+    for name in programs.LABORATORY.names():
+        told = reader.find(name, programs.LABORATORY).to_json()['expect']
         kept = json.loads(json.dumps(told))
-        assert tuple(map(checks.from_json, kept)) == reader.find(name).expect
+        assert (
+            tuple(map(checks.from_json, kept))
+            == reader.find(name, programs.LABORATORY).expect
+        )
 
 
 def test_who_is_not_there_does_not_pass():

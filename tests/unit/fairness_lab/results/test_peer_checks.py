@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import copy
-import dataclasses
 
 import pytest
 
+from fairness_lab.scenario import programs
 from fairness_lab.scenario import reader
 from fairness_lab.scenario import values
 from tests.unit.fairness_lab.results import expected
@@ -12,7 +12,9 @@ from tests.unit.fairness_lab.testbed import fake_backend
 
 
 def run(out, name, agents=True, **changes):
-    found = dataclasses.replace(reader.find(name), **changes)
+    found = fake_backend.changed(
+        reader.find(name, programs.LABORATORY), **changes
+    )
     _, result = fake_backend.result_of(found, out, agents=agents)
     return result
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from fairness_lab.cmd import lab
+from fairness_lab.scenario import programs
 from fairness_lab.scenario import reader
 from nova_fairness import exception
 from tests.unit.fairness_lab.testbed import fake_backend
@@ -36,14 +37,18 @@ def written(tmp_path, entry):
 
 def test_groups_stand_for_their_copies(tmp_path):
     entry = '{check: cpu-ratio, name: more, of: b, to: a, at_least: 1.5}'
-    (found,) = reader.read(written(tmp_path, entry)).expect
+    (found,) = reader.read(
+        written(tmp_path, entry), programs.LABORATORY
+    ).expect
     assert (found.name, found.of, found.to) == ('more', ('b',), ('a-1', 'a-2'))
     assert (found.at_least, found.at_most) == (1.5, None)
 
 
 def test_a_check_is_called_by_its_word_if_it_has_no_name(tmp_path):
     entry = '{check: farthest-vm, at_most: 0.1, when: {agents: true}}'
-    (found,) = reader.read(written(tmp_path, entry)).expect
+    (found,) = reader.read(
+        written(tmp_path, entry), programs.LABORATORY
+    ).expect
     assert found.name == 'farthest-vm'
     assert found.when.agents is True
 
@@ -75,7 +80,7 @@ WRONG = {
 def test_what_is_wrong_is_refused_with_its_line(tmp_path, entry, said):
     path = written(tmp_path, entry)
     with pytest.raises(exception.BadScenario) as caught:
-        reader.read(path)
+        reader.read(path, programs.LABORATORY)
     assert f'{path}, line 13: ' in str(caught.value)
     assert said in str(caught.value)
 

@@ -8,10 +8,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+from fairness_lab.scenario import cloud as cloud_module
+from fairness_lab.scenario import demand as demand_module
 from fairness_lab.scenario import generate
 from fairness_lab.scenario import recipes
-from fairness_lab.simulator import loops
-from fairness_lab.simulator import model
 from tests.unit.fairness_lab.simulator import build
 
 
@@ -23,7 +23,7 @@ def draw(rounds=50, **recipe):
 
 def levels(cloud, rounds):
     """Where each VM is and what part of its CPUs it wants, by round."""
-    node = np.full(len(cloud.vms), model.ABSENT)
+    node = np.full(len(cloud.vms), cloud_module.ABSENT)
     level = np.zeros(len(cloud.vms))
     every = cloud.changes
     found = []
@@ -157,7 +157,7 @@ def test_jobs_of_cron_come_once_in_a_period_each_at_its_own_time():
 
 
 def test_loops_are_as_likely_as_each_other_and_coupled_vms_are_closed():
-    every = tuple(loops.Loop)
+    every = tuple(demand_module.Load)
     cloud = draw(
         nodes=30, vcpus=(1.0, 8.0), loop=every, coupled=0.25, threads=4
     )

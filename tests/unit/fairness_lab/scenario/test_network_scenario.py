@@ -6,6 +6,7 @@ import pytest
 
 from fairness_lab.results import checks
 from fairness_lab.scenario import demand
+from fairness_lab.scenario import programs
 from fairness_lab.scenario import reader
 from fairness_lab.testbed.guests import fleet
 from fairness_lab.testbed.nodes import agent
@@ -19,7 +20,7 @@ FAR = namespace.FAR_ADDRESS
     'name', ['one-node-network', 'one-node-network-weighted']
 )
 def test_the_scenarios_load_the_link_both_ways_and_are_judged(name):
-    found = reader.find(name)
+    found = reader.find(name, programs.LABORATORY)
     assert found.nodes['node1'].uplink
     steps = [step for steps in found.load.values() for step in steps]
     assert {8, 1} <= {step.tcp_send_flows for step in steps}
@@ -40,7 +41,7 @@ def test_the_scenarios_load_the_link_both_ways_and_are_judged(name):
 
 
 def test_users_of_the_weighted_one_are_not_equal():
-    users = reader.find('one-node-network-weighted').users
+    users = reader.find('one-node-network-weighted', programs.LABORATORY).users
     assert users['user2'].weight == 3 * users['user1'].weight
 
 
@@ -80,15 +81,15 @@ def test_what_cannot_be_is_refused(tmp_path, nics, step, expected):
     path = tmp_path / 'x.yaml'
     path.write_text(SCENARIO.replace('NICS', str(nics)).replace('STEP', step))
     with pytest.raises(exception.BadScenario, match=expected):
-        reader.read(path)
+        reader.read(path, programs.LABORATORY)
 
 
 def test_the_agent_of_a_node_with_an_uplink_is_told_of_it(tmp_path):
-    found = reader.find('one-node-network')
+    found = reader.find('one-node-network', programs.LABORATORY)
     options = agent.configuration(found, 'node1', tmp_path)
     assert options['fairness_network']['uplink'] == 'uplink0'
     assert float(options['fairness_node']['network_bandwidth']) == 2.5e6
-    other = reader.find('one-node-cpu')
+    other = reader.find('one-node-cpu', programs.LABORATORY)
     assert 'fairness_network' not in agent.configuration(
         other, 'node1', tmp_path
     )

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from fairness_lab.scenario import demand
+from fairness_lab.scenario import programs
 from fairness_lab.scenario import reader
 from fairness_lab.scenario import values
 from nova_fairness import exception
@@ -23,12 +24,12 @@ vms:
 def read(tmp_path, text):
     path = tmp_path / 'mine.yaml'
     path.write_text(text)
-    return reader.read(path)
+    return reader.read(path, programs.LABORATORY)
 
 
-@pytest.mark.parametrize('name', reader.names())
+@pytest.mark.parametrize('name', programs.LABORATORY.names())
 def test_every_scenario_of_the_package_can_be_read(name):
-    found = reader.find(name)
+    found = reader.find(name, programs.LABORATORY)
     assert found.name == name
     assert set(found.load) <= set(found.vms)
 
@@ -41,18 +42,18 @@ def test_the_scenarios_of_the_issue_are_there():
         'uncontended',
         'churn',
         'frozen-guest',
-    } <= set(reader.names())
+    } <= set(programs.LABORATORY.names())
 
 
 def test_what_is_not_said_has_a_default(tmp_path):
     found = read(tmp_path, SMALL)
     assert found.name == 'mine'
-    assert found.metric == 'DominantShareMetric'
-    assert found.policy == 'foresight'
+    assert found.agents.metric == 'DominantShareMetric'
+    assert found.agents.policy == 'foresight'
     assert found.interval_s == 10
     assert found.users == {'alice': values.User('alice')}
     assert found.vms['a'].node == 'node1'
-    assert found.vms['a'].guest.vcpus == 1
+    assert found.vms['a'].vcpus == 1
     assert found.load == {}
     assert found.pairs == 0
 
@@ -99,10 +100,10 @@ agent:
 """,
     )
     assert found.name == 'all'
-    assert found.nodes['n1'].cpus == (0, 1)
+    assert found.nodes['n1'].cpu_numbers == (0, 1)
     assert found.users['alice'].weight == 2
     assert list(found.vms) == ['a-1', 'a-2', 'b']
-    assert found.vms['a-2'].guest.disks[0].cache == 'writeback'
+    assert found.vms['a-2'].disks[0].cache == 'writeback'
     assert found.load['a-1'] == found.load['a-2']
     assert found.load['a-1'][0] == demand.Step(
         0,
@@ -118,14 +119,14 @@ agent:
     assert found.events[1].action is values.Action.KILL_AGENT
     assert found.starts_late('b')
     assert not found.starts_late('a-1')
-    assert found.agent == {'fairness': {'decay_factor': '0.3'}}
-    assert found.max_weight_ratio == 5
+    assert found.agents.options == {'fairness': {'decay_factor': '0.3'}}
+    assert found.agents.max_weight_ratio == 5
 
 
 @pytest.mark.parametrize(
     ('step', 'vcpus', 'expected'),
     [
-        ('load: open', 1, None),
+        ('load: open', 1, ('open', 1, 0.0)),
         ('load: closed, think_s: 0.2', 2, ('closed', 2, 0.2)),
         ('load: pool, think_s: 0.2, threads: 8', 2, ('pool', 8, 0.2)),
         ('load: cron, period_s: 10', 2, ('cron', 2, 10.0)),
@@ -136,11 +137,8 @@ def test_a_vm_may_want_the_cpu_by_turns(tmp_path, step, vcpus, expected):
     text += f'load: {{a: [{{at: 0, cpu: 0.5, {step}}}, {{at: 5, cpu: 1}}]}}\n'
     first, second = read(tmp_path, text).load['a']
     assert first.cpu == 0.5
-    if expected is None:
-        assert first.cycle is None
-    else:
-        load, threads, wait_s = expected
-        assert first.cycle == demand.Cycle(demand.Load(load), threads, wait_s)
+    load, threads, wait_s = expected
+    assert first.cycle == demand.Cycle(demand.Load(load), threads, wait_s)
     assert second == demand.Step(5, 1.0)
 
 
@@ -159,7 +157,7 @@ def test_a_longer_run_moves_load_and_events_in_proportion(tmp_path):
         ('duration: 20', 'duration: -1', 2, 'a number above 0'),
         ('duration: 20', 'duration: soon', 2, "got 'soon'"),
         ('duration: 20', 'duration: .nan', 2, 'a number above 0'),
-        ('duration: 20', 'duraton: 20', 1, 'the key duration'),
+        ('duration: 20', 'duraton: 20', 1, 'keys rounds and duration'),
         ('duration: 20', 'duration: 20\nmetrik: X', 3, 'did you mean metric?'),
         ('duration: 20', 'duration: 20\ninterval: 0', 3, 'at least 0.2'),
         ('duration: 20', 'duration: 20\nduration: 3', 3, 'every name once'),
@@ -246,6 +244,58 @@ def test_a_wrong_load_or_event_is_named(tmp_path, more, says):
     assert re.search(r'mine\.yaml, line \d+: ', str(caught.value))
 
 
+@pytest.mark.parametrize(
+    ('old', 'new', 'line', 'key'),
+    [
+        ('duration: 20', 'duration: 20\nseed: 1', 3, 'seed'),
+        ('duration: 20', 'duration: 20\nreports: {}', 3, 'reports'),
+        ('duration: 20', 'duration: 20\ngenerate: {}', 3, 'generate'),
+        ('cpus: [0]', 'cpus: [0], speed: 2', 4, 'speed'),
+        ('cpus: [0]', 'cpus: [0], count: 2', 4, 'count'),
+        ('user: alice', 'user: alice, loop: open', 6, 'loop'),
+        (
+            '{user: alice}',
+            '{user: alice}\nload: {a: [{at: 0, cpu: 1, every: 5, for: 1}]}',
+            7,
+            'every',
+        ),
+    ],
+)
+def test_what_only_the_simulator_can_do_is_left_to_it(
+    tmp_path, old, new, line, key
+):
+    assert old in SMALL
+    with pytest.raises(exception.BadScenario) as caught:
+        read(tmp_path, SMALL.replace(old, new))
+    message = str(caught.value)
+    assert f'mine.yaml, line {line}: ' in message
+    assert (
+        f'expected no key {key}, which only nova-fairness-sim understands'
+        in message
+    )
+
+
+def test_a_length_may_be_told_in_rounds(tmp_path):
+    found = read(
+        tmp_path, SMALL.replace('duration: 20', 'rounds: 4\ninterval: 2.5')
+    )
+    assert found.duration_s == 10
+
+
+@pytest.mark.parametrize(
+    ('option', 'says'),
+    [
+        ('decay_factor: 2', 'a number above 0, at most 1'),
+        ('decay_factor: 0', 'a number above 0'),
+        ('largest_step: 0.5', 'at least 1'),
+        ('weight_tolerance: -1', 'at least 0'),
+    ],
+)
+def test_an_option_that_no_agent_would_take_is_refused(tmp_path, option, says):
+    with pytest.raises(exception.BadScenario, match=says):
+        read(tmp_path, SMALL + f'agent: {{fairness: {{{option}}}}}\n')
+
+
 @pytest.mark.parametrize('text', ['', '[1, 2]', 'words', '\t{', '\x00'])
 def test_a_file_that_is_no_scenario_is_refused(tmp_path, text):
     with pytest.raises(exception.BadScenario, match=r'line 1'):
@@ -254,12 +304,12 @@ def test_a_file_that_is_no_scenario_is_refused(tmp_path, text):
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(exception.BadScenario, match=r'nowhere\.yaml'):
-        reader.find(str(tmp_path / 'nowhere.yaml'))
+        reader.find(str(tmp_path / 'nowhere.yaml'), programs.LABORATORY)
 
 
 def test_an_unknown_name_lists_those_that_exist():
     with pytest.raises(exception.BadScenario, match='one-node-cpu'):
-        reader.find('one-node-gpu')
+        reader.find('one-node-gpu', programs.LABORATORY)
 
 
 def test_a_file_with_copies_of_a_name_is_refused(tmp_path):

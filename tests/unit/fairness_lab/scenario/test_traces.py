@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyarrow import parquet
 import pytest
 
-from fairness_lab.scenario import scenario as scenario_module
-from fairness_lab.scenario import scenario_file
-from fairness_lab.simulator import model
+from fairness_lab.scenario import cloud as cloud_module
+from fairness_lab.scenario import experiment
+from fairness_lab.scenario import values
 from nova_fairness import exception
 from tests.unit.fairness_lab.simulator import build
 
@@ -38,7 +38,7 @@ def read(tmp_path, trace=TRACE, scenario=SCENARIO):
     (tmp_path / 'trace.csv').write_text(trace)
     path = tmp_path / 'mine.yaml'
     path.write_text(scenario)
-    return scenario_file.read(path).cloud
+    return experiment.read(path).cloud
 
 
 def test_what_a_trace_says(tmp_path):
@@ -46,13 +46,13 @@ def test_what_a_trace_says(tmp_path):
     assert cloud.vms == ('a', 'b')
     assert cloud.users == ('alice', 'bob')
     assert cloud.vcpus.tolist() == [2, 1]
-    assert cloud.memory_bytes[0] == 512 * scenario_module.MIB
+    assert cloud.memory_bytes[0] == 512 * values.MIB
     changes = cloud.changes
     assert changes.round.tolist() == [0, 0, 2, 4]
     assert changes.vm.tolist() == [0, 1, 0, 1]
-    assert changes.node.tolist() == [0, 1, 1, model.ABSENT]
+    assert changes.node.tolist() == [0, 1, 1, cloud_module.ABSENT]
     assert changes.demand[:, build.CPU].tolist() == [np.inf, 0.5, 1, 0]
-    assert changes.demand[1, build.READ] == 3 * scenario_module.MIB
+    assert changes.demand[1, build.READ] == 3 * values.MIB
 
 
 def test_parquet_says_the_same(tmp_path):
@@ -144,7 +144,7 @@ def test_a_trace_that_is_not_there(tmp_path):
     path = tmp_path / 'mine.yaml'
     path.write_text(SCENARIO)
     with pytest.raises(exception.BadTrace, match=r'trace\.csv cannot be read'):
-        scenario_file.read(path)
+        experiment.read(path)
 
 
 def test_no_trace_beside_told_vms(tmp_path):

@@ -7,7 +7,8 @@ import dataclasses
 
 import numpy as np
 
-from fairness_lab.scenario import scenario
+from fairness_lab.scenario import cloud as cloud_module
+from fairness_lab.scenario import values as scenario_module
 from fairness_lab.simulator import model
 from nova_fairness import plugins
 from nova_fairness.model import resources
@@ -26,16 +27,18 @@ def wants(**amounts):
 
 def story(vms, *, nodes=('n0',), rounds=20, interval_s=10.0, **more):
     """A story of VMs: (name, user, node, CPUs wanted)."""
-    return scenario.Story(
+    return cloud_module.Story(
         name='test',
         description='a test',
         interval_s=interval_s,
         rounds=rounds,
-        nodes=tuple(scenario.NodeSpec(name) for name in nodes),
+        nodes=tuple(scenario_module.NodeSpec(name) for name in nodes),
         user_weight=more.pop('user_weight', {}),
-        vms=tuple(scenario.VmSpec(name, user) for name, user, *_ in vms),
+        vms=tuple(scenario_module.Vm(name, user) for name, user, *_ in vms),
         changes=tuple(
-            scenario.Change(0, name, node, wants(cpu_time=cpus, memory=1e6))
+            cloud_module.Change(
+                0, name, node, wants(cpu_time=cpus, memory=1e6)
+            )
             for name, _, node, cpus in vms
         ),
         **more,

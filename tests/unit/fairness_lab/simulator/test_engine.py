@@ -8,9 +8,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from fairness_lab.scenario import scenario
+from fairness_lab.scenario import cloud as cloud_module
+from fairness_lab.scenario import values as scenario_module
 from fairness_lab.simulator import engine
-from fairness_lab.simulator import model
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.model import resources
 from tests.unit.fairness_lab.simulator import build
@@ -60,7 +60,7 @@ def test_quota_weights_count():
 def test_what_is_used_on_one_node_counts_on_another():
     cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'))
     moment = rounds(cloud, build.setup())[-1]
-    used = build.by_user(cloud, moment) / scenario.SPEED
+    used = build.by_user(cloud, moment) / scenario_module.SPEED
     assert used == pytest.approx([0.7, 0.7, 0.4], 0.05)
 
 
@@ -74,7 +74,7 @@ def test_the_same_again_bit_by_bit():
 
 def nowhere(nodes):
     shape = (nodes, nodes)
-    return model.Links(np.zeros(shape, dtype=np.int64), np.zeros(shape))
+    return cloud_module.Links(np.zeros(shape, dtype=np.int64), np.zeros(shape))
 
 
 def test_ways_that_take_no_time_are_as_good_as_none():
@@ -90,7 +90,7 @@ def test_agents_that_hear_nothing_know_their_own_node_only():
     cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'))
     links = dataclasses.replace(nowhere(2), loss=np.ones((2, 2)))
     moment = rounds(cloud, build.setup(links=links))[-1]
-    used = build.by_user(cloud, moment) / scenario.SPEED
+    used = build.by_user(cloud, moment) / scenario_module.SPEED
     assert used == pytest.approx([0.5, 0.9, 0.4], 0.05)
 
 
@@ -104,7 +104,7 @@ def test_late_reports_are_used_when_they_come():
     for before, other in zip(late[:3], deaf[:3], strict=True):
         np.testing.assert_array_equal(before.weights, other.weights)
     assert (late[3].weights != deaf[3].weights).any()
-    used = build.by_user(cloud, late[-1]) / scenario.SPEED
+    used = build.by_user(cloud, late[-1]) / scenario_module.SPEED
     assert used == pytest.approx([0.7, 0.7, 0.4], 0.08)
 
 
@@ -113,9 +113,9 @@ def test_a_node_that_falls_silent_is_forgotten():
     silent[10:, 1] = True
     cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'), silent=silent)
     found = rounds(cloud, build.setup(view_max_age=2.0))
-    known = build.by_user(cloud, found[9]) / scenario.SPEED
+    known = build.by_user(cloud, found[9]) / scenario_module.SPEED
     assert known == pytest.approx([0.7, 0.7, 0.4], 0.05)
-    forgotten = build.by_user(cloud, found[-1]) / scenario.SPEED
+    forgotten = build.by_user(cloud, found[-1]) / scenario_module.SPEED
     assert forgotten == pytest.approx([0.5, 0.9, 0.4], 0.05)
 
 
@@ -132,12 +132,12 @@ def test_agents_that_act_at_different_times_agree_all_the_same():
     cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'))
     setup = build.setup(ticks=4, phase=np.array([1, 3]))
     moment = rounds(cloud, setup)[-1]
-    used = build.by_user(cloud, moment) / scenario.SPEED
+    used = build.by_user(cloud, moment) / scenario_module.SPEED
     assert used == pytest.approx([0.7, 0.7, 0.4], 0.05)
 
 
 def busy(when, vm, node):
-    return scenario.Change(when, vm, node, build.wants(cpu_time=np.inf))
+    return cloud_module.Change(when, vm, node, build.wants(cpu_time=np.inf))
 
 
 def changing(*changes):
@@ -148,14 +148,14 @@ def changing(*changes):
 
 
 def test_a_vm_that_ends_leaves_its_part_to_the_others():
-    cloud = changing(scenario.Change(5, 'light', '', build.wants()))
+    cloud = changing(cloud_module.Change(5, 'light', '', build.wants()))
     found = rounds(cloud, build.setup(policy='none'))
     assert found[4].received[:, build.CPU].tolist() == pytest.approx(
         [1000 / 3] * 3
     )
     assert found[5].changed
     assert not found[6].changed
-    assert found[5].node.tolist() == [0, 0, model.ABSENT]
+    assert found[5].node.tolist() == [0, 0, cloud_module.ABSENT]
     assert found[5].received[:, build.CPU].tolist() == [500, 500, 0]
     assert found[5].demand[2].tolist() == [0.0] * build.WIDTH
 
@@ -173,7 +173,7 @@ def test_a_vm_that_moves_begins_anew():
 def test_fast_cpus_do_more():
     story = build.story((('vm', 'user', 'n0', 1.0),))
     fast = dataclasses.replace(
-        story, nodes=(scenario.NodeSpec('n0', cpus=2.0, speed=1.5),)
+        story, nodes=(scenario_module.NodeSpec('n0', cpus=2.0, speed=1.5),)
     ).cloud()
     moment = rounds(fast, build.setup(policy='none'))[-1]
     assert moment.received[0, build.CPU] == 1500

@@ -9,10 +9,10 @@ import pytest
 
 from fairness_lab.measures import measures
 from fairness_lab.measures import running
+from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.scenario import generate
 from fairness_lab.scenario import recipes
 from fairness_lab.simulator import engine
-from fairness_lab.simulator import model
 from nova_fairness.decide.policies import foresight
 from nova_fairness.model import resources
 from tests.unit.fairness_lab.simulator import build
@@ -76,7 +76,7 @@ def test_nodes_that_know_different_reports_have_views_of_their_own():
     cloud = build.cloud(build.TWO_NODES, nodes=('n0', 'n1'), rounds=6)
     loss = np.zeros((2, 2))
     loss[0, 1] = 1.0
-    deaf = model.Links(np.zeros((2, 2), dtype=np.int64), loss)
+    deaf = cloud_module.Links(np.zeros((2, 2), dtype=np.int64), loss)
     seen = []
 
     class Watching(foresight.ForesightPolicy):
@@ -128,7 +128,7 @@ def test_lost_reports_change_next_to_nothing():
         judged(cloud, setup(links=links))
         for links in (
             None,
-            model.Links(
+            cloud_module.Links(
                 np.zeros((5, 5), dtype=np.int64), np.full((5, 5), 0.3)
             ),
         )

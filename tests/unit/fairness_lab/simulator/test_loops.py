@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from fairness_lab.measures import running
-from fairness_lab.scenario import scenario
+from fairness_lab.scenario import cloud as cloud_module
+from fairness_lab.scenario import demand as demand_module
+from fairness_lab.scenario import values as scenario_module
 from fairness_lab.simulator import engine
 from fairness_lab.simulator import loops
-from fairness_lab.simulator import model
 from nova_fairness.model import resources
 from tests.unit.fairness_lab.simulator import build
 
@@ -29,8 +30,8 @@ def stalls(received, wanted, kind, cpus=1.0, vcpus=1.0, threads=1, share=1.0):
         share=np.broadcast_to(np.array(share, dtype=float), count),
         cpus=np.array([cpus]),
     )
-    found = loops.of(
-        [loops.Loop.OPEN, *[kind] * count],
+    found = cloud_module.loops(
+        [demand_module.Load.OPEN, *[kind] * count],
         np.full(count + 1, threads),
         np.full(count + 1, vcpus).astype(int),
     )
@@ -38,34 +39,34 @@ def stalls(received, wanted, kind, cpus=1.0, vcpus=1.0, threads=1, share=1.0):
 
 
 def test_closed_loops_need_no_arrays():
-    kinds = [loops.Loop.CLOSED] * 3
-    assert loops.of(kinds, np.ones(3), np.ones(3)) is None
+    kinds = [demand_module.Load.CLOSED] * 3
+    assert cloud_module.loops(kinds, np.ones(3), np.ones(3)) is None
 
 
 def test_a_queue_with_processor_sharing_is_not_empty_of_one_class_so_long():
     # Classes of 0.2, 0.3 and 0.3: one of 0.2 has something for 0.2 / 0.4 of
     # the time, and runs in 0.2 of it.
     load = [0.2, 0.3, 0.3]
-    assert stalls(load, load, loops.Loop.OPEN) == pytest.approx(
+    assert stalls(load, load, demand_module.Load.OPEN) == pytest.approx(
         [0.2 / 0.4 - 0.2, 0.3 / 0.5 - 0.3, 0.3 / 0.5 - 0.3]
     )
 
 
 def test_an_open_loop_alone_does_not_wait():
-    assert stalls([0.4], [0.4], loops.Loop.OPEN) == [0.0]
-    assert stalls([0.0], [0.0], loops.Loop.OPEN) == [0.0]
+    assert stalls([0.4], [0.4], demand_module.Load.OPEN) == [0.0]
+    assert stalls([0.0], [0.0], demand_module.Load.OPEN) == [0.0]
 
 
 def test_an_open_loop_that_lacks_something_has_work_all_the_time():
-    assert stalls([0.6, 0.4], [0.9, 0.4], loops.Loop.OPEN)[0] == (
+    assert stalls([0.6, 0.4], [0.9, 0.4], demand_module.Load.OPEN)[0] == (
         pytest.approx(0.4)
     )
-    assert stalls([0.0, 1.0], [0.5, 1.0], loops.Loop.OPEN)[0] == 1.0
+    assert stalls([0.0, 1.0], [0.5, 1.0], demand_module.Load.OPEN)[0] == 1.0
 
 
 def test_an_open_loop_that_has_all_it_wants_of_a_full_node_waits_its_turn():
     # The level is 0.6: with work all the time it would get as much.
-    found = stalls([0.6, 0.4], [0.9, 0.4], loops.Loop.OPEN)
+    found = stalls([0.6, 0.4], [0.9, 0.4], demand_module.Load.OPEN)
     assert found[1] == pytest.approx(0.4 / 0.6 * 0.4)
 
 
@@ -74,7 +75,7 @@ def test_an_open_loop_that_has_all_it_wants_of_a_full_node_waits_its_turn():
     [(1, 2, 0.5), (2, 2, 0.75), (8, 2, 0.75), (4, 4, 0.9375)],
 )
 def test_of_a_pool_any_thread_that_waits_counts(threads, vcpus, expected):
-    found = stalls([0.5], [1.0], loops.Loop.POOL, 4.0, vcpus, threads)
+    found = stalls([0.5], [1.0], demand_module.Load.POOL, 4.0, vcpus, threads)
     assert found == [expected]
 
 
@@ -82,7 +83,7 @@ parts = strategies.lists(
     strategies.tuples(
         strategies.floats(0, 1),
         strategies.floats(0, 1),
-        strategies.sampled_from(loops.Loop),
+        strategies.sampled_from(demand_module.Load),
     ),
     min_size=1,
     max_size=6,
@@ -94,37 +95,40 @@ def test_nobody_runs_and_waits_for_more_than_all_of_the_time(rows, cpus):
     wanted = np.array([wish for wish, _, _ in rows])
     received = wanted * [part for _, part, _ in rows]
     received *= min(1.0, cpus / max(received.sum(), 1e-9))
-    for kind in loops.Loop:
+    for kind in demand_module.Load:
         found = np.array(stalls(received, wanted, kind, cpus))
         assert (found >= 0).all()
         assert (found + received <= 1 + 1e-9).all()
 
 
-def story(*vms, kind=loops.Loop.OPEN, steps=(), **more):
+def story(*vms, kind=demand_module.Load.OPEN, steps=(), **more):
     """A node of one CPU; steps: (round, VM, CPUs that it wants from then)."""
     made = build.story(
         [(name, name, 'n0', cpus) for name, cpus in vms], **more
     )
     later = tuple(
-        scenario.Change(
+        cloud_module.Change(
             number, name, 'n0', build.wants(cpu_time=cpus, memory=1e6)
         )
         for number, name, cpus in steps
     )
     kinds = tuple(
-        scenario.VmSpec(spec.name, spec.user, loop=kind) for spec in made.vms
+        scenario_module.Vm(spec.name, spec.user, loop=kind)
+        for spec in made.vms
     )
-    return scenario.Story(
+    return cloud_module.Story(
         **{**vars(made), 'vms': kinds, 'changes': (*made.changes, *later)}
     ).cloud()
 
 
 def simulated(cloud, policy='none'):
-    agents = scenario.AgentSpec(metric='DominantShareMetric', policy=policy)
-    made = scenario.Scenario(cloud, agents)
+    agents = scenario_module.AgentSpec(
+        metric='DominantShareMetric', policy=policy
+    )
+    made = cloud_module.Experiment(cloud, agents)
     setup = running.setup(made, running.Choice())
     return [
-        moment.received[:, build.CPU].copy() / scenario.SPEED
+        moment.received[:, build.CPU].copy() / scenario_module.SPEED
         for moment in engine.simulate(cloud, setup)
     ]
 
@@ -143,7 +147,7 @@ def test_a_closed_loop_does_not_catch_up():
     cloud = story(
         ('a', 0.8),
         ('b', 0.6),
-        kind=loops.Loop.POOL,
+        kind=demand_module.Load.POOL,
         steps=[(3, 'a', 0.2)],
         rounds=8,
     )
@@ -151,7 +155,7 @@ def test_a_closed_loop_does_not_catch_up():
 
 
 def test_a_vm_that_starts_anew_has_nothing_left_to_do():
-    backlog = loops.Backlog(model.Loops(np.array([True]), np.ones(1)))
+    backlog = loops.Backlog(cloud_module.Loops(np.array([True]), np.ones(1)))
     rows, demand = np.array([0]), build.wants(cpu_time=0.5)[np.newaxis]
     backlog.work(rows, demand, demand * 0, 10.0)
     most = np.ones(1)

@@ -8,6 +8,7 @@ Only on explicit request: what it shows is arithmetic, not a machine.
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+import dataclasses
 import pathlib
 from typing import Any
 
@@ -27,6 +28,19 @@ from tests.unit.fairness_lab.testbed import fake_node
 
 _BOOT_S = 3.0
 _WORK_PER_S = 1000.0
+
+
+def changed(found, **changes):
+    """A scenario with other values, those of its agents by their names."""
+    of_agents = {
+        field.name
+        for field in dataclasses.fields(found.agents)
+        if field.name in changes
+    }
+    agents = {name: changes.pop(name) for name in of_agents}
+    return dataclasses.replace(
+        found, agents=dataclasses.replace(found.agents, **agents), **changes
+    )
 
 
 def result_of(found, out, *, agents=True):

@@ -74,10 +74,10 @@ class FakeNode:
         network = spec.network_mbit_s * 1e6 / 8
         self.resources = node_model.NodeResources(
             host=spec.name,
-            cpus=spec.cpus,
+            cpus=spec.cpu_numbers,
             speed_factor=_SPEED,
             capacity=resources.RESOURCES.vector(
-                cpu_time=len(spec.cpus) * _SPEED,
+                cpu_time=spec.cpus * _SPEED,
                 disk_read=disk,
                 disk_written=disk,
                 net_received=network,
@@ -89,22 +89,21 @@ class FakeNode:
     def add(self, vm: scenario_module.Vm) -> None:
         """Start a VM."""
         self._starts += 1
-        spec = vm.guest
         described = instance.Instance(
             uuid=str(uuid.uuid5(uuid.NAMESPACE_DNS, vm.name)),
             domain_name=f'instance-{self._starts:08x}',
-            vcpus=spec.vcpus,
-            memory_bytes=spec.memory_mib * _MIB,
-            user_id=domain.owner_id(f'user {spec.user}'),
-            project_id=domain.owner_id(f'project {spec.user}'),
-            user_name=spec.user,
-            project_name=spec.user,
-            display_name=spec.name,
+            vcpus=vm.vcpus,
+            memory_bytes=int(vm.memory_mib) * _MIB,
+            user_id=domain.owner_id(f'user {vm.user}'),
+            project_id=domain.owner_id(f'project {vm.user}'),
+            user_name=vm.user,
+            project_name=vm.user,
+            display_name=vm.name,
         )
         incarnation = instance.Incarnation(
             described, self._starts, self._starts
         )
-        made = FakeVm(incarnation, SHARES_OF_VCPU * spec.vcpus)
+        made = FakeVm(incarnation, SHARES_OF_VCPU * vm.vcpus)
         made.counters[resources.RESOURCES.index('memory')] = _IDLE_MEMORY
         self.vms[vm.name] = made
 
@@ -145,7 +144,7 @@ class FakeNode:
         cpu = resources.RESOURCES.index('cpu_time')
         awake = {n: vm for n, vm in self.vms.items() if not vm.frozen}
         got = maxmin.water_fill(
-            float(len(self.spec.cpus)),
+            self.spec.cpus,
             {name: vm.demand for name, vm in awake.items()},
             {name: float(vm.shares) for name, vm in awake.items()},
         )
@@ -160,8 +159,8 @@ class FakeNode:
         vms = sorted(
             self.vms.values(), key=lambda vm: vm.incarnation.instance.uuid
         )
-        busy = np.full(max(self.spec.cpus) + 1, np.nan)
-        busy[list(self.spec.cpus)] = self._busy_s / len(self.spec.cpus)
+        busy = np.full(max(self.spec.cpu_numbers) + 1, np.nan)
+        busy[list(self.spec.cpu_numbers)] = self._busy_s / self.spec.cpus
         return sample.Sample(
             time_s=self.now_s,
             incarnations=tuple(vm.incarnation for vm in vms),

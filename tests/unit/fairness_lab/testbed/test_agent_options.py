@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import dataclasses
 
 from oslo_config import cfg
 import pytest
 
+from fairness_lab.scenario import programs
 from fairness_lab.scenario import reader
 from fairness_lab.scenario import values
 from fairness_lab.testbed.guests import domain
 from fairness_lab.testbed.nodes import agent
 from nova_fairness.conf import opts
+from tests.unit.fairness_lab.testbed import fake_backend
 
 
 def options_of(tmp_path, **changes):
-    found = dataclasses.replace(reader.find('one-node-cpu'), **changes)
+    found = fake_backend.changed(
+        reader.find('one-node-cpu', programs.LABORATORY), **changes
+    )
     return agent.configuration(found, 'node1', tmp_path)
 
 
@@ -39,7 +42,7 @@ def test_the_agent_accepts_what_the_laboratory_writes(tmp_path):
 
 def test_what_a_scenario_says_of_the_agent_wins(tmp_path):
     more = {'fairness': {'interval': '7'}, 'DEFAULT': {'debug': 'true'}}
-    settings = options_of(tmp_path, agent=more)
+    settings = options_of(tmp_path, options=more)
     assert settings['fairness']['interval'] == '7'
     assert settings['DEFAULT'] == {'debug': 'true'}
 
@@ -56,7 +59,7 @@ def test_agents_of_one_node_have_no_transport(tmp_path):
 
 @pytest.mark.parametrize('keys', ['', 'keys'])
 def test_agents_of_several_nodes_are_told_how_to_talk(tmp_path, keys):
-    found = reader.find('two-nodes-cpu')
+    found = reader.find('two-nodes-cpu', programs.LABORATORY)
     settings = agent.configuration(
         found, 'node2', tmp_path, tmp_path / keys if keys else None
     )

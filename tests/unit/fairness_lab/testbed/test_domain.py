@@ -4,6 +4,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from fairness_lab.scenario import values as scenario_module
 from fairness_lab.testbed.guests import domain
 
 
@@ -31,7 +32,7 @@ def root_of(spec, **changes):
 
 
 def test_the_metadata_is_what_nova_writes():
-    spec = domain.GuestSpec(
+    spec = scenario_module.Vm(
         'web', 'alice', vcpus=2, extra_specs={'quota:cpu_shares': '700'}
     )
     nova = {'nova': domain.NOVA_NAMESPACE}
@@ -55,9 +56,11 @@ def test_ids_look_like_those_of_keystone():
     assert int(one, 16)
 
 
-@pytest.mark.parametrize('cache', domain.CACHE_MODES)
+@pytest.mark.parametrize('cache', scenario_module.CACHE_MODES)
 def test_a_disk_has_the_cache_mode_that_was_asked_for(cache):
-    spec = domain.GuestSpec('a', 'u', disks=(domain.Disk(8, cache),))
+    spec = scenario_module.Vm(
+        'a', 'u', disks=(scenario_module.Disk(8, cache),)
+    )
     disk = root_of(spec).find('devices/disk')
     assert disk.find('driver').get('cache') == cache
     assert disk.find('source').get('file') == '/d0'
@@ -65,7 +68,7 @@ def test_a_disk_has_the_cache_mode_that_was_asked_for(cache):
 
 
 def test_every_interface_is_plugged_and_addressed():
-    spec = domain.GuestSpec('a', 'u', nics=2)
+    spec = scenario_module.Vm('a', 'u', nics=2)
     root = root_of(spec)
     nics = root.findall('devices/interface')
     assert [nic.find('source').get('bridge') for nic in nics] == ['br0'] * 2
@@ -75,7 +78,7 @@ def test_every_interface_is_plugged_and_addressed():
 
 
 def test_commands_come_on_the_second_serial_port():
-    serials = root_of(domain.GuestSpec('a', 'u')).findall('devices/serial')
+    serials = root_of(scenario_module.Vm('a', 'u')).findall('devices/serial')
     ports = {s.find('target').get('port'): s for s in serials}
     assert ports['0'].find('source').get('path') == '/o'
     assert ports['1'].get('type') == 'unix'
@@ -83,12 +86,12 @@ def test_commands_come_on_the_second_serial_port():
 
 
 def test_tuning_is_written_only_if_asked_for():
-    assert root_of(domain.GuestSpec('a', 'u')).find('cputune') is None
-    spec = domain.GuestSpec('a', 'u', cputune={'shares': '700'})
+    assert root_of(scenario_module.Vm('a', 'u')).find('cputune') is None
+    spec = scenario_module.Vm('a', 'u', cputune={'shares': '700'})
     assert root_of(spec).findtext('cputune/shares') == '700'
 
 
 def test_only_an_emulated_guest_bounds_its_translations():
-    spec = domain.GuestSpec('a', 'u')
+    spec = scenario_module.Vm('a', 'u')
     assert root_of(spec).find('features/tcg') is not None
     assert root_of(spec, kind='kvm').find('features/tcg') is None

@@ -7,6 +7,7 @@ import pytest
 from fairness_lab.figures import report
 from fairness_lab.results import recording
 from fairness_lab.results import tables
+from fairness_lab.scenario import programs
 from fairness_lab.scenario import reader
 from fairness_lab.testbed import backend
 from fairness_lab.testbed import driver
@@ -156,7 +157,7 @@ def run(tmp_path, text=TEXT, agents=True, **options):
     fake = FakeBackend(**options)
     out = tmp_path / 'out'
     made = driver.Driver(
-        reader.read(path),
+        reader.read(path, programs.LABORATORY),
         fake,
         out,
         agents=agents,

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from fairness_lab.scenario import demand as demand_module
+from fairness_lab.scenario import programs
 from fairness_lab.scenario import reader
 from fairness_lab.scenario import values
 from tests.unit.fairness_lab.testbed import fake_backend
@@ -13,24 +14,26 @@ from tests.unit.fairness_lab.testbed import fake_node
 
 def result_of(tmp_path, name, agents=True, **changes):
     """Run a scenario on simulated guests and give its result."""
-    found = dataclasses.replace(reader.find(name), **changes)
+    found = fake_backend.changed(
+        reader.find(name, programs.LABORATORY), **changes
+    )
     return fake_backend.result_of(found, tmp_path / 'out', agents=agents)
 
 
 def needs_cpu_only(name):
     """Tell whether simulated guests, which have a CPU, can do it all."""
-    found = reader.find(name)
+    found = reader.find(name, programs.LABORATORY)
     steps = [step for own in found.load.values() for step in own]
     return not any(
-        vm.guest.disks or vm.guest.nics for vm in found.vms.values()
+        vm.disks or vm.nics for vm in found.vms.values()
     ) and not any(step.wake_hz for step in steps)
 
 
-SIMULATED = list(filter(needs_cpu_only, reader.names()))
+SIMULATED = list(filter(needs_cpu_only, programs.LABORATORY.names()))
 
 
 def test_most_scenarios_can_be_simulated():
-    assert len(SIMULATED) > len(reader.names()) / 2
+    assert len(SIMULATED) > len(programs.LABORATORY.names()) / 2
 
 
 @pytest.mark.parametrize('name', SIMULATED)
@@ -58,11 +61,10 @@ def test_without_agents_nobody_steers(tmp_path):
 
 
 def node_with(**vms):
-    node = fake_node.FakeNode(values.NodeSpec('n', (0,)))
-    base = next(iter(reader.find('spike').vms.values()))
+    node = fake_node.FakeNode(values.NodeSpec('n', cpu_numbers=(0,)))
+    base = next(iter(reader.find('spike', programs.LABORATORY).vms.values()))
     for name, demand in vms.items():
-        spec = dataclasses.replace(base.guest, name=name)
-        node.add(dataclasses.replace(base, guest=spec))
+        node.add(dataclasses.replace(base, name=name))
         node.load(name, demand_module.Step(0, demand))
     return node
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fairness_lab.scenario import programs
 from fairness_lab.scenario import reader
 from fairness_lab.testbed.nodes import hub
 from fairness_lab.testbed.nodes import redis_server
@@ -27,4 +28,4 @@ def test_agents_are_told_where_redis_is():
     ('name', 'expected'), [('spike', False), ('two-nodes-cpu', True)]
 )
 def test_one_node_needs_no_network(name, expected):
-    assert wiring.needed(reader.find(name)) is expected
+    assert wiring.needed(reader.find(name, programs.LABORATORY)) is expected

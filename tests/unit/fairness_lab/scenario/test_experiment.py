@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""Scenario files of the simulator."""
+"""Scenarios as the simulator runs them, and what is refused to it."""
 
 import pathlib
 import textwrap
@@ -9,10 +9,11 @@ import textwrap
 import numpy as np
 import pytest
 
+from fairness_lab.scenario import cloud as cloud_module
+from fairness_lab.scenario import experiment
+from fairness_lab.scenario import programs
 from fairness_lab.scenario import reader as lab_file
-from fairness_lab.scenario import scenario as scenario_module
-from fairness_lab.scenario import scenario_file
-from fairness_lab.simulator import model
+from fairness_lab.scenario import values
 from nova_fairness import exception
 from nova_fairness.model import resources
 from tests.unit.fairness_lab.simulator import build
@@ -31,7 +32,7 @@ vms:
 def read(tmp_path, text, **overrides):
     path = tmp_path / 'mine.yaml'
     path.write_text(textwrap.dedent(text))
-    return scenario_file.read(path, overrides)
+    return experiment.read(path, overrides)
 
 
 def wrong(tmp_path, text):
@@ -40,16 +41,16 @@ def wrong(tmp_path, text):
     return str(caught.value).removeprefix(str(tmp_path / 'mine.yaml'))
 
 
-@pytest.mark.parametrize('name', scenario_file.names())
+@pytest.mark.parametrize('name', programs.SIMULATOR.names())
 def test_every_scenario_of_the_set_can_be_read(name):
-    found = scenario_file.find(name)
+    found = experiment.find(name)
     assert found.name == name
     assert found.cloud.rounds >= 50
     assert len(found.cloud.description) > 40
 
 
 def test_the_set_is_as_large_as_promised():
-    clouds = [scenario_file.find(n).cloud for n in scenario_file.names()]
+    clouds = [experiment.find(n).cloud for n in programs.SIMULATOR.names()]
     assert len(clouds) >= 12
     assert {1, 1000} <= {len(cloud.nodes) for cloud in clouds}
     assert any(cloud.coupled.any() for cloud in clouds)
@@ -60,31 +61,35 @@ def test_the_set_is_as_large_as_promised():
 NOT_HERE = {'redis-away', 'redis-flushed', 'rolling-restart'}
 
 
-@pytest.mark.parametrize('name', sorted(set(lab_file.names()) - NOT_HERE))
+@pytest.mark.parametrize(
+    'name', sorted(set(programs.LABORATORY.names()) - NOT_HERE)
+)
 def test_a_scenario_of_the_laboratory_means_the_same(name):
-    there = lab_file.find(name)
-    here = scenario_file.read(lab_file.FOLDER / f'{name}.yaml')
+    there = lab_file.find(name, programs.LABORATORY)
+    here = experiment.read(programs.LABORATORY.folder / f'{name}.yaml')
     cloud = here.cloud
     assert cloud.interval_s == there.interval_s
     assert cloud.rounds == np.ceil(there.duration_s / there.interval_s)
     assert cloud.vms == tuple(sorted(there.vms))
     for row, vm in enumerate(cloud.vms):
         owner = cloud.users[cloud.user_of_vm[row]]
-        assert owner == there.vms[vm].guest.user
-    assert here.agents.metric == there.metric
-    assert here.agents.policy == there.policy
+        assert owner == there.vms[vm].user
+    assert here.agents.metric == there.agents.metric
+    assert here.agents.policy == there.agents.policy
 
 
 @pytest.mark.parametrize('name', sorted(NOT_HERE))
 def test_what_means_nothing_here_is_refused(name):
-    with pytest.raises(exception.BadScenario, match='expected one of'):
-        scenario_file.read(lab_file.FOLDER / f'{name}.yaml')
+    with pytest.raises(
+        exception.BadScenario, match='only nova-fairness-lab understands'
+    ):
+        experiment.read(programs.LABORATORY.folder / f'{name}.yaml')
 
 
 def test_the_least_that_is_a_scenario(tmp_path):
     cloud = read(tmp_path, LEAST).cloud
     assert (cloud.users, cloud.vms, cloud.nodes) == (('u',), ('a',), ('n',))
-    assert cloud.capacity[0, build.CPU] == scenario_module.SPEED
+    assert cloud.capacity[0, build.CPU] == values.SPEED
 
 
 def test_what_vms_do_over_time(tmp_path):
@@ -108,7 +113,7 @@ events:
             changes.round.tolist(),
             changes.node.tolist(),
             changes.demand[:, build.CPU].tolist(),
-            (changes.demand[:, build.READ] / scenario_module.MIB).tolist(),
+            (changes.demand[:, build.READ] / values.MIB).tolist(),
             strict=True,
         )
     )
@@ -117,8 +122,15 @@ events:
         (2, 0, 0, 0),
         (3, 0, np.inf, 0),
         (4, 0, 0.5, 3),
-        (7, model.ABSENT, 0.5, 3),
+        (7, cloud_module.ABSENT, 0.5, 3),
     ]
+
+
+def test_what_happens_to_a_node_does_not_happen_to_a_vm_of_its_name(tmp_path):
+    text = LEAST.replace('a: {user: u}', 'n: {user: u}')
+    cloud = read(tmp_path, text + 'events: [{at: 4, cut: n}]\n').cloud
+    assert cloud.cut.any()
+    assert cloud.changes.round.tolist() == [0]
 
 
 def test_a_step_can_come_again_and_again(tmp_path):
@@ -229,7 +241,7 @@ reports:
   of: {n-2: {delay: 3}}
 """,
     )
-    links = scenario_module.links(found.agents, found.cloud.nodes)
+    links = cloud_module.links(found.agents, found.cloud.nodes)
     assert links.delay.tolist() == [[2, 12, 2]] * 3
     assert (links.loss == 0.25).all()
 
@@ -245,7 +257,7 @@ def test_options_of_the_agent_that_mean_something_are_used(tmp_path):
 def test_values_take_the_place_of_what_is_written(tmp_path):
     path = tmp_path / 'mine.yaml'
     path.write_text(LEAST)
-    found = scenario_file.read(
+    found = experiment.read(
         path, {'duration': '50', 'reports.loss': '0.5', 'controls': '[cpu]'}
     )
     assert found.cloud.rounds == 25
@@ -269,7 +281,7 @@ def test_values_that_take_no_place(tmp_path, overrides, expected):
     path = tmp_path / 'mine.yaml'
     path.write_text(LEAST)
     with pytest.raises(exception.BadScenario) as caught:
-        scenario_file.read(path, overrides)
+        experiment.read(path, overrides)
     assert expected in str(caught.value)
 
 
@@ -390,9 +402,9 @@ def test_what_is_wrong_and_where(tmp_path, text, expected):
 
 def test_a_scenario_that_is_not_there():
     with pytest.raises(exception.BadScenario, match='there is no scenario x'):
-        scenario_file.find('x')
+        experiment.find('x')
     with pytest.raises(exception.BadScenario, match='cannot be read'):
-        scenario_file.find(str(pathlib.Path('x.yaml')))
+        experiment.find(str(pathlib.Path('x.yaml')))
 
 
 @pytest.mark.parametrize(
@@ -447,4 +459,4 @@ def test_a_job_of_cron_comes_with_all_of_its_work(tmp_path, cpu, expected):
 
 def test_a_load_that_does_not_exist_is_refused(tmp_path):
     text = LEAST + 'load:\n  a: [{at: 0, cpu: 1, load: shut}]\n'
-    assert 'one of closed, open, pool, cron' in wrong(tmp_path, text)
+    assert 'one of open, closed, pool, cron' in wrong(tmp_path, text)

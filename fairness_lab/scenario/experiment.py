@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the simulator makes of a scenario: rounds, and what changes in them."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import math
+import pathlib
+import types
+
+import numpy as np
+
+from fairness_lab.scenario import cloud as cloud_module
+from fairness_lab.scenario import demand
+from fairness_lab.scenario import generate
+from fairness_lab.scenario import programs
+from fairness_lab.scenario import reader
+from fairness_lab.scenario import traces
+from fairness_lab.scenario import values
+from nova_fairness.model import resources
+
+Action = values.Action
+
+_AS_WRITTEN: Mapping[str, str] = types.MappingProxyType({})
+_CPU = resources.RESOURCES.index('cpu_time')
+_MEMORY = resources.RESOURCES.index('memory')
+_FLOWS = {'tcp_send_flows': 'net_sent', 'tcp_receive_flows': 'net_received'}
+"""Connections, which are as fast as they can be."""
+
+_SILENCING = {
+    Action.KILL_AGENT: True,
+    Action.FREEZE_AGENT: True,
+    Action.START_AGENT: False,
+    Action.THAW_AGENT: False,
+}
+_CUTTING = {Action.CUT: True, Action.HEAL: False}
+
+
+def find(
+    name: str, overrides: Mapping[str, str] = _AS_WRITTEN
+) -> cloud_module.Experiment:
+    """Read a scenario of the standard set, or one in a file.
+
+    :param name: its name, or the path of a YAML file.
+    :param overrides: see :func:`.reader.read`.
+    :raises BadScenario: if there is none, or it is wrong.
+    :raises BadTrace: if its trace is wrong.
+    """
+    return of_scenario(reader.find(name, programs.SIMULATOR, overrides))
+
+
+def read(
+    path: pathlib.Path, overrides: Mapping[str, str] = _AS_WRITTEN
+) -> cloud_module.Experiment:
+    """Read a scenario file.
+
+    :raises BadScenario: with file, line and what was expected.
+    :raises BadTrace: if its trace is wrong.
+    """
+    return of_scenario(reader.read(path, programs.SIMULATOR, overrides))
+
+
+def of_scenario(scenario: values.Scenario) -> cloud_module.Experiment:
+    """Bring a scenario into arrays.
+
+    :raises BadTrace: if its trace is wrong.
+    """
+    return cloud_module.Experiment(_cloud(scenario), scenario.agents)
+
+
+def _cloud(scenario: values.Scenario) -> cloud_module.Cloud:
+    rounds = round(scenario.duration_s / scenario.interval_s)
+    if scenario.drawn is not None:
+        return generate.generate(
+            scenario.drawn,
+            scenario.name,
+            scenario.description,
+            scenario.interval_s,
+            rounds,
+        )
+    story = cloud_module.Story(
+        scenario.name,
+        scenario.description,
+        scenario.interval_s,
+        rounds,
+        tuple(scenario.nodes.values()),
+        {user.name: user.weight for user in scenario.users.values()},
+        tuple(_as_it_works(vm, scenario) for vm in scenario.vms.values()),
+        tuple(_changes(scenario, rounds)),
+        silent=_spans(scenario, rounds, _SILENCING),
+        cut=_spans(scenario, rounds, _CUTTING),
+    )
+    if scenario.trace is not None:
+        story = traces.add(story, scenario.trace)
+    return story.cloud()
+
+
+def _as_it_works(vm: values.Vm, scenario: values.Scenario) -> values.Vm:
+    """Take over from its first load how work comes to a VM, if that says."""
+    for step in scenario.load.get(vm.name, ()):
+        if step.cycle is not None:
+            # Jobs of cron are done late, as open loops are.
+            load = step.cycle.load
+            cron = load is demand.Load.CRON
+            return dataclasses.replace(
+                vm,
+                loop=demand.Load.OPEN if cron else load,
+                threads=step.cycle.threads,
+            )
+    return vm
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Wish:
+    """What a VM wants from a moment on.
+
+    :ivar at_s: seconds since the begin.
+    :ivar demand: (r,) as in :class:`.cloud.Changes`; NaN leaves a thing as it
+        was.
+    """
+
+    at_s: float
+    demand: resources.Vector
+
+
+def _wishes(
+    steps: tuple[demand.Step, ...], scenario: values.Scenario
+) -> Iterator[_Wish]:
+    ends_s = [step.at_s for step in steps[1:]] + [scenario.duration_s]
+    for step, end_s in zip(steps, ends_s, strict=True):
+        yield from _repeated(step, end_s, scenario.interval_s)
+
+
+def _repeated(
+    step: demand.Step, end_s: float, interval_s: float
+) -> Iterator[_Wish]:
+    """What a step stands for, up to the next one."""
+    wanted, every_s, for_s = _wanted(step), step.every_s, step.for_s
+    if step.cycle is not None and step.cycle.load is demand.Load.CRON:
+        period_s = step.cycle.wait_s
+        every_s, for_s = _job(wanted[_CPU] * period_s, period_s, interval_s)
+        if every_s:
+            wanted[_CPU] = wanted[_CPU] * period_s / for_s
+    yield _Wish(step.at_s, wanted)
+    if not every_s:
+        return
+    rest = np.full(len(wanted), np.nan)
+    rest[_CPU] = 0.0
+    for number in range(math.ceil((end_s - step.at_s) / every_s)):
+        at_s = step.at_s + number * every_s
+        if number:
+            yield _Wish(at_s, wanted)
+        if at_s + for_s < end_s:
+            yield _Wish(at_s + for_s, rest)
+
+
+def _job(
+    work_s: float, period_s: float, interval_s: float
+) -> tuple[float, float]:
+    """When a job of cron comes: in whole rounds, and is done when it can.
+
+    :param work_s: CPU seconds that come in each period.
+    :returns: seconds from job to job and for which one comes; zeros if it
+        comes all the time, or never.
+    """
+    length_s = max(1, math.ceil(work_s / interval_s - 1e-9)) * interval_s
+    if not work_s > 0 or length_s >= period_s:
+        return 0.0, 0.0
+    return period_s, length_s
+
+
+def _wanted(step: demand.Step) -> resources.Vector:
+    wanted = np.full(len(resources.RESOURCES), np.nan)
+    for key, (name, unit) in traces.LOAD.items():
+        amount = getattr(step, key)
+        if amount is not None:
+            wanted[resources.RESOURCES.index(name)] = amount * unit
+    for key, name in _FLOWS.items():
+        flows, place = getattr(step, key), resources.RESOURCES.index(name)
+        if flows is not None and np.isnan(wanted[place]):
+            wanted[place] = math.inf if flows else 0.0
+    wanted[_MEMORY] += cloud_module.IDLE_MEMORY_MIB * values.MIB
+    return wanted
+
+
+def _idle() -> resources.Vector:
+    return resources.RESOURCES.vector(
+        memory=cloud_module.IDLE_MEMORY_MIB * values.MIB
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _VmState:
+    """A VM at a moment.
+
+    :ivar node: where it is, or would be.
+    :ivar present: whether it exists.
+    :ivar frozen: whether it stands still.
+    :ivar demand: (r,) what it wants when it does not.
+    """
+
+    node: str
+    present: bool = True
+    frozen: bool = False
+    demand: resources.Vector = dataclasses.field(default_factory=_idle)
+
+    def after(self, what: _Wish | values.Event) -> '_VmState':
+        """Let it want something else, or something happen to it."""
+        if isinstance(what, _Wish):
+            new = np.where(np.isnan(what.demand), self.demand, what.demand)
+            return dataclasses.replace(self, demand=new)
+        match what.action:
+            case Action.START:
+                return dataclasses.replace(self, present=True)
+            case Action.DESTROY:
+                return dataclasses.replace(self, present=False)
+            case Action.MOVE:
+                return dataclasses.replace(self, node=what.to)
+            case action:
+                frozen = action is Action.FREEZE
+                return dataclasses.replace(self, frozen=frozen)
+
+    def change(self, when: int, name: str) -> cloud_module.Change:
+        """What the simulator is told."""
+        time_shared = resources.RESOURCES.time_shared
+        running = np.where(time_shared & self.frozen, 0.0, self.demand)
+        return cloud_module.Change(
+            when, name, self.node if self.present else '', running
+        )
+
+
+def _changes(
+    scenario: values.Scenario, rounds: int
+) -> Iterator[cloud_module.Change]:
+    """Tell for each VM what load and events together come to."""
+    wishes = {
+        steps: tuple(_wishes(steps, scenario))
+        for steps in set(scenario.load.values())
+    }
+    for name, vm in scenario.vms.items():
+        state = _VmState(vm.node, present=not scenario.starts_late(name))
+        yield state.change(0, name)
+        # At the same moment, events are later than load.
+        happening: list[_Wish | values.Event] = [
+            *wishes.get(scenario.load.get(name, ()), ()),
+            *(
+                event
+                for event in scenario.events
+                if event.subject == name
+                and event.action.concerns is values.Subject.VM
+            ),
+        ]
+        for what in sorted(happening, key=lambda item: item.at_s):
+            state = state.after(what)
+            when = _round(what.at_s, scenario)
+            if when < rounds:
+                yield state.change(when, name)
+
+
+def _round(at_s: float, scenario: values.Scenario) -> int:
+    return math.ceil(at_s / scenario.interval_s - 1e-9)
+
+
+def _spans(
+    scenario: values.Scenario, rounds: int, meaning: Mapping[Action, bool]
+) -> resources.Mask | None:
+    """When something is so of which node: (rounds, m), ``None`` if never."""
+    mine = [event for event in scenario.events if event.action in meaning]
+    if not mine:
+        return None
+    nodes = tuple(scenario.nodes)
+    result = np.zeros((rounds, len(nodes)), dtype=np.bool_)
+    seen: set[str] = set()
+    for event in mine:
+        place = nodes.index(event.subject)
+        when = _round(event.at_s, scenario)
+        # Who is started first was not there before.
+        if event.action is Action.START_AGENT and event.subject not in seen:
+            result[:when, place] = True
+        result[when:, place] = meaning[event.action]
+        seen.add(event.subject)
+    return result
