@@ -218,5 +218,13 @@ class NobodyListens(BrokerAway):
     """What was sent is nowhere: no queue takes it."""
 
 
+class StillUsed(RelayError):
+    """What was to be removed holds messages, or somebody receives from it."""
+
+
+class StillWaiting(ClusterError):
+    """Requests wait or are in doubt that were to be started."""
+
+
 class DeclaredOtherwise(BrokerAway):
     """The broker has an exchange or a queue that was declared otherwise."""

@@ -201,6 +201,26 @@ class Service:
             why = reason.why(reason.Reason.SENT)
             self._executor.send_unplanned(record, why, epoch)
 
+    def drain(self) -> list[records.Record]:
+        """Start all that waits, also what there is no room for.
+
+        :returns: requests that wait still or are in doubt.
+        :raises NotLeading: if another process leads.
+        :raises ClusterError: if it cannot be done now.
+        """
+        if not self.cycle():
+            raise exception.NotLeading(
+                self._store.leader().holder.rpartition(':')[0]
+            )
+        why = reason.why(reason.Reason.SENT)
+        with self._acting:
+            epoch = self._election.lead()
+            for record in self._store.requests({_S.HELD}):
+                self._try(
+                    record, self._executor.send_unplanned, record, why, epoch
+                )
+        return self._store.requests({_S.SENDING, *request_model.UNSENT})
+
     def _asked_about(self, uuid: str) -> tuple[records.Record, int]:
         epoch = self._election.lead()
         record = self._store.request(uuid)

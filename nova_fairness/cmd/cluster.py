@@ -38,6 +38,7 @@ from nova_fairness.cluster.store import sealing  # noqa: E402
 from nova_fairness.cluster.store import store as store_module  # noqa: E402
 from nova_fairness.cmd import queueing  # noqa: E402
 from nova_fairness.model import cast as cast_module  # noqa: E402
+from nova_fairness.model import request  # noqa: E402
 from nova_fairness.observe import notifying  # noqa: E402
 from nova_fairness.observe import queue  # noqa: E402
 from nova_fairness.planners.fairqueue import planner  # noqa: E402
@@ -50,6 +51,7 @@ from nova_fairness.rpc import requests  # noqa: E402
 from nova_fairness.rpc import server  # noqa: E402
 from nova_fairness.runtime import transport  # noqa: E402
 
+_NOT_STARTED = {request.State.SENDING, *request.UNSENT}
 _RESEALED_AT_ONCE = 1000
 _ON_THE_WAY = ('conductor', 'scheduler')
 """Queues of Nova through which a start goes before it shows anywhere."""
@@ -220,6 +222,30 @@ def _run(conf: cfg.ConfigOpts) -> None:
         made.run(stopped, conf.fairness_cluster.interval)
 
 
+def _drain(conf: cfg.ConfigOpts) -> None:
+    made, store = _service(conf)
+    stopped = queueing.until_signalled()
+    why = ''
+    while not stopped.is_set():
+        try:
+            left = made.drain()
+        except (exception.NotLeading, exception.ClusterError) as error:
+            if str(error) != why:
+                sys.stderr.write(f'{error}\n')
+            why = str(error)
+        else:
+            if not left and not store.unread(1):
+                sys.stdout.write('nothing waits any more\n')
+                return
+        stopped.wait(conf.fairness_cluster.interval)
+    for record in store.requests(_NOT_STARTED):
+        sys.stdout.write(
+            f'request {record.request.uuid} is {record.request.state.value}:'
+            f' {record.why.sentence}\n'
+        )
+    raise exception.StillWaiting('not everything that waited was started')
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line.
 
@@ -231,6 +257,7 @@ def main(arguments: list[str] | None = None) -> int:
         'Requests wait in front of Nova until there is room.',
         {
             'run': (_run, 'say who starts next until stopped'),
+            'drain': (_drain, 'start all that waits, then end'),
             'upgrade': (
                 _upgrade,
                 'bring the tables of the database to this version',

@@ -38,6 +38,12 @@ def _declare(conf: cfg.ConfigOpts) -> None:
         sys.stdout.write(f'{names.front} is ready for {kind}\n')
 
 
+def _remove(conf: cfg.ConfigOpts) -> None:
+    for url, names in queueing.brokers(conf):
+        link.remove(url, names)
+        sys.stdout.write(f'nothing of {names.front} is left\n')
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line.
 
@@ -52,6 +58,10 @@ def main(arguments: list[str] | None = None) -> int:
             'declare': (
                 _declare,
                 'make exchanges and queues; before nova-api is switched',
+            ),
+            'remove': (
+                _remove,
+                'remove them; after nova-api is switched back',
             ),
         },
         arguments,

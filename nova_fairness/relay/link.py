@@ -47,6 +47,26 @@ class Delivery:
     again: bool = False
 
 
+def remove(url: str, places: topology.Places) -> None:
+    """Leave nothing of the relay on a broker.
+
+    :param url: of the broker.
+    :param places: what is removed.
+    :raises StillUsed: if messages are left there or a relay runs; then
+        everything is as it was.
+    :raises BrokerAway: if it is not known.
+    """
+    link = Link(url, places)
+    try:
+        link.remove(places)
+    except exception.StillUsed:
+        # The channel is gone, so another one puts back what was removed.
+        Link(url, places).close()
+        raise
+    finally:
+        link.close()
+
+
 class Link:
     """A connection with everything declared; for one thread.
 
@@ -171,6 +191,19 @@ class Link:
             channel.close()
         waiting, listening = found.message_count, found.consumer_count
         return bool(waiting == 0 and listening > 0)
+
+    def remove(self, places: topology.Places) -> None:
+        """Remove what is declared; nothing else can be done afterwards.
+
+        :raises StillUsed: if messages are left there or a relay runs.
+        """
+        with self._failures():
+            try:
+                topology.remove(self._channel, places)
+            except amqp.PreconditionFailed as error:
+                raise exception.StillUsed(
+                    f'messages are left, or a relay runs: {error.reply_text}'
+                ) from error
 
     def acknowledge(self, delivery: Delivery) -> None:
         """Tell the broker that a message and all before it are safe."""

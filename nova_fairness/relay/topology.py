@@ -106,6 +106,23 @@ def declare(channel: Any, places: Places) -> None:
     channel.exchange_bind(places.routes, places.front, '#')
 
 
+def remove(channel: Any, places: Places) -> None:
+    """Remove what is ours; Nova's own exchange stays.
+
+    :param channel: of AMQP.
+    :raises Exception: those of the channel, if a queue holds messages or
+        somebody receives from it.
+    """
+    waiting = [places.conductor, places.held] if places.holds else []
+    # The last one takes what nova-api sends after the others are gone.
+    for queue in (*waiting, places.unrouted):
+        channel.queue_delete(queue, if_unused=True, if_empty=True)
+    for name in (places.front, places.routes, places.unrouted):
+        channel.exchange_delete(name)
+    if places.holds:
+        channel.exchange_delete(places.held)
+
+
 def _declare_waiting(channel: Any, places: Places) -> None:
     """Make sure that what goes to conductor passes the relay."""
     _exchange(channel, places.held, 'topic')

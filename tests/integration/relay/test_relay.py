@@ -3,6 +3,7 @@
 """The relay between two ends of oslo.messaging, on a real broker."""
 
 import contextlib
+import dataclasses
 import json
 import queue
 import threading
@@ -320,6 +321,54 @@ def test_what_conductor_has_not_taken_is_seen(broker, places):
     assert not one.taken(name)
     other.close()
     one.close()
+
+
+def names_on(broker, places):
+    """What a broker has of a relay."""
+    names = (places.conductor, places.held, places.unrouted, places.routes)
+    found = []
+    for kind in ('queue', 'exchange'):
+        for name in (*names, places.front):
+            with amqp.Connection(
+                f'{rabbitmq_server.HOST}:{broker.port}'
+            ) as direct:
+                declare = getattr(direct.channel(), f'{kind}_declare')
+                given = ('topic',) if kind == 'exchange' else ()
+                with contextlib.suppress(amqp.NotFound):
+                    declare(name, *given, passive=True)
+                    found.append((kind, name))
+    return found
+
+
+@pytest.mark.parametrize('holds', [True, False])
+def test_nothing_is_left_when_it_is_removed(broker, places, holds):
+    places = dataclasses.replace(places, holds=holds)
+    link.Link(broker.url, places).close()
+    assert len(names_on(broker, places)) == (7 if holds else 4)
+    link.remove(broker.url, places)
+    assert names_on(broker, places) == []
+
+
+def test_what_holds_messages_or_works_is_not_removed(broker, places):
+    one = link.Link(broker.url, places)
+    delivery = link.Delivery('', 'conductor', b'x', {}, 0)
+    one.publish(places.front, delivery)
+    assert one.settle() == []
+    with pytest.raises(exception.StillUsed, match='not empty'):
+        link.remove(broker.url, places)
+    # Nothing was lost, and what comes meanwhile finds its way.
+    one.publish(places.front, delivery)
+    assert one.settle() == []
+    one.consume(places.conductor, 9)
+    came = []
+    while len(came) < 2:
+        came += one.receive(1)
+    one.acknowledge(came[-1])
+    with pytest.raises(exception.StillUsed, match='in use'):
+        link.remove(broker.url, places)
+    one.close()
+    link.remove(broker.url, places)
+    assert names_on(broker, places) == []
 
 
 def test_what_was_declared_otherwise_is_said(broker, places):

@@ -128,6 +128,36 @@ def test_an_operator_resolves_a_doubt(world, process, ask):
     assert world.conductor.sent == ['cast-r1']
 
 
+def test_all_that_waits_is_started_when_the_queue_is_taken_out(world, process):
+    servers = [world.post(name, vcpu=99) for name in ('r1', 'r2')]
+    world.post('r3')
+    assert process.drain() == []
+    assert sorted(world.conductor.sent) == ['cast-r1', 'cast-r2', 'cast-r3']
+    assert {world.state(each) for each in servers} == {S.STARTING}
+    assert process.drain() == []
+    assert len(world.conductor.sent) == 3
+
+
+def test_what_cannot_be_started_is_told_when_the_queue_is_taken_out(
+    world, process
+):
+    server = world.post('r1', vcpu=99)
+    world.cloud.broken[f'GET /servers/{server}'] = 503
+    assert [each.request.uuid for each in process.drain()] == [server]
+    world.cloud.broken.clear()
+    process.drain()
+    assert process.drain() == []
+    assert world.conductor.sent == ['cast-r1']
+
+
+def test_who_does_not_lead_takes_nothing_out(world, process):
+    world.process('two').cycle()
+    world.post('r1')
+    with pytest.raises(exception.NotLeading):
+        process.drain()
+    assert world.conductor.sent == []
+
+
 def test_unshelving_is_not_taken_back(world, process, ask):
     process.cycle()
     shelved = request.Request(
