@@ -104,6 +104,13 @@ class Nova:
         if self._since:
             path += f'&changes-since={self._since}'
         changed = self._pages(path, 'servers')
+        listed = {each['id'] for each in changed}
+        # What no cell has yet is in every list, and deleted without a trace.
+        self._servers = {
+            uuid: each
+            for uuid, each in self._servers.items()
+            if uuid in listed or each.host or each.status != 'BUILD'
+        }
         for each in changed:
             if each['status'] in ('DELETED', 'SOFT_DELETED'):
                 self._servers.pop(each['id'], None)
