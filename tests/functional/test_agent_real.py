@@ -6,105 +6,33 @@ One node, one CPU for its guests, two of which are ann's and one is bob's. The
 agent runs inside the node as an operator starts it, at short intervals.
 """
 
-import contextlib
 import json
-import os
 import signal
 import textwrap
 import time
 
-import libvirt
 import pytest
 
-from fairness_lab.scenario import values as scenario_module
-from fairness_lab.testbed import qemu
 from fairness_lab.testbed.guests import domain
-from fairness_lab.testbed.guests import guest as lab_guest
-from fairness_lab.testbed.guests import image
-from fairness_lab.testbed.nodes import node as lab_node
 from fairness_lab.testbed.nodes import processes
 from tests.functional import agent_process
+from tests.functional import agent_site
+from tests.functional.agent_site import applied
+from tests.functional.agent_site import BOOT_S
+from tests.functional.agent_site import FOUND
+from tests.functional.agent_site import is_measured
+from tests.functional.agent_site import is_steered
+from tests.functional.agent_site import named
 
 pytestmark = pytest.mark.real
 
 PORT = 9583
-BOOT_S = 120.0
-FOUND = {'ann-1': 2000, 'ann-2': 1024, 'bob-1': 1024}
-"""What the guests have before any agent comes."""
-
-
-class Site:
-    """The node with its guests, by name."""
-
-    def __init__(self, node, boot):
-        self.node = node
-        self.guests = {}
-        self._boot = boot
-
-    @contextlib.contextmanager
-    def libvirt(self):
-        connection = libvirt.open(self.node.libvirt_uri)
-        try:
-            yield connection
-        finally:
-            connection.close()
-
-    def start(self, name, **options):
-        spec = scenario_module.Vm(name, name.split('-')[0], **options)
-        made = lab_guest.Guest(self.node, spec, self._boot)
-        with self.libvirt() as connection:
-            made.start(connection)
-        return made
-
-    def destroy(self, guest):
-        with self.libvirt() as connection:
-            guest.destroy(connection)
-
-    @contextlib.contextmanager
-    def domain(self, name):
-        with self.libvirt() as connection:
-            yield connection.lookupByUUIDString(self.guests[name].uuid)
-
-    def shares(self):
-        return {
-            name: guest.cpu_shares() for name, guest in self.guests.items()
-        }
-
-    def crowd(self):
-        """Leave the guests one CPU, and the agents all that there are."""
-        for directory in self.node.groups.directories():
-            below = [
-                directory / 'machine',
-                *(directory / 'machine').rglob('*'),
-            ]
-            for path in sorted(below, reverse=True):
-                cpus = path / 'cpuset.cpus'
-                if path.is_dir() and cpus.exists():
-                    cpus.write_text(str(self.node.cpus[0]))
 
 
 @pytest.fixture(scope='module')
 def site():
-    run = qemu.begin_run(os.getpid())
-    cpu = min(os.sched_getaffinity(0))
-    node = lab_node.Node('agent-a', run, image.default_cache(), [cpu])
-    try:
-        node.start()
-        made = Site(node, image.ensure(image.default_cache()))
-        for name, shares in FOUND.items():
-            tune = {'shares': str(shares)}
-            made.guests[name] = made.start(name, cputune=tune)
-        for guest in made.guests.values():
-            guest.await_ready(BOOT_S)
-        made.crowd()
-        for guest in made.guests.values():
-            guest.command('cpu 1')
+    with agent_site.running('agent-a') as made:
         yield made
-        for guest in made.guests.values():
-            guest.hang_up()
-        node.stop()
-    finally:
-        qemu.finish_run(run)
 
 
 @pytest.fixture
@@ -127,38 +55,6 @@ def serving(site, tmp_path_factory):
     yield made
     made.close()
     assert site.shares() == FOUND
-
-
-def applied(done):
-    return {
-        item['name']: item['applied']['cpu']
-        for item in done['instances']
-        if 'cpu' in item['applied']
-    }
-
-
-def is_steered(done):
-    """Tell whether the agent found a competition and moved every weight."""
-    held = applied(done)
-    return (
-        done['enforced']
-        and held.keys() == FOUND.keys()
-        and all(abs(held[name] / FOUND[name] - 1) > 0.05 for name in held)
-        and held['bob-1'] / held['ann-2'] > 1.4
-    )
-
-
-def named(done, text):
-    return any(text in error for error in done['errors'])
-
-
-def is_measured(done, *names):
-    used = {
-        item['name']: item['usage']['cpu_time']
-        for item in done['instances']
-        if item.get('known')
-    }
-    return all(used.get(name, 0) > 0 for name in names)
 
 
 # A life of the agent -------------------------------------------------------

@@ -4,6 +4,7 @@
 
 import pathlib
 import random
+import socket
 
 import msgpack
 import pytest
@@ -22,6 +23,11 @@ class Endpoint:
 
     def __init__(self):
         self.calls = []
+        self.asked = 0
+
+    def much(self, ctxt):
+        self.asked += 1
+        return 'x' * 20_000
 
     def note(self, ctxt, value):
         self.calls.append((ctxt.get('zmq_peer'), value))
@@ -230,4 +236,39 @@ def test_a_flood_of_garbage_leaves_no_memory_behind(attack):
     for _ in range(10):
         flood(100)
     assert resident_bytes() - before < 50_000_000
+    assert attack.still_serves()
+
+
+def open_files():
+    return len(list(pathlib.Path('/proc/self/fd').iterdir()))
+
+
+def test_half_open_connections_are_ended_and_cost_no_descriptor(attack):
+    host, _, number = attack.listener.peer.rpc[6:].rpartition(':')
+    assert attack.still_serves()
+    before = open_files()
+    silent = [
+        socket.create_connection((host, int(number))) for _ in range(300)
+    ]
+    assert attack.still_serves()
+    for each in silent:
+        each.settimeout(curve_cloud.PATIENCE_S)
+        while each.recv(100):
+            pass
+        each.close()
+    # Honest clients of still_serves() stay until the cloud ends.
+    assert curve_cloud.eventually(lambda: open_files() <= before + 40)
+    assert attack.still_serves()
+
+
+def test_answers_that_nobody_reads_are_bounded(attack):
+    attack.context.setsockopt(zmq.RCVHWM, 1)
+    reader = attack.socket(attack.listener.peer.rpc)
+    before = resident_bytes()
+    question = packed(message={'method': 'much', 'args': {}})
+    for _ in range(5000):
+        reader.send(question)
+    assert curve_cloud.eventually(lambda: attack.endpoint.asked == 5000)
+    # 100 MB of answers, of which at most queue_length are kept.
+    assert resident_bytes() - before < 70_000_000
     assert attack.still_serves()
