@@ -8,6 +8,7 @@ ties do not depend on the order in which hosts were listed.
 
 from collections.abc import Iterable
 import dataclasses
+import functools
 
 import numpy as np
 import numpy.typing as npt
@@ -33,17 +34,28 @@ class Shape:
     :ivar columns: (k,) classes it asks for.
     :ivar amounts: (k, 1) of them, > 0.
     :ivar rows: (m,) hosts that could hold it.
-    :ivar inverse: (k, m) 1 / capacity of them.
-    :ivar whole: (m,) how many such servers each holds when it is empty.
+    :ivar capacity: (k, m) of them.
     :ivar never: why no host could; ``None`` if there are hosts.
     """
 
     columns: Rows
     amounts: cluster.Amounts
     rows: Rows
-    inverse: Fractions
-    whole: cluster.Amounts
+    capacity: cluster.Amounts
     never: reason.Why | None = None
+
+    # In a full cloud most shapes are asked for neither.
+
+    @functools.cached_property
+    def inverse(self) -> Fractions:
+        """(k, m) 1 / capacity."""
+        found: Fractions = 1.0 / self.capacity
+        return found
+
+    @functools.cached_property
+    def whole(self) -> cluster.Amounts:
+        """(m,) How many such servers each holds when it is empty."""
+        return smallest(self.capacity // self.amounts, len(self.rows))
 
 
 class Hosts:
@@ -65,10 +77,12 @@ class Hosts:
         self.free = _columns(have.capacity - have.used, rows)
         self._capacity = _columns(have.capacity, rows)
         self._step = _columns(have.step, rows)
+        self._is_plain = bool((self._step == 1).all())
         most = np.minimum(self._capacity, _columns(have.unit, rows))
         self._gives = most // self._step * self._step
         self._marks = self._marked()
         self._shapes: dict[request.Demand, Shape] = {}
+        self._matches: dict[tuple[object, ...], Marks] = {}
 
     def shape(self, demand: request.Demand) -> Shape:
         """Say which hosts could give one server what it needs."""
@@ -125,17 +139,20 @@ class Hosts:
     ) -> cluster.Amounts:
         """(k, m) largest amount up to what is asked, in whole steps."""
         gives = self._gives[columns][:, rows]
-        step = self._step[columns][:, rows]
-        most: cluster.Amounts = np.minimum(gives, amounts // step * step)
+        most: cluster.Amounts
+        if self._is_plain:
+            most = np.minimum(gives, amounts)
+        else:
+            step = self._step[columns][:, rows]
+            most = np.minimum(gives, amounts // step * step)
         return most
 
     def _possible(
         self, columns: Rows, amounts: cluster.Amounts, rows: Rows
     ) -> Shape:
         capacity = self._capacity[columns][:, rows]
-        whole = smallest(capacity // amounts, len(rows))
-        rows, capacity = rows[whole > 0], capacity[:, whole > 0]
-        return Shape(columns, amounts, rows, 1.0 / capacity, whole[whole > 0])
+        holds = (capacity >= amounts).all(axis=0)
+        return Shape(columns, amounts, rows[holds], capacity[:, holds])
 
     def _never(
         self, demand: request.Demand, gives: cluster.Amounts, matching: Rows
@@ -155,6 +172,18 @@ class Hosts:
         return _too_large(name, amount, int(gives[k, row]))
 
     def _matching(self, demand: request.Demand) -> Marks:
+        asked = (
+            demand.zone,
+            demand.host,
+            demand.required,
+            demand.forbidden,
+            demand.aggregates,
+        )
+        if asked not in self._matches:
+            self._matches[asked] = self._match(demand)
+        return self._matches[asked]
+
+    def _match(self, demand: request.Demand) -> Marks:
         found = self._marks['takes', ''].copy()
         if demand.zone:
             found &= self._mark('zone', demand.zone)

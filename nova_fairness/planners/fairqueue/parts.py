@@ -36,6 +36,7 @@ class Parts:
         self._ceiling: dict[str, cluster.Amounts] = {}
         self._asked: dict[str, cluster.Amounts] = {}
         self._over: dict[str, cluster.Amounts] = {}
+        self._excesses: dict[str, dict[str, cluster.Amounts]] = {}
         self._kept: dict[str, cluster.Amounts] = {}
         self._kept_shared = self._none()
         promised, taken = self._none(), self._none()
@@ -47,7 +48,7 @@ class Parts:
 
     def guaranteed(self, unit: order.Unit) -> bool:
         """Tell whether a unit fits into what its project is guaranteed."""
-        return not self._excess(unit.project, self._sum(unit)).any()
+        return not self._excess(unit).any()
 
     def never(self, unit: order.Unit) -> reason.Why | None:
         """Say which limit a unit is over, whatever others have."""
@@ -62,7 +63,7 @@ class Parts:
                 used=float(use[c]),
                 ceiling=float(ceiling[c]),
             )
-        excess = self._excess(unit.project, asked)
+        excess = self._excess(unit)
         for c in np.flatnonzero(excess > self.shared):
             return reason.why(
                 reason.Reason.OVER_SHARED_PART,
@@ -74,7 +75,7 @@ class Parts:
 
     def lacking(self, unit: order.Unit) -> reason.Why | None:
         """Say what a unit lacks of the shared part, others aside."""
-        excess = self._excess(unit.project, self._sum(unit))
+        excess = self._excess(unit)
         for c in np.flatnonzero((excess > 0) & (excess > self._left)):
             return reason.why(
                 reason.Reason.SHARED_PART_TAKEN,
@@ -88,7 +89,7 @@ class Parts:
     def behind(self, unit: order.Unit) -> bool:
         """Tell whether a unit would take what is kept for another."""
         asked, project = self._sum(unit), unit.project
-        excess = self._excess(project, asked)
+        excess = self._excess(unit)
         left = self._left - self._kept_shared
         if ((excess > 0) & (excess > left)).any():
             return True
@@ -101,14 +102,15 @@ class Parts:
     def take(self, unit: order.Unit) -> None:
         """A unit what it asks for."""
         asked = self._sum(unit)
-        self._left -= self._excess(unit.project, asked)
+        self._left -= self._excess(unit)
         self._used[unit.project] = self._use(unit.project) + asked
         self._over.pop(unit.project, None)
+        self._excesses.pop(unit.project, None)
 
     def keep(self, unit: order.Unit) -> None:
         """Keep what a unit waits for from those behind it."""
         asked = self._sum(unit)
-        self._kept_shared = self._excess(unit.project, asked)
+        self._kept_shared = self._excess(unit)
         self._kept = {unit.project: asked}
 
     def forget(self) -> None:
@@ -128,11 +130,16 @@ class Parts:
                         self._asked[key][self._column[name]] += much
         return self._asked[key]
 
-    def _excess(self, project: str, asked: cluster.Amounts) -> cluster.Amounts:
-        """What comes from the shared part if a project gets so much more."""
-        if project not in self._over:
-            self._over[project] = self._beyond(project, self._none())
-        return self._beyond(project, asked) - self._over[project]
+    def _excess(self, unit: order.Unit) -> cluster.Amounts:
+        """What comes from the shared part if a unit starts."""
+        project, key = unit.project, unit.requests[0].uuid
+        known = self._excesses.setdefault(project, {})
+        if key not in known:
+            if project not in self._over:
+                self._over[project] = self._beyond(project, self._none())
+            beyond = self._beyond(project, self._sum(unit))
+            known[key] = beyond - self._over[project]
+        return known[key]
 
     def _beyond(self, project: str, more: cluster.Amounts) -> cluster.Amounts:
         use = self._use(project) + more

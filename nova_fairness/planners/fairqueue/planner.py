@@ -22,8 +22,11 @@ from nova_fairness.planners.fairqueue import room as room_module
 
 _OLDEST_FIRST = order_module.OldestFirst()
 
-_Judged = tuple[order_module.Unit, reason.Why]
+_Told = tuple[order_module.Unit, reason.Why]
 """A unit that waits, and what for."""
+
+_Judged = tuple[order_module.Unit, reason.Why | room_module.Lacking]
+"""The same while rounds go on."""
 
 
 def plan(
@@ -76,12 +79,16 @@ class _Rounds:
 
     def run(
         self, units: list[order_module.Unit]
-    ) -> tuple[list[cluster.Action], list[_Judged]]:
+    ) -> tuple[list[cluster.Action], list[_Told]]:
         """The starts, and the units that wait with their reasons."""
         while True:
             waiting = self._round(units)
             if len(waiting) == len(units):
-                return self._actions, waiting
+                told = [
+                    (each, why() if callable(why) else why)
+                    for each, why in waiting
+                ]
+                return self._actions, told
             units = [each for each, _ in waiting]
 
     def _round(self, units: list[order_module.Unit]) -> list[_Judged]:
@@ -105,11 +112,12 @@ class _Rounds:
 
     def _in_turn(
         self, unit: order_module.Unit, before: int
-    ) -> reason.Why | None:
+    ) -> reason.Why | room_module.Lacking | None:
         """Start a unit, or say why it waits."""
-        why = self._hopeless(unit)
-        if why:
-            return why
+        never = self._hopeless(unit)
+        if never:
+            return never
+        why: reason.Why | room_module.Lacking | None
         why = self._parts.lacking(unit)
         if not why and not self._parts.behind(unit):
             if self._started(unit):
@@ -163,7 +171,7 @@ def _expired(request: request_model.Request, now: float) -> cluster.Action:
     )
 
 
-def _positions(waiting: list[_Judged]) -> dict[str, cluster.Waiting]:
+def _positions(waiting: list[_Told]) -> dict[str, cluster.Waiting]:
     requests = [(each, why) for unit, why in waiting for each in unit.requests]
     return {
         each.uuid: cluster.Waiting(position, why)

@@ -6,7 +6,9 @@ A server goes where the least is left over, so that large requests find large
 room. Arrays have a column per host of :class:`hosts.Hosts`.
 """
 
+from collections.abc import Callable
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -15,6 +17,9 @@ from nova_fairness.model import reason
 from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import hosts as hosts_module
 from nova_fairness.planners.fairqueue import order
+
+Lacking = Callable[[], reason.Why]
+"""Works a reason out: only those of the last round are told."""
 
 Placement = tuple[hosts_module.Rows, ...]
 """Rows of hosts, one per server, for every request of a unit."""
@@ -49,7 +54,8 @@ class Room:
             group: self._counted(self._hosts.rows(names))
             for group, names in snapshot.members.items()
         }
-        self._too_small: dict[request.Demand, reason.Why] = {}
+        self._too_small: set[request.Demand] = set()
+        self._reasons: dict[request.Demand, reason.Why] = {}
         self._behind: set[request.Demand] = set()
 
     def never(self, unit: order.Unit) -> reason.Why | None:
@@ -77,16 +83,17 @@ class Room:
             return None
         return self._search(unit, self._open)[0]
 
-    def lacking(self, unit: order.Unit) -> reason.Why | None:
+    def lacking(self, unit: order.Unit) -> Lacking | None:
         """Say what a unit lacks on the hosts, those that are kept as well.
 
-        :returns: ``None`` if it lacks only what is kept for another.
+        :returns: says it when it is called, as long as nothing more is taken;
+            ``None`` if the unit lacks only what is kept for another.
         """
         demand = _plain(unit)
         if demand in self._behind:
             return None
-        if demand in self._too_small:
-            return self._too_small[demand]
+        if demand and demand in self._too_small:
+            return functools.partial(self._closest, demand)
         # One server was just looked for on all hosts but those kept.
         marks = ~self._open if demand else np.ones_like(self._open)
         placement, fit = self._search(unit, marks)
@@ -94,17 +101,19 @@ class Room:
             self._behind.update({demand} if demand else ())
             return None
         if demand is None:
-            return reason.why(
+            return functools.partial(
+                reason.why,
                 reason.Reason.GROUP_HAS_NO_ROOM,
                 asked=float(unit.count),
                 fit=float(fit),
             )
         # Room only gets less, so nobody needs to look again.
-        self._too_small[demand] = self._closest(demand)
-        return self._too_small[demand]
+        self._too_small.add(demand)
+        return functools.partial(self._closest, demand)
 
     def take(self, unit: order.Unit, placement: Placement) -> None:
         """Hosts' room to a unit that starts."""
+        self._reasons.clear()
         for each, rows in zip(unit.requests, placement, strict=True):
             _subtract(self._free, self._hosts.shape(each.demand), rows)
         if unit.group:
@@ -132,7 +141,6 @@ class Room:
     def forget(self) -> None:
         """Keep hosts for nobody any more."""
         self._open[:] = True
-        self._too_small.clear()
         self._behind.clear()
 
     def names(self, rows: hosts_module.Rows) -> tuple[str, ...]:
@@ -211,6 +219,11 @@ class Room:
         return missing
 
     def _closest(self, demand: request.Demand) -> reason.Why:
+        if demand not in self._reasons:
+            self._reasons[demand] = self._nearest(demand)
+        return self._reasons[demand]
+
+    def _nearest(self, demand: request.Demand) -> reason.Why:
         shape = self._hosts.shape(demand)
         missing = self._missing(shape)
         m = int(missing.max(axis=0).argmin())
