@@ -17,6 +17,7 @@ from fairness_lab.measures import files
 from fairness_lab.measures import running
 from fairness_lab.measures import summary
 from fairness_lab.scenario import experiment
+from fairness_lab.scenario import programs
 from fairness_lab.simulator import model
 from fairness_lab.simulator import references
 
@@ -30,8 +31,6 @@ SCENARIOS = (
 
 LARGEST_DIFFERENCE = 0.1
 """Relative, of a user's part of the CPU time."""
-
-_FOLDER = pathlib.Path(__file__).parents[1] / 'scenarios' / 'testbed'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def _rows(name: str, result: dict[str, Any]) -> Iterator[Row]:
 def _simulated(result: dict[str, Any], policy: str) -> dict[str, float]:
     """Part of the CPU time by user in the second half."""
     scenario = experiment.read(
-        _FOLDER / f'{result["scenario"]}.yaml',
+        programs.LABORATORY.folder / f'{result["scenario"]}.yaml',
         {
             'interval': str(result['interval_s']),
             'duration': str(result['duration_s']),

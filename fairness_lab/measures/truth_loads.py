@@ -20,6 +20,7 @@ from fairness_lab.measures import files
 from fairness_lab.measures import running
 from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.scenario import experiment
+from fairness_lab.scenario import programs
 from fairness_lab.simulator import loops
 from fairness_lab.simulator import model
 from fairness_lab.simulator import references
@@ -28,8 +29,7 @@ from nova_fairness.model import resources
 RECORDING = 'kinds-of-load-without'
 """Name of the recorded run; nobody steers in it."""
 
-_FOLDER = pathlib.Path(__file__).parents[1] / 'scenarios' / 'testbed'
-_FILE = _FOLDER / 'kinds-of-load.yaml'
+_FILE = programs.LABORATORY.folder / 'kinds-of-load.yaml'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -13,22 +13,21 @@ from fairness_lab.simulator import sharing
 from nova_fairness.decide import places
 from nova_fairness.decide import policy
 from nova_fairness.decide.controls import cpu
+from nova_fairness.decide.controls import disk
 from nova_fairness.model import allocation
 from nova_fairness.model import resources
 
 Units = npt.NDArray[np.float64]
 """(n, c) whole numbers of kernel units."""
 
-VERSION = cpu.CgroupVersion.V2
+RANGE = cpu.RANGES[cpu.CgroupVersion.V2]
 """Controls that the table does not name count like ``cpu.weight``, but per
 VM, as the kernel's weights of I/O and of network classes do."""
 
-_BASE = 100
-_SMALLEST, _LARGEST = 1, 10000
 _THESIS = {
-    resources.Control.CPU: (1, 100),
-    resources.Control.MEMORY: (1, 100),
-    resources.Control.DISK: (100, 1000),
+    resources.Control.CPU: cpu.THESIS,
+    resources.Control.MEMORY: cpu.THESIS,
+    resources.Control.DISK: disk.THESIS,
     resources.Control.NETWORK: (1, 98),
 }
 """The original's ranges; that of memory stands for 10 MiB to the flavor's."""
@@ -54,7 +53,9 @@ def units(
             result[:, column] = place * span // places.PLACES + smallest
         else:
             exact = _bases(control, vcpus) * weights[:, column]
-            result[:, column] = np.clip(np.rint(exact), _SMALLEST, _LARGEST)
+            result[:, column] = np.clip(
+                np.rint(exact), RANGE.smallest, RANGE.largest
+            )
     return result
 
 
@@ -76,9 +77,8 @@ def _bases(
     control: resources.Control, vcpus: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
     if control is resources.Control.CPU:
-        known = cpu.RANGES[VERSION]
-        return known.base * vcpus.astype(np.float64)
-    return np.full(len(vcpus), float(_BASE))
+        return RANGE.base * vcpus.astype(np.float64)
+    return np.full(len(vcpus), float(RANGE.base))
 
 
 def by_resource(held: Units, memory_bytes: model.Scalars) -> resources.Vector:

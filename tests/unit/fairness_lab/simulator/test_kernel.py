@@ -36,7 +36,7 @@ def test_cpu_units_are_those_of_an_agent(preset, vms):
             weight,
             instance.Instance('a', 'a', count, 1 << 30),
             preset,
-            cpu.RANGES[kernel.VERSION],
+            kernel.RANGE,
         )
         for weight, count in vms
     ]
