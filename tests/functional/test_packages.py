@@ -42,20 +42,6 @@ exec chroot {place}/root bash -euo pipefail -c "$1"
 """
 
 
-@pytest.fixture(scope='module')
-def packages(tmp_path_factory):
-    """A directory with what one command built."""
-    place = tmp_path_factory.mktemp('packages')
-    done = subprocess.run(
-        [str(TOP / 'tools' / 'deb.sh'), '--out', str(place)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
-    return place
-
-
 @pytest.fixture
 def copy(packages, tmp_path):
     """Runs a script in a copy of this machine."""

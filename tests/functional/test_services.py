@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The packages' services under a real systemd, from install to purge.
+
+Tests go through the life of one machine in their order: a package of a lower
+version is there first. The VM that the agent steers is a real one.
+"""
+
+import pathlib
+import re
+import signal
+import subprocess
+
+import pytest
+
+from fairness_lab.testbed.nodes import processes
+from tests.fixtures import booted
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.beside,
+    pytest.mark.timeout(2400),
+]
+
+AGENT = 'nova-fairness'
+CONF = '/etc/nova-fairness/nova-fairness.conf'
+STEERING = """\
+[fairness]
+enforce = {}
+interval = 0.5
+controls = cpu
+policy = thesis
+"""
+FOUND = 2000
+"""CPU shares of the VM before any agent comes."""
+
+OLDER = '0.0.0~older'
+SECRET = '/etc/nova-fairness/keys/ctl.secret'
+
+
+def older(package, place):
+    """A package as an older version would be, its configuration for all."""
+    tree = place / 'tree'
+    subprocess.run(
+        ['dpkg-deb', '--raw-extract', str(package), str(tree)], check=True
+    )
+    control = tree / 'DEBIAN' / 'control'
+    text = re.sub(
+        r'^Version: .*$',
+        f'Version: {OLDER}',
+        control.read_text(),
+        flags=re.MULTILINE,
+    )
+    control.write_text(text)
+    (tree / CONF.lstrip('/')).chmod(0o644)
+    made = place / 'older.deb'
+    subprocess.run(
+        ['dpkg-deb', '-Znone', '--build', str(tree), str(made)], check=True
+    )
+    subprocess.run(['rm', '-r', str(tree)], check=True)
+    return made
+
+
+class Life:
+    """A machine whose VM an agent may steer.
+
+    :param machine: that systemd runs.
+    :param vm: of libvirt.
+    """
+
+    def __init__(self, machine, vm):
+        self.machine = machine
+        self.vm = vm
+
+    @property
+    def shares(self):
+        return self.vm.schedulerParameters()['cpu_shares']
+
+    def await_steered(self, steered=True):
+        assert processes.wait_until(
+            lambda: (self.shares != FOUND) == steered, booted.PATIENCE_S, 0.05
+        ), self.machine.journal(AGENT)
+
+    def configure(self, enforce):
+        text = STEERING.format(str(enforce).lower())
+        (self.machine.root / CONF.lstrip('/')).write_text(text)
+
+    def started(self):
+        """Start the agent if it does not run; its process."""
+        self.configure(enforce=True)
+        self.machine.check('systemctl', 'start', AGENT)
+        self.await_steered()
+        return int(self.machine.show(AGENT, 'MainPID'))
+
+
+@pytest.fixture(scope='module')
+def life(packages):
+    with booted.running() as machine:
+        built = next(packages.glob('nova-fairness_*.deb'))
+        first = older(built, machine.exchange)
+        machine.check('dpkg', '--install', str(first))
+        first.unlink()
+        connection = machine.start_libvirt()
+        vm = machine.start_vm(connection, 'ann-1', 'ann', FOUND)
+        yield Life(machine, vm)
+        connection.close()
+
+
+def test_what_is_installed_waits_for_its_operator(life):
+    for verb, answer in (
+        ('is-active', 'inactive'),
+        ('is-enabled', 'disabled'),
+    ):
+        assert (
+            life.machine.run('systemctl', verb, AGENT).stdout == f'{answer}\n'
+        )
+
+
+def test_the_agent_steers_with_what_its_unit_leaves_it(life):
+    life.machine.check('systemctl', 'enable', AGENT)
+    pid = life.started()
+    assert life.machine.show(AGENT, 'Type') == 'exec'
+    status = life.machine.check('cat', f'/proc/{pid}/status')
+    fields = dict(re.findall(r'^(\w+):\t(.*)$', status, re.MULTILINE))
+    bits = int(fields['CapBnd'], 16)
+    held = {number for number in range(64) if bits >> number & 1}
+    # KILL, SETGID, SETUID, SETPCAP, NET_ADMIN, SYS_PTRACE
+    assert held == {5, 6, 7, 8, 12, 19}
+    assert fields['NoNewPrivs'] == '1'
+    assert fields['Seccomp'] == '2'
+    assert fields['Uid'].split() == ['0'] * 4
+    for path, is_writable in (
+        ('/var/lib/nova-fairness', True),
+        ('/sys/fs/cgroup/cpu', True),
+        ('/etc', False),
+        ('/usr', False),
+    ):
+        seen = f'/proc/{pid}/root{path}'
+        done = life.machine.run('test', '-w', seen)
+        assert (done.returncode == 0) == is_writable, path
+
+
+def test_a_reload_is_taken_over_by_the_same_process(life):
+    pid = life.started()
+    life.configure(enforce=False)
+    life.machine.check('systemctl', 'reload', AGENT)
+    life.await_steered(False)
+    assert int(life.machine.show(AGENT, 'MainPID')) == pid
+    assert 'enforce False' in life.machine.journal(AGENT)
+    life.configure(enforce=True)
+    life.machine.check('systemctl', 'reload', AGENT)
+    life.await_steered()
+
+
+def test_a_restart_restores_and_begins_anew(life):
+    pid = life.started()
+    life.machine.check('systemctl', 'restart', AGENT)
+    life.await_steered()
+    assert int(life.machine.show(AGENT, 'MainPID')) != pid
+    said = life.machine.journal(AGENT)
+    assert 'Stopped; 1 controls have the values they were found with' in said
+
+
+def test_an_agent_that_is_killed_leaves_nothing_and_comes_back(life):
+    pid = life.started()
+    life.machine.check('systemctl', 'kill', '--signal=KILL', AGENT)
+    life.await_steered(False)
+    assert f'status={signal.SIGKILL}/KILL' in life.machine.journal(AGENT)
+    life.await_steered()
+    assert life.machine.show(AGENT, 'NRestarts') == '1'
+    assert int(life.machine.show(AGENT, 'MainPID')) != pid
+
+
+def test_an_upgrade_restarts_what_runs_and_keeps_what_was_made(life, packages):
+    pid = life.started()
+    conf = life.machine.root / CONF.lstrip('/')
+    conf.chmod(0o644)
+    life.machine.check(
+        *(
+            'nova-fairness-keys',
+            '--directory',
+            str(pathlib.Path(SECRET).parent),
+        ),
+        *('make', 'ctl', '--role', 'controller'),
+    )
+    built = next(packages.glob('nova-fairness_*.deb'))
+    kept = life.machine.exchange / built.name
+    kept.write_bytes(built.read_bytes())
+    version = ('dpkg-query', '--show', '--showformat=${Version}', AGENT)
+    assert life.machine.check(*version) == OLDER
+    # What is configured was changed, and is not asked about.
+    life.machine.check('dpkg', '--install', '--force-confold', str(kept))
+    assert life.machine.check(*version) != OLDER
+    life.await_steered()
+    assert int(life.machine.show(AGENT, 'MainPID')) != pid
+    assert conf.read_text() == STEERING.format('true')
+    assert conf.stat().st_mode & 0o777 == 0o640
+    life.machine.check('test', '-e', SECRET)
+
+
+def test_a_stop_restores(life):
+    life.started()
+    life.machine.check('systemctl', 'stop', AGENT)
+    assert life.shares == FOUND
+    done = life.machine.check(
+        'nova-fairness', 'restore', '--config-file', CONF
+    )
+    assert '0 controls restored, 0 failed' in done
+
+
+def test_a_purge_leaves_nothing_and_vms_run_on(life):
+    life.started()
+    life.machine.check('dpkg', '--purge', AGENT)
+    assert life.shares == FOUND
+    assert life.vm.isActive()
+    for path in (
+        *('/etc/nova-fairness', '/var/lib/nova-fairness'),
+        '/var/log/nova-fairness',
+        *('/opt/venvs/nova-fairness', f'/lib/systemd/system/{AGENT}.service'),
+    ):
+        assert not (life.machine.root / path.lstrip('/')).exists(), path
