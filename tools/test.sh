@@ -133,6 +133,9 @@ waiting_tests() {
 # They bring up an OpenStack of their own, whose servers leave others nothing.
 nova_tests() {
     tests 'nova tests' -m "$SELECTION" tests/integration/nova
+    [[ "$OUTCOME" != build/full.json ]] ||
+        NOVA_CLOUD_QUEUE=1 tests 'nova tests with the queue' \
+            -m "$SELECTION" tests/integration/nova
 }
 
 run_all() {

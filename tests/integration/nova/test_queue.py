@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Requests wait in front of the real Nova, and all else goes on as ever."""
+
+import itertools
+
+import pytest
+
+from tests.fixtures.nova_cloud import guest_image
+from tests.fixtures.nova_cloud import places
+from tests.fixtures.nova_cloud import waiting
+from tests.integration.nova import watching
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.slow,
+    pytest.mark.timeout(watching.TIMEOUT_S),
+]
+pytest_plugins = ('tests.fixtures.nova_cloud.fixtures',)
+
+REQUESTS = 12
+FLAVOR = 'small'
+
+
+@pytest.fixture
+def full(cloud, queue):
+    """Servers that leave no room; those that a test deletes are gone."""
+    made = ask(cloud, 'fills', cloud.room(FLAVOR))
+    try:
+        for server in made:
+            cloud.await_status(server)
+        watching.eventually(lambda: cloud.room(FLAVOR) == 0)
+        yield made
+    finally:
+        cloud.delete([server for server in made if cloud.exists(server)])
+
+
+def ask(cloud, what, count):
+    """Ask for servers, for one project after the other."""
+    return [
+        boot(cloud, user, f'{user}-{what}-{number}')
+        for user, number in zip(
+            itertools.cycle(places.USERS), range(count), strict=False
+        )
+    ]
+
+
+def boot(cloud, user, name):
+    return cloud.boot(user, name, None, guest_image.IDLE, FLAVOR)
+
+
+def told(cloud, requests, what):
+    return [cloud.request(uuid).get(what) for uuid in requests]
+
+
+def await_told(cloud, requests, what, wanted):
+    watching.eventually(
+        lambda: told(cloud, requests, what) == wanted,
+        lambda: ([cloud.request(each) for each in requests], wanted),
+    )
+
+
+def act_on(cloud, user, request, action):
+    path = f'/fairness/requests/{request}/action'
+    return cloud.users[user].ask('POST', 'compute', path, {action: None})
+
+
+def test_requests_of_three_projects_wait_and_all_become_active(cloud, full):
+    asked = ask(cloud, 'waits', REQUESTS)
+    await_told(cloud, asked, 'position', [*range(1, REQUESTS + 1)])
+    await_told(cloud, asked, 'state', ['held'] * REQUESTS)
+    projects = {cloud.users[user].project for user in places.USERS}
+    assert set(told(cloud, asked, 'project_id')) == projects
+    # Nova shows them, too, and no host has one.
+    shown = [cloud.show(server) for server in asked]
+    assert {each['status'] for each in shown} == {'BUILD'}
+    assert {each['OS-EXT-SRV-ATTR:host'] for each in shown} == {None}
+
+    # Whatever dies meanwhile, none is lost and none starts twice.
+    cloud.queue.kill(waiting.SERVICE)
+    cloud.queue.kill(waiting.RELAY)
+    cloud.queue.start(waiting.RELAY)
+    cloud.queue.start(waiting.SERVICE)
+    cloud.delete(full)
+    for server in asked:
+        cloud.await_status(server)
+        # The room of each is that of another.
+        cloud.admin.delete('compute', f'/servers/{server}')
+    await_told(cloud, asked, 'state', ['ended'] * REQUESTS)
+
+
+def test_users_read_why_they_wait_and_cancel_it(cloud, full):
+    [mine, other] = boot(cloud, 'alice', 'mine'), boot(cloud, 'bob', 'other')
+    await_told(cloud, [mine, other], 'position', [1, 2])
+    shown = watching.openstack(
+        cloud, 'fairness', 'request', 'show', mine, user='alice'
+    )
+    assert shown['state'] == 'held'
+    assert shown['reason'] == 'shared_part_taken'
+    assert 'VCPU' in shown['explanation']
+    listed = watching.openstack(
+        cloud, 'fairness', 'request', 'list', user='alice'
+    )
+    assert [each['ID'] for each in listed if each['State'] == 'held'] == [mine]
+    path = f'/fairness/requests/{other}'
+    assert cloud.users['alice'].ask('GET', 'compute', path).status == 404
+    assert act_on(cloud, 'alice', other, 'cancel').status == 404
+
+    assert act_on(cloud, 'alice', mine, 'cancel').status == 202
+    watching.eventually(lambda: not cloud.exists(mine))
+    await_told(cloud, [mine], 'state', ['cancelled'])
+    await_told(cloud, [other], 'position', [1])
+    # A server that its user deletes is no request any more.
+    cloud.delete([other])
+    await_told(cloud, [other], 'state', ['ended'])
