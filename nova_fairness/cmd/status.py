@@ -15,6 +15,7 @@ warnings.filterwarnings('ignore', message='eventletutils module is deprecated')
 
 from collections.abc import Callable  # noqa: E402
 import logging  # noqa: E402
+import pathlib  # noqa: E402
 import sys  # noqa: E402
 
 from oslo_config import cfg  # noqa: E402
@@ -44,6 +45,13 @@ _OPTIONS = [
         help='configuration of the pipelines of nova-api; where there is '
         'none, there is no nova-api (default: %(default)s)',
     ),
+    cfg.StrOpt(
+        'queue-config',
+        default='/etc/nova-fairness/nova-fairness-cluster.conf',
+        metavar='FILE',
+        help='configuration of the queue in front of Nova; where there is '
+        'none, no request waits (default: %(default)s)',
+    ),
 ]
 
 Bound = Callable[[object], upgradecheck.Result]
@@ -64,6 +72,11 @@ class Checks(upgradecheck.UpgradeCommands):
         chosen = status_cloud.CHECKS
         if not self._conf.controller:
             chosen = (*status_node.CHECKS, *chosen)
+        if (path := pathlib.Path(self._conf.queue_config)).exists():
+            # Its libraries are an extra of the package.
+            from nova_fairness.cmd import status_queue
+
+            chosen = (*chosen, *status_queue.checks(path))
         self._upgrade_checks = tuple(
             (name, self._bound(check)) for name, check in chosen
         )

@@ -72,10 +72,13 @@ class Link:
 
     :param url: of the broker or, divided by ``;``, of several.
     :param places: what is declared.
+    :param declares: ``False`` for who only looks.
     :raises BrokerAway: if it cannot be reached.
     """
 
-    def __init__(self, url: str, places: topology.Places) -> None:
+    def __init__(
+        self, url: str, places: topology.Places, declares: bool = True
+    ) -> None:
         self._inbox: list[Delivery] = []
         self._unconfirmed: set[int] = set()
         self._sent = 0
@@ -95,7 +98,8 @@ class Link:
                 )
                 self._channel = self._opened()
                 self._outbox = self._outgoing()
-                topology.declare(self._channel, places)
+                if declares:
+                    topology.declare(self._channel, places)
             except BaseException:
                 self._connection.close()
                 raise

@@ -340,6 +340,13 @@ def names_on(broker, places):
     return found
 
 
+def test_who_only_looks_makes_nothing(broker, places):
+    one = link.Link(broker.url, places, declares=False)
+    assert not one.taken(places.conductor)
+    one.close()
+    assert names_on(broker, places) == []
+
+
 @pytest.mark.parametrize('holds', [True, False])
 def test_nothing_is_left_when_it_is_removed(broker, places, holds):
     places = dataclasses.replace(places, holds=holds)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is said of the queue; brokers are looked at in integration tests."""
+
+import pytest
+
+from nova_fairness.cluster.store import database
+from nova_fairness.cluster.store import schema
+from nova_fairness.cluster.store import sealing
+from nova_fairness.cmd import status_queue
+from nova_fairness.cmd import status_results
+
+
+@pytest.fixture
+def check(tmp_path):
+    """What a check says of the files of the test."""
+    path = tmp_path / 'queue.conf'
+    path.write_text(
+        '[fairness_cluster]\n'
+        f'database = sqlite:///{tmp_path}/store.sqlite\n'
+        f'key_file = {tmp_path}/keys\n'
+        'broker = amqp://guest:secret@127.0.0.1:9//\n'
+        'cloud = none\n'
+    )
+
+    def said(name):
+        bound = dict(status_queue.checks(path))[name]
+        result = status_results.run(bound, None)
+        return result.code.name, result.details
+
+    return said
+
+
+def test_tables_must_be_of_this_version(check, tmp_path):
+    code, said = check('Database of requests')
+    assert (code, 'revision none' in said) == ('FAILURE', True)
+    schema.upgrade(database.connect(f'sqlite:///{tmp_path}/store.sqlite'))
+    code, said = check('Database of requests')
+    assert (code, said.endswith(schema.known()[0])) == ('SUCCESS', True)
+
+
+def test_keys_must_be_for_their_owner_only(check, tmp_path):
+    assert check('Keys of messages')[0] == 'FAILURE'
+    sealing.add_key(tmp_path / 'keys')
+    assert check('Keys of messages')[0] == 'SUCCESS'
+    (tmp_path / 'keys').chmod(0o640)
+    code, said = check('Keys of messages')
+    assert (code, '0640' in said) == ('FAILURE', True)
+
+
+def test_a_broker_and_a_cloud_that_are_not_there_are_told(check):
+    code, said = check('Relay')
+    assert (code, 'secret' in said) == ('FAILURE', False)
+    assert 'does not answer' in said
+    code, said = check('Cloud')
+    assert (code, 'none' in said) == ('FAILURE', True)
