@@ -18,6 +18,7 @@ from nova_fairness import exception
 from nova_fairness.model import allocation
 from nova_fairness.model import instance
 from nova_fairness.model import resources
+from nova_fairness.runtime import state_file
 
 VERSION = 1
 _UNUSABLE = (ValueError, TypeError, RecursionError)
@@ -201,28 +202,14 @@ class FoundValues:
     def _save(self, record: _Record) -> None:
         """Replace the file; afterwards both it and its name are on disk."""
         text = _format(record, self._boot_id)
-        new = self._path.with_name(f'{self._path.name}.new')
         try:
-            self._write(new, text)
-            new.replace(self._path)
-            _sync(self._path.parent)
+            state_file.replace(self._path, text, durable=True)
         except OSError as error:
             raise exception.StateError(
                 f'cannot write the record of found values {self._path}: '
                 f'{error}'
             ) from error
         self._record, self._dirty = record, False
-
-    def _write(self, path: pathlib.Path, text: str) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        descriptor = os.open(path, flags | os.O_NOFOLLOW, 0o600)
-        try:
-            rest = memoryview(text.encode('utf-8'))
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _format(record: _Record, boot_id: str) -> str:
@@ -265,11 +252,3 @@ def _whole(value: object) -> int:
 def _ticks_since_boot() -> int:
     seconds = time.clock_gettime(time.CLOCK_BOOTTIME)
     return int(seconds * os.sysconf('SC_CLK_TCK'))
-
-
-def _sync(directory: pathlib.Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -168,13 +168,6 @@ class Listener:
         """Begin to listen; returns at once."""
         self._thread.start()
 
-    def wait_listening(self, timeout_s: float) -> bool:
-        """Wait until the transport listens.
-
-        :returns: whether it does.
-        """
-        return self._listening.wait(timeout_s)
-
     def stop(self) -> None:
         """End; a transport that hangs is left behind."""
         self._stopping.set()

@@ -74,7 +74,8 @@ def replace(path: pathlib.Path, content: str, *, durable: bool) -> None:
     """Replace a file as a whole; only its owner may read the new one.
 
     :param durable: whether it must outlive a power cut right after this.
-    :raises OSError: if it cannot be written; the old one stays.
+    :raises OSError: if it cannot be written; the old one stays. If only
+        the name could not be forced to the disk, the new one is there.
     """
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     temporary = pathlib.Path(name)
@@ -88,3 +89,13 @@ def replace(path: pathlib.Path, content: str, *, durable: bool) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    if durable:
+        _sync(path.parent)
+
+
+def _sync(directory: pathlib.Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -47,7 +47,8 @@ ARROWS: Mapping[str, frozenset[str]] = {
     # Says a thing once, however many peers send it.
     'exchange': _VOCABULARY | {'runtime'},
     'decide': _MATHEMATICS,
-    'apply': _VOCABULARY,
+    # Its records are replaced as all state is.
+    'apply': _VOCABULARY | {'runtime'},
     # Usable by any program: it knows nothing of this product.
     'oslo_messaging_zmq': frozenset(),
     # What any service needs; opens the transport, so it knows the driver.

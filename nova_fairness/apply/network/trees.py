@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import json
-import os
 import pathlib
 from typing import Any
 
@@ -16,6 +15,7 @@ from nova_fairness.apply.network import layout as network_layout
 from nova_fairness.apply.network import plan
 from nova_fairness.apply.network import settings as network_settings
 from nova_fairness.apply.network import state
+from nova_fairness.runtime import state_file
 
 _RECORD_VERSION = 1
 _BOOT_ID = pathlib.Path('/proc/sys/kernel/random/boot_id')
@@ -77,13 +77,8 @@ class NetworkRecord:
         if self._saved is not None and _says_same(self._saved, content):
             return
         text = json.dumps(self._form(content), sort_keys=True) + '\n'
-        new = self._path.with_name(f'{self._path.name}.new')
         try:
-            with new.open('w', encoding='utf-8') as stream:
-                stream.write(text)
-                stream.flush()
-                os.fsync(stream.fileno())
-            new.replace(self._path)
+            state_file.replace(self._path, text, durable=True)
         except OSError as error:
             raise exception.StateError(
                 f'cannot write the record of classes {self._path}: {error}'

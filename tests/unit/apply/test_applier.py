@@ -89,7 +89,8 @@ def test_what_cannot_be_recorded_is_not_written(host, path):
     applier, _found = started(host, path)
     known, new = host.start(7), host.start(8)
     applier.apply([fake_host.change(known, 500)])
-    path.with_name('found.json.new').mkdir()
+    path.unlink()
+    path.mkdir()
     outcomes = applier.apply(
         [fake_host.change(new, 600), fake_host.change(known, 700)]
     )

@@ -184,7 +184,7 @@ def test_a_vm_that_ends_is_no_longer_added(host):
 
 def test_no_vm_is_written_whose_way_cannot_be_recorded(host):
     key = host.groups.start(1)
-    host.record_path.parent.joinpath('shared.json.new').mkdir()
+    host.record_path.parent.joinpath('shared.json').mkdir()
     host.control.read([key])
     (outcome,) = host.control.write(
         [fake_groups.change(key, resources.Control.MEMORY, MIB)]

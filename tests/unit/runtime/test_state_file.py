@@ -2,6 +2,9 @@
 
 """What policies remember survives a restart."""
 
+import os
+import stat
+
 import pytest
 
 from nova_fairness import exception
@@ -61,3 +64,22 @@ def test_an_unchanged_memory_is_not_written_again(tmp_path):
     path.unlink()
     memory.save({'a': {}})
     assert not path.exists()
+
+
+@pytest.mark.parametrize('durable', [True, False])
+def test_what_is_durable_is_forced_with_its_name_in_that_order(
+    tmp_path, monkeypatch, durable
+):
+    path = tmp_path / 'state.json'
+    forced = []
+
+    def remember(descriptor):
+        is_name = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        forced.append(('name' if is_name else 'text', path.exists()))
+
+    monkeypatch.setattr(os, 'fsync', remember)
+    state_file.replace(path, 'content', durable=durable)
+    expected = [('text', False), ('name', True)] if durable else []
+    assert forced == expected
+    assert path.read_text() == 'content'
+    assert list(tmp_path.iterdir()) == [path]
