@@ -48,6 +48,18 @@ def test_the_page_names_every_event_and_every_field():
         assert ('Priority ``warn``' in text) == warns
 
 
+def test_the_page_names_every_metric():
+    collector = queue.QueueCollector(lambda: SEEN, lambda: ({'held': 1}, True))
+    names = [
+        each.name.removeprefix('nova_fairness_')
+        + ('_total' if each.type == 'counter' else '')
+        for each in collector.collect()
+    ]
+    page = (documented.PAGES.parent / 'admin/watching.rst').read_text('utf-8')
+    rows = re.findall(r'^``((?:queue|relay)_\w+)``  ', page, re.MULTILINE)
+    assert sorted(rows) == sorted(names)
+
+
 @pytest.mark.parametrize('state', ['reserved', 'sending'])
 def test_steps_that_may_be_taken_back_are_not_told(state):
     assert told(request.State(state)) is None
