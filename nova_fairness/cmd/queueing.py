@@ -32,7 +32,9 @@ from nova_fairness.relay import topology
 LOG = log.getLogger(__name__)
 
 PROJECT = 'nova-fairness-cluster'
-"""All of them read one file."""
+
+CONFIG_FILE = pathlib.Path('/etc/nova-fairness/nova-fairness-cluster.conf')
+"""All of them read this file unless they are given another one."""
 
 _SCHEMES = ('amqp', 'amqps')
 
@@ -94,6 +96,9 @@ def _configuration(
         prog=program,
         version=version.release(),
         description=description,
+        default_config_files=[
+            str(each) for each in (CONFIG_FILE,) if each.is_file()
+        ],
     )
     if not (conf.log_file or conf.log_dir or conf.use_journal):
         conf.set_default('use_stderr', True)

@@ -3,12 +3,14 @@
 """What the command line of the cluster service says."""
 
 import logging
+import pathlib
 
 import pytest
 
 from nova_fairness.cluster.store import sealing
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cmd import cluster
+from nova_fairness.cmd import queueing
 from nova_fairness.model import cast as cast_module
 
 
@@ -42,6 +44,18 @@ def test_tables_are_upgraded(tmp_path, capsys):
     assert cluster.main([*given, 'upgrade']) == 0
     assert cluster.main([*given, 'upgrade']) == 0
     assert 'revision 3_history' in capsys.readouterr().out
+
+
+def test_the_file_that_the_page_names_is_read(tmp_path, capsys, monkeypatch):
+    _, path = configured(tmp_path)
+    monkeypatch.setattr(queueing, 'CONFIG_FILE', pathlib.Path(path))
+    assert cluster.main(['upgrade']) == 0
+    assert (tmp_path / 'store.sqlite').exists()
+
+
+def test_the_page_names_the_file_that_is_read():
+    page = pathlib.Path(__file__).parents[3] / 'doc/source/admin/queue.rst'
+    assert f':file:`{queueing.CONFIG_FILE}`' in page.read_text('utf-8')
 
 
 @pytest.mark.parametrize(
