@@ -161,7 +161,9 @@ class Service:
         return self._nova.flavors()
 
     def cancel(self, uuid: str, why: reason.Why) -> None:
-        """Take a build back that waits, and delete its servers.
+        """Take a build back that waits; the next cycle deletes its servers.
+
+        Nova may take longer to delete them than whoever asks waits.
 
         :raises IllegalStep: if it waits no more, or is no build.
         :raises ClusterError: if it cannot be done now.
@@ -174,15 +176,7 @@ class Service:
                     f'request {uuid} unshelves, which Nova cannot take back'
                 )
             event = request_model.Event.CANCEL
-            given_up = self._store.step(
-                request, event, epoch, why, self._clock()
-            )
-            record = dataclasses.replace(record, request=given_up)
-            try:
-                self._executor.clean_up(record)
-            except exception.ClusterError as error:
-                # It is given up all the same; the next cycles clean up.
-                LOG.warning('request %s is not cleaned up: %s', uuid, error)
+            self._store.step(request, event, epoch, why, self._clock())
 
     def release(self, uuid: str) -> None:
         """Start a request whatever the plan is.
