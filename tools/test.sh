@@ -109,8 +109,8 @@ unit_tests() {
 
 # Mostly waiting, so that two at a time take half as long.
 integration_tests() {
-    tests 'integration tests' -n 2 --dist loadfile tests/integration \
-        --ignore tests/integration/nova
+    tests 'integration tests' -n 2 --dist loadfile -m "$SELECTION" \
+        tests/integration --ignore tests/integration/nova
 }
 
 # One at a time, and nothing beside them: they measure what guests get.
