@@ -8,6 +8,8 @@ set -euo pipefail
 # shellcheck source=tools/environment.sh
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 
+V2=tests/functional/test_cgroup_v2.py
+
 usage() {
     cat <<'TEXT'
 Usage: tools/test.sh [--unit | --functional | --full] [--help]
@@ -118,16 +120,17 @@ guest_tests() {
     tests 'functional tests' -m "($SELECTION) and not beside" tests/functional
 }
 
-# What measures no guest's part of the CPUs, so that others may run beside it.
-unmeasured_tests() {
-    tests 'functional tests beside' -m "($SELECTION) and beside" \
-        tests/functional
+# A machine of its own, emulated, which takes one CPU all the time.
+v2_tests() {
+    tests 'control groups v2' -m "$SELECTION" "$V2"
 }
 
-# What waits most of the time.
-waiting_tests() {
+# What measures no guest's part of the CPUs, so that others may run beside it.
+unmeasured_tests() {
     step 'OpenStack packages' python -m tests.fixtures.nova_cloud prepare
     ((!UNIT)) || integration_tests
+    tests 'functional tests beside' -m "($SELECTION) and beside" \
+        tests/functional --ignore "$V2"
 }
 
 # They bring up an OpenStack of their own, whose servers leave others nothing.
@@ -145,7 +148,7 @@ run_all() {
     fi
     if ((FUNCTIONAL)); then
         guest_tests
-        side_by_side unmeasured_tests waiting_tests
+        side_by_side v2_tests unmeasured_tests
         nova_tests
     else
         integration_tests
