@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-# Builds the Debian package and the wheel by one command. See --help.
+# Builds the Debian packages and the wheel by one command. See --help.
 
 set -euo pipefail
 # shellcheck source=tools/environment.sh
@@ -15,10 +15,13 @@ Usage: tools/deb.sh [--extras LIST] [--out DIR] [--help]
 
 Builds what is committed, with debhelper and dh-virtualenv:
 
-  nova-fairness_VERSION_ARCH.deb     agent and tools, with all that they need
-  nova_fairness-VERSION-*.whl        for nova-api's own Python environment
+  nova-fairness_VERSION_ARCH.deb         agent and tools, with what they need
+  nova-fairness-cluster_VERSION_all.deb  services of the queue before Nova
+  nova-fairness-client_VERSION_all.deb   "openstack fairness"
+  nova_fairness-VERSION-*.whl            for nova-api's own Python environment
 
-  --extras LIST  extras of the package that go into it (default: api,nova)
+  --extras LIST  extras of the package that go into the first one (default:
+                 api,cluster,nova); without cluster there is no second one
   --out DIR      where both are put (default: build/packages)
 
 Installs what it needs (apt); needs root for that only. Needs PyPI.
@@ -26,7 +29,7 @@ TEXT
 }
 
 parse_options() {
-    EXTRAS=api,nova OUT=$TOP/build/packages
+    EXTRAS=api,cluster,nova OUT=$TOP/build/packages
     while (($#)); do
         case $1 in
             --extras) EXTRAS=${2?--extras needs a list} && shift 2 ;;

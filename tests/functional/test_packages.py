@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""The Debian package: built, installed, used and removed again.
+"""The Debian packages: built, installed, used and removed again.
 
 It is installed into a copy of this machine that vanishes with the test: an
 overlay in a mount namespace of its own. There the commands of the install
@@ -69,11 +69,66 @@ def section(title):
     return re.findall(r'^ +# (.+)$', body, re.MULTILINE)
 
 
-def test_one_command_builds_a_package_and_a_wheel(packages):
+def test_one_command_builds_packages_and_a_wheel(packages):
     names = sorted(path.name for path in packages.iterdir())
-    assert len(names) == 2
-    assert re.fullmatch(r'nova-fairness_[0-9][^_]*_[a-z0-9]+\.deb', names[0])
-    assert re.fullmatch(r'nova_fairness-[0-9].*-py3-none-any\.whl', names[1])
+    patterns = (
+        r'nova-fairness-client_[0-9][^_]*_all\.deb',
+        r'nova-fairness-cluster_[0-9][^_]*_all\.deb',
+        r'nova-fairness_[0-9][^_]*_[a-z0-9]+\.deb',
+        r'nova_fairness-[0-9].*-py3-none-any\.whl',
+    )
+    assert len(names) == len(patterns)
+    for name, pattern in zip(names, patterns, strict=True):
+        assert re.fullmatch(pattern, name)
+
+
+@pytest.mark.parametrize(
+    ('package', 'commands'),
+    [
+        ('nova-fairness', ['', '-ctl', '-keys', '-status']),
+        ('nova-fairness-cluster', ['-cluster', '-relay']),
+    ],
+)
+def test_a_package_has_the_man_pages_of_its_commands(
+    packages, package, commands
+):
+    path = next(packages.glob(f'{package}_*.deb'))
+    listed = subprocess.run(
+        ['dpkg', '--contents', str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for command in commands:
+        assert f'/man1/nova-fairness{command}.1.gz' in listed
+        assert f'./usr/bin/nova-fairness{command} ' in listed
+
+
+# Debian's client and all that it needs are downloaded.
+@pytest.mark.slow
+def test_the_client_of_debian_has_the_commands(copy):
+    done = copy(
+        """\
+        cd /clone
+        apt-get update
+        apt-get install -y --no-install-recommends \\
+            ./build/packages/nova-fairness-client_*.deb
+        # A command line that is complete, in a cloud that is not there.
+        openstack fairness server show --help
+        openstack --os-auth-type none --os-endpoint http://127.0.0.1:9 \\
+            fairness user list && exit 1
+        zcat /usr/share/man/man1/openstack-fairness.1.gz | grep -q fairness
+        apt-get purge -y nova-fairness-client
+        test ! -e /usr/lib/python3/dist-packages/nova_fairness
+        openstack fairness --help && exit 1
+        echo nothing is left
+        """
+    )
+    said = done.stdout[-6000:] + done.stderr[-3000:]
+    assert done.returncode == 0, said
+    assert 'openstack fairness server show' in done.stdout, said
+    assert '127.0.0.1' in done.stderr, said
+    assert 'nothing is left' in done.stdout
 
 
 def test_the_guide_installs_it_and_nothing_is_left_when_it_is_purged(copy):

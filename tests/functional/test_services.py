@@ -23,7 +23,9 @@ pytestmark = [
 ]
 
 AGENT = 'nova-fairness'
+QUEUE = ('nova-fairness-relay', 'nova-fairness-cluster')
 CONF = '/etc/nova-fairness/nova-fairness.conf'
+QUEUE_CONF = '/etc/nova-fairness/nova-fairness-cluster.conf'
 STEERING = """\
 [fairness]
 enforce = {}
@@ -208,14 +210,87 @@ def test_a_stop_restores(life):
     assert '0 controls restored, 0 failed' in done
 
 
-def test_a_purge_leaves_nothing_and_vms_run_on(life):
+@pytest.fixture(scope='module')
+def queue(life, packages):
+    """The machine with the services of the queue, which has a key."""
+    machine = life.machine
+    # Both together, since the services need the programs of their version.
+    kept = []
+    for pattern in ('nova-fairness_*.deb', 'nova-fairness-cluster_*.deb'):
+        built = next(packages.glob(pattern))
+        kept.append(machine.exchange / built.name)
+        kept[-1].write_bytes(built.read_bytes())
+    machine.check('dpkg', '--install', '--force-confold', *map(str, kept))
+    for command in ('new-key', 'upgrade'):
+        machine.check(
+            *('runuser', '--user', 'nova-fairness', '--'),
+            *('nova-fairness-cluster', '--config-file', QUEUE_CONF, command),
+        )
+    return machine
+
+
+def test_what_the_queue_keeps_belongs_to_its_user_alone(queue):
+    paths = (
+        QUEUE_CONF,
+        *map(
+            '/var/lib/nova-fairness-cluster/{}'.format,
+            (
+                '',
+                'requests.keys',
+                'requests.sqlite',
+            ),
+        ),
+    )
+    said = queue.check('stat', '--format=%a %U:%G', *paths).splitlines()
+    assert said[0] == '640 root:nova-fairness'
+    assert said[1] == '700 nova-fairness:nova-fairness'
+    assert said[2] == '600 nova-fairness:nova-fairness'
+    assert said[3].endswith('nova-fairness:nova-fairness')
+
+
+@pytest.mark.parametrize('service', QUEUE)
+def test_a_service_without_a_broker_says_so_once(queue, service):
+    for verb, answer in (
+        ('is-active', 'inactive'),
+        ('is-enabled', 'disabled'),
+    ):
+        assert queue.run('systemctl', verb, service).stdout == f'{answer}\n'
+    queue.check('systemctl', 'start', service)
+    assert processes.wait_until(
+        lambda: queue.show(service, 'ActiveState') == 'failed', 60, 0.1
+    ), queue.journal(service)
+    assert 'broker must name the broker of Nova' in queue.journal(service)
+    assert queue.show(service, 'NRestarts') == '0'
+
+
+def test_the_relay_waits_for_its_broker_as_its_own_user(queue):
+    conf = queue.root / QUEUE_CONF.lstrip('/')
+    text = conf.read_text()
+    conf.write_text(f'{text}\nbroker = amqp://guest:guest@127.0.0.1:9//\n')
+    queue.run('systemctl', 'reset-failed', QUEUE[0])
+    queue.check('systemctl', 'start', QUEUE[0])
+    assert processes.wait_until(
+        lambda: ' waits: ' in queue.journal(QUEUE[0]), 60, 0.2
+    ), queue.journal(QUEUE[0])
+    pid = queue.show(QUEUE[0], 'MainPID')
+    status = queue.check('cat', f'/proc/{pid}/status')
+    fields = dict(re.findall(r'^(\w+):\t(.*)$', status, re.MULTILINE))
+    assert int(fields['CapBnd'], 16) == 0
+    assert '0' not in fields['Uid'].split()
+    queue.check('systemctl', 'stop', QUEUE[0])
+    assert queue.show(QUEUE[0], 'Result') == 'success'
+    conf.write_text(text)
+
+
+def test_a_purge_leaves_nothing_and_vms_run_on(queue, life):
     life.started()
-    life.machine.check('dpkg', '--purge', AGENT)
+    for package in ('nova-fairness-cluster', AGENT):
+        queue.check('dpkg', '--purge', package)
     assert life.shares == FOUND
     assert life.vm.isActive()
     for path in (
         *('/etc/nova-fairness', '/var/lib/nova-fairness'),
-        '/var/log/nova-fairness',
+        *('/var/log/nova-fairness', '/var/lib/nova-fairness-cluster'),
         *('/opt/venvs/nova-fairness', f'/lib/systemd/system/{AGENT}.service'),
     ):
-        assert not (life.machine.root / path.lstrip('/')).exists(), path
+        assert not (queue.root / path.lstrip('/')).exists(), path
