@@ -58,13 +58,16 @@ def test_cleanup_leaves_no_thread_descriptor_or_address(cloud):
     zmq_cloud.end(server)
     near.cleanup()
     far.cleanup()
-    before = descriptors(), threading.active_count()
+    files, threads = descriptors(), threading.active_count()
     for _ in range(3):
         server, near, far = talk(cloud)
         zmq_cloud.end(server)
         near.cleanup()
         far.cleanup()
-    assert (descriptors(), threading.active_count()) == before
+    # What an earlier test left may go, or try anew, meanwhile.
+    eventually(
+        lambda: descriptors() <= files and threading.active_count() <= threads
+    )
     redis = cloud.redis.client()
     kept = {key.split(':')[1]: redis.ttl(key) for key in redis.keys('*')}
     redis.close()
