@@ -32,13 +32,15 @@ def seed(value: Value) -> int:
     return value.integer(0, 2**32)
 
 
-def agents(top: Section, nodes: tuple[str, ...]) -> values.AgentSpec:
+def agents(
+    top: Section, nodes: tuple[str, ...], start: int
+) -> values.AgentSpec:
     """Read what the agents are.
 
     :param nodes: names of all nodes.
+    :param start: where chance begins.
     :raises BadScenario: with file, line and what was expected.
     """
-    start = top.take('seed', seed, _PLAIN.seed)
     found = dataclasses.replace(
         _PLAIN,
         metric=top.take('metric', Value.text, _PLAIN.metric),

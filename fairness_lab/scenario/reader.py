@@ -95,8 +95,8 @@ class _Reader:
         self._program = program
         self._interval_s = top.take('interval', lambda v: v.number(0.2), 10.0)
         self._duration_s = self._length_s()
-        seed = top.take('seed', agents.seed, 0)
-        recipe = functools.partial(recipes.recipe, seed=seed)
+        self._seed = top.take('seed', agents.seed, 0)
+        recipe = functools.partial(recipes.recipe, seed=self._seed)
         self._drawn = top.take('generate', recipe, None)
         self._trace = top.take('trace', _path, None)
         self._refuse_twice()
@@ -154,7 +154,7 @@ class _Reader:
             description=top.need('description', yaml.Value.text),
             duration_s=self._duration_s,
             interval_s=self._interval_s,
-            agents=agents.agents(top, nodes),
+            agents=agents.agents(top, nodes, self._seed),
             nodes=self._nodes,
             users=_with_owners(self._users, self._vms),
             vms=self._vms,

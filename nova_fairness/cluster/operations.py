@@ -13,6 +13,7 @@ from nova_fairness.cluster import service as service_module
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
+from nova_fairness.model import queue
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.rpc import requests as interface
@@ -137,21 +138,11 @@ def _fitting(
 
 
 def _told(record: records.Record, plan: cluster.Plan) -> dict[str, Any]:
-    request, why = record.request, record.why
+    request = record.request
     place = plan.waiting.get(request.uuid)
     waits = request.state is request_model.State.HELD
     return {
-        'uuid': request.uuid,
-        'project_id': request.project,
-        'user_id': request.user,
-        'origin': request.origin.name.lower(),
-        'servers': list(request.servers),
-        'resources': dict(request.demand.amounts),
-        'state': request.state.value,
-        'reason': why.reason.value,
-        'explanation': why.sentence,
-        'subject': why.subject,
-        'numbers': dict(why.numbers),
+        **queue.facts(request, record.why),
         'position': place.position if waits and place else None,
         'asked_at': _time(request.asked_at),
         'since': _time(record.changed_at),

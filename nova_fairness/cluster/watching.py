@@ -15,6 +15,7 @@ from nova_fairness.model import request as request_model
 from nova_fairness.observe import notices
 from nova_fairness.observe import queue as queue_observe
 
+_R = reason.Reason
 _S = request_model.State
 
 
@@ -53,18 +54,15 @@ class Watch:
         waiting: collections.Counter[tuple[str, str]] = collections.Counter()
         asked, doubtful = [], 0
         for record in last.records if last else ():
-            request, why = record.request, record.why
-            if last and request.uuid in last.plan.waiting:
-                why = last.plan.waiting[request.uuid].why
-            elif request.state is not _S.HELD or why.reason is not (
-                reason.Reason.UNREADABLE
-            ):
-                doubtful += request.state is _S.SENDING or (
-                    why.reason is reason.Reason.IN_DOUBT
-                )
-                continue
-            waiting[request.project, why.reason.value] += 1
-            asked.append(request.asked_at)
+            request, why = record.request, record.why.reason
+            planned = last.plan.waiting.get(request.uuid) if last else None
+            unread = request.state is _S.HELD and why is _R.UNREADABLE
+            if planned or unread:
+                why = planned.why.reason if planned else why
+                waiting[request.project, why.value] += 1
+                asked.append(request.asked_at)
+            elif request.state is _S.SENDING or why is _R.IN_DOUBT:
+                doubtful += 1
         return queue.Queue(
             leads=leads,
             seen_at=last.at if last else None,

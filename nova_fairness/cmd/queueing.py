@@ -33,9 +33,6 @@ LOG = log.getLogger(__name__)
 
 PROJECT = 'nova-fairness-cluster'
 
-CONFIG_FILE = pathlib.Path('/etc/nova-fairness/nova-fairness-cluster.conf')
-"""All of them read this file unless they are given another one."""
-
 _SCHEMES = ('amqp', 'amqps')
 
 Command = Callable[[cfg.ConfigOpts], None]
@@ -78,6 +75,7 @@ def _configuration(
 ) -> cfg.ConfigOpts:
     conf = cfg.ConfigOpts()
     cluster_conf.register_opts(conf)
+    usual = cluster_conf.CONFIG_FILE
     command = cfg.StrOpt(
         'command',
         positional=True,
@@ -96,9 +94,7 @@ def _configuration(
         prog=program,
         version=version.release(),
         description=description,
-        default_config_files=[
-            str(each) for each in (CONFIG_FILE,) if each.is_file()
-        ],
+        default_config_files=[str(usual)] if usual.is_file() else [],
     )
     if not (conf.log_file or conf.log_dir or conf.use_journal):
         conf.set_default('use_stderr', True)

@@ -24,6 +24,7 @@ from oslo_upgradecheck import upgradecheck  # noqa: E402
 from nova_fairness.cmd import status_cloud  # noqa: E402
 from nova_fairness.cmd import status_node  # noqa: E402
 from nova_fairness.cmd import status_results  # noqa: E402
+from nova_fairness.conf import cluster as cluster_conf  # noqa: E402
 from nova_fairness.conf import opts  # noqa: E402
 
 PROGRAM = 'nova-fairness-status'
@@ -47,7 +48,7 @@ _OPTIONS = [
     ),
     cfg.StrOpt(
         'queue-config',
-        default='/etc/nova-fairness/nova-fairness-cluster.conf',
+        default=str(cluster_conf.CONFIG_FILE),
         metavar='FILE',
         help='configuration of the queue in front of Nova; where there is '
         'none, no request waits (default: %(default)s)',

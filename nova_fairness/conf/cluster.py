@@ -4,6 +4,7 @@
 
 from collections.abc import Sequence
 import copy
+import pathlib
 
 from oslo_config import cfg
 
@@ -20,6 +21,9 @@ which decides what starts next, reach the cloud. They need the extra
 ``cluster`` of this package.
 """,
 )
+
+CONFIG_FILE = pathlib.Path('/etc/nova-fairness/nova-fairness-cluster.conf')
+"""The queue's programs read this file unless they are given another one."""
 
 OPTS = [
     cfg.StrOpt(

@@ -4,6 +4,10 @@
 
 from collections.abc import Mapping
 import dataclasses
+from typing import Any
+
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,3 +36,20 @@ class Queue:
     waited_s: float
     cycles: int
     cycles_failed: int
+
+
+def facts(request: request_model.Request, why: reason.Why) -> dict[str, Any]:
+    """What answers and notifications say of a request alike, JSON types."""
+    return {
+        'uuid': request.uuid,
+        'project_id': request.project,
+        'user_id': request.user,
+        'origin': request.origin.name.lower(),
+        'servers': list(request.servers),
+        'resources': dict(request.demand.amounts),
+        'state': request.state.value,
+        'reason': why.reason.value,
+        'explanation': why.sentence,
+        'subject': why.subject,
+        'numbers': dict(why.numbers),
+    }

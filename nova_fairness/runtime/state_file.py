@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What policies remember, saved so that a restart does not forget it."""
+"""Files that a restart finds whole, and what policies remember in one."""
 
 from collections.abc import Mapping
 import json

@@ -71,6 +71,13 @@ class Order(abc.ABC):
         """
 
 
+def oldest_first(
+    requests: Iterable[request_model.Request],
+) -> list[request_model.Request]:
+    """Requests by the time of asking; by UUID if that is the same."""
+    return sorted(requests, key=lambda each: (each.asked_at, each.uuid))
+
+
 class OldestFirst(Order):
     """First come, first served."""
 
@@ -80,5 +87,5 @@ class OldestFirst(Order):
         snapshot: cluster.ClusterSnapshot,
         now: float,
     ) -> Sequence[request_model.Request]:
-        """Order by the time of asking; by UUID if that is the same."""
-        return sorted(waiting, key=lambda each: (each.asked_at, each.uuid))
+        """Order by the time of asking; see :func:`oldest_first`."""
+        return oldest_first(waiting)

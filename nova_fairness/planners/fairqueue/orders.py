@@ -78,11 +78,6 @@ def _accounts(
         yield cluster.Account(name, users[name])
 
 
-def oldest_first(requests: Requests) -> list[request_model.Request]:
-    """Requests by the time of asking; by UUID if that is the same."""
-    return sorted(requests, key=lambda each: (each.asked_at, each.uuid))
-
-
 class FairTree(order_module.Order):
     """From the top down, always to whom has least of their share.
 
@@ -131,7 +126,7 @@ class _TreeOfTurns:
         self._tree = standing.tree
         self._use = standing.history.copy()
         self._queues: dict[int, list[request_model.Request]] = {}
-        for each in reversed(oldest_first(waiting)):
+        for each in reversed(order_module.oldest_first(waiting)):
             place = self._tree.place(each.account)
             self._queues.setdefault(place, []).append(each)
         self._heaps: dict[int, list[_Entry]] = {}
@@ -186,7 +181,7 @@ class _ByPriority(order_module.Order):
         """Order by the number; see :meth:`.order.Order.arrange`."""
         priority = self._priorities(waiting, snapshot, now)
         return sorted(
-            oldest_first(waiting),
+            order_module.oldest_first(waiting),
             key=lambda each: priority[each.uuid],
             reverse=True,
         )
@@ -262,9 +257,9 @@ class Synergy(_ByPriority):
         priority = np.zeros(len(tree))
         weights = {'VCPU': self.vcpus, 'MEMORY_MB': self.memory}
         for column, name in enumerate(snapshot.classes):
-            use = _normalised(standing, standing.history[:, column])
-            factor = factors.classic(tree, use, part)
-            priority += weights.get(name, 0.0) * factor
+            if name in weights:
+                use = _normalised(standing, standing.history[:, column])
+                priority += weights[name] * factors.classic(tree, use, part)
         return {
             each.uuid: float(priority[tree.place(each.account)])
             for each in waiting
@@ -353,7 +348,7 @@ class _Projects:
             [] for _ in self.names
         ]
         row = {name: p for p, name in enumerate(self.names)}
-        for each in reversed(oldest_first(waiting)):
+        for each in reversed(order_module.oldest_first(waiting)):
             self._queues[row[each.project]].append(each)
         self.next = np.zeros((len(self.names), classes))
         self.asked_at = np.zeros(len(self.names))

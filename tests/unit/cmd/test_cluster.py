@@ -10,7 +10,7 @@ import pytest
 from nova_fairness.cluster.store import sealing
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cmd import cluster
-from nova_fairness.cmd import queueing
+from nova_fairness.conf import cluster as cluster_conf
 from nova_fairness.model import cast as cast_module
 
 
@@ -48,14 +48,14 @@ def test_tables_are_upgraded(tmp_path, capsys):
 
 def test_the_file_that_the_page_names_is_read(tmp_path, capsys, monkeypatch):
     _, path = configured(tmp_path)
-    monkeypatch.setattr(queueing, 'CONFIG_FILE', pathlib.Path(path))
+    monkeypatch.setattr(cluster_conf, 'CONFIG_FILE', pathlib.Path(path))
     assert cluster.main(['upgrade']) == 0
     assert (tmp_path / 'store.sqlite').exists()
 
 
 def test_the_page_names_the_file_that_is_read():
     page = pathlib.Path(__file__).parents[3] / 'doc/source/admin/queue.rst'
-    assert f':file:`{queueing.CONFIG_FILE}`' in page.read_text('utf-8')
+    assert f':file:`{cluster_conf.CONFIG_FILE}`' in page.read_text('utf-8')
 
 
 @pytest.mark.parametrize(
