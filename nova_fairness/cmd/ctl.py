@@ -151,7 +151,7 @@ def _ask(
         return rollout.set_for_all(client, hosts, method, options.name)
     if options.command == 'prefer':
         return client.to_all(hosts, method, preferences=options.preferences)
-    if options.command == 'why':
+    if options.command == ctl_options.WHY:
         return client.find_instance(hosts, options.name)
     return client.to_all(hosts, method)
 
@@ -200,7 +200,7 @@ def _show(
         )
         sys.stdout.write('\n')
     elif answers.by_host:
-        sys.stdout.write(ctl_tables.table(options.command, answers.by_host))
+        sys.stdout.write(_text(options, answers.by_host))
     sys.stdout.flush()
     if options.command in ctl_options.ROLLED:
         for text in _warnings(answers):
@@ -209,6 +209,12 @@ def _show(
         sys.stderr.write(f'{PROGRAM}: {host} refused: {why}\n')
     for host, why in answers.not_reached.items():
         sys.stderr.write(f'{PROGRAM}: {host} was not reached: {why}\n')
+
+
+def _text(options: argparse.Namespace, by_host: ctl_tables.Answers) -> str:
+    if options.command == ctl_options.WHY:
+        return ctl_tables.why(by_host, everything=options.long)
+    return ctl_tables.table(options.command, by_host)
 
 
 def _warnings(answers: client_module.Answers) -> list[str]:

@@ -48,13 +48,14 @@ METHODS = {
     'plugins': 'get_plugins',
     'why': 'get_instance',
 }
+WHY = 'why'
 TOP = 'top'
 """Makes several calls, again and again."""
 
 ROLLED = ('set-metric', 'set-policy')
 """What becomes one epoch for all hosts."""
 
-NAMED = (*ROLLED, 'prefer', 'why')
+NAMED = (*ROLLED, 'prefer', WHY)
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
@@ -80,6 +81,8 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
         parser.error('--interval and --count go with top only')
     if options.command == TOP and options.json:
         parser.error('--json does not go with top: ask users and instances')
+    if options.long and options.command != WHY:
+        parser.error('--long goes with why only')
     if options.all and (options.host or options.hosts_from):
         parser.error('--all goes neither with --host nor with --hosts-from')
     return options
@@ -119,6 +122,11 @@ def _parser() -> argparse.ArgumentParser:
         help='how long to wait for each host (default: %(default)g)',
     )
     _add_top(parser)
+    parser.add_argument(
+        '--long',
+        action='store_true',
+        help='let why show numbers and a table of resources, too',
+    )
     parser.add_argument(
         '--json', action='store_true', help='answers as one JSON object'
     )

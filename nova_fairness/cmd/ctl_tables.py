@@ -22,11 +22,19 @@ def table(command: str, answers: Answers) -> str:
     :returns: lines, the first with the names of the columns.
     """
     titles, rows = _FORMS[command]
-    text = aligned(titles, rows(answers))
-    if command == 'why':
-        lines = map(_text, _why_after(answers))
-        text += '\n' + ''.join(f'{line}\n' for line in lines)
-    return text
+    return aligned(titles, rows(answers))
+
+
+def why(answers: Answers, *, everything: bool) -> str:
+    """Say in sentences why a VM gets what it gets.
+
+    :param answers: by host, at least one.
+    :param everything: whether numbers and a table follow.
+    """
+    return '\n'.join(
+        _why(host, said['instance'], everything=everything)
+        for host, said in answers.items()
+    )
 
 
 def aligned(titles: Sequence[str], rows: Rows) -> str:
@@ -239,13 +247,33 @@ _WHY = (
 )
 
 
-def _why(answers: Answers) -> list[list[Any]]:
-    """A row for each resource."""
-    return [
-        [host, *_why_row(said['instance'], name)]
-        for host, said in answers.items()
-        for name in _resource_names(said['instance'])
-    ]
+def _why(host: str, vm: Mapping[str, Any], *, everything: bool) -> str:
+    """Begin with the words, as the client of the HTTP interface does."""
+    lines = [f'{_named(vm)}, on {host}:', *vm['advice']]
+    if everything:
+        lines += ['', *_why_numbers(vm), '']
+    text = ''.join(f'{_text(line) if line else ""}\n' for line in lines)
+    if not everything:
+        return text
+    rows = [[host, *_why_row(vm, name)] for name in _resource_names(vm)]
+    return text + aligned(_WHY, rows)
+
+
+def _named(vm: Mapping[str, Any]) -> str:
+    """Name a VM and whose it is, by names where they are told."""
+    user = vm.get('user_name', vm['user_id'])
+    project = vm.get('project_name', vm['project_id'])
+    return f'{vm["name"]} ({vm["uuid"]}) of {user} in {project}'
+
+
+def _why_numbers(vm: Mapping[str, Any]) -> Iterator[str]:
+    total = vm['heaviness']['total']
+    heaviness = '-' if total is None else f'{total:.3f}'
+    yield f'heaviness: {heaviness} ({vm["metric"]})'
+    if vm['weights']:
+        yield 'weights: ' + ' '.join(
+            f'{name}={weight:.3f}' for name, weight in vm['weights'].items()
+        )
 
 
 def _resource_names(vm: Mapping[str, Any]) -> list[str]:
@@ -273,24 +301,6 @@ def _short(amount: float | None) -> str | None:
         if amount >= step:
             return f'{amount / step:.2f}{letter}'
     return f'{amount:.2f}'
-
-
-def _why_after(answers: Answers) -> Iterator[str]:
-    """Lines below the table."""
-    for host, said in answers.items():
-        vm = said['instance']
-        total = vm['heaviness']['total']
-        yield (
-            f'{vm["name"]} of {vm["user_id"]} in {vm["project_id"]} on '
-            f'{host}: heaviness {"-" if total is None else f"{total:.3f}"} '
-            f'({vm["metric"]})'
-        )
-        if vm['weights']:
-            yield 'weights: ' + ' '.join(
-                f'{name}={weight:.3f}'
-                for name, weight in vm['weights'].items()
-            )
-        yield from vm['advice']
 
 
 _CHOICE = ('HOST', 'METRIC', 'POLICY', 'EPOCH', 'FROM ROUND')
@@ -342,5 +352,4 @@ _FORMS: Mapping[str, tuple[Sequence[str], Callable[[Answers], Rows]]] = {
     ),
     'projects': (('PROJECT', 'SCOPE', 'HEAVINESS', 'VMS'), _projects),
     'plugins': (('KIND', 'NAME', 'HOSTS', 'DESCRIPTION'), _plugins),
-    'why': (_WHY, _why),
 }

@@ -253,7 +253,12 @@ def test_why_is_told_by_the_host_that_has_the_vm(cloud):
     assert why['advice']
     code, out, _ = cloud.ctl('why', 'b-3', '--all')
     assert code == 0
-    assert out.splitlines()[1].startswith('n2    cpu_time')
+    named, *words = out.splitlines()
+    assert named.endswith(' of bob in project-bob, on n2:')
+    assert words
+    assert all(line.endswith('.') for line in words)
+    code, out, _ = cloud.ctl('why', 'b-3', '--all', '--long')
+    assert any(line.startswith('n2    cpu_time') for line in out.splitlines())
     code, _, err = cloud.ctl('why', 'x-9', '--host', 'n1')
     assert code == 1
     assert 'n1 refused: no VM x-9 was on n1 in its newest round' in err

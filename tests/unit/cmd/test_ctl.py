@@ -121,6 +121,7 @@ WRONG = {
     'no name': (['set-metric', '--all'], 'set-metric takes a NAME'),
     'a name too many': (['pause', 'x', '--all'], 'pause takes no NAME'),
     'an unknown command': (['stop', '--all'], "invalid choice: 'stop'"),
+    'long without why': (['users', '--all', '--long'], 'with why only'),
     'no time': (['status', '--all', '--timeout', '0'], 'seconds from 0.1'),
 }
 
@@ -185,8 +186,9 @@ def test_nobody_in_the_domain_is_no_wrong_usage(capsys):
     assert 'no answer within 0.1 s' in capsys.readouterr().err
 
 
-def test_every_command_has_a_table():
-    assert set(ctl_tables._FORMS) == set(ctl_options.METHODS)
+def test_every_command_but_why_is_answered_by_a_table():
+    told = {*ctl_tables._FORMS, ctl_options.WHY}
+    assert told == set(ctl_options.METHODS)
 
 
 STATUS = {
@@ -291,6 +293,7 @@ WHY = {
     'uuid': 'a-1',
     'name': 'we\x1bb',
     'user_id': 'ann',
+    'user_name': 'Ann',
     'project_id': 'p',
     'metric': 'M1',
     'heaviness': {'total': 0.5, 'by_resource': {'cpu_time': 0.4}},
@@ -305,10 +308,29 @@ WHY = {
 }
 
 
-def test_why_is_a_row_for_each_resource_and_what_to_do():
-    text = ctl_tables.table('why', {'n1': {'instance': WHY}})
-    lines = text.splitlines()
-    assert [line.split() for line in lines[1:3]] == [
+def test_why_is_told_in_words():
+    answers = {'n1': {'instance': WHY}}
+    assert ctl_tables.why(answers, everything=False).splitlines() == [
+        'we?b (a-1) of Ann in p, on n1:',
+        'Do this.',
+        'Or that.',
+    ]
+
+
+def test_numbers_and_a_row_for_each_resource_follow_the_words():
+    answers = {'n1': {'instance': WHY}}
+    text = ctl_tables.why(answers, everything=True)
+    words = ctl_tables.why(answers, everything=False)
+    assert text.startswith(words)
+    lines = text.removeprefix(words).splitlines()
+    assert lines[:4] == [
+        '',
+        'heaviness: 0.500 (M1)',
+        'weights: cpu=0.500',
+        '',
+    ]
+    assert lines[4].split()[:2] == ['HOST', 'RESOURCE']
+    assert [line.split() for line in lines[5:]] == [
         [
             'n1',
             'cpu_time',
@@ -322,13 +344,6 @@ def test_why_is_a_row_for_each_resource_and_what_to_do():
         ],
         ['n1', 'memory', '-', '1.50k', '2.00G', '3.00G', '4.00M', 'no', 'no'],
     ]
-    assert lines[3:] == [
-        '',
-        'we?b of ann in p on n1: heaviness 0.500 (M1)',
-        'weights: cpu=0.500',
-        'Do this.',
-        'Or that.',
-    ]
 
 
 def test_why_of_a_vm_that_was_not_measured_is_told_too():
@@ -338,11 +353,13 @@ def test_why_of_a_vm_that_was_not_measured_is_told_too():
         'usage': {},
         'weights': {},
     }
-    lines = ctl_tables.table('why', {'n1': {'instance': vm}}).splitlines()
-    assert lines[2:] == [
-        'we?b of ann in p on n1: heaviness - (M1)',
+    text = ctl_tables.why({'n1': {'instance': vm}}, everything=True)
+    assert text.splitlines()[1:6] == [
         'Do this.',
         'Or that.',
+        '',
+        'heaviness: - (M1)',
+        '',
     ]
 
 

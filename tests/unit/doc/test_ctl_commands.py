@@ -108,5 +108,7 @@ def test_what_is_shown_can_be_typed(configuration, capsys, line):
     begin = '{' if '--json' in words else titles
     if words[0] == ctl_options.TOP:
         begin = f'{len(HOSTS)} hosts, '
+    elif words[0] == ctl_options.WHY and '--json' not in words:
+        begin = 'domain-a-1 (a-1) of ann in project-ann, on '
     assert header.startswith(begin)
     assert len(said.out.splitlines()) > 1
