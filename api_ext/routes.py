@@ -126,6 +126,16 @@ ROUTES: Sequence[Route] = (
         faults=(*_ALWAYS, 404),
     ),
     Route(
+        name='previewHost',
+        method='GET',
+        path='/fairness/hosts/{host}/preview',
+        summary='Show who would gain or lose how much if a host enforced',
+        answers=host_handler.preview,
+        answer=host_schemas.PREVIEW,
+        rules=(host_policies.PREVIEW,),
+        faults=(*_ALWAYS, 404),
+    ),
+    Route(
         name='listUsers',
         method='GET',
         path='/fairness/users',

@@ -68,14 +68,27 @@ def _statuses(asked: asked_module.Asked, names: Iterable[str]) -> _Told:
 
 def show(asked: asked_module.Asked) -> asked_module.Answer:
     """Show one host."""
+    return {'host': _told(asked, _METHOD)}
+
+
+def preview(asked: asked_module.Asked) -> asked_module.Answer:
+    """Show what would become of the VMs of one host."""
+    return {'preview': _told(asked, 'get_preview')}
+
+
+def _told(asked: asked_module.Asked, method: str) -> Mapping[str, Any]:
+    """All that a host says."""
     host = asked.names['host']
     agents = asked.agents
     agents.require(host)
     try:
-        status = dict(agents.call(host, _METHOD))
-        named = {'name': str(status.pop('host')), **status}
+        said = dict(agents.call(host, method))
+        named = {'name': str(said.pop('host')), **said}
         # What an agent sends must be JSON, which knows no NaN.
-        return {'host': json.loads(json.dumps(named, allow_nan=False))}
+        told: Mapping[str, Any] = json.loads(
+            json.dumps(named, allow_nan=False)
+        )
+        return told
     except exception.HostNotReached as error:
         raise faults.Unavailable(
             f'Host {host} was not reached: {error}'

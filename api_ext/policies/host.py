@@ -6,6 +6,7 @@ from api_ext.policies import base
 
 LIST = 'os_fairness_api:hosts:list'
 SHOW = 'os_fairness_api:hosts:show'
+PREVIEW = 'os_fairness_api:hosts:preview'
 
 RULES = (
     base.rule(
@@ -21,5 +22,12 @@ RULES = (
         base.OPERATOR,
         'Show how a host is, and what it knows of the others.',
         'GET /fairness/hosts/{host}',
+    ),
+    base.rule(
+        'hosts',
+        'preview',
+        base.OPERATOR,
+        'Show who would gain or lose how much if a host enforced.',
+        'GET /fairness/hosts/{host}/preview',
     ),
 )

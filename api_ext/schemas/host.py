@@ -64,3 +64,48 @@ SHOW = parts.record(
         }
     }
 )
+
+_AMOUNTS = (
+    'gets_cpus',
+    'wants_cpus',
+    'would_get_cpus',
+    'change_cpus',
+)
+
+_CHANGE = {
+    'type': 'object',
+    'properties': dict.fromkeys(_AMOUNTS, parts.NUMBER),
+    'required': list(_AMOUNTS),
+}
+
+_OF_METRIC = {
+    'type': 'object',
+    'properties': {
+        'metric': parts.TEXT,
+        'in_force': parts.TRUTH,
+        'problem': parts.TEXT,
+        'settled': parts.TRUTH,
+        'rounds_count': parts.COUNT,
+        'users': {'type': 'object', 'additionalProperties': _CHANGE},
+        'instances': {'type': 'array', 'items': _CHANGE},
+    },
+    'required': ['metric', 'problem', 'users', 'instances'],
+}
+
+PREVIEW = parts.record(
+    {
+        'preview': {
+            'type': 'object',
+            'properties': {
+                'name': parts.TEXT,
+                'round': parts.MAYBE_COUNT,
+                'entity': parts.TEXT,
+                'policy': parts.TEXT,
+                'enforced': {'type': ['boolean', 'null']},
+                'not_foreseen': parts.TEXTS,
+                'metrics': {'type': 'array', 'items': _OF_METRIC},
+            },
+            'required': ['name', 'metrics'],
+        }
+    }
+)

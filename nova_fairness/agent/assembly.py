@@ -23,6 +23,7 @@ from nova_fairness.agent import measurement
 from nova_fairness.agent import operations
 from nova_fairness.agent import peering as peering_module
 from nova_fairness.agent import preferences as preferences_module
+from nova_fairness.agent import preview
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent.explain import history as weight_history
 from nova_fairness.apply import applier as applier_module
@@ -83,6 +84,7 @@ class Parts:
                 newest_round=newest_round,
                 clock=time.monotonic,
                 history=history,
+                previewer=preview.Previewer(self.controls.scales),
             )
         )
 

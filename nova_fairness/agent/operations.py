@@ -14,6 +14,7 @@ from nova_fairness import version
 from nova_fairness.agent import in_force as in_force_module
 from nova_fairness.agent import peering as peering_module
 from nova_fairness.agent import preferences as preferences_module
+from nova_fairness.agent import preview as preview_module
 from nova_fairness.agent.explain import answer
 from nova_fairness.agent.explain import history as weight_history
 from nova_fairness.agent.explain import parts as parts_module
@@ -31,6 +32,7 @@ class Sources:
     :ivar newest_round: the last finished one, if any.
     :ivar clock: monotonic, seconds.
     :ivar history: of the weights of this node's VMs.
+    :ivar previewer: says what other metrics would do.
     :ivar explainer: takes heaviness apart.
     :ivar wall_clock: since the epoch, seconds.
     """
@@ -43,6 +45,7 @@ class Sources:
     newest_round: Callable[[], round_model.Round | None]
     clock: Callable[[], float]
     history: weight_history.WeightHistory
+    previewer: preview_module.Previewer
     explainer: parts_module.Explainer = dataclasses.field(
         default_factory=parts_module.Explainer
     )
@@ -195,6 +198,25 @@ class AgentOperations(endpoint.Operations):
             self._of.explainer.preset(done),
         )
         return self._listed(done, instance=answer.explain(asked))
+
+    def preview(self, metric: str | None) -> endpoint.Answer:
+        """Say what would become of the VMs of this node if it enforced."""
+        _check_plugins(metric, None)
+        done = self._of.newest_round()
+        settings = self._of.regime.in_force.settings
+        return self._listed(
+            done,
+            entity=self._entity,
+            policy=settings.policy,
+            enforced=None if done is None else done.enforced,
+            not_foreseen=preview_module.not_foreseen(done),
+            metrics=self._of.previewer.told(
+                done,
+                settings,
+                self._of.preferences.stated(),
+                plugins.metric_names() if metric is None else (metric,),
+            ),
+        )
 
     @property
     def _entity(self) -> str:

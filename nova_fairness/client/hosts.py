@@ -3,11 +3,18 @@
 """Hosts: how their agents are, and pausing them."""
 
 import argparse
+from collections.abc import Mapping
+from collections.abc import Sequence
+import logging
 from typing import Any
+
+from osc_lib import exceptions
 
 from nova_fairness.client import base
 from nova_fairness.client import columns
 from nova_fairness.client import http
+
+LOG = logging.getLogger(__name__)
 
 _SORT_KEYS = (
     'name',
@@ -82,6 +89,103 @@ def _formed(value: Any) -> Any:
     if isinstance(value, dict | list):
         return columns.Tree(value)
     return columns.Number(value) if isinstance(value, float) else value
+
+
+class PreviewHost(base.Lister):
+    """Show who would gain or lose how much if a host enforced"""
+
+    _amounts = (
+        ('Gets (CPU)', 'gets_cpus'),
+        ('Wants', 'wants_cpus'),
+        ('Would Get', 'would_get_cpus'),
+        ('Change', 'change_cpus'),
+    )
+    _users = (
+        ('Metric', 'metric'),
+        ('User', 'name'),
+        ('ID', 'id'),
+        ('VMs', 'instances_here_count'),
+        *_amounts,
+    )
+    _servers = (
+        ('Metric', 'metric'),
+        ('Name', 'name'),
+        ('ID', 'uuid'),
+        ('User', 'user_name'),
+        *_amounts,
+        ('CPU Weight', 'weight_ratio'),
+    )
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take a host, and of what."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument('host', metavar='<host>', help='Name of the host')
+        parser.add_argument(
+            '--metric', metavar='<metric>', help='This metric only'
+        )
+        parser.add_argument(
+            '--servers',
+            action='store_true',
+            help='Show servers instead of their owners',
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
+        """Ask it."""
+        path = f'/hosts/{http.quoted(parsed_args.host)}/preview'
+        found = self.api.one('preview', path)
+        chosen = [
+            told
+            for told in found['metrics']
+            if parsed_args.metric in (None, told['metric'])
+        ]
+        self._warn(found, chosen)
+        shown, rows = (
+            (self._servers, _server_rows(chosen))
+            if parsed_args.servers
+            else (self._users, _user_rows(chosen))
+        )
+        keys = (*(key for _, key in self._amounts), 'weight_ratio')
+        return base.table(shown, rows, dict.fromkeys(keys, columns.Number))
+
+    def _warn(
+        self, found: Mapping[str, Any], chosen: Sequence[Mapping[str, Any]]
+    ) -> None:
+        if not chosen:
+            names = ', '.join(told['metric'] for told in found['metrics'])
+            raise exceptions.CommandError(
+                f'no such metric on {found["name"]}; installed: {names}'
+            )
+        if found.get('enforced'):
+            LOG.warning('This host enforces already: weights are at work.')
+        if found.get('not_foreseen'):
+            LOG.warning(
+                'Servers compete for more, which is not foreseen: %s',
+                ', '.join(found['not_foreseen']),
+            )
+        for told in chosen:
+            if told['problem']:
+                self.miss('is not foreseen', {told['metric']: told['problem']})
+            elif not told['settled']:
+                LOG.warning(
+                    'With %s weights never stand still', told['metric']
+                )
+
+
+def _user_rows(chosen: Sequence[Mapping[str, Any]]) -> list[Any]:
+    return [
+        {'metric': told['metric'], 'id': name, **one}
+        for told in chosen
+        for name, one in told['users'].items()
+    ]
+
+
+def _server_rows(chosen: Sequence[Mapping[str, Any]]) -> list[Any]:
+    return [
+        {'metric': told['metric'], **vm}
+        for told in chosen
+        for vm in told['instances']
+    ]
 
 
 class _Pause(base.Action):

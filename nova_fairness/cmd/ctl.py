@@ -153,6 +153,8 @@ def _ask(
         return client.to_all(hosts, method, preferences=options.preferences)
     if options.command == ctl_options.WHY:
         return client.find_instance(hosts, options.name)
+    if options.command == ctl_options.PREVIEW:
+        return client.to_all(hosts, method, metric=options.name)
     return client.to_all(hosts, method)
 
 
@@ -214,6 +216,8 @@ def _show(
 def _text(options: argparse.Namespace, by_host: ctl_tables.Answers) -> str:
     if options.command == ctl_options.WHY:
         return ctl_tables.why(by_host, everything=options.long)
+    if options.command == ctl_options.PREVIEW:
+        return ctl_tables.preview(by_host, everything=options.long)
     return ctl_tables.table(options.command, by_host)
 
 

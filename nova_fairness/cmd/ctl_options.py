@@ -24,6 +24,8 @@ commands:
   projects          how heavy the projects are
   plugins           which metrics and policies are installed
   why UUID          why a VM gets what it gets
+  preview [METRIC]  who would gain or lose how much if weights were in force,
+                    with one metric or with each that is installed
   top               who uses how much and who waits, again and again until
                     Ctrl-C
 
@@ -47,8 +49,10 @@ METHODS = {
     'projects': 'list_projects',
     'plugins': 'get_plugins',
     'why': 'get_instance',
+    'preview': 'get_preview',
 }
 WHY = 'why'
+PREVIEW = 'preview'
 TOP = 'top'
 """Makes several calls, again and again."""
 
@@ -65,7 +69,8 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     """
     parser = _parser()
     options = parser.parse_args(arguments)
-    if (options.name is not None) != (options.command in NAMED):
+    named = options.name is not None
+    if options.command != PREVIEW and named != (options.command in NAMED):
         parser.error(
             f'{options.command} takes '
             + ('a NAME' if options.command in NAMED else 'no NAME')
@@ -81,8 +86,8 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
         parser.error('--interval and --count go with top only')
     if options.command == TOP and options.json:
         parser.error('--json does not go with top: ask users and instances')
-    if options.long and options.command != WHY:
-        parser.error('--long goes with why only')
+    if options.long and options.command not in (WHY, PREVIEW):
+        parser.error('--long goes with why and preview only')
     if options.all and (options.host or options.hosts_from):
         parser.error('--all goes neither with --host nor with --hosts-from')
     return options
@@ -125,7 +130,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--long',
         action='store_true',
-        help='let why show numbers and a table of resources, too',
+        help='let why show numbers and a table of resources, and preview '
+        'every VM',
     )
     parser.add_argument(
         '--json', action='store_true', help='answers as one JSON object'

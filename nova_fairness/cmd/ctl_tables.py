@@ -303,6 +303,88 @@ def _short(amount: float | None) -> str | None:
     return f'{amount:.2f}'
 
 
+_PREVIEW = ('GETS', 'WANTS', 'WOULD GET', 'CHANGE')
+_AMOUNTS = ('gets_cpus', 'wants_cpus', 'would_get_cpus', 'change_cpus')
+_FORESEEN = (
+    'CPUs, from the newest round of each host, with the policy in force. '
+    'Nothing was changed.'
+)
+
+
+def preview(answers: Answers, *, everything: bool) -> str:
+    """Write who would gain or lose how much, metric by metric.
+
+    :param answers: by host, at least one.
+    :param everything: whether each VM is shown instead of sums by user.
+    """
+    if everything:
+        text = aligned(
+            ('METRIC', 'HOST', 'NAME', 'UUID', 'USER', *_PREVIEW, 'WEIGHT'),
+            _previewed_instances(answers),
+        )
+    else:
+        text = aligned(
+            ('METRIC', 'USER', 'VMS', *_PREVIEW), _previewed_users(answers)
+        )
+    notes = dict.fromkeys(_preview_notes(answers))
+    return text + ''.join(f'{_text(line)}\n' for line in (_FORESEEN, *notes))
+
+
+def _previewed(answers: Answers) -> Sequence[tuple[str, Mapping[str, Any]]]:
+    """Hosts with what they say of each metric, the metrics sorted."""
+    told = [
+        (host, one)
+        for host, said in answers.items()
+        for one in said['metrics']
+    ]
+    return sorted(told, key=lambda item: (item[1]['metric'], item[0]))
+
+
+def _previewed_users(answers: Answers) -> Rows:
+    """Sums over the hosts; who would lose most comes first."""
+    rows: dict[tuple[str, str], list[Any]] = {}
+    for _, one in _previewed(answers):
+        for user, told in one['users'].items():
+            new = [one['metric'], told['name'], 0, 0.0, 0.0, 0.0, 0.0]
+            row = rows.setdefault((one['metric'], user), new)
+            row[2] += told['instances_here_count']
+            for place, key in enumerate(_AMOUNTS, 3):
+                row[place] += told[key]
+    return sorted(rows.values(), key=lambda row: (row[0], row[-1]))
+
+
+def _previewed_instances(answers: Answers) -> Rows:
+    rows = [
+        [
+            one['metric'],
+            host,
+            vm['name'],
+            vm['uuid'],
+            vm['user_name'],
+            *(vm[key] for key in _AMOUNTS),
+            vm['weight_ratio'],
+        ]
+        for host, one in _previewed(answers)
+        for vm in one['instances']
+    ]
+    return sorted(rows, key=lambda row: (row[0], row[-2]))
+
+
+def _preview_notes(answers: Answers) -> Iterator[str]:
+    """What makes the numbers less than they seem."""
+    for host, said in answers.items():
+        if said['enforced']:
+            yield f'{host} enforces already: weights are at work.'
+        if said['not_foreseen']:
+            names = ', '.join(said['not_foreseen'])
+            yield f'{host}: VMs compete for {names}, too: not foreseen.'
+    for host, one in _previewed(answers):
+        if one['problem']:
+            yield f'{host}: nothing of {one["metric"]}: {one["problem"]}.'
+        elif not one['settled']:
+            yield f'{host}: with {one["metric"]} weights never stand still.'
+
+
 _CHOICE = ('HOST', 'METRIC', 'POLICY', 'EPOCH', 'FROM ROUND')
 _PAUSE = ('HOST', 'PAUSED', 'FROM ROUND', 'AFTER RESTART TOO')
 

@@ -71,6 +71,23 @@ class Weighing:
         )
         return stages.user_stage(self.metric, totals_of)
 
+    def instances(self, used: resources.Vector) -> metric_base.Heaviness:
+        """Instance stage of the cells, (n,).
+
+        :param used: (n, r) amounts of the interval.
+        :raises PluginMisbehaved: if the metric fails.
+        """
+        return stages.instance_stage(
+            self.metric,
+            metric_base.Demands(
+                usage=used,
+                endowment=self.cells.endowment,
+                supply=self.supply,
+                node=self.cells.node,
+                user_count=max(1, len(self.quota)),
+            ),
+        )
+
     def __call__(self, used: resources.Vector) -> metric_base.Heaviness:
         """Weigh the cells.
 
@@ -78,17 +95,7 @@ class Weighing:
         :returns: (n,) by which the VMs of each would be treated.
         :raises PluginMisbehaved: if the metric fails in any stage.
         """
-        cells, users = self.cells, len(self.quota)
-        own = stages.instance_stage(
-            self.metric,
-            metric_base.Demands(
-                usage=used,
-                endowment=cells.endowment,
-                supply=self.supply,
-                node=cells.node,
-                user_count=max(1, users),
-            ),
-        )
+        cells, own = self.cells, self.instances(used)
         summed = totals.of_rows(
             cells.user, own, cells.endowment, used, self.quota, self.supply
         )
@@ -138,9 +145,6 @@ def outlook(
 ) -> outlook_model.Outlook:
     """Make what a policy may know of a view.
 
-    What somebody wants is bounded by what the VMs of his could have of a
-    node, so that nobody gains by telling more.
-
     :param interval_s: of the result, seconds.
     :param name: of the metric.
     :param of_all: of the users in the view; rows of the quota.
@@ -149,12 +153,11 @@ def outlook(
     reports = totals.usable(view, name)
     tables = [report.UserTable.of(item.users) for item in reports]
     supply = np.array([item.resources.supply(interval_s) for item in reports])
-    intervals = np.array([item.interval_s for item in reports])
     cpu = resources.RESOURCES.index('cpu_time')
     cpus = np.array([len(item.resources.cpus) for item in reports])
     # A peer may say that it has no CPU time, but it must not make NaN of all.
     one_cpu = np.maximum(supply[:, cpu] / cpus, NOTHING)
-    cells = _cells(tables, supply, interval_s / intervals)
+    cells = told(view, interval_s, name)
     weighing = Weighing(metric, cells, of_all.quota, of_all.supply)
     return of_cells(
         weighing, cells.user, supply, one_cpu, _grades(tables), name
@@ -194,16 +197,21 @@ def of_cells(
     )
 
 
-def _cells(
-    tables: list[report.UserTable],
-    supply: resources.Vector,
-    scales: usage_model.Scalars,
-) -> Cells:
-    """Put the users of nodes one below the other.
+def told(view: report.View, interval_s: float, name: str) -> Cells:
+    """Put the users of nodes one below the other, as reports tell them.
 
-    :param supply: (m, r) of each node.
-    :param scales: (m,) from the interval of each to that of the result.
+    What somebody wants is bounded by what their VMs could have of a node, so
+    that nobody gains by telling more.
+
+    :param interval_s: of the result, seconds.
+    :param name: of the metric.
+    :returns: nodes in the order of :func:`.totals.usable`, users in that of
+        :func:`.totals.known_users`.
     """
+    reports = totals.usable(view, name)
+    tables = [report.UserTable.of(item.users) for item in reports]
+    supply = np.array([item.resources.supply(interval_s) for item in reports])
+    scales = interval_s / np.array([item.interval_s for item in reports])
     _, user = totals.layout(tuple(table.ids for table in tables))
     node = np.repeat(np.arange(len(tables)), [len(t) for t in tables])
     scale = scales[node]

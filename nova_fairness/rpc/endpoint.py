@@ -89,6 +89,14 @@ class Operations(abc.ABC):
         :raises UnknownInstance: if it is not here.
         """
 
+    @abc.abstractmethod
+    def preview(self, metric: str | None) -> Answer:
+        """Say what would become of the VMs if weights were in force.
+
+        :param metric: of which; ``None``: of each that is installed.
+        :raises UnknownPlugin: if it is not installed here.
+        """
+
 
 _READ = calls.answers(roles.Access.READ)
 _CHANGE = calls.answers(roles.Access.CHANGE)
@@ -210,3 +218,13 @@ class FairnessEndpoint:
         :param uuid: of the VM.
         """
         return self._operations.instance(arguments.name('uuid', uuid))
+
+    @_READ
+    def get_preview(self, ctxt: Context, metric: Any = None) -> Answer:
+        """Say what would become of the VMs if weights were in force.
+
+        :param metric: of which; ``None``: of each that is installed.
+        """
+        return self._operations.preview(
+            arguments.optional_name('metric', metric)
+        )

@@ -136,10 +136,16 @@ def test_the_fakes_answer_as_the_interface_of_agents_says():
         'list_users': agent.users(),
         'list_projects': agent.projects(),
         'get_plugins': agent.plugins(),
+        'get_preview': agent.preview(None),
     }
     for method, answer in answers.items():
         for key in answer:
             assert f'``{method}.{key}``' in text
+    for one in agent.preview(None)['metrics']:
+        for key in one:
+            assert f'``get_preview.metrics[].{key}``' in text
+        for key in one['instances'][0]:
+            assert f'``get_preview.metrics[].instances[].{key}``' in text
     instance = agent.instance('u')['instance']
     for key in set(instance) - {'neighbours'}:
         assert f'``get_instance.instance.{key}``' in text

@@ -54,14 +54,17 @@ class Parts(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Given:
-    """What both stages of a metric were given."""
+class Given:
+    """What both stages of a metric were given.
+
+    :ivar owner: (n,) index of each VM's user in the totals.
+    """
 
     demands: metric_base.Demands
     totals: metric_base.Totals
     owner: usage_model.Indices
 
-    def only(self, resource: resources.Mask) -> '_Given':
+    def only(self, resource: resources.Mask) -> 'Given':
         """Take away everything but some resources."""
         return dataclasses.replace(
             self,
@@ -78,7 +81,7 @@ class _Given:
             ),
         )
 
-    def idle(self) -> '_Given':
+    def idle(self) -> 'Given':
         """Take away all usage."""
         return dataclasses.replace(
             self,
@@ -100,7 +103,7 @@ def parts(
     :returns: ``None`` if what it was given is not known.
     :raises PluginMisbehaved: if the metric fails.
     """
-    given = _given(measured)
+    given = given_to(measured)
     if given is None:
         return None
     by_resource = _each(metric, given)
@@ -118,7 +121,7 @@ def parts(
     )
 
 
-def _each(metric: metric_base.Metric, given: _Given) -> resources.Vector:
+def _each(metric: metric_base.Metric, given: Given) -> resources.Vector:
     """Weigh the VMs by one resource after another, (n, r)."""
     return np.column_stack(
         [
@@ -128,11 +131,12 @@ def _each(metric: metric_base.Metric, given: _Given) -> resources.Vector:
     )
 
 
-def _given(measured: round_model.Measured) -> _Given | None:
+def given_to(measured: round_model.Measured) -> Given | None:
+    """What the metric was given; ``None`` if nobody kept it."""
     basis = measured.basis
     if basis is None or measured.user_usage is None:
         return None
-    return _Given(
+    return Given(
         metric_base.Demands(
             usage=measured.usage.amounts,
             endowment=measured.endowment,
@@ -151,7 +155,7 @@ def _given(measured: round_model.Measured) -> _Given | None:
     )
 
 
-def _here(metric: metric_base.Metric, given: _Given) -> metric_base.Heaviness:
+def _here(metric: metric_base.Metric, given: Given) -> metric_base.Heaviness:
     """Weigh the VMs as if their owners had no others."""
     own = stages.instance_stage(metric, given.demands)
     return _treated(metric, given, _summed(given, own), own)
@@ -159,7 +163,7 @@ def _here(metric: metric_base.Metric, given: _Given) -> metric_base.Heaviness:
 
 def _elsewhere(
     metric: metric_base.Metric,
-    given: _Given,
+    given: Given,
     own: metric_base.Heaviness,
 ) -> metric_base.Heaviness:
     """Weigh the VMs as if their owners had only the others."""
@@ -168,15 +172,13 @@ def _elsewhere(
     return _treated(metric, nothing, others, np.zeros(len(own)))
 
 
-def _summed(
-    given: _Given, own: metric_base.Heaviness
-) -> metric_base.Heaviness:
+def _summed(given: Given, own: metric_base.Heaviness) -> metric_base.Heaviness:
     return grouping.sum_by(given.owner, own, given.totals.user_count)
 
 
 def _treated(
     metric: metric_base.Metric,
-    given: _Given,
+    given: Given,
     of_users: metric_base.Heaviness,
     own: metric_base.Heaviness,
 ) -> metric_base.Heaviness:

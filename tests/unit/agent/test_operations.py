@@ -11,6 +11,7 @@ from nova_fairness import exception
 from nova_fairness.agent import operations
 from nova_fairness.agent import peering
 from nova_fairness.agent import preferences
+from nova_fairness.agent import preview
 from nova_fairness.agent.explain import history
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
@@ -86,6 +87,9 @@ class FakeAgent:
                 newest_round=lambda: self.newest,
                 clock=lambda: 0.0,
                 history=self.history,
+                previewer=preview.Previewer(
+                    self.domain.host.cycle._rooms.decision._scales
+                ),
                 wall_clock=lambda: 60.0,
             )
         )
@@ -129,6 +133,7 @@ def answers(agent):
         'list_users': asked.users(),
         'list_projects': asked.projects(),
         'get_plugins': asked.plugins(),
+        'get_preview': asked.preview(None),
     } | ({'get_instance': asked.instance('a-1')} if agent.newest else {})
 
 

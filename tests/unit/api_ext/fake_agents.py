@@ -181,6 +181,54 @@ class FakeAgent(endpoint.Operations):
             'policies': _described(self.policies),
         }
 
+    def preview(self, metric):
+        return {
+            'host': self.host,
+            'round': 41,
+            'entity': self.entity,
+            'policy': self.policy,
+            'enforced': False,
+            'not_foreseen': ['memory'],
+            'metrics': [self._previewed(name) for name in self.metrics],
+        }
+
+    def _previewed(self, name):
+        amounts = {
+            'gets_cpus': 0.5,
+            'wants_cpus': 1.0,
+            'would_get_cpus': 0.25,
+            'change_cpus': -0.25,
+        }
+        return {
+            'metric': name,
+            'in_force': name == self.metric,
+            'problem': '',
+            'settled': True,
+            'rounds_count': 7,
+            'users': {
+                vm.user: {
+                    'name': 'somebody',
+                    'instances_here_count': 1,
+                    **amounts,
+                }
+                for vm in self.vms
+            },
+            'instances': [
+                {
+                    'uuid': vm.uuid,
+                    'name': 'a server',
+                    'user': vm.user,
+                    'user_name': 'somebody',
+                    'project': vm.project,
+                    'project_name': 'something',
+                    **amounts,
+                    'weight_ratio': 0.5,
+                    'cpu_units': 512,
+                }
+                for vm in self.vms
+            ],
+        }
+
     def instance(self, uuid):
         for vm in self.vms:
             if vm.uuid == uuid:

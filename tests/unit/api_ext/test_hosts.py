@@ -58,7 +58,9 @@ def test_operators_see_all_hosts(cloud, who):
 
 
 @pytest.mark.parametrize('who', ['alice', 'nobody'])
-@pytest.mark.parametrize('url', ['', '/cmp1', '/cmp9'])
+@pytest.mark.parametrize(
+    'url', ['', '/cmp1', '/cmp9', '/cmp1/preview', '/cmp9/preview']
+)
 def test_others_see_no_host(cloud, who, url):
     answer = cloud.ask(who, 'GET', f'/fairness/hosts{url}')
     assert answer.status_code == 403
@@ -189,3 +191,19 @@ def test_an_answer_that_is_broken_is_503(cloud, broken):
     assert answer.status_code == 503
     answer = cloud.ask('admin', 'GET', '/fairness/hosts')
     assert [item['host'] for item in answer.json['not_reached']] == ['cmp2']
+
+
+def test_operators_see_who_would_gain_or_lose(cloud):
+    def ask(host):
+        url = f'/fairness/hosts/{host}/preview'
+        return cloud.ask('auditor', 'GET', url)
+
+    answer = ask('cmp1')
+    assert answer.status_code == 200
+    told = answer.json['preview']
+    assert (told['name'], told['not_foreseen']) == ('cmp1', ['memory'])
+    in_force = {one['metric'] for one in told['metrics'] if one['in_force']}
+    assert in_force == {'GreedinessMetric'}
+    assert ask('cmp9').status_code == 404
+    cloud.client.silent = {'cmp1'}
+    assert ask('cmp1').status_code == 503

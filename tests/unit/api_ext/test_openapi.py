@@ -65,6 +65,7 @@ URLS = {
     'actOnHost': '/fairness/all/action',
     'listHosts': '/fairness/hosts?limit=1',
     'showHost': '/fairness/hosts/cmp1',
+    'previewHost': '/fairness/hosts/cmp1/preview',
     'listUsers': '/fairness/users?limit=1',
     'showUser': f'/fairness/users/{fake_cloud.ALICE}',
     'listProjects': '/fairness/projects?limit=1',

@@ -24,6 +24,7 @@ ALLOWED = {
     'os_fairness_api:hosts:reset': {'admin'},
     'os_fairness_api:hosts:list': OPERATORS,
     'os_fairness_api:hosts:show': OPERATORS,
+    'os_fairness_api:hosts:preview': OPERATORS,
     'os_fairness_api:users:list': OPERATORS,
     'os_fairness_api:users:show': {*OPERATORS, 'alice'},
     'os_fairness_api:projects:list': OPERATORS,

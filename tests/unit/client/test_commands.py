@@ -250,6 +250,75 @@ def test_a_host_is_shown_with_all_that_it_says(cloud):
     assert 'wall_s=2025-11-22T01:20:00Z' in out
 
 
+AMOUNTS = {
+    'gets_cpus': 0.5,
+    'wants_cpus': 1.0,
+    'would_get_cpus': 0.25,
+    'change_cpus': -0.25,
+}
+PREVIEW = {
+    'name': 'cmp1',
+    'enforced': False,
+    'not_foreseen': [],
+    'metrics': [
+        {
+            'metric': name,
+            'problem': '',
+            'settled': True,
+            'users': {
+                'u1': {'name': 'Ann', 'instances_here_count': 2, **AMOUNTS}
+            },
+            'instances': [
+                {
+                    'name': 'web',
+                    'uuid': UUID,
+                    'user_name': 'Ann',
+                    **AMOUNTS,
+                    'weight_ratio': 0.5,
+                }
+            ],
+        }
+        for name in ('M1', 'M2')
+    ],
+}
+
+
+def test_who_would_gain_or_lose_is_listed(cloud, caplog):
+    cloud.answers('/hosts/cmp1/preview', {'preview': PREVIEW})
+    code, told = ask(cloud, hosts.PreviewHost, 'cmp1')
+    assert (code, caplog.text) == (0, '')
+    assert [(row['Metric'], row['User'], row['Change']) for row in told] == [
+        ('M1', 'Ann', -0.25),
+        ('M2', 'Ann', -0.25),
+    ]
+    words = ['cmp1', '--metric', 'M2', '--servers']
+    _, [row] = ask(cloud, hosts.PreviewHost, *words)
+    assert (row['Metric'], row['ID'], row['CPU Weight']) == ('M2', UUID, 0.5)
+
+
+def test_a_preview_says_what_it_does_not_know(cloud, caplog):
+    one, other = PREVIEW['metrics']
+    failed = {**other, 'problem': 'it fails', 'users': {}, 'instances': []}
+    answer = {
+        **PREVIEW,
+        'enforced': True,
+        'not_foreseen': ['memory'],
+        'metrics': [{**one, 'settled': False}, failed],
+    }
+    cloud.answers('/hosts/cmp1/preview', {'preview': answer})
+    code, told = ask(cloud, hosts.PreviewHost, 'cmp1')
+    assert (code, len(told)) == (base.INCOMPLETE, 1)
+    for text in (
+        'enforces already',
+        'not foreseen: memory',
+        'With M1 weights never stand still',
+        'M2 is not foreseen: it fails',
+    ):
+        assert text in caplog.text
+    with pytest.raises(exceptions.CommandError, match='installed: M1, M2'):
+        cloud.run(hosts.PreviewHost, 'cmp1', '--metric', 'M3')
+
+
 USER = {
     'id': 'u1',
     'heaviness_quotas': 0.83123,

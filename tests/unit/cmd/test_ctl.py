@@ -121,7 +121,7 @@ WRONG = {
     'no name': (['set-metric', '--all'], 'set-metric takes a NAME'),
     'a name too many': (['pause', 'x', '--all'], 'pause takes no NAME'),
     'an unknown command': (['stop', '--all'], "invalid choice: 'stop'"),
-    'long without why': (['users', '--all', '--long'], 'with why only'),
+    'long without why': (['users', '--all', '--long'], 'with why and preview'),
     'no time': (['status', '--all', '--timeout', '0'], 'seconds from 0.1'),
 }
 
@@ -186,8 +186,8 @@ def test_nobody_in_the_domain_is_no_wrong_usage(capsys):
     assert 'no answer within 0.1 s' in capsys.readouterr().err
 
 
-def test_every_command_but_why_is_answered_by_a_table():
-    told = {*ctl_tables._FORMS, ctl_options.WHY}
+def test_every_command_is_answered():
+    told = {*ctl_tables._FORMS, ctl_options.WHY, ctl_options.PREVIEW}
     assert told == set(ctl_options.METHODS)
 
 
@@ -361,6 +361,79 @@ def test_why_of_a_vm_that_was_not_measured_is_told_too():
         'heaviness: - (M1)',
         '',
     ]
+
+
+def previewed(change, **more):
+    amounts = {
+        'gets_cpus': 0.5,
+        'wants_cpus': 1.0,
+        'would_get_cpus': 0.5 + change,
+        'change_cpus': change,
+    }
+    ann = {'name': 'Ann', 'instances_here_count': 1, **amounts}
+    bob = {'name': 'Bob', 'instances_here_count': 2, **amounts}
+    vm = {'name': 'we\x1bb', 'uuid': 'a-1', 'user_name': 'Ann', **amounts}
+    one = {
+        'metric': 'M1',
+        'problem': '',
+        'settled': True,
+        'users': {'ann': ann, 'bob': {**bob, 'change_cpus': -change}},
+        'instances': [{**vm, 'weight_ratio': 2.0}],
+    }
+    return {
+        'enforced': False,
+        'not_foreseen': [],
+        'metrics': [{**one, **more}],
+    }
+
+
+def test_a_preview_adds_up_hosts_and_begins_with_who_loses():
+    answers = {'n1': previewed(0.25), 'n2': previewed(0.125)}
+    lines = ctl_tables.preview(answers, everything=False).splitlines()
+    assert [line.split() for line in lines[1:3]] == [
+        ['M1', 'Bob', '4', '1.000', '2.000', '1.375', '-0.375'],
+        ['M1', 'Ann', '2', '1.000', '2.000', '1.375', '0.375'],
+    ]
+    assert lines[3:] == [ctl_tables._FORESEEN]
+
+
+def test_a_long_preview_has_a_row_for_each_vm():
+    answers = {'n1': previewed(0.25), 'n2': previewed(-0.125)}
+    lines = ctl_tables.preview(answers, everything=True).splitlines()
+    assert [line.split() for line in lines[1:3]] == [
+        f'M1 {host} we?b a-1 Ann 0.500 1.000 {get} {change} 2.000'.split()
+        for host, get, change in (
+            ('n2', '0.375', '-0.125'),
+            ('n1', '0.750', '0.250'),
+        )
+    ]
+
+
+def test_a_preview_tells_what_it_does_not_know():
+    answers = {
+        'n1': {**previewed(0.0, settled=False), 'enforced': True},
+        'n2': {
+            **previewed(0.0, problem='it fails', users={}),
+            'not_foreseen': ['memory', 'disk'],
+        },
+    }
+    lines = ctl_tables.preview(answers, everything=False).splitlines()
+    assert lines[4:] == [
+        'n1 enforces already: weights are at work.',
+        'n2: VMs compete for memory, disk, too: not foreseen.',
+        'n1: with M1 weights never stand still.',
+        'n2: nothing of M1: it fails.',
+    ]
+
+
+@pytest.mark.parametrize(
+    ('words', 'metrics'), [([], ['M0', 'M1']), (['M1'], ['M1'])]
+)
+def test_a_preview_is_of_one_metric_or_of_all(command, words, metrics):
+    code, out, _ = command('preview', *words, '--host', 'n2', '--json')
+    assert code == 0
+    told = json.loads(out)['by_host']['n2']['metrics']
+    assert [item['metric'] for item in told] == metrics
 
 
 def test_names_of_others_cannot_steer_the_terminal():

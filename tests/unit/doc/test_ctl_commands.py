@@ -37,6 +37,7 @@ def typed(line):
         'set-policy': 'feedback',
         'prefer': 'a-1=3',
         'why': 'a-1',
+        'preview': 'UniformMetric',
     }
     # The test has a file of its own.
     words = re.sub(r' --config-file \S+', '', line).split()
@@ -46,7 +47,7 @@ def typed(line):
         next(hosts)
         if word == 'HOST'
         else of_kind[words[0]]
-        if word in ('NAME', 'UUID', 'UUID=3')
+        if word in ('NAME', 'UUID', 'UUID=3', 'METRIC')
         else word
         for word in words
     ]
@@ -104,7 +105,7 @@ def test_what_is_shown_can_be_typed(configuration, capsys, line):
     said = capsys.readouterr()
     assert (code, said.err) == (0, '')
     header, *_ = said.out.splitlines()
-    titles = ('HOST', 'USER', 'PROJECT', 'KIND')
+    titles = ('HOST', 'USER', 'PROJECT', 'KIND', 'METRIC')
     begin = '{' if '--json' in words else titles
     if words[0] == ctl_options.TOP:
         begin = f'{len(HOSTS)} hosts, '

@@ -101,6 +101,12 @@ class FakeOperations(endpoint.Operations):
             'policies': [{'name': 'P0', 'description': 'A policy.'}],
         }
 
+    def preview(self, metric):
+        if metric not in (None, *self.known):
+            raise exception.UnknownPlugin(f'no metric {metric!r}')
+        names = self.known if metric is None else (metric,)
+        return {'host': self.host, 'metrics': [{'metric': n} for n in names]}
+
     def instance(self, uuid):
         if uuid not in self.vms:
             raise exception.UnknownInstance(f'no VM {uuid} on {self.host}')

@@ -15,7 +15,13 @@ NODE = {'zmq_peer': {'name': 'n1', 'role': 'node'}}
 CONTROLLER = {'zmq_peer': {'name': 'c1', 'role': 'controller'}}
 INSECURE = {'zmq_peer': {'name': None, 'role': None, 'insecure': True}}
 REVOKED = {'zmq_peer': {'name': 'x', 'role': None}}
-READS = ('get_status', 'list_users', 'list_projects', 'get_plugins')
+READS = (
+    'get_status',
+    'list_users',
+    'list_projects',
+    'get_plugins',
+    'get_preview',
+)
 CHANGES = ('pause', 'resume', 'reset')
 
 
