@@ -105,12 +105,20 @@ class Tables:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine.execution_options(isolation_level='AUTOCOMMIT')
 
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[sa.Connection]:
+        with self._engine.connect() as connection:
+            # By this mark oslo.db knows of a transaction. Without it, it would
+            # begin one for SQLite, which holds the lock until it ends.
+            connection.info['in_transaction'] = True
+            yield connection
+
     def insert(self, table: sa.Table, *rows: Mapping[str, Any]) -> bool:
         """Add rows, all or none; ``False`` if one's key is there already."""
         # One statement, which the database does wholly or not at all.
         statement = sa.insert(table).values([dict(row) for row in rows])
         try:
-            with failures(), self._engine.begin() as connection:
+            with failures(), self._connection() as connection:
                 connection.execute(statement)
         except db_exception.DBDuplicateEntry:
             return False
@@ -118,12 +126,12 @@ class Tables:
 
     def update(self, statement: sa.Update | sa.Delete) -> bool:
         """Change or delete rows; ``False`` if there was none to change."""
-        with failures(), self._engine.begin() as connection:
+        with failures(), self._connection() as connection:
             return connection.execute(statement).rowcount > 0
 
     def select(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
         """Read rows, by name of column."""
-        with failures(), self._engine.begin() as connection:
+        with failures(), self._connection() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 
 

@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Nothing is lost and nothing starts twice, whatever dies."""
+"""Nothing is lost and nothing starts twice, whatever dies or stops."""
+
+import os
+import pathlib
+import signal
+import time
 
 import pytest
 
+from tests.fixtures import counting_cloud
 from tests.fixtures import killing
+from tests.fixtures import striking
 
 _LONG = [
     pytest.param('mariadb', 100, id='mariadb'),
@@ -27,3 +34,41 @@ def test_many_kills_lose_and_double_nothing(database, count):
         counts = killing.runs(cloud, count)
     assert counts.is_clean, counts
     assert counts.struck > count / 2, counts
+
+
+def _until(seen):
+    end_s = time.monotonic() + counting_cloud.PATIENCE_S
+    while not seen():
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
+
+
+def _is_stopped(pid):
+    told = pathlib.Path(f'/proc/{pid}/stat').read_text()
+    return told.rpartition(')')[2].split()[0] == 'T'
+
+
+def _stopped_and_woken(cloud, when):
+    """Stop the leader at a write, and let another one do its work."""
+    _until(lambda: cloud.store.leader().epoch)
+    slot = cloud.leader()
+    pid = cloud.pids[slot]
+    writes = cloud.random.randint(1, 40)
+    blow = striking.Blow(writes, 0, when, signal.SIGSTOP)
+    cloud.nursery.arm(slot, blow)
+    asked = [cloud.ask(1, 1) for _ in range(killing.REQUESTS)]
+    _until(lambda: _is_stopped(pid))
+    assert cloud.wait(asked) == []
+    _until(lambda: cloud.leader() != slot)
+    os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize('database', ['sqlite', 'mariadb'])
+def test_a_leader_that_was_stopped_doubles_nothing_when_it_wakes_up(database):
+    with killing.cloud(database, seed=3) as cloud:
+        for when in striking.WHEN:
+            _stopped_and_woken(cloud, when)
+        assert cloud.settle() == cloud.lost() == []
+        assert cloud.conductor.doubles == cloud.conductor.refused == []
+        # Nobody ended: it noticed by itself that another one leads.
+        assert not cloud.restarts

@@ -3,6 +3,7 @@
 import sqlite3
 
 import pytest
+import sqlalchemy as sa
 
 from nova_fairness import exception
 from nova_fairness.cluster.store import database
@@ -34,6 +35,26 @@ def test_readers_do_not_wait_for_the_writer(tmp_path):
         mode = connection.exec_driver_sql('PRAGMA journal_mode').scalar()
         sync = connection.exec_driver_sql('PRAGMA synchronous').scalar()
     assert (mode, sync) == ('wal', 2)
+
+
+def test_who_stops_after_a_statement_holds_no_lock(tmp_path):
+    path = tmp_path / 'store.sqlite'
+    engine = database.connect(f'sqlite:///{path}')
+    schema.upgrade(engine)
+    keys = tmp_path / 'keys'
+    sealing.add_key(keys)
+    store = store_module.Store(engine, sealing.read(keys))
+    written = []
+
+    def write_beside(connection, cursor, statement, *_):
+        other = sqlite3.connect(path, timeout=0, isolation_level=None)
+        other.execute('BEGIN IMMEDIATE')
+        other.close()
+        written.append(statement.split()[0])
+
+    sa.event.listen(engine, 'after_cursor_execute', write_beside)
+    assert store.hold(store_contract.make_cast())
+    assert written == ['INSERT']
 
 
 def test_a_database_that_is_locked_is_away(tmp_path):
