@@ -184,28 +184,24 @@ def _remembered(
     # A row that is not known but not zero is the decayed past of a VM that
     # could not be read for a while: smoothing goes on from there.
     lasting = past.known | (past.amounts > 0).any(axis=1)
-    # One that was paused, as on arrival by live migration, begins anew: what
-    # it did not do meanwhile is no past of what it does.
-    lasting &= ~_resumed(past.incarnations, after.incarnations)
     rates = np.where(
         resources.RESOURCES.time_shared,
         past.amounts * (interval_s / past.interval_s),
         past.amounts,
     )
     rows = _places(after.incarnations, past.incarnations)
-    return _picked(np.where(lasting[:, np.newaxis], rates, np.nan), rows)
+    remembered = np.where(lasting[:, np.newaxis], rates, np.nan)
+    # A VM that was paused, as on arrival by live migration, begins anew: what
+    # it did not do meanwhile is no past of what it does.
+    was_paused = _picked(_paused(past.incarnations), rows) == 1
+    resumed = was_paused & (_paused(after.incarnations) == 0)
+    old = _picked(remembered, rows)
+    old[resumed] = np.nan
+    return old
 
 
-def _resumed(
-    before: Sequence[instance.Incarnation],
-    after: Sequence[instance.Incarnation],
-) -> resources.Mask:
-    """Tell which VMs were paused and are no more; rows as in ``before``."""
-    running = {item.key for item in after if not item.paused}
-    return np.array(
-        [item.paused and item.key in running for item in before],
-        dtype=np.bool_,
-    )
+def _paused(vms: Sequence[instance.Incarnation]) -> usage_model.Scalars:
+    return np.array([vm.paused for vm in vms], dtype=np.float64)
 
 
 def _stall(
