@@ -3,7 +3,6 @@
 
 """Controls of real processes in real control groups of this kernel."""
 
-import functools
 import os
 import pathlib
 import signal
@@ -376,17 +375,23 @@ def test_killed_at_any_system_call_then_started_and_stopped(
     assert steered > 20
 
 
+@pytest.mark.parametrize(
+    'at',
+    [
+        40,
+        pytest.param(20, marks=pytest.mark.slow),
+        pytest.param(60, marks=pytest.mark.slow),
+    ],
+)
 def test_killed_again_while_it_puts_things_right(
-    vms, keys, in_process, tmp_path
+    vms, keys, in_process, tmp_path, at
 ):
     lives = Lives(vms, keys, tmp_path / 'found')
 
-    def begin_killed(at):
+    def begin_killed():
         lives.begin_anew()
         assert not killed.run(lives.whole, at)
 
-    for at in (20, 40, 60):
-        begin = functools.partial(begin_killed, at)
-        for again in killed.moments(lives.short, begin):
-            assert killed.run(lives.start_and_stop)
-            assert vms.values() == BEFORE, (at, again)
+    for again in killed.moments(lives.short, begin_killed):
+        assert killed.run(lives.start_and_stop)
+        assert vms.values() == BEFORE, again
