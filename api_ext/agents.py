@@ -65,13 +65,18 @@ class Agents:
 
     :ivar client: of the agents' RPC; all views share it but for the id of
         the request.
+    :param signer: of metric and policy, where peers have keys.
     """
 
     def __init__(
-        self, client: client_module.FairnessClient, limits: Limits
+        self,
+        client: client_module.FairnessClient,
+        limits: Limits,
+        signer: rollout.Signer | None = None,
     ) -> None:
         self.client = client
         self._limits = limits
+        self._signer = signer
         self._silence = silence.Silence(limits.silent_s)
         self._hosts: kept.Kept[tuple[str, ...]] = kept.Kept(limits.kept_s)
         self._lists: Mapping[str, kept.Kept[client_module.Answers]] = {
@@ -145,7 +150,20 @@ class Agents:
     def set_for_all(self, method: str, name: str) -> client_module.Answers:
         """Choose a metric or policy for every host, as one epoch."""
         hosts = self.hosts(fresh=True)
-        return rollout.set_for_all(self.client, hosts, method, name)
+        return rollout.set_for_all(
+            self.client, hosts, method, name, self._signer
+        )
+
+    def set_by(self, host: str, method: str, name: str) -> Any:
+        """Choose a metric or policy, and tell it one host.
+
+        :raises FairnessError: what the client raises.
+        """
+        given: Mapping[str, Any] = {'name': name}
+        if self._signer is not None:
+            statuses = {host: self.call(host, 'get_status')}
+            given = rollout.signed(statuses, method, name, self._signer)
+        return self.call(host, method, **given)
 
     def told(self, method: str, shape: Callable[[Any], T]) -> Told[T]:
         """Ask all agents what hardly changes from second to second.

@@ -22,6 +22,7 @@ from nova_fairness.rpc import client
 from nova_fairness.rpc import protocol
 from nova_fairness.rpc import requests
 from nova_fairness.rpc import silence
+from nova_fairness.runtime import signatures
 
 LOG = logging.getLogger(__name__)
 
@@ -97,6 +98,7 @@ def connected(conf: cfg.ConfigOpts) -> agents.Agents:
             silent_s=settings.silence_kept,
             hosts_count=None if _is_direct(url) else settings.max_broker_hosts,
         ),
+        signatures.of(conf, conf.fairness_exchange.domain, url),
     )
 
 

@@ -64,7 +64,12 @@ def _one(
 ) -> client_module.Answers:
     agents.require(host)
     try:
-        answer = agents.call(host, schemas.METHODS[action], **given)
+        method = schemas.METHODS[action]
+        answer = (
+            agents.set_by(host, method, given['name'])
+            if action in schemas.CHOOSING
+            else agents.call(host, method, **given)
+        )
     except exception.HostNotReached as error:
         raise faults.Unavailable(
             f'Host {host} was not reached: {error}'
@@ -81,7 +86,10 @@ def _all(
 ) -> client_module.Answers:
     method = schemas.METHODS[action]
     if action in schemas.CHOOSING:
-        answers = agents.set_for_all(method, given['name'])
+        try:
+            answers = agents.set_for_all(method, given['name'])
+        except exception.NotAllowed as error:
+            raise faults.Conflict(str(error)) from error
     else:
         answers = agents.to_all(agents.hosts(fresh=True), method)
     if answers.by_host:

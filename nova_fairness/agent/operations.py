@@ -73,13 +73,22 @@ class AgentOperations(endpoint.Operations):
         return self._promise(made)
 
     def take_over(
-        self, metric: str | None, policy: str | None, epoch: int, origin: str
+        self,
+        metric: str | None,
+        policy: str | None,
+        epoch: int,
+        origin: str,
+        signature: str = '',
     ) -> endpoint.Answer:
-        """Take over an epoch that another node made."""
+        """Take over an epoch that a controller or another node made."""
         _check_plugins(metric, policy)
         now = self._of.regime.in_force.settings
         given = desired_module.Desired(
-            epoch, metric or now.metric, policy or now.policy, origin
+            epoch,
+            metric or now.metric,
+            policy or now.policy,
+            origin,
+            signature,
         )
         counts = self._desired.take_over(given)
         if counts != given:

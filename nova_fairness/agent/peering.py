@@ -19,6 +19,7 @@ from nova_fairness.exchange import desired_store
 from nova_fairness.exchange import mesh as mesh_module
 from nova_fairness.rpc import endpoint
 from nova_fairness.rpc import server as server_module
+from nova_fairness.runtime import signatures
 from nova_fairness.runtime import transport as transport_module
 from oslo_messaging_zmq.redis import client as redis_client
 
@@ -124,7 +125,10 @@ class MeshPeering(Peering):
             driver, 'statistics', dict
         )
         return {
-            'exchange': dict(self.exchange.statistics()),
+            'exchange': {
+                **self.exchange.statistics(),
+                **self._desired.statistics(),
+            },
             'transport': dict(counts()),
         }
 
@@ -152,6 +156,7 @@ def connect(
         desired_store.FileStore(state_path / 'desired.json'),
         _store(conf, limits.domain),
         conf.fairness_exchange.desired_state_poll,
+        signatures.of(conf, limits.domain),
     )
     exchange = mesh_module.MeshExchange(
         transport, host, boot_id, conf.fairness.interval, limits, desired

@@ -31,6 +31,7 @@ from nova_fairness.conf import transport as transport_conf  # noqa: E402
 from nova_fairness.rpc import client as client_module  # noqa: E402
 from nova_fairness.rpc import request_ids  # noqa: E402
 from nova_fairness.rpc import rollout  # noqa: E402
+from nova_fairness.runtime import signatures  # noqa: E402
 from nova_fairness.runtime import transport as transport_module  # noqa: E402
 
 DONE = 0
@@ -134,7 +135,7 @@ def _run(options: argparse.Namespace) -> int:
         hosts = _hosts(options, client)
         if options.command == ctl_options.TOP:
             return _top(options, client, hosts)
-        answers = _ask(options, client, hosts)
+        answers = _ask(options, client, hosts, conf)
     finally:
         _clean(transport.cleanup)
     _show(options, answers, request_id)
@@ -145,10 +146,12 @@ def _ask(
     options: argparse.Namespace,
     client: client_module.FairnessClient,
     hosts: Sequence[str],
+    conf: cfg.ConfigOpts,
 ) -> client_module.Answers:
     method = ctl_options.METHODS[options.command]
     if options.command in ctl_options.ROLLED:
-        return rollout.set_for_all(client, hosts, method, options.name)
+        signer = signatures.of(conf, conf.fairness_exchange.domain)
+        return rollout.set_for_all(client, hosts, method, options.name, signer)
     if options.command == 'prefer':
         return client.to_all(hosts, method, preferences=options.preferences)
     if options.command == ctl_options.WHY:

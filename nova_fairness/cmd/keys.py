@@ -83,7 +83,8 @@ def _say_new(directory: pathlib.Path, entry: allow_list.Entry) -> None:
         f'name    {entry.name}\n'
         f'role    {entry.role}\n'
         f'public  {entry.public}\n'
-        f'secret  in {directory / (entry.name + files.SUFFIX)}'
+        + (f'signs   {entry.signs}\n' if entry.signs else '')
+        + f'secret  in {directory / (entry.name + files.SUFFIX)}'
     )
 
 
@@ -96,7 +97,11 @@ def _revoke(options: argparse.Namespace) -> int:
 
 def _allow(options: argparse.Namespace) -> int:
     entry = admin.allow(
-        options.directory, options.name, options.public, options.role
+        options.directory,
+        options.name,
+        options.public,
+        options.role,
+        options.signs,
     )
     _say(f'allowed {entry.public} of {entry.name} as {entry.role}')
     _say(_COPY)
@@ -146,6 +151,7 @@ def _listed(entry: allow_list.Entry) -> dict[str, Any]:
         'revoked': entry.revoked,
         'revoked_at': entry.revoked_at or None,
         'serves': list(entry.serves),
+        'signs': entry.signs or None,
     }
 
 

@@ -129,6 +129,12 @@ def _add_allow(commands: '_Commands[argparse.ArgumentParser]') -> None:
         choices=allow_list.ROLES,
         help="default: that of the name's other keys, or node",
     )
+    parser.add_argument(
+        '--signs',
+        default='',
+        metavar='PUBLIC',
+        help='public key of what a controller signs, as make shows it',
+    )
     parser.set_defaults(command='allow')
 
 

@@ -2,8 +2,8 @@
 
 """Metric and policy that a whole domain is to use: a value with an epoch.
 
-The newest epoch wins; two that were made at once are ordered by origin, so
-that every node takes the same one.
+The newest epoch wins; two that were made at once are ordered by what they
+say, the origin first, so that every node takes the same one.
 """
 
 import dataclasses
@@ -17,6 +17,8 @@ from nova_fairness.exchange import limits
 LARGEST_EPOCH = 2**53 - 1
 """Every number up to it is exact in JSON."""
 
+_LONGEST_SIGNATURE = 255
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Desired:
@@ -25,24 +27,34 @@ class Desired:
     :ivar epoch: 1..LARGEST_EPOCH, one more with every change.
     :ivar metric: name of the metric.
     :ivar policy: name of the policy.
-    :ivar origin: host on which it was set; orders equal epochs.
+    :ivar origin: who made the epoch: where peers have keys, the controller,
+        otherwise the host on which it was set.
+    :ivar signature: of the controller; empty where peers have no keys.
     """
 
     epoch: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_EPOCH)]
     metric: limits.Name
     policy: limits.Name
     origin: limits.Name
+    signature: Annotated[str, msgspec.Meta(max_length=_LONGEST_SIGNATURE)] = ''
 
     def __post_init__(self) -> None:
         limits.check_printable(
-            metric=self.metric, policy=self.policy, origin=self.origin
+            metric=self.metric,
+            policy=self.policy,
+            origin=self.origin,
+            signature=self.signature,
         )
 
     def is_newer_than(self, other: 'Desired | None') -> bool:
         """Tell which of two wins; everything wins over nothing."""
         if other is None:
             return True
-        return (self.epoch, self.origin) > (other.epoch, other.origin)
+        return _order(self) > _order(other)
+
+
+def _order(choice: Desired) -> tuple[int, str, str, str]:
+    return choice.epoch, choice.origin, choice.metric, choice.policy
 
 
 def read(value: object) -> Desired:

@@ -17,16 +17,24 @@ How to use it::
     state.offer(desired, trusted)      # gossip; never blocks
     state.status()
     state.stop()
+
+Where peers have keys, a choice counts only if a controller signed it. Who
+else writes one into the store, or says one, is refused: what the node has
+stays, and is written over what was refused.
 """
 
 from collections.abc import Mapping
+import dataclasses
 import logging
 import threading
+import time
 from typing import Any
 
 from nova_fairness import exception
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.exchange import desired_store
+from nova_fairness.runtime import quiet_log
+from nova_fairness.runtime import signatures as signatures_module
 
 LOG = logging.getLogger(__name__)
 
@@ -34,6 +42,14 @@ _PAUSE_S = 1.0
 """Between two looks at the store, however much gossip there is."""
 
 _JOIN_S = 5.0
+
+REASONS = ('unsigned', 'signature', 'older', 'malformed', 'version')
+"""Why a choice is refused; each is counted."""
+
+UNSIGNED = (
+    'where peers have keys, a controller signs metric and policy: ask with '
+    'nova-fairness-ctl or nova-api of this release'
+)
 
 
 class DesiredState:
@@ -43,6 +59,7 @@ class DesiredState:
     :param file: survives the agent.
     :param shared: all nodes can ask it; ``None``: gossip is all there is.
     :param poll_s: between two looks at the shared store, seconds.
+    :param signatures: judges who made a choice; ``None``: peers have no keys.
     """
 
     def __init__(
@@ -51,11 +68,17 @@ class DesiredState:
         file: desired_store.FileStore,
         shared: desired_store.SharedStore | None = None,
         poll_s: float = 10.0,
+        signatures: signatures_module.Signatures | None = None,
     ) -> None:
         self._host = host
         self._file = file
         self._shared = shared
         self._poll_s = poll_s
+        self._signatures = signatures
+        self._stored: desired_module.Desired | None = None
+        self._tally = quiet_log.Tally()
+        self._tally.add(*map(_counted, REASONS), count=0)
+        self._log = quiet_log.QuietLog(LOG, time.monotonic)
         self._lock = threading.Lock()
         self._current: desired_module.Desired | None = None
         self._saved: desired_module.Desired | None = None
@@ -92,8 +115,8 @@ class DesiredState:
         """Say what is known, in JSON types.
 
         :returns: ``epoch`` (0: nothing was ever set), ``metric``,
-            ``policy``, ``origin``, ``shared`` (whether there is a store) and
-            ``problem`` (of the store, empty if there is none).
+            ``policy``, ``origin``, ``signature``, ``shared`` (whether there is
+            a store) and ``problem`` (of the store, empty if there is none).
         """
         with self._lock:
             known, problem = self._current, self._problem
@@ -102,9 +125,14 @@ class DesiredState:
             'metric': '' if known is None else known.metric,
             'policy': '' if known is None else known.policy,
             'origin': '' if known is None else known.origin,
+            'signature': '' if known is None else known.signature,
             'shared': self._shared is not None,
             'problem': problem,
         }
+
+    def statistics(self) -> Mapping[str, int]:
+        """Count choices that were refused, by reason."""
+        return self._tally.counts()
 
     def set(
         self,
@@ -121,7 +149,10 @@ class DesiredState:
         :param policy: likewise.
         :param configured: metric and policy that count if nothing was set.
         :raises ReportRefused: if there is no further epoch.
+        :raises NotAllowed: where peers have keys.
         """
+        if self._signatures is not None:
+            raise exception.NotAllowed(UNSIGNED)
 
         def change(
             kept: desired_module.Desired | None,
@@ -143,14 +174,20 @@ class DesiredState:
     def take_over(
         self, desired: desired_module.Desired
     ) -> desired_module.Desired:
-        """Take over what a controller says was set on another host.
+        """Take over what a controller says.
 
         :returns: what counts now: this, or something newer.
+        :raises NotAllowed: if it must be signed, and is not.
         """
+        try:
+            self._check(desired)
+        except exception.ReportRefused as error:
+            self._tally.add(_counted(error.reason))
+            raise exception.NotAllowed(str(error)) from error
         self._adopt(desired)
         self._save()
         self._wake.set()
-        return desired_module.newest(self.current(), desired) or desired
+        return desired_module.newest(desired, self.current()) or desired
 
     def offer(
         self, seen: desired_module.Desired | None, *, trusted: bool
@@ -158,11 +195,19 @@ class DesiredState:
         """Hear gossip; returns at once.
 
         :param trusted: whether to believe it even though the shared store
-            could be asked.
+            could be asked; what was signed needs no trust.
         """
-        if seen is None or not seen.is_newer_than(self.current()):
+        if seen is None or not self._beats(seen, self.current()):
             return
-        if trusted or self._shared is None:
+        try:
+            self._check(seen)
+        except exception.ReportRefused as error:
+            self._tally.add(_counted(error.reason))
+            self._log.warning(
+                error.reason, seen.origin, f'Not taken from a peer: {error}'
+            )
+            return
+        if trusted or self._shared is None or self._signatures is not None:
             self._adopt(seen)
         self._wake.set()
 
@@ -178,8 +223,7 @@ class DesiredState:
 
     def _adopt(self, seen: desired_module.Desired | None) -> None:
         with self._lock:
-            before = self._current
-            if seen is None or not seen.is_newer_than(before):
+            if seen is None or not self._beats(seen, self._current):
                 return
             self._current = seen
         LOG.info(
@@ -214,20 +258,77 @@ class DesiredState:
         """Bring the store and this node to the newer of the two."""
         if self._shared is None:
             return
-        known = self.current()
         try:
-            kept = (
-                self._shared.load()
-                if known is None
-                else self._shared.change(
-                    lambda other: desired_module.newest(other, known) or known
+            kept, problem = self._looked_up(self._shared)
+            self._adopt(kept)
+            known = self.current()
+            if known is not None and known != kept and self._is_good(known):
+                self._stored = self._shared.change(
+                    lambda other: self._winner(other, known)
                 )
-            )
+                self._adopt(self._stored)
         except exception.ExchangeError as error:
-            self._note(str(error))
+            problem = str(error)
+        self._note(problem)
+
+    def _looked_up(
+        self, shared: desired_store.SharedStore
+    ) -> tuple[desired_module.Desired | None, str]:
+        """What the store holds, or why that is refused."""
+        try:
+            kept = shared.load()
+            if kept is not None and kept != self.current():
+                self._check(kept)
+                self._check_order(kept)
+        except exception.ReportRefused as error:
+            self._tally.add(_counted(error.reason))
+            return None, f'Not taken from the store: {error}'
+        self._stored = kept or self._stored
+        return kept, ''
+
+    def _winner(
+        self,
+        other: desired_module.Desired | None,
+        known: desired_module.Desired,
+    ) -> desired_module.Desired:
+        """What the store shall hold, if it holds something else."""
+        if other is None or not self._is_good(other):
+            return known
+        return other if other.is_newer_than(known) else known
+
+    def _beats(
+        self,
+        seen: desired_module.Desired,
+        before: desired_module.Desired | None,
+    ) -> bool:
+        """Tell which wins; what is signed, over all that is not or no more."""
+        if before is None or seen.is_newer_than(before):
+            return True
+        return seen != before and not self._is_good(before)
+
+    def _is_good(self, choice: desired_module.Desired) -> bool:
+        try:
+            self._check(choice)
+        except exception.ReportRefused:
+            return False
+        return True
+
+    def _check(self, choice: desired_module.Desired) -> None:
+        """Refuse what a controller should have signed, and did not."""
+        if self._signatures is not None:
+            self._signatures.check(dataclasses.asdict(choice))
+
+    def _check_order(self, kept: desired_module.Desired) -> None:
+        """Refuse what the store held before something newer."""
+        before = self._stored
+        if self._signatures is None or before in (None, kept):
             return
-        self._adopt(kept)
-        self._note('')
+        if not self._beats(kept, before):
+            raise exception.ReportRefused(
+                'older',
+                f'epoch {kept.epoch} of {kept.origin} is there again, after '
+                f'epoch {before.epoch} of {before.origin}',
+            )
 
     def _note(self, problem: str) -> None:
         with self._lock:
@@ -235,4 +336,8 @@ class DesiredState:
         if problem and not before:
             LOG.warning('%s; the newest state known here counts', problem)
         elif before and not problem:
-            LOG.info('The store of the desired state answers again')
+            LOG.info('The store of the desired state is in order again')
+
+
+def _counted(reason: str) -> str:
+    return f'desired_refused_{reason}'

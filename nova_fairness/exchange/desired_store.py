@@ -28,12 +28,13 @@ class SharedStore(abc.ABC):
     def load(self) -> desired_module.Desired | None:
         """The state that is kept, ``None`` if none ever was.
 
-        :raises ExchangeError: if it cannot be asked, or holds garbage.
+        :raises ReportRefused: if it holds garbage.
+        :raises ExchangeError: if it cannot be asked.
         """
 
     @abc.abstractmethod
     def change(self, change: Change) -> desired_module.Desired:
-        """Replace what is kept, unless it is newer than the replacement.
+        """Replace what is kept.
 
         :param change: called again if somebody else was faster; what it
             gives may be what is kept already.
@@ -108,15 +109,16 @@ class RedisStore(SharedStore):
     def load(self) -> desired_module.Desired | None:
         """The state that is kept, ``None`` if none is.
 
-        :raises ExchangeError: if Redis cannot be asked, or the key holds
-            something else.
+        :raises ReportRefused: if the key holds something else.
+        :raises ExchangeError: if Redis cannot be asked.
         """
         raw = self._raw()
         try:
             return _parsed(raw) if raw else None
         except exception.ReportRefused as error:
-            raise exception.ExchangeError(
-                f'the key {self.key} in Redis holds no desired state: {error}'
+            raise exception.ReportRefused(
+                error.reason,
+                f'the key {self.key} in Redis holds no desired state: {error}',
             ) from error
 
     def change(self, change: Change) -> desired_module.Desired:
@@ -129,8 +131,8 @@ class RedisStore(SharedStore):
             raw = self._raw()
             kept = _kept(raw)
             wanted = change(kept)
-            if kept is not None and not wanted.is_newer_than(kept):
-                return kept
+            if wanted == kept:
+                return wanted
             if self._swapped(raw, _written(wanted)):
                 return wanted
         raise exception.ExchangeError(

@@ -5,6 +5,7 @@
 import abc
 from collections.abc import Mapping
 from typing import Any
+from typing import NamedTuple
 
 import oslo_messaging
 
@@ -30,15 +31,23 @@ class Operations(abc.ABC):
         """Make a new epoch; ``None`` leaves the one of the newest epoch.
 
         :raises UnknownPlugin: if one is not installed here.
+        :raises NotAllowed: where peers have keys: controllers sign epochs.
         """
 
     @abc.abstractmethod
     def take_over(
-        self, metric: str | None, policy: str | None, epoch: int, origin: str
+        self,
+        metric: str | None,
+        policy: str | None,
+        epoch: int,
+        origin: str,
+        signature: str = '',
     ) -> Answer:
-        """Take over an epoch that another node made.
+        """Take over an epoch that a controller or another node made.
 
+        :param signature: of the controller, where peers have keys.
         :raises UnknownPlugin: if a plugin is not installed here.
+        :raises NotAllowed: if it must be signed, and is not.
         :raises Superseded: if a newer epoch is known.
         """
 
@@ -98,6 +107,16 @@ class Operations(abc.ABC):
         """
 
 
+class _Chosen(NamedTuple):
+    """What a call chooses, as it came over the wire."""
+
+    metric: Any
+    policy: Any
+    epoch: Any
+    origin: Any
+    signature: Any
+
+
 _READ = calls.answers(roles.Access.READ)
 _CHANGE = calls.answers(roles.Access.CHANGE)
 
@@ -121,6 +140,7 @@ class FairnessEndpoint:
         epoch: Any = None,
         policy: Any = None,
         origin: Any = None,
+        signature: Any = None,
     ) -> Answer:
         """Choose the metric of the domain.
 
@@ -128,8 +148,10 @@ class FairnessEndpoint:
             ``None`` makes a new one.
         :param policy: of that answer.
         :param origin: of that answer.
+        :param signature: of a controller, where peers have keys.
         """
-        return self._set(name, policy, epoch, origin, new='metric')
+        chosen = _Chosen(name, policy, epoch, origin, signature)
+        return self._set(chosen, new='metric')
 
     @_CHANGE
     def set_policy(
@@ -139,20 +161,21 @@ class FairnessEndpoint:
         epoch: Any = None,
         metric: Any = None,
         origin: Any = None,
+        signature: Any = None,
     ) -> Answer:
         """Choose the policy of the domain; see :meth:`set_metric`."""
-        return self._set(metric, name, epoch, origin, new='policy')
+        chosen = _Chosen(metric, name, epoch, origin, signature)
+        return self._set(chosen, new='policy')
 
-    def _set(
-        self, metric: Any, policy: Any, epoch: Any, origin: Any, new: str
-    ) -> Answer:
-        arguments.name(new, metric if new == 'metric' else policy)
+    def _set(self, given: '_Chosen', new: str) -> Answer:
+        arguments.name(new, getattr(given, new))
         chosen = (
-            arguments.optional_name('metric', metric),
-            arguments.optional_name('policy', policy),
+            arguments.optional_name('metric', given.metric),
+            arguments.optional_name('policy', given.policy),
         )
-        of_epoch = arguments.optional_epoch(epoch)
-        source = arguments.optional_name('origin', origin)
+        of_epoch = arguments.optional_epoch(given.epoch)
+        source = arguments.optional_name('origin', given.origin)
+        signature = arguments.optional_name('signature', given.signature)
         if of_epoch is None:
             return self._operations.choose(*chosen)
         if source is None:
@@ -160,7 +183,9 @@ class FairnessEndpoint:
                 'epoch is given without origin; expected both, from the '
                 'answer of the node that made the epoch'
             )
-        return self._operations.take_over(*chosen, of_epoch, source)
+        return self._operations.take_over(
+            *chosen, of_epoch, source, signature or ''
+        )
 
     @_CHANGE
     def pause(self, ctxt: Context) -> Answer:

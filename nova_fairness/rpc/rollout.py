@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One epoch of metric and policy for a whole domain."""
+"""One epoch of metric and policy for a whole domain.
 
+Where peers have keys, the caller makes and signs it. Otherwise the host does
+that knows the newest one, and the others are given what it answered.
+"""
+
+import collections
 from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
+from typing import Protocol
 
 from nova_fairness import exception
 from nova_fairness.rpc import client as client_module
@@ -14,23 +20,46 @@ _MAKERS = 3
 
 _OTHER = {'set_metric': 'policy', 'set_policy': 'metric'}
 
+Statuses = Mapping[str, Any]
+"""Answers to ``get_status``, by host."""
+
+
+class Signer(Protocol):
+    """Signs a choice, and judges those of others."""
+
+    def signed(self, epoch: int, metric: str, policy: str) -> dict[str, Any]:
+        """All of a choice, with ``origin`` and ``signature``.
+
+        :raises NotAllowed: if the own key cannot sign.
+        """
+
+    def check(self, choice: Mapping[str, Any]) -> None:
+        """Let a choice pass that was signed.
+
+        :raises ReportRefused: otherwise.
+        """
+
 
 def set_for_all(
     client: client_module.FairnessClient,
     hosts: Iterable[str],
     method: str,
     name: str,
+    signer: Signer | None = None,
 ) -> client_module.Answers:
     """Set the metric or the policy on many hosts, as one epoch.
 
-    One host makes the epoch, the one that knows the newest so far; the
-    others are given what it answered.
-
     :param method: ``set_metric`` or ``set_policy``.
     :param name: of the metric or policy.
+    :param signer: where peers have keys.
+    :raises NotAllowed: if the own key cannot sign.
     """
     found = client.to_all(hosts, 'get_status')
     refused = dict(found.refused)
+    if signer is not None and found.by_host:
+        given = signed(found.by_host, method, name, signer)
+        told = client.to_all(found.by_host, method, **given)
+        return _with(told, found.not_reached, refused)
     for maker in _newest_first(found.by_host)[:_MAKERS]:
         try:
             made = client.call(maker, method, name=name)
@@ -38,36 +67,85 @@ def set_for_all(
             refused[maker] = str(error)
             continue
         others = set(found.by_host) - {maker, *refused}
-        told = _tell(client, others, method, made)
+        told = client.to_all(others, method, **_arguments(method, made))
+        told = _with(told, found.not_reached, refused)
         return client_module.Answers(
             _sorted({**told.by_host, maker: made}),
-            _sorted({**found.not_reached, **told.not_reached}),
-            _sorted({**refused, **told.refused}),
+            told.not_reached,
+            told.refused,
         )
     unasked = set(found.by_host) - set(refused)
     refused.update(dict.fromkeys(unasked, 'not asked, because others refused'))
     return client_module.Answers({}, found.not_reached, _sorted(refused))
 
 
-def _tell(
-    client: client_module.FairnessClient,
-    hosts: Iterable[str],
-    method: str,
-    made: Mapping[str, Any],
-) -> client_module.Answers:
+def signed(
+    statuses: Statuses, method: str, name: str, signer: Signer
+) -> dict[str, Any]:
+    """Make and sign the next epoch.
+
+    Hosts may lie: an epoch that no controller signed is not counted.
+
+    :param statuses: of one host or more.
+    :returns: arguments of the method.
+    :raises NotAllowed: if the own key cannot sign.
+    """
+    newest = _newest_signed(statuses, signer)
+    chosen = {
+        'metric': newest.get('metric') or _commonest(statuses, 'metric'),
+        'policy': newest.get('policy') or _commonest(statuses, 'policy'),
+        method.removeprefix('set_'): name,
+    }
+    made = signer.signed(int(newest.get('epoch', 0)) + 1, **chosen)
+    return _arguments(method, made)
+
+
+def _newest_signed(statuses: Statuses, signer: Signer) -> Mapping[str, Any]:
+    newest: Mapping[str, Any] = {}
+    for status in statuses.values():
+        desired = status['desired']
+        if int(desired['epoch']) <= int(newest.get('epoch', 0)):
+            continue
+        try:
+            signer.check(desired)
+        except exception.ReportRefused:
+            continue
+        newest = desired
+    return newest
+
+
+def _commonest(statuses: Statuses, key: str) -> str:
+    """The metric or policy in force on most hosts."""
+    found = sorted(str(status[key]) for status in statuses.values())
+    return collections.Counter(found).most_common(1)[0][0]
+
+
+def _arguments(method: str, made: Mapping[str, Any]) -> dict[str, Any]:
     other = _OTHER[method]
-    own = 'metric' if other == 'policy' else 'policy'
-    return client.to_all(
-        hosts,
-        method,
-        name=made[own],
-        epoch=made['epoch'],
-        origin=made['origin'],
-        **{other: made[other]},
+    signature = made.get('signature')
+    return {
+        'name': made[method.removeprefix('set_')],
+        'epoch': made['epoch'],
+        'origin': made['origin'],
+        other: made[other],
+        **({'signature': signature} if signature else {}),
+    }
+
+
+def _with(
+    told: client_module.Answers,
+    not_reached: Mapping[str, str],
+    refused: Mapping[str, str],
+) -> client_module.Answers:
+    """Answers, and what was known of hosts before they were asked."""
+    return client_module.Answers(
+        told.by_host,
+        _sorted({**not_reached, **told.not_reached}),
+        _sorted({**refused, **told.refused}),
     )
 
 
-def _newest_first(statuses: Mapping[str, Any]) -> list[str]:
+def _newest_first(statuses: Statuses) -> list[str]:
     return sorted(
         statuses,
         key=lambda host: (-int(statuses[host]['desired']['epoch']), host),

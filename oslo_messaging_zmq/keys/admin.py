@@ -21,6 +21,7 @@ from oslo_messaging_zmq import errors
 from oslo_messaging_zmq.keys import allow_list
 from oslo_messaging_zmq.keys import files
 from oslo_messaging_zmq.keys import keyring
+from oslo_messaging_zmq.keys import signing
 
 _LOCK_S = 10.0
 
@@ -200,9 +201,12 @@ def _new_secret(directory: pathlib.Path, pair: files.Pair) -> NewFile:
     return NewFile(path, files.pair_text(pair), 0o600)
 
 
-def _new_pair(name: str) -> files.Pair:
+def _new_pair(name: str, role: str) -> files.Pair:
     public, secret = keyring.new_pair()
-    return files.Pair(name, public, secret)
+    signs = role == allow_list.CONTROLLER
+    return files.Pair(
+        name, public, secret, signing.new_pair()[1] if signs else b''
+    )
 
 
 def make(directory: pathlib.Path, name: str, role: str) -> allow_list.Entry:
@@ -225,8 +229,10 @@ def make(directory: pathlib.Path, name: str, role: str) -> allow_list.Entry:
                 f'{path} exists, and its key is not on the allow-list: '
                 'allow it, or remove the file'
             )
-        pair = _new_pair(name)
-        entry = allow_list.Entry(pair.public, name, role, _now())
+        pair = _new_pair(name, role)
+        entry = allow_list.Entry(
+            pair.public, name, role, _now(), signs=pair.signs
+        )
         changed = allow_list.added(known, entry)
         write([_new_secret(directory, pair), _new_list(directory, changed)])
     return entry
@@ -259,10 +265,15 @@ def rotate(directory: pathlib.Path, name: str) -> allow_list.Entry:
                 f'{name} has no good key to replace: expected one of '
                 f'{_some_names(known)}'
             )
-        pair = _new_pair(name)
         last = present[-1]
+        pair = _new_pair(name, last.role)
         entry = allow_list.Entry(
-            pair.public, name, last.role, _now(), serves=last.serves
+            pair.public,
+            name,
+            last.role,
+            _now(),
+            serves=last.serves,
+            signs=pair.signs,
         )
         changed = allow_list.added(known, entry)
         # The list first: a key that nobody allows would cut its node off.
@@ -291,15 +302,22 @@ def revoke(directory: pathlib.Path, name_or_key: str) -> allow_list.Entries:
 
 
 def allow(
-    directory: pathlib.Path, name: str, public: str, role: str | None
+    directory: pathlib.Path,
+    name: str,
+    public: str,
+    role: str | None,
+    signs: str = '',
 ) -> allow_list.Entry:
     """Allow a key that was made elsewhere.
 
     :param role: None for that of the name's other keys, or node.
+    :param signs: public key of what its owner signs; '' for nothing.
     :raises KeysError: bad arguments, or the key is on the list already.
     """
     allow_list.checked_name(name)
     allow_list.checked_public(public)
+    if signs:
+        allow_list.checked_public(signs)
     _make_directory(directory)
     with locked(directory):
         known = _known(directory)
@@ -307,7 +325,9 @@ def allow(
         role = role or (present[-1].role if present else allow_list.ROLES[0])
         allow_list.checked_role(role)
         serves = present[-1].serves if present else ()
-        entry = allow_list.Entry(public, name, role, _now(), serves=serves)
+        entry = allow_list.Entry(
+            public, name, role, _now(), serves=serves, signs=signs
+        )
         changed = allow_list.added(known, entry)
         write([_new_list(directory, changed)])
     return entry
@@ -363,6 +383,11 @@ def _pair_faults(
         yield (
             f'{path}: its key is on the allow-list as {entry.name}: '
             f'expected {pair.name}'
+        )
+    elif entry.signs != pair.signs:
+        yield (
+            f'{path}: it signs with {pair.signs or "no key"}, and the '
+            f'allow-list has {entry.signs or "none"}'
         )
 
 

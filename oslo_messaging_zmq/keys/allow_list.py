@@ -29,12 +29,14 @@ _ALPHABET = frozenset(
 )
 
 VERSION = 1
-ROLES = ('node', 'controller')
+CONTROLLER = 'controller'
+ROLES = ('node', CONTROLLER)
 MOST_KEYS = 50000
 _NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,252}')
 _SERVER = re.compile(r'\S{1,255}')
 _FIELDS = frozenset({'name', 'role', 'public', 'created', 'revoked'})
 _SERVES = 'serves'
+_SIGNS = 'signs'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class Entry:
     :param created: when it was put on the list, ISO 8601 in UTC.
     :param revoked_at: when it was revoked, likewise; '' while it is good.
     :param serves: names of further servers that it answers for.
+    :param signs: public key in Z85 of what its owner signs; '' if they
+        cannot sign.
     """
 
     public: str
@@ -55,6 +59,7 @@ class Entry:
     created: str = ''
     revoked_at: str = ''
     serves: tuple[str, ...] = ()
+    signs: str = ''
 
     @property
     def revoked(self) -> bool:
@@ -177,10 +182,11 @@ def _numbered(items: list[Any]) -> Iterable[Entry]:
 
 
 def _entry(item: Any) -> Entry:
-    if not isinstance(item, Mapping) or set(item) - {_SERVES} != _FIELDS:
+    more = {_SERVES, _SIGNS}
+    if not isinstance(item, Mapping) or set(item) - more != _FIELDS:
         raise errors.KeysError(
             f'expected an object with {", ".join(sorted(_FIELDS))}, '
-            f'perhaps {_SERVES}, and nothing else'
+            f'perhaps {_SERVES} and {_SIGNS}, and nothing else'
         )
     return Entry(
         public=checked_public(item['public']),
@@ -189,6 +195,7 @@ def _entry(item: Any) -> Entry:
         created=_time(item['created']),
         revoked_at='' if item['revoked'] is None else _time(item['revoked']),
         serves=checked_servers(item.get(_SERVES, ())),
+        signs=checked_public(item[_SIGNS]) if _SIGNS in item else '',
     )
 
 
@@ -232,7 +239,11 @@ def _item(entry: Entry) -> dict[str, Any]:
         'revoked': entry.revoked_at or None,
     }
     # Not in every list: programs of before refuse what they do not know.
-    return item | {_SERVES: list(entry.serves)} if entry.serves else item
+    if entry.serves:
+        item[_SERVES] = list(entry.serves)
+    if entry.signs:
+        item[_SIGNS] = entry.signs
+    return item
 
 
 def good(entries: Entries, name: str) -> Entries:

@@ -19,10 +19,12 @@ import zmq
 
 from oslo_messaging_zmq import errors
 from oslo_messaging_zmq.keys import allow_list
+from oslo_messaging_zmq.keys import signing
 
 LIST_NAME = 'allowed.json'
 SUFFIX = '.secret'
 VERSION = 1
+_SIGNING = 'signing'
 _MOST_BYTES = 16 << 20
 
 Signature = tuple[int, int, int] | None
@@ -36,11 +38,19 @@ class Pair:
     :param name: whose.
     :param public: in Z85.
     :param secret: in Z85; not shown.
+    :param signing_key: secret key that signs, in Z85; not shown, and empty if
+        there is none.
     """
 
     name: str
     public: str
     secret: bytes = dataclasses.field(repr=False)
+    signing_key: bytes = dataclasses.field(default=b'', repr=False)
+
+    @property
+    def signs(self) -> str:
+        """Public key in Z85 of what is signed; '' if nothing can be."""
+        return signing.public_of(self.signing_key) if self.signing_key else ''
 
 
 def signature(path: pathlib.Path) -> Signature:
@@ -92,11 +102,13 @@ def read_pair(path: pathlib.Path) -> Pair:
             name=allow_list.checked_name(document['name']),
             public=allow_list.checked_public(document['public']),
             secret=document['secret'].encode('ascii'),
+            signing_key=document.get(_SIGNING, '').encode('ascii'),
         )
         broken = (
             document['version'] != VERSION
             or not allow_list.is_key(document['secret'])
             or zmq.curve_public(pair.secret) != pair.public.encode()
+            or not allow_list.is_key(document.get(_SIGNING, pair.public))
         )
     except (
         errors.KeysError,
@@ -175,4 +187,6 @@ def pair_text(pair: Pair) -> str:
         'public': pair.public,
         'secret': pair.secret.decode('ascii'),
     }
+    if pair.signing_key:
+        document[_SIGNING] = pair.signing_key.decode('ascii')
     return json.dumps(document, indent=2) + '\n'

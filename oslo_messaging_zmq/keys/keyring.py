@@ -16,6 +16,7 @@ import zmq
 from oslo_messaging_zmq import errors
 from oslo_messaging_zmq.keys import allow_list
 from oslo_messaging_zmq.keys import files
+from oslo_messaging_zmq.keys import signing
 
 LOG = logging.getLogger(__name__)
 
@@ -67,12 +68,7 @@ class Keyring:
         :param public: in Z85.
         :returns: its entry, revoked or not; ``None`` if it is unknown.
         """
-        now = time.monotonic()
-        if now >= self._due:
-            # Set first: other threads need not look as well.
-            self._due = now + self._reload_s
-            self._reload()
-        return self._entries.get(public)
+        return self._newest().get(public)
 
     def allowed(self, public: str) -> allow_list.Entry | None:
         """The entry of a key that may talk now, else ``None``."""
@@ -110,6 +106,43 @@ class Keyring:
         """Tell whether a key is good, and may answer for a server."""
         entry = self.allowed(public)
         return entry is not None and entry.answers_for(server)
+
+    def sign(self, message: bytes) -> str:
+        """Sign in one's own name.
+
+        :returns: in Z85.
+        :raises KeysError: one's own pair cannot sign.
+        """
+        if not self._pair.signing_key:
+            raise errors.KeysError(
+                f'the key of {self.name} cannot sign: keys of controllers '
+                'can, which nova-fairness-keys makes or rotates now'
+            )
+        return signing.sign(self._pair.signing_key, message)
+
+    def is_signed(self, message: bytes, name: str, signature: str) -> bool:
+        """Tell whether a controller signed whose key is good now.
+
+        :param name: of the controller.
+        :param signature: in Z85; nothing is believed.
+        """
+        return any(
+            signing.is_signed(entry.signs, message, signature)
+            for entry in self._newest().values()
+            if entry.name == name
+            and entry.role == allow_list.CONTROLLER
+            and entry.signs
+            and not entry.revoked
+        )
+
+    def _newest(self) -> Mapping[str, allow_list.Entry]:
+        """The allow-list by public key, read again if it is due."""
+        now = time.monotonic()
+        if now >= self._due:
+            # Set first: other threads need not look as well.
+            self._due = now + self._reload_s
+            self._reload()
+        return self._entries
 
     def _reload(self) -> None:
         seen = files.signature(self._list_path)

@@ -118,8 +118,11 @@ def test_with_keys_nodes_look_and_controllers_change(secure):
     assert all_hear_all(secure)
     secure.act_as('n2')
     assert secure.asked('status', '--host', 'n1')['n1']['paused'] is False
-    for change in (['pause'], ['reset'], ['set-metric', 'UniformMetric']):
-        code, out, err = secure.ctl(*change, '--host', 'n1')
+    code, out, err = secure.ctl('set-metric', 'UniformMetric', '--host', 'n1')
+    assert (code, out) == (1, '')
+    assert 'the key of n2 cannot sign' in err
+    for change in ('pause', 'reset'):
+        code, out, err = secure.ctl(change, '--host', 'n1')
         assert (code, out) == (1, '')
         assert 'needs a key with the role controller; the key of n2' in err
     secure.act_as('ctl')

@@ -48,7 +48,7 @@ def test_what_is_kept_is_given_to_all(client):
     assert store.load() is None
     assert store.change(to(FIRST)) == FIRST
     assert store.change(to(SECOND)) == SECOND
-    assert store.change(lambda kept: FIRST) == SECOND
+    assert store.change(to(FIRST)) == SECOND
     assert desired_store.RedisStore(client, 'cell1').load() == SECOND
     assert desired_store.RedisStore(client, 'cell2').load() is None
 

@@ -80,11 +80,11 @@ class FakeAgent(endpoint.Operations):
         self.policy = policy or self.policy
         return self._chosen()
 
-    def take_over(self, metric, policy, epoch, origin):
+    def take_over(self, metric, policy, epoch, origin, signature=''):
         self._check(metric, policy)
         if epoch < self.epoch:
             raise exception.Superseded(f'epoch {self.epoch} is known')
-        self.epoch = epoch
+        self.epoch, self.signature = epoch, signature
         self.metric = metric or self.metric
         self.policy = policy or self.policy
         return self._chosen()

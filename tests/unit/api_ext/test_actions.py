@@ -45,6 +45,41 @@ def test_a_policy_is_chosen_for_all_as_one_epoch(cloud):
     assert {agent.epoch for agent in agents(cloud)} == {1}
 
 
+class FakeSigner:
+    """Signs like a controller, and like one whose key cannot."""
+
+    can = True
+
+    def signed(self, epoch, metric, policy):
+        if not self.can:
+            raise exception.NotAllowed('the key of c1 cannot sign')
+        return {
+            'epoch': epoch,
+            'metric': metric,
+            'policy': policy,
+            'origin': 'c1',
+            'signature': f'c1: {epoch} {metric} {policy}',
+        }
+
+    def check(self, choice):
+        raise exception.ReportRefused('unsigned', 'nobody signed it')
+
+
+@pytest.mark.parametrize('host', ['cmp1', 'all'])
+def test_where_hosts_have_keys_a_choice_is_signed(cloud, host):
+    cloud.agents._signer = FakeSigner()
+    answer = act(cloud, host, {'set-metric': {'name': 'UniformMetric'}})
+    assert answer.status_code == 202
+    told = agents(cloud)[: len(answer.json['hosts'])]
+    assert {agent.signature for agent in told} == {
+        'c1: 1 UniformMetric feedback'
+    }
+    cloud.agents._signer.can = False
+    answer = act(cloud, host, {'set-metric': {'name': 'UniformMetric'}})
+    assert answer.status_code == 409
+    assert 'the key of c1 cannot sign' in str(answer.json)
+
+
 @pytest.mark.parametrize('given', [None, {}])
 def test_all_hosts_are_paused_resumed_and_reset(cloud, given):
     for action in ('pause', 'reset', 'resume'):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
+import functools
 import json
 import stat
 
@@ -12,6 +13,9 @@ from nova_fairness import exception
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
+from nova_fairness.runtime import signatures as signatures_module
+from oslo_messaging_zmq.keys import admin
+from oslo_messaging_zmq.keys import keyring
 from tests.unit.exchange import build
 from tests.unit.exchange import fake_store
 
@@ -22,7 +26,7 @@ CONFIGURED = ('m0', 'p0')
 some = strategies.builds(
     desired_module.Desired,
     epoch=strategies.integers(1, 3),
-    metric=strategies.just('m'),
+    metric=strategies.sampled_from('mn'),
     policy=strategies.just('p'),
     origin=strategies.sampled_from('abc'),
 )
@@ -42,6 +46,12 @@ def test_epochs_made_at_once_are_ordered_by_origin():
     assert other.is_newer_than(FIRST)
     assert not FIRST.is_newer_than(other)
     assert not FIRST.is_newer_than(FIRST)
+
+
+def test_what_one_origin_made_at_once_is_ordered_too():
+    other = dataclasses.replace(FIRST, metric='m2')
+    assert other.is_newer_than(FIRST)
+    assert not FIRST.is_newer_than(other)
 
 
 def test_there_is_an_end_of_epochs():
@@ -104,8 +114,10 @@ def state(file, monkeypatch):
     monkeypatch.setattr(desired_state, '_PAUSE_S', 0.0)
     made = []
 
-    def make(shared=None, *, poll_s=0.01, start=True):
-        item = desired_state.DesiredState('n5', file, shared, poll_s)
+    def make(shared=None, *, poll_s=0.01, start=True, signatures=None):
+        item = desired_state.DesiredState(
+            'n5', file, shared, poll_s, signatures
+        )
         if start:
             item.start()
         made.append(item)
@@ -124,6 +136,7 @@ def test_nothing_was_ever_set(state):
         'metric': '',
         'policy': '',
         'origin': '',
+        'signature': '',
         'shared': False,
         'problem': '',
     }
@@ -234,4 +247,135 @@ def test_what_is_kept_is_plain_json(file, tmp_path):
         'metric': 'm1',
         'policy': 'p1',
         'origin': 'n1',
+        'signature': '',
     }
+
+
+# Where peers have keys.
+
+
+@pytest.fixture
+def signatures(tmp_path):
+    place = tmp_path / 'keys'
+    admin.make(place, 'ctl', 'controller')
+    return signatures_module.Signatures(keyring.Keyring(place), 'cell1')
+
+
+@pytest.fixture
+def signed(signatures):
+    def make(epoch, metric='m1'):
+        return desired_module.Desired(**signatures.signed(epoch, metric, 'p1'))
+
+    return make
+
+
+@pytest.fixture
+def secured(state, signatures):
+    return functools.partial(state, signatures=signatures)
+
+
+def refused(node, reason):
+    return node.statistics()[f'desired_refused_{reason}']
+
+
+def test_what_a_controller_signed_is_taken_from_the_store(secured, signed):
+    fresh = secured(fake_store.FakeStore(signed(3)))
+    build.until(lambda: fresh.current() == signed(3))
+    assert fresh.status()['signature'] == signed(3).signature
+    assert set(fresh.statistics().values()) == {0}
+
+
+def test_what_nobody_signed_is_refused_said_and_written_over(
+    secured, signed, caplog
+):
+    shared = fake_store.FakeStore()
+    fresh = secured(shared)
+    fresh.take_over(signed(3))
+    build.until(lambda: shared.kept == signed(3))
+    for wrong, reason in (
+        (dataclasses.replace(signed(9), signature=''), 'unsigned'),
+        (dataclasses.replace(signed(3), epoch=9), 'signature'),
+    ):
+        shared.kept = wrong
+        build.until(lambda reason=reason: refused(fresh, reason))
+        build.until(lambda: shared.kept == signed(3))
+        build.until(lambda: not fresh.status()['problem'])
+    assert fresh.current() == signed(3)
+    assert caplog.text.count('Not taken from the store: nobody signed') == 1
+
+
+def test_a_node_that_knows_nothing_takes_nothing_and_says_why(secured, signed):
+    wrong = dataclasses.replace(signed(9), signature='')
+    shared = fake_store.FakeStore(wrong)
+    fresh = secured(shared)
+    build.until(lambda: 'nobody signed' in fresh.status()['problem'])
+    assert fresh.current() is None
+    assert shared.kept == wrong
+
+
+def test_what_the_store_held_before_is_not_taken_again(secured, signed):
+    shared = fake_store.FakeStore(signed(3))
+    fresh = secured(shared)
+    build.until(lambda: fresh.current() == signed(3))
+    shared.kept = signed(4)
+    build.until(lambda: fresh.current() == signed(4))
+    shared.kept = signed(3)
+    build.until(lambda: refused(fresh, 'older'))
+    build.until(lambda: shared.kept == signed(4))
+    assert fresh.current() == signed(4)
+
+
+def test_a_peer_is_believed_what_was_signed_and_nothing_else(
+    secured, signed, caplog
+):
+    shared = fake_store.FakeStore()
+    fresh = secured(shared, start=False)
+    wrong = dataclasses.replace(signed(2), epoch=7)
+    for _ in range(3):
+        fresh.offer(wrong, trusted=False)
+    assert fresh.current() is None
+    assert refused(fresh, 'signature') == 3
+    assert caplog.text.count('Not taken from a peer') == 1
+    fresh.offer(signed(2), trusted=False)
+    assert fresh.current() == signed(2)
+
+
+def test_who_asks_must_have_signed(secured, signed):
+    fresh = secured(start=False)
+    with pytest.raises(exception.NotAllowed, match='a controller signs'):
+        fresh.set('m1', 'p1', CONFIGURED)
+    with pytest.raises(exception.NotAllowed, match='nobody signed'):
+        fresh.take_over(FIRST)
+    assert fresh.current() is None
+    assert fresh.take_over(signed(2)) == signed(2)
+    assert fresh.take_over(signed(1)) == signed(2)
+
+
+def test_what_was_chosen_before_keys_signed_counts_until_one_does(
+    secured, signed, file
+):
+    former = dataclasses.replace(SECOND, epoch=70)
+    file.save(former)
+    shared = fake_store.FakeStore(former)
+    fresh = secured(shared)
+    build.until(lambda: shared.loads > 3)
+    assert (fresh.current(), fresh.status()['problem']) == (former, '')
+    assert fresh.take_over(signed(1)) == signed(1)
+    build.until(lambda: shared.kept == signed(1))
+
+
+def test_a_revoked_controller_is_overruled_whatever_its_epoch(
+    secured, signed, tmp_path
+):
+    fresh = secured(start=False)
+    stolen = signed(desired_module.LARGEST_EPOCH)
+    fresh.take_over(stolen)
+    place = tmp_path / 'keys'
+    admin.make(place, 'new', 'controller')
+    admin.revoke(place, 'ctl')
+    fresh._signatures._keys._due = 0.0
+    ring = keyring.Keyring(place / 'new.secret')
+    chosen = signatures_module.Signatures(ring, 'cell1').signed(5, 'm2', 'p')
+    assert fresh.current() == stolen
+    good = desired_module.Desired(**chosen)
+    assert fresh.take_over(good) == good

@@ -28,6 +28,7 @@ class FakeOperations(endpoint.Operations):
         self.asked = []
         self.epoch = 0
         self.metric, self.policy, self.origin = 'M0', 'P0', ''
+        self.signature = ''
         self.known = ('M0', 'M1')
         self.vms = ()
         self.warning = ''
@@ -35,8 +36,9 @@ class FakeOperations(endpoint.Operations):
     def choose(self, metric, policy):
         return self.take_over(metric, policy, self.epoch + 1, self.host)
 
-    def take_over(self, metric, policy, epoch, origin):
+    def take_over(self, metric, policy, epoch, origin, signature=''):
         self.asked.append((metric, policy, epoch, origin))
+        self.signature = signature
         if metric is not None and metric not in self.known:
             raise exception.UnknownPlugin(
                 f'no metric {metric!r}; installed: {", ".join(self.known)}'
@@ -74,7 +76,15 @@ class FakeOperations(endpoint.Operations):
     def status(self):
         return {
             'host': self.host,
-            'desired': {'epoch': self.epoch},
+            'metric': self.metric,
+            'policy': self.policy,
+            'desired': {
+                'epoch': self.epoch,
+                'metric': self.metric,
+                'policy': self.policy,
+                'origin': self.origin,
+                'signature': self.signature,
+            },
             'peers': {
                 peer: {'age_s': 1.0, 'left_out': None}
                 for peer in self.peers

@@ -191,6 +191,50 @@ def test_a_metric_that_nobody_has_is_refused_by_all(cloud):
     assert {item.epoch for item in cloud.agents.values()} == {0}
 
 
+class FakeSigner:
+    """Signs by writing its name."""
+
+    def signed(self, epoch, metric, policy):
+        return {
+            'epoch': epoch,
+            'metric': metric,
+            'policy': policy,
+            'origin': 'ctl',
+            'signature': f'{epoch} {metric} {policy}',
+        }
+
+    def check(self, choice):
+        good = self.signed(choice['epoch'], choice['metric'], choice['policy'])
+        if good != choice:
+            raise exception.ReportRefused('signature', 'it is not signed')
+
+
+def test_a_signed_epoch_is_above_the_newest_that_was_signed(cloud):
+    client, signer = cloud.client(), FakeSigner()
+    honest = cloud.agents['n1']
+    honest.take_over('M0', 'P7', 4, 'ctl', '4 M0 P7')
+    # Who is no controller says what they like.
+    cloud.agents["n3"].policy = "P9"
+    answers = rollout.set_for_all(client, HOSTS, 'set_metric', 'M1', signer)
+    assert answers.is_complete
+    assert desired(cloud) == {(5, 'M1', 'P7', 'ctl')}
+    assert {item.signature for item in cloud.agents.values()} == {'5 M1 P7'}
+
+
+def test_a_lie_about_the_epoch_is_not_counted(cloud):
+    for epoch, agent in zip((0, 0, 99), cloud.agents.values(), strict=True):
+        agent.epoch = epoch
+    statuses = {host: agent.status() for host, agent in cloud.agents.items()}
+    statuses['n3']['policy'] = 'P9'
+    assert rollout.signed(statuses, 'set_policy', 'P1', FakeSigner()) == {
+        'name': 'P1',
+        'metric': 'M0',
+        'epoch': 1,
+        'origin': 'ctl',
+        'signature': '1 M0 P1',
+    }
+
+
 def test_no_more_hosts_are_asked_at_once_than_was_said():
     lock, both = threading.Lock(), threading.Barrier(2)
     now, most = [], []

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Choices of metric and policy: controllers sign them, all check that."""
+
+from collections.abc import Mapping
+import json
+from typing import Any
+
+from oslo_config import cfg
+import oslo_messaging
+
+from nova_fairness import exception
+from nova_fairness.runtime import transport
+from oslo_messaging_zmq import errors
+from oslo_messaging_zmq import options
+from oslo_messaging_zmq.keys import keyring
+
+_PURPOSE = 'nova-fairness: metric and policy of a domain, 1'
+"""So that what was signed for something else is no choice."""
+
+_SIGNED = ('epoch', 'metric', 'policy', 'origin')
+
+
+class Signatures:
+    """Signs choices of metric and policy, and judges those of others.
+
+    :param keys: the own pair, and whose keys are good.
+    :param domain: for which choices are; those of another are refused.
+    """
+
+    def __init__(self, keys: keyring.Keyring, domain: str) -> None:
+        self._keys = keys
+        self._domain = domain
+
+    def signed(self, epoch: int, metric: str, policy: str) -> dict[str, Any]:
+        """Sign a choice in the name of the own key.
+
+        :returns: ``epoch``, ``metric``, ``policy``, ``origin`` and
+            ``signature``.
+        :raises NotAllowed: if the own key cannot sign.
+        """
+        choice = {
+            'epoch': epoch,
+            'metric': metric,
+            'policy': policy,
+            'origin': self._keys.name,
+        }
+        try:
+            signature = self._keys.sign(self._message(choice))
+        except errors.KeysError as error:
+            raise exception.NotAllowed(
+                f'metric and policy need a key with the role controller that '
+                f'can sign: {error}'
+            ) from error
+        return {**choice, 'signature': signature}
+
+    def check(self, choice: Mapping[str, Any]) -> None:
+        """Let a choice pass that a controller signed.
+
+        :param choice: as :meth:`signed` gives it; nothing is believed.
+        :raises ReportRefused: otherwise; its reason is ``unsigned`` or
+            ``signature``.
+        """
+        named = (
+            f'metric {choice.get("metric")!r:.60} and policy '
+            f'{choice.get("policy")!r:.60} (epoch {choice.get("epoch")!r:.20} '
+            f'of {choice.get("origin")!r:.60})'
+        )
+        signature = choice.get('signature')
+        if not signature:
+            raise exception.ReportRefused(
+                'unsigned', f'nobody signed {named}; expected a controller'
+            )
+        if not self._keys.is_signed(
+            self._message(choice), str(choice.get('origin')), str(signature)
+        ):
+            raise exception.ReportRefused(
+                'signature',
+                f'no good key of a controller of that name signed {named}',
+            )
+
+    def _message(self, choice: Mapping[str, Any]) -> bytes:
+        named = [choice.get(key) for key in _SIGNED]
+        return json.dumps([_PURPOSE, self._domain, *named]).encode()
+
+
+def of(
+    conf: cfg.ConfigOpts,
+    domain: str,
+    url: oslo_messaging.TransportURL | None = None,
+) -> Signatures | None:
+    """What signs and judges for a transport; ``None`` if it has no keys.
+
+    :param url: of the transport; ``None`` for ``transport_url``.
+    :raises ConfigurationError: if the keys cannot be used.
+    """
+    url = url or oslo_messaging.TransportURL.parse(conf)
+    if not transport.is_ours(url):
+        return None
+    path = options.read(conf, url).keys_path
+    if not path:
+        return None
+    try:
+        return Signatures(keyring.Keyring(path), domain)
+    except errors.KeysError as error:
+        raise exception.ConfigurationError(str(error)) from error
