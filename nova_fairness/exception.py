@@ -15,7 +15,7 @@ class ConfigurationError(FairnessError):
 
 
 class PluginError(FairnessError):
-    """A metric or policy cannot be used."""
+    """A metric, policy or order cannot be used."""
 
 
 class UnknownPlugin(PluginError):

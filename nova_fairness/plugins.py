@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Loading metrics and policies by name: the only user of stevedore.
+"""Loading metrics, policies and orders by name: the only user of stevedore.
 
 A plugin is a class behind an entry point of the group
-``nova_fairness.metrics`` or ``nova_fairness.policies``; the entry point has
-the name by which configuration and HTTP calls speak of it.
+``nova_fairness.metrics``, ``nova_fairness.policies`` or
+``nova_fairness.orders``; the entry point has the name by which configuration
+and HTTP calls speak of it.
 """
 
 from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
 import inspect
+import types
 from typing import Any
 from typing import Generic
 from typing import TypeVar
@@ -22,27 +24,31 @@ from nova_fairness import exception
 from nova_fairness.decide import policy
 from nova_fairness.measure import metric
 from nova_fairness.model import pairing
+from nova_fairness.planners.fairqueue import order
 
 METRICS = 'nova_fairness.metrics'
 POLICIES = 'nova_fairness.policies'
+ORDERS = 'nova_fairness.orders'
 
-_Base = TypeVar('_Base', metric.Metric, policy.Policy)
+_Base = TypeVar('_Base', metric.Metric, policy.Policy, order.Order)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Kind(Generic[_Base]):
     """A kind of plugin: how messages call it, where it is, what it must be.
 
-    :ivar pairing: attribute that says what it can be paired with.
+    :ivar pairing: attribute that says what it can be paired with; '' without.
     :ivar is_pairing: tells whether that is said rightly.
     """
 
     noun: str
     namespace: str
     base: type[_Base]
-    pairing: str
-    is_pairing: Callable[[object], bool]
+    pairing: str = ''
+    is_pairing: Callable[[object], bool] = bool
 
+
+_NO_PARAMETERS: Mapping[str, float] = types.MappingProxyType({})
 
 # mypy takes an abstract class for one that somebody is about to create.
 _METRIC = _Kind(
@@ -59,6 +65,11 @@ _POLICY = _Kind(
     'kind',
     pairing.may_be_kind,
 )
+_ORDER = _Kind(
+    'order',
+    ORDERS,
+    order.Order,  # type: ignore[type-abstract]
+)
 
 
 def metric_names() -> tuple[str, ...]:
@@ -69,6 +80,11 @@ def metric_names() -> tuple[str, ...]:
 def policy_names() -> tuple[str, ...]:
     """Names of all installed policies, sorted; loads none."""
     return _names(POLICIES)
+
+
+def order_names() -> tuple[str, ...]:
+    """Names of all installed orders, sorted; loads none."""
+    return _names(ORDERS)
 
 
 def load_metric(name: str) -> metric.Metric:
@@ -89,6 +105,21 @@ def load_policy(name: str) -> policy.Policy:
     :raises PluginError: if it cannot be imported or is no policy.
     """
     return _loaded(_POLICY, name)
+
+
+def load_order(
+    name: str, parameters: Mapping[str, float] = _NO_PARAMETERS
+) -> order.Order:
+    """Load an order of the queue.
+
+    :param name: such as ``fair_tree``.
+    :param parameters: numbers of it, by name; those not named have their
+        defaults.
+    :raises UnknownPlugin: if there is none; lists those that exist.
+    :raises PluginError: if it cannot be imported, is no order, or has no such
+        number.
+    """
+    return _loaded(_ORDER, name, parameters)
 
 
 def describe_metrics() -> Mapping[str, str]:
@@ -133,7 +164,11 @@ def _described(kind: _Kind[_Base]) -> dict[str, str]:
     return result
 
 
-def _loaded(kind: _Kind[_Base], name: str) -> _Base:
+def _loaded(
+    kind: _Kind[_Base],
+    name: str,
+    parameters: Mapping[str, float] = _NO_PARAMETERS,
+) -> _Base:
     if name not in _names(kind.namespace):
         raise exception.UnknownPlugin(_unknown(kind, name))
     extensions = _imported(kind, name)
@@ -143,11 +178,19 @@ def _loaded(kind: _Kind[_Base], name: str) -> _Base:
             f'{kind.noun} {name} is installed more than once: {places}'
         )
     plugin = _checked(kind, name, extensions[0].plugin)
-    try:
-        return plugin()
-    except Exception as error:
+    known = inspect.signature(plugin).parameters
+    if unknown := sorted(parameters.keys() - known.keys()):
         raise exception.PluginError(
-            f'{kind.noun} {name} cannot be created without arguments: {error}'
+            f'{kind.noun} {name} has no number {", ".join(unknown)}; it has:'
+            f' {", ".join(known) or "none"}'
+        )
+    try:
+        return plugin(**parameters)
+    except Exception as error:
+        given = ', '.join(f'{key} = {parameters[key]}' for key in parameters)
+        raise exception.PluginError(
+            f'{kind.noun} {name} cannot be created'
+            f' {"with " + given if given else "without arguments"}: {error}'
         ) from error
 
 
@@ -177,7 +220,7 @@ def _checked(kind: _Kind[_Base], name: str, found: object) -> type[_Base]:
         raise exception.PluginError(
             f'{kind.noun} {name} lacks a description, one sentence'
         )
-    given = getattr(found, kind.pairing)
+    given = getattr(found, kind.pairing) if kind.pairing else True
     if not kind.is_pairing(given):
         raise exception.PluginError(
             f'{kind.noun} {name} has {kind.pairing} = {given!r}, expected '

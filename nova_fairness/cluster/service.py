@@ -121,7 +121,10 @@ class Service:
                 self.cycle()
             except exception.Deposed as error:
                 LOG.warning('another process leads: %s', error)
-            except exception.ClusterError as error:
+            except (
+                exception.ClusterError,
+                exception.PluginMisbehaved,
+            ) as error:
                 self.cycles_failed += 1
                 LOG.warning('this cycle ends early: %s', error)
             stopped.wait(interval_s)

@@ -15,6 +15,7 @@ backend.init_backend(backend.BackendType.THREADING)
 
 from collections.abc import Iterator  # noqa: E402
 import contextlib  # noqa: E402
+import functools  # noqa: E402
 import pathlib  # noqa: E402
 import socket  # noqa: E402
 import time  # noqa: E402
@@ -22,6 +23,7 @@ import time  # noqa: E402
 from oslo_config import cfg  # noqa: E402
 
 from nova_fairness import exception  # noqa: E402
+from nova_fairness import plugins  # noqa: E402
 from nova_fairness.cluster import clients  # noqa: E402
 from nova_fairness.cluster import election  # noqa: E402
 from nova_fairness.cluster import execute  # noqa: E402
@@ -41,6 +43,7 @@ from nova_fairness.model import cast as cast_module  # noqa: E402
 from nova_fairness.model import request  # noqa: E402
 from nova_fairness.observe import notifying  # noqa: E402
 from nova_fairness.observe import queue  # noqa: E402
+from nova_fairness.planners.fairqueue import order as order_module  # noqa: E402
 from nova_fairness.planners.fairqueue import planner  # noqa: E402
 from nova_fairness.relay import jobs  # noqa: E402
 from nova_fairness.relay import link  # noqa: E402
@@ -124,6 +127,21 @@ def _reseal(conf: cfg.ConfigOpts) -> None:
     sys.stdout.write(f'all messages are sealed with the one key of {path}\n')
 
 
+def _order(conf: cfg.ConfigOpts) -> order_module.Order:
+    """The order that says who is next.
+
+    :raises ConfigurationError: if there is no such order, or it has no such
+        numbers.
+    """
+    options = conf.fairness_cluster
+    try:
+        return plugins.load_order(options.order, options.order_parameters)
+    except exception.PluginError as error:
+        raise exception.ConfigurationError(
+            f'[fairness_cluster] order, order_parameters: {error}'
+        ) from error
+
+
 def _service(
     conf: cfg.ConfigOpts,
 ) -> tuple[service.Service, store_module.Store]:
@@ -141,6 +159,7 @@ def _service(
         if options.limits_file
         else {}
     )
+    order = _order(conf)
     store = queueing.open_store(conf)
     rooms, nova_api = clients.connect(options.cloud)
     room, nova = placement.Placement(rooms), servers.Nova(nova_api)
@@ -154,7 +173,7 @@ def _service(
         snapshot.Reader(room, nova, given),
         execute.Executor(store, room, nova, sender, time.time),
         nova,
-        planner.plan,
+        functools.partial(planner.plan, order=order),
         time.time,
         time.monotonic,
         rules,

@@ -7,6 +7,7 @@ import copy
 import pathlib
 
 from oslo_config import cfg
+from oslo_config import types
 
 from nova_fairness.conf import exchange
 from nova_fairness.conf import opts
@@ -117,6 +118,35 @@ most, by resource class of Placement::
 
 Empty: all projects share everything. Set it to give projects parts of their
 own.
+""",
+    ),
+    cfg.StrOpt(
+        'order',
+        default='fifo',
+        advanced=True,
+        help="""
+Which request is next of those beyond their project's guaranteed part: ``fifo``
+is first come, first served; ``fair_tree``, ``multifactor``, ``synergy``,
+``dominant_share`` and ``distribution`` go by shares. Others can be installed.
+Set it if whoever asks first should not have everything. All processes of the
+service must have the same.
+""",
+    ),
+    cfg.Opt(
+        'order_parameters',
+        type=types.Dict(types.Float()),
+        default={},
+        advanced=True,
+        help="""
+Numbers of the order, such as ``fair_share:1000,age:100``, by name; those not
+named have their defaults. ``fair_tree`` has ``charge`` (0 to 1, default 1:
+part of what a start asks for that counts as used at once). ``multifactor`` has
+the weights ``fair_share`` (1000), ``age`` (100) and ``size`` (10), and
+``longest_s`` (seconds, at least 1, default 604800: after which age counts in
+full). ``synergy`` has the weights ``vcpus`` (100) and ``memory`` (70). Weights
+are 0 to 1e9. ``distribution`` has ``vcpus`` (0), ``memory`` (1) and ``disk``
+(0), from 0 to 3: powers of what a project has. Change them if age or size
+should count more or less beside shares.
 """,
     ),
     cfg.FloatOpt(

@@ -38,8 +38,8 @@ ARROWS: Mapping[str, frozenset[str]] = {
     'exception': frozenset(),
     'version': frozenset(),
     'model': _VOCABULARY,
-    # Checks what it loads against the contracts in these two rooms.
-    'plugins': _VOCABULARY | {'measure', 'decide'},
+    # Checks what it loads against the contracts in these rooms.
+    'plugins': _VOCABULARY | {'measure', 'decide', 'planners'},
     'conf': _VOCABULARY,
     'shares': _VOCABULARY,
     'collect': _VOCABULARY,
@@ -59,8 +59,8 @@ ARROWS: Mapping[str, frozenset[str]] = {
     'observe': _VOCABULARY,
     'planners': _MATHEMATICS,
     'client': _VOCABULARY | {'rpc'},
-    # Contract suites run the contracts that live in these two rooms.
-    'testing': _MATHEMATICS | {'measure', 'decide'},
+    # Contract suites run the contracts that live in these rooms.
+    'testing': _MATHEMATICS | {'measure', 'decide', 'planners'},
     'agent': _ASSEMBLY | {'rpc'},
     'cluster': _ASSEMBLY | {'rpc'},
     # Knows no fairness and no database: who assembles it says where messages

@@ -89,6 +89,43 @@ def test_every_policy_of_the_package_can_be_loaded():
         assert plugins.load_policy(name).description
 
 
+def test_every_order_of_the_package_can_be_loaded():
+    assert plugins.order_names() == (
+        'distribution',
+        'dominant_share',
+        'fair_tree',
+        'fifo',
+        'multifactor',
+        'synergy',
+    )
+    for name in plugins.order_names():
+        assert plugins.load_order(name).description
+
+
+def test_an_order_gets_its_numbers():
+    assert plugins.load_order('multifactor', {'age': 7.0}).age == 7
+
+
+@pytest.mark.parametrize(
+    ('name', 'numbers', 'message'),
+    [
+        ('none', {}, "no order 'none'; installed: distribution, "),
+        ('fair_tree', {'age': 1.0}, 'has no number age; it has: charge'),
+        ('fifo', {'age': 1.0}, 'has no number age; it has: none'),
+        (
+            'fair_tree',
+            {'charge': 2.0},
+            'with charge = 2.0: charge must be a number from 0 to 1, got 2',
+        ),
+        ('multifactor', {'longest_s': 0.0}, 'longest_s must be a number'),
+        ('synergy', {'vcpus': float('nan')}, 'vcpus must be a number from'),
+    ],
+)
+def test_an_order_that_cannot_be_is_named(name, numbers, message):
+    with pytest.raises(exception.PluginError, match=message):
+        plugins.load_order(name, numbers)
+
+
 def test_descriptions_are_those_of_the_classes():
     got = plugins.describe_metrics()
     assert tuple(got) == OURS

@@ -6,6 +6,7 @@ import abc
 from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
+from typing import ClassVar
 
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
@@ -51,7 +52,14 @@ def units(arranged: Iterable[request_model.Request]) -> list[Unit]:
 
 
 class Order(abc.ABC):
-    """Says who is next."""
+    """Says who is next; subclasses are loaded by stevedore.
+
+    Arguments of the constructor are numbers that operators may set, each with
+    a default; it raises ``ValueError`` for one that is out of its range.
+    """
+
+    description: ClassVar[str]
+    """One sentence for operators."""
 
     @abc.abstractmethod
     def arrange(
@@ -80,6 +88,8 @@ def oldest_first(
 
 class OldestFirst(Order):
     """First come, first served."""
+
+    description = 'First come, first served; shares do not count.'
 
     def arrange(
         self,

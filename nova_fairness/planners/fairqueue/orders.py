@@ -28,6 +28,9 @@ Floats = npt.NDArray[np.float64]
 Requests = Sequence[request_model.Request]
 
 
+_LARGEST_WEIGHT = 1e9
+
+
 class Standing:
     """Accounts of those who wait, and what they used.
 
@@ -78,6 +81,7 @@ def _accounts(
         yield cluster.Account(name, users[name])
 
 
+@dataclasses.dataclass(frozen=True)
 class FairTree(order_module.Order):
     """From the top down, always to whom has least of their share.
 
@@ -86,13 +90,20 @@ class FairTree(order_module.Order):
     to its use in thought. Nothing below one account comes before anything
     below another that has less of its share.
 
-    :param charge: part of the cloud that a start adds in thought, of what the
+    :ivar charge: part of the cloud that a start adds in thought, of what the
         request asks for, 0 to 1; 0 orders by what was used alone, as Slurm
         does.
     """
 
-    def __init__(self, charge: float = 1.0) -> None:
-        self._charge = charge
+    description = (
+        'From the top of the share tree down, always to whom has used least'
+        ' of their share.'
+    )
+
+    charge: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check(self, charge=(0.0, 1.0))
 
     def arrange(
         self,
@@ -102,11 +113,11 @@ class FairTree(order_module.Order):
     ) -> Requests:
         """Take requests in turns; see :meth:`.order.Order.arrange`."""
         standing = Standing(waiting, snapshot)
-        return list(_TreeOfTurns(standing, waiting, self._charge))
+        return list(_TreeOfTurns(standing, waiting, self.charge))
 
 
-_Entry = tuple[float, float, int]
-"""How much of its share a branch has, when its next request was asked for,
+_Entry = tuple[float, int, int]
+"""How much of its share a branch has, where its next request stands by age,
 and its place."""
 
 
@@ -126,7 +137,9 @@ class _TreeOfTurns:
         self._tree = standing.tree
         self._use = standing.history.copy()
         self._queues: dict[int, list[request_model.Request]] = {}
-        for each in reversed(order_module.oldest_first(waiting)):
+        aged = order_module.oldest_first(waiting)
+        self._age = {each.uuid: n for n, each in enumerate(aged)}
+        for each in reversed(aged):
             place = self._tree.place(each.account)
             self._queues.setdefault(place, []).append(each)
         self._heaps: dict[int, list[_Entry]] = {}
@@ -151,20 +164,20 @@ class _TreeOfTurns:
 
     def _push(self, at: int) -> None:
         """Put a branch into the heap above it, if it has requests left."""
-        asked_at = self._asked_at(at)
-        if asked_at is None:
+        age = self._age_of_next(at)
+        if age is None:
             return
         above = int(self._tree.parent[at])
         share = float(self._tree.share[at])
         use = float(self._use[at].max(initial=0.0))
         level = use / share if share else np.inf
-        entry = (level, asked_at, at)
+        entry = (level, age, at)
         heapq.heappush(self._heaps.setdefault(above, []), entry)
 
-    def _asked_at(self, at: int) -> float | None:
-        """When the next request of a branch was asked for."""
+    def _age_of_next(self, at: int) -> int | None:
+        """Where the next request of a branch stands among all by age."""
         if self._queues.get(at):
-            return self._queues[at][-1].asked_at
+            return self._age[self._queues[at][-1].uuid]
         heap = self._heaps.get(at)
         return heap[0][1] if heap else None
 
@@ -201,16 +214,27 @@ class Multifactor(_ByPriority):
     """A sum of factors from 0 to 1, the largest first (Slurm).
 
     :ivar fair_share: weight of ``2^(-U_E / S)``, see
-        :func:`.factors.classic`.
-    :ivar age: weight of the time waited, 1 after ``longest_s``.
-    :ivar size: weight of the largest part of the cloud that is asked for.
-    :ivar longest_s: seconds, > 0; Slurm's ``PriorityMaxAge``.
+        :func:`.factors.classic`; >= 0.
+    :ivar age: weight of the time waited, 1 after ``longest_s``; >= 0.
+    :ivar size: weight of the largest part of the cloud that is asked for;
+        >= 0.
+    :ivar longest_s: seconds, at least 1; Slurm's ``PriorityMaxAge``.
     """
+
+    description = (
+        "A weighted sum of fair share, time waited and size, as Slurm's"
+        ' multifactor priority.'
+    )
 
     fair_share: float = 1000.0
     age: float = 100.0
     size: float = 10.0
     longest_s: float = 7 * 86400.0
+
+    def __post_init__(self) -> None:
+        any_weight = (0.0, _LARGEST_WEIGHT)
+        _check(self, fair_share=any_weight, age=any_weight, size=any_weight)
+        _check(self, longest_s=(1.0, _LARGEST_WEIGHT))
 
     def _priorities(
         self,
@@ -238,12 +262,20 @@ class Multifactor(_ByPriority):
 class Synergy(_ByPriority):
     """``vcpus x F_vcpus + memory x F_memory``, the largest first.
 
-    :ivar vcpus: weight; Synergy's code has 100.
-    :ivar memory: weight; 70.
+    :ivar vcpus: weight, >= 0; Synergy's code has 100.
+    :ivar memory: weight, >= 0; 70.
     """
+
+    description = (
+        'Fair shares of VCPUs and of memory in a weighted sum, as Synergy.'
+    )
 
     vcpus: float = 100.0
     memory: float = 70.0
+
+    def __post_init__(self) -> None:
+        any_weight = (0.0, _LARGEST_WEIGHT)
+        _check(self, vcpus=any_weight, memory=any_weight)
 
     def _priorities(
         self,
@@ -289,7 +321,7 @@ class _ByProject(order_module.Order):
         while turns.left.any():
             ahead = self._ahead(turns)
             # Of those that are level whoever asked first.
-            first = np.lexsort((turns.asked_at, ahead, ~turns.left))[0]
+            first = np.lexsort((turns.age, ahead, ~turns.left))[0]
             taken.append(turns.take(int(first)))
         return taken
 
@@ -306,7 +338,7 @@ class _Projects:
     :ivar used: (p, c) with what was taken.
     :ivar guaranteed: (p, c).
     :ivar next: (p, c) what the next request of each asks for.
-    :ivar asked_at: (p,) when that was asked for.
+    :ivar age: (p,) where that stands among all by age.
     :ivar left: (p,) who has requests left.
     :ivar part: (p,) of the cloud by shares, among those who want.
     :ivar weight: (p,) share.
@@ -348,10 +380,12 @@ class _Projects:
             [] for _ in self.names
         ]
         row = {name: p for p, name in enumerate(self.names)}
-        for each in reversed(order_module.oldest_first(waiting)):
+        aged = order_module.oldest_first(waiting)
+        self._age = {each.uuid: n for n, each in enumerate(aged)}
+        for each in reversed(aged):
             self._queues[row[each.project]].append(each)
         self.next = np.zeros((len(self.names), classes))
-        self.asked_at = np.zeros(len(self.names))
+        self.age = np.zeros(len(self.names))
         self.left = np.zeros(len(self.names), dtype=bool)
         for p in range(len(self.names)):
             self._look(p)
@@ -368,11 +402,16 @@ class _Projects:
         if self._queues[p]:
             coming = self._queues[p][-1]
             self.next[p] = self._standing.asked(coming)
-            self.asked_at[p] = coming.asked_at
+            self.age[p] = self._age[coming.uuid]
 
 
 class DominantShare(_ByProject):
     """First whoever has borrowed least, with what is asked for (Kueue)."""
+
+    description = (
+        'First whoever has borrowed least beyond their guaranteed part, as'
+        ' Kueue.'
+    )
 
     def _ahead(self, turns: _Projects) -> Floats:
         return factors.dominant_share(
@@ -383,19 +422,49 @@ class DominantShare(_ByProject):
         )
 
 
+@dataclasses.dataclass(frozen=True)
 class Distribution(_ByProject):
     """First whoever is furthest below the part desired (Cloud Scheduler).
 
-    :param classes: whose sums are multiplied: one, or more
-        for a volume; those that the cloud does not have do not count.
+    What a project has is ``VCPUs^vcpus x MEMORY_MB^memory x DISK_GB^disk``;
+    a class that the cloud does not have does not count.
+
+    :ivar vcpus: power, 0 to 3; 0: they do not count.
+    :ivar memory: likewise.
+    :ivar disk: likewise.
     """
 
-    def __init__(self, classes: Sequence[str] = ('MEMORY_MB',)) -> None:
-        self._classes = tuple(classes)
+    description = (
+        'First whoever is furthest below the part of the cloud desired for'
+        ' them, as Cloud Scheduler.'
+    )
+
+    vcpus: float = 0.0
+    memory: float = 1.0
+    disk: float = 0.0
+
+    def __post_init__(self) -> None:
+        power = (0.0, 3.0)
+        _check(self, vcpus=power, memory=power, disk=power)
 
     def _ahead(self, turns: _Projects) -> Floats:
-        columns = [
-            c for c, name in enumerate(turns.classes) if name in self._classes
-        ]
-        amounts = turns.used[:, columns]
+        powers = {
+            'VCPU': self.vcpus,
+            'MEMORY_MB': self.memory,
+            'DISK_GB': self.disk,
+        }
+        power = np.array([powers.get(name, 0.0) for name in turns.classes])
+        columns = power > 0
+        amounts = turns.used[:, columns] ** power[columns]
         return factors.distribution(amounts, turns.part)
+
+
+def _check(order: order_module.Order, **ranges: tuple[float, float]) -> None:
+    """Refuse numbers that are out of their range, ``ValueError``."""
+    for name, (least, most) in ranges.items():
+        given = getattr(order, name)
+        if not least <= given <= most:
+            raise ValueError(
+                f'{name} must be a number from {least:g} to {most:g}, got'
+                f' {given!r}'
+            )

@@ -39,7 +39,8 @@ def plan(
     :param snapshot: of the cloud.
     :param now: seconds of the epoch.
     :param order: who is next of those beyond their guaranteed part.
-    :raises PluginMisbehaved: if the order lost or doubled a request.
+    :raises PluginMisbehaved: if the order failed, or lost or doubled a
+        request.
     """
     held = [
         each
@@ -51,17 +52,33 @@ def plan(
         key=lambda each: each.uuid,
     )
     waiting = [each for each in held if not _late(each, now)]
-    arranged = list(order.arrange(waiting, snapshot, now))
+    arranged = _arranged(waiting, snapshot, now, order)
+    expired = tuple(_expired(each, now) for each in late)
+    started, units = _Rounds(snapshot).run(order_module.units(arranged))
+    return cluster.Plan((*expired, *started), _positions(units))
+
+
+def _arranged(
+    waiting: list[request_model.Request],
+    snapshot: cluster.ClusterSnapshot,
+    now: float,
+    order: order_module.Order,
+) -> list[request_model.Request]:
+    name = type(order).__name__
+    try:
+        arranged = list(order.arrange(waiting, snapshot, now))
+    except Exception as error:
+        raise exception.PluginMisbehaved(
+            f'the order {name} failed: {type(error).__name__}: {error}'
+        ) from error
     if sorted(each.uuid for each in arranged) != sorted(
         each.uuid for each in waiting
     ):
         raise exception.PluginMisbehaved(
-            f'the order {type(order).__name__} must give back each of'
-            f' {len(waiting)} requests once, and gave {len(arranged)}'
+            f'the order {name} must give back each of {len(waiting)} requests'
+            f' once, and gave {len(arranged)}'
         )
-    expired = tuple(_expired(each, now) for each in late)
-    started, units = _Rounds(snapshot).run(order_module.units(arranged))
-    return cluster.Plan((*expired, *started), _positions(units))
+    return arranged
 
 
 class _Rounds:

@@ -64,6 +64,12 @@ def test_the_page_names_the_file_that_is_read():
         ({}, 2, 'broker must name'),
         ({'broker': 'amqp://h//', 'unreadable': 'perhaps'}, 2, 'perhaps'),
         ({'broker': 'amqp://h//', 'limits_file': '/none'}, 2, '/none'),
+        ({'broker': 'amqp://h//', 'order': 'none'}, 2, "no order 'none'"),
+        (
+            {'broker': 'amqp://h//', 'order_parameters': 'age:1'},
+            2,
+            'order fifo has no number age',
+        ),
         ({'broker': 'amqp://h//', 'key_file': '/none'}, 1, '/none'),
     ],
 )

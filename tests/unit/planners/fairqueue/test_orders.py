@@ -21,7 +21,7 @@ ORDERS = (
     orders.Synergy(),
     orders.DominantShare(),
     orders.Distribution(),
-    orders.Distribution(('VCPU', 'MEMORY_MB')),
+    orders.Distribution(vcpus=1, memory=1),
 )
 every_order = pytest.mark.parametrize(
     'order', ORDERS, ids=lambda each: type(each).__name__
@@ -104,7 +104,7 @@ def test_a_plan_can_be_made_in_every_order(order):
 
 
 @pytest.mark.parametrize(
-    'order', [orders.FairTree(), orders.Distribution(('VCPU',))]
+    'order', [orders.FairTree(), orders.Distribution(vcpus=1, memory=0)]
 )
 def test_turns_follow_shares(order):
     requests = [

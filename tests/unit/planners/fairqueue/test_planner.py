@@ -423,6 +423,19 @@ def test_an_order_that_loses_a_request_is_refused():
         planner.plan(snapshot, 9, LosesOne())
 
 
+class Fails(order.Order):
+    def arrange(self, waiting, snapshot, now):
+        raise KeyError('no-such-account')
+
+
+def test_an_order_that_fails_is_named_with_its_error():
+    snapshot = cloud([host('a')], [ask('r')])
+    with pytest.raises(
+        exception.PluginMisbehaved, match="Fails failed: KeyError: 'no-such"
+    ):
+        planner.plan(snapshot, 9, Fails())
+
+
 def test_another_order_chooses_another_first():
     snapshot = cloud([host('a', vcpu=1)], [ask('r', at=1), ask('s', at=2)])
     assert list(started(planner.plan(snapshot, 9, Youngest()))) == ['s']

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What every order of the queue must keep, as tests that its author can run.
+
+A test module of a plugin needs no more than this::
+
+    class TestMyOrder(order_contract.OrderContract):
+        order = MyOrder()
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import copy
+import dataclasses
+
+import numpy as np
+
+from nova_fairness.model import cluster
+from nova_fairness.model import request
+from nova_fairness.planners.fairqueue import order as order_base
+from nova_fairness.planners.fairqueue import planner
+
+NOW = 10_000.0
+
+_CLASSES = ('DISK_GB', 'MEMORY_MB', 'VCPU')
+_PROJECTS = ('p1', 'p2', 'p3')
+_USERS = ('u1', 'u2', 'u3')
+_CLOUDS = 8
+_MORE = (1.5, 4.0, 64.0)
+
+
+def make_cloud(seed: int, requests: int = 18) -> cluster.ClusterSnapshot:
+    """Build a small cloud that is too full for all that wait.
+
+    :param seed: another number is another cloud.
+    :param requests: number of those that wait.
+    """
+    source = np.random.default_rng(seed)
+    sizes = np.array([10, 1024, 1], np.int64)
+    capacity: cluster.Amounts = source.integers(0, 17, (4, 1)) * sizes
+    used = np.minimum(capacity, source.integers(0, 5, (4, 1)) * capacity // 4)
+    part = {
+        name: source.integers(1, 33, len(_CLASSES)) / 64 for name in _PROJECTS
+    }
+    below = {
+        f'{project}/{user}': part[project] / 4
+        for project in _PROJECTS
+        for user in _USERS
+    }
+    return cluster.ClusterSnapshot(
+        _CLASSES,
+        tuple(cluster.Provider(f'uuid-{n}', f'h{n}') for n in range(4)),
+        cluster.Inventory(capacity, used, capacity, np.ones_like(capacity)),
+        tuple(_ask(source, n, float(n)) for n in range(requests)),
+        {'p1': cluster.Limits({'VCPU': 2}, {})},
+        {name: used.sum(axis=0) // 3 for name in _PROJECTS},
+        accounts=tuple(
+            cluster.Account(name, None, float(source.integers(1, 9)))
+            for name in _PROJECTS
+        ),
+        history={**part, **below},
+    )
+
+
+def _ask(
+    source: np.random.Generator, number: int, at: float
+) -> request.Request:
+    vcpus = int(source.integers(1, 5))
+    need = (('DISK_GB', 10), ('MEMORY_MB', 1024 * vcpus), ('VCPU', vcpus))
+    uuid = f'r{number:02}'
+    return request.Request(
+        uuid,
+        str(source.choice(_PROJECTS)),
+        str(source.choice(_USERS)),
+        tuple(f'{uuid}-{n}' for n in range(int(source.integers(1, 3)))),
+        request.Demand(need),
+        at,
+    )
+
+
+def clouds() -> Iterator[cluster.ClusterSnapshot]:
+    """Clouds on which every order must have an answer."""
+    for seed in range(_CLOUDS):
+        yield make_cloud(seed)
+    usual = make_cloud(0)
+    yield make_cloud(0, requests=0)
+    yield dataclasses.replace(usual, accounts=(), history={}, used={})
+    none = tuple(cluster.Account(name, None, 0.0) for name in _PROJECTS)
+    yield dataclasses.replace(usual, accounts=none)
+    empty = np.zeros_like(usual.inventory.capacity)
+    nothing = cluster.Inventory(empty, empty, empty, empty + 1)
+    yield dataclasses.replace(usual, inventory=nothing)
+
+
+def arranged(
+    order: order_base.Order, snapshot: cluster.ClusterSnapshot
+) -> list[str]:
+    """UUIDs of all that wait, the next one first."""
+    found = order.arrange(snapshot.requests, snapshot, NOW)
+    return [each.uuid for each in found]
+
+
+class OrderContract:
+    """Tests of one order; subclasses set :attr:`order`.
+
+    A name that starts with ``Test`` makes pytest collect the subclass.
+    """
+
+    order: order_base.Order
+
+    def test_description_is_one_line(self) -> None:
+        """Operators read it in a list."""
+        text = self.order.description
+        if not text.strip() or '\n' in text:
+            raise AssertionError(f'not one line: {text!r}')
+
+    def test_every_request_comes_once(self) -> None:
+        """Also if nobody has a share or used anything."""
+        for snapshot in clouds():
+            expected = sorted(each.uuid for each in snapshot.requests)
+            _assert_equal(sorted(arranged(self.order, snapshot)), expected)
+
+    def test_same_cloud_gets_the_same_order(self) -> None:
+        """No chance, and nothing remembered of an earlier call."""
+        listed = list(clouds())
+        before = [arranged(self.order, each) for each in listed]
+        after = [arranged(self.order, each) for each in reversed(listed)]
+        _assert_equal(after[::-1], before)
+
+    def test_arguments_are_not_changed(self) -> None:
+        """Others read the same snapshot afterwards."""
+        for snapshot in clouds():
+            given = copy.deepcopy(snapshot)
+            self.order.arrange(given.requests, given, NOW)
+            _assert_equal(given.requests, snapshot.requests)
+            _assert_equal(given.accounts, snapshot.accounts)
+            for name in ('used', 'history'):
+                _assert_same_amounts(
+                    getattr(given, name), getattr(snapshot, name)
+                )
+
+    def test_how_requests_and_accounts_are_listed_does_not_matter(
+        self,
+    ) -> None:
+        """Their places in a list mean nothing."""
+        for snapshot in clouds():
+            turned = dataclasses.replace(
+                snapshot,
+                requests=snapshot.requests[::-1],
+                accounts=snapshot.accounts[::-1],
+            )
+            _assert_equal(
+                arranged(self.order, turned), arranged(self.order, snapshot)
+            )
+
+    def test_names_of_projects_and_users_do_not_matter(self) -> None:
+        """Another name makes nobody wait longer or shorter."""
+        projects = dict(zip(_PROJECTS, reversed(_PROJECTS), strict=True))
+        users = dict(zip(_USERS, reversed(_USERS), strict=True))
+        for snapshot in clouds():
+            renamed = _renamed(snapshot, projects, users)
+            _assert_equal(
+                arranged(self.order, renamed), arranged(self.order, snapshot)
+            )
+
+    def test_a_larger_share_is_never_served_later(self) -> None:
+        """Each place of a project stays or comes nearer."""
+        for snapshot in clouds():
+            for name in _PROJECTS:
+                before = _places(self.order, snapshot, name)
+                for factor in _MORE:
+                    more = _with_share(snapshot, name, factor)
+                    after = _places(self.order, more, name)
+                    if any(b > a for a, b in zip(before, after, strict=True)):
+                        raise AssertionError(
+                            f'{factor:g} times its share: {name} had the'
+                            f' places {before}, and has {after}'
+                        )
+
+    def test_no_plan_fills_a_host_beyond_what_it_has(self) -> None:
+        """Whoever is next, the planner holds."""
+        for snapshot in clouds():
+            plan = planner.plan(snapshot, NOW, self.order)
+            left = snapshot.inventory.capacity - snapshot.inventory.used
+            rows = {each.name: n for n, each in enumerate(snapshot.providers)}
+            asked = {each.uuid: each for each in snapshot.requests}
+            for action in plan.actions:
+                need = dict(asked[action.request].demand.amounts)
+                one = [need.get(name, 0) for name in snapshot.classes]
+                for host in action.hosts:
+                    left[rows[host]] -= np.array(one)
+            if (left < 0).any():
+                raise AssertionError(f'too much on a host: {left.tolist()}')
+
+
+def _places(
+    order: order_base.Order, snapshot: cluster.ClusterSnapshot, project: str
+) -> list[int]:
+    of = {each.uuid: each.project for each in snapshot.requests}
+    names = arranged(order, snapshot)
+    return [n for n, uuid in enumerate(names) if of[uuid] == project]
+
+
+def _with_share(
+    snapshot: cluster.ClusterSnapshot, name: str, factor: float
+) -> cluster.ClusterSnapshot:
+    accounts = tuple(
+        dataclasses.replace(each, share=each.share * factor)
+        if each.name == name
+        else each
+        for each in snapshot.accounts
+    )
+    return dataclasses.replace(snapshot, accounts=accounts)
+
+
+def _renamed(
+    snapshot: cluster.ClusterSnapshot,
+    projects: Mapping[str, str],
+    users: Mapping[str, str],
+) -> cluster.ClusterSnapshot:
+    def account(name: str) -> str:
+        project, slash, user = name.partition('/')
+        return projects[project] + slash + users.get(user, '')
+
+    return dataclasses.replace(
+        snapshot,
+        requests=tuple(
+            dataclasses.replace(
+                each, project=projects[each.project], user=users[each.user]
+            )
+            for each in snapshot.requests
+        ),
+        accounts=tuple(
+            dataclasses.replace(each, name=account(each.name))
+            for each in snapshot.accounts
+        ),
+        limits={projects[name]: v for name, v in snapshot.limits.items()},
+        used={projects[name]: v for name, v in snapshot.used.items()},
+        history={account(name): v for name, v in snapshot.history.items()},
+    )
+
+
+def _assert_equal(got: object, expected: object) -> None:
+    if got != expected:
+        raise AssertionError(f'{got} is not {expected}')
+
+
+def _assert_same_amounts(
+    got: Mapping[str, object], expected: Mapping[str, object]
+) -> None:
+    _assert_equal(sorted(got), sorted(expected))
+    for name in expected:
+        np.testing.assert_array_equal(got[name], expected[name])
