@@ -108,6 +108,8 @@ class Executor:
                 record.request, _E.EXPIRE, epoch, action.why, self._clock()
             )
             return
+        # Before room is kept: without a broker it would come and go for ever.
+        self._sender.connect()
         trees = [view.trees[host] for host in action.hosts]
         kept = self._kept(record.request, trees, action.why, epoch)
         if kept is not None:
@@ -147,6 +149,7 @@ class Executor:
 
         With servers that were deleted, Nova then cleans up.
         """
+        self._sender.connect()
         now = self._clock()
         kept = self._store.step(record.request, _E.RESERVE, epoch, why, now)
         self._send(kept, record.cast_uuid, (), epoch)
@@ -224,7 +227,6 @@ class Executor:
                 self._delete(kept)
             return
         started = any(self._lies_somewhere(uuid) for uuid in kept.servers)
-        self._sender.connect()
         why = reason.why(_R.SENT)
         try:
             sending = self._store.step(

@@ -416,7 +416,8 @@ def test_a_broker_that_is_away_loses_nothing(world):
     world.conductor.away = True
     with pytest.raises(exception.BrokerAway):
         process.cycle()
-    assert world.state(server) is S.RESERVED
+    assert world.state(server) is S.HELD
+    assert world.cloud.holds() == []
     world.conductor.away = False
     process.cycle()
     assert world.conductor.sent == ['cast-r1']
@@ -492,11 +493,11 @@ def test_what_ended_long_ago_is_forgotten(world):
 
 
 def test_a_request_whose_message_is_gone_ends(world):
-    server = world.post('r1')
+    server, process = world.post('r1'), world.process()
     world.conductor.away = True
-    process = world.process()
     with pytest.raises(exception.BrokerAway):
         process.cycle()
+    world.conductor.away = False
     world.store.forget('cast-r1')
     process.cycle()
     assert world.state(server) is S.FAILED
