@@ -68,14 +68,14 @@ class FakeSigner:
 @pytest.mark.parametrize('host', ['cmp1', 'all'])
 def test_where_hosts_have_keys_a_choice_is_signed(cloud, host):
     cloud.agents._signer = FakeSigner()
-    answer = act(cloud, host, {'set-metric': {'name': 'UniformMetric'}})
+    answer = act(cloud, host, {'set-policy': {'name': 'thesis'}})
     assert answer.status_code == 202
     told = agents(cloud)[: len(answer.json['hosts'])]
     assert {agent.signature for agent in told} == {
-        'c1: 1 UniformMetric feedback'
+        'c1: 1 GreedinessMetric thesis'
     }
     cloud.agents._signer.can = False
-    answer = act(cloud, host, {'set-metric': {'name': 'UniformMetric'}})
+    answer = act(cloud, host, {'set-policy': {'name': 'thesis'}})
     assert answer.status_code == 409
     assert 'the key of c1 cannot sign' in str(answer.json)
 
