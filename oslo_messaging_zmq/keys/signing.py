@@ -3,13 +3,18 @@
 """Signatures by Ed25519 (RFC 8032): keys of CURVE cannot sign.
 
 Keys and signatures are written in Z85, as all keys are.
+
+The library is loaded at the first signature: it takes some MiB, and a node
+that nobody ever tells a metric needs none.
 """
 
 import struct
+from typing import TYPE_CHECKING
 
-from cryptography import exceptions
-from cryptography.hazmat.primitives.asymmetric import ed25519
 from zmq.utils import z85
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric import ed25519
 
 LENGTH = 80
 """Characters of a signature of 64 bytes."""
@@ -21,6 +26,8 @@ def new_pair() -> tuple[str, bytes]:
     :returns: public key and secret key in Z85. The public key never begins
         with a hyphen, so that it can be an argument of a command.
     """
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
     while True:
         secret = z85.encode(
             ed25519.Ed25519PrivateKey.generate().private_bytes_raw()
@@ -48,6 +55,9 @@ def is_signed(public: str, message: bytes, signature: str) -> bool:
 
     :param public: a key in Z85.
     """
+    from cryptography import exceptions
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
     try:
         key = ed25519.Ed25519PublicKey.from_public_bytes(z85.decode(public))
         key.verify(z85.decode(signature), message)
@@ -61,7 +71,9 @@ def is_signed(public: str, message: bytes, signature: str) -> bool:
     return True
 
 
-def _opened(secret: bytes) -> ed25519.Ed25519PrivateKey:
+def _opened(secret: bytes) -> 'ed25519.Ed25519PrivateKey':
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
     return ed25519.Ed25519PrivateKey.from_private_bytes(z85.decode(secret))
 
 
