@@ -62,7 +62,7 @@ class Placement:
     def __init__(self, api: clients.Api) -> None:
         self._api = api
         self._known: dict[str, _Known] = {}
-        self._usages: dict[str, dict[str, int]] = {}
+        self._usages: dict[str, dict[str, dict[str, int]]] = {}
         self._turn = 0
 
     def trees(self) -> dict[str, Tree]:
@@ -92,15 +92,18 @@ class Placement:
             if root in known
         }
 
-    def used(self, project: str) -> Mapping[str, int]:
+    def used(self, project: str, user: str = '') -> Mapping[str, int]:
         """What a project has allocated, by class.
 
+        :param user: whose part of it alone; '' for all.
         :raises CloudError: if it cannot be read.
         """
-        if project not in self._usages:
-            found = _needed(self._api.get(f'/usages?project_id={project}'))
-            self._usages[project] = dict(found['usages'])
-        return self._usages[project]
+        known = self._usages.setdefault(project, {})
+        if user not in known:
+            path = f'/usages?project_id={project}'
+            path += f'&user_id={user}' if user else ''
+            known[user] = dict(_needed(self._api.get(path))['usages'])
+        return known[user]
 
     def keep(
         self, request: request_model.Request, trees: Iterable[Tree]

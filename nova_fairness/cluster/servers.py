@@ -38,6 +38,7 @@ class Server:
 
     :ivar uuid: of it.
     :ivar project: that it belongs to.
+    :ivar user: who asked for it.
     :ivar status: of Nova, such as ``BUILD`` or ``ACTIVE``.
     :ivar task: what is done with it; '' for nothing.
     :ivar host: where it lies or is being built; '' for nowhere.
@@ -45,6 +46,7 @@ class Server:
 
     uuid: str
     project: str
+    user: str
     status: str
     task: str
     host: str
@@ -192,6 +194,7 @@ def _server(found: Mapping[str, Any]) -> Server:
     return Server(
         uuid=found['id'],
         project=found['tenant_id'],
+        user=found['user_id'],
         status=found['status'],
         task=found.get('OS-EXT-STS:task_state') or '',
         host=found.get('OS-EXT-SRV-ATTR:host') or '',

@@ -10,6 +10,7 @@ import threading
 from oslo_log import log as logging
 
 from nova_fairness import exception
+from nova_fairness.cluster import charging as charging_module
 from nova_fairness.cluster import election as election_module
 from nova_fairness.cluster import execute
 from nova_fairness.cluster import intake
@@ -74,6 +75,7 @@ class Service:
     :param store: of messages and requests.
     :param election: says whether this process acts.
     :param reader: of the cloud.
+    :param charging: keeps what accounts used.
     :param executor: of plans.
     :param nova: where servers are looked at.
     :param plan: the planner.
@@ -90,6 +92,7 @@ class Service:
         store: store_module.Store,
         election: election_module.Election,
         reader: snapshot_module.Reader,
+        charging: charging_module.Charging,
         executor: execute.Executor,
         nova: servers_module.Nova,
         plan: Planner,
@@ -100,6 +103,7 @@ class Service:
         self._store = store
         self._election = election
         self._reader = reader
+        self._charging = charging
         self._executor = executor
         self._nova = nova
         self._plan = plan
@@ -234,8 +238,9 @@ class Service:
         self._sweep(found)
         view = self._view(found, now)
         self._watch(found, view, epoch)
-        planned = self._plan(view.snapshot, now)
-        self._last = Last(view.snapshot, planned, now, tuple(found))
+        snapshot = self._charging.charge(view, now, epoch)
+        planned = self._plan(snapshot, now)
+        self._last = Last(snapshot, planned, now, tuple(found))
         self._do(
             planned, {each.request.uuid: each for each in found}, view, epoch
         )

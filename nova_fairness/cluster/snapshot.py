@@ -77,6 +77,27 @@ class Reader:
                 f'Nova or Placement answers nonsense: {error!r}'
             ) from error
 
+    def used_by_users(
+        self, view: View
+    ) -> dict[tuple[str, str], cluster.Amounts]:
+        """What users have allocated, (c,), by project and user.
+
+        :param view: of the cloud, a moment ago.
+        :raises CloudError: if it cannot be read.
+        """
+        users: dict[str, set[str]] = {}
+        for each in view.servers.values():
+            users.setdefault(each.project, set()).add(each.user)
+        found = {}
+        for project, names in sorted(users.items()):
+            for user in sorted(names):
+                # One who is alone has what the project has.
+                whose = user if len(names) > 1 else ''
+                found[project, user] = _vector(
+                    self._placement.used(project, whose), view.snapshot.classes
+                )
+        return found
+
     def _read(
         self,
         requests: Collection[request_model.Request],

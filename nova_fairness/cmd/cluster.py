@@ -24,6 +24,7 @@ from oslo_config import cfg  # noqa: E402
 
 from nova_fairness import exception  # noqa: E402
 from nova_fairness import plugins  # noqa: E402
+from nova_fairness.cluster import charging  # noqa: E402
 from nova_fairness.cluster import clients  # noqa: E402
 from nova_fairness.cluster import election  # noqa: E402
 from nova_fairness.cluster import execute  # noqa: E402
@@ -163,6 +164,7 @@ def _service(
     store = queueing.open_store(conf)
     rooms, nova_api = clients.connect(options.cloud)
     room, nova = placement.Placement(rooms), servers.Nova(nova_api)
+    reader = snapshot.Reader(room, nova, given)
     sender = ConductorSender(url, places)
     holder = f'{socket.gethostname()}:{os.getpid()}'
     made = service.Service(
@@ -170,7 +172,8 @@ def _service(
         election.Election(
             store, holder, options.lease, time.time, time.monotonic
         ),
-        snapshot.Reader(room, nova, given),
+        reader,
+        charging.Charging(store, reader, options.half_life),
         execute.Executor(store, room, nova, sender, time.time),
         nova,
         functools.partial(planner.plan, order=order),

@@ -150,6 +150,18 @@ should count more or less beside shares.
 """,
     ),
     cfg.FloatOpt(
+        'half_life',
+        default=604800.0,
+        min=60.0,
+        advanced=True,
+        help="""
+Seconds after which what somebody used counts half in orders by shares; at
+least 60, by default 604800 (seven days). Lower it if those who used much
+should be served again sooner; raise it if shares should hold over months. All
+processes of the service must have the same.
+""",
+    ),
+    cfg.FloatOpt(
         'interval',
         default=2.0,
         min=0.1,

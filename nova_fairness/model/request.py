@@ -238,4 +238,9 @@ class Request:
     @property
     def account(self) -> str:
         """Name of the user's account in the share tree, below the project."""
-        return f'{self.project}/{self.user}'
+        return account_of(self.project, self.user)
+
+
+def account_of(project: str, user: str) -> str:
+    """Name of a user's account in the share tree, below the project."""
+    return f'{project}/{user}'

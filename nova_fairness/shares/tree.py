@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from nova_fairness import exception
 from nova_fairness.model import cluster
+from nova_fairness.model import request as request_model
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
@@ -116,6 +117,29 @@ class Tree:
             if up != ROOT:
                 part[at] *= part[up]
         return part
+
+
+def completed(
+    accounts: Iterable[cluster.Account],
+    projects: Iterable[str],
+    users: Iterable[tuple[str, str]],
+) -> list[cluster.Account]:
+    """Accounts with those of projects and users that are not among them.
+
+    They have a share of 1: a project at the top, a user below the project.
+
+    :param accounts: that are named.
+    :param projects: that have or want something.
+    :param users: with their projects, first the project.
+    """
+    found = {each.name: each for each in accounts}
+    pairs = sorted(set(users))
+    for project in sorted({*projects, *(project for project, _ in pairs)}):
+        found.setdefault(project, cluster.Account(project))
+    for project, user in pairs:
+        name = request_model.account_of(project, user)
+        found.setdefault(name, cluster.Account(name, project))
+    return list(found.values())
 
 
 def _over_siblings(amount: Floats, parent: Places) -> Floats:

@@ -30,6 +30,22 @@ class Record:
     hosts: tuple[str, ...] = ()
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Used:
+    """What accounts used, the longer ago the less it counts.
+
+    :ivar at: seconds of the epoch that is charged up to; 0 if nothing was.
+    :ivar parts: of the cloud by class of Placement, by account.
+    :ivar version: number of writes.
+    """
+
+    at: float = 0.0
+    parts: Mapping[str, Mapping[str, float]] = dataclasses.field(
+        default_factory=dict
+    )
+    version: int = 0
+
+
 def row_of(record: Record) -> dict[str, Any]:
     """The columns of a request."""
     request = record.request

@@ -32,7 +32,7 @@ from nova_fairness.model import reason as reason_module
 from nova_fairness.model import request as request_model
 
 _CASTS, _REQUESTS = tables.CASTS, tables.REQUESTS
-_LEADERS = tables.LEADERS
+_LEADERS, _LEDGER = tables.LEADERS, tables.LEDGER
 _NEW = reason_module.why(reason_module.Reason.NOT_PLANNED)
 _LEADERS_KEPT = 1000
 
@@ -340,13 +340,44 @@ class Store:
         if not self._tables.update(_guarded(request, epoch).values(**values)):
             self._explain(request, epoch)
 
-    def _explain(self, request: request_model.Request, epoch: int) -> NoReturn:
-        """Say why a change found nothing to change."""
+    def used(self) -> records.Used:
+        """What accounts used."""
+        row = self._tables.select(sa.select(_LEDGER))[0]
+        return records.Used(row['at'], json.loads(row['used']), row['version'])
+
+    def charge(self, used: records.Used, epoch: int) -> None:
+        """Write what accounts used.
+
+        :param used: with the version that it was worked out from.
+        :param epoch: of the leader that did.
+        :raises Deposed: if that leader leads no more.
+        :raises Outdated: if it was written meanwhile.
+        """
+        changed = self._tables.update(
+            sa.update(_LEDGER)
+            .where(_LEDGER.c.version == used.version, _newest() == epoch)
+            .values(
+                version=used.version + 1,
+                at=used.at,
+                used=json.dumps(used.parts, separators=(',', ':')),
+            )
+        )
+        if not changed:
+            self._check_leads(epoch)
+            raise exception.Outdated(
+                f'the ledger is no longer of version {used.version}'
+            )
+
+    def _check_leads(self, epoch: int) -> None:
         leader = self.leader()
         if leader.epoch != epoch:
             raise exception.Deposed(
                 f'epoch {epoch} changes nothing any more: {leader} leads'
             )
+
+    def _explain(self, request: request_model.Request, epoch: int) -> NoReturn:
+        """Say why a change found nothing to change."""
+        self._check_leads(epoch)
         found = self.request(request.uuid)
         if found is None:
             present = 'gone'
@@ -361,13 +392,17 @@ class Store:
 
 def _guarded(request: request_model.Request, epoch: int) -> sa.Update:
     """Change a request only if it is as it was and the leader leads."""
-    newest = sa.select(sa.func.max(_LEADERS.c.epoch)).scalar_subquery()
     return sa.update(_REQUESTS).where(
         _REQUESTS.c.uuid == request.uuid,
         _REQUESTS.c.state == request.state.value,
         _REQUESTS.c.version == request.version,
-        newest == epoch,
+        _newest() == epoch,
     )
+
+
+def _newest() -> sa.ScalarSelect[Any]:
+    """The epoch of the leader, in the statement that makes a change."""
+    return sa.select(sa.func.max(_LEADERS.c.epoch)).scalar_subquery()
 
 
 def open_store(url: str, keys: pathlib.Path) -> Store:

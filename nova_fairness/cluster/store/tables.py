@@ -56,6 +56,18 @@ REQUESTS = sa.Table(
     **_MYSQL,
 )
 
+LEDGER = sa.Table(
+    'ledger',
+    METADATA,
+    sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column('version', sa.Integer, nullable=False),
+    sa.Column('at', sa.Double, nullable=False),
+    # JSON: parts of the cloud by account and class.
+    sa.Column('used', _TEXT, nullable=False),
+    **_MYSQL,
+)
+"""One row, changed as a whole: all is charged up to one moment, or nothing."""
+
 LEADERS = sa.Table(
     'leaders',
     METADATA,

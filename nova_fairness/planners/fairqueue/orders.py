@@ -47,7 +47,13 @@ class Standing:
         self, waiting: Requests, snapshot: cluster.ClusterSnapshot
     ) -> None:
         self._classes = snapshot.classes
-        self.tree = tree_module.Tree(_accounts(waiting, snapshot))
+        self.tree = tree_module.Tree(
+            tree_module.completed(
+                snapshot.accounts,
+                (),
+                ((each.project, each.user) for each in waiting),
+            )
+        )
         self.capacity: Floats = snapshot.inventory.capacity.sum(
             axis=0, dtype=np.float64
         )
@@ -67,18 +73,6 @@ class Standing:
     def asked_part(self, request: request_model.Request) -> Floats:
         """The same as a part of the cloud, (c,)."""
         return ledger.parts(self.asked(request), self.capacity)
-
-
-def _accounts(
-    waiting: Requests, snapshot: cluster.ClusterSnapshot
-) -> Iterator[cluster.Account]:
-    known = {each.name for each in snapshot.accounts}
-    yield from snapshot.accounts
-    for project in sorted({each.project for each in waiting} - known):
-        yield cluster.Account(project)
-    users = {each.account: each.project for each in waiting}
-    for name in sorted(users.keys() - known):
-        yield cluster.Account(name, users[name])
 
 
 @dataclasses.dataclass(frozen=True)

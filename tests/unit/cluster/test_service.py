@@ -10,6 +10,7 @@ from cryptography import fernet
 import pytest
 
 from nova_fairness import exception
+from nova_fairness.cluster import charging
 from nova_fairness.cluster import election as election_module
 from nova_fairness.cluster import execute
 from nova_fairness.cluster import intake
@@ -86,12 +87,14 @@ class World:
         placement = placement_module.Placement(placement_api)
         nova = servers_module.Nova(nova_api)
         clock = lambda: self.now  # noqa: E731
+        reader = snapshot_module.Reader(placement, nova, {})
         return service_module.Service(
             store,
             election_module.Election(
                 store, name, 30.0, clock, lambda: self.tick
             ),
-            snapshot_module.Reader(placement, nova, {}),
+            reader,
+            charging.Charging(store, reader, 86400.0),
             execute.Executor(store, placement, nova, self.conductor, clock),
             nova,
             planner.plan,
@@ -370,12 +373,14 @@ class TestThatMayHavePassed:
 
 def test_an_unshelve_that_was_lost_is_found_out(world):
     # A server that was not offloaded has its host all the time.
-    shelved = servers_module.Server('s', 'p', 'SHELVED', 'unshelving', 'h1')
+    shelved = servers_module.Server(
+        's', 'p', 'u', 'SHELVED', 'unshelving', 'h1'
+    )
     assert not shelved.is_settled
     for rests in ('SHELVED', 'SHELVED_OFFLOADED'):
-        assert servers_module.Server('s', 'p', rests, '', '').is_settled
+        assert servers_module.Server('s', 'p', 'u', rests, '', '').is_settled
     placed = servers_module.Server(
-        's', 'p', 'SHELVED_OFFLOADED', 'spawning', 'h1'
+        's', 'p', 'u', 'SHELVED_OFFLOADED', 'spawning', 'h1'
     )
     assert placed.is_settled
 

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What accounts are charged: what they have allocated, for as long.
+
+The ledger in the store says up to when everything is charged, and who leads
+moves it forward: after a restart or another takeover nothing is charged
+twice, and what was not seen is charged as what is there now, for an hour at
+most.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+from oslo_log import log as logging
+
+from nova_fairness.cluster import snapshot as snapshot_module
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import cluster
+from nova_fairness.model import request as request_model
+from nova_fairness.shares import ledger as ledger_module
+from nova_fairness.shares import tree as tree_module
+
+LOG = logging.getLogger(__name__)
+
+EVERY_S = 60.0
+"""Between two charges: half-lives are hours to months."""
+
+LONGEST_S = 3600.0
+"""Most that is charged at once, and how far a clock may go back."""
+
+WENT_BACK = 'the ledger goes on from now: the clock went back by %.0f s'
+
+_Floats = npt.NDArray[np.float64]
+
+
+class Charging:
+    """Keeps the ledger.
+
+    :param store: where it is.
+    :param reader: says what users have allocated.
+    :param half_life_s: seconds after which use counts half, > 0.
+    """
+
+    def __init__(
+        self,
+        store: store_module.Store,
+        reader: snapshot_module.Reader,
+        half_life_s: float,
+    ) -> None:
+        self._store = store
+        self._reader = reader
+        self._half_life_s = half_life_s
+
+    def charge(
+        self, view: snapshot_module.View, now: float, epoch: int
+    ) -> cluster.ClusterSnapshot:
+        """Charge what is allocated, if it is time to.
+
+        :param view: of the cloud.
+        :param now: seconds of the epoch.
+        :param epoch: of the leader.
+        :returns: the snapshot with :attr:`.ClusterSnapshot.history`.
+        :raises Deposed: if that leader leads no more.
+        :raises CloudError: if it cannot be read what users have.
+        """
+        snapshot, kept = view.snapshot, self._store.used()
+        classes = tuple(
+            sorted({*snapshot.classes}.union(*kept.parts.values()))
+        )
+        ledger = ledger_module.Ledger(
+            self._half_life_s,
+            kept.at,
+            {name: _row(each, classes) for name, each in kept.parts.items()},
+        )
+        if now - kept.at >= EVERY_S or kept.at - now > LONGEST_S:
+            ledger = self._moved(ledger, view, now, classes)
+            self._store.charge(_used(ledger, kept.version, classes), epoch)
+        columns = [classes.index(name) for name in snapshot.classes]
+        history = {name: use[columns] for name, use in ledger.use.items()}
+        return dataclasses.replace(snapshot, history=history)
+
+    def _moved(
+        self,
+        ledger: ledger_module.Ledger,
+        view: snapshot_module.View,
+        now: float,
+        classes: tuple[str, ...],
+    ) -> ledger_module.Ledger:
+        """The ledger at this moment."""
+        if ledger.at > now:
+            LOG.warning(WENT_BACK, ledger.at - now)
+            return dataclasses.replace(ledger, at=now)
+        snapshot = view.snapshot
+        capacity = np.zeros(len(classes))
+        columns = [classes.index(name) for name in snapshot.classes]
+        capacity[columns] = snapshot.inventory.capacity.sum(axis=0)
+        # Nobody saw what was used before: it fades for all alike.
+        ledger = ledger.advanced(now - LONGEST_S, {}, capacity)
+        return ledger.advanced(now, self._current(view, classes), capacity)
+
+    def _current(
+        self, view: snapshot_module.View, classes: tuple[str, ...]
+    ) -> dict[str, _Floats]:
+        """What every account has allocated, with all below it."""
+        snapshot = view.snapshot
+        users = self._reader.used_by_users(view)
+        own: dict[str, _Floats] = {
+            name: amounts.astype(np.float64)
+            for name, amounts in snapshot.used.items()
+            if name
+        }
+        for (project, user), amounts in users.items():
+            own[request_model.account_of(project, user)] = amounts.astype(
+                np.float64
+            )
+            # Lists are read one after the other: they may differ.
+            own[project] = np.maximum(own[project] - amounts, 0.0)
+        tree = tree_module.Tree(
+            tree_module.completed(
+                snapshot.accounts, snapshot.used.keys() - {''}, users
+            )
+        )
+        total = np.zeros((len(tree), len(classes)))
+        columns = [classes.index(name) for name in snapshot.classes]
+        for name, each in own.items():
+            total[tree.place(name), columns] = each
+        total = tree.summed(total)
+        return {
+            name: total[at]
+            for at, name in enumerate(tree.names)
+            if total[at].any()
+        }
+
+
+def _row(parts: Mapping[str, float], classes: tuple[str, ...]) -> _Floats:
+    return np.array([parts.get(name, 0.0) for name in classes])
+
+
+def _used(
+    ledger: ledger_module.Ledger, version: int, classes: tuple[str, ...]
+) -> records.Used:
+    parts = {
+        name: dict(zip(classes, use.tolist(), strict=True))
+        for name, use in ledger.use.items()
+    }
+    return records.Used(ledger.at, parts, version)

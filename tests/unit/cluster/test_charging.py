@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is charged by a service with a real store beside a fake cloud."""
+
+import dataclasses
+import logging
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cluster import charging
+from nova_fairness.model import cluster
+from tests.fixtures import fake_cloud
+from tests.unit.cluster import test_service
+
+HALF_LIFE_S = 86400.0
+world = test_service.world
+
+
+def runs(world, name, vcpu, project='the-project', user='u'):
+    """A server runs that is of no request of ours."""
+    server = fake_cloud.name_uuid(name)
+    world.cloud.add_server(server, project, user)
+    world.cloud.build(server, 'h2', {'VCPU': vcpu})
+    return server
+
+
+def parts(world, cls='VCPU'):
+    """Parts of the cloud that are used, by account."""
+    found = world.store.used().parts
+    return {name: each[cls] for name, each in found.items()}
+
+
+def after(seconds):
+    """How much of a steady use is known after some seconds."""
+    return pytest.approx(1 - 0.5 ** (seconds / HALF_LIFE_S), rel=1e-9)
+
+
+@pytest.fixture(autouse=True)
+def cloud(world):
+    """Four VCPUs on one host, and twelve on another."""
+    world.cloud.add_host('h2', 12)
+    return world.cloud
+
+
+@pytest.fixture
+def process(world):
+    """A process that has charged what there was: nothing."""
+    made = world.process()
+    made.cycle()
+    assert world.store.used().at == world.now
+    return made
+
+
+def test_accounts_are_charged_what_they_have_allocated(world, process):
+    runs(world, 's1', 4, 'p', 'ann')
+    runs(world, 's2', 2, 'p', 'bob')
+    runs(world, 's3', 2, 'q', 'ann')
+    world.now += 600
+    process.cycle()
+    known = 1 - 0.5 ** (600 / HALF_LIFE_S)
+    expected = {
+        'p': 6 / 16, 'p/ann': 4 / 16, 'p/bob': 2 / 16,
+        'q': 2 / 16, 'q/ann': 2 / 16,
+    }  # fmt: skip
+    assert {name: part / known for name, part in parts(world).items()} == (
+        pytest.approx(expected)
+    )
+
+
+def test_what_has_no_server_is_charged_to_its_project(world, process):
+    world.cloud.add_server('s1', 'p', 'ann')
+    host = fake_cloud.name_uuid('h2')
+    world.cloud.write('a-migration', {host: {'VCPU': 8}}, 'p')
+    world.now += 600
+    process.cycle()
+    # Of those who are alone it is not told apart.
+    assert parts(world)['p'] / 0.5 == after(600)
+    world.cloud.add_server('s2', 'p', 'bob')
+    world.now += 600
+    process.cycle()
+    assert parts(world)['p'] / 0.5 == after(1200)
+    assert parts(world)['p/ann'] < parts(world)['p'] * 0.6
+    assert 'p/bob' not in parts(world)
+
+
+def test_what_waits_is_not_charged(world, process):
+    world.post('r1', vcpu=99)
+    world.now += 600
+    process.cycle()
+    assert parts(world) == {}
+
+
+def test_a_minute_passes_between_two_charges(world, process):
+    runs(world, 's1', 16)
+    version = world.store.used().version
+    world.now += charging.EVERY_S - 1
+    process.cycle()
+    assert world.store.used().version == version
+    world.now += 1
+    process.cycle()
+    assert world.store.used().version == version + 1
+    assert parts(world)['the-project'] == after(60)
+
+
+def test_a_successor_charges_from_where_the_ledger_ends(world, process):
+    runs(world, 's1', 16)
+    world.now += 600
+    process.cycle()
+    successor = world.process('two')
+    assert not successor.cycle()
+    world.now += 600
+    world.tick += 31
+    assert successor.cycle()
+    assert parts(world)['the-project'] == after(1200)
+    assert not process.cycle()
+    assert parts(world)['the-project'] == after(1200)
+
+
+def test_one_who_was_deposed_in_the_cycle_charges_nothing(world, process):
+    runs(world, 's1', 16)
+    world.now += 600
+    read = process._charging._reader.used_by_users
+
+    def taken_over(view):
+        world.store.take_over(world.store.leader().epoch, 'two', world.now)
+        return read(view)
+
+    process._charging._reader.used_by_users = taken_over
+    before = world.store.used()
+    with pytest.raises(exception.Deposed):
+        process.cycle()
+    assert world.store.used() == before
+
+
+def test_of_a_gap_an_hour_is_charged_and_the_rest_fades(world, process):
+    runs(world, 's1', 16)
+    world.now += 600
+    process.cycle()
+    before = parts(world)['the-project']
+    world.now += HALF_LIFE_S
+    process.cycle()
+    hour = 1 - 0.5 ** (charging.LONGEST_S / HALF_LIFE_S)
+    assert parts(world)['the-project'] == pytest.approx(before / 2 + hour)
+
+
+def test_a_clock_that_goes_back_a_little_charges_nothing_twice(world, process):
+    runs(world, 's1', 16)
+    world.now += 600
+    process.cycle()
+    before = world.store.used()
+    world.now -= 500
+    process.cycle()
+    assert world.store.used() == before
+    world.now += 1100
+    process.cycle()
+    assert parts(world)['the-project'] == after(1200)
+
+
+def test_a_clock_that_was_far_ahead_stops_nothing_for_long(
+    world, process, caplog
+):
+    runs(world, 's1', 16)
+    world.now += 100 * HALF_LIFE_S
+    process.cycle()
+    ahead = parts(world)
+    world.now -= 100 * HALF_LIFE_S
+    with caplog.at_level(logging.WARNING):
+        process.cycle()
+    assert world.store.used().at == world.now
+    assert parts(world) == ahead
+    assert caplog.messages == [charging.WENT_BACK % (100 * HALF_LIFE_S)]
+    world.now += 600
+    process.cycle()
+    assert parts(world)['the-project'] > ahead['the-project']
+
+
+def test_a_class_that_is_gone_for_a_while_is_not_forgotten(world, process):
+    gone = world.cloud.add_host('h3', 4, child=[{'VGPU': 2}])
+    host = fake_cloud.name_uuid('h3-0')
+    world.cloud.add_server('s1', 'p', 'ann')
+    world.cloud.write('s1', {host: {'VGPU': 2}}, 'p')
+    world.now += 600
+    process.cycle()
+    used = parts(world, 'VGPU')['p']
+    assert used == after(600)
+    for each in (gone, host):
+        del world.cloud.providers[each]
+    del world.cloud.hypervisors[gone]
+    world.now += 600
+    process.cycle()
+    kept = 0.5 ** (600 / HALF_LIFE_S)
+    assert parts(world, 'VGPU')['p'] == pytest.approx(used * kept)
+    snapshot = process.last().snapshot
+    assert snapshot.history['p'].shape == (len(snapshot.classes),)
+
+
+def test_orders_see_what_was_used(world, process):
+    runs(world, 's1', 4, 'p')
+    world.now += 600
+    process.cycle()
+    snapshot = process.last().snapshot
+    column = snapshot.classes.index('VCPU')
+    assert snapshot.history['p'][column] / 0.25 == after(600)
+
+
+def test_all_above_an_account_is_charged_as_well(world, process):
+    runs(world, 's1', 4, 'p', 'ann')
+    view = process._reader.read([], {}, world.now)
+    accounts = (
+        cluster.Account('faculty'),
+        cluster.Account('p', 'faculty'),
+        cluster.Account('group', 'p'),
+        cluster.Account('p/ann', 'group'),
+    )
+    view = dataclasses.replace(
+        view,
+        snapshot=dataclasses.replace(view.snapshot, accounts=accounts),
+    )
+    epoch = world.store.leader().epoch
+    process._charging.charge(view, world.now + 600, epoch)
+    assert set(parts(world)) == {'faculty', 'p', 'group', 'p/ann'}
+    assert len(set(parts(world).values())) == 1
