@@ -25,7 +25,7 @@ many of up to five nodes. ``sweep`` tries the numbers of the default policy
 and of feedback; with ``--only`` of one of them. ``robust`` makes reports late
 and lost, nodes slow and one node deaf. ``bursts`` lets demand come and go,
 and tries a shorter memory of usage. ``kernels`` has kernels divide otherwise
-than weights ask. ``cost`` takes the time of a look ahead. ``defaults`` runs
+than weights ask. ``cost`` takes the time of foresight. ``defaults`` runs
 pairs of metrics and policies, and says with which users are worse off than
 without agents.
 """

@@ -16,13 +16,13 @@ import numpy.typing as npt
 import policies_runs as runs
 
 from nova_fairness.agent import foresight
-from nova_fairness.decide import look_ahead
-from nova_fairness.measure import cells
+from nova_fairness.decide import foresight as decide_foresight
+from nova_fairness.measure import foresight as measure_foresight
 from nova_fairness.measure import grades
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure.metrics import dominant_share
 from nova_fairness.measure.metrics import greediness
-from nova_fairness.model import outlook as outlook_module
+from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
@@ -65,7 +65,7 @@ RATIO = 20.0
 """Largest by smallest weight."""
 
 TIMES = 5
-"""Looks ahead, of which the middle one counts; one from ..."""
+"""Repetitions, of which the middle one counts; one from ..."""
 
 FEW = 10_000
 """... so many nodes on."""
@@ -88,7 +88,7 @@ WRITTEN = {
 
 
 def cost(out: pathlib.Path, sizes: Iterable[int] = SIZES) -> None:
-    """Time looks ahead on random graphs."""
+    """Time foresight on random graphs."""
     results = [
         _timed(nodes, cloud, metric())
         for nodes in sizes
@@ -101,12 +101,12 @@ def cost(out: pathlib.Path, sizes: Iterable[int] = SIZES) -> None:
         [form.format(item[key]) for key, form in WRITTEN.items()]
         for item in results
     ]
-    runs.write_csv(out / 'look-ahead-cost.csv', [list(WRITTEN), *rows])
+    runs.write_csv(out / 'foresight-cost.csv', [list(WRITTEN), *rows])
 
 
 def drawn(
     nodes: int, cloud: str, metric: metric_base.Metric
-) -> outlook_module.Outlook:
+) -> foresight_model.Knowledge:
     """Draw a cloud in which every user is on four nodes.
 
     :param cloud: one of :data:`CPUS`.
@@ -115,17 +115,23 @@ def drawn(
     node, user = _places(rng, nodes)
     users = nodes * EACH // DEGREE
     whole = np.zeros((nodes, len(resources.RESOURCES)))
-    whole[:, look_ahead.CPU_TIME] = INTERVAL_S * rng.choice(CPUS[cloud], nodes)
+    whole[:, decide_foresight.CPU_TIME] = INTERVAL_S * rng.choice(
+        CPUS[cloud], nodes
+    )
     whole[:, resources.RESOURCES.index('memory')] = MEMORY_BYTES
     of_cell = whole[node] / EACH
     asked = _asked(rng, cloud, len(node))
     wanted = of_cell.copy()
-    wanted[:, look_ahead.CPU_TIME] = asked.sum(axis=1) * INTERVAL_S
+    wanted[:, decide_foresight.CPU_TIME] = asked.sum(axis=1) * INTERVAL_S
     used = np.minimum(wanted, of_cell)
     quota = np.tile(whole.sum(axis=0) / users, (users, 1))
-    told = cells.Cells(node, user, endowment=of_cell, used=used, wanted=wanted)
-    weighing = cells.Weighing(metric, told, quota, whole.sum(axis=0))
-    return outlook_module.Outlook(
+    told = measure_foresight.Cells(
+        node, user, endowment=of_cell, used=used, wanted=wanted
+    )
+    weighing = measure_foresight.Weighing(
+        metric, told, quota, whole.sum(axis=0)
+    )
+    return foresight_model.Knowledge(
         node=node,
         user=user,
         wanted=wanted,
@@ -151,13 +157,15 @@ def _asked(
     return np.minimum(median * np.exp(rng.normal(0.0, SPREAD, shape)), 1.0)
 
 
-def _demand(asked: npt.NDArray[np.float64]) -> outlook_module.Demand:
+def _demand(asked: npt.NDArray[np.float64]) -> foresight_model.Demand:
     """Say of each VM how much it wants, as reports do."""
     count = len(asked)
     cell = np.repeat(np.arange(count), VMS)
     told = grades.graded(cell, np.ones(cell.size), asked.ravel(), count)
     one_cpu = np.full(count, INTERVAL_S)
-    return cells.demand(asked.sum(axis=1) * INTERVAL_S, one_cpu, told)
+    return measure_foresight.demand(
+        asked.sum(axis=1) * INTERVAL_S, one_cpu, told
+    )
 
 
 def _places(
@@ -181,7 +189,7 @@ def _places(
 def _timed(
     nodes: int, cloud: str, metric: metric_base.Metric
 ) -> Mapping[str, Any]:
-    """Take CPU time and memory of looks ahead, at once and round by round."""
+    """Take CPU time and memory of foresight, at once and round by round."""
     given = drawn(nodes, cloud, metric)
     found = [_spent(given) for _ in range(1 if nodes >= FEW else TIMES)]
     whole_s = statistics.median(spent_s for spent_s, _ in found)
@@ -202,33 +210,36 @@ def _timed(
     return row
 
 
-def _rounds(given: outlook_module.Outlook) -> list[float]:
-    """Look ahead as an agent does, in as many rounds as it takes, seconds."""
+def _rounds(given: foresight_model.Knowledge) -> list[float]:
+    """Foresee as an agent does, in as many rounds as it takes, seconds."""
     spent, rest = [], None
     while not spent or rest is not None:
         began_s = time.process_time()
-        _, rest = look_ahead.searched(given, RATIO, rest, 1)
+        _, rest = decide_foresight.searched(given, RATIO, rest, 1)
         step_s = time.process_time() - began_s
-        more = min(int(foresight.PER_ROUND_S / step_s), look_ahead.STEPS) - 1
+        more = (
+            min(int(foresight.PER_ROUND_S / step_s), decide_foresight.STEPS)
+            - 1
+        )
         if rest is not None and more > 0:
-            _, rest = look_ahead.searched(given, RATIO, rest, more)
+            _, rest = decide_foresight.searched(given, RATIO, rest, more)
         spent.append(time.process_time() - began_s)
     return spent
 
 
-def _peak_bytes(given: outlook_module.Outlook) -> int:
-    """Say how much memory a look ahead takes beside what it is given."""
+def _peak_bytes(given: foresight_model.Knowledge) -> int:
+    """Say how much memory foresight takes beside what it is given."""
     tracemalloc.start()
-    look_ahead.end(given, RATIO)
+    decide_foresight.end(given, RATIO)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return peak
 
 
 def _spent(
-    given: outlook_module.Outlook,
-) -> tuple[float, outlook_module.End]:
-    """Look ahead at once: CPU time, seconds, and what was found."""
+    given: foresight_model.Knowledge,
+) -> tuple[float, foresight_model.End]:
+    """Foresee at once: CPU time, seconds, and what was found."""
     began_s = time.process_time()
-    end = look_ahead.end(given, RATIO)
+    end = decide_foresight.end(given, RATIO)
     return time.process_time() - began_s, end

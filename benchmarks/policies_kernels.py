@@ -20,10 +20,10 @@ from fairness_lab.scenario import recipes
 from fairness_lab.scenario import values as scenario_module
 from fairness_lab.simulator import model
 from nova_fairness.decide import array_policy
-from nova_fairness.decide import look_ahead
+from nova_fairness.decide import foresight as decide_foresight
 from nova_fairness.decide import round as decide_round
 from nova_fairness.model import allocation
-from nova_fairness.model import outlook
+from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import resources
 
 OFF = 0.5
@@ -55,7 +55,7 @@ class Inexact(array_policy.ArrayPolicy):
         self._policy = policy
         self._setup = setup
         self.FIELDS = policy.FIELDS
-        self.looks_ahead = policy.looks_ahead
+        self.uses_foresight = policy.uses_foresight
 
     def nothing(self, vms: int, nodes: int) -> array_policy.Memories:
         return self._policy.nothing(vms, nodes)
@@ -69,7 +69,7 @@ class Inexact(array_policy.ArrayPolicy):
     ) -> tuple[allocation.Weights, array_policy.Memories]:
         off = factors(len(previous))
         told = dataclasses.replace(
-            crowd, prospect=self._bounded(crowd.prospect)
+            crowd, foresight=self._bounded(crowd.foresight)
         )
         weights, kept = self._policy.decide(
             told, previous / off, memory, elapsed_s
@@ -83,18 +83,20 @@ class Inexact(array_policy.ArrayPolicy):
         return asked * off, kept
 
     def _bounded(
-        self, prospect: outlook.Prospect | None
-    ) -> outlook.Prospect | None:
+        self, foresight: foresight_model.Foresight | None
+    ) -> foresight_model.Foresight | None:
         """Tell of the bounds of what is asked for, not of what comes of it."""
-        if prospect is None:
+        if foresight is None:
             return None
         ratio = self._setup.max_weight_ratio
         views = tuple(
-            dataclasses.replace(view, end=look_ahead.end(view.outlook, ratio))
-            for view in prospect.views
+            dataclasses.replace(
+                view, end=decide_foresight.end(view.knowledge, ratio)
+            )
+            for view in foresight.views
         )
         ratios = np.full(len(resources.CONTROLS), ratio)
-        return dataclasses.replace(prospect, ratio=ratios, views=views)
+        return dataclasses.replace(foresight, ratio=ratios, views=views)
 
 
 def factors(vms: int) -> allocation.Weights:

@@ -15,7 +15,7 @@ from nova_fairness.decide import array_policy
 from nova_fairness.decide import contention
 from nova_fairness.decide import round as decide_round
 from nova_fairness.measure import endowment
-from nova_fairness.model import outlook
+from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import resources
 
 
@@ -113,19 +113,19 @@ class Fleet:
             vcpus=load.vcpus,
             contended=contended,
             wanting=wanting,
-            prospect=self._prospect(batch, tick),
+            foresight=self._foresight(batch, tick),
         )
         self.steering.steer(steering.Scene(batch.acting, batch.rows, crowd))
 
-    def _prospect(
+    def _foresight(
         self, batch: knowledge.Batch, tick: int
-    ) -> outlook.Prospect | None:
-        """Outlook and end, for policies that look ahead."""
+    ) -> foresight_model.Foresight | None:
+        """Foresight, for policies that use it."""
         plugin = self._setup.policy_plugin
-        if plugin is None or not plugin.looks_ahead:
+        if plugin is None or not plugin.uses_foresight:
             return None
         ratio = self._setup.max_weight_ratio
-        return outlook.Prospect(
+        return foresight_model.Foresight(
             used=batch.newest,
             wanted=batch.wanted,
             user=batch.user,

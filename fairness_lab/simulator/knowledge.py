@@ -14,15 +14,15 @@ import numpy as np
 
 from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.simulator import model
-from nova_fairness.decide import look_ahead
-from nova_fairness.measure import cells
+from nova_fairness.decide import foresight as decide_foresight
+from nova_fairness.measure import foresight as measure_foresight
 from nova_fairness.measure import grades
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import quota
 from nova_fairness.measure import round as measure_round
 from nova_fairness.measure import stages
 from nova_fairness.measure import totals
-from nova_fairness.model import outlook
+from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import resources
 from nova_fairness.shares import grouping
 
@@ -30,7 +30,7 @@ NEVER = -1
 """Tick of what did not happen, and node of a VM that no report names."""
 
 KEPT = 64
-"""Outlooks that are remembered."""
+"""Ends that are remembered."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -93,8 +93,8 @@ class Told:
     vcpus: model.Scalars
 
 
-class Outlooks:
-    """Makes outlooks; the same one again while next to nothing changes.
+class Ends:
+    """Knowledge of reports and its end; the same while little changes.
 
     :param cloud: the nodes.
     :param setup: of the agents.
@@ -103,16 +103,18 @@ class Outlooks:
     def __init__(self, cloud: cloud_module.Cloud, setup: model.Setup) -> None:
         self._cloud = cloud
         self._setup = setup
-        self._made: list[tuple[outlook.Outlook, outlook.End]] = []
+        self._made: list[
+            tuple[foresight_model.Knowledge, foresight_model.End]
+        ] = []
 
     def of(
         self,
-        told: cells.Cells,
+        told: measure_foresight.Cells,
         supply: resources.Vector,
         normal: resources.Vector,
         vcpus: model.Scalars,
-    ) -> tuple[outlook.Outlook, outlook.End]:
-        """Make one of reports, and look ahead.
+    ) -> tuple[foresight_model.Knowledge, foresight_model.End]:
+        """What reports tell, and the end that follows.
 
         :param told: a row for each VM, where it was, in any order.
         :param vcpus: (n,) of these VMs.
@@ -123,17 +125,17 @@ class Outlooks:
         for item in self._made:
             if item[0].is_like(made):
                 return item
-        end = look_ahead.end(made, self._setup.max_weight_ratio)
+        end = decide_foresight.end(made, self._setup.max_weight_ratio)
         self._made = [(made, end), *self._made[: KEPT - 1]]
         return made, end
 
     def _make(
         self,
-        told: cells.Cells,
+        told: measure_foresight.Cells,
         supply: resources.Vector,
         normal: resources.Vector,
         vcpus: model.Scalars,
-    ) -> outlook.Outlook:
+    ) -> foresight_model.Knowledge:
         cloud, users = self._cloud, len(self._cloud.users)
         key, cell = np.unique(
             told.node * users + told.user, return_inverse=True
@@ -141,7 +143,7 @@ class Outlooks:
         cell = cell.reshape(-1)
         node, user = key // users, key % users
         present, owner = np.unique(user, return_inverse=True)
-        found = cells.Cells(
+        found = measure_foresight.Cells(
             node=node,
             user=owner.reshape(-1),
             endowment=grouping.sum_by(cell, told.endowment, len(key)),
@@ -153,8 +155,10 @@ class Outlooks:
         one_cpu = cloud.speed * cloud.interval_s
         cpu = resources.RESOURCES.index('cpu_time')
         asked = np.minimum(told.wanted[:, cpu] / one_cpu[told.node], vcpus)
-        return cells.of_cells(
-            cells.Weighing(self._setup.metric_plugin, found, quotas, normal),
+        return measure_foresight.of_cells(
+            measure_foresight.Weighing(
+                self._setup.metric_plugin, found, quotas, normal
+            ),
             user,
             whole,
             one_cpu,
@@ -181,7 +185,7 @@ class Knowledge(abc.ABC):
         self.usage = np.zeros((count, width))
         self.endowment = np.zeros((count, width))
         self.wanted = np.zeros((count, width))
-        self._outlooks = Outlooks(cloud, setup)
+        self._ends = Ends(cloud, setup)
         self.last = np.full(len(cloud.nodes), NEVER, dtype=np.int64)
 
     @abc.abstractmethod
@@ -194,7 +198,9 @@ class Knowledge(abc.ABC):
         """
 
     @abc.abstractmethod
-    def views(self, batch: Batch, tick: int) -> tuple[outlook.View, ...]:
+    def views(
+        self, batch: Batch, tick: int
+    ) -> tuple[foresight_model.View, ...]:
         """Say what the nodes that act know of all, after they weighed."""
 
     def view(
@@ -203,7 +209,7 @@ class Knowledge(abc.ABC):
         place: model.Indices,
         told: Told,
         counts: resources.Mask,
-    ) -> outlook.View:
+    ) -> foresight_model.View:
         """Make a view of reports.
 
         :param deciding: of the nodes that act.
@@ -211,8 +217,8 @@ class Knowledge(abc.ABC):
         :param counts: (m,) nodes whose reports count.
         """
         supply = self.supply(np.flatnonzero(counts))
-        found, end = self._outlooks.of(
-            cells.Cells(
+        found, end = self._ends.of(
+            measure_foresight.Cells(
                 told.node,
                 told.user,
                 told.endowment,
@@ -223,7 +229,7 @@ class Knowledge(abc.ABC):
             self.normal(supply),
             told.vcpus,
         )
-        return outlook.View(deciding, place, found, end)
+        return foresight_model.View(deciding, place, found, end)
 
     def skip(self, tick: int) -> None:
         """Let a tick pass at which no agent acts."""
@@ -344,7 +350,9 @@ class Shared(Knowledge):
         rows = np.flatnonzero(np.append(fresh, False)[self.where])
         return self.treat(batch, own, self.newest(rows), supply)
 
-    def views(self, batch: Batch, tick: int) -> tuple[outlook.View, ...]:
+    def views(
+        self, batch: Batch, tick: int
+    ) -> tuple[foresight_model.View, ...]:
         """All know the same."""
         fresh = self.fresh(tick)
         rows = np.flatnonzero(np.append(fresh, False)[self.where])

@@ -11,7 +11,7 @@ from fairness_lab.simulator import knowledge
 from fairness_lab.simulator import model
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import patience
-from nova_fairness.model import outlook
+from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import resources
 
 _LOSS, _JITTER = 1, 2
@@ -34,7 +34,7 @@ class Linked(knowledge.Knowledge):
         self._ticks = setup.ticks
         self._travel = int(links.delay.max(initial=0)) + links.jitter
         plugin = setup.policy_plugin
-        ahead = plugin is not None and plugin.looks_ahead
+        ahead = plugin is not None and plugin.uses_foresight
         longest = patience.MOST * self._ticks if ahead else 0.0
         kept = self._travel + int(np.ceil(max(longest, self.max_age))) + 2
         nodes, count = len(cloud.nodes), len(cloud.vms)
@@ -74,7 +74,7 @@ class Linked(knowledge.Knowledge):
 
     def views(
         self, batch: knowledge.Batch, tick: int
-    ) -> tuple[outlook.View, ...]:
+    ) -> tuple[foresight_model.View, ...]:
         """Nodes that know the same reports share one view."""
         silent = patience.patience(self._missing[batch.acting])
         ages = np.maximum(self.max_age, self._ticks * silent)

@@ -73,7 +73,7 @@ class Decision:
         self._memory = dict(memory)
         self._last: dict[allocation.Knob, scale_module.Last] = {}
         self._preset = policy_base.Preset.DEFAULT
-        self._prospects = foresight.Prospects(guard)
+        self._foreseer = foresight.Foreseer(guard)
 
     def unusable_specs(
         self, vms: Sequence[instance.Incarnation]
@@ -116,7 +116,7 @@ class Decision:
         )
         situation = dataclasses.replace(
             self._situation(measured, settings, facts),
-            prospect=self._prospects.of_node(
+            foresight=self._foreseer.of_node(
                 measured, policy, settings.ratios()
             ),
         )
@@ -291,4 +291,4 @@ def _of_users(
     )
     ahead = foresight.of_owners(situation, chosen)
     alike = dataclasses.replace(situation, heaviness=heaviness)
-    return dataclasses.replace(alike, prospect=ahead), weights
+    return dataclasses.replace(alike, foresight=ahead), weights

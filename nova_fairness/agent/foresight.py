@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What an agent foresees, for policies that look ahead."""
+"""Foresight of an agent, for policies that use it."""
 
 import dataclasses
 import logging
@@ -9,14 +9,14 @@ import time
 import numpy as np
 
 from nova_fairness.agent import settings as settings_module
-from nova_fairness.decide import look_ahead
+from nova_fairness.decide import foresight as decide_foresight
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.decide import preferences
-from nova_fairness.measure import cells
+from nova_fairness.measure import foresight as measure_foresight
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import ownership
 from nova_fairness.measure import totals
-from nova_fairness.model import outlook
+from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
@@ -27,7 +27,7 @@ from nova_fairness.shares import maxmin
 LOG = logging.getLogger(__name__)
 
 PER_ROUND_S = 0.1
-"""CPU time for looking ahead in a round; what is not finished by then goes on
+"""CPU time for foresight in a round; what is not finished by then goes on
 in the next one."""
 
 AFFORDABLE = 0.1
@@ -35,15 +35,15 @@ AFFORDABLE = 0.1
 would bring itself into quarantine."""
 
 
-def foreseen(
+def knowledge_of_node(
     host: str,
     view: report.View,
     combined: totals.Combined,
     used: usage_model.Usage,
     metric: metric_base.Metric,
     settings: settings_module.Settings,
-) -> outlook.Foreseen:
-    """Make what one node may know of a view.
+) -> foresight_model.NodeKnowledge:
+    """What one node may know of a view.
 
     :param host: of that node, which has a report in the view.
     :param combined: of the view.
@@ -51,8 +51,8 @@ def foreseen(
     name = settings.metric
     owners = ownership.of_node(used.incarnations, settings.entity)
     hosts = [item.host for item in totals.usable(view, name)]
-    return outlook.Foreseen(
-        outlook=cells.outlook(
+    return foresight_model.NodeKnowledge(
+        knowledge=measure_foresight.knowledge(
             view, used.interval_s, metric, name, combined.totals
         ),
         place=hosts.index(host),
@@ -60,16 +60,20 @@ def foreseen(
     )
 
 
-class Prospects:
-    """Gives what is foreseen; the same while next to nothing changes.
+class Foreseer:
+    """Foresight, round by round; the same while next to nothing changes.
 
     :param guard: runs the metric.
     """
 
     def __init__(self, guard: guard_module.Guard) -> None:
         self._guard = guard
-        self._last: tuple[outlook.Outlook, outlook.End] | None = None
-        self._work: tuple[outlook.Outlook, maxmin.Begin | None] | None = None
+        self._last: (
+            tuple[foresight_model.Knowledge, foresight_model.End] | None
+        ) = None
+        self._work: (
+            tuple[foresight_model.Knowledge, maxmin.Begin | None] | None
+        ) = None
         self._quick = True
 
     def of_node(
@@ -77,32 +81,34 @@ class Prospects:
         measured: round_model.Measured,
         policy: policy_base.Policy,
         ratios: usage_model.Scalars,
-    ) -> outlook.Prospect | None:
-        """Outlook and end for the VMs of this node.
+    ) -> foresight_model.Foresight | None:
+        """Foresight for the VMs of this node.
 
         :param ratios: (c,) largest by smallest weight.
-        :returns: ``None`` for policies that do not look ahead, and where it
+        :returns: ``None`` for policies that use no foresight, and where it
             would take too long.
         :raises PluginMisbehaved: if the metric fails.
         """
-        if not policy.looks_ahead or measured.foresee is None:
+        if not policy.uses_foresight or measured.knowledge is None:
             return None
-        found = measured.foresee()
-        self._look(found.outlook, float(ratios[look_ahead.CPU]))
+        found = measured.knowledge()
+        self._look(found.knowledge, float(ratios[decide_foresight.CPU]))
         if self._last is None:
             return None
         used = measured.usage.newest
         here = np.zeros(1, dtype=np.intp)
-        return outlook.Prospect(
+        return foresight_model.Foresight(
             used=used,
             wanted=used if measured.wanted is None else measured.wanted,
             user=found.user,
             ratio=ratios,
-            views=(outlook.View(here, here + found.place, *self._last),),
+            views=(
+                foresight_model.View(here, here + found.place, *self._last),
+            ),
         )
 
-    def _look(self, known: outlook.Outlook, ratio: float) -> None:
-        """Look ahead if something has changed, or is not finished."""
+    def _look(self, known: foresight_model.Knowledge, ratio: float) -> None:
+        """Foresee if something has changed, or is not finished."""
         if self._work is not None and not self._work[0].has_cells_of(known):
             self._work = None
         if self._last is not None and not self._last[0].has_cells_of(known):
@@ -118,13 +124,16 @@ class Prospects:
             return
         end, rest = found
         # What is not finished is better than what was fair before.
-        if self._last is None or end.sharpness <= look_ahead.SHARP:
+        if self._last is None or end.sharpness <= decide_foresight.SHARP:
             self._last = chosen, end
         self._work = None if rest is None else (chosen, rest)
 
     def _searched(
-        self, known: outlook.Outlook, ratio: float, rest: maxmin.Begin | None
-    ) -> tuple[outlook.End, maxmin.Begin | None] | None:
+        self,
+        known: foresight_model.Knowledge,
+        ratio: float,
+        rest: maxmin.Begin | None,
+    ) -> tuple[foresight_model.End, maxmin.Begin | None] | None:
         """Make one step, and as many more as there is time for.
 
         CPU time counts: a busy host makes nothing slow.
@@ -132,9 +141,9 @@ class Prospects:
 
         def searched(
             rest: maxmin.Begin | None, steps: int
-        ) -> tuple[tuple[outlook.End, maxmin.Begin | None], float]:
+        ) -> tuple[tuple[foresight_model.End, maxmin.Begin | None], float]:
             began_s = time.thread_time()
-            found = look_ahead.searched(known, ratio, rest, steps)
+            found = decide_foresight.searched(known, ratio, rest, steps)
             return found, time.thread_time() - began_s
 
         found, step_s = self._guard.call(
@@ -144,7 +153,9 @@ class Prospects:
         self._say(known, step_s, quick=quick)
         if not quick:
             return None
-        more = min(int(PER_ROUND_S / max(step_s, 1e-9)), look_ahead.STEPS)
+        more = min(
+            int(PER_ROUND_S / max(step_s, 1e-9)), decide_foresight.STEPS
+        )
         if found[1] is not None and more > 1:
             left = found[1]
             found, _ = self._guard.call(
@@ -153,11 +164,11 @@ class Prospects:
         return found
 
     def _say(
-        self, known: outlook.Outlook, step_s: float, *, quick: bool
+        self, known: foresight_model.Knowledge, step_s: float, *, quick: bool
     ) -> None:
         if self._quick != quick:
             LOG.warning(
-                'A step of looking ahead with %s takes %.2f s of CPU time for'
+                'A step of foresight with %s takes %.2f s of CPU time for'
                 ' %d pairs of a user and a node, %s',
                 known.metric,
                 step_s,
@@ -171,12 +182,12 @@ class Prospects:
 
 def of_owners(
     situation: policy_base.Situation, chosen: resources.Mask
-) -> outlook.Prospect | None:
+) -> foresight_model.Foresight | None:
     """Let VMs of owners with preferences look as if they had none.
 
     :param chosen: (n,) of :func:`.preferences.concerned`.
     """
-    given, user = situation.prospect, situation.user
+    given, user = situation.foresight, situation.user
     if given is None:
         return None
     vcpus = situation.vcpus.astype(np.float64)

@@ -24,8 +24,8 @@ from nova_fairness.measure import stages
 from nova_fairness.measure import totals
 from nova_fairness.measure import usage as usage_measure
 from nova_fairness.measure import wants
+from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import node as node_model
-from nova_fairness.model import outlook as outlook_model
 from nova_fairness.model import pressure as pressure_model
 from nova_fairness.model import report
 from nova_fairness.model import round as round_model
@@ -150,7 +150,7 @@ class Measurement:
             basis=_basis(demands, of_all),
             wanted=found.wanted,
             waiting=found.waiting,
-            foresee=self._foresee(view, combined, used, metric, settings),
+            knowledge=self._knowledge(view, combined, used, metric, settings),
         )
 
     def _combined(
@@ -167,14 +167,14 @@ class Measurement:
             settings.overcommit,
         )
 
-    def _foresee(
+    def _knowledge(
         self,
         view: report.View,
         combined: totals.Combined,
         used: usage_model.Usage,
         metric: metric_base.Metric,
         settings: settings_module.Settings,
-    ) -> Callable[[], outlook_model.Foreseen] | None:
+    ) -> Callable[[], foresight_model.NodeKnowledge] | None:
         """Count those, too, who are silent by chance."""
         held = self._silent.extended(view, self._clock(), used.interval_s)
         if not held.reports:
@@ -182,7 +182,7 @@ class Measurement:
         if held is not view:
             combined = self._combined(held, used, settings)
         return functools.partial(
-            foresight.foreseen,
+            foresight.knowledge_of_node,
             self._node.host,
             held,
             combined,
@@ -327,7 +327,7 @@ class _Heard:
 class Silent:
     """What nodes said whose reports are missing by chance.
 
-    Their VMs go on wanting what they wanted. Whoever looked ahead without
+    Their VMs go on wanting what they wanted. Whoever foresaw without
     them would move all weights there and back whenever some reports get lost.
     """
 

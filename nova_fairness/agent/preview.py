@@ -31,7 +31,7 @@ from nova_fairness.agent.explain import parts
 from nova_fairness.agent.explain import standing
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.decide.controls import scale as scale_module
-from nova_fairness.measure import cells
+from nova_fairness.measure import foresight as measure_foresight
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import round as measure_round
 from nova_fairness.measure import stages
@@ -87,7 +87,7 @@ class Start:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Foreseen:
+class Preview:
     """What would become of the VMs of a round, with one metric.
 
     :ivar gets: (n,) CPUs that each would get.
@@ -104,13 +104,13 @@ class Foreseen:
     settled: bool
 
 
-def foresee(
+def preview(
     start: Start,
     name: str,
     metric: metric_base.Metric,
     policy: policy_base.Policy,
     guard: guard_module.Guard,
-) -> Foreseen:
+) -> Preview:
     """Run rounds with a metric until weights stand still.
 
     :param name: of the metric.
@@ -139,7 +139,7 @@ def foresee(
         moved = float(np.abs(log - before).max(initial=0.0))
         still = still + 1 if moved <= SETTLED else 0
         number += 1
-    return Foreseen(
+    return Preview(
         gets=model.cpus(got),
         weights=np.exp(log),
         units=[held.get(knob) for knob in model.knobs],
@@ -251,7 +251,7 @@ class _Model:
             user_heaviness=of_users,
             user_usage=of_all.usage,
             waiting=self._waiting(got),
-            foresee=functools.partial(self._foreseen, of_all),
+            knowledge=functools.partial(self._knowledge, of_all),
         )
 
     def _waiting(self, got: usage_model.Scalars) -> usage_model.Waiting:
@@ -261,9 +261,9 @@ class _Model:
             vms=part < CONTENT, nodes=self._short, lacking=1.0 - part
         )
 
-    def _foreseen(self, of_all: metric_base.Totals) -> Any:
+    def _knowledge(self, of_all: metric_base.Totals) -> Any:
         measured = self._start.measured
-        return foresight.foreseen(
+        return foresight.knowledge_of_node(
             self._start.done.node.host,
             measured.view,
             totals.Combined(measured.ownership.users, of_all, measured.supply),
@@ -318,8 +318,10 @@ def _like_elsewhere(
     """
     of_all, name = given.totals, start.done.metric
     view = start.measured.view
-    known = cells.told(view, start.measured.usage.interval_s, name)
-    weighing = cells.Weighing(metric, known, of_all.quota, of_all.supply)
+    known = measure_foresight.told(view, start.measured.usage.interval_s, name)
+    weighing = measure_foresight.Weighing(
+        metric, known, of_all.quota, of_all.supply
+    )
     hosts = [item.host for item in totals.usable(view, name)]
     others = known.node != hosts.index(start.done.node.host)
     heavy = np.where(others, weighing.instances(known.used), 0.0)
@@ -391,18 +393,18 @@ class Previewer:
         known = dataclasses.replace(settings, metric=done.metric)
         start = Start(done, done.measured, known, self._scales, preferences)
         try:
-            return _of_node(start, self._foreseen(name, start))
+            return _of_node(start, self._preview(name, start))
         except exception.FairnessError as error:
             return _nothing(str(error))
 
-    def _foreseen(self, name: str, start: Start) -> Foreseen:
+    def _preview(self, name: str, start: Start) -> Preview:
         failed_s, why = self._failed.get(name, (-AGAIN_S, ''))
         if self._clock() - failed_s < AGAIN_S and why:
             raise exception.PluginMisbehaved(why)
         metric = plugins.load_metric(name)
         policy = plugins.load_policy(start.settings.policy)
         try:
-            return foresee(start, name, metric, policy, self._guard)
+            return preview(start, name, metric, policy, self._guard)
         except exception.PluginMisbehaved as error:
             self._failed[name] = self._clock(), str(error)
             for held in self._guard.quarantined:
@@ -433,7 +435,7 @@ def _nothing(problem: str) -> Mapping[str, Any]:
     }
 
 
-def _of_node(start: Start, found: Foreseen) -> Mapping[str, Any]:
+def _of_node(start: Start, found: Preview) -> Mapping[str, Any]:
     """Gains and losses of each VM and of each owner here, as JSON types."""
     instances = list(_instances(start, found))
     owners, users = start.measured.ownership, dict[str, dict[str, Any]]()
@@ -458,7 +460,7 @@ def _of_node(start: Start, found: Foreseen) -> Mapping[str, Any]:
     }
 
 
-def _instances(start: Start, found: Foreseen) -> Iterator[Mapping[str, Any]]:
+def _instances(start: Start, found: Preview) -> Iterator[Mapping[str, Any]]:
     gets, wants = _now(start)
     for row, item in enumerate(start.measured.usage.incarnations):
         vm = item.instance

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from nova_fairness.decide import policy
 from nova_fairness.model import allocation
-from nova_fairness.model import outlook
+from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
@@ -69,7 +69,7 @@ class Crowd:
     :ivar vcpus: (n,) > 0.
     :ivar contended: (m, c) whether the VMs of a node compete.
     :ivar wanting: (n, c) whether each VM wants more.
-    :ivar prospect: what is known of other nodes; ``None``: nothing.
+    :ivar foresight: what is known of other nodes; ``None``: nothing.
     """
 
     node: usage_model.Indices
@@ -79,7 +79,7 @@ class Crowd:
     vcpus: npt.NDArray[np.int64] | Array
     contended: resources.Mask
     wanting: resources.Mask
-    prospect: outlook.Prospect | None = None
+    foresight: foresight_model.Foresight | None = None
 
 
 class ArrayPolicy(policy.Policy):
@@ -173,7 +173,7 @@ def _crowd(situation: policy.Situation, order: usage_model.Indices) -> Crowd:
         vcpus=situation.vcpus[order],
         contended=situation.contended[np.newaxis, :],
         wanting=situation.wanting[order],
-        prospect=situation.prospect and situation.prospect.reordered(order),
+        foresight=situation.foresight and situation.foresight.reordered(order),
     )
 
 

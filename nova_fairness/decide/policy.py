@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nova_fairness.model import allocation
-from nova_fairness.model import outlook
+from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import pairing
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
@@ -47,7 +47,7 @@ class Situation:
         control steers; column order of ``resources.CONTROLS``.
     :ivar wanting: (n, c) whether that VM waits for more of it. A weight
         works only for a VM that wants more.
-    :ivar prospect: what is known of other nodes; ``None``: nothing.
+    :ivar foresight: what is known of other nodes; ``None``: nothing.
     """
 
     keys: tuple[str, ...]
@@ -56,7 +56,7 @@ class Situation:
     vcpus: npt.NDArray[np.int64]
     contended: resources.Mask
     wanting: resources.Mask
-    prospect: outlook.Prospect | None = None
+    foresight: foresight_model.Foresight | None = None
 
 
 class Policy(abc.ABC):
@@ -75,8 +75,8 @@ class Policy(abc.ABC):
 
     preset: ClassVar[Preset] = Preset.DEFAULT
 
-    looks_ahead: ClassVar[bool] = False
-    """Whether it wants :attr:`Situation.prospect`, which costs something."""
+    uses_foresight: ClassVar[bool] = False
+    """Whether it wants :attr:`Situation.foresight`, which costs something."""
 
     @abc.abstractmethod
     def __call__(

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import dataclasses
 
 from nova_fairness.model import allocation
+from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import instance
 from nova_fairness.model import node
-from nova_fairness.model import outlook
 from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.model import sample
@@ -56,7 +56,7 @@ class Measured:
         interval; ``None`` if nobody judged it.
     :ivar waiting: who waits for a CPU; ``None`` if nobody judged it over
         intervals.
-    :ivar foresee: gives what a policy may know of other nodes; ``None`` if
+    :ivar knowledge: gives what a policy may know of other nodes; ``None`` if
         nobody can.
     """
 
@@ -73,7 +73,7 @@ class Measured:
     basis: Basis | None = None
     wanted: resources.Vector | None = None
     waiting: usage_model.Waiting | None = None
-    foresee: Callable[[], outlook.Foreseen] | None = None
+    knowledge: Callable[[], foresight_model.NodeKnowledge] | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

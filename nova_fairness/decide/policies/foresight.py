@@ -16,10 +16,10 @@ from typing import ClassVar
 import numpy as np
 
 from nova_fairness.decide import array_policy
-from nova_fairness.decide import look_ahead
+from nova_fairness.decide import foresight as decide_foresight
 from nova_fairness.decide.policies import feedback
 from nova_fairness.model import allocation
-from nova_fairness.model import outlook as outlook_module
+from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 
@@ -46,7 +46,7 @@ STILL_WAITS = 0.95
 Scalars = usage_model.Scalars
 Mask = resources.Mask
 
-_CPU, _TIME = look_ahead.CPU, look_ahead.CPU_TIME
+_CPU, _TIME = decide_foresight.CPU, decide_foresight.CPU_TIME
 
 
 class ForesightPolicy(feedback.FeedbackPolicy):
@@ -67,7 +67,7 @@ class ForesightPolicy(feedback.FeedbackPolicy):
         'off': array_policy.Field(array_policy.Per.VM, 0.0),
     }
 
-    looks_ahead: ClassVar[bool] = True
+    uses_foresight: ClassVar[bool] = True
 
     part: float = 0.7
     """Of the way to the end that is gone in a round."""
@@ -86,7 +86,7 @@ class ForesightPolicy(feedback.FeedbackPolicy):
         elapsed_s: float,
     ) -> tuple[allocation.Weights, array_policy.Memories]:
         """Decide the CPU by foresight where something is known of others."""
-        views = _useful(crowd.prospect)
+        views = _useful(crowd.foresight)
         foreseen = np.zeros(crowd.nodes, dtype=np.bool_)
         for view in views:
             foreseen[view.deciding] = True
@@ -111,8 +111,8 @@ class ForesightPolicy(feedback.FeedbackPolicy):
             waiting = (foreseen & crowd.contended[:, _CPU])[view.deciding]
             chosen = view.deciding[waiting]
             rows = np.flatnonzero(np.isin(crowd.node, chosen))
-            if rows.size and crowd.prospect is not None:
-                scene = _Scene.of(crowd, crowd.prospect, view, rows, previous)
+            if rows.size and crowd.foresight is not None:
+                scene = _Scene.of(crowd, crowd.foresight, view, rows, previous)
                 off, before = scene.off(), memory['off'][rows]
                 kept['off'][rows] = np.where(np.isfinite(off), off, 0.0)
                 off = _lasting(off, before)
@@ -162,13 +162,14 @@ def _lasting(off: Scalars, before: Scalars) -> Scalars:
 
 
 def _useful(
-    prospect: outlook_module.Prospect | None,
-) -> list[outlook_module.View]:
+    foresight: foresight_model.Foresight | None,
+) -> list[foresight_model.View]:
     """The views of which the end was found."""
     return [
         view
-        for view in (() if prospect is None else prospect.views)
-        if len(view.outlook.node) and view.end.sharpness <= look_ahead.SHARP
+        for view in (() if foresight is None else foresight.views)
+        if len(view.knowledge.node)
+        and view.end.sharpness <= decide_foresight.SHARP
     ]
 
 
@@ -201,23 +202,23 @@ class _Scene:
     def of(
         cls,
         crowd: array_policy.Crowd,
-        prospect: outlook_module.Prospect,
-        view: outlook_module.View,
+        foresight: foresight_model.Foresight,
+        view: foresight_model.View,
         rows: usage_model.Indices,
         previous: allocation.Weights,
     ) -> '_Scene':
-        """Pick the rows, and look ahead."""
-        ratio = float(prospect.ratio[_CPU])
+        """Pick the rows, and what is foreseen for them."""
+        ratio = float(foresight.ratio[_CPU])
         end = view.end
         node = np.searchsorted(view.deciding, crowd.node[rows])
         place = view.place[node]
-        used = prospect.used[rows, _TIME]
-        wanted = prospect.wanted[rows, _TIME]
+        used = foresight.used[rows, _TIME]
+        wanted = foresight.wanted[rows, _TIME]
         log = np.log(previous[rows, _CPU])
         short = end.short[place]
         tells = short & (used > 0) & (used < STILL_WAITS * wanted)
         part = np.where(tells, used, 1.0) / crowd.vcpus[rows]
-        cells = view.outlook.cells_of(place, prospect.user[rows])
+        cells = view.knowledge.cells_of(place, foresight.user[rows])
         return cls(
             node=node,
             nodes=len(view.deciding),
@@ -226,7 +227,7 @@ class _Scene:
             short=short,
             gets=np.log(part) - log,
             tells=tells,
-            doing=wanted / view.outlook.one_cpu[place],
+            doing=wanted / view.knowledge.one_cpu[place],
             reach=np.log(ratio) / 2,
         )
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.agent import foresight as prospect
+from nova_fairness.agent import foresight as agent_foresight
 from nova_fairness.agent import measurement
-from nova_fairness.decide import look_ahead
+from nova_fairness.decide import foresight as decide_foresight
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.decide.policies import feedback
 from nova_fairness.decide.policies import foresight
@@ -66,24 +66,24 @@ def measured(tmp_path):
     return host_of(tmp_path).rounds(3).measured
 
 
-def prospects():
-    return prospect.Prospects(guard.Guard(1.0))
+def foreseer():
+    return agent_foresight.Foreseer(guard.Guard(1.0))
 
 
 def look(measured, policy=None):
     chosen = policy or foresight.ForesightPolicy()
-    return prospects().of_node(measured, chosen, RATIOS)
+    return foreseer().of_node(measured, chosen, RATIOS)
 
 
-def test_policies_that_do_not_look_ahead_cost_nothing(measured):
-    found = prospects().of_node(measured, feedback.FeedbackPolicy(), RATIOS)
+def test_policies_without_foresight_cost_nothing(measured):
+    found = foreseer().of_node(measured, feedback.FeedbackPolicy(), RATIOS)
     assert found is None
 
 
 def test_each_vm_belongs_to_a_cell_of_its_node(measured):
-    found = prospects().of_node(measured, foresight.ForesightPolicy(), RATIOS)
+    found = foreseer().of_node(measured, foresight.ForesightPolicy(), RATIOS)
     (view,) = found.views
-    known = view.outlook
+    known = view.knowledge
     assert view.deciding.tolist() == [0]
     place = int(view.place[0])
     assert known.supply[place, CPU] > 0
@@ -96,30 +96,32 @@ def test_each_vm_belongs_to_a_cell_of_its_node(measured):
 
 
 def test_what_the_metric_says_of_now_is_what_it_said_in_the_round(measured):
-    found = prospects().of_node(measured, foresight.ForesightPolicy(), RATIOS)
+    found = foreseer().of_node(measured, foresight.ForesightPolicy(), RATIOS)
     (view,) = found.views
-    known = view.outlook
+    known = view.knowledge
     rows = known.cells_of(view.place[0], measured.ownership.user_index)
     used = known.wanted.copy()
     used[rows] = measured.usage.amounts
     assert known.weigh(used)[rows] == pytest.approx(measured.heaviness)
 
 
-def test_while_next_to_nothing_changes_the_outlook_is_the_same(measured):
-    made, policy = prospects(), foresight.ForesightPolicy()
+def test_while_next_to_nothing_changes_the_knowledge_is_the_same(measured):
+    made, policy = foreseer(), foresight.ForesightPolicy()
     first, second = (
-        made.of_node(measured, policy, RATIOS).views[0].outlook
+        made.of_node(measured, policy, RATIOS).views[0].knowledge
         for _ in range(2)
     )
     assert first is second
     busier = dataclasses.replace(
         measured,
-        foresee=lambda: dataclasses.replace(
-            measured.foresee(),
-            outlook=dataclasses.replace(first, wanted=first.wanted * 2 + 1.0),
+        knowledge=lambda: dataclasses.replace(
+            measured.knowledge(),
+            knowledge=dataclasses.replace(
+                first, wanted=first.wanted * 2 + 1.0
+            ),
         ),
     )
-    third = made.of_node(busier, policy, RATIOS).views[0].outlook
+    third = made.of_node(busier, policy, RATIOS).views[0].knowledge
     assert third is not first
 
 
@@ -144,11 +146,13 @@ def test_what_is_wanted_where_reports_get_lost_counts_for_longer(tmp_path):
     assert measured.ownership.users == ('bob',)
     found = look(measured)
     (view,) = found.views
-    assert view.outlook.node.tolist() == [0, 0, 1]
+    assert view.knowledge.node.tolist() == [0, 0, 1]
     assert view.place.tolist() == [1]
     assert found.user.tolist() == [1]
-    row = view.outlook.cells_of(1, found.user)
-    assert view.outlook.wanted[row, CPU] == pytest.approx(found.wanted[:, CPU])
+    row = view.knowledge.cells_of(1, found.user)
+    assert view.knowledge.wanted[row, CPU] == pytest.approx(
+        found.wanted[:, CPU]
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,7 +161,7 @@ def test_what_is_wanted_where_reports_get_lost_counts_for_longer(tmp_path):
 def test_who_is_not_silent_by_chance_is_forgotten(tmp_path, before):
     measured = silenced(tmp_path, WithPeer(), before + SILENT)
     (view,) = look(measured).views
-    assert view.outlook.node.tolist() == [0]
+    assert view.knowledge.node.tolist() == [0]
     assert view.place.tolist() == [0]
 
 
@@ -185,16 +189,16 @@ class Slow:
 
 def with_metric(measured, which, wrap):
     """Let another weigh cells, or users."""
-    found = measured.foresee()
-    known = found.outlook
+    found = measured.knowledge()
+    known = found.knowledge
     if which == 'cells':
         changed = {'weigh': wrap(known.weigh), 'weigh_users': None}
     else:
         changed = {'weigh_users': wrap(known.weigh_users)}
     told = dataclasses.replace(
-        found, outlook=dataclasses.replace(known, **changed)
+        found, knowledge=dataclasses.replace(known, **changed)
     )
-    return dataclasses.replace(measured, foresee=lambda: told)
+    return dataclasses.replace(measured, knowledge=lambda: told)
 
 
 WEIGHED = pytest.mark.parametrize('which', ['cells', 'users'])
@@ -202,16 +206,18 @@ WEIGHED = pytest.mark.parametrize('which', ['cells', 'users'])
 
 @WEIGHED
 def test_a_slow_metric_is_asked_for_one_step_only(measured, which, caplog):
-    made, policy = prospects(), foresight.ForesightPolicy()
+    made, policy = foreseer(), foresight.ForesightPolicy()
     slow = with_metric(measured, which, lambda weigh: Slow(weigh, 0.05))
     for _ in range(3):
         assert made.of_node(slow, policy, RATIOS) is None
     assert caplog.text.count('feedback decides until it takes less') == 1
-    assert f'for {len(measured.foresee().outlook.node)} pairs' in caplog.text
+    assert (
+        f'for {len(measured.knowledge().knowledge.node)} pairs' in caplog.text
+    )
     # What it knew before is no begin any more; the next round looks anew.
     quick = with_metric(measured, which, lambda weigh: weigh)
     found = made.of_node(quick, policy, RATIOS)
-    assert found.views[0].end.sharpness <= look_ahead.SHARP
+    assert found.views[0].end.sharpness <= decide_foresight.SHARP
     assert caplog.text.count('is done again') == 1
 
 
@@ -219,8 +225,8 @@ def test_a_slow_metric_is_asked_for_one_step_only(measured, which, caplog):
 def test_what_there_was_no_time_for_goes_on_in_the_next_round(
     measured, which, monkeypatch
 ):
-    monkeypatch.setattr(look_ahead, 'STEPS', 2)
-    made, policy = prospects(), foresight.ForesightPolicy()
+    monkeypatch.setattr(decide_foresight, 'STEPS', 2)
+    made, policy = foreseer(), foresight.ForesightPolicy()
     still = with_metric(measured, which, lambda weigh: weigh)
     sharpness = [
         made.of_node(still, policy, RATIOS).views[0].end.sharpness
@@ -232,7 +238,7 @@ def test_what_there_was_no_time_for_goes_on_in_the_next_round(
 
 def test_a_metric_that_raises_is_what_misbehaves(measured):
     broken = with_metric(measured, 'cells', lambda weigh: lambda used: 1 / 0)
-    name = measured.foresee().outlook.metric
+    name = measured.knowledge().knowledge.metric
     with pytest.raises(exception.PluginMisbehaved, match=name):
         look(broken)
 
@@ -246,14 +252,14 @@ def test_vms_of_an_owner_with_preferences_look_alike(measured):
         vcpus=np.array([1, 3, 1]),
         contended=np.zeros(len(resources.CONTROLS), dtype=bool),
         wanting=np.zeros((3, len(resources.CONTROLS)), dtype=bool),
-        prospect=dataclasses.replace(
+        foresight=dataclasses.replace(
             given,
             used=np.array([[6.0], [2.0], [5.0]]),
             wanted=np.array([[9.0], [3.0], [7.0]]),
         ),
     )
-    found = prospect.of_owners(situation, np.array([True, True, False]))
+    found = agent_foresight.of_owners(situation, np.array([True, True, False]))
     assert found.used[:, 0].tolist() == [2.0, 6.0, 5.0]
     assert found.wanted[:, 0].tolist() == [3.0, 9.0, 7.0]
-    alone = dataclasses.replace(situation, prospect=None)
-    assert prospect.of_owners(alone, np.ones(3, dtype=bool)) is None
+    alone = dataclasses.replace(situation, foresight=None)
+    assert agent_foresight.of_owners(alone, np.ones(3, dtype=bool)) is None

@@ -243,7 +243,7 @@ def test_a_round_that_does_not_tell_enough_is_refused(made):
     poor = dataclasses.replace(done.measured, wanted=None)
     scales = host.cycle._rooms.decision._scales
     with pytest.raises(exception.StateError, match=preview.UNKNOWN):
-        preview.foresee(
+        preview.preview(
             preview.Start(done, poor, host.settings, scales, {}),
             'UniformMetric',
             plugins.load_metric('UniformMetric'),

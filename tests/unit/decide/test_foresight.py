@@ -1,270 +1,192 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Going at once where feedback would end."""
+"""Where foresight ends, with metrics that weigh users or what they do."""
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
 
-from nova_fairness.decide import look_ahead
-from nova_fairness.decide import policy as policy_base
-from nova_fairness.decide.policies import feedback
-from nova_fairness.decide.policies import foresight
-from nova_fairness.model import outlook
+from nova_fairness.decide import foresight as decide_foresight
+from nova_fairness.measure import foresight as measure_foresight
+from nova_fairness.measure import quota
+from nova_fairness.measure.metrics import asset
+from nova_fairness.measure.metrics import dominant_share
+from nova_fairness.measure.metrics import greediness
+from nova_fairness.measure.metrics import uniform
+from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import resources
+from nova_fairness.shares import maxmin
+from nova_fairness.shares import weighted
 
 R = resources.RESOURCES
-CONTROLS = len(resources.CONTROLS)
-CPU, TIME = look_ahead.CPU, look_ahead.CPU_TIME
+TIME = decide_foresight.CPU_TIME
 RATIO = 20.0
+REACH = np.log(RATIO)
+ONE = 10.0
+"""What one CPU does in an interval."""
 
 
-def amounts(values):
-    result = np.zeros((len(values), len(R)))
-    result[:, TIME] = values
-    return result
-
-
-def make_outlook(cells, supply, used=None):
-    """cells: (node, user, wanted CPUs); heaviness is what a user has."""
-    cells = sorted(cells)
-    node = np.array([cell[0] for cell in cells])
-    user = np.array([cell[1] for cell in cells])
-
-    def weigh(used):
-        return np.bincount(user, used[:, TIME])[user]
-
-    wanted = np.array([cell[2] for cell in cells], dtype=float)
-    return outlook.Outlook(
+def make(metric, wanted, cpus, shares=None):
+    """wanted: CPUs by (node, user); one VM each, of vCPUs that want all."""
+    pairs = sorted(wanted)
+    node, user = (np.array(side) for side in zip(*pairs, strict=True))
+    asked = np.array([wanted[pair] for pair in pairs], dtype=float)
+    amounts, supply = np.zeros((len(pairs), len(R))), []
+    amounts[:, TIME] = asked * ONE
+    supply = np.array([R.vector(cpu_time=n * ONE, memory=1e9) for n in cpus])
+    here = np.bincount(node, minlength=len(cpus))
+    owned = (supply / np.maximum(here, 1)[:, np.newaxis])[node]
+    used = amounts.copy()
+    used[:, TIME] = np.minimum(amounts[:, TIME], owned[:, TIME])
+    whole = supply.sum(axis=0)
+    users = int(user.max()) + 1
+    quotas = quota.quotas(
+        whole, np.ones(users) if shares is None else np.array(shares)
+    )
+    told = measure_foresight.Cells(node, user, owned, used, amounts)
+    weighing = measure_foresight.Weighing(metric, told, quotas, whole)
+    return foresight_model.Knowledge(
         node=node,
         user=user,
-        wanted=amounts(wanted),
-        used=amounts(wanted if used is None else used),
-        supply=amounts(supply),
-        one_cpu=np.ones(len(supply)),
-        demand=outlook.Demand(
-            cell=np.arange(len(cells)), wanted=wanted, vcpus=wanted
+        wanted=amounts,
+        used=used,
+        supply=supply,
+        one_cpu=np.full(len(cpus), ONE),
+        demand=foresight_model.Demand(
+            np.arange(len(pairs)), amounts[:, TIME], asked
         ),
-        weigh=weigh,
-        metric='shares',
-        quota=amounts([1.0]),
+        weigh=weighing,
+        weigh_users=weighing.of_users,
+        metric=type(metric).__name__,
+        quota=quotas,
     )
 
 
-def situation(known, place, vms):
-    """vms: (user, used, wanted, vCPUs) of one node of an outlook."""
-    count = len(vms)
-    contended = np.zeros(CONTROLS, dtype=bool)
-    contended[CPU] = True
-    wanting = np.zeros((count, CONTROLS), dtype=bool)
-    wanting[:, CPU] = [used < wanted for _, used, wanted, _ in vms]
-    here = np.zeros(1, dtype=np.intp)
-    return policy_base.Situation(
-        keys=tuple(f'vm{row}' for row in range(count)),
-        heaviness=np.ones(count),
-        user=np.array([vm[0] for vm in vms]),
-        vcpus=np.array([vm[3] for vm in vms]),
-        contended=contended,
-        wanting=wanting,
-        prospect=outlook.Prospect(
-            used=amounts([vm[1] for vm in vms]),
-            wanted=amounts([vm[2] for vm in vms]),
-            user=np.array([vm[0] for vm in vms]),
-            ratio=np.full(CONTROLS, RATIO),
-            views=(
-                outlook.View(
-                    here, here + place, known, look_ahead.end(known, RATIO)
-                ),
-            ),
-        ),
-    )
+def divided(known, end):
+    """Divide each node as a kernel does with these weights, (n,)."""
+    demand = known.demand
+    rate = demand.vcpus * np.exp(end.log[demand.cell])
+    node = known.node[demand.cell]
+    got = np.zeros(len(rate))
+    for place, whole in enumerate(known.supply[:, TIME]):
+        here = node == place
+        low, high = 0.0, 1e6
+        for _ in range(200):
+            level = (low + high) / 2
+            got[here] = np.minimum(level * rate[here], demand.wanted[here])
+            low, high = (
+                (level, high) if got[here].sum() < whole else (low, level)
+            )
+    return np.bincount(demand.cell, got, len(known.node))
 
 
-def neutral(vms):
-    return np.ones((len(vms), CONTROLS))
+def weighed(known, got):
+    used = known.wanted.copy()
+    used[:, TIME] = got
+    return known.weigh(used)
 
 
-# User 0 is on both nodes, so each of the others is to get two thirds.
-TWO = make_outlook([(0, 0, 1), (0, 1, 1), (1, 0, 1), (1, 2, 1)], [1, 1])
-HUNGRY = [(0, 0.5, 1.0, 1), (1, 0.5, 1.0, 1)]
+CLOUD = {
+    (0, 0): 4,
+    (0, 1): 4,
+    (1, 1): 2,
+    (1, 2): 3,
+    (2, 0): 0.5,
+    (2, 2): 4,
+    (2, 3): 1,
+}
+CPUS = [2, 4, 1]
+METRICS = {
+    'dominant share': dominant_share.DominantShareMetric(),
+    'asset': asset.AssetFairnessMetric(),
+    'greediness': greediness.GreedinessMetric(),
+}
 
 
-def test_the_end_is_where_all_have_the_same():
-    end = look_ahead.end(TWO, RATIO)
-    weight = np.exp(end.log)
-    part = weight[1] / (weight[0] + weight[1])
-    assert part == pytest.approx(2 / 3, abs=0.01)
-    assert weight[:2] == pytest.approx(weight[2:], rel=1e-6)
+@pytest.mark.parametrize('metric', METRICS.values(), ids=METRICS)
+def test_who_competes_is_equally_heavy(metric):
+    known = make(metric, CLOUD, CPUS)
+    end = decide_foresight.end(known, RATIO)
     assert end.short.all()
+    assert end.sharpness == maxmin.SHARPEST
+    got = divided(known, end)
+    heavy = np.arcsinh(weighed(known, got) / weighted.LIGHT)
+    waits = got < known.wanted[:, TIME] * (1 - 1e-6)
+    for node in range(len(CPUS)):
+        here = known.node == node
+        lowest = here & (end.log < end.log[here].max() - REACH + 1e-6)
+        free = here & waits & ~lowest
+        assert np.ptp(heavy[free]) < 0.02
+        assert (heavy[lowest] > heavy[free].max() - 0.02).all()
 
 
-def test_where_there_is_plenty_nothing_is_short():
-    end = look_ahead.end(make_outlook([(0, 0, 0.4), (0, 1, 0.4)], [1]), RATIO)
-    assert not end.short.any()
-    assert end.log.tolist() == [0, 0]
-
-
-def test_what_the_host_needs_is_nobodys():
-    """Of node 0 users can have nine tenths."""
-    rest = [(1, 0, 1), (1, 2, 1)]
-    wanting = make_outlook(
-        [(0, 0, 0.5), (0, 1, 0.5), *rest], [1, 1], [0.45, 0.45, 0.5, 0.5]
+@pytest.mark.parametrize('name', ['dominant share', 'asset'])
+def test_weighing_cells_ends_where_weighing_users_ends(name):
+    known = make(METRICS[name], CLOUD, CPUS)
+    assert known.weigh_users is not None
+    of_cells = dataclasses.replace(known, weigh_users=None)
+    one, other = (
+        decide_foresight.end(item, RATIO) for item in (known, of_cells)
     )
-    assert look_ahead.end(wanting, RATIO).short.all()
-    content = make_outlook(
-        [(0, 0, 0.46), (0, 1, 0.46), *rest], [1, 1], [0.45, 0.45, 0.5, 0.5]
+    assert divided(known, one) == pytest.approx(
+        divided(known, other), rel=0.02
     )
-    assert look_ahead.end(content, RATIO).short.tolist() == [False, True]
 
 
-def test_one_round_goes_most_of_the_way():
-    policy = foresight.ForesightPolicy()
-    given = situation(TWO, 0, HUNGRY)
-    weights, memory = policy(given, neutral(HUNGRY), {}, 10.0)
-    end = look_ahead.end(TWO, RATIO).log[:2]
-    assert np.log(weights[:, CPU]) == pytest.approx(0.7 * end)
-    again, _ = policy(given, weights, memory, 10.0)
-    assert np.abs(np.log(again[:, CPU]) - end).max() < 0.35 * abs(end[0])
-    assert (weights[:, :CPU] == 1).all()
+def test_what_vms_do_beside_each_other_counts_for_greediness():
+    assert make(METRICS['greediness'], CLOUD, CPUS).weigh_users is None
 
 
-def test_what_is_remembered_is_json_and_order_changes_nothing():
-    policy = foresight.ForesightPolicy()
-    weights, memory = policy(
-        situation(TWO, 0, HUNGRY), neutral(HUNGRY), {}, 10.0
+def test_whose_quota_is_twice_as_large_gets_twice_as_much():
+    known = make(
+        METRICS['dominant share'], {(0, 0): 4, (0, 1): 4}, [3], [2, 1]
     )
-    kept = json.loads(json.dumps(memory))
-    turned = situation(TWO, 0, HUNGRY[::-1])
-    turned = policy_base.Situation(
-        **{**vars(turned), 'keys': turned.keys[::-1]}
+    got = divided(known, decide_foresight.end(known, RATIO))
+    assert got == pytest.approx([2 * ONE, ONE], rel=0.01)
+
+
+def test_where_all_are_always_alike_weights_are_neutral():
+    end = decide_foresight.end(
+        make(uniform.UniformMetric(), CLOUD, CPUS), RATIO
     )
-    other, _ = policy(turned, neutral(HUNGRY), {}, 10.0)
-    assert other[::-1] == pytest.approx(weights)
-    assert policy(situation(TWO, 0, HUNGRY), weights, kept, 10.0)
+    assert end.log == pytest.approx(np.zeros(len(CLOUD)), abs=1e-9)
 
 
-def test_a_kernel_that_gives_too_much_is_corrected():
-    policy = foresight.ForesightPolicy()
-    weights, memory = neutral(HUNGRY), {}
-    favoured = np.array([1.5, 1.0])
-    for _ in range(12):
-        asked = favoured * weights[:, CPU]
-        got = asked / asked.sum()
-        vms = [(0, got[0], 1.0, 1), (1, got[1], 1.0, 1)]
-        weights, memory = policy(situation(TWO, 0, vms), weights, memory, 10.0)
-    asked = favoured * weights[:, CPU]
-    assert asked[1] / asked.sum() == pytest.approx(2 / 3, abs=0.02)
+@pytest.mark.parametrize('metric', METRICS.values(), ids=METRICS)
+def test_weights_of_a_node_lie_around_neutral(metric):
+    known = make(metric, CLOUD, CPUS)
+    log = decide_foresight.end(known, RATIO).log
+    for node in range(len(CPUS)):
+        own = log[known.node == node]
+        assert own.max() == pytest.approx(-own.min())
+        assert np.ptp(own) <= REACH + 1e-9
 
 
-def test_without_anything_known_it_is_feedback():
-    given = situation(TWO, 0, HUNGRY)
-    blind = policy_base.Situation(**{**vars(given), 'prospect': None})
-    plain, _ = feedback.FeedbackPolicy()(blind, neutral(HUNGRY), {}, 10.0)
-    mine, _ = foresight.ForesightPolicy()(blind, neutral(HUNGRY), {}, 10.0)
-    assert (mine == plain).all()
+@pytest.mark.parametrize('metric', METRICS.values(), ids=METRICS)
+@pytest.mark.parametrize('steps', [1, 4])
+def test_in_several_calls_it_comes_to_the_same(metric, steps):
+    known = make(metric, CLOUD, CPUS)
+    found, rest = decide_foresight.searched(known, RATIO, None, steps)
+    assert found.sharpness > maxmin.SHARPEST
+    assert np.isfinite(found.log).all()
+    calls = 1
+    while rest is not None and calls < 100:
+        found, rest = decide_foresight.searched(known, RATIO, rest, steps)
+        calls += 1
+    assert rest is None
+    whole = decide_foresight.end(known, RATIO)
+    assert found.sharpness == whole.sharpness
+    assert found.log == pytest.approx(whole.log, abs=0.03)
 
 
-def test_a_node_with_plenty_is_left_alone():
-    known = make_outlook([(0, 0, 0.4), (0, 1, 0.4), (1, 0, 2)], [1, 1])
-    vms = [(0, 0.4, 0.4, 1), (1, 0.4, 0.4, 1)]
-    weights = neutral(vms) * [[0.5], [2.0]]
-    found, _ = foresight.ForesightPolicy()(
-        situation(known, 0, vms), weights, {}, 10.0
+def test_a_node_with_plenty_counts_but_is_not_short():
+    known = make(
+        METRICS['dominant share'],
+        {(0, 0): 1, (1, 0): 4, (1, 1): 4},
+        [4, 1],
     )
-    assert found == pytest.approx(weights)
-
-
-def test_no_weight_goes_further_than_a_step():
-    policy = foresight.ForesightPolicy()
-    policy.part = 1.0
-    crowd = [(0, 0, 1), *((0, user, 1) for user in range(1, 9))]
-    rest = [(node, 0, 1) for node in range(1, 9)]
-    known = make_outlook([*crowd, *rest], [1] * 9)
-    vms = [(user, 1 / 9, 1.0, 1) for user in range(9)]
-    weights, _ = policy(situation(known, 0, vms), neutral(vms), {}, 10.0)
-    logs = np.log(weights[:, CPU])
-    assert np.abs(logs).max() <= np.log(policy.largest) * (1 + 1e-9)
-    assert logs[0] < 0 < logs[1:].min()
-
-
-@pytest.mark.parametrize('sharpness', [2 * look_ahead.SHARP, np.inf])
-def test_where_no_end_was_found_feedback_decides(sharpness):
-    given = situation(TWO, 0, HUNGRY)
-    (view,) = given.prospect.views
-    blunt = dataclasses.replace(view.end, sharpness=sharpness)
-    given = dataclasses.replace(
-        given,
-        prospect=dataclasses.replace(
-            given.prospect, views=(dataclasses.replace(view, end=blunt),)
-        ),
-    )
-    plain, _ = feedback.FeedbackPolicy()(given, neutral(HUNGRY), {}, 10.0)
-    mine, _ = foresight.ForesightPolicy()(given, neutral(HUNGRY), {}, 10.0)
-    assert (mine == plain).all()
-
-
-def test_a_node_alone_goes_there_at_once_too():
-    """User 0 has three VMs beside one of user 1."""
-    known = make_outlook([(0, 0, 3), (0, 1, 1)], [1])
-    vms = [(0, 0.25, 1.0, 1)] * 3 + [(1, 0.25, 1.0, 1)]
-    weights, memory = neutral(vms), {}
-    for _ in range(4):
-        part = weights[:, CPU] / weights[:, CPU].sum()
-        vms = [
-            (user, got, 1.0, 1)
-            for user, got in zip([0, 0, 0, 1], part, strict=True)
-        ]
-        weights, memory = foresight.ForesightPolicy()(
-            situation(known, 0, vms), weights, memory, 10.0
-        )
-    part = weights[:, CPU] / weights[:, CPU].sum()
-    assert part[3] == pytest.approx(0.5, abs=0.01)
-
-
-def test_a_node_that_is_short_of_the_disk_too_is_left_to_feedback():
-    given = situation(TWO, 0, HUNGRY)
-    contended = given.contended.copy()
-    contended[resources.CONTROLS.index(resources.Control.DISK)] = True
-    both = policy_base.Situation(**{**vars(given), 'contended': contended})
-    plain, _ = feedback.FeedbackPolicy()(both, neutral(HUNGRY), {}, 10.0)
-    mine, memory = foresight.ForesightPolicy()(both, neutral(HUNGRY), {}, 10.0)
-    assert (mine == plain).all()
-    # When the disk is free again, it looks ahead.
-    later, _ = foresight.ForesightPolicy()(given, mine, memory, 10.0)
-    alone, _ = feedback.FeedbackPolicy()(given, mine, {}, 10.0)
-    assert (later[:, CPU] != alone[:, CPU]).all()
-
-
-def test_where_all_are_to_have_the_same_the_kernel_is_not_corrected():
-    """Uniform metrics leave a node as it would be without an agent."""
-    even = make_outlook([(0, 0, 1), (0, 1, 1), (1, 2, 1), (1, 3, 1)], [1, 1])
-    vms = [(0, 0.55, 1.0, 1), (1, 0.45, 1.0, 1)]
-    weights, memory = foresight.ForesightPolicy()(
-        situation(even, 0, vms), neutral(vms), {}, 10.0
-    )
-    assert weights == pytest.approx(neutral(vms))
-    # One that is clearly off is corrected, unless for one interval only.
-    clearly = [(0, 0.7, 1.0, 1), (1, 0.3, 1.0, 1)]
-    given = situation(even, 0, clearly)
-    found, memory = foresight.ForesightPolicy()(given, weights, memory, 10.0)
-    assert found == pytest.approx(neutral(vms))
-    found, _ = foresight.ForesightPolicy()(given, found, memory, 10.0)
-    assert found[0, CPU] < 1 < found[1, CPU]
-
-
-def test_who_rests_for_an_interval_comes_back_to_the_weight_they_had():
-    policy = foresight.ForesightPolicy()
-    weights, memory = neutral(HUNGRY), {}
-    for _ in range(8):
-        got = weights[:, CPU] / weights[:, CPU].sum()
-        vms = [(0, got[0], 1.0, 1), (1, got[1], 1.0, 1)]
-        weights, memory = policy(situation(TWO, 0, vms), weights, memory, 10.0)
-    # Half of an interval, then all of one.
-    half = [(0, got[0] / 2, 0.5, 1), (1, 1 - got[0] / 2, 1.0, 1)]
-    found, memory = policy(situation(TWO, 0, half), weights, memory, 10.0)
-    assert found[:, CPU] == pytest.approx(weights[:, CPU], rel=0.02)
-    none = [(0, 0.0, 0.0, 1), (1, 1.0, 1.0, 1)]
-    later, _ = policy(situation(TWO, 0, none), found, memory, 10.0)
-    assert later[0, CPU] == pytest.approx(found[0, CPU])
+    end = decide_foresight.end(known, RATIO)
+    assert end.short.tolist() == [False, True]
+    # User 0 has a whole CPU there, and so the least weight here.
+    assert end.log.tolist() == pytest.approx([0, -REACH / 2, REACH / 2])

@@ -13,10 +13,10 @@ import pytest
 from fairness_lab.scenario import recipes
 from nova_fairness import plugins
 from nova_fairness.decide import array_policy
-from nova_fairness.decide import look_ahead
+from nova_fairness.decide import foresight as decide_foresight
 from nova_fairness.measure.metrics import dominant_share
 from nova_fairness.model import defaults
-from nova_fairness.model import outlook
+from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import resources
 from tests.fixtures import benchmark
 from tests.unit.fairness_lab.simulator import build
@@ -167,14 +167,14 @@ class Watching(array_policy.ArrayPolicy):
     """Notes what it is told, and doubles all weights."""
 
     description = 'Notes what it is told.'
-    looks_ahead = True
+    uses_foresight = True
 
     def decide(self, crowd, previous, memory, elapsed_s):
         self.told, self.previous = crowd, previous
         return previous * 2, memory
 
 
-def crowd(vms, prospect):
+def crowd(vms, foresight):
     controls = len(resources.CONTROLS)
     return array_policy.Crowd(
         node=np.zeros(vms, dtype=np.intp),
@@ -184,14 +184,14 @@ def crowd(vms, prospect):
         vcpus=np.ones(vms),
         contended=np.ones((1, controls), dtype=np.bool_),
         wanting=np.ones((vms, controls), dtype=np.bool_),
-        prospect=prospect,
+        foresight=foresight,
     )
 
 
-def prospect_of(vms, ratio):
+def foresight_of(vms, ratio):
     amounts = np.ones((vms, len(resources.RESOURCES)))
     ratios = np.full(len(resources.CONTROLS), ratio)
-    return outlook.Prospect(
+    return foresight_model.Foresight(
         amounts, amounts * 2, np.zeros(len(amounts), int), ratios, ()
     )
 
@@ -215,20 +215,20 @@ def test_kernels_give_the_drawn_part_of_what_is_asked(kernels):
     assert np.sqrt(made.max_weight_ratio) >= weights.max()
 
 
-def test_who_looks_ahead_is_told_the_same_before_such_kernels(kernels):
+def test_who_foresees_is_told_the_same_before_such_kernels(kernels):
     watching = Watching()
     setup = dataclasses.replace(build.setup(), policy_plugin=watching)
     made = kernels.inexact(setup)
-    assert made.policy_plugin.looks_ahead
-    given = prospect_of(6, made.max_weight_ratio)
+    assert made.policy_plugin.uses_foresight
+    given = foresight_of(6, made.max_weight_ratio)
     previous = np.ones((6, len(resources.CONTROLS)))
     made.policy_plugin.decide(crowd(6, given), previous, {}, 10.0)
-    told = watching.told.prospect
+    told = watching.told.foresight
     assert told.used is given.used
     assert told.wanted is given.wanted
     assert told.views == given.views
     assert (told.ratio == setup.max_weight_ratio).all()
-    assert not kernels.inexact(build.setup()).policy_plugin.looks_ahead
+    assert not kernels.inexact(build.setup()).policy_plugin.uses_foresight
 
 
 def test_foresight_corrects_what_kernels_give_otherwise(kernels, graphs):
@@ -244,7 +244,7 @@ def test_foresight_corrects_what_kernels_give_otherwise(kernels, graphs):
 
 
 @pytest.mark.parametrize('cloud', ['alike', 'mixed'])
-def test_a_look_ahead_is_timed_on_as_many_cells_as_it_says(cost, cloud):
+def test_foresight_is_timed_on_as_many_cells_as_it_says(cost, cloud):
     drawn = cost.drawn(10, cloud, dominant_share.DominantShareMetric())
     assert len(drawn.node) == 10 * cost.EACH
     assert (np.bincount(drawn.node) == cost.EACH).all()
@@ -253,9 +253,9 @@ def test_a_look_ahead_is_timed_on_as_many_cells_as_it_says(cost, cloud):
     assert (np.diff(key) > 0).all()
     assert len(drawn.demand.cell) == len(drawn.node) * cost.VMS
     assert drawn.demand.wanted.sum() == pytest.approx(
-        drawn.wanted[:, look_ahead.CPU_TIME].sum()
+        drawn.wanted[:, decide_foresight.CPU_TIME].sum()
     )
-    assert look_ahead.end(drawn, cost.RATIO).short.any()
+    assert decide_foresight.end(drawn, cost.RATIO).short.any()
 
 
 def test_costs_are_written_for_every_size_and_cloud(
@@ -266,7 +266,7 @@ def test_costs_are_written_for_every_size_and_cloud(
     cost.cost(tmp_path, (4, 5, 6))
     found = [
         (row['nodes'], row['cloud'], row['pairs'])
-        for row in rows(tmp_path / 'look-ahead-cost.csv')
+        for row in rows(tmp_path / 'foresight-cost.csv')
     ]
     assert found == [
         (str(nodes), cloud, str(nodes * cost.EACH))

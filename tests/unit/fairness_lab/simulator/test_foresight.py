@@ -81,15 +81,15 @@ def test_nodes_that_know_different_reports_have_views_of_their_own():
 
     class Watching(foresight.ForesightPolicy):
         def decide(self, crowd, previous, memory, elapsed_s):
-            seen.append(crowd.prospect)
+            seen.append(crowd.foresight)
             return super().decide(crowd, previous, memory, elapsed_s)
 
     made = setup(Watching(), links=deaf)
     assert list(engine.simulate(cloud, made))
     first, second = seen[-1].views
     views = {int(view.place[0]): view for view in (first, second)}
-    assert set(views[0].outlook.node) == {0}
-    assert set(views[1].outlook.node) == {0, 1}
+    assert set(views[0].knowledge.node) == {0}
+    assert set(views[1].knowledge.node) == {0, 1}
     assert views[0].deciding.tolist() == [0]
 
 
@@ -99,7 +99,7 @@ def test_what_does_not_change_is_worked_out_once():
 
     class Watching(foresight.ForesightPolicy):
         def decide(self, crowd, previous, memory, elapsed_s):
-            seen.extend(view.outlook for view in crowd.prospect.views)
+            seen.extend(view.knowledge for view in crowd.foresight.views)
             return super().decide(crowd, previous, memory, elapsed_s)
 
     assert list(engine.simulate(cloud, setup(Watching())))
@@ -113,7 +113,7 @@ def test_a_vm_wants_what_it_demands_up_to_its_vcpus():
 
     class Watching(foresight.ForesightPolicy):
         def decide(self, crowd, previous, memory, elapsed_s):
-            seen.append((crowd.user, crowd.prospect.wanted[:, CPU]))
+            seen.append((crowd.user, crowd.foresight.wanted[:, CPU]))
             return super().decide(crowd, previous, memory, elapsed_s)
 
     assert list(engine.simulate(cloud, setup(Watching())))

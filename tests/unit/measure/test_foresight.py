@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nova_fairness import exception
-from nova_fairness.measure import cells
+from nova_fairness.measure import foresight as measure_foresight
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import stages
 from nova_fairness.measure import totals
@@ -45,10 +45,12 @@ def user(used, wanted=None, heaviness=0.0, instances=1):
     )
 
 
-def outlook(*reports, metric='DominantShareMetric', interval_s=10.0):
+def knowledge(*reports, metric='DominantShareMetric', interval_s=10.0):
     view = build.view(*reports)
     of_all = totals.combined(view, interval_s, metric).totals
-    return cells.outlook(view, interval_s, METRICS[metric], metric, of_all)
+    return measure_foresight.knowledge(
+        view, interval_s, METRICS[metric], metric, of_all
+    )
 
 
 def report(host, users, metric='DominantShareMetric', **more):
@@ -58,7 +60,7 @@ def report(host, users, metric='DominantShareMetric', **more):
 
 
 def test_cells_are_users_on_nodes_in_the_order_of_both():
-    made = outlook(
+    made = knowledge(
         report('n1', {'anna': user(2, 3), 'zoe': user(4, 9)}),
         report('n2', {'ben': user(6, 7), 'zoe': user(1, 1)}),
     )
@@ -71,7 +73,7 @@ def test_cells_are_users_on_nodes_in_the_order_of_both():
 
 
 def test_amounts_are_brought_to_one_interval_but_not_memory():
-    made = outlook(
+    made = knowledge(
         report('n1', {'anna': user(2, 3)}),
         report('n2', {'ben': user(12, 18)}, interval_s=30.0),
     )
@@ -80,7 +82,7 @@ def test_amounts_are_brought_to_one_interval_but_not_memory():
 
 
 def test_who_does_not_tell_wants_what_he_uses():
-    made = outlook(report('n1', {'anna': user(2)}))
+    made = knowledge(report('n1', {'anna': user(2)}))
     assert made.wanted[0, CPU] == 2
 
 
@@ -88,12 +90,12 @@ def test_who_does_not_tell_wants_what_he_uses():
     ('told', 'vms', 'wanted'), [(1e9, 1, 10), (1e9, 3, 30), (1, 1, 4)]
 )
 def test_nobody_gains_by_telling_more_than_his_vms_can(told, vms, wanted):
-    made = outlook(report('n1', {'liar': user(4, told, instances=vms)}))
+    made = knowledge(report('n1', {'liar': user(4, told, instances=vms)}))
     assert made.wanted[0, CPU] == wanted
 
 
 def test_reports_of_another_metric_are_left_out():
-    made = outlook(
+    made = knowledge(
         report('n1', {'anna': user(2, 3)}),
         report('n2', {'ben': user(6, 7)}, metric='UniformMetric'),
     )
@@ -111,7 +113,7 @@ def test_cells_weigh_what_the_agent_finds_when_they_use_that(name):
     own = stages.instance_stage(
         metric, metric_base.Demands(used, owned, supply, node, 2)
     )
-    made = outlook(
+    made = knowledge(
         report('n1', {'anna': user(8, 8), 'zoe': user(2, 2)}, metric=name),
         report('n2', {'anna': user(9, 9)}, metric=name),
         metric=name,
@@ -140,7 +142,7 @@ def test_a_metric_that_fails_is_named():
 
     METRICS['Broken'] = Broken()
     try:
-        made = outlook(
+        made = knowledge(
             report('n1', {'a': user(1)}, metric='Broken'), metric='Broken'
         )
         with pytest.raises(exception.PluginMisbehaved, match='ahead'):
@@ -158,7 +160,7 @@ def graded(vcpus, asked):
 
 
 def test_who_tells_grades_wants_by_them():
-    made = cells.demand(
+    made = measure_foresight.demand(
         np.array([30.0]), np.array([10.0]), graded([4, 2], [1, 2])
     )
     assert made.cell.tolist() == [0, 0]
@@ -168,14 +170,16 @@ def test_who_tells_grades_wants_by_them():
 
 def test_what_is_wanted_in_all_counts_more_than_grades():
     """They are of the newest interval, and what is wanted is bounded."""
-    made = cells.demand(
+    made = measure_foresight.demand(
         np.array([15.0]), np.array([10.0]), graded([4, 2], [1, 2])
     )
     assert made.wanted.tolist() == [5, 10]
 
 
 def test_who_tells_no_grades_has_as_many_vcpus_as_he_wants():
-    made = cells.demand(np.array([25.0]), np.array([10.0]), graded([], []))
+    made = measure_foresight.demand(
+        np.array([25.0]), np.array([10.0]), graded([], [])
+    )
     assert made.vcpus.tolist() == [2.5]
     assert made.wanted.tolist() == [25]
 
@@ -183,10 +187,10 @@ def test_who_tells_no_grades_has_as_many_vcpus_as_he_wants():
 def test_who_wants_nothing_has_a_row_too():
     empty = np.zeros((2, 2 * report_model.GRADES))
     empty[0, 0] = 3
-    made = cells.demand(np.zeros(2), np.ones(2), empty)
+    made = measure_foresight.demand(np.zeros(2), np.ones(2), empty)
     assert made.cell.tolist() == [0, 1]
     assert (made.wanted > 0).all()
-    assert (made.wanted <= cells.NOTHING).all()
+    assert (made.wanted <= measure_foresight.NOTHING).all()
 
 
 LIES = {
@@ -200,7 +204,7 @@ LIES = {
 
 @pytest.mark.parametrize(('vcpus', 'asked'), LIES.values(), ids=LIES)
 def test_whatever_grades_say_no_more_is_wanted(vcpus, asked):
-    made = cells.demand(
+    made = measure_foresight.demand(
         np.array([30.0]), np.array([10.0]), graded(vcpus, asked)
     )
     assert set(made.cell) == {0}
@@ -229,19 +233,21 @@ amounts = strategies.floats(0, 1e6)
 def test_every_cell_wants_what_it_wants(drawn):
     wanted = np.array([item[0] for item in drawn])
     grades = np.array([np.array(item[1]).T.reshape(-1) for item in drawn])
-    made = cells.demand(wanted, np.ones(len(drawn)), grades)
+    made = measure_foresight.demand(wanted, np.ones(len(drawn)), grades)
     assert set(made.cell) == set(range(len(drawn)))
     assert (np.diff(made.cell) >= 0).all()
     total = np.bincount(made.cell, made.wanted)
-    assert total == pytest.approx(np.maximum(wanted, cells.NOTHING))
+    assert total == pytest.approx(
+        np.maximum(wanted, measure_foresight.NOTHING)
+    )
 
 
-def test_grades_of_reports_come_to_the_outlook():
+def test_grades_of_reports_become_knowledge():
     told = dataclasses.replace(user(2, 9), grades=graded([2], [0.9])[0])
-    made = outlook(report('n1', {'anna': told, 'zoe': user(1, 1)}))
+    made = knowledge(report('n1', {'anna': told, 'zoe': user(1, 1)}))
     # Where not all tell, nobody does.
     assert made.demand.vcpus == pytest.approx([0.9, 0.1])
-    made = outlook(report('n1', {'anna': told}))
+    made = knowledge(report('n1', {'anna': told}))
     assert made.demand.vcpus.tolist() == [2]
     assert made.demand.wanted == pytest.approx([9])
 
@@ -250,7 +256,7 @@ def test_a_node_without_cpu_time_makes_nobody_strange():
     empty = build.node_report(
         'n2', {'anna': user(0)}, metric='DominantShareMetric', memory=1000.0
     )
-    made = outlook(report('n1', {'anna': user(2, 9)}), empty)
+    made = knowledge(report('n1', {'anna': user(2, 9)}), empty)
     assert np.isfinite(made.demand.wanted).all()
     assert (made.demand.wanted > 0).all()
     assert (made.one_cpu > 0).all()
@@ -259,7 +265,7 @@ def test_a_node_without_cpu_time_makes_nobody_strange():
 @pytest.mark.parametrize('name', METRICS)
 def test_users_weigh_what_their_cells_weigh(name):
     """Metrics that look at sums alone are asked for users at once."""
-    made = outlook(
+    made = knowledge(
         report('n1', {'anna': user(8, 8), 'zoe': user(2, 2)}, metric=name),
         report('n2', {'anna': user(9, 9)}, metric=name),
         metric=name,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a policy may know of other nodes: who wants what, and what is there.
+"""Foresight: what is known of all nodes, and what will be fair there.
 
 The rows are *cells*: what one user has on one node. A cell stands for all of
 the user's VMs there.
@@ -34,7 +34,7 @@ class Demand:
     """Demand for CPUs, cell by cell: rows are vCPUs that want alike.
 
     :ivar cell: (p,) ascending; every cell has a row.
-    :ivar wanted: (p,) > 0, as in the outlook.
+    :ivar wanted: (p,) > 0, as in :class:`Knowledge`.
     :ivar vcpus: (p,) > 0, by which a kernel weighs them.
     """
 
@@ -44,7 +44,7 @@ class Demand:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Outlook:
+class Knowledge:
     """Demand and supply of some nodes, as they are known.
 
     :ivar node: (n,) index of each cell's node; cells are sorted by node, then
@@ -75,7 +75,7 @@ class Outlook:
     quota: resources.Vector
     weigh_users: Weigh | None = None
 
-    def is_like(self, other: 'Outlook') -> bool:
+    def is_like(self, other: 'Knowledge') -> bool:
         """Tell whether what follows from both differs by next to nothing."""
         same = (
             self.has_cells_of(other)
@@ -92,7 +92,7 @@ class Outlook:
             and (given <= ALIKE * self.supply).all()
         )
 
-    def has_cells_of(self, other: 'Outlook') -> bool:
+    def has_cells_of(self, other: 'Knowledge') -> bool:
         """Tell whether the same users are on the same nodes."""
         return (
             self.metric == other.metric
@@ -127,7 +127,7 @@ class Outlook:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class End:
-    """Where the CPUs of the nodes of an outlook should go.
+    """Where the CPUs of all known nodes should go.
 
     :ivar log: (n,) logarithms of the cells' weights, neutral in the middle of
         those of each node who compete.
@@ -142,42 +142,42 @@ class End:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Foreseen:
-    """What a node knows.
+class NodeKnowledge:
+    """What one node knows.
 
-    :ivar outlook: of all nodes.
+    :ivar knowledge: of all nodes.
     :ivar place: index of this one.
-    :ivar user: (n,) index in the outlook of each own VM's user.
+    :ivar user: (n,) index in the knowledge of each own VM's user.
     """
 
-    outlook: Outlook
+    knowledge: Knowledge
     place: int
     user: usage_model.Indices
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class View:
-    """Outlooks of the nodes that decide.
+    """Nodes that know the same, and so decide alike.
 
     :ivar deciding: (k,) indices of nodes among those that decide.
-    :ivar place: (k,) index of each in the outlook.
-    :ivar outlook: what they know.
+    :ivar place: (k,) index of each in the knowledge.
+    :ivar knowledge: what they know.
     :ivar end: what follows from it.
     """
 
     deciding: usage_model.Indices
     place: usage_model.Indices
-    outlook: Outlook
+    knowledge: Knowledge
     end: End
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Prospect:
-    """Outlook and end for the VMs of the nodes that decide.
+class Foresight:
+    """What a policy with foresight is given, for VMs of nodes that decide.
 
     :ivar used: (n, r) of the newest interval, >= 0; rows of the situation.
     :ivar wanted: (n, r) what they want, at least ``used``.
-    :ivar user: (n,) index of each VM's user in the outlooks.
+    :ivar user: (n,) index of each VM's user in the knowledge.
     :ivar ratio: (c,) largest by smallest weight of a node, >= 1.
     :ivar views: nodes that are in none know nothing of others.
     """
@@ -188,7 +188,7 @@ class Prospect:
     ratio: usage_model.Scalars
     views: Sequence[View]
 
-    def reordered(self, order: usage_model.Indices) -> 'Prospect':
+    def reordered(self, order: usage_model.Indices) -> 'Foresight':
         """The same with rows in another order."""
         return dataclasses.replace(
             self,

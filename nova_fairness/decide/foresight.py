@@ -11,7 +11,7 @@ Only the CPU is foreseen: of nothing else it is told what VMs want.
 
 import numpy as np
 
-from nova_fairness.model import outlook as outlook_module
+from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
 from nova_fairness.shares import grouping
@@ -39,7 +39,9 @@ _MORE = 1e-3
 """Part of the usage by which it is probed how much heavier more makes."""
 
 
-def end(outlook: outlook_module.Outlook, ratio: float) -> outlook_module.End:
+def end(
+    knowledge: foresight_model.Knowledge, ratio: float
+) -> foresight_model.End:
     """Work out the weighted max-min allocation that weights can reach.
 
     With a metric that is no share it is the one in which users who compete
@@ -47,26 +49,26 @@ def end(outlook: outlook_module.Outlook, ratio: float) -> outlook_module.End:
 
     :param ratio: largest by smallest weight of a node, >= 1.
     """
-    return searched(outlook, ratio, None, STEPS)[0]
+    return searched(knowledge, ratio, None, STEPS)[0]
 
 
 def searched(
-    outlook: outlook_module.Outlook,
+    knowledge: foresight_model.Knowledge,
     ratio: float,
     rest: maxmin.Begin | None,
     steps: int,
-) -> tuple[outlook_module.End, maxmin.Begin | None]:
+) -> tuple[foresight_model.End, maxmin.Begin | None]:
     """Work out the same in several calls, of some steps each.
 
     :param rest: what the call before left to do, ``None`` for the first.
     :param steps: of Newton's method that are made at most, >= 1.
     :returns: what is known by now, and what is left to do.
     """
-    supply, short = _supply(outlook)
-    heaviness = _Heaviness(outlook)
-    demand = outlook.demand
+    supply, short = _supply(knowledge)
+    heaviness = _Heaviness(knowledge)
+    demand = knowledge.demand
     rows = maxmin.Rows(
-        node=outlook.node[demand.cell],
+        node=knowledge.node[demand.cell],
         owner=heaviness.owner[demand.cell],
         user=heaviness.user,
         wanted=demand.wanted,
@@ -74,18 +76,18 @@ def searched(
         supply=np.where(short, supply, np.inf),
     )
     found = maxmin.divide(rows, heaviness, ratio, rest, steps)
-    log = _centred(outlook, rows, found)
-    return outlook_module.End(log, short, found.sharpness), found.rest
+    log = _centred(knowledge, rows, found)
+    return foresight_model.End(log, short, found.sharpness), found.rest
 
 
 def _supply(
-    outlook: outlook_module.Outlook,
+    knowledge: foresight_model.Knowledge,
 ) -> tuple[usage_model.Scalars, resources.Mask]:
     """What users can have of each node, and whether they want more."""
-    wanted = outlook.wanted[:, CPU_TIME]
-    whole = outlook.supply[:, CPU_TIME]
-    asked = np.bincount(outlook.node, wanted, len(whole))
-    given = outlook.given()[:, CPU_TIME]
+    wanted = knowledge.wanted[:, CPU_TIME]
+    whole = knowledge.supply[:, CPU_TIME]
+    asked = np.bincount(knowledge.node, wanted, len(whole))
+    given = knowledge.given()[:, CPU_TIME]
     busy = waiting.BUSY_WITH_STALL * whole
     unmet = (given >= busy) & (asked >= UNMET * given)
     short = ((asked >= SHORT * whole) | unmet) & (asked > 0)
@@ -100,26 +102,26 @@ class _Heaviness:
     :ivar user: (k,) index of the user of each.
     """
 
-    def __init__(self, outlook: outlook_module.Outlook) -> None:
-        self._outlook = outlook
-        names, user = np.unique(outlook.user, return_inverse=True)
+    def __init__(self, knowledge: foresight_model.Knowledge) -> None:
+        self._known = knowledge
+        names, user = np.unique(knowledge.user, return_inverse=True)
         self._user = user.reshape(-1)
-        every = np.arange(len(outlook.node))
-        if outlook.weigh_users is None:
+        every = np.arange(len(knowledge.node))
+        if knowledge.weigh_users is None:
             self.owner, self.user = every, self._user
-            self._weigh, self._used = outlook.weigh, outlook.wanted
+            self._weigh, self._used = knowledge.weigh, knowledge.wanted
         else:
             self.owner, self.user = self._user, np.arange(len(names))
-            self._weigh = outlook.weigh_users
+            self._weigh = knowledge.weigh_users
             self._used = grouping.sum_by(
-                self._user, outlook.wanted, len(names)
+                self._user, knowledge.wanted, len(names)
             )
 
     def __call__(
         self, got: usage_model.Scalars
     ) -> tuple[usage_model.Scalars, usage_model.Scalars]:
         """Weigh what the rows of the demand would get."""
-        cell = self._outlook.demand.cell
+        cell = self._known.demand.cell
         owner = self.owner[cell]
         cpu = np.bincount(owner, got, len(self.user)).astype(np.float64)
         heavy = self._with(cpu)
@@ -135,16 +137,18 @@ class _Heaviness:
 
 
 def _centred(
-    outlook: outlook_module.Outlook,
+    knowledge: foresight_model.Knowledge,
     rows: maxmin.Rows,
     found: maxmin.Division,
 ) -> usage_model.Scalars:
     """One weight for each cell, neutral in the middle of its node's."""
-    nodes = len(outlook.supply)
-    first = np.searchsorted(outlook.demand.cell, np.arange(len(outlook.node)))
+    nodes = len(knowledge.supply)
+    first = np.searchsorted(
+        knowledge.demand.cell, np.arange(len(knowledge.node))
+    )
     high, low = np.full(nodes, -np.inf), np.full(nodes, np.inf)
     np.maximum.at(high, rows.node, found.log)
     np.minimum.at(low, rows.node, found.log)
     known = np.isfinite(high)
     middle = np.where(known, high, 0.0) + np.where(known, low, 0.0)
-    return np.asarray(found.log[first] - middle[outlook.node] / 2)
+    return np.asarray(found.log[first] - middle[knowledge.node] / 2)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What users have and want on every node, as a policy may look ahead on it."""
+"""What users have and want on every node: what foresight begins with."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ from nova_fairness.measure import round as measure_round
 from nova_fairness.measure import stages
 from nova_fairness.measure import totals
 from nova_fairness.measure.metrics import quota_parts
-from nova_fairness.model import outlook as outlook_model
+from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
@@ -19,7 +19,7 @@ from nova_fairness.model import usage as usage_model
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cells:
-    """What users have on nodes: rows as in :class:`.Outlook`.
+    """What users have on nodes: rows as in :class:`.Knowledge`.
 
     The simulator has a row for each VM, until it adds them up.
 
@@ -55,7 +55,7 @@ class Weighing:
     supply: resources.Vector
 
     @property
-    def of_users(self) -> outlook_model.Weigh | None:
+    def of_users(self) -> foresight_model.Weigh | None:
         """Weigh users by what they use in all, if the metric needs no more."""
         if isinstance(self.metric, quota_parts.QuotaMetric):
             return self._of_users
@@ -111,7 +111,7 @@ def demand(
     wanted: usage_model.Scalars,
     one_cpu: usage_model.Scalars,
     grades: resources.Vector,
-) -> outlook_model.Demand:
+) -> foresight_model.Demand:
     """Say how much of how many vCPUs is wanted.
 
     :param wanted: (n,) of each cell, >= 0.
@@ -129,21 +129,21 @@ def demand(
     vcpus[~known, 0] = asked[~known, 0] = cpus[~known]
     part = np.where(known, cpus / np.where(known, told, 1.0), 1.0)
     cell, grade = np.nonzero(asked)
-    return outlook_model.Demand(
+    return foresight_model.Demand(
         cell=cell,
         wanted=asked[cell, grade] * (part * one_cpu)[cell],
         vcpus=vcpus[cell, grade],
     )
 
 
-def outlook(
+def knowledge(
     view: report.View,
     interval_s: float,
     metric: metric_base.Metric,
     name: str,
     of_all: metric_base.Totals,
-) -> outlook_model.Outlook:
-    """Make what a policy may know of a view.
+) -> foresight_model.Knowledge:
+    """What a policy may know of a view.
 
     :param interval_s: of the result, seconds.
     :param name: of the metric.
@@ -171,7 +171,7 @@ def of_cells(
     one_cpu: usage_model.Scalars,
     grades: resources.Vector,
     name: str,
-) -> outlook_model.Outlook:
+) -> foresight_model.Knowledge:
     """What a policy may know of cells.
 
     :param user: (n,) index of each cell's user among all there are.
@@ -182,7 +182,7 @@ def of_cells(
     """
     cells = weighing.cells
     cpu_time = cells.wanted[:, resources.RESOURCES.index('cpu_time')]
-    return outlook_model.Outlook(
+    return foresight_model.Knowledge(
         node=cells.node,
         user=user,
         wanted=cells.wanted,
