@@ -7,6 +7,7 @@ so that what changes in between may be seen half. Whatever is decided on them
 is checked again before it is done.
 """
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -44,6 +45,7 @@ class Reader:
     :param placement: what Placement knows.
     :param nova: what Nova knows.
     :param limits: of projects.
+    :param accounts: says which shares there are now.
     """
 
     def __init__(
@@ -51,10 +53,12 @@ class Reader:
         placement: placement_module.Placement,
         nova: servers_module.Nova,
         limits: Mapping[str, cluster.Limits],
+        accounts: Callable[[], tuple[cluster.Account, ...]] = tuple,
     ) -> None:
         self._placement = placement
         self._nova = nova
         self._limits = limits
+        self._accounts = accounts
 
     def read(
         self,
@@ -127,6 +131,7 @@ class Reader:
             self._limits,
             by_project,
             self._members(requests, servers),
+            self._accounts(),
         )
         return View(snapshot, trees, servers)
 

@@ -13,6 +13,7 @@ from oslo_service import backend  # noqa: E402
 
 backend.init_backend(backend.BackendType.THREADING)
 
+from collections.abc import Callable  # noqa: E402
 from collections.abc import Iterator  # noqa: E402
 import contextlib  # noqa: E402
 import functools  # noqa: E402
@@ -33,6 +34,7 @@ from nova_fairness.cluster import operations as operations_module  # noqa: E402
 from nova_fairness.cluster import placement  # noqa: E402
 from nova_fairness.cluster import servers  # noqa: E402
 from nova_fairness.cluster import service  # noqa: E402
+from nova_fairness.cluster import share_file  # noqa: E402
 from nova_fairness.cluster import snapshot  # noqa: E402
 from nova_fairness.cluster import watching  # noqa: E402
 from nova_fairness.cluster.store import database  # noqa: E402
@@ -41,6 +43,7 @@ from nova_fairness.cluster.store import sealing  # noqa: E402
 from nova_fairness.cluster.store import store as store_module  # noqa: E402
 from nova_fairness.cmd import queueing  # noqa: E402
 from nova_fairness.model import cast as cast_module  # noqa: E402
+from nova_fairness.model import cluster  # noqa: E402
 from nova_fairness.model import request  # noqa: E402
 from nova_fairness.observe import notifying  # noqa: E402
 from nova_fairness.observe import queue  # noqa: E402
@@ -143,6 +146,26 @@ def _order(conf: cfg.ConfigOpts) -> order_module.Order:
         ) from error
 
 
+def _accounts(
+    conf: cfg.ConfigOpts,
+) -> Callable[[], tuple[cluster.Account, ...]]:
+    """What says which shares there are.
+
+    :raises ConfigurationError: if the file cannot be used.
+    """
+    path = conf.fairness_cluster.shares_file
+    try:
+        return (
+            share_file.ShareFile(pathlib.Path(path)).accounts
+            if path
+            else tuple
+        )
+    except exception.BadShares as error:
+        raise exception.ConfigurationError(
+            f'[fairness_cluster] shares_file: {error}'
+        ) from error
+
+
 def _service(
     conf: cfg.ConfigOpts,
 ) -> tuple[service.Service, store_module.Store]:
@@ -160,11 +183,11 @@ def _service(
         if options.limits_file
         else {}
     )
-    order = _order(conf)
+    order, accounts = _order(conf), _accounts(conf)
     store = queueing.open_store(conf)
     rooms, nova_api = clients.connect(options.cloud)
     room, nova = placement.Placement(rooms), servers.Nova(nova_api)
-    reader = snapshot.Reader(room, nova, given)
+    reader = snapshot.Reader(room, nova, given, accounts)
     sender = ConductorSender(url, places)
     holder = f'{socket.gethostname()}:{os.getpid()}'
     made = service.Service(

@@ -121,6 +121,27 @@ own.
 """,
     ),
     cfg.StrOpt(
+        'shares_file',
+        default='',
+        advanced=True,
+        help="""
+YAML file that says who has which share, which counts in all orders but
+``fifo``::
+
+    accounts:
+    - {name: physics, share: 70}
+    - {name: PROJECT_ID, parent: physics, share: 2}
+    - {name: PROJECT_ID/USER_ID, parent: PROJECT_ID, share: 3}
+
+Shares are numbers from 0 to 1e9, 1 if none is given, and count beside those of
+the same parent. Projects that are not named stand at the top with a share of
+1, users below their project. The file is read again when it changes; if
+anything in it is wrong, nothing of it is taken over. Set it if projects or
+users are to have different shares. All processes of the service must have the
+same.
+""",
+    ),
+    cfg.StrOpt(
         'order',
         default='fifo',
         advanced=True,

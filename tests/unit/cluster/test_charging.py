@@ -4,12 +4,15 @@
 
 import dataclasses
 import logging
+import threading
 
 import pytest
 
 from nova_fairness import exception
 from nova_fairness.cluster import charging
 from nova_fairness.model import cluster
+from nova_fairness.planners.fairqueue import order
+from nova_fairness.planners.fairqueue import orders
 from tests.fixtures import fake_cloud
 from tests.unit.cluster import test_service
 
@@ -202,6 +205,40 @@ def test_orders_see_what_was_used(world, process):
     snapshot = process.last().snapshot
     column = snapshot.classes.index('VCPU')
     assert snapshot.history['p'][column] / 0.25 == after(600)
+
+
+@pytest.mark.parametrize(
+    ('share', 'first'), [(1, 'cast-light'), (9, 'cast-heavy')]
+)
+def test_who_is_next_is_who_used_less_of_their_share(world, share, first):
+    world.order = orders.FairTree()
+    world.accounts = (cluster.Account('heavy', None, share),)
+    runs(world, 's1', 8, 'heavy')
+    runs(world, 's2', 4, 'light')
+    process = world.process()
+    process.cycle()
+    world.post('heavy', 4, 'heavy')
+    world.post('light', 4, 'light')
+    # One of both fits: the first host has four VCPUs.
+    process.cycle()
+    assert world.conductor.sent == [first]
+
+
+def test_an_order_that_fails_ends_the_cycle_and_not_the_service(world):
+    class Fails(order.Order):
+        def arrange(self, waiting, snapshot, now):
+            raise KeyError('x')
+
+    world.order = Fails()
+    world.post('r1')
+    process, stopped = world.process(), threading.Event()
+    thread = threading.Timer(0.2, stopped.set)
+    thread.start()
+    process.run(stopped, 0.01)
+    thread.join()
+    assert process.cycles > 1
+    assert process.cycles_failed == process.cycles
+    assert world.conductor.sent == []
 
 
 def test_all_above_an_account_is_charged_as_well(world, process):

@@ -3,6 +3,7 @@
 """Cycles on a real store beside a fake cloud and a fake conductor."""
 
 import dataclasses
+import functools
 import itertools
 import json
 
@@ -25,6 +26,7 @@ from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cast as cast_module
 from nova_fairness.model import reason
 from nova_fairness.model import request
+from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import fake_cloud
 
@@ -73,6 +75,8 @@ class World:
     def __init__(self, path):
         self.cloud = fake_cloud.FakeCloud()
         self.conductor = FakeConductor()
+        self.order = order_module.OldestFirst()
+        self.accounts = ()
         self.now = 1000.0
         self.tick = 0.0
         engine = database.connect(f'sqlite:///{path}/store.sqlite')
@@ -87,7 +91,9 @@ class World:
         placement = placement_module.Placement(placement_api)
         nova = servers_module.Nova(nova_api)
         clock = lambda: self.now  # noqa: E731
-        reader = snapshot_module.Reader(placement, nova, {})
+        reader = snapshot_module.Reader(
+            placement, nova, {}, lambda: self.accounts
+        )
         return service_module.Service(
             store,
             election_module.Election(
@@ -97,17 +103,17 @@ class World:
             charging.Charging(store, reader, 86400.0),
             execute.Executor(store, placement, nova, self.conductor, clock),
             nova,
-            planner.plan,
+            functools.partial(planner.plan, order=self.order),
             clock,
             lambda: self.tick,
             service_module.Rules(**rules),
         )
 
-    def post(self, name, vcpu=4):
+    def post(self, name, vcpu=4, project='the-project'):
         """A user asks for a server; the relay holds the cast."""
         server = fake_cloud.name_uuid(name)
-        self.cloud.add_server(server)
-        self.store.hold(build(name, server, vcpu))
+        self.cloud.add_server(server, project)
+        self.store.hold(build(name, server, vcpu, project))
         return server
 
     def state(self, server):
@@ -117,7 +123,7 @@ class World:
         return self.store.request(server).why.reason
 
 
-def build(name, server, vcpu):
+def build(name, server, vcpu, project='the-project'):
     def versioned(kind, **fields):
         return {
             'nova_object.name': kind,
@@ -129,7 +135,7 @@ def build(name, server, vcpu):
     spec = versioned(
         'RequestSpec',
         instance_uuid=server,
-        project_id='the-project',
+        project_id=project,
         user_id='u',
         flavor=flavor,
     )

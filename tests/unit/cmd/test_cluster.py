@@ -64,6 +64,7 @@ def test_the_page_names_the_file_that_is_read():
         ({}, 2, 'broker must name'),
         ({'broker': 'amqp://h//', 'unreadable': 'perhaps'}, 2, 'perhaps'),
         ({'broker': 'amqp://h//', 'limits_file': '/none'}, 2, '/none'),
+        ({'broker': 'amqp://h//', 'shares_file': '/none'}, 2, '/none cannot'),
         ({'broker': 'amqp://h//', 'order': 'none'}, 2, "no order 'none'"),
         (
             {'broker': 'amqp://h//', 'order_parameters': 'age:1'},

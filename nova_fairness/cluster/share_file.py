@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The file that says who has which share of the cloud."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import pathlib
+
+from oslo_log import log as logging
+import yaml
+
+from nova_fairness import exception
+from nova_fairness.model import cluster
+from nova_fairness.shares import tree
+
+LOG = logging.getLogger(__name__)
+
+MOST = 100_000
+"""Largest number of accounts."""
+
+NOT_TAKEN_OVER = 'shares_file is not taken over, shares stay as they are: %s'
+TAKEN_OVER = 'shares_file %s has %d accounts now'
+
+_KEYS = ('name', 'parent', 'share')
+
+
+class ShareFile:
+    """Reads the file again whenever it changed.
+
+    :param path: of the file.
+    :raises BadShares: if it cannot be used.
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self._path = path
+        self._seen = _stamp(path)
+        self._accounts = read(path)
+
+    def accounts(self) -> tuple[cluster.Account, ...]:
+        """The share tree; a file that cannot be used leaves what it was."""
+        seen = _stamp(self._path)
+        if seen == self._seen:
+            return self._accounts
+        self._seen = seen
+        try:
+            self._accounts = read(self._path)
+        except exception.BadShares as error:
+            LOG.error(NOT_TAKEN_OVER, error)
+        else:
+            LOG.info(TAKEN_OVER, self._path, len(self._accounts))
+        return self._accounts
+
+
+def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
+    """Read the share tree.
+
+    :param path: of YAML: a list ``accounts``, each with ``name`` and, if it
+        likes, ``parent`` and ``share``.
+    :raises BadShares: if anything is wrong; says what, and the line.
+    """
+    try:
+        # Every scalar is text: an ID of digits alone stays what it is.
+        node = yaml.compose(path.read_text('utf-8'), Loader=yaml.BaseLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise exception.BadShares(
+            f'{path}, line {mark.line + 1 if mark else 1}: expected YAML:'
+            f' {error.problem}'
+        ) from error
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        why = str(error).splitlines()[0]
+        if isinstance(error, RecursionError):
+            why = 'it is nested too deep'
+        raise exception.BadShares(f'{path} cannot be read: {why}') from error
+    if node is None:
+        raise exception.BadShares(f'{path} is empty')
+    listed = _section(path, node, ('accounts',)).get('accounts')
+    if not isinstance(listed, yaml.SequenceNode) or len(listed.value) > MOST:
+        raise _wrong(path, node, f'accounts must be a list, {MOST} at most')
+    accounts = tuple(_account(path, each) for each in listed.value)
+    try:
+        tree.Tree(accounts)
+    except exception.BadShares as error:
+        raise exception.BadShares(f'{path}: {error}') from error
+    _check_users(path, accounts)
+    return accounts
+
+
+def _account(path: pathlib.Path, node: yaml.Node) -> cluster.Account:
+    parts = {
+        key: _text(path, each)
+        for key, each in _section(path, node, _KEYS).items()
+    }
+    if 'name' not in parts:
+        raise _wrong(path, node, 'an account must have a name')
+    share = parts.get('share', '1')
+    try:
+        return cluster.Account(
+            parts['name'], parts.get('parent'), float(share)
+        )
+    except ValueError:
+        raise _wrong(
+            path,
+            node,
+            f'share of account {parts["name"]!r} must be a number, got'
+            f' {share!r}',
+        ) from None
+
+
+def _section(
+    path: pathlib.Path, node: yaml.Node, keys: Sequence[str]
+) -> Mapping[str, yaml.Node]:
+    """Values by key, each key once."""
+    found: dict[str, yaml.Node] = {}
+    if not isinstance(node, yaml.MappingNode):
+        raise _wrong(path, node, f'expected {", ".join(keys)} with values')
+    for key, value in node.value:
+        name = key.value
+        if name not in keys:
+            raise _wrong(
+                path, key, f'unknown key {name!r}, there is {", ".join(keys)}'
+            )
+        if name in found:
+            raise _wrong(path, key, f'the key {name} comes twice')
+        found[name] = value
+    return found
+
+
+def _text(path: pathlib.Path, node: yaml.Node) -> str:
+    if not isinstance(node, yaml.ScalarNode) or not node.value.strip():
+        raise _wrong(path, node, 'expected a text or a number')
+    return str(node.value)
+
+
+def _check_users(
+    path: pathlib.Path, accounts: Sequence[cluster.Account]
+) -> None:
+    """See to it that users are below the projects that their names say.
+
+    What they use would be charged to others.
+    """
+    parents = {each.name: each.parent for each in accounts}
+    for each in accounts:
+        project, slash, _ = each.name.partition('/')
+        above = each.parent
+        while slash and above not in (project, None):
+            above = parents[above]
+        if slash and above is None:
+            raise exception.BadShares(
+                f'{path}: account {each.name!r} is that of a user of project'
+                f' {project!r} and must be below it'
+            )
+
+
+def _wrong(
+    path: pathlib.Path, node: yaml.Node, what: str
+) -> exception.BadShares:
+    line = node.start_mark.line + 1
+    return exception.BadShares(f'{path}, line {line}: {what}')
+
+
+def _stamp(path: pathlib.Path) -> tuple[int, int, int] | None:
+    """Differs when the file does; ``None`` if it cannot be looked at."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import logging
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cluster import share_file
+from nova_fairness.model import cluster
+
+GOOD = """
+accounts:
+- {name: physics, share: 70}
+- {name: 0012e4, parent: physics, share: 0.5}
+- {name: thesis group, parent: 0012e4}
+- {name: 0012e4/ann, parent: thesis group, share: 1e3}
+- {name: 0012e4/bob, parent: 0012e4, share: 0}
+"""
+READ = (
+    cluster.Account('physics', None, 70.0),
+    cluster.Account('0012e4', 'physics', 0.5),
+    cluster.Account('thesis group', '0012e4', 1.0),
+    cluster.Account('0012e4/ann', 'thesis group', 1000.0),
+    cluster.Account('0012e4/bob', '0012e4', 0.0),
+)
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / 'shares.yaml'
+    path.write_text(GOOD)
+    return path
+
+
+def replace(path, text):
+    other = path.with_suffix('.new')
+    other.write_text(text)
+    other.replace(path)
+
+
+def listed(*accounts):
+    return '\n'.join(['accounts:', *(f'- {{{each}}}' for each in accounts)])
+
+
+def test_a_tree_of_any_depth_is_read(path):
+    assert share_file.read(path) == READ
+
+
+def test_a_list_may_be_empty(path):
+    path.write_text('accounts: []')
+    assert share_file.read(path) == ()
+
+
+@pytest.mark.parametrize(
+    ('text', 'said'),
+    [
+        ('', 'is empty'),
+        ('[', 'line 1: expected YAML: expected the node'),
+        ('\x00', 'cannot be read'),
+        ('[' * 5000, 'cannot be read: it is nested too deep'),
+        ('- a', 'line 1: expected accounts'),
+        ('account: []', "line 1: unknown key 'account', there is accounts"),
+        ('accounts: 7', 'accounts must be a list'),
+        ('accounts: []\naccounts: []', 'line 2: the key accounts comes twi'),
+        (listed('share: 1'), 'line 2: an account must have a name'),
+        (listed('name: a', 'name: a'), "account 'a' comes twice"),
+        (listed('name: a, share: 1, share: 2'), 'the key share comes twice'),
+        (listed('name: a', 'name: b, shares: 2'), "line 3: unknown key 'shar"),
+        (listed('name: [a]'), 'expected a text'),
+        (listed('name: ""'), 'expected a text'),
+        (listed('name: a, share: much'), "of account 'a' must be a number"),
+        (listed('name: a, share: -1'), "account 'a' .* from 0 to 1e.09, got"),
+        (listed('name: a, share: 1e10'), "account 'a' must be a number from"),
+        (listed('name: a, share: nan'), "account 'a' must be a number from"),
+        (listed('name: a, parent: b'), "parent 'b' of account 'a' is not in"),
+        (listed('name: a, parent: a'), 'circle: a > a'),
+        (
+            listed('name: a, parent: c', 'name: b, parent: a', 'name: c')
+            + '\n- {name: d, parent: d}',
+            'circle: d > d',
+        ),
+        (
+            listed('name: a, parent: b', 'name: b, parent: a'),
+            'accounts form a circle: a > b > a',
+        ),
+        (listed('name: p/ann'), "'p/ann' is that of a user of project 'p'"),
+        (
+            listed('name: p', 'name: q', 'name: p/ann, parent: q'),
+            "project 'p' and must be below it",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(path, text, said):
+    path.write_text(text)
+    with pytest.raises(exception.BadShares, match=said) as caught:
+        share_file.read(path)
+    assert str(path) in str(caught.value)
+    assert '\n' not in str(caught.value)
+
+
+def test_too_many_accounts_are_refused(path, monkeypatch):
+    monkeypatch.setattr(share_file, 'MOST', 4)
+    with pytest.raises(exception.BadShares, match='a list, 4 at most'):
+        share_file.read(path)
+
+
+def test_it_is_read_again_when_it_changes(path, monkeypatch):
+    shares = share_file.ShareFile(path)
+    monkeypatch.setattr(share_file, 'read', lambda _: pytest.fail('read'))
+    assert shares.accounts() == READ
+    monkeypatch.undo()
+    replace(path, listed('name: a'))
+    assert shares.accounts() == (cluster.Account('a'),)
+
+
+@pytest.mark.parametrize('text', [None, listed('name: a, share: -1')])
+def test_one_that_cannot_be_used_leaves_what_it_was(path, caplog, text):
+    shares = share_file.ShareFile(path)
+    if text is None:
+        path.unlink()
+    else:
+        replace(path, text)
+    with caplog.at_level(logging.ERROR):
+        for _ in range(3):
+            assert shares.accounts() == READ
+    assert len(caplog.messages) == 1
+    assert str(path) in caplog.messages[0]
+    replace(path, listed('name: b'))
+    assert shares.accounts() == (cluster.Account('b'),)
+
+
+def test_one_that_cannot_be_used_at_the_start_is_refused(path):
+    path.write_text('nonsense')
+    with pytest.raises(exception.BadShares):
+        share_file.ShareFile(path)
