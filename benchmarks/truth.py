@@ -8,9 +8,12 @@ Run::
     python benchmarks/truth.py
 """
 
+from collections.abc import Iterator
+from collections.abc import Sequence
 import pathlib
 import sys
 
+from fairness_lab.cmd import batches
 from fairness_lab.measures import files
 from fairness_lab.measures import truth
 from fairness_lab.measures import truth_loads
@@ -31,11 +34,23 @@ def main() -> int:
     )
     LOADS_PAGE.write_text(truth_loads.page(loads), encoding='utf-8')
     PAGE.write_text(truth.page(rows), encoding='utf-8')
-    print(truth.text(rows))
+    print(batches.aligned(list(_lines(rows)), 2))
     far = [
         row for row in rows if abs(row.difference) > truth.LARGEST_DIFFERENCE
     ]
     return 1 if far else 0
+
+
+def _lines(rows: Sequence[truth.Row]) -> Iterator[Sequence[str]]:
+    yield 'recording', 'user', 'laboratory', 'simulator', 'difference'
+    for row in rows:
+        yield (
+            row.recording,
+            row.user,
+            f'{row.laboratory:.1%}',
+            f'{row.simulator:.1%}',
+            f'{row.difference:+.1%}',
+        )
 
 
 if __name__ == '__main__':

@@ -39,7 +39,7 @@ _REPORTED = (
 def perform(asked: asked_module.Asked) -> asked_module.Answer:
     """Have one host or all do one thing."""
     [(action, given)] = asked.body.items()
-    asked.caller.require(policies.name(action))
+    asked.caller.require(policies.of_body(asked.body))
     host = asked.names['host']
     LOG.info(
         '%s of %s was asked for by user %s in %s',

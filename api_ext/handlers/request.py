@@ -10,6 +10,7 @@ from api_ext import asked as asked_module
 from api_ext import faults
 from api_ext import paging
 from api_ext import validation
+from api_ext.policies import base
 from api_ext.policies import request as policies
 from api_ext.schemas import request as schemas
 from nova_fairness import exception
@@ -57,7 +58,7 @@ def perform(asked: asked_module.Asked) -> asked_module.Answer:
     [action] = asked.body
     uuid = asked.names['uuid'].lower()
     project = _item(asked, uuid)['project_id']
-    asked.caller.require(policies.name(action), project_id=project)
+    asked.caller.require(base.name('requests', action), project_id=project)
     LOG.info(
         '%s of request %s was asked for by user %s in %s',
         action,

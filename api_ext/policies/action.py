@@ -18,15 +18,10 @@ _WHAT = {
 _URL = 'POST /fairness/{host}/action'
 
 
-def name(of_action: str) -> str:
-    """Rule of an action."""
-    return f'os_fairness_api:hosts:{of_action}'
-
-
 def of_body(body: Mapping[str, Any]) -> str:
     """Rule of the one action of a body."""
     [of_action] = body
-    return name(of_action)
+    return base.name('hosts', of_action)
 
 
 RULES = tuple(

@@ -15,6 +15,11 @@ _SCOPES = ['system', 'project']
 as well, because nothing of this belongs to one project."""
 
 
+def name(noun: str, verb: str) -> str:
+    """Name of a rule."""
+    return f'os_fairness_api:{noun}:{verb}'
+
+
 def rule(
     noun: str, verb: str, default: str, description: str, *urls: str
 ) -> policy.DocumentedRuleDefault:
@@ -27,7 +32,7 @@ def rule(
         method, _, path = url.partition(' ')
         operations.append({'method': method, 'path': path})
     return policy.DocumentedRuleDefault(
-        name=f'os_fairness_api:{noun}:{verb}',
+        name=name(noun, verb),
         check_str=default,
         description=description,
         operations=operations,

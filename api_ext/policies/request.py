@@ -4,19 +4,14 @@
 
 from api_ext.policies import base
 
-LIST = 'os_fairness_api:requests:list'
-LIST_ALL = 'os_fairness_api:requests:list-all'
-SHOW = 'os_fairness_api:requests:show'
-CAPACITY = 'os_fairness_api:capacity:show'
+LIST = base.name('requests', 'list')
+LIST_ALL = base.name('requests', 'list-all')
+SHOW = base.name('requests', 'show')
+CAPACITY = base.name('capacity', 'show')
 
 _URL = 'POST /fairness/requests/{uuid}/action'
 _READER = 'role:reader and project_id:%(project_id)s'
 _MEMBER = 'role:member and project_id:%(project_id)s'
-
-
-def name(of_action: str) -> str:
-    """Rule of an action."""
-    return f'os_fairness_api:requests:{of_action}'
 
 
 RULES = (

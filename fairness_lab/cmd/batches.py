@@ -220,10 +220,18 @@ def text(runs: Sequence[Mapping[str, Any]]) -> str:
         swept = ', '.join(f'{k}={v}' for k, v in run.get('set', {}).items())
         name = f'{run["scenario"]} {swept}'.strip()
         lines.append([name, run['metric'], run['policy'], *said])
+    return aligned(lines, 3)
+
+
+def aligned(lines: Sequence[Sequence[str]], texts: int) -> str:
+    """Lines of a table in columns.
+
+    :param texts: number of columns that begin at the left; numbers follow.
+    """
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return '\n'.join(
         '  '.join(
-            cell.ljust(width) if place < 3 else cell.rjust(width)
+            cell.ljust(width) if place < texts else cell.rjust(width)
             for place, (cell, width) in enumerate(
                 zip(line, widths, strict=True)
             )

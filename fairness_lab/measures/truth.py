@@ -145,28 +145,3 @@ def page(rows: Sequence[Row]) -> str:
         lines.append(f'   * - {first}')
         lines += [f'     - {other}' for other in others]
     return '\n'.join(lines) + '\n'
-
-
-def text(rows: Sequence[Row]) -> str:
-    """Rows side by side for people."""
-    lines = [('recording', 'user', 'laboratory', 'simulator', 'difference')]
-    lines += [
-        (
-            row.recording,
-            row.user,
-            f'{row.laboratory:.1%}',
-            f'{row.simulator:.1%}',
-            f'{row.difference:+.1%}',
-        )
-        for row in rows
-    ]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return '\n'.join(
-        '  '.join(
-            cell.ljust(width) if place < 2 else cell.rjust(width)
-            for place, (cell, width) in enumerate(
-                zip(line, widths, strict=True)
-            )
-        )
-        for line in lines
-    )

@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import pathlib
-import tempfile
 from typing import Any
 
 from nova_fairness import exception
@@ -73,12 +72,17 @@ class PolicyMemory:
 def replace(path: pathlib.Path, content: str, *, durable: bool) -> None:
     """Replace a file as a whole; only its owner may read the new one.
 
+    The text is written to ``<path>.new`` first. One that a killed process
+    left there is written again. One writer at a time.
+
     :param durable: whether it must outlive a power cut right after this.
     :raises OSError: if it cannot be written; the old one stays. If only
         the name could not be forced to the disk, the new one is there.
     """
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    temporary = pathlib.Path(name)
+    temporary = path.with_name(f'{path.name}.new')
+    temporary.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    descriptor = os.open(temporary, flags, 0o600)
     try:
         with os.fdopen(descriptor, 'w', encoding='utf-8') as file:
             file.write(content)

@@ -3,7 +3,10 @@
 """What policies remember survives a restart."""
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -83,3 +86,27 @@ def test_what_is_durable_is_forced_with_its_name_in_that_order(
     assert forced == expected
     assert path.read_text() == 'content'
     assert list(tmp_path.iterdir()) == [path]
+
+
+KILLED = """
+import os, pathlib, signal, sys
+from nova_fairness.runtime import state_file
+os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+state_file.replace(pathlib.Path(sys.argv[1]), 'half', durable=True)
+"""
+
+
+def test_who_is_killed_while_writing_leaves_nothing_that_stays(tmp_path):
+    path = tmp_path / 'found.json'
+    state_file.replace(path, 'old', durable=True)
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, '-c', KILLED, path], check=False
+        )
+        assert done.returncode == -signal.SIGKILL
+        assert path.read_text() == 'old'
+        assert len(list(tmp_path.iterdir())) == 2
+    state_file.replace(path, 'new', durable=True)
+    assert path.read_text() == 'new'
+    assert list(tmp_path.iterdir()) == [path]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
