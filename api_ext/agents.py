@@ -84,10 +84,10 @@ class Agents:
             for method in ('list_users', 'list_projects', 'get_plugins')
         }
 
-    def of_request(self, request_id: str) -> Self:
-        """The same agents, whose calls carry the id of a request."""
+    def of_request(self, request_id: str, user_id: str = '') -> Self:
+        """The same agents, whose calls carry the ids of request and user."""
         view = copy.copy(self)
-        view.client = self.client.of_request(request_id)
+        view.client = self.client.of_request(request_id, user_id)
         return view
 
     def hosts(self, *, fresh: bool = False) -> tuple[str, ...]:
@@ -162,7 +162,9 @@ class Agents:
         given: Mapping[str, Any] = {'name': name}
         if self._signer is not None:
             statuses = {host: self.call(host, 'get_status')}
-            given = rollout.signed(statuses, method, name, self._signer)
+            given = rollout.signed(
+                self.client.context, statuses, method, name, self._signer
+            )
         return self.call(host, method, **given)
 
     def told(self, method: str, shape: Callable[[Any], T]) -> Told[T]:

@@ -68,9 +68,13 @@ class Asked:
     @property
     def agents(self) -> agents_module.Agents:
         """The agents, called in the name of this request."""
-        return self.connect().of_request(self.caller.request_id)
+        return self.connect().of_request(
+            self.caller.request_id, self.caller.user_id or ''
+        )
 
     @property
     def requests(self) -> requests_module.RequestsClient:
         """The cluster service, called in the name of this request."""
-        return self.connect_requests().of_request(self.caller.request_id)
+        return self.connect_requests().of_request(
+            self.caller.request_id, self.caller.user_id or ''
+        )

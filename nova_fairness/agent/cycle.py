@@ -27,6 +27,7 @@ from nova_fairness.collect import inventory
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.measure import metric as metric_base
 from nova_fairness.model import allocation
+from nova_fairness.model import asker
 from nova_fairness.model import instance
 from nova_fairness.model import node as node_model
 from nova_fairness.model import pressure as pressure_model
@@ -94,6 +95,8 @@ class Cycle:
     :param wall_clock: since the epoch, seconds.
     :ivar paused: nothing is enforced, whatever the settings say.
     :ivar epoch: of the desired state in force; 0 if the settings are.
+    :ivar chosen_by: whoever made that epoch.
+    :ivar paused_by: whoever began or ended the pause.
     """
 
     def __init__(
@@ -111,6 +114,7 @@ class Cycle:
         self._wall_clock = wall_clock
         self.paused = False
         self.epoch = 0
+        self.chosen_by = self.paused_by = asker.NOBODY
         self._number = 0
         self._decided_s: float | None = None
         self._application = application.Application(
@@ -137,7 +141,6 @@ class Cycle:
         started_s, wall_s = self._clock(), self._wall_clock()
         errors: list[str] = []
         seen = self._collect(errors)
-        # measure, exchange, decide
         used = self._rooms.measurement.usage(
             seen.sample, self._settings.decay_factor
         )
@@ -148,7 +151,6 @@ class Cycle:
                 decided = self._decide(measured, seen)
         except exception.PluginMisbehaved as error:
             errors.append(str(error))
-        # apply
         applied, tally, failures = self._application.apply(
             seen.sample.incarnations,
             seen.present,
@@ -176,6 +178,8 @@ class Cycle:
             errors=tuple(errors),
             epoch=self.epoch,
             paused=self.paused,
+            chosen_by=self.chosen_by,
+            paused_by=self.paused_by,
             controls=self._application.controls(self._settings),
         )
 

@@ -13,6 +13,7 @@ from nova_fairness import exception
 from nova_fairness.agent import cycle
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.exchange import desired as desired_module
+from nova_fairness.model import asker
 from nova_fairness.model import pairing
 from nova_fairness.runtime import state_file
 
@@ -32,19 +33,25 @@ class Orders:
         self._lock = threading.Lock()
         self._reset = False
         self._paused = self._load()
+        self._paused_by = asker.NOBODY
 
     @property
     def paused(self) -> bool:
         """Whether the kernel shall be left alone."""
         return self._paused
 
-    def pause(self, *, paused: bool) -> str:
+    @property
+    def paused_by(self) -> asker.Asker:
+        """Whoever began or ended the pause in this run of the agent."""
+        return self._paused_by
+
+    def pause(self, by: asker.Asker = asker.NOBODY, *, paused: bool) -> str:
         """Begin or end the pause; it counts from the next round on.
 
         :returns: why it will not outlive this agent; empty if it will.
         """
         with self._lock:
-            self._paused = paused
+            self._paused, self._paused_by = paused, by
             try:
                 self._save()
             except exception.StateError as error:
@@ -108,7 +115,7 @@ class InForce:
 
     :ivar settings: with the metric and policy in force.
     :ivar epoch: of the desired state; 0 if the configuration counts.
-    :ivar origin: host on which that epoch was made; empty at 0.
+    :ivar chosen_by: whoever made that epoch.
     :ivar refused: why a newer desired state is not in force; empty if the
         newest is.
     :ivar warning: that users may be worse off than without an agent; empty if
@@ -117,7 +124,7 @@ class InForce:
 
     settings: settings_module.Settings
     epoch: int = 0
-    origin: str = ''
+    chosen_by: asker.Asker = asker.NOBODY
     refused: str = ''
     warning: str = ''
 
@@ -192,6 +199,7 @@ class Regime:
 
     def _take_orders(self, node_cycle: cycle.Cycle) -> None:
         node_cycle.paused = self._orders.paused
+        node_cycle.paused_by = self._orders.paused_by
         newest = self._newest()
         if newest != self._seen:
             self._seen = newest
@@ -224,7 +232,7 @@ class Regime:
                 wanted.settings.metric,
                 wanted.settings.policy,
                 wanted.epoch,
-                wanted.origin,
+                wanted.chosen_by.caller,
             )
         self._in_force = dataclasses.replace(
             wanted,
@@ -232,6 +240,7 @@ class Regime:
             warning=self._warning(wanted.settings, loaded),
         )
         node_cycle.epoch = wanted.epoch
+        node_cycle.chosen_by = wanted.chosen_by
         node_cycle.reconfigure(wanted.settings, loaded)
 
     def _warning(
@@ -254,7 +263,8 @@ class Regime:
         settings = dataclasses.replace(
             self._configured, metric=newest.metric, policy=newest.policy
         )
-        return InForce(settings, newest.epoch, newest.origin)
+        by = asker.Asker(newest.origin, newest.user_id, newest.request_id)
+        return InForce(settings, newest.epoch, by)
 
     def _kept(self) -> InForce:
         """Settings in force, with all else that is configured now."""

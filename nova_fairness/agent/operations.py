@@ -19,6 +19,7 @@ from nova_fairness.agent.explain import answer
 from nova_fairness.agent.explain import history as weight_history
 from nova_fairness.agent.explain import parts as parts_module
 from nova_fairness.exchange import desired as desired_module
+from nova_fairness.model import asker
 from nova_fairness.model import round as round_model
 from nova_fairness.observe import status
 from nova_fairness.rpc import endpoint
@@ -62,13 +63,16 @@ class AgentOperations(endpoint.Operations):
         self._of = sources
 
     def choose(
-        self, metric: str | None, policy: str | None
+        self,
+        metric: str | None,
+        policy: str | None,
+        by: asker.Asker = asker.NOBODY,
     ) -> endpoint.Answer:
         """Make a new epoch."""
         _check_plugins(metric, policy)
         configured = self._of.regime.configured
         made = self._desired.set(
-            metric, policy, (configured.metric, configured.policy)
+            metric, policy, (configured.metric, configured.policy), by
         )
         return self._promise(made)
 
@@ -79,6 +83,7 @@ class AgentOperations(endpoint.Operations):
         epoch: int,
         origin: str,
         signature: str = '',
+        by: asker.Asker = asker.NOBODY,
     ) -> endpoint.Answer:
         """Take over an epoch that a controller or another node made."""
         _check_plugins(metric, policy)
@@ -89,6 +94,8 @@ class AgentOperations(endpoint.Operations):
             policy or now.policy,
             origin,
             signature,
+            by.user_id,
+            by.request_id,
         )
         counts = self._desired.take_over(given)
         if counts != given:
@@ -99,13 +106,13 @@ class AgentOperations(endpoint.Operations):
             )
         return self._promise(counts)
 
-    def pause(self) -> endpoint.Answer:
+    def pause(self, by: asker.Asker = asker.NOBODY) -> endpoint.Answer:
         """Restore all controls with the next round."""
-        return self._paused(paused=True)
+        return self._paused(by, paused=True)
 
-    def resume(self) -> endpoint.Answer:
+    def resume(self, by: asker.Asker = asker.NOBODY) -> endpoint.Answer:
         """Steer again from the next round on."""
-        return self._paused(paused=False)
+        return self._paused(by, paused=False)
 
     def reset(self) -> endpoint.Answer:
         """Begin anew with the next round."""
@@ -135,7 +142,7 @@ class AgentOperations(endpoint.Operations):
             'metric': in_force.settings.metric,
             'policy': in_force.settings.policy,
             'epoch': in_force.epoch,
-            'origin': in_force.origin,
+            'origin': in_force.chosen_by.caller,
             'refused': in_force.refused,
             'warning': in_force.warning,
             'desired': self._desired_status(),
@@ -256,8 +263,8 @@ class AgentOperations(endpoint.Operations):
             warning=plugins.warning(chosen.metric, chosen.policy),
         )
 
-    def _paused(self, *, paused: bool) -> dict[str, Any]:
-        problem = self._of.orders.pause(paused=paused)
+    def _paused(self, by: asker.Asker, *, paused: bool) -> dict[str, Any]:
+        problem = self._of.orders.pause(by, paused=paused)
         return self._answer(
             paused=paused, persistent=not problem, problem=problem
         )

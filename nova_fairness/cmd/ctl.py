@@ -12,10 +12,12 @@ import argparse  # noqa: E402
 from collections.abc import Callable  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
 import dataclasses  # noqa: E402
+import getpass  # noqa: E402
 import json  # noqa: E402
 import logging  # noqa: E402
 import os  # noqa: E402
 import pathlib  # noqa: E402
+import socket  # noqa: E402
 import sys  # noqa: E402
 import threading  # noqa: E402
 
@@ -131,7 +133,7 @@ def _run(options: argparse.Namespace) -> int:
     try:
         client = client_module.FairnessClient(
             transport, options.timeout, conf.fairness_exchange.domain
-        ).of_request(request_id)
+        ).of_request(request_id, _login())
         hosts = _hosts(options, client)
         if options.command == ctl_options.TOP:
             return _top(options, client, hosts)
@@ -140,6 +142,15 @@ def _run(options: argparse.Namespace) -> int:
         _clean(transport.cleanup)
     _show(options, answers, request_id)
     return DONE if answers.is_complete else INCOMPLETE
+
+
+def _login() -> str:
+    """Name who runs the command, for agents' logs."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # nobody by that number
+        name = str(os.getuid())
+    return f'{name}@{socket.gethostname()}'
 
 
 def _ask(

@@ -13,11 +13,12 @@ import msgspec
 
 from nova_fairness import exception
 from nova_fairness.exchange import limits
+from nova_fairness.model import asker
 
 LARGEST_EPOCH = 2**53 - 1
 """Every number up to it is exact in JSON."""
 
-_LONGEST_SIGNATURE = 255
+_Word = Annotated[str, msgspec.Meta(max_length=limits.LONGEST_NAME)]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,13 +31,17 @@ class Desired:
     :ivar origin: who made the epoch: where peers have keys, the controller,
         otherwise the host on which it was set.
     :ivar signature: of the controller; empty where peers have no keys.
+    :ivar user_id: for whom it was made; empty if nobody said that.
+    :ivar request_id: in which request, likewise.
     """
 
     epoch: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_EPOCH)]
     metric: limits.Name
     policy: limits.Name
     origin: limits.Name
-    signature: Annotated[str, msgspec.Meta(max_length=_LONGEST_SIGNATURE)] = ''
+    signature: _Word = ''
+    user_id: _Word = ''
+    request_id: _Word = ''
 
     def __post_init__(self) -> None:
         limits.check_printable(
@@ -44,6 +49,8 @@ class Desired:
             policy=self.policy,
             origin=self.origin,
             signature=self.signature,
+            user_id=self.user_id,
+            request_id=self.request_id,
         )
 
     def is_newer_than(self, other: 'Desired | None') -> bool:
@@ -75,10 +82,15 @@ def newest(*known: Desired | None) -> Desired | None:
 
 
 def after(
-    known: Desired | None, metric: str, policy: str, origin: str
+    known: Desired | None,
+    metric: str,
+    policy: str,
+    origin: str,
+    by: asker.Asker = asker.NOBODY,
 ) -> Desired:
     """Make the next epoch.
 
+    :param by: whoever asked for it.
     :raises ReportRefused: if there is none: an epoch was set too far ahead.
     """
     epoch = 1 if known is None else known.epoch + 1
@@ -86,4 +98,11 @@ def after(
         raise exception.ReportRefused(
             'bounds', f'there is no epoch after {LARGEST_EPOCH}'
         )
-    return Desired(epoch, metric, policy, origin)
+    return Desired(
+        epoch,
+        metric,
+        policy,
+        origin,
+        user_id=by.user_id,
+        request_id=by.request_id,
+    )

@@ -33,6 +33,7 @@ from typing import Any
 from nova_fairness import exception
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.exchange import desired_store
+from nova_fairness.model import asker
 from nova_fairness.runtime import quiet_log
 from nova_fairness.runtime import signatures as signatures_module
 
@@ -115,17 +116,18 @@ class DesiredState:
         """Say what is known, in JSON types.
 
         :returns: ``epoch`` (0: nothing was ever set), ``metric``,
-            ``policy``, ``origin``, ``signature``, ``shared`` (whether there is
-            a store) and ``problem`` (of the store, empty if there is none).
+            ``policy``, ``origin``, ``signature``, ``user_id``, ``request_id``,
+            ``shared`` (whether there is a store) and ``problem`` (of the
+            store, empty if there is none).
         """
         with self._lock:
             known, problem = self._current, self._problem
+        names = (
+            item.name for item in dataclasses.fields(desired_module.Desired)
+        )
+        nothing = {**dict.fromkeys(names, ''), 'epoch': 0}
         return {
-            'epoch': 0 if known is None else known.epoch,
-            'metric': '' if known is None else known.metric,
-            'policy': '' if known is None else known.policy,
-            'origin': '' if known is None else known.origin,
-            'signature': '' if known is None else known.signature,
+            **(nothing if known is None else dataclasses.asdict(known)),
             'shared': self._shared is not None,
             'problem': problem,
         }
@@ -139,6 +141,7 @@ class DesiredState:
         metric: str | None,
         policy: str | None,
         configured: tuple[str, str],
+        by: asker.Asker = asker.NOBODY,
     ) -> desired_module.Desired:
         """Make a new epoch.
 
@@ -148,6 +151,7 @@ class DesiredState:
         :param metric: its name; ``None`` leaves the one of the newest epoch.
         :param policy: likewise.
         :param configured: metric and policy that count if nothing was set.
+        :param by: whoever asked for it.
         :raises ReportRefused: if there is no further epoch.
         :raises NotAllowed: where peers have keys.
         """
@@ -162,7 +166,11 @@ class DesiredState:
             if newest is not None:
                 before = newest.metric, newest.policy
             return desired_module.after(
-                newest, metric or before[0], policy or before[1], self._host
+                newest,
+                metric or before[0],
+                policy or before[1],
+                self._host,
+                by,
             )
 
         made = self._made(change)
@@ -227,11 +235,13 @@ class DesiredState:
                 return
             self._current = seen
         LOG.info(
-            'Desired state: metric %s, policy %s (epoch %d, set on %s)',
+            'Desired state: metric %s, policy %s (epoch %d of %s%s%s)',
             seen.metric,
             seen.policy,
             seen.epoch,
             seen.origin,
+            f' for user {seen.user_id}' if seen.user_id else '',
+            f' in {seen.request_id}' if seen.request_id else '',
         )
 
     def _save(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import dataclasses
 
 from nova_fairness.model import allocation
+from nova_fairness.model import asker
 from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import instance
 from nova_fairness.model import node
@@ -149,6 +150,9 @@ class Round:
     :ivar epoch: of the desired state in force; 0 if metric and policy are
         those of the configuration.
     :ivar paused: whether an operator paused enforcement.
+    :ivar chosen_by: whoever chose metric and policy, where it was not the
+        configuration.
+    :ivar paused_by: whoever paused or resumed last.
     :ivar controls: which of them work.
     """
 
@@ -169,6 +173,8 @@ class Round:
     errors: tuple[str, ...]
     epoch: int = 0
     paused: bool = False
+    chosen_by: asker.Asker = asker.NOBODY
+    paused_by: asker.Asker = asker.NOBODY
     controls: Mapping[resources.Control, Working] = dataclasses.field(
         default_factory=dict
     )

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from nova_fairness.model import allocation
+from nova_fairness.model import asker
 from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.model import usage as usage_model
 from nova_fairness.observe import peers
 
-VERSION = '1.0'
+VERSION = '1.1'
 """Of all payloads. Minor: fields were added."""
 
 MOST_PEERS = 500
@@ -90,11 +91,17 @@ class Watch:
                 yield Notice(
                     f'fairness.{kind}.set',
                     INFO,
-                    {kind: now, 'previous': then, 'epoch': done.epoch},
+                    {
+                        kind: now,
+                        'previous': then,
+                        'epoch': done.epoch,
+                        **_asked(done.chosen_by),
+                    },
                 )
         if done.paused != before.paused:
             what = 'pause' if done.paused else 'resume'
-            yield Notice(f'fairness.host.{what}', INFO, {})
+            by = _asked(done.paused_by)
+            yield Notice(f'fairness.host.{what}', INFO, by)
         for name in sorted(done.quarantined.keys() - before.quarantined):
             yield Notice(
                 'fairness.plugin.quarantined',
@@ -188,6 +195,13 @@ def _of_knob(
             'level_ratio': float(level[place]),
         },
     )
+
+
+def _asked(by: asker.Asker) -> Mapping[str, Any]:
+    """Name whoever asked; what is not known is null."""
+    return {
+        key: value or None for key, value in dataclasses.asdict(by).items()
+    }
 
 
 def _lost(hosts: list[str], view: report.View) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import oslo_messaging
 
 from nova_fairness import exception
+from nova_fairness.model import asker as asker_module
 from nova_fairness.rpc import arguments
 from nova_fairness.rpc import request_ids
 from nova_fairness.rpc import roles
@@ -25,6 +26,15 @@ _LEVELS = {
     roles.Access.CHANGE: logging.INFO,
 }
 """What changes nothing is of interest to those who debug."""
+
+
+def asker(ctxt: Context) -> asker_module.Asker:
+    """Whoever made a call."""
+    return asker_module.Asker(
+        roles.caller(ctxt),
+        request_ids.given(ctxt, request_ids.USER),
+        request_ids.given(ctxt, request_ids.KEY),
+    )
 
 
 def answers(
@@ -63,9 +73,15 @@ def _ask(
         '%s(%s) was asked for by %s',
         method.__name__,
         ', '.join(f'{k}={v!r:.60}' for k, v in given.items()),
-        roles.caller(ctxt),
+        _named(asker(ctxt)),
     )
     return method(endpoint, ctxt, **given)
+
+
+def _named(by: asker_module.Asker) -> str:
+    user = f' for user {by.user_id}' if by.user_id else ''
+    request = f' in {by.request_id}' if by.request_id else ''
+    return (by.caller or 'somebody without a key') + user + request
 
 
 def _logged(

@@ -83,16 +83,20 @@ class FairnessClient:
             timeout=timeout_s,
         )
 
-    def of_request(self, request_id: str) -> Self:
+    def of_request(self, request_id: str, user_id: str = '') -> Self:
         """A client whose calls belong to a request.
 
         It shares everything with this one.
 
         :param request_id: 1 to :data:`protocol.LONGEST_NAME` printable
             characters; agents write it into their logs.
+        :param user_id: who made the request, likewise; empty if unknown.
         """
         other = copy.copy(self)
-        other.context = {request_ids.KEY: request_id}
+        other.context = {
+            request_ids.KEY: request_id,
+            request_ids.USER: user_id,
+        }
         return other
 
     def call(self, host: str | None, method: str, **arguments: Any) -> Any:

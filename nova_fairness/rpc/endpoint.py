@@ -10,6 +10,7 @@ from typing import NamedTuple
 import oslo_messaging
 
 from nova_fairness import exception
+from nova_fairness.model import asker
 from nova_fairness.rpc import arguments
 from nova_fairness.rpc import calls
 from nova_fairness.rpc import protocol
@@ -27,7 +28,12 @@ class Operations(abc.ABC):
     """
 
     @abc.abstractmethod
-    def choose(self, metric: str | None, policy: str | None) -> Answer:
+    def choose(
+        self,
+        metric: str | None,
+        policy: str | None,
+        by: asker.Asker = asker.NOBODY,
+    ) -> Answer:
         """Make a new epoch; ``None`` leaves the one of the newest epoch.
 
         :raises UnknownPlugin: if one is not installed here.
@@ -42,6 +48,7 @@ class Operations(abc.ABC):
         epoch: int,
         origin: str,
         signature: str = '',
+        by: asker.Asker = asker.NOBODY,
     ) -> Answer:
         """Take over an epoch that a controller or another node made.
 
@@ -52,11 +59,11 @@ class Operations(abc.ABC):
         """
 
     @abc.abstractmethod
-    def pause(self) -> Answer:
+    def pause(self, by: asker.Asker = asker.NOBODY) -> Answer:
         """Restore all controls before long, and leave them alone."""
 
     @abc.abstractmethod
-    def resume(self) -> Answer:
+    def resume(self, by: asker.Asker = asker.NOBODY) -> Answer:
         """Steer again."""
 
     @abc.abstractmethod
@@ -151,7 +158,7 @@ class FairnessEndpoint:
         :param signature: of a controller, where peers have keys.
         """
         chosen = _Chosen(name, policy, epoch, origin, signature)
-        return self._set(chosen, new='metric')
+        return self._set(chosen, calls.asker(ctxt), new='metric')
 
     @_CHANGE
     def set_policy(
@@ -165,9 +172,9 @@ class FairnessEndpoint:
     ) -> Answer:
         """Choose the policy of the domain; see :meth:`set_metric`."""
         chosen = _Chosen(metric, name, epoch, origin, signature)
-        return self._set(chosen, new='policy')
+        return self._set(chosen, calls.asker(ctxt), new='policy')
 
-    def _set(self, given: '_Chosen', new: str) -> Answer:
+    def _set(self, given: '_Chosen', by: asker.Asker, new: str) -> Answer:
         arguments.name(new, getattr(given, new))
         chosen = (
             arguments.optional_name('metric', given.metric),
@@ -177,25 +184,25 @@ class FairnessEndpoint:
         source = arguments.optional_name('origin', given.origin)
         signature = arguments.optional_name('signature', given.signature)
         if of_epoch is None:
-            return self._operations.choose(*chosen)
+            return self._operations.choose(*chosen, by)
         if source is None:
             raise exception.BadArgument(
                 'epoch is given without origin; expected both, from the '
                 'answer of the node that made the epoch'
             )
         return self._operations.take_over(
-            *chosen, of_epoch, source, signature or ''
+            *chosen, of_epoch, source, signature or '', by
         )
 
     @_CHANGE
     def pause(self, ctxt: Context) -> Answer:
         """Pause enforcement on this node, over restarts too."""
-        return self._operations.pause()
+        return self._operations.pause(calls.asker(ctxt))
 
     @_CHANGE
     def resume(self, ctxt: Context) -> Answer:
         """End the pause."""
-        return self._operations.resume()
+        return self._operations.resume(calls.asker(ctxt))
 
     @_CHANGE
     def reset(self, ctxt: Context) -> Answer:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Id of the request that a call belongs to, for the logs of both ends."""
+"""The request and the user that a call belongs to, for both ends' logs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,10 @@ from oslo_context import context as oslo_context
 from nova_fairness.rpc import protocol
 
 KEY = 'request_id'
-"""Where the context of a call has it."""
+"""Where the context of a call has the id of its request."""
+
+USER = 'user_id'
+"""Where it has whoever made that request, as the caller says."""
 
 
 def made() -> str:
@@ -21,19 +24,25 @@ def made() -> str:
 def of(context: Mapping[str, Any]) -> str:
     """The id of the request that a call belongs to.
 
-    What could not be an id is taken for none, because it goes to the log.
-
     :param context: of the call.
     :returns: its id, or a new one if it has none.
     """
-    given = context.get(KEY)
+    return given(context, KEY) or made()
+
+
+def given(context: Mapping[str, Any], key: str) -> str:
+    """An id that a call came with, empty if it has none.
+
+    What could not be an id is taken for none, because it goes to the log.
+    """
+    value = context.get(key)
     if (
-        isinstance(given, str)
-        and 0 < len(given) <= protocol.LONGEST_NAME
-        and given.isprintable()
+        isinstance(value, str)
+        and len(value) <= protocol.LONGEST_NAME
+        and value.isprintable()
     ):
-        return given
-    return made()
+        return value
+    return ''
 
 
 def note(request_id: str) -> None:

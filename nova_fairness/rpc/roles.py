@@ -53,6 +53,6 @@ def require(access: Access, method: str, context: Mapping[str, Any]) -> None:
 
 
 def caller(context: Mapping[str, Any]) -> str:
-    """Name who called, for the log."""
+    """The name of the key that called, empty without one."""
     peer = context.get(PEER) or {}
-    return str(peer.get('name') or 'somebody without a key')
+    return str(peer.get('name') or '')

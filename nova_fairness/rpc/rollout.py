@@ -27,7 +27,14 @@ Statuses = Mapping[str, Any]
 class Signer(Protocol):
     """Signs a choice, and judges those of others."""
 
-    def signed(self, epoch: int, metric: str, policy: str) -> dict[str, Any]:
+    def signed(
+        self,
+        epoch: int,
+        metric: str,
+        policy: str,
+        user_id: str = '',
+        request_id: str = '',
+    ) -> dict[str, Any]:
         """All of a choice, with ``origin`` and ``signature``.
 
         :raises NotAllowed: if the own key cannot sign.
@@ -57,7 +64,7 @@ def set_for_all(
     found = client.to_all(hosts, 'get_status')
     refused = dict(found.refused)
     if signer is not None and found.by_host:
-        given = signed(found.by_host, method, name, signer)
+        given = signed(client.context, found.by_host, method, name, signer)
         told = client.to_all(found.by_host, method, **given)
         return _with(told, found.not_reached, refused)
     for maker in _newest_first(found.by_host)[:_MAKERS]:
@@ -80,12 +87,17 @@ def set_for_all(
 
 
 def signed(
-    statuses: Statuses, method: str, name: str, signer: Signer
+    context: Mapping[str, str],
+    statuses: Statuses,
+    method: str,
+    name: str,
+    signer: Signer,
 ) -> dict[str, Any]:
     """Make and sign the next epoch.
 
     Hosts may lie: an epoch that no controller signed is not counted.
 
+    :param context: of the call of the method.
     :param statuses: of one host or more.
     :returns: arguments of the method.
     :raises NotAllowed: if the own key cannot sign.
@@ -96,7 +108,7 @@ def signed(
         'policy': newest.get('policy') or _commonest(statuses, 'policy'),
         method.removeprefix('set_'): name,
     }
-    made = signer.signed(int(newest.get('epoch', 0)) + 1, **chosen)
+    made = signer.signed(int(newest.get('epoch', 0)) + 1, **chosen, **context)
     return _arguments(method, made)
 
 

@@ -18,7 +18,7 @@ from oslo_messaging_zmq.keys import keyring
 _PURPOSE = 'nova-fairness: metric and policy of a domain, 1'
 """So that what was signed for something else is no choice."""
 
-_SIGNED = ('epoch', 'metric', 'policy', 'origin')
+_SIGNED = ('epoch', 'metric', 'policy', 'origin', 'user_id', 'request_id')
 
 
 class Signatures:
@@ -32,11 +32,19 @@ class Signatures:
         self._keys = keys
         self._domain = domain
 
-    def signed(self, epoch: int, metric: str, policy: str) -> dict[str, Any]:
+    def signed(
+        self,
+        epoch: int,
+        metric: str,
+        policy: str,
+        user_id: str = '',
+        request_id: str = '',
+    ) -> dict[str, Any]:
         """Sign a choice in the name of the own key.
 
-        :returns: ``epoch``, ``metric``, ``policy``, ``origin`` and
-            ``signature``.
+        :param user_id: for whom it is made.
+        :param request_id: in which request.
+        :returns: these, ``origin`` and ``signature``.
         :raises NotAllowed: if the own key cannot sign.
         """
         choice = {
@@ -44,6 +52,8 @@ class Signatures:
             'metric': metric,
             'policy': policy,
             'origin': self._keys.name,
+            'user_id': user_id,
+            'request_id': request_id,
         }
         try:
             signature = self._keys.sign(self._message(choice))

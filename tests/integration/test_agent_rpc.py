@@ -4,10 +4,12 @@
 
 import contextlib
 import functools
+import getpass
 import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -285,6 +287,8 @@ def test_the_agent_logs_the_request_that_changed_it(cloud, caplog):
     assert code == 0
     request_id = json.loads(out)['request_id']
     assert f"{request_id}: pause: host='n1', from_round=" in caplog.text
+    user = f'{getpass.getuser()}@{socket.gethostname()}'
+    assert f' for user {user} in {request_id}' in caplog.text
 
 
 class Listener:
@@ -327,6 +331,7 @@ def test_what_changes_is_told_to_whoever_listens(cloud):
         assert all_hear_all(cloud)
         assert cloud.asked('set-metric', 'UniformMetric', '--all')
         assert cloud.asked('pause', '--host', 'n3')
+        user = f'{getpass.getuser()}@{socket.gethostname()}'
         cloud.nodes.pop('n2').stop()
         assert eventually(lambda: listener.of('fairness.peer.lost'))
         (chosen,) = listener.of('fairness.metric.set')
@@ -334,7 +339,10 @@ def test_what_changes_is_told_to_whoever_listens(cloud):
         assert chosen[2]['metric'] == 'UniformMetric'
         assert chosen[2]['previous'] == 'DominantShareMetric'
         assert chosen[2]['epoch'] == 1
-        assert listener.of('fairness.host.pause')
+        (paused,) = listener.of('fairness.host.pause')
+        for said in (chosen, paused):
+            assert said[2]['user_id'] == user
+            assert said[2]['request_id'].startswith('req-')
         lost = [
             peer
             for said in listener.of('fairness.peer.lost')

@@ -3,6 +3,7 @@
 """Whoever may write to Redis does not choose the metric of a domain."""
 
 import contextlib
+import getpass
 import json
 
 import pytest
@@ -128,5 +129,9 @@ def test_a_newcomer_believes_no_forgery_and_shows_that_it_saw_one(
 def test_a_newcomer_takes_over_what_a_controller_signed(cloud):
     for name in ('n1', 'n2'):
         cloud.nodes.pop(name).stop()
-    cloud.start('n3', fake_host.vm('d-5', 'dan'), **OFTEN)
+    node = cloud.start('n3', fake_host.vm('d-5', 'dan'), **OFTEN)
     assert in_force(cloud, ['n3'], CHOSEN)
+    by = node.newest.chosen_by
+    assert by.caller == 'ctl'
+    assert by.user_id.startswith(f'{getpass.getuser()}@')
+    assert by.request_id.startswith('req-')

@@ -11,6 +11,7 @@ from nova_fairness import plugins
 from nova_fairness.agent import cycle
 from nova_fairness.agent import in_force as in_force_module
 from nova_fairness.exchange import desired
+from nova_fairness.model import asker
 from tests.unit.agent import fake_host
 
 FOUND = [1024, 1024, 1024]
@@ -224,6 +225,21 @@ def test_a_reset_that_cannot_be_noted_fails_no_round(
     domain.orders.ask_reset()
     assert domain.rounds(1).number == 4
     assert 'the disk is full' in caplog.text
+
+
+def test_a_round_knows_who_chose_and_who_paused(domain):
+    done = domain.rounds(1)
+    assert done.chosen_by == done.paused_by == asker.NOBODY
+    domain.desired = desired.Desired(
+        3, 'UniformMetric', 'feedback', 'c1', '', 'u-9', 'req-1'
+    )
+    domain.orders.pause(asker.Asker('c2', 'u-8', 'req-2'), paused=True)
+    done = domain.rounds(1)
+    assert done.chosen_by == asker.Asker('c1', 'u-9', 'req-1')
+    assert done.paused_by == asker.Asker('c2', 'u-8', 'req-2')
+    # What cannot be loaded is chosen by nobody.
+    domain.desired = desired.Desired(4, 'NoSuchMetric', 'feedback', 'c3')
+    assert domain.rounds(1).chosen_by.caller == 'c1'
 
 
 def test_the_next_round_is_the_first_that_was_not_begun(domain):

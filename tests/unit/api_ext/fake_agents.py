@@ -73,14 +73,16 @@ class FakeAgent(endpoint.Operations):
                     f'{name} is not installed; installed: {sorted(known)}'
                 )
 
-    def choose(self, metric, policy):
+    def choose(self, metric, policy, by=None):
+        self.by = by
         self._check(metric, policy)
         self.epoch += 1
         self.metric = metric or self.metric
         self.policy = policy or self.policy
         return self._chosen()
 
-    def take_over(self, metric, policy, epoch, origin, signature=''):
+    def take_over(self, metric, policy, epoch, origin, signature='', by=None):
+        self.by = by
         self._check(metric, policy)
         if epoch < self.epoch:
             raise exception.Superseded(f'epoch {self.epoch} is known')
@@ -89,11 +91,13 @@ class FakeAgent(endpoint.Operations):
         self.policy = policy or self.policy
         return self._chosen()
 
-    def pause(self):
+    def pause(self, by=None):
+        self.by = by
         self.paused = True
         return self._done(paused=True, persistent=True, problem='')
 
-    def resume(self):
+    def resume(self, by=None):
+        self.by = by
         self.paused = False
         return self._done(paused=False, persistent=True, problem='')
 

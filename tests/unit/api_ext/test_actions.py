@@ -50,7 +50,7 @@ class FakeSigner:
 
     can = True
 
-    def signed(self, epoch, metric, policy):
+    def signed(self, epoch, metric, policy, **_):
         if not self.can:
             raise exception.NotAllowed('the key of c1 cannot sign')
         return {
@@ -88,6 +88,14 @@ def test_all_hosts_are_paused_resumed_and_reset(cloud, given):
         assert len(answer.json['hosts']) == 2
     assert [agent.paused for agent in agents(cloud)] == [False, False]
     assert [agent.resets for agent in agents(cloud)] == [1, 1]
+
+
+def test_agents_are_told_who_asks(cloud):
+    for action in ({'pause': None}, {'set-policy': {'name': 'thesis'}}):
+        assert act(cloud, 'all', action).status_code == 202
+        for agent in agents(cloud):
+            assert agent.by.user_id == fake_cloud.TOKENS['admin']['user_id']
+            assert agent.by.request_id.startswith('req-')
 
 
 def test_one_host_is_paused(cloud):

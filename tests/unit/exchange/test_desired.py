@@ -137,6 +137,8 @@ def test_nothing_was_ever_set(state):
         'policy': '',
         'origin': '',
         'signature': '',
+        'user_id': '',
+        'request_id': '',
         'shared': False,
         'problem': '',
     }
@@ -248,6 +250,8 @@ def test_what_is_kept_is_plain_json(file, tmp_path):
         'policy': 'p1',
         'origin': 'n1',
         'signature': '',
+        'user_id': '',
+        'request_id': '',
     }
 
 

@@ -9,6 +9,7 @@ import re
 import numpy as np
 import pytest
 
+from nova_fairness.model import asker
 from nova_fairness.model import report
 from nova_fairness.model import resources
 from nova_fairness.observe import notices
@@ -74,27 +75,38 @@ def test_a_round_like_the_one_before_is_worth_nothing(done):
 
 def test_another_metric_and_policy_are_told_with_what_was_before(done):
     chosen = dataclasses.replace(
-        done, metric='UniformMetric', policy='thesis', epoch=7
+        done,
+        metric='UniformMetric',
+        policy='thesis',
+        epoch=7,
+        chosen_by=asker.Asker('c1', 'u-9', 'req-1'),
     )
     metric, policy = told(done, chosen, chosen)
     assert (metric.event, metric.priority) == ('fairness.metric.set', 'info')
     assert metric.payload == {
-        'version': '1.0',
+        'version': '1.1',
         'host': 'fake',
         'round': 3,
         'at': '1970-01-01T00:00:00Z',
         'metric': 'UniformMetric',
         'previous': 'DominantShareMetric',
         'epoch': 7,
+        'caller': 'c1',
+        'user_id': 'u-9',
+        'request_id': 'req-1',
     }
     assert policy.event == 'fairness.policy.set'
     assert policy.payload['previous'] == 'feedback'
 
 
 def test_a_pause_and_its_end_are_told_once(done):
-    paused = dataclasses.replace(done, paused=True)
+    by = asker.Asker('', 'u-9', 'req-1')
+    paused = dataclasses.replace(done, paused=True, paused_by=by)
     found = told(done, paused, paused, done, done)
     assert events(found) == ['fairness.host.pause', 'fairness.host.resume']
+    assert found[0].payload['caller'] is None
+    assert found[0].payload['user_id'] == 'u-9'
+    assert found[0].payload['request_id'] == 'req-1'
 
 
 def test_a_plugin_is_told_when_it_goes_into_quarantine(done):
@@ -190,6 +202,8 @@ def every_kind(done):
         metric='X',
         policy='Y',
         paused=True,
+        chosen_by=asker.Asker('c1', 'u-9', 'req-1'),
+        paused_by=asker.Asker('c1', 'u-9', 'req-2'),
         quarantined={'Wild': 'raised'},
     )
     low = weighing(done, 0.1, 1.0)

@@ -112,7 +112,7 @@ def test_whoever_listens_hears_it(conf, host):
         threading.Thread(target=server.stop, daemon=True).start()
     publisher, event, payload = listener.heard[0]
     assert (publisher, event) == ('nova-fairness.n1', 'fairness.host.pause')
-    assert payload['version'] == '1.0'
+    assert payload['version'] == notices.VERSION
     assert payload['round'] == 4
 
 

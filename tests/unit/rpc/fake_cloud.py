@@ -10,6 +10,7 @@ import oslo_messaging
 
 from nova_fairness import exception
 from nova_fairness.conf import transport
+from nova_fairness.model import asker
 from nova_fairness.rpc import client
 from nova_fairness.rpc import endpoint
 from nova_fairness.rpc import server
@@ -33,12 +34,14 @@ class FakeOperations(endpoint.Operations):
         self.vms = ()
         self.warning = ''
 
-    def choose(self, metric, policy):
-        return self.take_over(metric, policy, self.epoch + 1, self.host)
+    def choose(self, metric, policy, by=asker.NOBODY):
+        return self.take_over(metric, policy, self.epoch + 1, self.host, by=by)
 
-    def take_over(self, metric, policy, epoch, origin, signature=''):
+    def take_over(
+        self, metric, policy, epoch, origin, signature='', by=asker.NOBODY
+    ):
         self.asked.append((metric, policy, epoch, origin))
-        self.signature = signature
+        self.signature, self.by = signature, by
         if metric is not None and metric not in self.known:
             raise exception.UnknownPlugin(
                 f'no metric {metric!r}; installed: {", ".join(self.known)}'
@@ -57,11 +60,13 @@ class FakeOperations(endpoint.Operations):
             'warning': self.warning,
         }
 
-    def pause(self):
+    def pause(self, by=asker.NOBODY):
+        self.by = by
         self.asked.append('pause')
         return {'host': self.host, 'paused': True}
 
-    def resume(self):
+    def resume(self, by=asker.NOBODY):
+        self.by = by
         self.asked.append('resume')
         return {'host': self.host, 'paused': False}
 

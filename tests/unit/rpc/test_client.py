@@ -101,8 +101,14 @@ def test_a_vm_that_was_found_hides_no_host_that_is_down(cloud):
 def test_calls_carry_the_request_that_they_belong_to(cloud, caplog):
     caplog.set_level('INFO')
     plain = cloud.client()
-    plain.of_request('req-of-mine').call('n1', 'pause')
-    assert "req-of-mine: pause: host='n1', paused=True" in caplog.messages
+    plain.of_request('req-of-mine', 'u-9').call('n1', 'pause')
+    assert caplog.messages == [
+        (
+            'pause() was asked for by somebody without a key for user u-9 in '
+            'req-of-mine'
+        ),
+        "req-of-mine: pause: host='n1', paused=True",
+    ]
     caplog.clear()
     plain.call('n1', 'resume')
     assert 'req-of-mine' not in caplog.text
@@ -194,7 +200,7 @@ def test_a_metric_that_nobody_has_is_refused_by_all(cloud):
 class FakeSigner:
     """Signs by writing its name."""
 
-    def signed(self, epoch, metric, policy):
+    def signed(self, epoch, metric, policy, **_):
         return {
             'epoch': epoch,
             'metric': metric,
@@ -205,7 +211,7 @@ class FakeSigner:
 
     def check(self, choice):
         good = self.signed(choice['epoch'], choice['metric'], choice['policy'])
-        if good != choice:
+        if good['signature'] != choice['signature']:
             raise exception.ReportRefused('signature', 'it is not signed')
 
 
@@ -226,7 +232,7 @@ def test_a_lie_about_the_epoch_is_not_counted(cloud):
         agent.epoch = epoch
     statuses = {host: agent.status() for host, agent in cloud.agents.items()}
     statuses['n3']['policy'] = 'P9'
-    assert rollout.signed(statuses, 'set_policy', 'P1', FakeSigner()) == {
+    assert rollout.signed({}, statuses, 'set_policy', 'P1', FakeSigner()) == {
         'name': 'P1',
         'metric': 'M0',
         'epoch': 1,

@@ -7,6 +7,7 @@ import oslo_messaging
 import pytest
 
 from nova_fairness import exception
+from nova_fairness.model import asker
 from nova_fairness.rpc import endpoint
 from nova_fairness.rpc import request_ids
 from tests.unit.rpc import fake_cloud
@@ -165,11 +166,11 @@ def test_what_is_no_uuid_is_refused(agent, uuid):
 
 def test_what_was_asked_for_and_what_came_of_it_is_logged(agent, caplog):
     caplog.set_level('INFO')
-    request = CONTROLLER | {'request_id': 'req-1'}
+    request = CONTROLLER | {'request_id': 'req-1', 'user_id': 'u-9'}
     ask(agent, 'set_metric', request, name='M1')
     ask(agent, 'get_status', request)
     assert caplog.messages == [
-        "set_metric(name='M1') was asked for by c1",
+        "set_metric(name='M1') was asked for by c1 for user u-9 in req-1",
         (
             "req-1: set_metric: host='n1', metric='M1', policy='P0', epoch=1, "
             "origin='n1', warning=''"
@@ -190,9 +191,29 @@ def test_what_was_refused_is_logged_with_the_request(agent, caplog):
     assert caplog.messages == []
 
 
+@pytest.mark.parametrize(
+    ('method', 'given'),
+    [
+        ('set_metric', {'name': 'M1'}),
+        ('set_policy', {'name': 'P1'}),
+        ('set_policy', {'name': 'P1', 'epoch': 3, 'origin': 'c1'}),
+        ('pause', {}),
+        ('resume', {}),
+    ],
+)
+def test_whoever_asked_for_a_change_goes_with_it(agent, method, given):
+    request = CONTROLLER | {'request_id': 'req-1', 'user_id': 'u-9'}
+    ask(agent, method, request, **given)
+    assert agent.by == asker.Asker('c1', 'u-9', 'req-1')
+    ask(agent, method, INSECURE | {'user_id': 'a\nb'}, **given)
+    assert agent.by == asker.NOBODY
+
+
 def test_every_line_of_a_call_carries_its_request(agent):
     seen = []
-    agent.pause = lambda: seen.append(context.get_current().request_id) or {}
+    agent.pause = lambda by: (
+        seen.append(context.get_current().request_id) or {}
+    )
     ask(agent, 'pause', {'request_id': 'req-3'})
     assert seen == ['req-3']
 

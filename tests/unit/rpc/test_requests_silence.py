@@ -16,7 +16,7 @@ class FakeClient:
         self.asked = 0
         self.answer = None
 
-    def of_request(self, request_id):
+    def of_request(self, request_id, user_id=''):
         return self
 
     def call(self, host, method, **given):

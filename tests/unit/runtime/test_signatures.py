@@ -38,6 +38,8 @@ def test_a_choice_is_signed_and_believed(place, choice):
         ({'metric': 'M2'}, 'signature'),
         ({'policy': 'P2'}, 'signature'),
         ({'origin': 'n1'}, 'signature'),
+        ({'user_id': 'somebody'}, 'signature'),
+        ({'request_id': 'req-9'}, 'signature'),
         ({'epoch': '5'}, 'signature'),
         ({'signature': '#' * 80}, 'signature'),
         ({'signature': ''}, 'unsigned'),
