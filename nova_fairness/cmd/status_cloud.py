@@ -14,6 +14,7 @@ from nova_fairness import exception
 from nova_fairness.cmd import status_results as results
 from nova_fairness.runtime import transport
 from oslo_messaging_zmq import options
+from oslo_messaging_zmq.keys import allow_list
 from oslo_messaging_zmq.keys import keyring
 from oslo_messaging_zmq.redis import client as redis_client
 
@@ -103,6 +104,11 @@ def _of_ring(ring: keyring.Keyring, host: str) -> upgradecheck.Result:
             f'the key is that of {ring.name}; expected that of '
             f'[fairness] host, {host}: reports with another are refused, '
             'and nobody calls this host'
+        )
+    if entry.role == allow_list.CONTROLLER and not entry.signs:
+        return results.warning(
+            f'the key of {ring.name} cannot sign, so it cannot choose a '
+            f'metric or policy: nova-fairness-keys rotate {ring.name}'
         )
     return results.success(f'{ring.name} is on the allow-list as {entry.role}')
 

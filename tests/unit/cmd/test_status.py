@@ -3,6 +3,7 @@
 
 """``nova-fairness-status`` says what is wrong, and what was expected."""
 
+import json
 import os
 import pathlib
 import types
@@ -323,6 +324,17 @@ def test_the_key_is_that_of_the_node(
     text = keys_text((name, role))
     found, details = checked(status_cloud.keys, tmp_path, text)
     assert (found, said in details) == (code, True), details
+
+
+def test_a_controller_whose_key_cannot_sign_is_warned(keys_text, tmp_path):
+    text = keys_text(('ctl', 'controller'))
+    path = tmp_path / 'keys' / 'allowed.json'
+    document = json.loads(path.read_text())
+    del document['keys'][0]['signs']
+    path.write_text(json.dumps(document))
+    code, details = checked(status_cloud.keys, tmp_path, text)
+    assert code == WARNING
+    assert 'nova-fairness-keys rotate ctl' in details
 
 
 def test_a_key_that_is_revoked_or_open_to_others_is_a_failure(
