@@ -213,6 +213,16 @@ ROUTES: Sequence[Route] = (
         faults=(*_ALWAYS, 404, 409, 413, 415),
     ),
     Route(
+        name='listShares',
+        method='GET',
+        path='/fairness/shares',
+        summary='List who has which share and has used how much of it',
+        answers=request_handler.shares,
+        answer=request_schemas.SHARES,
+        query=request_schemas.SHARES_QUERY,
+        faults=(*_ALWAYS, 404),
+    ),
+    Route(
         name='showCapacity',
         method='GET',
         path='/fairness/capacity',

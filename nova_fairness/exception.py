@@ -90,6 +90,10 @@ class UnknownRequest(RpcError):
     """There is no such request."""
 
 
+class UnknownAccount(RpcError):
+    """There is no such account in the share tree."""
+
+
 class NotLeading(RpcError):
     """Another process acts; the text is the name of its host."""
 

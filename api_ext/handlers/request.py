@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers which requests wait, and takes them back or starts them."""
+"""Answers which requests wait, and takes them back or starts them; the shares
+by which they wait.
+"""
 
 from collections.abc import Mapping
 import logging
@@ -20,19 +22,12 @@ LOG = logging.getLogger(__name__)
 _UNKNOWN = 'Request {} could not be found.'
 _JUDGE = validation.Judge(schemas.ITEM)
 _CAPACITY = validation.Judge(schemas.CAPACITY_ITEM)
+_SHARE = validation.Judge(schemas.SHARE)
 
 
 def index(asked: asked_module.Asked) -> asked_module.Answer:
     """List requests of the own project, or of all."""
-    project = asked.caller.project_id
-    if asked.query.get('all_projects') == 'true':
-        asked.caller.require(policies.LIST_ALL)
-        project = None
-    elif project is None:
-        raise faults.BadRequest('The token has no project.')
-    else:
-        asked.caller.require(policies.LIST, project_id=project)
-    limit = min(asked.query.get('limit', asked.max_limit), asked.max_limit)
+    project = _whose(asked, policies.LIST, policies.LIST_ALL)
     marker = asked.query.get('marker')
     if marker is not None:
         _item(asked, marker)
@@ -41,11 +36,9 @@ def index(asked: asked_module.Asked) -> asked_module.Answer:
         'list_requests',
         project=project,
         marker=marker,
-        limit=min(limit, schemas.MOST),
+        limit=_limit(asked),
     )
-    items = [_checked(each, _JUDGE) for each in _part(said, 'requests')]
-    last = str(items[-1]['uuid']) if items and said.get('more') else None
-    return paging.page('requests', asked.url, asked.query, items, last)
+    return _page(asked, said, 'requests', 'uuid', _JUDGE)
 
 
 def show(asked: asked_module.Asked) -> asked_module.Answer:
@@ -79,6 +72,57 @@ def capacity(asked: asked_module.Asked) -> asked_module.Answer:
     return {'capacity': _checked(said, _CAPACITY)}
 
 
+def shares(asked: asked_module.Asked) -> asked_module.Answer:
+    """Show the share tree of the own project, or of all."""
+    said = _call(
+        asked,
+        'list_shares',
+        project=_whose(asked, policies.SHARES, policies.SHARES_ALL),
+        marker=asked.query.get('marker'),
+        limit=_limit(asked),
+    )
+    return _page(asked, said, 'shares', 'name', _SHARE)
+
+
+def _whose(asked: asked_module.Asked, own: str, of_all: str) -> str | None:
+    """The project that is asked about; ``None`` for all.
+
+    :param own: rule for the caller's own project.
+    :param of_all: rule for all of them.
+    """
+    project = asked.caller.project_id
+    if asked.query.get('all_projects') == 'true':
+        asked.caller.require(of_all)
+        return None
+    if project is None:
+        raise faults.BadRequest('The token has no project.')
+    asked.caller.require(own, project_id=project)
+    return project
+
+
+def _limit(asked: asked_module.Asked) -> int:
+    limit: int = min(
+        asked.query.get('limit', asked.max_limit), asked.max_limit
+    )
+    return min(limit, schemas.MOST)
+
+
+def _page(
+    asked: asked_module.Asked,
+    said: Any,
+    plural: str,
+    key: str,
+    judge: validation.Judge,
+) -> asked_module.Answer:
+    """A page of what the service said.
+
+    :param key: of what names an item.
+    """
+    items = [_checked(each, judge) for each in _part(said, plural)]
+    last = str(items[-1][key]) if items and said.get('more') else None
+    return paging.page(plural, asked.url, asked.query, items, last)
+
+
 def _item(asked: asked_module.Asked, uuid: str) -> dict[str, Any]:
     """One request that the caller may see.
 
@@ -97,6 +141,10 @@ def _call(asked: asked_module.Asked, method: str, **given: Any) -> Any:
     except exception.UnknownRequest as error:
         raise faults.NotFound(
             _UNKNOWN.format(given.get('uuid') or given.get('marker'))
+        ) from error
+    except exception.UnknownAccount as error:
+        raise faults.NotFound(
+            f'Account {given["marker"]} could not be found.'
         ) from error
     except (exception.IllegalStep, exception.Outdated) as error:
         raise faults.Conflict(str(error)) from error

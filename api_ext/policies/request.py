@@ -7,6 +7,8 @@ from api_ext.policies import base
 LIST = base.name('requests', 'list')
 LIST_ALL = base.name('requests', 'list-all')
 SHOW = base.name('requests', 'show')
+SHARES = base.name('shares', 'list')
+SHARES_ALL = base.name('shares', 'list-all')
 CAPACITY = base.name('capacity', 'show')
 
 _URL = 'POST /fairness/requests/{uuid}/action'
@@ -50,6 +52,20 @@ RULES = (
         base.ADMIN,
         'Start a request whatever the plan is.',
         f'{_URL} (release)',
+    ),
+    base.rule(
+        'shares',
+        'list',
+        f'{base.OPERATOR} or ({_READER})',
+        'List shares and use of the own project and its users.',
+        'GET /fairness/shares',
+    ),
+    base.rule(
+        'shares',
+        'list-all',
+        base.OPERATOR,
+        'List shares and use of all accounts.',
+        'GET /fairness/shares (all_projects)',
     ),
     base.rule(
         'capacity',

@@ -40,18 +40,45 @@ LIST = parts.record(
 
 SHOW = parts.record({'request': ITEM})
 
-QUERY = parts.record(
-    {
-        'limit': {
-            'type': 'integer',
-            'minimum': 1,
-            'maximum': url.LARGEST_LIMIT,
+
+def _query(marker: parts.Schema) -> parts.Schema:
+    """Query of a list of the own project or of all."""
+    return parts.record(
+        {
+            'limit': {
+                'type': 'integer',
+                'minimum': 1,
+                'maximum': url.LARGEST_LIMIT,
+            },
+            'marker': marker,
+            'all_projects': {'type': 'string', 'enum': ['true', 'false']},
         },
-        'marker': {'type': 'string', 'pattern': url.UUID},
-        'all_projects': {'type': 'string', 'enum': ['true', 'false']},
-    },
-    optional=('limit', 'marker', 'all_projects'),
+        optional=('limit', 'marker', 'all_projects'),
+    )
+
+
+QUERY = _query({'type': 'string', 'pattern': url.UUID})
+
+SHARE = parts.record(
+    {
+        'name': parts.TEXT,
+        'parent': _MAYBE_TEXT,
+        'share': parts.NUMBER,
+        'normalised_share': parts.NUMBER,
+        'used': parts.NUMBERS,
+        'fair_share': parts.NUMBER,
+    }
 )
+
+SHARES = parts.record(
+    {
+        'shares': {'type': 'array', 'items': SHARE},
+        'shares_links': parts.LINKS,
+    },
+    optional=('shares_links',),
+)
+
+SHARES_QUERY = _query({'type': 'string', 'minLength': 1, 'maxLength': 255})
 
 _ORDER = {'type': ['null', 'object'], 'additionalProperties': False}
 

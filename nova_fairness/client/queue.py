@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests that wait, and the room there is."""
+"""Requests that wait, the shares by which they do, and the room there is."""
 
 import argparse
 from typing import Any
@@ -15,7 +15,28 @@ _FORMS = {
     'numbers': columns.Numbers,
     'classes': columns.Tree,
     'flavors': columns.Tree,
+    'share': columns.Number,
+    'normalised_share': columns.Number,
+    'used': columns.Numbers,
+    'fair_share': columns.Number,
 }
+
+
+def _add_projects(parser: argparse.ArgumentParser, what: str) -> None:
+    """Take whose are listed, and how many."""
+    parser.add_argument(
+        '--all-projects',
+        action='store_true',
+        help=f'{what} of all projects, for those who may see them',
+    )
+    base.add_limit(parser)
+
+
+def _whose(parsed_args: argparse.Namespace) -> dict[str, Any]:
+    query = {'limit': parsed_args.limit, 'marker': parsed_args.marker}
+    if parsed_args.all_projects:
+        query['all_projects'] = 'true'
+    return query
 
 
 class ListRequest(base.Lister):
@@ -33,20 +54,12 @@ class ListRequest(base.Lister):
     def get_parser(self, prog_name: str) -> Any:
         """Take whose, and how many."""
         parser = super().get_parser(prog_name)
-        parser.add_argument(
-            '--all-projects',
-            action='store_true',
-            help='Requests of all projects, for those who may see them',
-        )
-        base.add_limit(parser)
+        _add_projects(parser, 'Requests')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask for them."""
-        query = {'limit': parsed_args.limit, 'marker': parsed_args.marker}
-        if parsed_args.all_projects:
-            query['all_projects'] = 'true'
-        listed = self.api.pages('requests', **query)
+        listed = self.api.pages('requests', **_whose(parsed_args))
         return base.table(self._columns, listed.items)
 
 
@@ -84,6 +97,30 @@ class ReleaseRequest(ShowRequest):
     """Start a request whatever the plan is"""
 
     action = 'release'
+
+
+class ListShare(base.Lister):
+    """List who has which share and has used how much of it"""
+
+    _columns = (
+        ('Account', 'name'),
+        ('Parent', 'parent'),
+        ('Share', 'share'),
+        ('Normalised Share', 'normalised_share'),
+        ('Used', 'used'),
+        ('Fair Share', 'fair_share'),
+    )
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take whose, and how many."""
+        parser = super().get_parser(prog_name)
+        _add_projects(parser, 'Shares')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
+        """Ask for them."""
+        listed = self.api.pages('shares', **_whose(parsed_args))
+        return base.table(self._columns, listed.items, _FORMS)
 
 
 class ShowCapacity(base.ShowOne):

@@ -17,6 +17,7 @@ from nova_fairness.model import queue
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.rpc import requests as interface
+from nova_fairness.shares import overview
 
 _OPEN = frozenset(request_model.State) - request_model.FINAL
 
@@ -104,11 +105,40 @@ class Operations(interface.Operations):
             ],
         }
 
+    def shares(
+        self, project: str | None, marker: str | None, limit: int
+    ) -> interface.Answer:
+        """The share tree, those below an account after it."""
+        found = overview.standings(self._service.last().snapshot, project)
+        start = 0
+        if marker is not None:
+            names = [each.account.name for each in found]
+            if marker not in names:
+                raise exception.UnknownAccount(f'there is no {marker}')
+            start = names.index(marker) + 1
+        end = start + limit
+        return {
+            'shares': [_standing(each) for each in found[start:end]],
+            'more': len(found) > end,
+        }
+
     def _known(self, uuid: str) -> records.Record:
         found = self._store.request(uuid)
         if found is None:
             raise exception.UnknownRequest(f'there is no request {uuid}')
         return found
+
+
+def _standing(standing: overview.Standing) -> dict[str, Any]:
+    account = standing.account
+    return {
+        'name': account.name,
+        'parent': account.parent,
+        'share': account.share,
+        'normalised_share': standing.part,
+        'used': dict(standing.used),
+        'fair_share': standing.factor,
+    }
 
 
 def _order(record: records.Record) -> tuple[float, str]:

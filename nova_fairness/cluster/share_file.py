@@ -11,6 +11,7 @@ import yaml
 
 from nova_fairness import exception
 from nova_fairness.model import cluster
+from nova_fairness.rpc import protocol
 from nova_fairness.shares import tree
 
 LOG = logging.getLogger(__name__)
@@ -127,9 +128,13 @@ def _section(
 
 
 def _text(path: pathlib.Path, node: yaml.Node) -> str:
-    if not isinstance(node, yaml.ScalarNode) or not node.value.strip():
-        raise _wrong(path, node, 'expected a text or a number')
-    return str(node.value)
+    text = str(node.value) if isinstance(node, yaml.ScalarNode) else ''
+    most = protocol.LONGEST_NAME
+    if not (text.strip() and text.isprintable() and len(text) <= most):
+        raise _wrong(
+            path, node, f'expected a text of 1 to {most} printable characters'
+        )
+    return text
 
 
 def _check_users(

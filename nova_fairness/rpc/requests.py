@@ -67,6 +67,17 @@ class Operations(abc.ABC):
     def capacity(self) -> Answer:
         """How full the cloud is, and what starts now."""
 
+    @abc.abstractmethod
+    def shares(
+        self, project: str | None, marker: str | None, limit: int
+    ) -> Answer:
+        """The share tree, those below an account after it.
+
+        :param project: of which alone, with its users; ``None`` for all.
+        :param marker: name of the last account of the page before.
+        :raises UnknownAccount: if there is no such account.
+        """
+
 
 _READ = calls.answers(roles.Access.READ)
 _CHANGE = calls.answers(roles.Access.CHANGE)
@@ -116,6 +127,21 @@ class RequestsEndpoint:
     def release(self, ctxt: Context, uuid: Any) -> Answer:
         """Start a request whatever the plan is."""
         return self._operations.release(arguments.name('uuid', uuid))
+
+    @_READ
+    def list_shares(
+        self,
+        ctxt: Context,
+        project: Any = None,
+        marker: Any = None,
+        limit: Any = protocol.MOST_REQUESTS,
+    ) -> Answer:
+        """The share tree."""
+        return self._operations.shares(
+            arguments.optional_name('project', project),
+            arguments.optional_name('marker', marker),
+            arguments.count('limit', limit, protocol.MOST_REQUESTS),
+        )
 
     @_READ
     def get_capacity(self, ctxt: Context) -> Answer:

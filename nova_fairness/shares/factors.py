@@ -14,6 +14,15 @@ Floats = tree_module.Floats
 Bools = tree_module.Bools
 
 
+def normalised(tree: tree_module.Tree, use: Floats) -> Floats:
+    """Parts of the use of all accounts, (a,), 0 to 1.
+
+    :param use: (a,) with all below, >= 0.
+    """
+    total = use[tree.parent == tree_module.ROOT].sum()
+    return use / total if total > 0 else np.zeros(len(use))
+
+
 def effective(tree: tree_module.Tree, use: Floats, part: Floats) -> Floats:
     """Use that counts for an account, (a,): its own and of its siblings.
 

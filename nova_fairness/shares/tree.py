@@ -69,6 +69,18 @@ class Tree:
         """The row of an account; ``KeyError`` if it is not in the tree."""
         return self._place[name]
 
+    def table(self, amounts: Mapping[str, Floats], width: int) -> Floats:
+        """Amounts of all accounts, (a, c); 0 for those not named.
+
+        :param amounts: (c,) by name; those of no account do not count.
+        :param width: number of columns.
+        """
+        rows = np.zeros((len(self), width))
+        for name, row in amounts.items():
+            if name in self._place:
+                rows[self._place[name]] = row
+        return rows
+
     def children(self) -> Mapping[int, Sequence[int]]:
         """Places of the children, by place; :data:`ROOT` has the top."""
         found: dict[int, list[int]] = {ROOT: []}

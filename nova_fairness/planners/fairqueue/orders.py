@@ -57,10 +57,7 @@ class Standing:
         self.capacity: Floats = snapshot.inventory.capacity.sum(
             axis=0, dtype=np.float64
         )
-        none = np.zeros(len(self._classes))
-        self.history: Floats = np.array(
-            [snapshot.history.get(name, none) for name in self.tree.names]
-        ).reshape(len(self.tree), len(self._classes))
+        self.history = self.tree.table(snapshot.history, len(self._classes))
         self.wants = np.zeros(len(self.tree), dtype=bool)
         self.wants[[self.tree.place(each.account) for each in waiting]] = True
 
@@ -238,7 +235,7 @@ class Multifactor(_ByPriority):
     ) -> Mapping[str, float]:
         standing = Standing(waiting, snapshot)
         tree = standing.tree
-        use = _normalised(standing, standing.history.max(axis=1, initial=0))
+        use = factors.normalised(tree, standing.history.max(axis=1, initial=0))
         fair = factors.classic(tree, use, tree.part(standing.wants))
 
         def priority(request: request_model.Request) -> float:
@@ -284,19 +281,12 @@ class Synergy(_ByPriority):
         weights = {'VCPU': self.vcpus, 'MEMORY_MB': self.memory}
         for column, name in enumerate(snapshot.classes):
             if name in weights:
-                use = _normalised(standing, standing.history[:, column])
+                use = factors.normalised(tree, standing.history[:, column])
                 priority += weights[name] * factors.classic(tree, use, part)
         return {
             each.uuid: float(priority[tree.place(each.account)])
             for each in waiting
         }
-
-
-def _normalised(standing: Standing, use: Floats) -> Floats:
-    """Parts of the use of all accounts, (a,), 0 to 1."""
-    top = standing.tree.parent == tree_module.ROOT
-    total = use[top].sum()
-    return use / total if total > 0 else np.zeros(len(use))
 
 
 class _ByProject(order_module.Order):

@@ -70,6 +70,25 @@ class FakeOperations(requests.Operations):
         known.update(state=state, position=None)
         return {'request': known}
 
+    def shares(self, project, marker, limit):
+        if self.error:
+            raise self.error
+        names = ['physics', '1' * 32, '2' * 32]
+        found = [each for each in names if project in (None, each)]
+        if marker is not None:
+            if marker not in found:
+                raise exception.UnknownAccount(marker)
+            found = found[found.index(marker) + 1 :]
+        listed = [
+            {
+                'name': each, 'parent': None, 'share': 70.0,
+                'normalised_share': 0.7, 'used': {'VCPU': 0.25},
+                'fair_share': 0.5,
+            }
+            for each in found
+        ]  # fmt: skip
+        return {'shares': listed[:limit], 'more': len(listed) > limit}
+
     def capacity(self):
         if self.error:
             raise self.error

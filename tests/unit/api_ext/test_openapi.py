@@ -74,6 +74,7 @@ URLS = {
     'listRequests': '/fairness/requests?limit=1&all_projects=true',
     'showRequest': f'/fairness/requests/{fake_requests.REDS}',
     'actOnRequest': f'/fairness/requests/{fake_requests.REDS}/action',
+    'listShares': '/fairness/shares?limit=1&all_projects=true',
     'showCapacity': '/fairness/capacity',
 }
 

@@ -35,6 +35,8 @@ ALLOWED = {
     'os_fairness_api:requests:show': {*OPERATORS, 'alice', 'bob'},
     'os_fairness_api:requests:cancel': {'admin', 'alice', 'bob'},
     'os_fairness_api:requests:release': {'admin'},
+    'os_fairness_api:shares:list': {*OPERATORS, 'alice', 'bob'},
+    'os_fairness_api:shares:list-all': OPERATORS,
     'os_fairness_api:capacity:show': EVERYBODY,
 }
 """Who may, of something that is Alice's in the red project."""

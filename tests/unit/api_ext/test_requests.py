@@ -97,6 +97,37 @@ def test_what_is_too_late_is_a_conflict(cloud):
     assert 'cancelled' in answer.json['conflictingRequest']['message']
 
 
+def names(answer):
+    assert answer.status_code == 200, answer.json
+    return [each['name'] for each in answer.json['shares']]
+
+
+def test_shares_of_the_own_project_are_seen_and_no_others(cloud):
+    assert names(cloud.ask('alice', 'GET', '/fairness/shares')) == ['1' * 32]
+    assert names(cloud.ask('carol', 'GET', '/fairness/shares')) == ['2' * 32]
+    url = '/fairness/shares?all_projects=true'
+    assert len(names(cloud.ask('auditor', 'GET', url))) == 3
+    for who in ('alice', 'nobody'):
+        assert cloud.ask(who, 'GET', url).status_code == 403
+    assert cloud.ask('nobody', 'GET', '/fairness/shares').status_code == 403
+
+
+def test_shares_come_in_pages(cloud):
+    url = '/fairness/shares?all_projects=true&limit=2'
+    first = cloud.ask('admin', 'GET', url)
+    [link] = first.json['shares_links']
+    path = '/fairness' + link['href'].partition('/fairness')[2]
+    second = cloud.ask('admin', 'GET', path)
+    assert names(first) + names(second) == ['physics', '1' * 32, '2' * 32]
+    assert 'shares_links' not in second.json
+
+
+def test_a_marker_of_shares_that_may_not_be_seen_is_not_there(cloud):
+    for marker in ('physics', 'none'):
+        url = f'/fairness/shares?marker={marker}'
+        assert cloud.ask('alice', 'GET', url).status_code == 404
+
+
 def test_everybody_sees_how_full_the_cloud_is(cloud):
     answer = cloud.ask('carol', 'GET', '/fairness/capacity')
     assert answer.json['capacity']['classes'][0]['largest'] == 1
@@ -122,17 +153,23 @@ def test_the_process_that_acts_is_found(cloud):
 )
 def test_a_service_that_cannot_is_503_and_tells_nothing(cloud, error):
     cloud.requests.operations.error = error
-    for url in ('requests', f'requests/{REDS}', 'capacity'):
+    for url in ('requests', f'requests/{REDS}', 'shares', 'capacity'):
         answer = cloud.ask('alice', 'GET', f'/fairness/{url}')
         assert answer.status_code == 503
         assert 'password' not in answer.text
 
 
 @pytest.mark.parametrize(
-    'broken', [[1], {'request': {}}, {'requests': [{'uuid': 3}]}]
+    'broken',
+    [
+        [1],
+        {'request': {}},
+        {'requests': [{'uuid': 3}]},
+        {'shares': [{'name': 'p'}]},
+    ],
 )
 def test_an_answer_that_is_broken_is_503(cloud, broken):
     cloud.requests.rpc.broken = broken
-    for url in ('requests', f'requests/{REDS}', 'capacity'):
+    for url in ('requests', f'requests/{REDS}', 'shares', 'capacity'):
         answer = cloud.ask('alice', 'GET', f'/fairness/{url}')
         assert answer.status_code == 503

@@ -145,6 +145,17 @@ def test_requests_are_taken_back_and_started(admin, alice):
         admin.run(queue.ReleaseRequest, fake_requests.BLUES)
 
 
+def test_the_shares_there_are(admin, alice):
+    code, told = alice.ask(queue.ListShare)
+    assert (code, [item['Account'] for item in told]) == (0, ['1' * 32])
+    assert told[0]['Used'] == {'VCPU': 0.25}
+    assert told[0]['Fair Share'] == 0.5
+    code, told = admin.ask(queue.ListShare, '--all-projects')
+    assert len(told) == 3
+    with pytest.raises(exceptions.CommandError, match='HTTP 403'):
+        alice.run(queue.ListShare, '--all-projects')
+
+
 def test_the_room_there_is(alice):
     code, told = alice.ask(queue.ShowCapacity)
     assert code == 0

@@ -6,6 +6,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.cluster import operations as operations_module
+from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request
 from tests.fixtures import fake_cloud
@@ -43,6 +44,36 @@ def test_requests_are_told_with_place_and_reason(world, process, ask):
     rest = ask.requests(None, order[1], 9)
     assert [each['uuid'] for each in rest['requests']] == order[2:]
     assert ask.requests('another', None, 9)['requests'] == []
+
+
+def test_shares_are_told_in_pages(world, process, ask):
+    world.accounts = (
+        cluster.Account('faculty', None, 3),
+        cluster.Account('the-project', 'faculty', 2),
+    )
+    world.post('r1', vcpu=99)
+    world.cloud.add_server('s1', 'another', 'ann')
+    world.cloud.build('s1', 'h1', {'VCPU': 4})
+    process.cycle()
+    first = ask.shares(None, None, 3)
+    assert first['more']
+    second = ask.shares(None, first['shares'][-1]['name'], 3)
+    assert not second['more']
+    told = {each['name']: each for each in first['shares'] + second['shares']}
+    assert list(told) == [
+        'another', 'another/ann', 'faculty', 'the-project', 'the-project/u'
+    ]  # fmt: skip
+    faculty, another = told['faculty'], told['another']
+    assert (faculty['share'], faculty['normalised_share']) == (3.0, 0.75)
+    assert (faculty['parent'], told['the-project']['parent']) == (
+        None, 'faculty'
+    )  # fmt: skip
+    assert another['used']['VCPU'] > 0 == faculty['used']['VCPU']
+    assert another['fair_share'] == pytest.approx(2**-4)
+    own = ask.shares('the-project', None, 9)['shares']
+    assert [each['name'] for each in own] == ['the-project', 'the-project/u']
+    with pytest.raises(exception.UnknownAccount):
+        ask.shares('the-project', 'another', 9)
 
 
 def test_what_is_unknown_is_said(world, process, ask):

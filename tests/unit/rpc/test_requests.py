@@ -67,6 +67,7 @@ def test_the_process_that_acts_answers_whoever_is_asked(asked):
     listed = asked.call('list_requests', project=None, limit=1)
     assert listed['more']
     assert asked.call('get_capacity')['hosts_count'] == 2
+    assert asked.call('list_shares', limit=1)['more']
 
 
 def test_errors_keep_their_class(asked):
