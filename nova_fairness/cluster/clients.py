@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Asking Placement and Nova; what their failures mean to callers."""
+"""Asking Placement, Nova and Keystone; what failures mean to callers."""
 
 from collections.abc import Mapping
 from typing import Any
+from typing import NamedTuple
 
 from keystoneauth1 import adapter as keystone_adapter
 from keystoneauth1 import exceptions as keystone_exceptions
@@ -14,6 +15,7 @@ from nova_fairness import exception
 
 _PLACEMENT_VERSION = '1.36'
 _NOVA_VERSION = '2.88'
+_KEYSTONE_VERSION = '3'
 _NOT_FOUND = 404
 _SERVER_ERROR = 500
 _REFUSED = 400
@@ -32,13 +34,16 @@ class Api:
         self._service = service
         self._version = f'{service} {version}'
 
-    def get(self, path: str) -> Mapping[str, Any] | None:
+    def get(
+        self, path: str, secret: Mapping[str, str] | None = None
+    ) -> Mapping[str, Any] | None:
         """Read; ``None`` if it is not there.
 
+        :param secret: headers; then neither they nor the answer are logged.
         :raises CloudAway: if it is not known.
         :raises CloudRefused: if it was refused.
         """
-        answer = self._ask('GET', path)
+        answer = self._ask('GET', path, secret=secret)
         if answer.status_code == _NOT_FOUND:
             return None
         try:
@@ -67,12 +72,21 @@ class Api:
         self._ask('DELETE', path)
 
     def _ask(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        secret: Mapping[str, str] | None = None,
     ) -> Any:
-        headers = {'OpenStack-API-Version': self._version}
+        headers = {'OpenStack-API-Version': self._version, **(secret or {})}
         try:
             answer = self._adapter.request(
-                path, method, json=body, headers=headers, raise_exc=False
+                path,
+                method,
+                json=body,
+                headers=headers,
+                raise_exc=False,
+                log=not secret,
             )
         except (
             keystone_exceptions.ClientException,
@@ -102,17 +116,32 @@ def nova(adapter: Any) -> Api:
     return Api(adapter, 'compute', _NOVA_VERSION)
 
 
-def connect(cloud: str) -> tuple[Api, Api]:
-    """Placement and Nova of a cloud in ``clouds.yaml``, for an administrator.
+def keystone(adapter: Any) -> Api:
+    """Keystone, through an adapter of keystoneauth."""
+    return Api(adapter, 'identity', _KEYSTONE_VERSION)
+
+
+class Cloud(NamedTuple):
+    """The services of a cloud that are asked."""
+
+    placement: Api
+    nova: Api
+    keystone: Api
+
+
+def connect(cloud: str) -> Cloud:
+    """The services of a cloud in ``clouds.yaml``, for an administrator.
 
     :param cloud: its name; '' takes what the environment names.
     :raises ConfigurationError: if it is not described well.
     """
     try:
         config = openstack.config.get_cloud_region(cloud=cloud or None)
-        return (
+        return Cloud(
             placement(_adapter(config, 'placement')),
             nova(_adapter(config, 'compute')),
+            # Keystone's address in the catalog may lack the version.
+            keystone(_adapter(config, 'identity', min_version='3')),
         )
     except (
         keystone_exceptions.ClientException,
@@ -123,7 +152,7 @@ def connect(cloud: str) -> tuple[Api, Api]:
         ) from error
 
 
-def _adapter(config: Any, service: str) -> Any:
+def _adapter(config: Any, service: str, **more: Any) -> Any:
     """Not the SDK's own, which asks nobody once its connection is gone."""
     return keystone_adapter.Adapter(
         config.get_session(),
@@ -131,4 +160,5 @@ def _adapter(config: Any, service: str) -> Any:
         interface=config.get_interface(service),
         region_name=config.get_region_name(service),
         endpoint_override=config.get_endpoint(service),
+        **more,
     )

@@ -24,6 +24,8 @@ from nova_fairness import exception
 from nova_fairness.cluster import placement as placement_module
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import snapshot as snapshot_module
+from nova_fairness.cluster import tokens as tokens_module
+from nova_fairness.cluster.casts import parser
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cast as cast_module
@@ -68,6 +70,7 @@ class Executor:
     :param store: of requests.
     :param placement: where room is kept.
     :param nova: where servers are looked at.
+    :param tokens: where tokens are looked at.
     :param sender: of messages.
     :param clock: seconds of the epoch.
     """
@@ -77,12 +80,14 @@ class Executor:
         store: store_module.Store,
         placement: placement_module.Placement,
         nova: servers_module.Nova,
+        tokens: tokens_module.Tokens,
         sender: Sender,
         clock: Callable[[], float],
     ) -> None:
         self._store = store
         self._placement = placement
         self._nova = nova
+        self._tokens = tokens
         self._sender = sender
         self._clock = clock
 
@@ -219,12 +224,15 @@ class Executor:
         epoch: int,
     ) -> None:
         cast = self._store.cast(cast_uuid)
+        is_build = kept.origin is request_model.Origin.BUILD
         if cast is None:
-            why = reason.why(_R.START_FAILED)
-            self._placement.free(kept)
-            self._store.step(kept, _E.FAIL, epoch, why, self._clock())
-            if kept.origin is request_model.Origin.BUILD:
+            self._give_up(kept, _E.FAIL, _R.START_FAILED, epoch)
+            if is_build:
                 self._delete(kept)
+            return
+        # Nova gives back what it cannot unshelve, and deletes nothing.
+        if is_build and not self._tokens.is_taken(parser.token(cast)):
+            self._give_up(kept, _E.EXPIRE, _R.TOKEN_REFUSED, epoch)
             return
         started = any(self._lies_somewhere(uuid) for uuid in kept.servers)
         why = reason.why(_R.SENT)
@@ -248,6 +256,17 @@ class Executor:
             raise
         self._store.step(sending, _E.SENT, epoch, why, self._clock())
         LOG.info('request %s was sent', kept.uuid)
+
+    def _give_up(
+        self,
+        kept: request_model.Request,
+        event: request_model.Event,
+        token: reason.Reason,
+        epoch: int,
+    ) -> None:
+        self._placement.free(kept)
+        why = reason.why(token)
+        self._store.step(kept, event, epoch, why, self._clock())
 
     def _lies_somewhere(self, uuid: str) -> bool:
         server = self._nova.server(uuid)

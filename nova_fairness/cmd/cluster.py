@@ -36,6 +36,7 @@ from nova_fairness.cluster import servers  # noqa: E402
 from nova_fairness.cluster import service  # noqa: E402
 from nova_fairness.cluster import share_file  # noqa: E402
 from nova_fairness.cluster import snapshot  # noqa: E402
+from nova_fairness.cluster import tokens  # noqa: E402
 from nova_fairness.cluster import watching  # noqa: E402
 from nova_fairness.cluster.store import database  # noqa: E402
 from nova_fairness.cluster.store import schema  # noqa: E402
@@ -185,8 +186,11 @@ def _service(
     )
     order, accounts = _order(conf), _accounts(conf)
     store = queueing.open_store(conf)
-    rooms, nova_api = clients.connect(options.cloud)
-    room, nova = placement.Placement(rooms), servers.Nova(nova_api)
+    cloud = clients.connect(options.cloud)
+    room, nova = placement.Placement(cloud.placement), servers.Nova(cloud.nova)
+    accepted = tokens.Tokens(
+        cloud.keystone, past_end=options.expired_tokens == 'start'
+    )
     reader = snapshot.Reader(room, nova, given, accounts)
     sender = ConductorSender(url, places)
     holder = f'{socket.gethostname()}:{os.getpid()}'
@@ -197,7 +201,7 @@ def _service(
         ),
         reader,
         charging.Charging(store, reader, options.half_life),
-        execute.Executor(store, room, nova, sender, time.time),
+        execute.Executor(store, room, nova, accepted, sender, time.time),
         nova,
         functools.partial(planner.plan, order=order),
         time.time,

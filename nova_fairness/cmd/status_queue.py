@@ -55,7 +55,7 @@ def relay(conf: cfg.ConfigOpts) -> upgradecheck.Result:
 
 def cloud(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Ask Placement as the service does."""
-    rooms, _ = clients.connect(conf.fairness_cluster.cloud)
+    rooms = clients.connect(conf.fairness_cluster.cloud).placement
     count = len(placement.Placement(rooms).trees())
     return results.success(f'Placement answers, with {count} hosts')
 

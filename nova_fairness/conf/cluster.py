@@ -317,6 +317,22 @@ What happens to requests whose message cannot be read, such as one of a newer
 Nova. Use ``hold`` if nobody may pass the queue.
 """,
     ),
+    cfg.StrOpt(
+        'expired_tokens',
+        default='start',
+        choices=[
+            ('start', 'they start, as long as Keystone allows that'),
+            ('refuse', 'they end, and their reason says so'),
+        ],
+        advanced=True,
+        help="""
+What happens to builds whose user's token ran out while they waited. Nova can
+start them for ``[token] allow_expired_window`` of Keystone (48 hours unless it
+is set), if it sends service tokens: ``[service_user] send_service_user_token``
+in nova.conf. Use ``refuse`` if it does not, or they end in ERROR. Whose token
+was revoked, or whose user is gone, is never started.
+""",
+    ),
 ]
 
 

@@ -42,7 +42,7 @@ class State(enum.Enum):
     """Its user or an operator took it back before it was sent."""
 
     EXPIRED = 'expired'
-    """It waited longer than it may."""
+    """It waited longer than it, or its token, may."""
 
     FAILED = 'failed'
     """It cannot be started, or Nova could not start it."""

@@ -70,6 +70,15 @@ def unread(cast: cast_module.Cast) -> request.Request:
     )
 
 
+def token(cast: cast_module.Cast) -> str:
+    """The token of who asked; '' if the message has none, or is unreadable."""
+    try:
+        found = envelope.message(cast.body).get('_context_auth_token')
+    except exception.Unreadable:
+        return ''
+    return found if isinstance(found, str) else ''
+
+
 def _build(
     cast: cast_module.Cast,
     arguments: Mapping[str, Any],

@@ -8,6 +8,7 @@ import pytest
 
 from tests.fixtures.nova_cloud import guest_image
 from tests.fixtures.nova_cloud import places
+from tests.fixtures.nova_cloud import rest
 from tests.fixtures.nova_cloud import waiting
 from tests.integration.nova import watching
 
@@ -113,3 +114,18 @@ def test_users_read_why_they_wait_and_cancel_it(cloud, full):
     # A server that its user deletes is no request any more.
     cloud.delete([other])
     await_told(cloud, [other], 'state', ['ended'])
+
+
+def test_whose_token_was_revoked_reads_why_it_did_not_start(
+    cloud, full, monkeypatch
+):
+    other = rest.login(cloud.controller, 'alice', places.USERS['alice'])
+    with monkeypatch.context() as patched:
+        patched.setitem(cloud.users, 'alice', other)
+        mine = boot(cloud, 'alice', 'mine')
+    await_told(cloud, [mine], 'position', [1])
+    other.revoke()
+    cloud.delete(full)
+    await_told(cloud, [mine], 'state', ['expired'])
+    assert told(cloud, [mine], 'reason') == ['token_refused']
+    watching.eventually(lambda: not cloud.exists(mine))

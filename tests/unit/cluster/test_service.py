@@ -19,6 +19,7 @@ from nova_fairness.cluster import placement as placement_module
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import service as service_module
 from nova_fairness.cluster import snapshot as snapshot_module
+from nova_fairness.cluster import tokens
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing
@@ -87,9 +88,9 @@ class World:
     def process(self, name='one', store=None, **rules):
         """A new process."""
         store = store or self.store
-        placement_api, nova_api = self.cloud.apis
-        placement = placement_module.Placement(placement_api)
-        nova = servers_module.Nova(nova_api)
+        apis = self.cloud.apis
+        placement = placement_module.Placement(apis.placement)
+        nova = servers_module.Nova(apis.nova)
         clock = lambda: self.now  # noqa: E731
         reader = snapshot_module.Reader(
             placement, nova, {}, lambda: self.accounts
@@ -101,7 +102,14 @@ class World:
             ),
             reader,
             charging.Charging(store, reader, 86400.0),
-            execute.Executor(store, placement, nova, self.conductor, clock),
+            execute.Executor(
+                store,
+                placement,
+                nova,
+                tokens.Tokens(apis.keystone),
+                self.conductor,
+                clock,
+            ),
             nova,
             functools.partial(planner.plan, order=self.order),
             clock,
@@ -142,6 +150,7 @@ def build(name, server, vcpu, project='the-project'):
     message = {
         'method': 'schedule_and_build_instances',
         'version': '1.17',
+        '_context_auth_token': f'token-{name}',
         'args': {'request_specs': [spec]},
     }
     body = {'oslo.version': '2.0', 'oslo.message': json.dumps(message)}
@@ -646,3 +655,69 @@ def _run_until(world, death):
 def _method(death, function):
     wrapped = death.around(function)
     return lambda *arguments, **named: wrapped(*arguments, **named)
+
+
+def test_who_is_no_more_gets_no_server_and_a_reason(world):
+    world.cloud.add_host('h2', 4)
+    revoked, other = world.post('r1'), world.post('r2')
+    world.cloud.refused_tokens.add('token-r1')
+    process = world.process()
+    process.cycle()
+    process.cycle()
+    assert world.state(revoked) is S.EXPIRED
+    assert world.reason(revoked) is R.TOKEN_REFUSED
+    assert revoked not in world.cloud.servers
+    assert world.cloud.holds() == []
+    # Sent once its server was deleted, so that Nova throws away the rest.
+    assert world.conductor.sent.count('cast-r1') == 1
+    assert world.state(other) is S.STARTING
+    process.cycle()
+    assert len(world.conductor.sent) == 2
+
+
+@pytest.mark.parametrize('answer', [401, 503, 'nonsense'])
+def test_a_keystone_that_does_not_answer_refuses_nobody(world, answer):
+    server, process = world.post('r1'), world.process()
+    world.cloud.broken['GET /auth'] = answer
+    process.cycle()
+    assert world.conductor.sent == []
+    assert world.state(server) is S.RESERVED
+    world.cloud.broken.clear()
+    process.cycle()
+    assert world.conductor.sent == ['cast-r1']
+    assert world.cloud.holds() == []
+
+
+@pytest.mark.parametrize('past_end', [True, False])
+def test_tokens_that_ran_out_are_taken_where_services_take_them(
+    world, past_end
+):
+    judge = tokens.Tokens(world.cloud.apis.keystone, past_end)
+    assert judge.is_taken('')
+    assert not world.cloud.asked
+    assert judge.is_taken('a token')
+    assert ('allow_expired=1' in judge._path) is past_end
+
+
+def test_clocks_that_jump_lose_nothing_and_double_nothing(world):
+    world.cloud.add_host('h2', 4)
+    first, second, third = (world.post(f'r{n}') for n in range(3))
+    process = world.process(doubt_s=60.0)
+    for jump_s in (0, 1e6, -2e6, 1e6, 5e8, -5e8):
+        world.now += jump_s
+        process.cycle()
+    assert len(world.conductor.sent) == 2
+    started = [
+        each
+        for each in (first, second, third)
+        if world.state(each) is S.STARTING
+    ]
+    for server, host in zip(started, ('h1', 'h2'), strict=True):
+        world.cloud.build(server, host, NEED)
+    for jump_s in (-1e6, 2e6, -1e6):
+        world.now += jump_s
+        process.cycle()
+    assert {world.state(each) for each in started} == {S.ACTIVE}
+    world.cloud.remove(started[0])
+    process.cycle()
+    assert sorted(world.conductor.sent) == ['cast-r0', 'cast-r1', 'cast-r2']

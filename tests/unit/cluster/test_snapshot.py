@@ -28,7 +28,7 @@ def cloud():
 
 @pytest.fixture
 def reader(cloud):
-    placement, nova = cloud.apis
+    placement, nova, _ = cloud.apis
     return snapshot_module.Reader(
         placement_module.Placement(placement),
         servers_module.Nova(nova),

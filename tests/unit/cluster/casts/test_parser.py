@@ -307,3 +307,11 @@ def test_any_bytes_give_a_reason(body):
     with pytest.raises(exception.Unreadable):
         parser.parse(cast)
     assert parser.unread(cast).servers
+
+
+def test_the_token_is_found_and_shown_by_nothing_else():
+    cast = nova_casts.build([nova_casts.spec()])
+    assert parser.token(cast) == 'a secret token'
+    assert 'secret' not in repr(parser.parse(cast))
+    torn = dataclasses.replace(cast, body=b'{')
+    assert parser.token(torn) == ''
