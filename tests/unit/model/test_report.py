@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 from nova_fairness.model import report
+from nova_fairness.model import resources
+
+WIDTH = len(resources.RESOURCES)
 
 PLAIN = {
     user: report.UserTotals(
         instance_heaviness=number / 2,
-        endowment=np.full(6, number),
-        usage=np.full(6, number + 1),
+        endowment=np.full(WIDTH, number),
+        usage=np.full(WIDTH, number + 1),
         instances=number,
     )
     for number, user in enumerate(('anna', 'bob', 'zoe'), 1)
@@ -42,4 +45,4 @@ def test_a_table_stays_as_it_is():
 
 
 def test_a_table_of_nobody_has_the_width_of_the_resources():
-    assert report.UserTable.of({}).usage.shape == (0, 6)
+    assert report.UserTable.of({}).usage.shape == (0, WIDTH)
