@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import copy
 import dataclasses
+import logging
 from typing import Any
 from typing import Generic
 from typing import Self
@@ -18,6 +19,8 @@ from nova_fairness import exception
 from nova_fairness.rpc import client as client_module
 from nova_fairness.rpc import rollout
 from nova_fairness.rpc import silence
+
+LOG = logging.getLogger(__name__)
 
 T = TypeVar('T')
 
@@ -100,6 +103,7 @@ class Agents:
         try:
             names = self._hosts.get(self.client.known_hosts, fresh=fresh)
         except exception.FairnessError as error:
+            LOG.warning('No agent said which hosts there are: %s', error)
             raise faults.Unavailable(_NOBODY) from error
         most = self._limits.hosts_count
         if most is not None and len(names) > most:

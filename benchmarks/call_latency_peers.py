@@ -127,7 +127,10 @@ def serve(url: str, peers: int) -> None:
     """Answer calls until standard input ends."""
     agent = Agent(peers)
     serving = server.FairnessServer(
-        _transport(url), 'nova-fairness', HOST, agent
+        _transport(url),
+        'nova-fairness',
+        HOST,
+        endpoint.FairnessEndpoint(agent),
     )
     serving.start()
     print(json.dumps(_made_in(agent)), flush=True)

@@ -3,8 +3,9 @@
 """What a plan of the queue costs, up to 10,000 requests on 1,000 hosts.
 
 Clouds that are nearly full, in which a few can start and most wait; and the
-same with hosts as large as each other and as many flavors as requests. Run
-alone on the machine::
+same with hosts as large as each other and as many flavors as requests, in the
+order of asking and by shares. Twenty servers run on every host; of half of
+their kinds it is known how long they last. Run alone on the machine::
 
     PYTHONPATH=. python benchmarks/fairqueue.py
 """
@@ -18,6 +19,8 @@ import numpy as np
 
 from nova_fairness.model import cluster
 from nova_fairness.model import request
+from nova_fairness.planners.fairqueue import order as order_module
+from nova_fairness.planners.fairqueue import orders
 from nova_fairness.planners.fairqueue import planner
 
 CLASSES = ('DISK_GB', 'MEMORY_MB', 'VCPU', 'PCPU', 'CUSTOM_GPU')
@@ -73,7 +76,10 @@ def demand(n: int, chance: random.Random, flavors: int) -> request.Demand:
 def requests(
     count: int, chance: random.Random, flavors: int
 ) -> tuple[request.Request, ...]:
-    """Requests of 200 projects; one in twenty is of several or a group."""
+    """Requests of 2,000 users of 200 projects.
+
+    One in twenty is of several servers or a group.
+    """
     made = []
     for n in range(count):
         group = None
@@ -85,7 +91,7 @@ def requests(
             request.Request(
                 f'r{n:06}',
                 f'p{chance.randrange(200)}',
-                'u',
+                f'u{chance.randrange(10)}',
                 tuple(f'r{n:06}-{k}' for k in range(servers)),
                 demand(n, chance, flavors),
                 float(n),
@@ -93,6 +99,36 @@ def requests(
             )
         )
     return tuple(made)
+
+
+def running(count: int, chance: random.Random) -> list[cluster.Running]:
+    """Twenty servers on every host, of 200 projects."""
+    made = []
+    for n in range(20 * count):
+        vcpu = 1 + chance.randrange(16)
+        amounts = (('MEMORY_MB', vcpu * 2048), ('VCPU', vcpu))
+        made.append(
+            cluster.Running(
+                f'host-{n // 20:05}',
+                f'p{chance.randrange(200)}',
+                amounts,
+                -86400.0 * chance.random(),
+            )
+        )
+    return made
+
+
+def lifetimes(
+    chance: random.Random,
+) -> dict[cluster.Kind, tuple[float, ...]]:
+    """A hundred lifetimes of half of the kinds, up to a week."""
+    return {
+        (f'p{p}', vcpu, vcpu * 2048): tuple(
+            sorted(7 * 86400.0 * chance.random() for _ in range(100))
+        )
+        for p in range(0, 200, 2)
+        for vcpu in range(1, 17)
+    }
 
 
 def cloud(waiting: int, count: int, flavors: int) -> cluster.ClusterSnapshot:
@@ -113,20 +149,23 @@ def cloud(waiting: int, count: int, flavors: int) -> cluster.ClusterSnapshot:
             for n in range(0, 200, 2)
         },
         used={f'p{n}': share.copy() for n in range(200)},
+        running=tuple(running(count, chance)),
+        lifetimes=lifetimes(chance),
     )
 
 
-def measure(flavors: int) -> None:
+def measure(flavors: int, order: order_module.Order) -> None:
     """Plan clouds of every size and print what it costs."""
     logs = []
     for waiting, count in SIZES:
         snapshot = cloud(waiting, count, min(flavors, waiting))
         begun_s = time.process_time()
-        plan = planner.plan(snapshot, 0.0)
+        plan = planner.plan(snapshot, 0.0, order)
         cost_s = time.process_time() - begun_s
         logs.append((math.log(waiting), math.log(cost_s)))
         print(
-            f'{waiting:6} requests of {flavors:5} flavors, {count:4} hosts:'
+            f'{type(order).__name__:11} {waiting:6} requests of'
+            f' {flavors:5} flavors, {count:4} hosts:'
             f' {cost_s:7.3f} s CPU, {len(plan.actions)} start'
         )
     slope = np.polyfit(*zip(*logs, strict=True), 1)[0]
@@ -138,7 +177,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.parse_args()
     for flavors in (50, 10_000):
-        measure(flavors)
+        for order in (order_module.OldestFirst(), orders.FairTree()):
+            measure(flavors, order)
 
 
 if __name__ == '__main__':

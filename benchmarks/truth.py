@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import pathlib
 import sys
 
-from fairness_lab.cmd import batches
 from fairness_lab.measures import files
 from fairness_lab.measures import truth
 from fairness_lab.measures import truth_loads
+from nova_fairness.model import wording
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = TOP / 'benchmarks' / 'results'
@@ -34,7 +34,8 @@ def main() -> int:
     )
     LOADS_PAGE.write_text(truth_loads.page(loads), encoding='utf-8')
     PAGE.write_text(truth.page(rows), encoding='utf-8')
-    print(batches.aligned(list(_lines(rows)), 2))
+    numeric = [False] * 2 + [True] * 3
+    print(wording.aligned(list(_lines(rows)), numeric), end='')
     far = [
         row for row in rows if abs(row.difference) > truth.LARGEST_DIFFERENCE
     ]

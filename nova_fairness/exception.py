@@ -171,7 +171,7 @@ class CloudError(ClusterError):
 
 
 class CloudAway(CloudError):
-    """Nova, Placement or Keystone does not answer, or answers nonsense."""
+    """Nova, Placement or Keystone gives no answer that can be read."""
 
 
 class CloudRefused(CloudError):

@@ -136,6 +136,11 @@ def describe_policies() -> Mapping[str, str]:
     return _described(_POLICY)
 
 
+def describe_orders() -> Mapping[str, str]:
+    """Say what each installed order does; see :func:`describe_metrics`."""
+    return _described(_ORDER)
+
+
 def warning(metric_name: str, policy_name: str) -> str:
     """Say that users may be worse off with a pair than without any agent.
 

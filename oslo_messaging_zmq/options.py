@@ -108,6 +108,34 @@ executor with more threads.
 """,
     ),
     cfg.IntOpt(
+        'peer_requests_in_work',
+        default=4,
+        min=1,
+        max=10**6,
+        advanced=True,
+        help="""
+Number of calls and casts of one peer that one listener has in work at a time.
+An answer of 16 KiB or more counts until its peer has read it. ``queue_length``
+further ones wait, up to twice ``max_message_size``; beyond that they are
+dropped and counted. So nobody waits long behind a peer that asks without end.
+Raise it for a service whose clients ask much at the same time; half of the
+threads of its executor are a good value.
+""",
+    ),
+    cfg.IntOpt(
+        'peer_connections',
+        default=200,
+        min=1,
+        max=10**6,
+        advanced=True,
+        help="""
+Number of connections that one key may have to each socket of a listener;
+further ones are refused, counted and logged. Each takes a descriptor, so a
+peer cannot use up all of them. A process that talks to the listener has one.
+Raise it if a host has more such processes, as nova-api with very many workers.
+""",
+    ),
+    cfg.IntOpt(
         'fanouts_in_work',
         default=16,
         min=1,
@@ -263,6 +291,8 @@ class Settings:
     queue_length: int
     fanout_queue_length: int
     requests_in_work: int
+    peer_requests_in_work: int
+    peer_connections: int
     fanouts_in_work: int
     request_rate: float
     fanout_rate: float

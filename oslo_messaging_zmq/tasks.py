@@ -94,5 +94,5 @@ def repeat(turn: Task, is_over: Callable[[], bool], name: str) -> None:
         try:
             turn()
         except Exception as error:  # noqa: BLE001 - others wait for us
-            LOG.error('%s goes on after: %r', name, error)
+            LOG.error('Unexpected error in %s, which goes on: %r', name, error)
             time.sleep(_PAUSE_S)

@@ -3,6 +3,7 @@
 """What holds for every test."""
 
 import os
+import pathlib
 
 import hypothesis
 from oslo_service import backend
@@ -15,6 +16,15 @@ os.environ['EVENTLET_NO_GREENDNS'] = 'yes'
 # As the programs do, before anything else of oslo chooses another one.
 backend.init_backend(backend.BackendType.THREADING)
 
+UNIT = pathlib.Path(__file__).parent / 'unit'
+COVERING = (
+    *('model', 'measure', 'decide', 'shares', 'planners', 'cluster/casts'),
+    *('relay', 'collect', 'exchange', 'agent', 'observe'),
+)
+"""Folders of unit tests that count for the coverage of the pure rooms, which
+``pyproject.toml`` names. To trace all others takes half as long again, and
+what only they run is not tested where it belongs."""
+
 hypothesis.settings.register_profile(
     'repeatable', derandomize=True, deadline=None
 )
@@ -22,7 +32,13 @@ hypothesis.settings.load_profile('repeatable')
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say at once what tests on real guests need, instead of skipping."""
+    """Trace no more than counts; say at once what real guests need."""
+    covering = tuple(f'{UNIT}/{folder}/' for folder in COVERING)
+    for item in items:
+        if UNIT in item.path.parents and not str(item.path).startswith(
+            covering
+        ):
+            item.add_marker(pytest.mark.no_cover)
     real = [item for item in items if item.get_closest_marker('real')]
     if real and os.geteuid() != 0:
         raise pytest.UsageError(

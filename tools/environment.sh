@@ -157,8 +157,10 @@ version_from_git() {
 pip_install() {
     local attempt
     for attempt in 1 2 3; do
+        # Compiled are the modules that are imported, and then.
         "$VENV/bin/python" -m pip install --disable-pip-version-check \
-            -e "${TOP}[api,client,cluster,lab,nova,sim]" -r "$TOP/test-requirements.txt" \
+            --no-compile -e "${TOP}[api,client,cluster,lab,nova,sim]" \
+            -r "$TOP/test-requirements.txt" \
             -r "$TOP/doc/requirements.txt" && return
         echo "attempt $attempt failed"
         sleep $((attempt * 5))

@@ -9,6 +9,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 
 V2=tests/functional/test_cgroup_v2.py
+NETWORKS=tests/functional/test_network_real.py
 
 usage() {
     cat <<'TEXT'
@@ -110,33 +111,40 @@ unit_tests() {
         --cov --cov-report=term:skip-covered
 }
 
-# Mostly waiting, so that two at a time take half as long.
+# They mostly wait, so four at a time.
 integration_tests() {
-    tests 'integration tests' -n 2 --dist loadfile -m "$SELECTION" \
+    tests 'integration tests' -n 4 --dist loadfile -m "$SELECTION" \
         tests/integration --ignore tests/integration/nova
 }
 
-# One at a time, and nothing beside them: they measure what guests get.
+# One at a time: they measure what guests get.
 guest_tests() {
-    tests 'functional tests' -m "($SELECTION) and not beside" tests/functional
+    tests 'functional tests' -m "($SELECTION) and not beside" \
+        tests/functional --ignore "$NETWORKS"
 }
 
-# A machine of its own, emulated, which takes one CPU all the time.
+# Namespaces of their own, and links far below what a CPU can send.
+network_tests() {
+    tests 'networks' -n 2 -m "$SELECTION" "$NETWORKS"
+}
+
+# A machine of its own, emulated. It takes what the measured guests, most of
+# which keep to one CPU, and networks leave.
 v2_tests() {
     tests 'control groups v2' -m "$SELECTION" "$V2"
 }
 
 # What measures no guest's part of the CPUs, so that others may run beside it.
 unmeasured_tests() {
-    step 'OpenStack packages' python -m tests.fixtures.nova_cloud prepare
-    ((!UNIT)) || integration_tests
     tests 'functional tests beside' -m "($SELECTION) and beside" \
-        tests/functional --ignore "$V2"
+        tests/functional tests/chaos --ignore "$V2"
 }
 
-# They bring up an OpenStack of their own, whose servers leave others nothing.
-# With less weight all of them take as long side by side as in turn: it is
-# CPU time that they need.
+cloud_packages() {
+    step 'OpenStack packages' python -m tests.fixtures.nova_cloud prepare
+}
+
+# They bring up an OpenStack of their own.
 nova_tests() {
     tests 'nova tests' -m "$SELECTION" tests/integration/nova
     [[ "$OUTCOME" != build/full.json ]] ||
@@ -144,18 +152,23 @@ nova_tests() {
             -m "$SELECTION" tests/integration/nova
 }
 
+measured_lane() {
+    guest_tests
+    network_tests
+    nova_tests
+}
+
+unmeasured_lane() {
+    v2_tests
+    unmeasured_tests
+}
+
 run_all() {
-    if ((UNIT)); then
-        side_by_side style_checks type_checks
-        unit_tests
-    fi
-    if ((FUNCTIONAL)); then
-        guest_tests
-        side_by_side v2_tests unmeasured_tests
-        nova_tests
-    else
-        integration_tests
-    fi
+    ((!UNIT)) || side_by_side style_checks type_checks
+    ((!UNIT)) || unit_tests
+    ((!UNIT)) || integration_tests
+    ((!FUNCTIONAL)) || cloud_packages
+    ((!FUNCTIONAL)) || side_by_side measured_lane unmeasured_lane
 }
 
 # The outcome is written however the run ends.

@@ -100,7 +100,7 @@ def _all(
         _require_installed(agents, _PLURALS[action], given['name'])
     why = agents_module.reasons(answers.refused)
     raise faults.Conflict(
-        'No host does it: '
+        'No host carried it out: '
         + '; '.join(f'{host}: {reason}' for host, reason in why.items())
     )
 

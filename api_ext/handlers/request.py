@@ -23,6 +23,7 @@ _UNKNOWN = 'Request {} could not be found.'
 _JUDGE = validation.Judge(schemas.ITEM)
 _CAPACITY = validation.Judge(schemas.CAPACITY_ITEM)
 _SHARE = validation.Judge(schemas.SHARE)
+_SET_SHARE = validation.Judge(schemas.SET_SHARE)
 
 
 def index(asked: asked_module.Asked) -> asked_module.Answer:
@@ -82,6 +83,25 @@ def shares(asked: asked_module.Asked) -> asked_module.Answer:
         limit=_limit(asked),
     )
     return _page(asked, said, 'shares', 'name', _SHARE)
+
+
+def set_share(asked: asked_module.Asked) -> asked_module.Answer:
+    """Set the share of an account, or take it back."""
+    account, share = asked.body['account'], asked.body['share']
+    project, slash, _ = account.partition('/')
+    # Whoever manages a project divides it; its own share is others' matter.
+    asked.caller.require(
+        policies.SHARES_SET, project_id=project if slash else ''
+    )
+    LOG.info(
+        'share %s of account %s was asked for by user %s in %s',
+        share,
+        account,
+        asked.caller.user_id,
+        asked.caller.request_id,
+    )
+    said = _call(asked, 'set_share', account=account, share=share)
+    return _checked(said, _SET_SHARE)
 
 
 def _whose(asked: asked_module.Asked, own: str, of_all: str) -> str | None:
@@ -144,8 +164,11 @@ def _call(asked: asked_module.Asked, method: str, **given: Any) -> Any:
         ) from error
     except exception.UnknownAccount as error:
         raise faults.NotFound(
-            f'Account {given["marker"]} could not be found.'
+            f'Account {given.get("marker") or given.get("account")} could'
+            ' not be found.'
         ) from error
+    except (exception.BadShares, exception.BadArgument) as error:
+        raise faults.BadRequest(str(error)) from error
     except (exception.IllegalStep, exception.Outdated) as error:
         raise faults.Conflict(str(error)) from error
     except exception.FairnessError as error:

@@ -25,7 +25,9 @@ def of_body(body: Mapping[str, Any]) -> str:
 
 
 RULES = tuple(
-    base.rule('hosts', key, base.ADMIN, _WHAT[key], f'{_URL} ({key})')
+    base.rule(
+        base.name('hosts', key), base.ADMIN, _WHAT[key], f'{_URL} ({key})'
+    )
     for key in action.METHODS
 )
 

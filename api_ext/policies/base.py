@@ -21,10 +21,11 @@ def name(noun: str, verb: str) -> str:
 
 
 def rule(
-    noun: str, verb: str, default: str, description: str, *urls: str
+    of: str, default: str, description: str, *urls: str
 ) -> policy.DocumentedRuleDefault:
     """Make a rule.
 
+    :param of: its name, see :func:`name`.
     :param urls: method and URL, with a blank between.
     """
     operations: list[policy.Operation] = []
@@ -32,7 +33,7 @@ def rule(
         method, _, path = url.partition(' ')
         operations.append({'method': method, 'path': path})
     return policy.DocumentedRuleDefault(
-        name=name(noun, verb),
+        name=of,
         check_str=default,
         description=description,
         operations=operations,

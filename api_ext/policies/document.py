@@ -4,12 +4,11 @@
 
 from api_ext.policies import base
 
-SHOW = 'os_fairness_api:openapi:show'
+SHOW = base.name('openapi', 'show')
 
 RULES = (
     base.rule(
-        'openapi',
-        'show',
+        SHOW,
         base.EVERYBODY,
         'Read the OpenAPI document of this interface.',
         'GET /fairness/openapi.json',

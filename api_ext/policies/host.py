@@ -4,28 +4,26 @@
 
 from api_ext.policies import base
 
-LIST = 'os_fairness_api:hosts:list'
-SHOW = 'os_fairness_api:hosts:show'
-PREVIEW = 'os_fairness_api:hosts:preview'
+LIST = base.name('hosts', 'list')
+SHOW = base.name('hosts', 'show')
+PREVIEW = base.name('hosts', 'preview')
 
 RULES = (
     base.rule(
-        'hosts',
-        'list',
+        LIST,
         base.OPERATOR,
-        'List the hosts. Who may not is told the name of no host anywhere.',
+        'List the hosts. Callers who may not are told no name of a host in '
+        'any answer.',
         'GET /fairness/hosts',
     ),
     base.rule(
-        'hosts',
-        'show',
+        SHOW,
         base.OPERATOR,
-        'Show how a host is, and what it knows of the others.',
+        'Show the state of a host, and what it knows of the others.',
         'GET /fairness/hosts/{host}',
     ),
     base.rule(
-        'hosts',
-        'preview',
+        PREVIEW,
         base.OPERATOR,
         'Show who would gain or lose how much if a host enforced.',
         'GET /fairness/hosts/{host}/preview',

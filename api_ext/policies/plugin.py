@@ -4,12 +4,11 @@
 
 from api_ext.policies import base
 
-LIST = 'os_fairness_api:plugins:list'
+LIST = base.name('plugins', 'list')
 
 RULES = (
     base.rule(
-        'plugins',
-        'list',
+        LIST,
         base.EVERYBODY,
         'List the metrics and policies that are installed. Hosts are named '
         'only to those who may list hosts.',

@@ -4,20 +4,18 @@
 
 from api_ext.policies import base
 
-LIST = 'os_fairness_api:projects:list'
-SHOW = 'os_fairness_api:projects:show'
+LIST = base.name('projects', 'list')
+SHOW = base.name('projects', 'show')
 
 RULES = (
     base.rule(
-        'projects',
-        'list',
+        LIST,
         base.OPERATOR,
         'List how heavy all projects are.',
         'GET /fairness/projects',
     ),
     base.rule(
-        'projects',
-        'show',
+        SHOW,
         f'{base.OPERATOR} or (role:reader and project_id:%(project_id)s)',
         'Show how heavy a project is. By default its members may see it.',
         'GET /fairness/projects/{id}',

@@ -9,6 +9,7 @@ LIST_ALL = base.name('requests', 'list-all')
 SHOW = base.name('requests', 'show')
 SHARES = base.name('shares', 'list')
 SHARES_ALL = base.name('shares', 'list-all')
+SHARES_SET = base.name('shares', 'set')
 CAPACITY = base.name('capacity', 'show')
 
 _URL = 'POST /fairness/requests/{uuid}/action'
@@ -18,58 +19,57 @@ _MEMBER = 'role:member and project_id:%(project_id)s'
 
 RULES = (
     base.rule(
-        'requests',
-        'list',
+        LIST,
         f'{base.OPERATOR} or ({_READER})',
-        'List the requests of the own project.',
+        "List the requests of the caller's own project.",
         'GET /fairness/requests',
     ),
     base.rule(
-        'requests',
-        'list-all',
+        LIST_ALL,
         base.OPERATOR,
         'List the requests of all projects.',
         'GET /fairness/requests (all_projects)',
     ),
     base.rule(
-        'requests',
-        'show',
+        SHOW,
         f'{base.OPERATOR} or ({_READER})',
         'Show a request, and why it waits. By default readers of its project '
-        'may; to others it is not there.',
+        'may; for others it does not exist.',
         'GET /fairness/requests/{uuid}',
     ),
     base.rule(
-        'requests',
-        'cancel',
+        base.name('requests', 'cancel'),
         f'{base.ADMIN} or ({_MEMBER})',
-        'Take a build back that waits, and delete its servers.',
+        'Take back a build that waits, and delete its servers.',
         f'{_URL} (cancel)',
     ),
     base.rule(
-        'requests',
-        'release',
+        base.name('requests', 'release'),
         base.ADMIN,
         'Start a request whatever the plan is.',
         f'{_URL} (release)',
     ),
     base.rule(
-        'shares',
-        'list',
+        SHARES,
         f'{base.OPERATOR} or ({_READER})',
-        'List shares and use of the own project and its users.',
+        "List shares and use of the caller's own project and its users.",
         'GET /fairness/shares',
     ),
     base.rule(
-        'shares',
-        'list-all',
+        SHARES_ALL,
         base.OPERATOR,
         'List shares and use of all accounts.',
         'GET /fairness/shares (all_projects)',
     ),
     base.rule(
-        'capacity',
-        'show',
+        SHARES_SET,
+        f'{base.ADMIN} or (role:manager and project_id:%(project_id)s)',
+        'Set the share of an account, or take it back. By default managers '
+        'of a project set those of its users.',
+        'PUT /fairness/shares',
+    ),
+    base.rule(
+        CAPACITY,
         base.EVERYBODY,
         'Show how full the cloud is, and how many servers of each flavor '
         'start now.',

@@ -4,22 +4,20 @@
 
 from api_ext.policies import base
 
-LIST = 'os_fairness_api:users:list'
-SHOW = 'os_fairness_api:users:show'
+LIST = base.name('users', 'list')
+SHOW = base.name('users', 'show')
 
 RULES = (
     base.rule(
-        'users',
-        'list',
+        LIST,
         base.OPERATOR,
         'List how heavy all users are.',
         'GET /fairness/users',
     ),
     base.rule(
-        'users',
-        'show',
+        SHOW,
         f'{base.OPERATOR} or (role:reader and user_id:%(user_id)s)',
-        'Show how heavy a user is. By default one may see oneself.',
+        'Show how heavy a user is. By default users may see themselves.',
         'GET /fairness/users/{id}',
     ),
 )

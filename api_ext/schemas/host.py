@@ -57,6 +57,7 @@ SHOW = parts.record(
                 'paused': parts.TRUTH,
                 'enforce': parts.TRUTH,
                 'warning': parts.TEXT,
+                'unsaved': parts.TEXTS,
                 'round': {'type': ['object', 'null']},
                 'peers': {'type': 'object'},
             },

@@ -10,6 +10,11 @@ MOST = 1000
 
 _MAYBE_TEXT: parts.Schema = {'type': ['string', 'null']}
 
+_ESTIMATE: parts.Schema = {
+    **parts.record({'p50': parts.TEXT, 'p90': parts.TEXT}),
+    'type': ['object', 'null'],
+}
+
 ITEM = parts.record(
     {
         'uuid': parts.TEXT,
@@ -23,7 +28,11 @@ ITEM = parts.record(
         'explanation': parts.TEXT,
         'subject': parts.TEXT,
         'numbers': parts.NUMBERS,
+        'summary': parts.TEXTS,
         'position': parts.MAYBE_COUNT,
+        'factors': parts.NUMBERS,
+        'reserved_at': _MAYBE_TEXT,
+        'estimated_start': _ESTIMATE,
         'asked_at': parts.TEXT,
         'since': parts.TEXT,
         'expires_at': _MAYBE_TEXT,
@@ -79,6 +88,23 @@ SHARES = parts.record(
 )
 
 SHARES_QUERY = _query({'type': 'string', 'minLength': 1, 'maxLength': 255})
+
+SET_SHARE = parts.record(
+    {
+        'account': {
+            'type': 'string',
+            'maxLength': 255,
+            'pattern': '^[^/]+(/[^/]+)?$',
+            'description': 'A project, PROJECT/USER, or a name of the file',
+        },
+        'share': {
+            'type': ['number', 'null'],
+            'minimum': 0,
+            'maximum': 1e9,
+            'description': 'Beside its siblings; null for what the file says',
+        },
+    }
+)
 
 _ORDER = {'type': ['null', 'object'], 'additionalProperties': False}
 

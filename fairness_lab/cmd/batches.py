@@ -17,6 +17,7 @@ from fairness_lab.measures import files
 from fairness_lab.measures import running
 from fairness_lab.scenario import experiment
 from fairness_lab.simulator import references
+from nova_fairness.model import wording
 
 VERSION = 1
 """Of ``compare.json`` and ``sweep.json``."""
@@ -220,21 +221,5 @@ def text(runs: Sequence[Mapping[str, Any]]) -> str:
         swept = ', '.join(f'{k}={v}' for k, v in run.get('set', {}).items())
         name = f'{run["scenario"]} {swept}'.strip()
         lines.append([name, run['metric'], run['policy'], *said])
-    return aligned(lines, 3)
-
-
-def aligned(lines: Sequence[Sequence[str]], texts: int) -> str:
-    """Lines of a table in columns.
-
-    :param texts: number of columns that begin at the left; numbers follow.
-    """
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return '\n'.join(
-        '  '.join(
-            cell.ljust(width) if place < texts else cell.rjust(width)
-            for place, (cell, width) in enumerate(
-                zip(line, widths, strict=True)
-            )
-        ).rstrip()
-        for line in lines
-    )
+    numeric = [False] * 3 + [True] * len(shown)
+    return wording.aligned(lines, numeric)

@@ -112,16 +112,16 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         '--interval',
         type=_seconds,
         metavar='SECONDS',
-        help='of the rounds, at least 0.2',
+        help='length of a round, at least 0.2',
     )
     parser.add_argument(
         '--duration',
         type=_seconds,
         metavar='SECONDS',
-        help='of the load; its steps and events move in proportion',
+        help='length of the load; its steps and events move in proportion',
     )
     parser.add_argument(
-        '--no-agents', action='store_true', help='leave the node alone'
+        '--no-agents', action='store_true', help='run without agents'
     )
     parser.add_argument(
         '--full',

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""``nova-fairness-sim``: metrics and policies on simulated clouds."""
+"""``nova-fairness-sim``: metrics, policies and orders on simulated clouds."""
 
 import argparse
 from collections.abc import Iterator
@@ -18,6 +18,7 @@ import warnings
 warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
 
 from fairness_lab.cmd import batches  # noqa: E402
+from fairness_lab.cmd import sim_cluster  # noqa: E402
 from fairness_lab.cmd import sim_options  # noqa: E402
 from fairness_lab.figures import page  # noqa: E402
 from fairness_lab.figures import progress  # noqa: E402
@@ -50,7 +51,13 @@ def main(arguments: list[str] | None = None) -> int:
     :returns: the exit code.
     """
     options = sim_options.parser(
-        {'list': _list, 'run': _run, 'compare': _compare, 'sweep': _sweep}
+        {
+            'list': _list,
+            'run': _run,
+            'compare': _compare,
+            'sweep': _sweep,
+            **sim_cluster.COMMANDS,
+        }
     ).parse_args(arguments)
     try:
         with _interruptible():
@@ -170,7 +177,7 @@ def _sweep(options: argparse.Namespace) -> int:
 
 
 def _say(runs: Sequence[batches.Json], where: pathlib.Path) -> None:
-    sys.stdout.write(f'{batches.text(runs)}\n{where}\n')
+    sys.stdout.write(f'{batches.text(runs)}{where}\n')
 
 
 if __name__ == '__main__':

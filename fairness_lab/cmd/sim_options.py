@@ -8,6 +8,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 import pathlib
 
+from fairness_lab.cluster import attacks
 from fairness_lab.cmd import batches
 from fairness_lab.ideal import ideal
 from fairness_lab.measures import files
@@ -18,7 +19,7 @@ _EPILOG = """\
 exit codes:
   0    done
   1    the run failed, or its results could not be written
-  2    wrong usage, or a wrong scenario, trace, metric or policy
+  2    wrong usage, or a wrong scenario, trace, metric, policy or order
   130  interrupted
 """
 
@@ -26,7 +27,8 @@ exit codes:
 def parser(commands: Commands) -> argparse.ArgumentParser:
     """Parser of the command line.
 
-    :param commands: what to do by command: list, run, compare, sweep.
+    :param commands: what to do by command: list, run, compare, sweep,
+        and each of ``cluster``, such as ``cluster run``.
     """
     result = argparse.ArgumentParser(
         prog='nova-fairness-sim',
@@ -40,7 +42,27 @@ def parser(commands: Commands) -> argparse.ArgumentParser:
         command = adding.add_parser(name, help=text)
         add(command)
         command.set_defaults(do=commands[name])
+    _add_cluster(adding.add_parser('cluster', help=_CLUSTER), commands)
     return result
+
+
+def _add_cluster(parser: argparse.ArgumentParser, commands: Commands) -> None:
+    adding = parser.add_subparsers(required=True, metavar='COMMAND')
+    for name, (text, add) in _CLUSTER_COMMANDS.items():
+        command = adding.add_parser(name, help=text)
+        add(command)
+        command.set_defaults(do=commands[f'cluster {name}'])
+
+
+def _add_cluster_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'scenario', help='name of a scenario, or path of a YAML file'
+    )
+    parser.add_argument(
+        '--order', required=True, metavar='NAME', help='says who is next'
+    )
+    _add_drawn(parser)
+    _add_out(parser)
 
 
 def _add_nothing(_parser: argparse.ArgumentParser) -> None:
@@ -78,17 +100,21 @@ def _add_sweep(parser: argparse.ArgumentParser) -> None:
         type=_varied,
         metavar='KEY=VALUE,VALUE...',
         help='key of the scenario (such as reports.loss), or policy.NAME for '
-        'a number of the policy; several: all combinations',
+        'a number of the policy; given several times: all combinations',
     )
 
 
-def _add_many(parser: argparse.ArgumentParser) -> None:
+def _add_scenarios(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'scenarios',
         nargs='*',
         metavar='SCENARIO',
         help='names or paths (default: the standard set)',
     )
+
+
+def _add_many(parser: argparse.ArgumentParser) -> None:
+    _add_scenarios(parser)
     parser.add_argument(
         '--metrics', type=_words, default=[], metavar='NAME,NAME...'
     )
@@ -103,23 +129,74 @@ def _add_many(parser: argparse.ArgumentParser) -> None:
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        '--rounds', type=_positive, help='how many, instead of the duration'
+        '--rounds',
+        type=_positive,
+        help='number of rounds, replaces the duration',
     )
-    parser.add_argument('--seed', type=_natural, help='of all that is drawn')
+    _add_drawn(parser)
+    parser.add_argument(
+        '--share',
+        default=ideal.DOMINANT,
+        help='which share is compared with the ideal: %(default)s (default), '
+        'asset or the name of a resource',
+    )
+    _add_out(parser)
+
+
+def _add_cluster_compare(parser: argparse.ArgumentParser) -> None:
+    _add_scenarios(parser)
+    parser.add_argument(
+        '--orders',
+        type=_words,
+        default=[],
+        metavar='NAME,NAME...',
+        help='orders, which say who is next (default: all installed)',
+    )
+    _add_drawn(parser)
+    _add_out(parser)
+
+
+def _add_cluster_attack(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'scenario',
+        nargs='?',
+        default='rivals',
+        help='whose first user attacks (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--order', required=True, metavar='NAME', help='who is next'
+    )
+    parser.add_argument(
+        '--attack',
+        action='append',
+        choices=list(attacks.ATTACKS),
+        help='what is tried; may be given again (default: all)',
+    )
+    parser.add_argument(
+        '--count',
+        type=_positive,
+        default=1,
+        help='clouds of one seed after the other (default: %(default)s)',
+    )
+    _add_drawn(parser)
+    _add_out(parser)
+
+
+def _add_drawn(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--seed', type=_natural, help='of all that is drawn at random'
+    )
     parser.add_argument(
         '--set',
         action='append',
         default=[],
         type=_setting,
         metavar='KEY=VALUE',
-        help='replace a key of the scenario, such as max_weight_ratio=5',
+        help='value for a key of the scenario, such as reports.loss=0.1',
     )
-    parser.add_argument(
-        '--share',
-        default=ideal.DOMINANT,
-        help='which share is compared with the ideal: %(default)s (default) '
-        'or a resource',
-    )
+
+
+def _add_out(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--out',
         type=pathlib.Path,
@@ -134,7 +211,7 @@ def _add_tables(parser: argparse.ArgumentParser) -> None:
         '--format',
         choices=sorted(files.TABLES),
         default='csv',
-        help='of the tables (default: %(default)s)',
+        help='format of the tables (default: %(default)s)',
     )
     parser.add_argument(
         '--detail', action='store_true', help='write a table of all VMs too'
@@ -195,4 +272,14 @@ _COMMANDS: Mapping[
     'run': ('run a scenario', _add_run),
     'compare': ('run several, side by side', _add_compare),
     'sweep': ('run with many settings', _add_sweep),
+}
+_CLUSTER = 'requests that wait: orders of the queue on simulated clouds'
+
+_CLUSTER_COMMANDS: Mapping[
+    str, tuple[str, Callable[[argparse.ArgumentParser], None]]
+] = {
+    'list': ('list scenarios and orders', _add_nothing),
+    'run': ('run a scenario', _add_cluster_run),
+    'compare': ('run orders side by side', _add_cluster_compare),
+    'attack': ('say what attacks gain', _add_cluster_attack),
 }

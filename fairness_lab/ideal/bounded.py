@@ -141,8 +141,8 @@ def _ended(
             return parts
         bounds = new
     raise exception.SolverFailed(
-        f'who is content still changes after {_MOST_TURNS} turns, '
-        'expected an end'
+        'the bounded ideal was not found: which VMs have all they want still '
+        f'changes after {_MOST_TURNS} turns'
     )
 
 

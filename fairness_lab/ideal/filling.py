@@ -184,7 +184,7 @@ def _raised(
             return _settled(program, lower, cut)
         level = lower
     raise exception.SolverFailed(
-        f'no common level after {_MOST_STEPS} steps, expected fewer'
+        f'the ideal was not found: no common level after {_MOST_STEPS} steps'
     )
 
 
@@ -352,8 +352,8 @@ def _some_parts(
             continue
         return both.base + both.entities.times(value, len(both.base))
     raise exception.SolverFailed(
-        'no allocation gives users 97 % of the shares that were found, '
-        'expected all of them'
+        'the ideal was not found: no allocation gives users even 97 % of the '
+        'shares that were worked out'
     )
 
 

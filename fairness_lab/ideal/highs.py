@@ -75,9 +75,7 @@ class Model:
             _linear_program(highspy, cost, upper, matrix)
         )
         if taken == highspy.HighsStatus.kError:
-            raise exception.SolverFailed(
-                'HiGHS does not take the linear program, expected it to'
-            )
+            raise exception.SolverFailed('HiGHS refuses the linear program')
 
     def change_row(self, row: int, lower: float, upper: float) -> None:
         """Set other bounds of a row; a solution starts from the last."""

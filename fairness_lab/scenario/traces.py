@@ -7,16 +7,14 @@ A row says what a VM wants from a moment on. Columns that are not there are
 zero; a VM ends with a row without a node.
 """
 
-from collections.abc import Iterator
 from collections.abc import Mapping
-import csv
 import dataclasses
 import math
 import pathlib
-from typing import Any
 
 from fairness_lab.scenario import cloud as cloud_module
 from fairness_lab.scenario import programs
+from fairness_lab.scenario import trace_rows
 from fairness_lab.scenario import values
 from nova_fairness import exception
 from nova_fairness.model import resources
@@ -36,21 +34,8 @@ OF_VM = ('vcpus', 'vm_memory_mib')
 COLUMNS = (*NEEDED, *OF_VM, *LOAD)
 """All that a trace can say."""
 
-Row = Mapping[str, Any]
-
-
-@dataclasses.dataclass(frozen=True)
-class _Place:
-    """Where in a file something was read, and how to call it wrong."""
-
-    path: pathlib.Path
-    line: int
-
-    def wrong(self, column: str, value: Any, expected: str) -> Exception:
-        return exception.BadTrace(
-            f'{self.path}, line {self.line}, column {column}: expected '
-            f'{expected}, got {value!r}'
-        )
+Row = trace_rows.Row
+_HEADER = trace_rows.Header(NEEDED, COLUMNS[len(NEEDED) :])
 
 
 def add(story: cloud_module.Story, path: pathlib.Path) -> cloud_module.Story:
@@ -62,8 +47,8 @@ def add(story: cloud_module.Story, path: pathlib.Path) -> cloud_module.Story:
     vms: dict[str, values.Vm] = {}
     changes: list[cloud_module.Change] = []
     nodes = {spec.name for spec in story.nodes}
-    for place, row in _rows(path):
-        name = _text(place, row, 'vm')
+    for place, row in trace_rows.read(path, _HEADER):
+        name = trace_rows.text(place, row, 'vm')
         when = _when(place, row, story)
         node = str(row['node'] or '').strip()
         if node and node not in nodes:
@@ -81,100 +66,26 @@ def add(story: cloud_module.Story, path: pathlib.Path) -> cloud_module.Story:
     )
 
 
-def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, Row]]:
-    rows = _parquet(path) if path.suffix == '.parquet' else _csv(path)
-    for line, row in enumerate(rows, 2):
-        yield _Place(path, line), row
-
-
-def _csv(path: pathlib.Path) -> Iterator[Row]:
-    try:
-        with path.open(newline='', encoding='utf-8') as file:
-            reader = csv.DictReader(file, restkey='', restval=None)
-            _check_columns(path, list(reader.fieldnames or []))
-            for row in reader:
-                if '' in row:
-                    raise _Place(path, reader.line_num).wrong(
-                        'after the last', row[''], 'nothing'
-                    )
-                yield row
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise exception.BadTrace(f'{path} cannot be read: {error}') from None
-
-
-def _parquet(path: pathlib.Path) -> Iterator[Row]:
-    try:
-        from pyarrow import parquet  # an extra, for large traces
-    except ImportError:
-        raise exception.BadTrace(
-            f'{path}: Parquet needs pyarrow:'
-            ' pip install nova-fairness[parquet]'
-        ) from None
-    try:
-        file = parquet.ParquetFile(path)
-        _check_columns(path, file.schema_arrow.names)
-        for batch in file.iter_batches():
-            yield from batch.to_pylist()
-    except (OSError, ValueError) as error:
-        raise exception.BadTrace(f'{path} cannot be read: {error}') from None
-
-
-def _check_columns(path: pathlib.Path, found: list[str]) -> None:
-    missing = [name for name in NEEDED if name not in found]
-    unknown = [name for name in found if name not in COLUMNS]
-    if missing or unknown:
-        wrong = (
-            f'lacks {", ".join(missing)}'
-            if missing
-            else (f'has {", ".join(map(repr, unknown))}')
-        )
-        raise exception.BadTrace(
-            f'{path}, line 1: the header {wrong}; expected '
-            f'{", ".join(NEEDED)} and some of '
-            f'{", ".join(COLUMNS[len(NEEDED) :])}'
-        )
-
-
-def _text(place: _Place, row: Row, column: str) -> str:
-    text = str(row[column] or '').strip()
-    if not text:
-        raise place.wrong(column, row[column], 'a name')
-    return text
-
-
-def _number(
-    place: _Place, row: Row, column: str, missing: float, lowest: float = 0.0
-) -> float:
-    value = row.get(column)
-    if value is None or value == '':
-        return missing
-    try:
-        number = math.inf if value == 'max' else float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not number >= lowest:
-        raise place.wrong(column, value, f'a number, at least {lowest:g}')
-    return number
-
-
-def _when(place: _Place, row: Row, story: cloud_module.Story) -> int:
-    at_s = _number(place, row, 'time_s', math.nan)
+def _when(place: trace_rows.Place, row: Row, story: cloud_module.Story) -> int:
+    at_s = trace_rows.number(place, row, 'time_s', math.nan)
     if not math.isfinite(at_s):
         raise place.wrong('time_s', row['time_s'], 'seconds')
     return math.ceil(at_s / story.interval_s - 1e-9)
 
 
 def _vm(
-    place: _Place, row: Row, name: str, story: cloud_module.Story
+    place: trace_rows.Place, row: Row, name: str, story: cloud_module.Story
 ) -> values.Vm:
     """Take what a VM is from its first row."""
-    user = _text(place, row, 'user')
+    user = trace_rows.text(place, row, 'user')
     if story.user_weight and user not in story.user_weight:
         some = ', '.join(list(story.user_weight)[:10])
         raise place.wrong('user', user, f'a user out of {some}')
     plain = values.Vm(name, user, memory_mib=programs.SIMULATOR.memory_mib)
-    vcpus = _number(place, row, 'vcpus', plain.vcpus, 1.0)
-    memory = _number(place, row, 'vm_memory_mib', plain.memory_mib, 1.0)
+    vcpus = trace_rows.number(place, row, 'vcpus', plain.vcpus, 1.0)
+    memory = trace_rows.number(
+        place, row, 'vm_memory_mib', plain.memory_mib, 1.0
+    )
     if not math.isfinite(vcpus) or vcpus != int(vcpus):
         raise place.wrong('vcpus', row['vcpus'], 'a whole number, at least 1')
     if not math.isfinite(memory):
@@ -182,9 +93,9 @@ def _vm(
     return dataclasses.replace(plain, vcpus=int(vcpus), memory_mib=memory)
 
 
-def _demand(place: _Place, row: Row, node: str) -> resources.Vector:
+def _demand(place: trace_rows.Place, row: Row, node: str) -> resources.Vector:
     amounts = {
-        name: _number(place, row, key, 0.0) * unit
+        name: trace_rows.number(place, row, key, 0.0) * unit
         for key, (name, unit) in LOAD.items()
     }
     if not node:

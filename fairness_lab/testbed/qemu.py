@@ -345,7 +345,9 @@ class QemuBackend:
 
     def _between(self) -> wiring.Wiring:
         if self._wiring is None:
-            raise exception.LabError('there is nothing between the nodes')
+            raise exception.LabError(
+                'no network or Redis was started between the nodes'
+            )
         return self._wiring
 
     def state(self, vm: str) -> backend.VmState | None:

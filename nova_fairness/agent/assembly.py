@@ -15,6 +15,7 @@ from oslo_config import cfg
 from nova_fairness import exception
 from nova_fairness import plugins
 from nova_fairness.agent import cloud as cloud_module
+from nova_fairness.agent import cluster_shares
 from nova_fairness.agent import controls as controls_module
 from nova_fairness.agent import cycle
 from nova_fairness.agent import decision
@@ -63,6 +64,19 @@ class Parts:
     preferences: preferences_module.Preferences
     boot_id: str
     cloud: cloud_module.Cloud
+
+    @property
+    def state_files(
+        self,
+    ) -> tuple[state_file.StateFile | found_module.FoundValues, ...]:
+        """All that outlives the agent."""
+        return (
+            self.found,
+            self.memory,
+            self.orders.state_file,
+            self.preferences.state_file,
+            *self.peering.state_files,
+        )
 
     def operations(
         self,
@@ -176,6 +190,7 @@ def build(conf: cfg.ConfigOpts, cloud: cloud_module.Cloud = _ALONE) -> Parts:
     found, _ = open_record(conf)
     boot_id = str(uuid.uuid4())
     peering = peering_module.connect(conf, boot_id, site.state_path)
+    cloud = cluster_shares.connect(conf, cloud, peering, site.state_path)
     controls = controls_module.build(site)
     preferences = preferences_module.Preferences(
         site.state_path / 'preferences.json', conf.fairness.preferences_file

@@ -169,13 +169,13 @@ class Foreseer:
         if self._quick != quick:
             LOG.warning(
                 'A step of foresight with %s takes %.2f s of CPU time for'
-                ' %d pairs of a user and a node, %s',
+                ' %d pairs of a user and a node, which is %s',
                 known.metric,
                 step_s,
                 len(known.node),
-                'and it is done again'
+                'fast enough again: foresight decides'
                 if quick
-                else 'too much: feedback decides until it takes less',
+                else 'too slow: feedback decides until it takes less',
             )
         self._quick = quick
 

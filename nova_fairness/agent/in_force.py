@@ -26,10 +26,11 @@ class Orders:
     """Keeps orders until a round takes them; a pause also over restarts.
 
     :param path: of the file that says whether enforcement is paused.
+    :ivar state_file: that file.
     """
 
     def __init__(self, path: pathlib.Path) -> None:
-        self._path = path
+        self.state_file = state_file.StateFile(path)
         self._lock = threading.Lock()
         self._reset = False
         self._paused = self._load()
@@ -52,12 +53,9 @@ class Orders:
         """
         with self._lock:
             self._paused, self._paused_by = paused, by
-            try:
-                self._save()
-            except exception.StateError as error:
-                LOG.error('%s', error)
-                return str(error)
-        return ''
+            return self.state_file.write(
+                json.dumps({'version': _PAUSE_VERSION, 'paused': paused})
+            )
 
     def ask_reset(self) -> None:
         """Let the next round begin from neutral weights."""
@@ -72,7 +70,7 @@ class Orders:
 
     def _load(self) -> bool:
         try:
-            content = json.loads(self._path.read_text('utf-8'))
+            content = json.loads(self.state_file.path.read_text('utf-8'))
             if content['version'] == _PAUSE_VERSION:
                 return content['paused'] is True
             problem = f'its version is {content["version"]}'
@@ -85,21 +83,10 @@ class Orders:
         LOG.error(
             '%s cannot be understood (%s): this node is paused until it is '
             'told to resume',
-            self._path,
+            self.state_file.path,
             problem,
         )
         return True
-
-    def _save(self) -> None:
-        content = json.dumps(
-            {'version': _PAUSE_VERSION, 'paused': self._paused}
-        )
-        try:
-            state_file.replace(self._path, content, durable=True)
-        except OSError as error:
-            raise exception.StateError(
-                f'cannot write {self._path}: {error.strerror}'
-            ) from error
 
 
 Newest = Callable[[], desired_module.Desired | None]

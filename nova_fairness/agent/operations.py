@@ -159,6 +159,7 @@ class AgentOperations(endpoint.Operations):
             ),
             'controls': {} if done is None else status.of_controls(done),
             'quarantined': dict(done.quarantined) if done is not None else {},
+            'unsaved': [] if done is None else list(done.unsaved),
             **self._of.peering.statistics(),
         }
 

@@ -11,15 +11,20 @@ import threading
 from oslo_config import cfg
 import oslo_messaging
 
+from nova_fairness import exception
 from nova_fairness.agent import settings
 from nova_fairness.exchange import base as exchange_base
 from nova_fairness.exchange import desired as desired_module
 from nova_fairness.exchange import desired_state
 from nova_fairness.exchange import desired_store
 from nova_fairness.exchange import mesh as mesh_module
+from nova_fairness.rpc import client
 from nova_fairness.rpc import endpoint
+from nova_fairness.rpc import protocol
+from nova_fairness.rpc import requests
 from nova_fairness.rpc import server as server_module
 from nova_fairness.runtime import signatures
+from nova_fairness.runtime import state_file
 from nova_fairness.runtime import transport as transport_module
 from oslo_messaging_zmq.redis import client as redis_client
 
@@ -32,11 +37,15 @@ _CLEAN_S = 5.0
 
 
 class Peering:
-    """A node without peers: it hears only itself, and nobody calls it."""
+    """A node without peers: it hears only itself, and nobody calls it.
+
+    :ivar state_files: what survives the agent.
+    """
 
     exchange: exchange_base.Exchange
 
     def __init__(self) -> None:
+        self.state_files: tuple[state_file.StateFile, ...] = ()
         self.exchange = exchange_base.LoopbackExchange()
 
     @property
@@ -57,6 +66,16 @@ class Peering:
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
         """Count what happened, by who counts (``exchange``, ``transport``)."""
         return {'exchange': {}, 'transport': {}}
+
+    def cluster(self, timeout_s: float) -> requests.RequestsClient:
+        """Client of the cluster service.
+
+        :param timeout_s: seconds to wait for an answer.
+        :raises ConfigurationError: without a transport.
+        """
+        raise exception.ConfigurationError(
+            'transport_url is not set, so the cluster service cannot be asked'
+        )
 
 
 class MeshPeering(Peering):
@@ -80,6 +99,7 @@ class MeshPeering(Peering):
         self.exchange: mesh_module.MeshExchange = exchange
         self._transport = transport
         self._desired = desired
+        self.state_files = (desired.state_file,)
         self._domain = domain
         self._host = host
         self._server: server_module.FairnessServer | None = None
@@ -132,6 +152,17 @@ class MeshPeering(Peering):
             'transport': dict(counts()),
         }
 
+    def cluster(self, timeout_s: float) -> requests.RequestsClient:
+        """Client of the cluster service."""
+        return requests.RequestsClient(
+            client.FairnessClient(
+                self._transport,
+                timeout_s,
+                self._domain,
+                topic=protocol.REQUESTS_TOPIC,
+            )
+        )
+
 
 def connect(
     conf: cfg.ConfigOpts, boot_id: str, state_path: pathlib.Path
@@ -150,7 +181,9 @@ def connect(
         return Peering()
     host = conf.fairness.host
     limits = settings.exchange_limits(conf.fairness_exchange)
-    transport = transport_module.open_transport(conf)
+    transport = transport_module.open_transport(
+        conf, client.ALLOWED_REMOTE_MODULES
+    )
     desired = desired_state.DesiredState(
         host,
         desired_store.FileStore(state_path / 'desired.json'),
@@ -171,5 +204,5 @@ def _store(
     place = transport_module.redis_of(conf)
     if place is None:
         return None
-    client = redis_client.connect(place, timeout_s=_REDIS_S, connections=2)
-    return desired_store.RedisStore(client, domain)
+    made = redis_client.connect(place, timeout_s=_REDIS_S, connections=2)
+    return desired_store.RedisStore(made, domain)

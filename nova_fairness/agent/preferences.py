@@ -31,7 +31,7 @@ class Preferences:
     """
 
     def __init__(self, path: pathlib.Path, file: str = '') -> None:
-        self._path = path
+        self.state_file = state.StateFile(path)
         self._file = pathlib.Path(file) if file else None
         self._lock = threading.Lock()
         self._by_call = _kept(path)
@@ -68,17 +68,8 @@ class Preferences:
                 )
             self._by_call = kept
             self._all = {**self._by_file, **kept}
-            return self._save()
-
-    def _save(self) -> str:
-        content = {'version': VERSION, 'preferences': self._by_call}
-        try:
-            state.replace(self._path, json.dumps(content), durable=True)
-        except OSError as error:
-            problem = f'cannot write {self._path}: {error.strerror}'
-            LOG.error('%s', problem)
-            return problem
-        return ''
+            content = {'version': VERSION, 'preferences': kept}
+            return self.state_file.write(json.dumps(content))
 
     def _look(self, file: pathlib.Path) -> None:
         try:

@@ -3,6 +3,7 @@
 """The agent as a service: starts, runs rounds on time, stops cleanly."""
 
 from collections.abc import Callable
+import dataclasses
 import functools
 import logging
 import math
@@ -179,6 +180,8 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
                 return
 
     def _round(self, missed: int) -> None:
+        for item in self._parts.state_files:
+            item.retry()
         try:
             self._parts.regime.begin(self._parts.node_cycle)
             done = self._parts.node_cycle.round(missed)
@@ -186,12 +189,16 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
             # Whatever it was, the next round begins from a new snapshot.
             LOG.exception('A round failed; all weights stay as they are')
             return
+        _keep(self._save)
+        problems = (item.problem for item in self._parts.state_files)
+        done = dataclasses.replace(
+            done, unsaved=tuple(text for text in problems if text)
+        )
         self._collector.add(done)
         self._remember(done)
         _log(done)
         if self._recorder is not None:
             _keep(functools.partial(self._recorder.add, done))
-        _keep(self._save)
 
     def _remember(self, done: round_model.Round) -> None:
         """Keep what answers and notifications are made of."""

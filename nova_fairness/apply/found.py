@@ -5,6 +5,7 @@
 
 from collections.abc import Iterable
 from collections.abc import Mapping
+import contextlib
 import dataclasses
 import fcntl
 import itertools
@@ -48,6 +49,8 @@ class FoundValues:
     :param path: of the file; another, ``<path>.lock``, is locked as long as
         this object is open.
     :param boot_id: of the machine's run; read from the kernel unless given.
+    :ivar problem: why the record does not say what it was last told; empty
+        if it does.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class FoundValues:
         self._boot_id = boot_id or _BOOT_ID.read_text('ascii').strip()
         self._record = _Record({})
         self._dirty = False
+        self.problem = ''
         self._lock: int | None = None
 
     @property
@@ -137,6 +141,16 @@ class FoundValues:
         if self._dirty:
             self._save(self._record)
 
+    def retry(self) -> None:
+        """Write what was forgotten, if that could not be written before.
+
+        Values that could not be recorded are not in force: whoever wants to
+        write a knob records its value first, again.
+        """
+        self.problem = ''
+        with contextlib.suppress(exception.StateError):
+            self.flush()
+
     def close(self) -> None:
         """Let others have the record; may be called twice."""
         if self._lock is not None:
@@ -205,11 +219,12 @@ class FoundValues:
         try:
             state_file.replace(self._path, text, durable=True)
         except OSError as error:
-            raise exception.StateError(
+            self.problem = (
                 f'cannot write the record of found values {self._path}: '
                 f'{error}'
-            ) from error
-        self._record, self._dirty = record, False
+            )
+            raise exception.StateError(self.problem) from error
+        self._record, self._dirty, self.problem = record, False, ''
 
 
 def _format(record: _Record, boot_id: str) -> str:

@@ -66,6 +66,14 @@ class FairnessApi:
         )
         return found
 
+    def set_share(self, account: str, share: float | None) -> Answer:
+        """Set the share of an account.
+
+        :param share: ``None`` for what the file says.
+        """
+        given = {'account': account, 'share': share}
+        return self._asked('PUT', '/shares', json=given)
+
     def act(self, host: str, action: str, argument: Any = None) -> Answer:
         """Let a host, or ``all``, do something.
 

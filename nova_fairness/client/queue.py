@@ -13,6 +13,9 @@ _FORMS = {
     'servers': columns.Names,
     'resources': columns.Numbers,
     'numbers': columns.Numbers,
+    'summary': columns.Sentences,
+    'factors': columns.Numbers,
+    'estimated_start': columns.Tree,
     'classes': columns.Tree,
     'flavors': columns.Tree,
     'share': columns.Number,
@@ -88,7 +91,7 @@ class ShowRequest(base.ShowOne):
 
 
 class CancelRequest(ShowRequest):
-    """Take a build back that waits, and delete its servers"""
+    """Take back a build that waits, and delete its servers"""
 
     action = 'cancel'
 
@@ -121,6 +124,45 @@ class ListShare(base.Lister):
         """Ask for them."""
         listed = self.api.pages('shares', **_whose(parsed_args))
         return base.table(self._columns, listed.items, _FORMS)
+
+
+class UnsetShare(base.ShowOne):
+    """Take back the share of an account: the file of shares counts again"""
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take an account."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'account',
+            metavar='<account>',
+            help='ID of a project, <project>/<user>, or another name of the'
+            ' share tree',
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
+        """Ask for it."""
+        return base.fields(self.api.set_share(parsed_args.account, None), {})
+
+
+class SetShare(UnsetShare):
+    """Set the share of an account beside those of the same parent"""
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take an account and its share."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'share',
+            metavar='<share>',
+            type=float,
+            help='number from 0 to 1e9; 0 comes last',
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
+        """Ask for it."""
+        account, share = parsed_args.account, parsed_args.share
+        return base.fields(self.api.set_share(account, share), _FORMS)
 
 
 class ShowCapacity(base.ShowOne):

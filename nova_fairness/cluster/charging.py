@@ -8,6 +8,7 @@ twice, and what was not seen is charged as what is there now, for an hour at
 most.
 """
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 
@@ -54,6 +55,10 @@ class Charging:
         self._reader = reader
         self._half_life_s = half_life_s
 
+    def kept(self, elapsed_s: float) -> float:
+        """Part of use that still counts after so many seconds, 0 to 1."""
+        return ledger_module.Ledger(self._half_life_s, 0.0).kept(elapsed_s)
+
     def charge(
         self, view: snapshot_module.View, now: float, epoch: int
     ) -> cluster.ClusterSnapshot:
@@ -62,7 +67,8 @@ class Charging:
         :param view: of the cloud.
         :param now: seconds of the epoch.
         :param epoch: of the leader.
-        :returns: the snapshot with :attr:`.ClusterSnapshot.history`.
+        :returns: the snapshot with :attr:`.ClusterSnapshot.history` and
+            :attr:`.ClusterSnapshot.granted`.
         :raises Deposed: if that leader leads no more.
         :raises CloudError: if it cannot be read what users have.
         """
@@ -80,7 +86,8 @@ class Charging:
             self._store.charge(_used(ledger, kept.version, classes), epoch)
         columns = [classes.index(name) for name in snapshot.classes]
         history = {name: use[columns] for name, use in ledger.use.items()}
-        return dataclasses.replace(snapshot, history=history)
+        granted = _granted(ledger, snapshot, now)
+        return dataclasses.replace(snapshot, history=history, granted=granted)
 
     def _moved(
         self,
@@ -118,21 +125,62 @@ class Charging:
             )
             # Lists are read one after the other: they may differ.
             own[project] = np.maximum(own[project] - amounts, 0.0)
-        tree = tree_module.Tree(
-            tree_module.completed(
-                snapshot.accounts, snapshot.used.keys() - {''}, users
-            )
-        )
-        total = np.zeros((len(tree), len(classes)))
+        total = _with_below(own, snapshot, users)
         columns = [classes.index(name) for name in snapshot.classes]
-        for name, each in own.items():
-            total[tree.place(name), columns] = each
-        total = tree.summed(total)
-        return {
-            name: total[at]
-            for at, name in enumerate(tree.names)
-            if total[at].any()
-        }
+        current = {}
+        for name, each in total.items():
+            current[name] = np.zeros(len(classes))
+            current[name][columns] = each
+        return current
+
+
+def _granted(
+    ledger: ledger_module.Ledger,
+    snapshot: cluster.ClusterSnapshot,
+    now: float,
+) -> dict[str, _Floats]:
+    """Parts of the cloud that accounts have and the ledger lacks, (c,).
+
+    Of what runs for some time it has ``1 - b``, this is the ``b``: together
+    they are all that runs, as if it had been running for ever.
+    """
+    column = {name: c for c, name in enumerate(snapshot.classes)}
+    own: dict[str, _Floats] = {}
+    users = {(each.project, each.user) for each in snapshot.running}
+    for project, user in users:
+        name = request_model.account_of(project, user)
+        own[name] = np.zeros(len(column))
+    for each in snapshot.running:
+        lacks = ledger.kept(max(now - each.since, 0.0))
+        amounts = own[request_model.account_of(each.project, each.user)]
+        for name, amount in each.amounts:
+            if name in column:
+                amounts[column[name]] += lacks * amount
+    capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
+    total = _with_below(own, snapshot, users)
+    return {
+        name: ledger_module.parts(each, capacity)
+        for name, each in total.items()
+    }
+
+
+def _with_below(
+    own: Mapping[str, _Floats],
+    snapshot: cluster.ClusterSnapshot,
+    users: Iterable[tuple[str, str]],
+) -> dict[str, _Floats]:
+    """Amounts of accounts with those of all below, (c,), if there are any."""
+    tree = tree_module.Tree(
+        tree_module.completed(
+            snapshot.accounts, snapshot.used.keys() - {''}, users
+        )
+    )
+    total = tree.summed(tree.table(own, len(snapshot.classes)))
+    return {
+        name: total[at]
+        for at, name in enumerate(tree.names)
+        if total[at].any()
+    }
 
 
 def _row(parts: Mapping[str, float], classes: tuple[str, ...]) -> _Floats:

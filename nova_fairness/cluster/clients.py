@@ -51,7 +51,9 @@ class Api:
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise exception.CloudAway(f'{self._service} answers nonsense')
+            raise exception.CloudAway(
+                f'the answer of {self._service} cannot be read'
+            )
         return found
 
     def put(self, path: str, body: Mapping[str, Any]) -> None:

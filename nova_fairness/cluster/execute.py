@@ -186,7 +186,7 @@ class Executor:
         why = reason.why(_R.ROOM_LOST)
         now = self._clock()
         back = self._store.step(record.request, _E.RETURN, epoch, why, now)
-        LOG.warning('Nova does not have request %s: it waits', back.uuid)
+        LOG.warning('Nova does not have request %s: it waits again', back.uuid)
         self.put_back(dataclasses.replace(record, request=back), epoch)
 
     def put_back(self, record: records.Record, epoch: int) -> None:

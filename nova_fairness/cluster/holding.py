@@ -29,7 +29,8 @@ class Holder:
             self._store = open_store()
         except exception.StoreAway as error:
             LOG.warning(
-                'requests that are to wait stay with the broker: %s', error
+                'new requests stay with the broker until they can be kept: %s',
+                error,
             )
 
     def hold(self, casts: Sequence[cast_module.Cast]) -> Sequence[bool]:

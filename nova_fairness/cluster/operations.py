@@ -17,7 +17,9 @@ from nova_fairness.model import queue
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.rpc import requests as interface
+from nova_fairness.runtime import signatures as signatures_module
 from nova_fairness.shares import overview
+from nova_fairness.shares import tree as tree_module
 
 _OPEN = frozenset(request_model.State) - request_model.FINAL
 
@@ -27,13 +29,21 @@ class Operations(interface.Operations):
 
     :param store: of requests.
     :param service: that acts, or does not.
+    :param signatures: by which agents know the share tree; ``None`` where
+        peers have no keys.
     """
 
     def __init__(
-        self, store: store_module.Store, service: service_module.Service
+        self,
+        store: store_module.Store,
+        service: service_module.Service,
+        signatures: signatures_module.Signatures | None = None,
     ) -> None:
+        self._signatures = signatures
         self._store = store
         self._service = service
+        self._tree: tuple[cluster.ClusterSnapshot, interface.Answer] | None
+        self._tree = None
 
     def requests(
         self, project: str | None, marker: str | None, limit: int
@@ -49,13 +59,13 @@ class Operations(interface.Operations):
             after = _order(self._known(marker))
             found = [each for each in found if _order(each) > after]
         return {
-            'requests': [_told(each, last.plan) for each in found[:limit]],
+            'requests': [_told(each, last) for each in found[:limit]],
             'more': len(found) > limit,
         }
 
     def request(self, uuid: str) -> interface.Answer:
         """One request."""
-        return {'request': _told(self._known(uuid), self._service.last().plan)}
+        return {'request': _told(self._known(uuid), self._service.last())}
 
     def cancel(self, uuid: str, by_operator: bool) -> interface.Answer:
         """Take a build back that waits, and delete its servers."""
@@ -114,7 +124,7 @@ class Operations(interface.Operations):
         if marker is not None:
             names = [each.account.name for each in found]
             if marker not in names:
-                raise exception.UnknownAccount(f'there is no {marker}')
+                raise exception.UnknownAccount(f'there is no account {marker}')
             start = names.index(marker) + 1
         end = start + limit
         return {
@@ -122,11 +132,41 @@ class Operations(interface.Operations):
             'more': len(found) > end,
         }
 
+    def set_share(self, name: str, share: float | None) -> interface.Answer:
+        """Set the share of an account."""
+        self._service.set_share(name, share)
+        return {'account': name, 'share': share}
+
+    def tree(self, known: str) -> interface.Answer:
+        """Shares of all accounts, made once for all agents that ask."""
+        snapshot, kept = self._service.last().snapshot, self._tree
+        if kept is None or kept[0] is not snapshot:
+            made = _tree(snapshot)
+            if self._signatures:
+                made |= self._signatures.signed_tree(made['version'])
+            self._tree = kept = snapshot, made
+        told = kept[1]
+        return {**told, 'accounts': None} if told['version'] == known else told
+
     def _known(self, uuid: str) -> records.Record:
         found = self._store.request(uuid)
         if found is None:
             raise exception.UnknownRequest(f'there is no request {uuid}')
         return found
+
+
+def _tree(snapshot: cluster.ClusterSnapshot) -> dict[str, Any]:
+    accounts = [
+        {
+            'name': each.account.name,
+            'parent': each.account.parent,
+            'share': float(each.account.share),
+            # Finer is new in every cycle, and would be sent in every one.
+            'fair_share': round(each.factor, 2),
+        }
+        for each in overview.standings(snapshot)
+    ]
+    return {'version': tree_module.version(accounts), 'accounts': accounts}
 
 
 def _standing(standing: overview.Standing) -> dict[str, Any]:
@@ -167,13 +207,28 @@ def _fitting(
     return int(np.min(whole, axis=0).sum())
 
 
-def _told(record: records.Record, plan: cluster.Plan) -> dict[str, Any]:
+def _told(record: records.Record, last: service_module.Last) -> dict[str, Any]:
     request = record.request
-    place = plan.waiting.get(request.uuid)
-    waits = request.state is request_model.State.HELD
+    place = last.plan.waiting.get(request.uuid)
+    if request.state is not request_model.State.HELD:
+        place = None
+    estimate = last.estimates.get(request.uuid) if place else None
+    # What the store was told last may be older than the plan.
+    why = place.why if place else record.why
     return {
-        **queue.facts(request, record.why),
-        'position': place.position if waits and place else None,
+        **queue.facts(request, why),
+        'summary': queue.summary(request, why, place, estimate),
+        'position': place.position if place else None,
+        'factors': dict(place.factors) if place else {},
+        'reserved_at': _time(
+            place.reserved.at if place and place.reserved else None
+        ),
+        'estimated_start': {
+            'p50': _time(estimate.p50),
+            'p90': _time(estimate.p90),
+        }
+        if estimate
+        else None,
         'asked_at': _time(request.asked_at),
         'since': _time(record.changed_at),
         'expires_at': _time(request.expires_at),

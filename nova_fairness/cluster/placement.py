@@ -164,7 +164,7 @@ class Placement:
             return self._in_use_now(uuid, known) if anew else known
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise exception.CloudAway(
-                f'placement answers nonsense of provider {uuid}'
+                f'the answer of Placement about {uuid} cannot be read'
             ) from error
 
     def _read(self, uuid: str, generation: int) -> _Known | None:
@@ -218,7 +218,9 @@ class Placement:
 
 def _needed(found: Mapping[str, Any] | None) -> Mapping[str, Any]:
     if found is None:
-        raise exception.CloudAway('placement does not know its own lists')
+        raise exception.CloudAway(
+            'Placement answers 404 to a list: is its endpoint right?'
+        )
     return found
 
 

@@ -10,9 +10,11 @@ from typing import Any
 
 from nova_fairness import exception
 from nova_fairness.cluster import clients
+from nova_fairness.model import cluster
 
 _PAGE = 1000
 _OVERLAP_S = 60
+_LEARNED_S = 30 * 86400
 _SHELVED = ('SHELVED', 'SHELVED_OFFLOADED')
 
 
@@ -42,6 +44,9 @@ class Server:
     :ivar status: of Nova, such as ``BUILD`` or ``ACTIVE``.
     :ivar task: what is done with it; '' for nothing.
     :ivar host: where it lies or is being built; '' for nowhere.
+    :ivar amounts: what its flavor needs, by class of Placement.
+    :ivar launched_at: when it began to run, seconds of the epoch; ``None``
+        if it did not.
     """
 
     uuid: str
@@ -50,6 +55,8 @@ class Server:
     status: str
     task: str
     host: str
+    amounts: tuple[tuple[str, int], ...] = ()
+    launched_at: float | None = None
 
     @property
     def is_settled(self) -> bool:
@@ -70,6 +77,7 @@ class Nova:
         self._api = api
         self._servers: dict[str, Server] = {}
         self._since = ''
+        self._lifetimes = cluster.Lifetimes()
 
     def hosts(self) -> list[Host]:
         """All hypervisors.
@@ -116,11 +124,25 @@ class Nova:
         for each in changed:
             if each['status'] in ('DELETED', 'SOFT_DELETED'):
                 self._servers.pop(each['id'], None)
+                self._learn(each)
             else:
                 self._servers[each['id']] = _server(each)
-        begun = dt.datetime.fromtimestamp(now - _OVERLAP_S, dt.UTC)
+        # The second list has those that were deleted long before the first.
+        back_s = _OVERLAP_S if self._since else _LEARNED_S
+        begun = dt.datetime.fromtimestamp(max(now - back_s, 0), dt.UTC)
         self._since = begun.strftime('%Y-%m-%dT%H:%M:%SZ')
         return dict(self._servers)
+
+    def lifetimes(self) -> dict[cluster.Kind, tuple[float, ...]]:
+        """Seconds that the last servers of each kind lasted, sorted."""
+        return self._lifetimes.by_kind()
+
+    def _learn(self, found: Mapping[str, Any]) -> None:
+        server, end = _server(found), _time(found, 'terminated_at')
+        if end is None or server.launched_at is None:
+            return
+        kind = cluster.kind_of(server.project, server.amounts)
+        self._lifetimes.learn(kind, server.uuid, end - server.launched_at)
 
     def server(self, uuid: str) -> Server | None:
         """One server as it is now; ``None`` if it is gone.
@@ -181,7 +203,9 @@ class Nova:
 
 
 def _needs(flavor: Mapping[str, Any]) -> dict[str, int]:
-    disk_gb = flavor['disk'] + flavor.get('OS-FLV-EXT-DATA:ephemeral', 0)
+    # In a list of servers it is called otherwise.
+    more_gb = flavor.get('OS-FLV-EXT-DATA:ephemeral', flavor.get('ephemeral'))
+    disk_gb = flavor['disk'] + (more_gb or 0)
     swap_gb = -(-int(flavor.get('swap') or 0) // 1024)
     return {
         'VCPU': flavor['vcpus'],
@@ -190,7 +214,16 @@ def _needs(flavor: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
+def _time(found: Mapping[str, Any], name: str) -> float | None:
+    told = found.get(f'OS-SRV-USG:{name}')
+    if not told:
+        return None
+    return dt.datetime.fromisoformat(told).replace(tzinfo=dt.UTC).timestamp()
+
+
 def _server(found: Mapping[str, Any]) -> Server:
+    flavor = found.get('flavor') or {}
+    needs = _needs(flavor) if 'vcpus' in flavor else {}
     return Server(
         uuid=found['id'],
         project=found['tenant_id'],
@@ -198,4 +231,6 @@ def _server(found: Mapping[str, Any]) -> Server:
         status=found['status'],
         task=found.get('OS-EXT-STS:task_state') or '',
         host=found.get('OS-EXT-SRV-ATTR:host') or '',
+        amounts=tuple(sorted((k, n) for k, n in needs.items() if n > 0)),
+        launched_at=_time(found, 'launched_at'),
     )

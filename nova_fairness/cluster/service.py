@@ -12,15 +12,18 @@ from oslo_log import log as logging
 from nova_fairness import exception
 from nova_fairness.cluster import charging as charging_module
 from nova_fairness.cluster import election as election_module
+from nova_fairness.cluster import estimating
 from nova_fairness.cluster import execute
 from nova_fairness.cluster import intake
 from nova_fairness.cluster import servers as servers_module
+from nova_fairness.cluster import share_file
 from nova_fairness.cluster import snapshot as snapshot_module
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.shares import tree as tree_module
 
 LOG = logging.getLogger(__name__)
 
@@ -61,12 +64,14 @@ class Last:
 
     :ivar at: when it began, seconds of the epoch.
     :ivar records: requests that had not ended.
+    :ivar estimates: of starts, by UUID of those of which one is known.
     """
 
     snapshot: cluster.ClusterSnapshot
     plan: cluster.Plan
     at: float
     records: tuple[records.Record, ...]
+    estimates: Mapping[str, cluster.Estimate]
 
 
 class Service:
@@ -110,6 +115,9 @@ class Service:
         self._clock = clock
         self._monotonic = monotonic
         self._rules = rules
+        self._estimating = estimating.Estimating(
+            plan, charging.kept, monotonic
+        )
         self._doubted: dict[str, float] = {}
         self._swept = 0
         self._last: Last | None = None
@@ -121,17 +129,19 @@ class Service:
         """Do a cycle every so many seconds until stopped."""
         while not stopped.is_set():
             self.cycles += 1
+            pause_s = interval_s
             try:
                 self.cycle()
+                pause_s -= self.estimate(interval_s)
             except exception.Deposed as error:
-                LOG.warning('another process leads: %s', error)
+                LOG.warning('another process leads now: %s', error)
             except (
                 exception.ClusterError,
                 exception.PluginMisbehaved,
             ) as error:
                 self.cycles_failed += 1
                 LOG.warning('this cycle ends early: %s', error)
-            stopped.wait(interval_s)
+            stopped.wait(max(pause_s, 0.0))
 
     def cycle(self) -> bool:
         """Look once, plan once, and do it; what others ask for waits.
@@ -144,9 +154,23 @@ class Service:
             epoch = self._election.lead()
             if epoch is None:
                 self._last = None
+                self._estimating.forget()
                 return False
             self._act(epoch)
         return True
+
+    def estimate(self, pause_s: float) -> float:
+        """Use a part of a pause for estimates of starts.
+
+        The next cycle tells them.
+
+        :returns: seconds that it took.
+        :raises PluginMisbehaved: if the planner does.
+        """
+        begin_s, last = self._monotonic(), self._last
+        if last is not None:
+            self._estimating.work(last.snapshot, last.plan, last.at, pause_s)
+        return self._monotonic() - begin_s
 
     def last(self) -> Last:
         """What the last cycle saw and wanted.
@@ -155,9 +179,7 @@ class Service:
         """
         last = self._last
         if last is None:
-            raise exception.NotLeading(
-                self._store.leader().holder.rpartition(':')[0]
-            )
+            raise self._not_leading()
         return last
 
     def flavors(self) -> Mapping[str, Mapping[str, int]]:
@@ -202,6 +224,36 @@ class Service:
             why = reason.why(reason.Reason.SENT)
             self._executor.send_unplanned(record, why, epoch)
 
+    def set_share(self, name: str, share: float | None) -> None:
+        """Set the share of an account; it counts from the next cycle on.
+
+        :param name: of the account.
+        :param share: beside its siblings; ``None`` for what the file says.
+        :raises BadShares: if it is no share, or too many are set.
+        :raises UnknownAccount: if none was set that could be taken back.
+        :raises ClusterError: if it cannot be done now.
+        """
+        with self._acting:
+            epoch = self._election.lead()
+            if epoch is None:
+                raise self._not_leading()
+            before = self._store.shares()
+            shares = dict(before.shares)
+            if share is None:
+                if shares.pop(name, None) is None:
+                    raise exception.UnknownAccount(
+                        f'no share of account {name} was set'
+                    )
+            else:
+                shares[name] = share
+                tree_module.Tree(tree_module.overlaid((), shares))
+            if len(shares) > share_file.MOST:
+                raise exception.BadShares(
+                    f'{share_file.MOST} shares can be set, and are'
+                )
+            given = records.Given(shares, before.version)
+            self._store.set_shares(given, epoch)
+
     def drain(self) -> list[records.Record]:
         """Start all that waits, also what there is no room for.
 
@@ -210,9 +262,7 @@ class Service:
         :raises ClusterError: if it cannot be done now.
         """
         if not self.cycle():
-            raise exception.NotLeading(
-                self._store.leader().holder.rpartition(':')[0]
-            )
+            raise self._not_leading()
         why = reason.why(reason.Reason.SENT)
         with self._acting:
             epoch = self._election.lead()
@@ -226,10 +276,12 @@ class Service:
         epoch = self._election.lead()
         record = self._store.request(uuid)
         if epoch is None or record is None:
-            raise exception.NotLeading(
-                self._store.leader().holder.rpartition(':')[0]
-            )
+            raise self._not_leading()
         return record, epoch
+
+    def _not_leading(self) -> exception.NotLeading:
+        holder = self._store.leader().holder
+        return exception.NotLeading(holder.rpartition(':')[0])
 
     def _act(self, epoch: int) -> None:
         now = self._clock()
@@ -240,7 +292,9 @@ class Service:
         self._watch(found, view, epoch)
         snapshot = self._charging.charge(view, now, epoch)
         planned = self._plan(snapshot, now)
-        self._last = Last(snapshot, planned, now, tuple(found))
+        self._last = Last(
+            snapshot, planned, now, tuple(found), self._estimating.made(now)
+        )
         self._do(
             planned, {each.request.uuid: each for each in found}, view, epoch
         )
@@ -282,7 +336,12 @@ class Service:
             for each in found
             if each.request.state in (_S.SENDING, _S.STARTING)
         }
-        return self._reader.read(requests, given, now)
+        view = self._reader.read(requests, given, now)
+        accounts = tree_module.overlaid(
+            view.snapshot.accounts, self._store.shares().shares
+        )
+        snapshot = dataclasses.replace(view.snapshot, accounts=accounts)
+        return dataclasses.replace(view, snapshot=snapshot)
 
     def _watch(
         self,

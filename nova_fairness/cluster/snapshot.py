@@ -78,7 +78,7 @@ class Reader:
             return self._read(requests, given, now)
         except (KeyError, TypeError, ValueError) as error:
             raise exception.CloudAway(
-                f'Nova or Placement answers nonsense: {error!r}'
+                f'an answer of Nova or Placement cannot be read: {error!r}'
             ) from error
 
     def used_by_users(
@@ -118,8 +118,23 @@ class Reader:
         inventory = _inventory(trees, classes)
         by_project = self._used(requests, servers, classes)
         rows = {each.name: row for row, each in enumerate(hosts)}
+        running = [
+            cluster.Running(
+                each.host,
+                each.project,
+                each.amounts,
+                each.launched_at or now,
+                each.user,
+            )
+            for each in servers.values()
+            if each.host
+        ]
         for each, host in _unclaimed(requests, given, servers):
-            one = _vector(dict(each.demand.amounts), classes)
+            amounts = each.demand.amounts
+            running.append(
+                cluster.Running(host, each.project, amounts, now, each.user)
+            )
+            one = _vector(dict(amounts), classes)
             if host in rows:
                 inventory.used[rows[host]] += one
             by_project[each.project] = by_project[each.project] + one
@@ -132,6 +147,8 @@ class Reader:
             by_project,
             self._members(requests, servers),
             self._accounts(),
+            running=tuple(running),
+            lifetimes=self._nova.lifetimes(),
         )
         return View(snapshot, trees, servers)
 

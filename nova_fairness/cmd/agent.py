@@ -27,9 +27,14 @@ else:
     monkey_patch.patch(backend='threading')
 
 from collections.abc import Callable  # noqa: E402
+import errno  # noqa: E402
+import hashlib  # noqa: E402
 import logging  # noqa: E402
 import resource  # noqa: E402
 import signal  # noqa: E402
+import socket  # noqa: E402
+import struct  # noqa: E402
+import time  # noqa: E402
 from typing import NoReturn  # noqa: E402
 
 from oslo_config import cfg  # noqa: E402
@@ -48,6 +53,9 @@ from nova_fairness.nova_service import presence  # noqa: E402
 LOG = log.getLogger(__name__)
 
 PROJECT = 'nova-fairness'
+
+_ALONE_WITHIN_S = 2.0
+"""A helper of an agent that was killed may outlive it for a moment."""
 
 
 def _configuration(arguments: list[str]) -> cfg.ConfigOpts:
@@ -121,7 +129,53 @@ def _raise_descriptor_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def be_alone(uri: str, within_s: float = _ALONE_WITHIN_S) -> socket.socket:
+    """Keep other agents from the same VMs, whatever state they use.
+
+    A second one would take the first one's weights for what VMs were found
+    with. The name belongs to the network namespace and goes with the process.
+
+    :param uri: of libvirt.
+    :param within_s: seconds to wait for a process that ends.
+    :returns: what holds the name until it is closed.
+    :raises StateError: if another process has it.
+    """
+    name = f'\0{PROJECT}/{hashlib.sha256(uri.encode()).hexdigest()}'
+    limit_s = time.monotonic() + within_s
+    held = socket.socket(socket.AF_UNIX)
+    while True:
+        try:
+            held.bind(name)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE and time.monotonic() < limit_s:
+                time.sleep(0.05)
+                continue
+            held.close()
+            raise exception.StateError(
+                f'another agent takes care of the VMs of {uri}'
+                f'{_holder(name)}; expected one agent per host'
+            ) from error
+        held.listen(100)
+        return held
+
+
+def _holder(name: str) -> str:
+    """Whose an abstract name is, for people."""
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.settimeout(_ALONE_WITHIN_S)
+        try:
+            asking.connect(name)
+            found = asking.getsockopt(
+                socket.SOL_SOCKET, socket.SO_PEERCRED, 12
+            )
+        except OSError:
+            return ''
+    pid, user, _ = struct.unpack('=iII', found)
+    return f' (process {pid} of user {user})'
+
+
 def _run(conf: cfg.ConfigOpts) -> NoReturn:
+    alone = be_alone(conf.fairness.connection_uri)
     _raise_descriptor_limit()
     # First, because all of this process shares one configuration of Nova.
     cloud = _cloud(conf)
@@ -130,6 +184,7 @@ def _run(conf: cfg.ConfigOpts) -> NoReturn:
     agent = fairness_service.FairnessService(conf, parts)
     launcher = service.launch(conf, agent, workers=1, no_fork=True)
     launcher.wait()
+    alone.close()
     logging.shutdown()
     # All that must be done is done; a plugin that never returns could hold
     # up an orderly exit for ever.
@@ -143,7 +198,8 @@ def _restore(conf: cfg.ConfigOpts) -> int:
         all is, because the record cannot be understood.
     """
     controls.prepare(conf.config_file or ())
-    done = assembly.restore(conf)
+    with be_alone(conf.fairness.connection_uri):
+        done = assembly.restore(conf)
     for error in done.errors:
         sys.stderr.write(f'{error}\n')
     restored = sum(item.written for item in done.outcomes)

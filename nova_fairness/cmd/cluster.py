@@ -57,8 +57,10 @@ from nova_fairness.rpc import client  # noqa: E402
 from nova_fairness.rpc import protocol  # noqa: E402
 from nova_fairness.rpc import requests  # noqa: E402
 from nova_fairness.rpc import server  # noqa: E402
+from nova_fairness.runtime import signatures  # noqa: E402
 from nova_fairness.runtime import transport  # noqa: E402
 
+_OTHER_LEADS = 'another process leads; stop the service on the host'
 _NOT_STARTED = {request.State.SENDING, *request.UNSENT}
 _RESEALED_AT_ONCE = 1000
 _ON_THE_WAY = ('conductor', 'scheduler')
@@ -129,7 +131,7 @@ def _reseal(conf: cfg.ConfigOpts) -> None:
         last = end
     path = pathlib.Path(conf.fairness_cluster.key_file)
     sealing.drop_old_keys(path)
-    sys.stdout.write(f'all messages are sealed with the one key of {path}\n')
+    sys.stdout.write(f'all messages are encrypted with the key of {path}\n')
 
 
 def _order(conf: cfg.ConfigOpts) -> order_module.Order:
@@ -203,7 +205,13 @@ def _service(
         charging.Charging(store, reader, options.half_life),
         execute.Executor(store, room, nova, accepted, sender, time.time),
         nova,
-        functools.partial(planner.plan, order=order),
+        functools.partial(
+            planner.plan,
+            order=order,
+            backfill=planner.Backfill(
+                options.backfill_depth, options.backfill_patience
+            ),
+        ),
         time.time,
         time.monotonic,
         rules,
@@ -219,7 +227,9 @@ def _answering(
     if not conf.transport_url:
         yield
         return
-    operations = operations_module.Operations(store, made)
+    operations = operations_module.Operations(
+        store, made, signatures.of(conf, conf.fairness_exchange.domain)
+    )
     serving = server.FairnessServer(
         transport.open_transport(conf, client.ALLOWED_REMOTE_MODULES),
         conf.fairness_exchange.domain,
@@ -278,14 +288,18 @@ def _drain(conf: cfg.ConfigOpts) -> None:
     while not stopped.is_set():
         try:
             left = made.drain()
-        except (exception.NotLeading, exception.ClusterError) as error:
-            if str(error) != why:
-                sys.stderr.write(f'{error}\n')
-            why = str(error)
+        except exception.NotLeading as error:
+            said = f'{_OTHER_LEADS} {error}'
+        except exception.ClusterError as error:
+            said = str(error)
         else:
             if not left and not store.unread(1):
                 sys.stdout.write('nothing waits any more\n')
                 return
+            said = ''
+        if said not in ('', why):
+            sys.stderr.write(f'{said}\n')
+        why = said or why
         stopped.wait(conf.fairness_cluster.interval)
     for record in store.requests(_NOT_STARTED):
         sys.stdout.write(
@@ -313,11 +327,11 @@ def main(arguments: list[str] | None = None) -> int:
             ),
             'new-key': (
                 _new_key,
-                'put a new key before those that seal messages',
+                'put a new key first in the file of keys',
             ),
             'reseal': (
                 _reseal,
-                'seal messages with the first key and drop the others',
+                'encrypt all messages with the first key, remove the others',
             ),
         },
         arguments,

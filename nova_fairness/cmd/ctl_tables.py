@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers of agents as tables for a terminal."""
+"""Answers of agents, and lists of keys, as tables for a terminal."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+
+from nova_fairness.model import wording
 
 Answers = Mapping[str, Any]
 Rows = Sequence[Sequence[Any]]
@@ -40,20 +42,11 @@ def why(answers: Answers, *, everything: bool) -> str:
 def aligned(titles: Sequence[str], rows: Rows) -> str:
     """Lines of a table: numbers to the right, texts to the left."""
     texts = [[_text(item) for item in row] for row in rows]
-    lines = [list(titles), *texts]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     numeric = [
         bool(texts) and all(_is_number(row[place]) for row in texts)
         for place in range(len(titles))
     ]
-    return ''.join(
-        '  '.join(
-            text.rjust(width) if right else text.ljust(width)
-            for text, width, right in zip(line, widths, numeric, strict=True)
-        ).rstrip()
-        + '\n'
-        for line in lines
-    )
+    return wording.aligned([titles, *texts], numeric)
 
 
 def _text(item: Any) -> str:
@@ -151,6 +144,7 @@ def _problems(said: Mapping[str, Any]) -> list[str]:
         problems.append(f'not taken over: {said["refused"]}')
     if said['desired'].get('problem'):
         problems.append(said['desired']['problem'])
+    problems.extend(said.get('unsaved', ()))
     problems.extend((said['round'] or {}).get('errors', ()))
     return problems
 

@@ -6,12 +6,12 @@ import argparse
 import collections
 from collections.abc import Callable
 from collections.abc import Mapping
-from collections.abc import Sequence
 import json
 import pathlib
 import sys
 from typing import Any
 
+from nova_fairness.cmd import ctl_tables
 from nova_fairness.cmd import keys_options
 from oslo_messaging_zmq import errors
 from oslo_messaging_zmq.keys import admin
@@ -125,8 +125,7 @@ def _list(options: argparse.Namespace) -> int:
         }
         _say(json.dumps(document, indent=2))
         return DONE
-    rows = [_HEAD]
-    rows += [
+    rows = [
         (
             entry.name,
             entry.role,
@@ -138,7 +137,7 @@ def _list(options: argparse.Namespace) -> int:
         )
         for entry in sorted(entries, key=lambda e: (e.name, e.created))
     ]
-    _say(_table(rows))
+    sys.stdout.write(ctl_tables.aligned(_HEAD, rows))
     return DONE
 
 
@@ -153,16 +152,6 @@ def _listed(entry: allow_list.Entry) -> dict[str, Any]:
         'serves': list(entry.serves),
         'signs': entry.signs or None,
     }
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return '\n'.join(
-        '  '.join(
-            cell.ljust(width) for cell, width in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in rows
-    )
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -13,11 +13,14 @@ from oslo_service import backend  # noqa: E402
 backend.init_backend(backend.BackendType.THREADING)
 
 from oslo_config import cfg  # noqa: E402
+from oslo_log import log as logging  # noqa: E402
 
 from nova_fairness.cmd import queueing  # noqa: E402
 from nova_fairness.observe import queue  # noqa: E402
 from nova_fairness.relay import jobs  # noqa: E402
 from nova_fairness.relay import link  # noqa: E402
+
+LOG = logging.getLogger(__name__)
 
 
 def _run(conf: cfg.ConfigOpts) -> None:
@@ -28,6 +31,7 @@ def _run(conf: cfg.ConfigOpts) -> None:
         queueing.observed(conf, 'relay_prometheus_port', collector),
         jobs.running(relay.work, stopped),
     ):
+        LOG.info('the relay takes messages now')
         stopped.wait()
 
 

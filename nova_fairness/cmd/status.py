@@ -44,14 +44,14 @@ _OPTIONS = [
         default='/etc/nova/api-paste.ini',
         metavar='FILE',
         help='configuration of the pipelines of nova-api; where there is '
-        'none, there is no nova-api (default: %(default)s)',
+        'none, there is no nova-api (default: /etc/nova/api-paste.ini)',
     ),
     cfg.StrOpt(
         'queue-config',
         default=str(cluster_conf.CONFIG_FILE),
         metavar='FILE',
         help='configuration of the queue in front of Nova; where there is '
-        'none, no request waits (default: %(default)s)',
+        f'none, no request waits (default: {cluster_conf.CONFIG_FILE})',
     ),
 ]
 

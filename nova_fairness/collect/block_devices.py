@@ -8,6 +8,7 @@ import os
 import pathlib
 import stat
 
+from nova_fairness.collect import files
 from nova_fairness.collect import kernel_text
 from nova_fairness.model import cgroup
 from nova_fairness.model import instance
@@ -39,7 +40,10 @@ class BlockDevices:
         self._mountinfo = pathlib.Path(mountinfo)
 
     def disks(self, vm: instance.Instance) -> tuple[pressure.DiskPath, ...]:
-        """Find the devices of every disk of a VM."""
+        """Find the devices of every disk of a VM.
+
+        :raises OSError: if no descriptor is left to look.
+        """
         return tuple(
             pressure.DiskPath(
                 disk.target,
@@ -54,6 +58,7 @@ class BlockDevices:
         :param path: of a file or of a block device.
         :returns: ``major:minor``, from the top down; empty if there is no
             block device below, or the file cannot be seen.
+        :raises OSError: if no descriptor is left to look.
         """
         found: list[str] = []
         self._follow(path, found, _DEEPEST)
@@ -86,7 +91,11 @@ class BlockDevices:
     def _follow(self, path: str, found: list[str], left: int) -> None:
         try:
             number = self._number(pathlib.Path(path).stat())
-        except (OSError, ValueError):
+        except OSError as error:
+            if files.none_left(error):
+                raise
+            return
+        except ValueError:
             return
         if number is not None:
             self._add(number, found, left)

@@ -139,7 +139,8 @@ class CounterReader:
 
         :param incarnations: sorted by UUID; what belongs to VMs that are no
             longer among them is given up.
-        :returns: a row per VM. A row is NaN if the VM has ended.
+        :returns: a row per VM. A row is NaN if the VM has ended, or could
+            not be looked at.
         """
         began = self._clock()
         keys = [vm.key for vm in incarnations]
@@ -182,19 +183,21 @@ class CounterReader:
         self,
         key: str,
         vm: instance.Incarnation,
-        interfaces: Interfaces,
+        interfaces: Interfaces | None,
     ) -> tuple[list[float], float]:
         """Read one VM.
 
         :returns: a row in the order of the registry, and the stall.
-        :raises OSError: if the VM has ended.
+        :raises OSError: if the VM has ended, or no descriptor is left.
         """
         sources = self._files.get(key)
         if sources is None:
             sources = self._files[key] = self._find(vm)
             self._network.setdefault(key, NetworkTotals())
         cpu_s, stall_s, memory, disk = sources.read()
-        traffic = self._network[key].advance(vm.instance.nics, interfaces)
+        traffic = math.nan, math.nan
+        if interfaces is not None:
+            traffic = self._network[key].advance(vm.instance.nics, interfaces)
         row = [math.nan] * len(resources.RESOURCES)
         row[_CPU] = cpu_s
         row[_MEMORY] = min(memory, vm.instance.memory_bytes)
@@ -210,11 +213,11 @@ class CounterReader:
             vm, self._proc, self._mounts, self._descriptors
         )
 
-    def _interfaces(self) -> Interfaces:
+    def _interfaces(self) -> Interfaces | None:
         try:
             return kernel_text.interface_bytes(self._net_dev.read_bytes())
         except OSError:
-            return {}
+            return None
 
     def _forget(self, present: frozenset[str]) -> None:
         for key in self._files.keys() - present:

@@ -7,6 +7,17 @@ import os
 
 _LONGEST = 4096  # one page: nothing that is read every round is longer
 _NONE_LEFT = frozenset((errno.EMFILE, errno.ENFILE))
+_GONE = frozenset((errno.ENOENT, errno.ESRCH))
+
+
+def is_gone(error: OSError) -> bool:
+    """Tell whether what a file tells of is not there (any more)."""
+    return error.errno in _GONE
+
+
+def none_left(error: OSError) -> bool:
+    """Tell whether the file says nothing, since no descriptor was left."""
+    return error.errno in _NONE_LEFT
 
 
 class Descriptors:
@@ -31,7 +42,7 @@ class Descriptors:
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            if error.errno in _NONE_LEFT:
+            if none_left(error):
                 return None
             raise
         self.used += 1

@@ -128,7 +128,10 @@ class Inventory:
         self._wakeups.put(None)
         self._thread.join(timeout_s)
         if self._thread.is_alive():
-            LOG.warning('libvirt at %s hangs; left alone', self._uri)
+            LOG.warning(
+                'libvirt at %s does not answer; the agent ends without it',
+                self._uri,
+            )
         self._thread = None
 
     def look_again(self, uuid: str) -> None:
@@ -166,7 +169,9 @@ class Inventory:
             self._roster.outdate_all()
             while not self._stopping.is_set():
                 self._reconcile(connection)
-                self._wait(self._interval_s)
+                self._wait(
+                    _FIRST_RETRY_S if self._problem else self._interval_s
+                )
         finally:
             connection.close()
 
@@ -175,7 +180,7 @@ class Inventory:
             self._found = found
         self._listed_at_s = self._clock()
         self._retry_s = _FIRST_RETRY_S
-        self._note_problem('')
+        self._note_problem(self._roster.problem)
         self._ready.set()
 
     def _wait(self, timeout_s: float) -> None:
@@ -198,5 +203,5 @@ class Inventory:
         if problem and not self._problem:
             LOG.warning('%s; going on with the VMs last known', problem)
         elif self._problem and not problem:
-            LOG.info('libvirt at %s answers again', self._uri)
+            LOG.info('The VMs of libvirt at %s are known again', self._uri)
         self._problem = problem

@@ -8,6 +8,7 @@ at most, one more while anything on the node is swapped out.
 
 from collections.abc import Callable
 from collections.abc import Mapping
+import contextlib
 import math
 import os
 import pathlib
@@ -38,6 +39,7 @@ class _Vm:
 
     :param own: ``/proc/PID`` of the VM.
     :param mounts: of control groups.
+    :raises OSError: if the VM has ended, or no descriptor is left to look.
     """
 
     def __init__(
@@ -48,7 +50,11 @@ class _Vm:
     ) -> None:
         self._own = own
         self._stat = files.KeptFile(str(own / 'stat'), descriptors)
-        self._stall = _pressure_file(own, mounts, descriptors)
+        try:
+            self._stall = _pressure_file(own, mounts, descriptors)
+        except OSError:
+            self._stat.close()
+            raise
         self.disks: tuple[pressure.DiskPath, ...] = ()
         self.resolved_round = -_RESOLVE_ROUNDS
 
@@ -157,8 +163,10 @@ class PressureReader:
                 return None
             self._vms[item.key] = vm
         if self._round - vm.resolved_round >= _RESOLVE_ROUNDS:
-            vm.disks = self._blocks.disks(item.instance)
-            vm.resolved_round = self._round
+            # Without descriptors those known stay, and are looked up later.
+            with contextlib.suppress(OSError):
+                vm.disks = self._blocks.disks(item.instance)
+                vm.resolved_round = self._round
         return vm
 
     def _devices(
@@ -205,11 +213,15 @@ def _pressure_file(
 
     Where the memory controller is a v1 hierarchy, the v2 group tells no
     waiting for its limits, but that for the node's memory, which is meant.
+
+    :raises OSError: if no descriptor is left to look.
     """
     group = vm_files.private_groups(own, mounts).get(cgroup.UNIFIED)
     if group is None:
         return None
     try:
         return files.KeptFile(str(group / 'memory.pressure'), descriptors)
-    except OSError:
+    except OSError as error:
+        if files.none_left(error):
+            raise
         return None

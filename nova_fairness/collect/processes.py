@@ -5,6 +5,7 @@
 import itertools
 import pathlib
 
+from nova_fairness.collect import files
 from nova_fairness.collect import kernel_text
 
 
@@ -12,13 +13,18 @@ def start_ticks(proc: pathlib.Path, pid: int) -> int | None:
     """The start time of a process, clock ticks since boot.
 
     :returns: ``None`` if there is no such process or it has ended.
+    :raises OSError: if that cannot be known, for want of descriptors say.
     """
     try:
         stat = (proc / str(pid) / 'stat').read_bytes()
         if kernel_text.has_ended(stat):
             return None
         return kernel_text.start_ticks(stat)
-    except (OSError, ValueError, IndexError):
+    except OSError as error:
+        if files.is_gone(error):
+            return None
+        raise
+    except (ValueError, IndexError):
         return None
 
 
@@ -27,10 +33,14 @@ def runs_domain(proc: pathlib.Path, pid: int, uuid: str) -> bool:
 
     libvirt gives QEMU the UUID as an argument of its own, so that no name
     chosen by a user can be mistaken for it.
+
+    :raises OSError: if no descriptor is left.
     """
     try:
         line = (proc / str(pid) / 'cmdline').read_bytes()
-    except OSError:
+    except OSError as error:
+        if files.none_left(error):
+            raise
         return False
     arguments = line.lower().split(b'\0')
     return _follows(arguments, b'-uuid', uuid.lower().encode())
@@ -48,6 +58,7 @@ def find_pid(
 
     :param run: directory into which libvirt writes ``DOMAIN.pid``.
     :returns: ``None`` if it cannot be found.
+    :raises OSError: if no descriptor is left.
     """
     pid = _noted_pid(run / f'{domain}.pid')
     if pid is not None and runs_domain(proc, pid, uuid):
@@ -58,7 +69,11 @@ def find_pid(
 def _noted_pid(path: pathlib.Path) -> int | None:
     try:
         return int(path.read_text())
-    except (OSError, ValueError):
+    except OSError as error:
+        if files.none_left(error):
+            raise
+        return None
+    except ValueError:
         return None
 
 

@@ -51,6 +51,15 @@ class Roster:
         self._known: dict[str, instance.Incarnation] = {}
         self._outdated: set[str] = set()
         self._complaints: dict[str, tuple[str, int]] = {}
+        self._unseen: dict[str, str] = {}
+
+    @property
+    def problem(self) -> str:
+        """Why running VMs could not be looked at; empty if none was."""
+        if not self._unseen:
+            return ''
+        why = '; '.join(sorted(set(self._unseen.values())))
+        return f'{len(self._unseen)} VMs cannot be looked at: {why}'
 
     def outdate(self, uuid: str) -> None:
         """Read the XML of a domain again at the next refresh."""
@@ -76,6 +85,8 @@ class Roster:
         names = {domain.uuid for domain in domains}
         self._keep(lambda vm: vm.instance.uuid in names and self._is_alive(vm))
         self._forget_complaints(names)
+        self._outdated &= names
+        self._unseen = {}
         new = []
         for domain in domains:
             if domain.uuid in self._known:
@@ -88,7 +99,11 @@ class Roster:
             yield dict(self._known)
 
     def _is_alive(self, vm: instance.Incarnation) -> bool:
-        started = processes.start_ticks(self._proc, vm.pid)
+        try:
+            started = processes.start_ticks(self._proc, vm.pid)
+        except OSError:
+            # Whoever cannot look has not seen that it ended.
+            return True
         return started == vm.start_ticks
 
     def _keep(self, wanted: Callable[[instance.Incarnation], bool]) -> None:
@@ -107,9 +122,11 @@ class Roster:
         return uuid not in self._known or uuid in self._outdated
 
     def _ask(self, domain: hypervisor.ActiveDomain) -> None:
-        self._outdated.discard(domain.uuid)
         try:
             vm = self._identify(domain)
+        except OSError as error:
+            self._unseen[domain.uuid] = str(error.strerror)
+            return
         except exception.CollectError as error:
             self._complain(domain.uuid, str(error))
             return
@@ -118,12 +135,18 @@ class Roster:
             LOG.debug('domain %s', domain.uuid, exc_info=True)
             self._complain(domain.uuid, f'unexpected error: {error!r}')
             return
+        self._outdated.discard(domain.uuid)
         self._complaints.pop(domain.uuid, None)
         self._known[domain.uuid] = vm
 
     def _identify(
         self, domain: hypervisor.ActiveDomain
     ) -> instance.Incarnation:
+        """Find a domain's process and read its XML.
+
+        :raises CollectError: if it has no process or no XML.
+        :raises OSError: if that cannot be known, for want of descriptors say.
+        """
         pid = processes.find_pid(
             self._proc, self._run, domain.name, domain.uuid
         )

@@ -9,6 +9,7 @@ Which file is right for which resource, and why, is documented in
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
+import contextlib
 import math
 import os
 import pathlib
@@ -34,6 +35,7 @@ class VcpuStall:
 
     :param own: ``/proc/PID`` of the VM.
     :param descriptors: budget of kept descriptors.
+    :raises OSError: if no descriptor is left to look.
     """
 
     __slots__ = ('_files',)
@@ -46,8 +48,10 @@ class VcpuStall:
             for thread in _vcpu_threads(own):
                 path = str(thread / 'schedstat')
                 self._files.append(files.KeptFile(path, descriptors))
-        except OSError:
+        except OSError as error:
             self.close()
+            if files.none_left(error):
+                raise
 
     @property
     def kept(self) -> bool:
@@ -113,6 +117,7 @@ class _Source(Generic[_T]):
 
     :param candidates: file and parser, the best first.
     :param unknown: what to give while no file can be read.
+    :raises OSError: if no descriptor is left to look.
     """
 
     __slots__ = ('_file', '_parse', '_unknown')
@@ -134,7 +139,9 @@ class _Source(Generic[_T]):
     ) -> bool:
         try:
             file = files.KeptFile(path, descriptors)
-        except OSError:
+        except OSError as error:
+            if files.none_left(error):
+                raise
             return False
         try:
             parse(file.read())
@@ -178,6 +185,7 @@ class VmFiles:
     :param descriptors: budget of kept descriptors.
     :raises ProcessLookupError: if the process has ended or its number
         belongs to another one.
+    :raises OSError: if no descriptor is left to look.
     """
 
     __slots__ = (
@@ -203,10 +211,16 @@ class VmFiles:
         own = proc / str(incarnation.pid)
         groups = private_groups(own, mounts)
         nan = math.nan
-        self._cpu = _Source(_cpu_files(own, groups), nan, descriptors)
-        self._stall = _stall_source(own, groups, descriptors)
-        self._memory = _Source(_memory_files(own), nan, descriptors)
-        self._disk = _Source(_disk_files(own, groups), (nan, nan), descriptors)
+        with contextlib.ExitStack() as opened:
+            self._cpu = _Source(_cpu_files(own, groups), nan, descriptors)
+            opened.callback(self._cpu.close)
+            self._stall = _stall_source(own, groups, descriptors)
+            opened.callback(self._stall.close)
+            self._memory = _Source(_memory_files(own), nan, descriptors)
+            opened.callback(self._memory.close)
+            disk = _disk_files(own, groups)
+            self._disk = _Source(disk, (nan, nan), descriptors)
+            opened.pop_all()
 
     def _verify(self) -> None:
         if processes.start_ticks(self._proc, self._pid) != self._ticks:
@@ -249,10 +263,13 @@ def private_groups(
     :param own: ``/proc/PID`` of the VM.
     :returns: directory by controller, v2 under :data:`cgroup.UNIFIED`;
         without the controllers that libvirt does not manage.
+    :raises OSError: if no descriptor is left to look.
     """
     try:
         groups = cgroup.groups_of_process((own / 'cgroup').read_text())
-    except OSError:
+    except OSError as error:
+        if files.none_left(error):
+            raise
         return {}
     found: dict[str, pathlib.PurePosixPath] = {}
     for controller, group in groups.items():
@@ -304,7 +321,9 @@ def _memory_files(
 def _has_huge_pages(own: pathlib.Path) -> bool:
     try:
         status = (own / 'status').read_bytes()
-    except OSError:
+    except OSError as error:
+        if files.none_left(error):
+            raise
         return False
     return kernel_text.huge_page_bytes(status) > 0
 

@@ -123,7 +123,6 @@ own.
     cfg.StrOpt(
         'shares_file',
         default='',
-        advanced=True,
         help="""
 YAML file that says who has which share, which counts in all orders but
 ``fifo``::
@@ -144,7 +143,6 @@ same.
     cfg.StrOpt(
         'order',
         default='fifo',
-        advanced=True,
         help="""
 Which request is next of those beyond their project's guaranteed part: ``fifo``
 is first come, first served; ``fair_tree``, ``multifactor``, ``synergy``,
@@ -161,13 +159,38 @@ service must have the same.
         help="""
 Numbers of the order, such as ``fair_share:1000,age:100``, by name; those not
 named have their defaults. ``fair_tree`` has ``charge`` (0 to 1, default 1:
-part of what a start asks for that counts as used at once). ``multifactor`` has
-the weights ``fair_share`` (1000), ``age`` (100) and ``size`` (10), and
-``longest_s`` (seconds, at least 1, default 604800: after which age counts in
-full). ``synergy`` has the weights ``vcpus`` (100) and ``memory`` (70). Weights
-are 0 to 1e9. ``distribution`` has ``vcpus`` (0), ``memory`` (1) and ``disk``
-(0), from 0 to 3: powers of what a project has. Change them if age or size
-should count more or less beside shares.
+part of what a start asks for that counts as used at once, and while it runs).
+``multifactor`` has the weights ``fair_share`` (1000), ``age`` (100) and
+``size`` (10), and ``longest_s`` (seconds, at least 1, default 604800: after
+which age counts in full). ``synergy`` has the weights ``vcpus`` (100) and
+``memory`` (70). Weights are 0 to 1e9. ``distribution`` has ``vcpus`` (0),
+``memory`` (1) and ``disk`` (0), from 0 to 3: powers of what a project has.
+Change them if age or size should count more or less beside shares.
+""",
+    ),
+    cfg.IntOpt(
+        'backfill_depth',
+        default=1000,
+        min=0,
+        advanced=True,
+        help="""
+Largest number of requests behind the first that does not fit that are tried:
+they start before it where they do not delay it; 0: none, all wait for the
+first. Servers of one group count as one. Lower it if a cycle takes too long.
+""",
+    ),
+    cfg.FloatOpt(
+        'backfill_patience',
+        default=86400.0,
+        min=0.0,
+        advanced=True,
+        help="""
+Seconds that the first that does not fit may have waited for which others start
+on hosts that are reserved for it, if by experience they end in time; by
+default 86400 (a day). After that the hosts that come closest to its need are
+kept for it alone. Lower it if large requests should wait less however wrong
+such expectations are; 0: others never start there. Raise it if hosts should
+not stand idle.
 """,
     ),
     cfg.FloatOpt(

@@ -11,6 +11,7 @@ from oslo_config import cfg
 from oslo_config import types
 
 from nova_fairness.model import defaults
+from nova_fairness.model import resources
 
 GROUP = cfg.OptGroup(
     'fairness',
@@ -26,7 +27,7 @@ Can be changed while the agent runs (SIGHUP); a VM that becomes exempt gets
 back what it had.
 """
 
-CONTROLS = ('cpu', 'memory', 'blkio', 'network')
+CONTROLS = tuple(control.value for control in resources.Control)
 
 
 class ByControl(types.ConfigType):
@@ -349,6 +350,26 @@ as ``entity`` says) and a weight from 0.001 to 1e6, such as
 ``6a1f:2,77b0:0.5``. No unit. Others have weight 1. A user's quota is their
 weight divided by the weights of all users who are present. Set it if users pay
 for different parts. Can be changed while the agent runs (SIGHUP).
+""",
+    ),
+    cfg.StrOpt(
+        'cluster_shares',
+        default='',
+        choices=[
+            ('', 'shares of the queue do not count'),
+            ('shares', 'they count'),
+            ('history', 'they count, and what was used before, too'),
+        ],
+        help="""
+Whether the shares by which the queue orders requests (``[fairness_cluster]
+shares_file``) also say what users get of the hosts on which their VMs run. The
+cluster service is asked in every round, by ``[DEFAULT] transport_url``. What
+it said last counts while it is away. Shares count among the users (or
+projects, see ``entity``) that have VMs; who is not in the tree weighs as much
+as the average. With ``history``, users who used more than their share before
+have less. Weights in ``quota_weights`` count before these. Set it if the queue
+runs and its shares are to hold for running VMs. All nodes must have the same
+value.
 """,
     ),
     cfg.StrOpt(

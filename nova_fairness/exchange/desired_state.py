@@ -61,6 +61,7 @@ class DesiredState:
     :param shared: all nodes can ask it; ``None``: gossip is all there is.
     :param poll_s: between two looks at the shared store, seconds.
     :param signatures: judges who made a choice; ``None``: peers have no keys.
+    :ivar state_file: what survives the agent.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class DesiredState:
         signatures: signatures_module.Signatures | None = None,
     ) -> None:
         self._host = host
-        self._file = file
+        self.state_file = file
         self._shared = shared
         self._poll_s = poll_s
         self._signatures = signatures
@@ -94,7 +95,7 @@ class DesiredState:
     def start(self) -> None:
         """Read the file, and begin to ask the store."""
         try:
-            self._saved = self._file.load()
+            self._saved = self.state_file.load()
         except exception.StateError as error:
             LOG.warning('The former desired state is lost: %s', error)
         self._adopt(self._saved)
@@ -249,12 +250,8 @@ class DesiredState:
             newest = self.current()
             if newest is None or newest == self._saved:
                 return
-            try:
-                self._file.save(newest)
-            except exception.StateError as error:
-                LOG.error('%s', error)
-                return
-            self._saved = newest
+            if self.state_file.save(newest):
+                self._saved = newest
 
     def _run(self) -> None:
         while not self._stopping.is_set():

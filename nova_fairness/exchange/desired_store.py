@@ -6,7 +6,6 @@ import abc
 from collections.abc import Callable
 import dataclasses
 import json
-import pathlib
 from typing import Any
 
 import redis
@@ -43,14 +42,11 @@ class SharedStore(abc.ABC):
         """
 
 
-class FileStore:
-    """A JSON file that is replaced as a whole.
+class FileStore(state_file.StateFile):
+    """A JSON file; a power cut leaves the old or the new one.
 
     :param path: of the file; its directory exists.
     """
-
-    def __init__(self, path: pathlib.Path) -> None:
-        self._path = path
 
     def load(self) -> desired_module.Desired | None:
         """The state that was saved, ``None`` if none ever was.
@@ -58,26 +54,17 @@ class FileStore:
         :raises StateError: if the file cannot be read or understood.
         """
         try:
-            return _parsed(self._path.read_bytes())
+            return _parsed(self.path.read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, exception.ReportRefused) as error:
             raise exception.StateError(
-                f'{self._path} cannot be used: {error}'
+                f'{self.path} cannot be used: {error}'
             ) from error
 
-    def save(self, desired: desired_module.Desired) -> None:
-        """Replace the file; a power cut leaves the old or the new one.
-
-        :raises StateError: if it cannot be written; the old one stays.
-        """
-        try:
-            content = _written(desired).decode()
-            state_file.replace(self._path, content, durable=True)
-        except OSError as error:
-            raise exception.StateError(
-                f'cannot write {self._path}: {error.strerror}'
-            ) from error
+    def save(self, desired: desired_module.Desired) -> bool:
+        """Replace the file; tell whether it was."""
+        return not self.write(_written(desired).decode())
 
 
 _LONGEST = 4095

@@ -369,8 +369,8 @@ class Ledger:
         if not gone:
             raise exception.ReportRefused(
                 'full',
-                f'{host} is one too many: {self._limits.max_peers} peers are '
-                'known ([fairness_exchange] max_peers)',
+                f'there is no room for {host}: {self._limits.max_peers} peers '
+                'are known ([fairness_exchange] max_peers)',
             )
         del self._peers[min(gone)[1]]
 
@@ -379,8 +379,9 @@ class Ledger:
         if more > 0 and self._rows + more > most:
             raise exception.ReportRefused(
                 'full',
-                f'{host} brings {more} users more than there is room for: '
-                f'{most} rows ([fairness_exchange] max_total_users)',
+                f'there is no room for {more} more users of {host}: at most '
+                f'{most} of all hosts are kept ([fairness_exchange] '
+                'max_total_users)',
             )
 
     def _forget(self, now_s: float) -> None:

@@ -96,6 +96,64 @@ class Account:
     share: float = 1.0
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Running:
+    """A server that has room on a host.
+
+    :ivar host: its name.
+    :ivar project: who pays.
+    :ivar amounts: resource class of Placement and how much of it.
+    :ivar since: when it began, seconds of the epoch.
+    :ivar user: who asked for it.
+    """
+
+    host: str
+    project: str
+    amounts: tuple[tuple[str, int], ...]
+    since: float
+    user: str = ''
+
+
+Kind = tuple[str, int, int]
+"""Project, CPUs and MB of memory: such servers are expected to last alike."""
+
+
+def kind_of(project: str, amounts: tuple[tuple[str, int], ...]) -> Kind:
+    """The kind of a server; shared and dedicated CPUs count alike."""
+    named = dict(amounts)
+    cpus = named.get('VCPU', 0) + named.get('PCPU', 0)
+    return project, cpus, named.get('MEMORY_MB', 0)
+
+
+_REMEMBERED = 100
+"""Servers of a kind."""
+
+
+class Lifetimes:
+    """How long the last servers of each kind lasted that ended."""
+
+    def __init__(self) -> None:
+        # Seconds by server, the newest last.
+        self._lasted: dict[Kind, dict[str, float]] = {}
+        self._sorted: dict[Kind, tuple[float, ...]] = {}
+
+    def learn(self, kind: Kind, server: str, lasted_s: float) -> None:
+        """Take note of a server that ended.
+
+        :param lasted_s: seconds; below 0, as clocks differ, it counts as 0.
+        """
+        lasted = self._lasted.setdefault(kind, {})
+        # Told of again it is no older than those in between.
+        lasted.setdefault(server, max(lasted_s, 0.0))
+        if len(lasted) > _REMEMBERED:
+            del lasted[next(iter(lasted))]
+        self._sorted[kind] = tuple(sorted(lasted.values()))
+
+    def by_kind(self) -> dict[Kind, tuple[float, ...]]:
+        """Seconds, the shortest first."""
+        return dict(self._sorted)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class ClusterSnapshot:
     """The cloud at one moment.
@@ -114,6 +172,11 @@ class ClusterSnapshot:
         a share of 1.
     :ivar history: (c,) decayed use by account, with all below it, as a part
         of the cloud, >= 0; those not named used nothing.
+    :ivar granted: (c,) what accounts have now and ``history`` does not count
+        yet, likewise.
+    :ivar running: servers on hosts.
+    :ivar lifetimes: seconds that servers of a kind lasted which ended, the
+        shortest first.
     :raises BadSnapshot: if shapes do not fit or amounts are negative.
     """
 
@@ -128,6 +191,13 @@ class ClusterSnapshot:
     )
     accounts: tuple[Account, ...] = ()
     history: Mapping[str, npt.NDArray[np.float64]] = dataclasses.field(
+        default_factory=dict
+    )
+    granted: Mapping[str, npt.NDArray[np.float64]] = dataclasses.field(
+        default_factory=dict
+    )
+    running: tuple[Running, ...] = ()
+    lifetimes: Mapping[Kind, tuple[float, ...]] = dataclasses.field(
         default_factory=dict
     )
 
@@ -188,16 +258,55 @@ class Action:
         return f'{self.verb.value}/{self.request}/{self.version}'
 
 
+Factors = Mapping[str, float]
+"""Numbers by which an order put a request where it stands, by name."""
+
+PROJECT_USE = 'project_use'
+"""Factor: what its project used, in times of its share; 1 is the share."""
+
+USER_USE = 'user_use'
+"""Factor: the same of who asked."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reservation:
+    """Room that is kept for the first that does not fit.
+
+    :ivar hosts: names of those where it is kept.
+    :ivar at: when it is expected to be free, seconds of the epoch; ``None``
+        if that is not known: then nobody else starts on these hosts.
+    """
+
+    hosts: tuple[str, ...]
+    at: float | None = None
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Waiting:
     """Where a request stands that does not start now.
 
     :ivar position: 1 is next.
     :ivar why: what it waits for.
+    :ivar factors: that its order goes by.
+    :ivar reserved: room that is kept for it; ``None`` for most.
     """
 
     position: int
     why: reason.Why
+    factors: Factors = dataclasses.field(default_factory=dict)
+    reserved: Reservation | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Estimate:
+    """When a request is expected to start, seconds of the epoch.
+
+    :ivar p50: as likely before as after.
+    :ivar p90: by then nine times of ten; not before ``p50``.
+    """
+
+    p50: float
+    p90: float
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,8 +4,10 @@
 
 from collections.abc import Mapping
 import dataclasses
+import datetime as dt
 from typing import Any
 
+from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 
@@ -53,3 +55,78 @@ def facts(request: request_model.Request, why: reason.Why) -> dict[str, Any]:
         'subject': why.subject,
         'numbers': dict(why.numbers),
     }
+
+
+def summary(
+    request: request_model.Request,
+    why: reason.Why,
+    place: cluster.Waiting | None,
+    estimate: cluster.Estimate | None = None,
+) -> list[str]:
+    """Sentences that say where a request stands, and why.
+
+    :param place: of one that waits; ``None`` of others.
+    :param estimate: of its start; ``None`` if none is known.
+    """
+    told = []
+    if place:
+        told += _uses(request, place.factors)
+        before = place.position - 1
+        told.append(
+            f'{_counted(before, "request")} before it.'
+            if before
+            else 'It is next.'
+        )
+        told += _missing(why)
+        if place.reserved:
+            told.append(_reserved(place.reserved))
+        if estimate:
+            told.append(
+                f'It starts at about {_time(estimate.p50)}, and by'
+                f' {_time(estimate.p90)} nine times of ten.'
+            )
+    return [*told, f'{why.sentence[0].upper()}{why.sentence[1:]}.']
+
+
+def _uses(
+    request: request_model.Request, factors: cluster.Factors
+) -> list[str]:
+    project = factors.get(cluster.PROJECT_USE)
+    if project is None:
+        return []
+    text = f'Project {request.project} has used {_times(project)} its share'
+    user = factors.get(cluster.USER_USE)
+    if user is not None:
+        text += f', user {request.user} {_times(user)} theirs'
+    return [f'{text}.']
+
+
+def _missing(why: reason.Why) -> list[str]:
+    numbers = dict(why.numbers)
+    if 'asked' not in numbers or 'free' not in numbers:
+        return []
+    amount = numbers['asked'] - numbers['free']
+    return [f'{_counted(amount, why.subject, "")} missing.']
+
+
+def _reserved(reservation: cluster.Reservation) -> str:
+    if reservation.at is None:
+        return 'Room is kept for it as servers end.'
+    return (
+        'Room is reserved for it, expected to be free at'
+        f' {_time(reservation.at)}.'
+    )
+
+
+def _time(at_s: float) -> str:
+    return f'{dt.datetime.fromtimestamp(at_s, dt.UTC):%Y-%m-%d %H:%M} UTC'
+
+
+def _counted(amount: float, what: str, plural: str = 's') -> str:
+    if amount == 1:
+        return f'1 {what} is'
+    return f'{amount:g} {what}{plural} are'
+
+
+def _times(factor: float) -> str:
+    return f'{factor:.{1 if factor >= 1 else 2}f} times'

@@ -28,6 +28,7 @@ class Reason(enum.Enum):
     NO_ROOM = 'no_room'
     GROUP_HAS_NO_ROOM = 'group_has_no_room'
     BEHIND_OTHERS = 'behind_others'
+    BEYOND_DEPTH = 'beyond_depth'
     ROOM_KEPT = 'room_kept'
     ROOM_LOST = 'room_lost'
     SENT = 'sent'
@@ -78,6 +79,9 @@ _SENTENCES = {
     Reason.BEHIND_OTHERS: (
         'what is left is kept for the first of {before:g} requests before it'
     ),
+    Reason.BEYOND_DEPTH: (
+        '{before:g} requests are before it, and {depth:g} are tried at once'
+    ),
     Reason.ROOM_KEPT: 'room is kept for it',
     Reason.ROOM_LOST: 'the room that was kept for it is gone',
     Reason.SENT: 'Nova builds it',
@@ -107,6 +111,7 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
     Reason.NO_ROOM: ('asked', 'free'),
     Reason.GROUP_HAS_NO_ROOM: ('asked', 'fit'),
     Reason.BEHIND_OTHERS: ('before',),
+    Reason.BEYOND_DEPTH: ('before', 'depth'),
     Reason.IN_DOUBT: ('since_s',),
     Reason.WAITED_TOO_LONG: ('waited_s',),
 }

@@ -147,6 +147,8 @@ class Round:
     :ivar tally: counts of this round.
     :ivar quarantined: why a plugin is not run, by its name.
     :ivar errors: what went wrong, for people.
+    :ivar unsaved: what of the agent's state is not on the disk after the
+        round, and why, for people.
     :ivar epoch: of the desired state in force; 0 if metric and policy are
         those of the configuration.
     :ivar paused: whether an operator paused enforcement.
@@ -178,6 +180,7 @@ class Round:
     controls: Mapping[resources.Control, Working] = dataclasses.field(
         default_factory=dict
     )
+    unsaved: tuple[str, ...] = ()
 
     @property
     def incarnations(self) -> tuple[instance.Incarnation, ...]:

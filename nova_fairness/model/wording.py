@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""Names of resources and amounts of them, as people say them."""
+"""Names of resources, amounts of them and tables, for people to read."""
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 RESOURCES: Mapping[str, str] = {
     'cpu_time': 'CPU',
@@ -50,6 +51,23 @@ def matters(name: str, value: float | None) -> bool:
         return False
     least = {_CPU: 0.005, _MEMORY: 2.0**20}.get(name, 1e3)
     return abs(value) >= least
+
+
+def aligned(lines: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
+    """Lines of a table in columns, each with its end of line.
+
+    :param lines: cells, as many in each line; the first are the titles.
+    :param numeric: whether a column stands to the right, as numbers do.
+    """
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return ''.join(
+        '  '.join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, numeric, strict=True)
+        ).rstrip()
+        + '\n'
+        for line in lines
+    )
 
 
 def _short(number: float) -> str:

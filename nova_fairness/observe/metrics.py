@@ -112,8 +112,8 @@ _SUMS = {
     'round_duration_seconds': 'Time spent in rounds.',
     'controls_changed': 'Kernel controls that were written.',
     'controls_failed': 'Writes of kernel controls that were refused.',
-    'controls_drifted': 'Controls found changed by other hands.',
-    'controls_restored': 'Controls given back the value they had.',
+    'controls_drifted': 'Controls that somebody else had changed.',
+    'controls_restored': 'Controls that got back their base value.',
     'round_errors': 'Errors in rounds.',
 }
 
@@ -142,6 +142,12 @@ def _state(done: round_model.Round) -> families.Metrics:
         'A plugin that misbehaved and is not run until it is set again.',
         ('plugin',),
         [((name,), 1) for name in sorted(done.quarantined)],
+    )
+    yield families.gauge(
+        'state_unsaved_files',
+        'Files of state that are out of date, because writing failed.',
+        (),
+        [((), len(done.unsaved))],
     )
     yield families.gauge(
         'instances',

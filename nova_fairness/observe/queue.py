@@ -71,7 +71,7 @@ def _of_queue(queue: queue_model.Queue) -> families.Metrics:
     for name, text, amount in (
         ('cycles', 'Cycles of the cluster service.', queue.cycles),
         ('cycles_failed', 'Cycles that ended early.', queue.cycles_failed),
-        ('waited_seconds', 'Waits of what was released.', queue.waited_s),
+        ('waited_seconds', 'Waits of released requests.', queue.waited_s),
     ):
         yield families.counter(f'queue_{name}', text, [((), amount)])
     yield families.counter(
@@ -102,7 +102,7 @@ def _of_queue(queue: queue_model.Queue) -> families.Metrics:
     )
     for name, text, at in (
         ('snapshot', 'When the cloud was looked at last.', queue.seen_at),
-        ('oldest', 'When the oldest waiting one came.', queue.oldest_at),
+        ('oldest', 'Since when the oldest one waits.', queue.oldest_at),
     ):
         yield families.gauge(
             f'queue_{name}_timestamp_seconds',

@@ -169,6 +169,7 @@ def as_json(done: round_model.Round) -> Mapping[str, Any]:
         'missed': done.tally.missed,
         'quarantined': dict(done.quarantined),
         'errors': list(done.errors),
+        'unsaved': list(done.unsaved),
     }
 
 

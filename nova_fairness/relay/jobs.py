@@ -153,7 +153,7 @@ class Job(abc.ABC):
             try:
                 self._connected()
             except (exception.BrokerAway, exception.StoreAway) as error:
-                LOG.warning('%s waits: %s', self.queue, error)
+                LOG.warning('the queue %s waits: %s', self.queue, error)
                 self._stopped.wait(self._pause_s)
                 self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
 
@@ -181,7 +181,7 @@ class Job(abc.ABC):
             return envelope.cast_to_hold(delivery.body, methods)
         except exception.Unreadable as error:
             self.counts['unreadable'] += 1
-            LOG.warning('a message passes that perhaps should wait: %s', error)
+            LOG.warning('a message passes, since it cannot be read: %s', error)
             return None
 
 
@@ -301,7 +301,7 @@ class Keeper(Job):
             return
         casts = [cast for cast, _ in came]
         for cast, new in zip(casts, self._hold(casts), strict=True):
-            said = 'waits' if new else 'is known'
+            said = 'waits' if new else 'came before'
             self.counts['held' if new else 'known'] += 1
             LOG.info('message %s %s', cast.uuid, said)
 
@@ -399,5 +399,5 @@ def _tirelessly(job: Work, stopped: threading.Event) -> None:
         try:
             job.run()
         except Exception:
-            LOG.exception('%s begins anew', job.name)
+            LOG.exception('%s failed and starts again', job.name)
             stopped.wait(_LONGEST_PAUSE_S)

@@ -253,7 +253,8 @@ class Link:
             yield
         except amqp.PreconditionFailed as error:
             raise exception.DeclaredOtherwise(
-                f'the broker has it declared otherwise: {error.reply_text}'
+                'an exchange or queue on the broker has other properties:'
+                f' {error.reply_text}'
             ) from error
         except (
             *known.connection_errors,

@@ -4,6 +4,7 @@
 
 from collections.abc import Callable
 import inspect
+import math
 from typing import Any
 
 from nova_fairness import exception
@@ -54,6 +55,20 @@ def optional_epoch(value: Any) -> int | None:
             f'epoch is out of range, expected 1 to {limit}'
         )
     return value
+
+
+def optional_number(what: str, value: Any) -> float | None:
+    """Take a finite number or ``None``.
+
+    :param what: how messages call it.
+    :raises BadArgument: if it is anything else.
+    """
+    if value is None:
+        return None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value):
+        raise exception.BadArgument(f'{what} must be a finite number')
+    return float(value)
 
 
 def count(what: str, value: Any, most: int) -> int:

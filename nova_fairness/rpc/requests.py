@@ -78,6 +78,26 @@ class Operations(abc.ABC):
         :raises UnknownAccount: if there is no such account.
         """
 
+    @abc.abstractmethod
+    def set_share(self, name: str, share: float | None) -> Answer:
+        """Set the share of an account.
+
+        :param share: ``None`` for what the file says.
+        :returns: ``account`` and ``share``, as given.
+        :raises BadShares: if it is no share.
+        :raises UnknownAccount: if none was set that could be taken back.
+        """
+
+    @abc.abstractmethod
+    def tree(self, known: str) -> Answer:
+        """Shares of all accounts, for agents.
+
+        :param known: version that the caller has.
+        :returns: ``version``, and ``accounts``: ``name``, ``parent``,
+            ``share`` and ``fair_share`` of each; ``None`` if they are those
+            of ``known``.
+        """
+
 
 _READ = calls.answers(roles.Access.READ)
 _CHANGE = calls.answers(roles.Access.CHANGE)
@@ -103,11 +123,7 @@ class RequestsEndpoint:
         limit: Any = protocol.MOST_REQUESTS,
     ) -> Answer:
         """Requests that have not ended."""
-        return self._operations.requests(
-            arguments.optional_name('project', project),
-            arguments.optional_name('marker', marker),
-            arguments.count('limit', limit, protocol.MOST_REQUESTS),
-        )
+        return self._operations.requests(*_page(project, marker, limit))
 
     @_READ
     def get_request(self, ctxt: Context, uuid: Any) -> Answer:
@@ -137,10 +153,23 @@ class RequestsEndpoint:
         limit: Any = protocol.MOST_REQUESTS,
     ) -> Answer:
         """The share tree."""
-        return self._operations.shares(
-            arguments.optional_name('project', project),
-            arguments.optional_name('marker', marker),
-            arguments.count('limit', limit, protocol.MOST_REQUESTS),
+        return self._operations.shares(*_page(project, marker, limit))
+
+    @_CHANGE
+    def set_share(
+        self, ctxt: Context, account: Any, share: Any = None
+    ) -> Answer:
+        """Set the share of an account."""
+        return self._operations.set_share(
+            arguments.name('account', account),
+            arguments.optional_number('share', share),
+        )
+
+    @_READ
+    def get_tree(self, ctxt: Context, known: Any = None) -> Answer:
+        """Shares of all accounts, if they are not those that are known."""
+        return self._operations.tree(
+            arguments.optional_name('known', known) or ''
         )
 
     @_READ
@@ -189,3 +218,14 @@ class RequestsClient:
         except exception.HostNotReached as error:
             self._silence.note((), {_ANY: str(error)})
             raise
+
+
+def _page(
+    project: Any, marker: Any, limit: Any
+) -> tuple[str | None, str | None, int]:
+    """Judge which part of a list is asked for."""
+    return (
+        arguments.optional_name('project', project),
+        arguments.optional_name('marker', marker),
+        arguments.count('limit', limit, protocol.MOST_REQUESTS),
+    )

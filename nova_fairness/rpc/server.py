@@ -88,4 +88,4 @@ class FairnessServer:
             self._server.stop()
             self._server.wait()
         except Exception as error:  # noqa: BLE001 - drivers raise anything
-            LOG.warning('RPC could not be ended: %s', error)
+            LOG.warning('The RPC server could not be stopped: %s', error)

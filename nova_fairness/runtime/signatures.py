@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Choices of metric and policy: controllers sign them, all check that."""
+"""What controllers sign and all check: choices, and the share tree."""
 
 from collections.abc import Mapping
 import json
@@ -18,14 +18,16 @@ from oslo_messaging_zmq.keys import keyring
 _PURPOSE = 'nova-fairness: metric and policy of a domain, 1'
 """So that what was signed for something else is no choice."""
 
+_TREE = 'nova-fairness: share tree of a domain, 1'
+
 _SIGNED = ('epoch', 'metric', 'policy', 'origin', 'user_id', 'request_id')
 
 
 class Signatures:
-    """Signs choices of metric and policy, and judges those of others.
+    """Signs in the name of the own key, and judges what others signed.
 
     :param keys: the own pair, and whose keys are good.
-    :param domain: for which choices are; those of another are refused.
+    :param domain: for which it is; what is for another is refused.
     """
 
     def __init__(self, keys: keyring.Keyring, domain: str) -> None:
@@ -55,14 +57,25 @@ class Signatures:
             'user_id': user_id,
             'request_id': request_id,
         }
-        try:
-            signature = self._keys.sign(self._message(choice))
-        except errors.KeysError as error:
-            raise exception.NotAllowed(
-                f'metric and policy need a key with the role controller that '
-                f'can sign: {error}'
-            ) from error
-        return {**choice, 'signature': signature}
+        return {
+            **choice,
+            'signature': self._sign(
+                self._message(choice), 'metric and policy'
+            ),
+        }
+
+    def signed_tree(self, version: str) -> dict[str, Any]:
+        """Sign a share tree.
+
+        :param version: that follows from all of it.
+        :returns: ``origin`` and ``signature``.
+        :raises NotAllowed: if the own key cannot sign.
+        """
+        message = self._tree_message(self._keys.name, version)
+        return {
+            'origin': self._keys.name,
+            'signature': self._sign(message, 'shares'),
+        }
 
     def check(self, choice: Mapping[str, Any]) -> None:
         """Let a choice pass that a controller signed.
@@ -76,18 +89,45 @@ class Signatures:
             f'{choice.get("policy")!r:.60} (epoch {choice.get("epoch")!r:.20} '
             f'of {choice.get("origin")!r:.60})'
         )
-        signature = choice.get('signature')
+        self._check(choice, self._message(choice), named)
+
+    def check_tree(self, told: Mapping[str, Any], version: str) -> None:
+        """Let a share tree pass that a controller signed.
+
+        :param told: with ``origin`` and ``signature``; nothing is believed.
+        :param version: that follows from all of it.
+        :raises ReportRefused: as :meth:`check`.
+        """
+        message = self._tree_message(str(told.get('origin')), version)
+        self._check(told, message, f'version {version} of the share tree')
+
+    def _sign(self, message: bytes, what: str) -> str:
+        try:
+            return self._keys.sign(message)
+        except errors.KeysError as error:
+            raise exception.NotAllowed(
+                f'{what} need a key with the role controller that can sign: '
+                f'{error}'
+            ) from error
+
+    def _check(
+        self, told: Mapping[str, Any], message: bytes, named: str
+    ) -> None:
+        signature = told.get('signature')
         if not signature:
             raise exception.ReportRefused(
                 'unsigned', f'nobody signed {named}; expected a controller'
             )
         if not self._keys.is_signed(
-            self._message(choice), str(choice.get('origin')), str(signature)
+            message, str(told.get('origin')), str(signature)
         ):
             raise exception.ReportRefused(
                 'signature',
                 f'no good key of a controller of that name signed {named}',
             )
+
+    def _tree_message(self, origin: str, version: str) -> bytes:
+        return json.dumps([_TREE, self._domain, origin, version]).encode()
 
     def _message(self, choice: Mapping[str, Any]) -> bytes:
         named = [choice.get(key) for key in _SIGNED]

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import pathlib
+import threading
 from typing import Any
 
 from nova_fairness import exception
@@ -16,8 +17,54 @@ LOG = logging.getLogger(__name__)
 VERSION = 1
 
 
-class PolicyMemory:
-    """A JSON file that is replaced as a whole.
+class StateFile:
+    """A file that is replaced as a whole, as soon as that is possible.
+
+    :param path: of the file.
+    :param durable: whether what was written must outlive a power cut.
+    :ivar problem: why the file does not say the newest; empty if it does.
+    """
+
+    def __init__(self, path: pathlib.Path, *, durable: bool = True) -> None:
+        self.path = path
+        self.problem = ''
+        self._durable = durable
+        self._waiting = ''
+        self._writing = threading.Lock()
+
+    def write(self, content: str) -> str:
+        """Replace the file.
+
+        :param content: not empty.
+        :returns: why it cannot be written, which the log says too: the old
+            one stays until :meth:`retry` succeeds. Empty if it was.
+        """
+        with self._writing:
+            self._waiting = content
+            self._write()
+            if self.problem:
+                LOG.error('%s', self.problem)
+            return self.problem
+
+    def retry(self) -> None:
+        """Write what could not be written before, if there is any."""
+        with self._writing:
+            if self._waiting:
+                self._write()
+                if not self.problem:
+                    LOG.info('%s is written now', self.path)
+
+    def _write(self) -> None:
+        try:
+            replace(self.path, self._waiting, durable=self._durable)
+        except OSError as error:
+            self.problem = f'cannot write {self.path}: {error.strerror}'
+        else:
+            self._waiting = self.problem = ''
+
+
+class PolicyMemory(StateFile):
+    """What policies remember, by name.
 
     Losing it costs some rounds of convergence, nothing else; so it is not
     forced to the disk, and a file that cannot be read is started anew.
@@ -26,13 +73,13 @@ class PolicyMemory:
     """
 
     def __init__(self, path: pathlib.Path) -> None:
-        self._path = path
-        self._saved: str = ''
+        super().__init__(path, durable=False)
+        self._saved = ''
 
     def load(self) -> Mapping[str, Any]:
         """Memory by policy name, empty if there is none."""
         try:
-            content = json.loads(self._path.read_text('utf-8'))
+            content = json.loads(self.path.read_text('utf-8'))
             if content['version'] != VERSION:
                 return {}
             return {
@@ -43,14 +90,14 @@ class PolicyMemory:
             return {}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             LOG.warning(
-                '%s cannot be read; policies start without memory', self._path
+                '%s cannot be read; policies start without memory', self.path
             )
             return {}
 
     def save(self, memory: Mapping[str, Any]) -> None:
         """Replace the file, if anything changed.
 
-        :raises StateError: if it cannot be written; the old one stays.
+        :raises StateError: if the memory cannot be written as JSON.
         """
         try:
             content = json.dumps({'version': VERSION, 'policies': memory})
@@ -60,13 +107,8 @@ class PolicyMemory:
             ) from error
         if content == self._saved:
             return
-        try:
-            replace(self._path, content, durable=False)
-        except OSError as error:
-            raise exception.StateError(
-                f'cannot write {self._path}: {error.strerror}'
-            ) from error
-        self._saved = content
+        if not self.write(content):
+            self._saved = content
 
 
 def replace(path: pathlib.Path, content: str, *, durable: bool) -> None:

@@ -11,6 +11,9 @@ siblings, so that many small accounts dilute nobody.
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
+import hashlib
+import json
 import math
 
 import numpy as np
@@ -131,6 +134,15 @@ class Tree:
         return part
 
 
+def version(accounts: object) -> str:
+    """Word that is another one for other accounts.
+
+    :param accounts: of JSON types.
+    """
+    written = json.dumps(accounts, sort_keys=True).encode()
+    return hashlib.sha256(written).hexdigest()
+
+
 def completed(
     accounts: Iterable[cluster.Account],
     projects: Iterable[str],
@@ -152,6 +164,27 @@ def completed(
         name = request_model.account_of(project, user)
         found.setdefault(name, cluster.Account(name, project))
     return list(found.values())
+
+
+def overlaid(
+    accounts: Iterable[cluster.Account], shares: Mapping[str, float]
+) -> tuple[cluster.Account, ...]:
+    """Accounts with other shares.
+
+    One that is not among them stands where :func:`completed` would place it.
+
+    :param shares: by name.
+    """
+    by_name = {each.name: each for each in accounts}
+    for name in sorted(shares):
+        project, slash, _ = name.partition('/')
+        if slash:
+            by_name.setdefault(project, cluster.Account(project))
+        usual = cluster.Account(name, project if slash else None)
+        by_name[name] = dataclasses.replace(
+            by_name.get(name, usual), share=shares[name]
+        )
+    return tuple(by_name.values())
 
 
 def _over_siblings(amount: Floats, parent: Places) -> Floats:

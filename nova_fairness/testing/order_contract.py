@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import copy
 import dataclasses
+import math
 
 import numpy as np
 
@@ -176,6 +177,37 @@ class OrderContract:
                             f'{factor:g} times its share: {name} had the'
                             f' places {before}, and has {after}'
                         )
+
+    def test_factors_are_finite_numbers_of_requests_that_wait(self) -> None:
+        """They are shown to owners, as JSON."""
+        for snapshot in clouds():
+            told = self.order.factors(snapshot.requests, snapshot, NOW)
+            unknown = told.keys() - {each.uuid for each in snapshot.requests}
+            _assert_equal(unknown, set())
+            for uuid, named in told.items():
+                bad = {k: v for k, v in named.items() if not math.isfinite(v)}
+                if bad:
+                    raise AssertionError(f'factors of {uuid}: {bad}')
+
+    def test_factors_tell_no_name(self) -> None:
+        """Nobody learns by them who else there is."""
+        projects = dict(zip(_PROJECTS, reversed(_PROJECTS), strict=True))
+        users = dict(zip(_USERS, reversed(_USERS), strict=True))
+        for snapshot in clouds():
+            renamed = _renamed(snapshot, projects, users)
+            before = self.order.factors(snapshot.requests, snapshot, NOW)
+            after = self.order.factors(renamed.requests, renamed, NOW)
+            _assert_equal(
+                {uuid: sorted(named) for uuid, named in after.items()},
+                {uuid: sorted(named) for uuid, named in before.items()},
+            )
+            for uuid, named in before.items():
+                np.testing.assert_allclose(
+                    [after[uuid][name] for name in sorted(named)],
+                    [named[name] for name in sorted(named)],
+                    rtol=1e-9,
+                    err_msg=f'factors of {uuid} change with names',
+                )
 
     def test_no_plan_fills_a_host_beyond_what_it_has(self) -> None:
         """Whoever is next, the planner holds."""

@@ -47,6 +47,9 @@ _ADMITTED = b'200'
 # after 400. A key that is not on the list yet must get its chance.
 _REFUSED = b'300'
 _AFTER_FAULT_S = 0.1
+_HANDSHAKES_S = 0.1
+"""How often handshakes are looked at; if that takes long, a tenth of the time
+is spent on it."""
 _MOST_ANSWERS = 100
 _NUMBERS = itertools.count(1)
 
@@ -115,6 +118,7 @@ class Authenticator:
     :param handshake_s: after how many seconds a handshake is given up. A
         refused peer waits for that before it tries again, so this is how
         long it takes, at most, until a key that is allowed gets in.
+    :param most_connections: of one key to each socket; ``None``: any number.
     """
 
     def __init__(
@@ -125,12 +129,14 @@ class Authenticator:
         *,
         check_interval_s: float = CHECK_INTERVAL_S,
         handshake_s: float = HANDSHAKE_S,
+        most_connections: int | None = None,
     ) -> None:
         self.public = keys.public
         self._keys = keys
         self._domain = domain
         self._interval_s = check_interval_s
         self._handshake_ms = round(handshake_s * 1000)
+        self._most = most_connections
         self._refusals = refusals.Refusals(domain)
         # By the name under which ZeroMQ asks about a socket.
         self._guarded: dict[str, _Guarded] = {}
@@ -223,6 +229,7 @@ class Authenticator:
             'refused_without_curve': counts['without_curve'],
             'refused_wrong_server_key': counts['wrong_server_key'],
             'refused_handshake': counts['handshake'],
+            'refused_connections': counts['connections'],
             'sessions': sum(len(each.sessions) for each in guarded),
             'sessions_doubtful': sum(
                 each.sessions.doubtful() for each in guarded
@@ -241,17 +248,31 @@ class Authenticator:
 
     def _run(self) -> None:
         next_check = time.monotonic() + self._interval_s
+        next_look = 0.0
         try:
             while True:
                 try:
-                    self._turn(max(next_check - time.monotonic(), 0.0))
+                    is_open = any(
+                        each.sessions.has_open()
+                        for each in self._guarded.values()
+                    )
+                    until = (
+                        min(next_look, next_check) if is_open else next_check
+                    )
+                    self._turn(max(until - time.monotonic(), 0.0))
+                    if is_open and time.monotonic() >= next_look:
+                        next_look = self._look_at_handshakes()
                     if time.monotonic() >= next_check:
                         next_check = time.monotonic() + self._interval_s
                         self._check()
                 except zmq.ContextTerminated:
                     break
                 except Exception as error:  # noqa: BLE001 - others wait for us
-                    LOG.error('The authenticator goes on after: %r', error)
+                    LOG.error(
+                        'Unexpected error in the authenticator, which goes on:'
+                        ' %r',
+                        error,
+                    )
                     time.sleep(_AFTER_FAULT_S)
         finally:
             self._close()
@@ -280,7 +301,10 @@ class Authenticator:
             try:
                 key = self._admit(request)
             except Exception as error:  # noqa: BLE001 - the answer is no
-                LOG.error('A key was refused after: %r', error)
+                LOG.error(
+                    'A key is refused because of an unexpected error: %r',
+                    error,
+                )
                 key = ''
             number = request[1] if len(request) > 1 else b''
             code = _ADMITTED if key else _REFUSED
@@ -301,11 +325,20 @@ class Authenticator:
         guarded.read_monitor()
         key = z85.encode(public).decode('ascii')
         peer = address.decode(errors='replace')
-        if not self._is_admitted(key, peer):
+        if not self._is_allowed(key, peer):
             return ''
-        return key if guarded.sessions.admit(key, peer) else ''
+        most = self._most
+        if most is not None and not guarded.sessions.has_room(key, most):
+            who = f'{self._name(key)} at {peer}'
+            why = f'it has {most} connections already'
+            self._refusals.note('connections', who, why)
+            return ''
+        if not guarded.sessions.admit(key, peer):
+            return ''
+        self._admitted += 1
+        return key
 
-    def _is_admitted(self, key: str, address: str) -> bool:
+    def _is_allowed(self, key: str, address: str) -> bool:
         if self._stopped:
             return False
         try:
@@ -315,7 +348,6 @@ class Authenticator:
             kind = 'revoked_key' if known else 'unknown_key'
             self._refusals.note(kind, f'{key} at {address}', str(error))
             return False
-        self._admitted += 1
         return True
 
     def _failed(self, reason: int, who: str) -> None:
@@ -327,6 +359,19 @@ class Authenticator:
             kind, why = 'handshake', f'its handshake failed ({reason:#x})'
         # Without the port: every attempt has another one.
         self._refusals.note(kind, who.rpartition(':')[0] or who, why)
+
+    def _look_at_handshakes(self) -> float:
+        """End those that are none.
+
+        :returns: when to look again.
+        """
+        began_s = time.monotonic()
+        for guarded in self._guarded.values():
+            for session in guarded.sessions.end_greedy():
+                why = 'it sends more than a handshake holds'
+                self._refusals.note('handshake', session.address, why)
+        ended_s = time.monotonic()
+        return ended_s + max(_HANDSHAKES_S, 9 * (ended_s - began_s))
 
     def _check(self) -> None:
         """Close the sessions of withdrawn keys, and leave their servers."""
@@ -362,7 +407,8 @@ class Authenticator:
 
     def _withdraw(self, key: str) -> None:
         LOG.warning(
-            '%s leaves %s: its key is no longer good, or not for its name',
+            '%s ends its connections to %s: its key is no longer good, or'
+            ' not for its name',
             self._domain,
             self._name(key),
         )
@@ -370,7 +416,11 @@ class Authenticator:
             try:
                 callback(key)
             except Exception as error:  # noqa: BLE001 - others come next
-                LOG.error('A withdrawn key was not obeyed: %r', error)
+                LOG.error(
+                    'Unexpected error while ending connections to the servers'
+                    ' of a withdrawn key: %r',
+                    error,
+                )
 
     def _close(self) -> None:
         for guarded in self._guarded.values():

@@ -119,7 +119,9 @@ def make(settings: options.Settings, context: Context, domain: str) -> Guard:
     """The guard that the options ask for, which check() has let pass."""
     if settings.keys_path:
         keys = keyring.Keyring(settings.keys_path)
-        return authenticator.Authenticator(context, keys, domain)
+        return authenticator.Authenticator(
+            context, keys, domain, most_connections=settings.peer_connections
+        )
     LOG.warning(
         '[oslo_messaging_zmq] insecure is set: messages of %s are neither'
         ' authenticated nor encrypted, and anybody can answer for any host',

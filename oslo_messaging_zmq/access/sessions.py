@@ -32,13 +32,19 @@ _SO_COOKIE = 57  # asm-generic/socket.h, Linux 4.12; unknown to Python
 _INFO_BYTES = 256
 _SENT_AND_AGAIN = struct.Struct('=QQ')
 _SENT_AT = 200  # tcpi_bytes_sent and tcpi_bytes_retrans, Linux 4.19
+_RECEIVED = struct.Struct('=Q')
+_RECEIVED_AT = 128  # tcpi_bytes_received, Linux 4.1
 
 _BEFORE_ADMISSION = 234
+_MOST_BEFORE_ADMISSION = 4096
+"""Bytes that a peer may send before; a handshake has some hundred."""
 # The wait ends as soon as the answer has gone out; it is this long only when
 # the machine is very busy, or a peer leaves in the middle of its handshake.
 _LONGEST_WAIT_S = 0.25
 _NO_WAIT_AFTER_S = 1.0
 _LOOK_EVERY_S = 0.0005
+_TIDY_EVERY_S = 1.0
+"""At most so often a key that has all it may have is looked at anew."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,12 +54,14 @@ class Look:
     :param cookie: never the same for two sockets.
     :param address: of the peer, without port.
     :param sent: bytes sent to the peer; ``None`` if the kernel is too old.
+    :param received: bytes that the peer has sent.
     """
 
     cookie: int
     address: str
     port: int
     sent: int | None
+    received: int = 0
 
 
 def look(descriptor: int) -> Look | None:
@@ -66,7 +74,8 @@ def look(descriptor: int) -> Look | None:
         found = _look(connection)
         # ZeroMQ may close it at any time, and the number mean another one.
         return found if _look(connection).cookie == found.cookie else None
-    except OSError:
+    except (OSError, ValueError):
+        # Not connected, or no connection of a network by now.
         return None
     finally:
         connection.detach()
@@ -78,11 +87,13 @@ def _look(connection: socket.socket) -> Look:
     state = connection.getsockopt(
         socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES
     )
-    sent = None
+    sent, received = None, 0
     if len(state) >= _SENT_AT + _SENT_AND_AGAIN.size:
         all_sent, again = _SENT_AND_AGAIN.unpack_from(state, _SENT_AT)
         sent = all_sent - again
-    return Look(int.from_bytes(cookie, 'little'), address, port, sent)
+        (received,) = _RECEIVED.unpack_from(state, _RECEIVED_AT)
+    number = int.from_bytes(cookie, 'little')
+    return Look(number, address, port, sent, received)
 
 
 def shut(descriptor: int, cookie: int) -> bool:
@@ -152,6 +163,9 @@ class Sessions:
         self._leaving: dict[int, Session] = {}
         self._admitted: set[str] = set()
         self._pending: tuple[str, list[Session]] | None = None
+        # Connections that each further admission of a key may be for.
+        self._unsure: dict[str, list[list[Session]]] = {}
+        self._no_tidying_until = 0.0
         self._no_wait_until = 0.0
         self._clock: Callable[[], float] = time.monotonic
         self._sleep: Callable[[float], None] = time.sleep
@@ -204,7 +218,30 @@ class Sessions:
             self._know(sessions[0], key)
         elif undecided:
             self._pending = key, undecided
+        else:
+            self._unsure.setdefault(key, []).append(sessions)
         return True
+
+    def has_room(self, key: str, most: int) -> bool:
+        """Tell whether a key has fewer connections than that.
+
+        :param key: public key in Z85.
+        """
+        if len(self) < most or self._held(key) < most:
+            return True
+        # Some may have ended. Whoever is refused asks again and again.
+        now_s = self._clock()
+        if now_s < self._no_tidying_until:
+            return False
+        self._no_tidying_until = now_s + _TIDY_EVERY_S
+        self._tidy()
+        return self._held(key) < most
+
+    def _held(self, key: str) -> int:
+        """How many admissions of a key may have a connection."""
+        known = sum(each.key == key for each in self._sessions.values())
+        is_pending = self._pending is not None and self._pending[0] == key
+        return known + len(self._unsure.get(key, ())) + is_pending
 
     def _know(self, session: Session, key: str) -> None:
         session.key = key
@@ -239,6 +276,7 @@ class Sessions:
                 self._forget(session)
             else:
                 session.doubtful = True
+        self._unsure.setdefault(key, []).append(sessions)
 
     def _present(self, session: Session) -> Look | None:
         found = self._look(session.descriptor)
@@ -279,6 +317,28 @@ class Sessions:
         self._admitted -= bad
         return ended
 
+    def has_open(self) -> bool:
+        """Whether a connection may be in its handshake."""
+        return bool(self._open)
+
+    def end_greedy(self) -> list[Session]:
+        """End connections that send too much before they are admitted.
+
+        ZeroMQ keeps it in memory, as much as the largest message, of
+        everybody who can connect.
+
+        :returns: the connections that were ended.
+        """
+        ended = []
+        for session in self._open.values():
+            found = self._present(session)
+            if found is not None and _is_greedy(found):
+                # Without a descriptor for it: tried again before long.
+                with contextlib.suppress(OSError):
+                    if self._shut(session.descriptor, session.cookie):
+                        ended.append(session)
+        return ended
+
     def _tidy(self) -> None:
         """Forget what has ended, and what left its handshake unseen."""
         for session in list(self._leaving.values()):
@@ -295,6 +355,15 @@ class Sessions:
             elif _has_passed(found):
                 session.doubtful = True
                 del self._open[session.descriptor]
+        for key, admissions in list(self._unsure.items()):
+            self._unsure[key] = [
+                each for each in admissions if any(map(self._is_known, each))
+            ]
+            if not self._unsure[key]:
+                del self._unsure[key]
+
+    def _is_known(self, session: Session) -> bool:
+        return self._sessions.get(session.descriptor) is session
 
 
 _Looks = list[tuple[Session, Look | None]]
@@ -303,6 +372,14 @@ _Looks = list[tuple[Session, Look | None]]
 def _is_worth_waiting(looks: _Looks) -> bool:
     """Whether a connection of these can still be seen to be admitted."""
     return any(found and found.sent is not None for _, found in looks)
+
+
+def _is_greedy(found: Look) -> bool:
+    return (
+        found.sent is not None
+        and found.sent <= _BEFORE_ADMISSION
+        and found.received > _MOST_BEFORE_ADMISSION
+    )
 
 
 def _has_passed(found: Look | None) -> bool:

@@ -55,8 +55,8 @@ def _lock(descriptor: int, directory: pathlib.Path, timeout_s: float) -> None:
         except BlockingIOError:
             if time.monotonic() >= limit:
                 raise errors.KeysError(
-                    f'{directory} is being changed by another run since '
-                    f'{timeout_s:g} s'
+                    f'{directory} is being changed by another run; waited '
+                    f'{timeout_s:g} s for it'
                 ) from None
             time.sleep(0.02)
         else:

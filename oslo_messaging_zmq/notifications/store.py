@@ -183,10 +183,12 @@ def encode(ctxt: Mapping[str, Any], message: Mapping[str, Any]) -> bytes:
 def checked_body(entry: Entry, most_deliveries: int) -> bytes:
     """What an entry carries.
 
-    :raises BadNotification: too many consumers died of it.
+    :raises BadNotification: it was delivered too often.
     """
     if entry.deliveries >= most_deliveries:
-        raise BadNotification(f'{entry.deliveries} consumers died of it')
+        raise BadNotification(
+            f'it was delivered {entry.deliveries} times, and never finished'
+        )
     return entry.fields.get(b'body', b'')
 
 

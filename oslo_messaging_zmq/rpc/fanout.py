@@ -232,6 +232,7 @@ class FanoutReader:
     def _take(self, sender: bytes) -> None:
         message = self._port.take(sender)
         if message is not None:
+            message.begin(self._port.credit)
             with self._calling:
                 self._deliver(message)
 
@@ -245,5 +246,5 @@ class FanoutReader:
         credit.is_awaited = False
 
 
-def _no_answer(receiver: bytes, answer: messages.Answer) -> None:
+def _no_answer(*_: object) -> None:
     """Nobody waits for an answer to a fanout."""

@@ -6,7 +6,8 @@ Calls and casts come by one socket, fanout messages by the other, each with a
 thread of its own, so that a storm of fanouts holds up no call. Each has a
 bound on how many of its messages may be in work; beyond that they wait in
 ZeroMQ's bounded queues, and what does not fit there the sender drops and
-counts.
+counts. Of calls and casts each peer has a part (:mod:`.turns`), to which
+answers belong that it has not read.
 """
 
 import collections
@@ -28,11 +29,14 @@ from oslo_messaging_zmq.access import security
 from oslo_messaging_zmq.matchmaker import contract
 from oslo_messaging_zmq.rpc import fanout
 from oslo_messaging_zmq.rpc import port
+from oslo_messaging_zmq.rpc import turns
 
 LOG = logging.getLogger(__name__)
 
 _BATCH = 32
 _TURN_S = 30.0
+_FOLLOW_MS = 50
+"""How often it looks whether large answers have left, as long as some wait."""
 
 Callback = Callable[[list[port.Incoming]], None]
 
@@ -69,10 +73,13 @@ class Listener(base.Listener):  # type: ignore[misc]
         make = functools.partial(
             port.Port, context, guard, settings, address=address
         )
+        wake = functools.partial(self._tasks.put, self._resume)
+        self._turns = _turns(settings, wake)
         self._rpc = make(
             kinds={messages.CALL, messages.CAST},
             answer=self._answer,
-            wake=functools.partial(self._tasks.put, self._resume),
+            wake=wake,
+            has_room=self._turns.has_room,
         )
         self._fanout = fanout.FanoutReader(
             context, make, self._deliver, settings.fanout_pause, self._name
@@ -171,8 +178,9 @@ class Listener(base.Listener):  # type: ignore[misc]
 
     def _turn(self) -> None:
         rpc = self._rpc
+        longest_ms = _FOLLOW_MS if rpc.follow() else None
         may_sleep = self._tasks.may_sleep() and not rpc.may_have_more
-        for descriptor, _ in self._poller.poll(None if may_sleep else 0):
+        for descriptor, _ in self._poller.poll(longest_ms if may_sleep else 0):
             if descriptor == rpc.descriptor:
                 rpc.may_have_more = True
             else:
@@ -180,6 +188,7 @@ class Listener(base.Listener):  # type: ignore[misc]
         self._tasks.work()
         if rpc.may_have_more:
             self._drain()
+        self._hand_over()
 
     def _drain(self) -> None:
         most = min(self._rpc.credit.left(), _BATCH)
@@ -188,13 +197,29 @@ class Listener(base.Listener):  # type: ignore[misc]
         for place in range(most):
             message = self._rpc.read()
             if message is not None:
-                self._deliver(message)
+                self._turns.add(message.peer, message, message.size)
                 # It is in work as long as somebody has it.
                 del message
+                self._hand_over()
             if place == 0 and self._rpc.may_have_more:
                 self._rpc.look()
             if not self._rpc.may_have_more:
                 return
+
+    def _hand_over(self) -> None:
+        """Deliver those whose turn it is."""
+        credit = self._rpc.credit
+        while self._turns:
+            if credit.left() <= 0:
+                self._pause()
+                return
+            found = self._turns.next()
+            if found is None:
+                return
+            message, part = found
+            message.begin(credit, part)
+            self._deliver(message)
+            del found, message
 
     def _pause(self) -> None:
         """Read no more until half of what is in work was served."""
@@ -211,13 +236,31 @@ class Listener(base.Listener):  # type: ignore[misc]
             self._rpc.may_have_more = True
             self._poller.modify(self._rpc.descriptor, select.POLLIN)
 
-    def _answer(self, receiver: bytes, answer: messages.Answer) -> None:
+    def _answer(
+        self,
+        receiver: bytes,
+        answer: messages.Answer,
+        left: Callable[[], None] = lambda: None,
+    ) -> None:
         payload = port.encoded(answer, self._settings.max_message_size)
-        self._tasks.put(functools.partial(self._rpc.send, receiver, payload))
+        self._tasks.put(
+            functools.partial(self._rpc.send, receiver, payload, left)
+        )
 
     def _end(self) -> None:
         self._rpc.socket.close()
         self._tasks.close()
+
+
+def _turns(
+    settings: options.Settings, wake: Callable[[], None]
+) -> turns.Turns[port.Incoming]:
+    return turns.Turns(
+        settings.peer_requests_in_work,
+        settings.queue_length,
+        2 * settings.max_message_size,
+        wake,
+    )
 
 
 def _nothing() -> None:

@@ -2,8 +2,7 @@
 
 """One bound socket of a listener: what comes in is checked here.
 
-A port limits how many messages it takes of one peer (:class:`Limiter`) and
-how many are in work at a time (:class:`Credit`).
+A port limits how many messages it takes of one peer (:class:`Limiter`).
 """
 
 import collections
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from collections.abc import Collection
 import time
 from typing import Any
+from typing import Protocol
 
 import oslo_messaging
 from oslo_messaging._drivers import base
@@ -23,6 +23,7 @@ from oslo_messaging_zmq import options
 from oslo_messaging_zmq.access import refusals
 from oslo_messaging_zmq.access import security
 from oslo_messaging_zmq.rpc import routes
+from oslo_messaging_zmq.rpc import turns
 
 _BACKLOG = 1024
 _HANDSHAKE_MS = 10000
@@ -47,55 +48,21 @@ _MOST_PEERS = 10_000
 _SIZE = 64 * 1024
 """Bytes of a message that count as one message more."""
 
-Answering = Callable[[bytes, messages.Answer], None]
-"""Sends an answer to a connection."""
+_TRACKED = 16 * 1024
+"""Bytes of an answer from which on it is known when it has left: finding out
+costs more than a small one."""
 
 
-class Credit:
-    """How many messages may be handed over before some are served.
+class Answering(Protocol):
+    """Sends an answer to a connection."""
 
-    Once it is used up, half of it must have come back before it is used
-    again: a wake per message would cost more than the message.
-
-    :param limit: so many.
-    :param wake: called when ``is_awaited`` and half of it is back, perhaps
-        more than once.
-    """
-
-    __slots__ = ('_in_work', '_limit', '_served', '_wake', 'is_awaited')
-
-    def __init__(self, limit: int, wake: Callable[[], None]) -> None:
-        self._limit = limit
-        self._in_work = 0
-        # Appending needs no lock, which a finaliser must not wait for.
-        self._served: collections.deque[None] = collections.deque()
-        self._wake = wake
-        self.is_awaited = False
-
-    def take(self) -> None:
-        """Note a message that is handed over. One thread's."""
-        self._in_work += 1
-
-    def served(self) -> None:
-        """Note a message that was served. Any thread's."""
-        self._served.append(None)
-        if self.is_awaited and self.has_half():
-            self._wake()
-
-    def left(self) -> int:
-        """How many messages may be handed over now. One thread's."""
-        while self._served:
-            self._served.popleft()
-            self._in_work -= 1
-        return self._limit - self._in_work
-
-    def has_half(self) -> bool:
-        """Whether at least half of it is there."""
-        return self.in_work() <= self._limit // 2
-
-    def in_work(self) -> int:
-        """How many messages are being served."""
-        return self._in_work - len(self._served)
+    def __call__(
+        self,
+        receiver: bytes,
+        answer: messages.Answer,
+        left: Callable[[], None] = ...,
+    ) -> None:
+        """Send it; ``left`` is called when it has left, or never can."""
 
 
 class Incoming(base.RpcIncomingMessage):  # type: ignore[misc]
@@ -103,17 +70,20 @@ class Incoming(base.RpcIncomingMessage):  # type: ignore[misc]
 
     :param request: what came.
     :param sender: name of the connection it came by.
-    :param credit: where it counts as long as it is not served.
+    :param peer: who sent it: its name, or that of its connection.
+    :param size: bytes of the message.
     :param answer: sends an answer to a connection.
     """
 
-    _credit: Credit | None = None
+    _credit: turns.Credit | None = None
+    _part: turns.Credit | None = None
 
     def __init__(
         self,
         request: messages.Request,
         sender: bytes,
-        credit: Credit,
+        peer: str | bytes,
+        size: int,
         answer: Answering,
     ) -> None:
         # Not the parent's, which would make up an id for every cast.
@@ -123,12 +93,26 @@ class Incoming(base.RpcIncomingMessage):  # type: ignore[misc]
         self.client_timeout = request.client_timeout
         self._is_call = request.kind == messages.CALL
         self._sender = sender
-        self._credit = credit
+        self.peer = peer
+        self.size = size
         self._answer = answer
+
+    def begin(
+        self, credit: turns.Credit, part: turns.Credit | None = None
+    ) -> None:
+        """Be in work from now on.
+
+        :param credit: where it counts until it is served.
+        :param part: where it counts until its answer has left.
+        """
+        self._credit, self._part = credit, part
         credit.take()
+        if part is not None:
+            part.take()
 
     def __del__(self) -> None:
         self._serve()
+        self._leave()
 
     def acknowledge(self) -> None:
         """Nothing to do: nobody else would get the message."""
@@ -151,7 +135,10 @@ class Incoming(base.RpcIncomingMessage):  # type: ignore[misc]
             self._answer(
                 self._sender,
                 messages.Answer(messages.REPLY, self.msg_id, reply, text),
+                self._leave,
             )
+        else:
+            self._leave()
 
     def heartbeat(self) -> None:
         """Tell the caller that the call is still being served.
@@ -173,11 +160,17 @@ class Incoming(base.RpcIncomingMessage):  # type: ignore[misc]
             self._answer(
                 self._sender, messages.Answer(messages.REFUSED, self.msg_id)
             )
+        self._leave()
 
     def _serve(self) -> None:
         credit, self._credit = self._credit, None
         if credit is not None:
             credit.served()
+
+    def _leave(self) -> None:
+        part, self._part = self._part, None
+        if part is not None:
+            part.served()
 
 
 class Limiter:
@@ -235,6 +228,12 @@ class Limiter:
             self._buckets.popitem(last=False)
 
 
+def _always(name: str | bytes, size: int) -> bool:
+    """Whatever came is taken."""
+    del name, size
+    return True
+
+
 class Port:
     """Reads and checks messages, and sends answers. One thread's.
 
@@ -245,6 +244,7 @@ class Port:
     :param address: whose messages may come.
     :param answer: sends the answers.
     :param wake: called when messages were served and more may be read.
+    :param has_room: tells of a peer and a size whether it may be taken.
     """
 
     def __init__(
@@ -256,9 +256,12 @@ class Port:
         address: messages.Address,
         answer: Answering,
         wake: Callable[[], None],
+        has_room: Callable[[str | bytes, int], bool] = _always,
     ) -> None:
         self._guard = guard
         self._answer = answer
+        self._has_room = has_room
+        self._leaving: list[tuple[zmq.MessageTracker, Callable[[], None]]] = []
         self._limit = settings.max_message_size
         self._kinds = kinds
         self._address = address
@@ -279,7 +282,7 @@ class Port:
         limit, rate = settings.requests_in_work, settings.request_rate
         if is_fanout:
             limit, rate = settings.fanouts_in_work, settings.fanout_rate
-        self.credit = Credit(limit, wake)
+        self.credit = turns.Credit(limit, wake)
         self._limiter = Limiter(rate)
 
     def read(self) -> Incoming | None:
@@ -314,11 +317,7 @@ class Port:
         if frame.more:
             self._drop_rest(frame)
             return None
-        request = self._request(sender, frame)
-        if request is None:
-            return None
-        self.received += 1
-        return Incoming(request, sender, self.credit, self._answer)
+        return self._incoming(sender, frame)
 
     def dropped(self) -> dict[str, int]:
         """How much did not pass, by reason."""
@@ -333,14 +332,42 @@ class Port:
             int(self.socket.getsockopt(_EVENTS)) & _READABLE
         )
 
-    def send(self, receiver: bytes, payload: bytes) -> None:
-        """Send an answer; it is dropped and counted if that is impossible."""
+    def send(
+        self, receiver: bytes, payload: bytes, left: Callable[[], None]
+    ) -> None:
+        """Send an answer; it is dropped and counted if that is impossible.
+
+        :param left: called when it waits here no more; of a large one by
+            :meth:`follow`.
+        """
         self.may_have_more = True
+        is_tracked = len(payload) >= _TRACKED
         try:
             self.socket.send(receiver, _MORE)
+            if is_tracked:
+                frame = zmq.Frame(
+                    payload, track=True, copy=False, copy_threshold=0
+                )
+                self.socket.send(frame, _NOBLOCK, False)
+                self._leaving.append((frame.tracker, left))
+                return
             self.socket.send(payload, _NOBLOCK)
         except zmq.ZMQError as error:
             self._refused.note('answer', self.endpoint, str(error))
+        left()
+
+    def follow(self) -> bool:
+        """Look which large answers have left since.
+
+        :returns: whether some still wait for their reader.
+        """
+        if not self._leaving:
+            return False
+        gone = [left for tracker, left in self._leaving if tracker.done]
+        self._leaving = [each for each in self._leaving if not each[0].done]
+        for left in gone:
+            left()
+        return bool(self._leaving)
 
     def _sender(self, flags: int) -> bytes | None:
         try:
@@ -364,16 +391,18 @@ class Port:
         port = bound.rstrip(b'\0').rpartition(b':')[2].decode('ascii')
         return f'tcp://{_bracketed(host)}:{port}'
 
-    def _request(
-        self, sender: bytes, frame: zmq.Frame
-    ) -> messages.Request | None:
+    def _incoming(self, sender: bytes, frame: zmq.Frame) -> Incoming | None:
         peer = self._guard.peer(frame)
         if peer is None:
             self._refuse('unauthorised', frame, 'its key is not allowed')
             return None
         payload = frame.bytes
+        size = len(payload)
         # Without keys there is nothing better than the connection.
-        if not self._limiter.admits(peer['name'] or sender, len(payload)):
+        name = peer['name'] or sender
+        if not (
+            self._limiter.admits(name, size) and self._has_room(name, size)
+        ):
             self._refuse('flood', frame, 'it sends too many messages', peer)
             time.sleep(_DROP_S)
             return None
@@ -390,7 +419,8 @@ class Port:
             self._refuse('misaddressed', frame, why[:200], peer)
             return None
         request.ctxt['zmq_peer'] = peer
-        return request
+        self.received += 1
+        return Incoming(request, sender, name, size, self._answer)
 
     def _is_addressed(self, request: messages.Request) -> bool:
         exchange, topic, server = self._address

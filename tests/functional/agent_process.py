@@ -22,6 +22,7 @@ from fairness_lab.testbed.nodes import node as lab_node
 from fairness_lab.testbed.nodes import processes
 
 PROGRAM = str(pathlib.Path(sys.executable).with_name('nova-fairness'))
+_TOP = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE_S = 60.0
 """For broken code only; nothing here takes that long."""
 
@@ -84,7 +85,8 @@ class Agent:
         """
         environment = {
             **os.environ,
-            'PYTHONPATH': str(self.plugins),
+            # The tree that is tested comes before what is installed.
+            'PYTHONPATH': f'{self.plugins}:{_TOP}',
             'XDG_CACHE_HOME': str(self.directory),
         }
         with self._log.open('ab') as log:

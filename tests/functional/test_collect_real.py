@@ -7,7 +7,6 @@ import os
 import pathlib
 import signal
 import threading
-import time
 import uuid
 
 import libvirt
@@ -17,7 +16,9 @@ import pytest
 from nova_fairness.collect import counters
 from nova_fairness.collect import hypervisor
 from nova_fairness.collect import inventory
+from nova_fairness.collect import processes
 from tests.fixtures import lab
+from tests.fixtures.patience import eventually
 
 pytestmark = pytest.mark.real
 
@@ -32,16 +33,6 @@ XML = """<domain type='qemu'><name>{name}</name><uuid>{uuid}</uuid>
 
 NIC = """<interface type='ethernet'><mac address='52:54:00:00:00:99'/>
 <target dev='hotplugged'/><model type='virtio'/></interface>"""
-
-
-def eventually(condition, patience_s=60):
-    """Wait until a condition holds; the limit is for broken code only."""
-    deadline = time.monotonic() + patience_s
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 @pytest.fixture(scope='module')
@@ -141,11 +132,10 @@ def test_a_qemu_that_is_killed_leaves_the_list(connection, found, reader):
     assert np.isfinite(reader.read(vms).totals).all()
     dead = [vm.instance.domain_name for vm in vms].index('a')
     os.kill(vms[dead].pid, signal.SIGKILL)
+    # Its threads end before it does.
+    proc = pathlib.Path('/proc')
     assert eventually(
-        lambda: (
-            not pathlib.Path(f'/proc/{vms[dead].pid}/statm').exists()
-            or np.isnan(reader.read(vms).totals[dead]).all()
-        )
+        lambda: processes.start_ticks(proc, vms[dead].pid) is None
     )
     totals = reader.read(vms).totals
     assert np.isnan(totals[dead]).all()

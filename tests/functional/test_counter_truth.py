@@ -206,9 +206,11 @@ def test_reading_from_the_page_cache_moves_nothing_but_libvirt_counts_it(
     machine, cache
 ):
     moved(machine, cache, 'disk-write')
-    read, _, told_read, _ = moved(machine, cache, 'disk-read')
-    assert told_read == pytest.approx(MOVED, abs=DISK_SLACK)
-    assert read <= DISK_SLACK
+    # The host may reclaim pages of its cache at any time.
+    reads = [moved(machine, cache, 'disk-read') for _ in range(3)]
+    for _, _, told_read, _ in reads:
+        assert told_read == pytest.approx(MOVED, abs=DISK_SLACK)
+    assert min(read for read, *_ in reads) <= DISK_SLACK
 
 
 @pytest.mark.parametrize('cache', ['writethrough', 'writeback', 'unsafe'])

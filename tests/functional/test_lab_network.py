@@ -130,7 +130,9 @@ def test_redis_forgets_when_it_is_told_to(redis, link):
 
 
 def test_what_cannot_be_done_in_a_network_is_said(link):
-    with pytest.raises(exception.LabError, match=r'network a: .*nonsense'):
+    with pytest.raises(
+        exception.LabError, match=r'network a failed .*: .*nonsense'
+    ):
         link('a', 1).run(['ip', 'link', 'nonsense'])
 
 

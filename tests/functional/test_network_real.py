@@ -19,7 +19,7 @@ from fairness_lab.testbed.traffic import network_agent
 from fairness_lab.testbed.traffic import traffic
 from fairness_lab.testbed.traffic import wire
 
-pytestmark = [pytest.mark.real, pytest.mark.beside]
+pytestmark = pytest.mark.real
 
 FIRST, SECOND, THIRD = (wire.Place(number) for number in (1, 2, 3))
 DOUBLE = wire.Place(4, nics=2)

@@ -3,7 +3,6 @@
 """Whole agents in one process: only what they read and write is fake."""
 
 import functools
-import threading
 import time
 
 from oslo_config import cfg
@@ -175,12 +174,3 @@ def configuration(url, directory, name, options):
         group, _, name = option.rpartition('.')
         conf.set_override(name, value, group=group or 'fairness')
     return conf
-
-
-def eventually(condition):
-    """Wait until something holds; give what it came to."""
-    until_s = time.monotonic() + PATIENCE_S
-    pause = threading.Event()
-    while not (came := condition()) and time.monotonic() < until_s:
-        pause.wait(INTERVAL_S / 4)
-    return came

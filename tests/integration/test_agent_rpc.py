@@ -21,10 +21,9 @@ import pytest
 from nova_fairness.cmd import keys
 from nova_fairness.conf import transport as transport_conf
 from tests.fixtures import redis_server
+from tests.fixtures.patience import eventually
 from tests.integration import fake_ends
 from tests.unit.agent import fake_host
-
-eventually = fake_ends.eventually
 
 
 class Cloud:
@@ -381,7 +380,7 @@ def in_force(cloud, names, expected):
     return eventually(
         lambda: (
             {
-                (done.metric, done.policy, done.epoch)
+                done and (done.metric, done.policy, done.epoch)
                 for done in (cloud.nodes[name].newest for name in names)
             }
             == {expected}

@@ -198,10 +198,16 @@ def test_requests_wait_where_the_user_wants_it(hosts):
             PATIENCE_S,
         )
         with amqp.Connection(f'127.0.0.1:{broker.port}') as direct:
-            queue = direct.channel().queue_declare(
-                'nova_front.conductor', passive=True
+            channel = direct.channel()
+            assert processes.wait_until(
+                lambda: (
+                    channel.queue_declare(
+                        'nova_front.conductor', passive=True
+                    ).consumer_count
+                    == 1
+                ),
+                PATIENCE_S,
             )
-        assert queue.consumer_count == 1
         host.destroy()
         assert are_gone(host)
     for name in NOVA_FILES:
@@ -233,7 +239,11 @@ def test_a_second_host_joins_with_a_key_of_the_controller(hosts):
     far = hosts(
         'far',
         services='n-cpu',
-        settings={'FAIRNESS_KEYS_FROM': str(controller.conf / 'all-keys')},
+        settings={
+            'FAIRNESS_KEYS_FROM': str(controller.conf / 'all-keys'),
+            # A libvirt has one agent, and both hosts are this machine.
+            'FAIRNESS_CONNECTION_URI': 'qemu+unix:///system?socket=/run/far',
+        },
     )
     far.stack()
     assert set(far.pids()) == {'fairness-agent'}

@@ -10,11 +10,10 @@ import pytest
 
 from nova_fairness.cmd import keys
 from tests.fixtures import redis_server
-from tests.integration import fake_ends
+from tests.fixtures.patience import eventually
 from tests.integration import test_agent_rpc
 from tests.unit.agent import fake_host
 
-eventually = fake_ends.eventually
 in_force = test_agent_rpc.in_force
 KEY = 'nova-fairness:desired:nova-fairness'
 OFTEN = {'fairness_exchange.desired_state_poll': 1.0}

@@ -10,6 +10,7 @@ package.
 import ast
 from collections.abc import Iterator
 from collections.abc import Mapping
+import graphlib
 import pathlib
 import re
 
@@ -81,6 +82,15 @@ ARROWS: Mapping[str, frozenset[str]] = {
     # Knows nobody who judges it or draws it.
     'fairness_lab.simulator': _MATHEMATICS
     | {'decide', 'measure', 'fairness_lab.scenario'},
+    # The queue's own planner and orders on simulated clouds.
+    'fairness_lab.cluster': _MATHEMATICS
+    | {
+        'planners',
+        'plugins',
+        'version',
+        'fairness_lab.measures',
+        'fairness_lab.scenario',
+    },
     # Real machines: it does not know the simulator.
     'fairness_lab.testbed': _ASSEMBLY
     | {
@@ -93,6 +103,7 @@ ARROWS: Mapping[str, frozenset[str]] = {
     'fairness_lab.cmd': _EVALUATION
     | {
         'oslo_messaging_zmq',
+        'fairness_lab.cluster',
         'fairness_lab.figures',
         'fairness_lab.ideal',
         'fairness_lab.measures',
@@ -160,6 +171,11 @@ PURE = (
     'exchange.desired',
     'exchange.ledger',
     'exchange.tables',
+    'fairness_lab.cluster.attacks',
+    'fairness_lab.cluster.engine',
+    'fairness_lab.cluster.judging',
+    'fairness_lab.cluster.streams',
+    'fairness_lab.cluster.workload',
     'fairness_lab.simulator.agents',
     'fairness_lab.ideal.bounded',
     'fairness_lab.scenario.chance',
@@ -438,6 +454,43 @@ def lone(sources: Mapping[str, tuple[str, bool]]) -> set[str]:
         if not sources[module][1]
         and [_folder(item) for item in found] == [_folder(module)]
     }
+
+
+def circles(sources: Mapping[str, tuple[str, bool]]) -> list[str]:
+    """Find a circle of modules that import each other, lazily or at once.
+
+    What is imported for type checkers alone is left out.
+
+    :param sources: as :func:`lone` takes them.
+    :returns: the modules of one circle, the first again at the end; empty if
+        there is none.
+    """
+    graph = graphlib.TopologicalSorter(
+        {
+            module: {
+                target
+                for _, target in imports(
+                    _at_run_time(ast.parse(source)), module, is_package
+                )
+                if target in sources
+            }
+            for module, (source, is_package) in sources.items()
+        }
+    )
+    try:
+        graph.prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def _at_run_time(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and dotted(node.test).endswith(
+            'TYPE_CHECKING'
+        ):
+            node.body = []
+    return tree
 
 
 def _folder(module: str) -> str:

@@ -13,7 +13,6 @@ from tests.fuzz import seeds
 from tests.fuzz import targets
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-RUNS = 20_000
 
 FOUND = [
     pytest.param(name, path, id=f'{name}-{path.name[:16]}')
@@ -34,15 +33,18 @@ def test_seeds_are_those_of_this_release(name):
         assert (seeds.CORPUS / name / f'seed-{seed}').read_bytes() == content
 
 
+@pytest.mark.parametrize(
+    'runs', [4_000, pytest.param(20_000, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize('name', targets.TARGETS)
-def test_nothing_new_is_found_in_a_bounded_run(name, tmp_path):
+def test_nothing_new_is_found_in_a_bounded_run(name, runs, tmp_path):
     corpus = tmp_path / 'corpus'
     shutil.copytree(seeds.CORPUS / name, corpus)
     done = subprocess.run(
         [
             sys.executable,
             f'tests/fuzz/fuzz_{name}.py',
-            f'-runs={RUNS}',
+            f'-runs={runs}',
             '-seed=1',
             f'-max_len={targets.MOST_BYTES}',
             f'-artifact_prefix={tmp_path}/',

@@ -6,6 +6,7 @@ import ast
 import configparser
 import contextlib
 import importlib
+from importlib import metadata
 import json
 import os
 import pathlib
@@ -14,6 +15,8 @@ import subprocess
 import sys
 import tomllib
 
+from packaging import requirements as pip
+from packaging import utils as pip_names
 import pytest
 
 from fairness_lab.testbed.nodes import processes
@@ -64,6 +67,95 @@ def declared() -> set[str]:
     text = (TOP / 'requirements.txt').read_text(encoding='utf-8')
     extras = '\n'.join(section('extras').values())
     return requirements([*text.splitlines(), *extras.splitlines()])
+
+
+WITHOUT = """\
+import importlib, sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition('.')[0] in absent:
+            raise ModuleNotFoundError(f'No module named {name!r}', name=name)
+
+absent = set(sys.argv[1].split())
+sys.meta_path.insert(0, Absent())
+importlib.import_module(sys.argv[2])
+"""
+"""Imports a module as where less is installed than here."""
+
+
+def installed_with(extra: str) -> set[str]:
+    """Distributions that pip installs with an extra, or with none ('')."""
+    lines = (TOP / 'requirements.txt').read_text(encoding='utf-8').split('\n')
+    lines += section('extras')[extra].split('\n') if extra else []
+    wanted = [pip.Requirement(line.split('#')[0]) for line in lines if line]
+    found: set[str] = set()
+    while wanted:
+        next_one = wanted.pop()
+        name = pip_names.canonicalize_name(next_one.name)
+        extras = {'', *next_one.extras}
+        if name in found and extras == {''}:
+            continue
+        found.add(name)
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            for line in metadata.requires(name) or ():
+                needed = pip.Requirement(line)
+                if not needed.marker or any(
+                    needed.marker.evaluate({'extra': each}) for each in extras
+                ):
+                    wanted.append(needed)
+    return found
+
+
+def imported_with(extras: tuple[str, ...], module: str) -> str:
+    """Import a module where no more is there than pip installs.
+
+    :returns: what was missing; '' if nothing was.
+    """
+    there = {'nova-fairness', 'setuptools'}.union(*map(installed_with, extras))
+    absent = [
+        top
+        for top, owners in metadata.packages_distributions().items()
+        if not there & {pip_names.canonicalize_name(each) for each in owners}
+    ]
+    return subprocess.run(
+        [
+            *(sys.executable, '-W', 'ignore', '-c', WITHOUT),
+            *(' '.join(absent), module),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=TOP,
+    ).stderr
+
+
+EXTRAS = {
+    'nova_fairness.client.plugin': ('client',),
+    'nova_fairness.cmd.cluster': ('cluster',),
+    'nova_fairness.cmd.relay': ('cluster',),
+    'fairness_lab.cmd.lab': ('lab',),
+    'fairness_lab.cmd.sim': ('lab',),
+    'api_ext.filter': ('api', 'nova'),
+}
+"""What users install with a program, and where: Nova loads the filter."""
+PROGRAMS = sorted(
+    {
+        target.partition(':')[0]
+        for group, _name, target in entry_points()
+        if group in ('console_scripts', 'openstack.cli.extension')
+    }
+    | {*EXTRAS}
+)
+
+
+@pytest.mark.parametrize('module', PROGRAMS)
+def test_what_is_installed_with_a_program_is_enough(module: str) -> None:
+    assert not imported_with(EXTRAS.get(module, ('',)), module)
+
+
+def test_what_is_not_installed_is_missed() -> None:
+    assert 'No module named' in imported_with(('',), 'nova_fairness.cmd.relay')
 
 
 def third_party_imports(folder: str) -> set[str]:

@@ -180,7 +180,7 @@ def _amount(value: float) -> str:
     return 'max' if value == demand.MAXIMUM else f'{value:.6f}'
 
 
-BOOT_PATIENCE_S = 180.0
+BOOT_PATIENCE_S = 600.0
 _PARALLEL_BOOTS = 2
 _LATE_STARTS = 4
 

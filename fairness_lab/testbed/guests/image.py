@@ -247,7 +247,7 @@ def unpack_kernel(
         processes.run(['apt-get', '-qq', 'download', package], cwd=work)
     except exception.LabError as error:
         raise exception.LabEnvironmentError(
-            f'the kernel of the guests cannot be had: {error}'
+            f'the kernel of the guests cannot be downloaded: {error}'
         ) from None
     for deb in work.glob('*.deb'):
         processes.run(['dpkg-deb', '--extract', str(deb), str(tree)])

@@ -93,23 +93,14 @@ class NetworkNamespace:
         self._children, self._pause = [], None
 
     def run(self, argv: Sequence[str]) -> str:
-        """Run a program in it to its end and give what it printed.
+        """Run a program in it to its end; what it printed.
 
         :raises LabError: if it fails.
         """
-        done = subprocess.run(
+        return processes.run(
             self._command(argv),
-            check=False,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
+            named=f'{" ".join(argv)} in the network {self.name}',
         )
-        if done.returncode:
-            raise exception.LabError(
-                f'{" ".join(argv)} failed in the network {self.name}: '
-                f'{done.stderr.strip()}'
-            )
-        return done.stdout
 
     def popen(
         self, argv: Sequence[str], **options: object

@@ -116,16 +116,26 @@ def end_all(
         time.sleep(0.02)
 
 
-def run(command: Sequence[str], cwd: pathlib.Path | None = None) -> str:
-    """Run a command and give what it printed.
+def run(
+    command: Sequence[str],
+    cwd: pathlib.Path | None = None,
+    named: str | None = None,
+) -> str:
+    """Run a command to its end; what it printed.
 
     :param cwd: directory to run it in; ``None`` for the present one.
+    :param named: how errors call it; ``None`` for the command itself.
     :raises LabEnvironmentError: if there is no such command.
     :raises LabError: if it fails; the message holds what it said.
     """
     try:
         finished = subprocess.run(
-            command, check=False, capture_output=True, text=True, cwd=cwd
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
         )
     except FileNotFoundError:
         raise exception.LabEnvironmentError(
@@ -134,7 +144,7 @@ def run(command: Sequence[str], cwd: pathlib.Path | None = None) -> str:
         ) from None
     if finished.returncode:
         raise exception.LabError(
-            f'{" ".join(command)} failed with exit code '
+            f'{named or " ".join(command)} failed with exit code '
             f'{finished.returncode}: {finished.stderr.strip()}'
         )
     return finished.stdout

@@ -45,13 +45,15 @@ class NetworkAgent:
         :raises LabError: if it ended.
         """
         if self._process.stdin is None or self._process.stdout is None:
-            raise exception.LabError('the control has no line')
+            raise exception.LabError('the control of the network has no pipe')
         line = json.dumps([what, argument]) + '\n'
         self._process.stdin.write(line.encode())
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
-            raise exception.LabError(f'the control ended at {what}')
+            raise exception.LabError(
+                f'the control of the network ended at {what}'
+            )
         return json.loads(answer)
 
     def see(self, places: Sequence[wire.Place]) -> None:

@@ -134,22 +134,13 @@ class Wire:
         return ['nsenter', '-t', pid, '-m', '-n', '--', *argv]
 
     def run(self, name: str, argv: Sequence[str]) -> str:
-        """Run a program to its end and give what it printed.
+        """Run a program to its end; what it printed.
 
         :raises LabError: if it fails.
         """
-        done = subprocess.run(
-            self.command(name, argv),
-            check=False,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
+        return processes.run(
+            self.command(name, argv), named=f'{" ".join(argv)} in {name}'
         )
-        if done.returncode:
-            raise exception.LabError(
-                f'{" ".join(argv)} failed in {name}: {done.stderr.strip()}'
-            )
-        return done.stdout
 
     def popen(
         self, name: str, argv: Sequence[str], **options: object

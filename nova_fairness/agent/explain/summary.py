@@ -182,7 +182,7 @@ def _verdict(facts: situation.Facts, sharing: situation.Sharing) -> str:
     if facts.preference < 1 - situation.DIFFERS:
         return (
             f'Its owner preferred other VMs to this one (preference '
-            f'{facts.preference:g}); to prefer it more gives it more.'
+            f'{facts.preference:g}); a higher preference gives it more.'
         )
     if sharing.standing is situation.Standing.EVEN:
         return _even(facts, sharing)

@@ -36,7 +36,7 @@ FILES = (
 
 LOWEST, HIGHEST, NEUTRAL = 1, 1000, 100
 
-_NO_DEVICE = 'no scheduler of a disk keeps weights'
+_NO_DEVICE = 'no disk has an I/O scheduler with weights'
 
 Source = Callable[[], pressure.PressureSample | None]
 

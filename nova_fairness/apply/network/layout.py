@@ -247,9 +247,9 @@ def _half_steered(nic: instance.Nic, view: View) -> str:
         and not _master(nic, view)
     ):
         return (
-            'sends past traffic control, since Open vSwitch reads its tap in '
-            'user space; only what it receives is divided, unless '
-            '[fairness_network] uplink is set'
+            'bypasses traffic control when it sends, since Open vSwitch '
+            'reads its tap in user space; only what it receives is divided, '
+            'unless [fairness_network] uplink is set'
         )
     return ''
 

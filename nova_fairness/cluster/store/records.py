@@ -46,6 +46,18 @@ class Used:
     version: int = 0
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Given:
+    """Shares that were set while the service ran.
+
+    :ivar shares: >= 0, by name of the account.
+    :ivar version: number of writes.
+    """
+
+    shares: Mapping[str, float]
+    version: int = 0
+
+
 def row_of(record: Record) -> dict[str, Any]:
     """The columns of a request."""
     request = record.request

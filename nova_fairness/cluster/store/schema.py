@@ -44,7 +44,7 @@ def check(engine: sa.Engine) -> None:
     if found is None or found in known():
         raise exception.SchemaMismatch(
             f'the tables have the revision {found or "none"}, {newest} is'
-            ' needed: they must be upgraded'
+            ' needed: they must be upgraded (nova-fairness-cluster upgrade)'
         )
     raise _newer(found)
 

@@ -107,7 +107,10 @@ def read(path: pathlib.Path) -> Sealer:
         raise exception.BadKeyFile(
             f'{path} must be for its owner only (0600), it is {mode:04o}'
         )
-    return Sealer(tuple(lines))
+    try:
+        return Sealer(tuple(lines))
+    except exception.BadKeyFile as error:
+        raise exception.BadKeyFile(f'{path}: {error}') from error
 
 
 def add_key(path: pathlib.Path) -> None:

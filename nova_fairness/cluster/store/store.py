@@ -33,6 +33,7 @@ from nova_fairness.model import request as request_model
 
 _CASTS, _REQUESTS = tables.CASTS, tables.REQUESTS
 _LEADERS, _LEDGER = tables.LEADERS, tables.LEDGER
+_SHARES = tables.SHARES
 _NEW = reason_module.why(reason_module.Reason.NOT_PLANNED)
 _LEADERS_KEPT = 1000
 
@@ -280,7 +281,7 @@ class Store:
             self._tables.update(sa.delete(_LEADERS).where(old))
             return epoch
         raise exception.Deposed(
-            f'epoch {from_epoch} is over: {self.leader()} leads'
+            f'epoch {from_epoch} is over: {self.leader().holder} leads'
         )
 
     def step(
@@ -353,26 +354,47 @@ class Store:
         :raises Deposed: if that leader leads no more.
         :raises Outdated: if it was written meanwhile.
         """
+        self._replace(
+            _LEDGER, used.version, epoch, at=used.at, used=_short(used.parts)
+        )
+
+    def shares(self) -> records.Given:
+        """Shares that were set while the service ran."""
+        row = self._tables.select(sa.select(_SHARES))[0]
+        return records.Given(json.loads(row['given']), row['version'])
+
+    def set_shares(self, given: records.Given, epoch: int) -> None:
+        """Write the shares that are set.
+
+        :param given: with the version that it was worked out from.
+        :param epoch: of the leader that did.
+        :raises Deposed: if that leader leads no more.
+        :raises Outdated: if it was written meanwhile.
+        """
+        self._replace(
+            _SHARES, given.version, epoch, given=_short(given.shares)
+        )
+
+    def _replace(
+        self, table: sa.Table, version: int, epoch: int, **values: Any
+    ) -> None:
+        """Change the one row of a table as a whole."""
         changed = self._tables.update(
-            sa.update(_LEDGER)
-            .where(_LEDGER.c.version == used.version, _newest() == epoch)
-            .values(
-                version=used.version + 1,
-                at=used.at,
-                used=json.dumps(used.parts, separators=(',', ':')),
-            )
+            sa.update(table)
+            .where(table.c.version == version, _newest() == epoch)
+            .values(version=version + 1, **values)
         )
         if not changed:
             self._check_leads(epoch)
             raise exception.Outdated(
-                f'the ledger is no longer of version {used.version}'
+                f'the table {table.name} is no longer of version {version}'
             )
 
     def _check_leads(self, epoch: int) -> None:
         leader = self.leader()
         if leader.epoch != epoch:
             raise exception.Deposed(
-                f'epoch {epoch} changes nothing any more: {leader} leads'
+                f'epoch {epoch} is over: {leader.holder} leads'
             )
 
     def _explain(self, request: request_model.Request, epoch: int) -> NoReturn:
@@ -413,3 +435,7 @@ def open_store(url: str, keys: pathlib.Path) -> Store:
     :raises BadKeyFile: if the keys cannot be used.
     """
     return Store(database.connect(url), sealing.read(keys))
+
+
+def _short(content: object) -> str:
+    return json.dumps(content, separators=(',', ':'))

@@ -68,6 +68,17 @@ LEDGER = sa.Table(
 )
 """One row, changed as a whole: all is charged up to one moment, or nothing."""
 
+SHARES = sa.Table(
+    'shares',
+    METADATA,
+    sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column('version', sa.Integer, nullable=False),
+    # JSON: what was set, by name of the account.
+    sa.Column('given', _TEXT, nullable=False),
+    **_MYSQL,
+)
+"""One row, changed as a whole."""
+
 LEADERS = sa.Table(
     'leaders',
     METADATA,

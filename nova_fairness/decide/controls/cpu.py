@@ -167,7 +167,7 @@ class CpuScale(scale.Scale):
     def weight(
         self, held: int, row: int, last: scale.Last | None, facts: scale.Facts
     ) -> float:
-        """Undo :meth:`units`."""
+        """The weight that units of the kernel stand for."""
         if held <= 0 or not self.is_steered(facts.vms[row].instance):
             return 1.0
         return to_weight(

@@ -267,7 +267,7 @@ class DiskScale(scale.Scale):
     def weight(
         self, held: int, row: int, last: scale.Last | None, facts: scale.Facts
     ) -> float:
-        """Undo :meth:`units`."""
+        """The weight that units of the kernel stand for."""
         if held <= 0:
             return 1.0
         file = self._file_of(facts.vms[row].key)

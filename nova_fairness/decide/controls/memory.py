@@ -232,7 +232,7 @@ class MemoryScale(scale.Scale):
         return judge(facts.pressure)
 
     def sizes(self, facts: scale.Facts) -> usage_model.Scalars:
-        """Flavors'"""
+        """Memory of the flavors, bytes, (n,)."""
         return np.array(
             [float(item.instance.memory_bytes) for item in facts.vms]
         )

@@ -94,7 +94,7 @@ class Scale(abc.ABC):
     control: resources.Control
 
     def judge(self, facts: Facts) -> Judgement | None:
-        """Say who wants more; ``None`` if another rule judges or nobody."""
+        """Judge who wants more; ``None`` where this scale cannot tell."""
         return None
 
     def is_steered(self, vm: instance.Instance) -> bool:

@@ -23,7 +23,7 @@ the calmest rounds, because movement looks like noise."""
 
 ENOUGH = 1.5
 """Momentum is whole for an error that falls to two thirds of the way from
-``fading`` to 1, or less."""
+``fading`` to 1, or more."""
 
 CUT = 0.05
 """A wanted step up or down of which this much was not applied was cut;
@@ -113,7 +113,8 @@ def beyond(error: Scalars, near: Scalars) -> Scalars:
 def bent(error: Scalars) -> Scalars:
     """Step on logarithms that undoes an error.
 
-    Being twice as heavy as the others is as far as being half as heavy.
+    The logarithm of how many times as heavy a user is as the others; of who
+    is lighter the error itself, which is less.
     """
     return np.where(error > 0, np.log1p(error.clip(min=0.0)), error)
 

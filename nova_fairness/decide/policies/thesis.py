@@ -26,14 +26,6 @@ def priority(heaviness: float) -> int:
     return int(max(float(BEST), 125 * heaviness))
 
 
-def conv(rank: int, smallest: int, largest: int) -> int:
-    """Kernel units of a priority in a range.
-
-    :param rank: a priority, -50..50; -50 gives the largest value.
-    """
-    return places.units(WORST - rank, smallest, largest)
-
-
 class ThesisPolicy(policy.Policy):
     """Maps heaviness straight to a place in each control's range.
 

@@ -2,8 +2,6 @@
 
 """Greediness: taking more than one's endowment, net of what one leaves."""
 
-from typing import Self
-
 import numpy as np
 
 from nova_fairness.measure import metric
@@ -29,40 +27,17 @@ class GreedinessMetric(metric.Metric):
     suits = frozenset({pairing.Kind.MAPS})
     """It charges a user for what idle VMs are endowed with."""
 
-    discount: float = 1.0
-    """Credit per unit left to others, relative to the charge of 1."""
-
-    penalty: float = 1.0
-    """Charge per unit taken beyond the endowment."""
-
-    @classmethod
-    def from_dcf(cls, dcf: float) -> Self:
-        """Build the generalised form of later work on the framework.
-
-        ``discount = 2 / (dcf + 2)``, ``penalty = 4 / (dcf + 2)``: taking one
-        unit costs twice what leaving one earns.
-
-        :param dcf: discount factor, 0..1.
-        :raises ValueError: if it is out of range.
-        """
-        if not 0 <= dcf <= 1:
-            raise ValueError(f'dcf must be in 0..1, got {dcf}')
-        result = cls()
-        result.discount = 2 / (dcf + 2)
-        result.penalty = 4 / (dcf + 2)
-        return result
-
     def instances(self, demands: metric.Demands) -> metric.Heaviness:
         """Charge what is taken beyond, credit what others took.
 
-        ``sum_r (penalty * beyond_r - discount * unused_r * ratio_r) *
-        norm_r`` with ``unused_r <= 0`` and the node's :func:`taken_ratio`.
+        ``sum_r (beyond_r - unused_r * ratio_r) * norm_r`` with ``unused_r
+        <= 0`` and the node's :func:`taken_ratio`.
         """
         excess = demands.usage - demands.endowment
         beyond = np.maximum(excess, 0.0)
         unused = np.minimum(excess, 0.0)
         ratio = taken_ratio(beyond, unused, demands.node)[demands.node]
-        charge = self.penalty * beyond - self.discount * unused * ratio
+        charge = beyond - unused * ratio
         factors = metric.norm(demands.supply, demands.user_count)
         return np.asarray(charge @ factors)
 

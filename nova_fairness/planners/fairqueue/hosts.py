@@ -6,6 +6,7 @@ Arrays here have a column per host, in the order of the hosts' UUIDs, so that
 ties do not depend on the order in which hosts were listed.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
 import functools
@@ -65,6 +66,7 @@ class Hosts:
 
     :ivar names: of the hosts.
     :ivar free: (c, p) what is left of them; negative where too much is used.
+    :ivar used: (c, p).
     """
 
     def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
@@ -75,12 +77,12 @@ class Hosts:
         self._column = {name: c for c, name in enumerate(snapshot.classes)}
         have = snapshot.inventory
         self.free = _columns(have.capacity - have.used, rows)
+        self.used = _columns(have.used, rows)
         self._capacity = _columns(have.capacity, rows)
         self._step = _columns(have.step, rows)
         self._is_plain = bool((self._step == 1).all())
         most = np.minimum(self._capacity, _columns(have.unit, rows))
         self._gives = most // self._step * self._step
-        self._marks = self._marked()
         self._shapes: dict[request.Demand, Shape] = {}
         self._matches: dict[tuple[object, ...], Marks] = {}
 
@@ -184,43 +186,37 @@ class Hosts:
         return self._matches[asked]
 
     def _match(self, demand: request.Demand) -> Marks:
-        found = self._marks['takes', ''].copy()
+        found = self._takes.copy()
         if demand.zone:
-            found &= self._mark('zone', demand.zone)
+            found &= self._marked(lambda each: each.zone == demand.zone)
         if demand.host:
-            found &= self._mark('host', demand.host)
+            found &= self._marked(lambda each: each.name == demand.host)
         for trait in demand.required:
-            found &= self._mark('trait', trait)
+            found &= self._having(trait)
         for trait in demand.forbidden:
-            found &= ~self._mark('trait', trait)
+            found &= ~self._having(trait)
         for one_of in demand.aggregates:
-            member = np.zeros(len(self.names), dtype=bool)
-            for aggregate in one_of:
-                member |= self._mark('aggregate', aggregate)
-            found &= member
+            found &= self._within(one_of)
         return found
 
-    def _mark(self, kind: str, value: str) -> Marks:
-        marks = self._marks.get((kind, value))
-        return (
-            np.zeros(len(self.names), dtype=bool) if marks is None else marks
+    @functools.cached_property
+    def _takes(self) -> Marks:
+        return self._marked(lambda each: each.takes)
+
+    def _having(self, trait: str) -> Marks:
+        return self._marked(lambda each: trait in each.traits)
+
+    def _within(self, one_of: Iterable[str]) -> Marks:
+        return self._marked(
+            lambda each: not each.aggregates.isdisjoint(one_of)
         )
 
-    def _marked(self) -> dict[tuple[str, str], Marks]:
-        found: dict[tuple[str, str], list[int]] = {('takes', ''): []}
-        for row, each in enumerate(self._providers):
-            keys = [('zone', each.zone), ('host', each.name)]
-            keys += [('trait', trait) for trait in each.traits]
-            keys += [('aggregate', uuid) for uuid in each.aggregates]
-            keys += [('takes', '')] if each.takes else []
-            for key in keys:
-                found.setdefault(key, []).append(row)
-        self._row = {name: row for row, name in enumerate(self.names)}
-        marks = {}
-        for key, rows in found.items():
-            marks[key] = np.zeros(len(self.names), dtype=bool)
-            marks[key][rows] = True
-        return marks
+    def _marked(self, is_meant: Callable[[cluster.Provider], bool]) -> Marks:
+        return np.array([is_meant(each) for each in self._providers], bool)
+
+    @functools.cached_property
+    def _row(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self.names)}
 
 
 def where(unit: order.Unit) -> str:
@@ -249,15 +245,14 @@ def smallest(counts: cluster.Amounts, size: int) -> cluster.Amounts:
     return least
 
 
-def best(free: cluster.Amounts, shape: Shape, marks: Marks) -> Rows:
+def best(free: cluster.Amounts, shape: Shape) -> Rows:
     """The row of the host on which one server leaves the least over.
 
     :param free: (c, p) what is left.
     :param shape: of the server.
-    :param marks: (p,) hosts that may take it.
     :returns: one row; none if nobody has room.
     """
-    index = np.flatnonzero(marks[shape.rows])
+    index = np.arange(len(shape.rows))
     # Class by class: most hosts of a full cloud drop out with the first.
     for column, amount in zip(shape.columns, shape.amounts[:, 0], strict=True):
         if not len(index):

@@ -4,6 +4,7 @@
 
 import abc
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 from typing import ClassVar
@@ -78,6 +79,22 @@ class Order(abc.ABC):
         :param now: seconds of the epoch.
         """
 
+    def factors(
+        self,
+        waiting: Sequence[request_model.Request],
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+    ) -> Mapping[str, cluster.Factors]:
+        """Numbers that say why requests stand where they do (``sprio``).
+
+        Owners read those of their own requests: a factor tells of the
+        request, its user and its project, never of another project.
+
+        :returns: finite numbers by name, by UUID of the request; what is not
+            named has none.
+        """
+        return {}
+
 
 def oldest_first(
     requests: Iterable[request_model.Request],
@@ -99,3 +116,15 @@ class OldestFirst(Order):
     ) -> Sequence[request_model.Request]:
         """Order by the time of asking; see :func:`oldest_first`."""
         return oldest_first(waiting)
+
+    def factors(
+        self,
+        waiting: Sequence[request_model.Request],
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+    ) -> Mapping[str, cluster.Factors]:
+        """Seconds waited."""
+        return {
+            each.uuid: {'waited_s': max(now - each.asked_at, 0.0)}
+            for each in waiting
+        }

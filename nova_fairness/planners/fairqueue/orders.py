@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import heapq
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +21,8 @@ import numpy.typing as npt
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
 from nova_fairness.planners.fairqueue import order as order_module
+from nova_fairness.planners.fairqueue import standing as standing_module
 from nova_fairness.shares import factors
-from nova_fairness.shares import ledger
 from nova_fairness.shares import tree as tree_module
 
 Floats = npt.NDArray[np.float64]
@@ -31,58 +32,19 @@ Requests = Sequence[request_model.Request]
 _LARGEST_WEIGHT = 1e9
 
 
-class Standing:
-    """Accounts of those who wait, and what they used.
-
-    :param waiting: requests.
-    :param snapshot: of the cloud.
-
-    :ivar tree: with the project and the user of every request.
-    :ivar history: (a, c) decayed part of the cloud, with all below.
-    :ivar wants: (a,) who has a request that waits.
-    :ivar capacity: (c,) of the cloud.
-    """
-
-    def __init__(
-        self, waiting: Requests, snapshot: cluster.ClusterSnapshot
-    ) -> None:
-        self._classes = snapshot.classes
-        self.tree = tree_module.Tree(
-            tree_module.completed(
-                snapshot.accounts,
-                (),
-                ((each.project, each.user) for each in waiting),
-            )
-        )
-        self.capacity: Floats = snapshot.inventory.capacity.sum(
-            axis=0, dtype=np.float64
-        )
-        self.history = self.tree.table(snapshot.history, len(self._classes))
-        self.wants = np.zeros(len(self.tree), dtype=bool)
-        self.wants[[self.tree.place(each.account) for each in waiting]] = True
-
-    def asked(self, request: request_model.Request) -> Floats:
-        """What a request asks for, (c,), of all its servers."""
-        named = dict(request.demand.amounts)
-        each = [named.get(name, 0) for name in self._classes]
-        return np.array(each, dtype=np.float64) * len(request.servers)
-
-    def asked_part(self, request: request_model.Request) -> Floats:
-        """The same as a part of the cloud, (c,)."""
-        return ledger.parts(self.asked(request), self.capacity)
-
-
 @dataclasses.dataclass(frozen=True)
 class FairTree(order_module.Order):
     """From the top down, always to whom has least of their share.
 
     Slurm's fair tree in turns: on each level the account with the least
     ``use / share`` comes first, and below it again; what it starts is added
-    to its use in thought. Nothing below one account comes before anything
-    below another that has less of its share.
+    to its use in thought, and stays there: what an account has counts as if it
+    had always had it, so that with a long half-life one user is not first for
+    many cycles (Kueue's entry penalty). Nothing below one account comes before
+    anything below another that has less of its share.
 
-    :ivar charge: part of the cloud that a start adds in thought, of what the
-        request asks for, 0 to 1; 0 orders by what was used alone, as Slurm
+    :ivar charge: part of the cloud that a start adds, of what the request
+        asks for, 0 to 1; 0 orders by what was used alone, as Slurm
         does.
     """
 
@@ -103,8 +65,27 @@ class FairTree(order_module.Order):
         now: float,
     ) -> Requests:
         """Take requests in turns; see :meth:`.order.Order.arrange`."""
-        standing = Standing(waiting, snapshot)
+        standing = standing_module.Standing(waiting, snapshot, self.charge)
         return list(_TreeOfTurns(standing, waiting, self.charge))
+
+    def factors(
+        self,
+        waiting: Requests,
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+    ) -> Mapping[str, cluster.Factors]:
+        """Uses, and Slurm's rank; see :func:`.factors.fair_tree`."""
+        standing = standing_module.Standing(waiting, snapshot, self.charge)
+        tree = standing.tree
+        use = standing.history.max(axis=1, initial=0.0)
+        rank = factors.fair_tree(tree, use, standing.wants)
+        return {
+            each.uuid: {
+                **standing.uses(each),
+                'fair_share': float(rank[tree.place(each.account)]),
+            }
+            for each in waiting
+        }
 
 
 _Entry = tuple[float, int, int]
@@ -121,7 +102,10 @@ class _TreeOfTurns:
     """
 
     def __init__(
-        self, standing: Standing, waiting: Requests, charge: float
+        self,
+        standing: standing_module.Standing,
+        waiting: Requests,
+        charge: float,
     ) -> None:
         self._standing = standing
         self._charge = charge
@@ -183,21 +167,38 @@ class _ByPriority(order_module.Order):
         now: float,
     ) -> Requests:
         """Order by the number; see :meth:`.order.Order.arrange`."""
-        priority = self._priorities(waiting, snapshot, now)
+        summands = self._summands(
+            standing_module.Standing(waiting, snapshot), waiting, now
+        )
         return sorted(
             order_module.oldest_first(waiting),
-            key=lambda each: priority[each.uuid],
+            key=lambda each: sum(summands[each.uuid].values()),
             reverse=True,
         )
 
-    @abc.abstractmethod
-    def _priorities(
+    def factors(
         self,
         waiting: Requests,
         snapshot: cluster.ClusterSnapshot,
         now: float,
-    ) -> Mapping[str, float]:
-        """The number of each request, by UUID."""
+    ) -> Mapping[str, cluster.Factors]:
+        """Uses, what the number is the sum of, and the sum."""
+        standing = standing_module.Standing(waiting, snapshot)
+        summands = self._summands(standing, waiting, now)
+        return {
+            each.uuid: {
+                **standing.uses(each),
+                **summands[each.uuid],
+                'priority': sum(summands[each.uuid].values()),
+            }
+            for each in waiting
+        }
+
+    @abc.abstractmethod
+    def _summands(
+        self, standing: standing_module.Standing, waiting: Requests, now: float
+    ) -> Mapping[str, cluster.Factors]:
+        """What the number of each request is the sum of, by UUID."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,26 +228,24 @@ class Multifactor(_ByPriority):
         _check(self, fair_share=any_weight, age=any_weight, size=any_weight)
         _check(self, longest_s=(1.0, _LARGEST_WEIGHT))
 
-    def _priorities(
-        self,
-        waiting: Requests,
-        snapshot: cluster.ClusterSnapshot,
-        now: float,
-    ) -> Mapping[str, float]:
-        standing = Standing(waiting, snapshot)
+    def _summands(
+        self, standing: standing_module.Standing, waiting: Requests, now: float
+    ) -> Mapping[str, cluster.Factors]:
         tree = standing.tree
         use = factors.normalised(tree, standing.history.max(axis=1, initial=0))
-        fair = factors.classic(tree, use, tree.part(standing.wants))
+        fair = factors.classic(tree, use, standing.part)
 
-        def priority(request: request_model.Request) -> float:
+        def summands(request: request_model.Request) -> cluster.Factors:
             waited = (now - request.asked_at) / self.longest_s
-            return float(
-                self.fair_share * fair[tree.place(request.account)]
-                + self.age * min(max(waited, 0.0), 1.0)
-                + self.size * standing.asked_part(request).max(initial=0.0)
-            )
+            size = standing.asked_part(request).max(initial=0.0)
+            fair_share = fair[tree.place(request.account)]
+            return {
+                'fair_share': self.fair_share * float(fair_share),
+                'age': self.age * min(max(waited, 0.0), 1.0),
+                'size': self.size * float(size),
+            }
 
-        return {each.uuid: priority(each) for each in waiting}
+        return {each.uuid: summands(each) for each in waiting}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -268,24 +267,27 @@ class Synergy(_ByPriority):
         any_weight = (0.0, _LARGEST_WEIGHT)
         _check(self, vcpus=any_weight, memory=any_weight)
 
-    def _priorities(
-        self,
-        waiting: Requests,
-        snapshot: cluster.ClusterSnapshot,
-        now: float,
-    ) -> Mapping[str, float]:
-        standing = Standing(waiting, snapshot)
+    def _summands(
+        self, standing: standing_module.Standing, waiting: Requests, now: float
+    ) -> Mapping[str, cluster.Factors]:
         tree = standing.tree
-        part = tree.part(standing.wants)
-        priority = np.zeros(len(tree))
-        weights = {'VCPU': self.vcpus, 'MEMORY_MB': self.memory}
-        for column, name in enumerate(snapshot.classes):
-            if name in weights:
+        weights = {
+            'VCPU': ('vcpus', self.vcpus),
+            'MEMORY_MB': ('memory', self.memory),
+        }
+        summands = {}
+        for column, each in enumerate(standing.classes):
+            if each in weights:
+                name, weight = weights[each]
                 use = factors.normalised(tree, standing.history[:, column])
-                priority += weights[name] * factors.classic(tree, use, part)
+                fair = factors.classic(tree, use, standing.part)
+                summands[name] = weight * fair
+        places = {each.uuid: tree.place(each.account) for each in waiting}
         return {
-            each.uuid: float(priority[tree.place(each.account)])
-            for each in waiting
+            uuid: {
+                name: float(all_of[at]) for name, all_of in summands.items()
+            }
+            for uuid, at in places.items()
         }
 
 
@@ -299,7 +301,7 @@ class _ByProject(order_module.Order):
         now: float,
     ) -> Requests:
         """Take requests in turns; see :meth:`.order.Order.arrange`."""
-        standing = Standing(waiting, snapshot)
+        standing = standing_module.Standing(waiting, snapshot)
         turns = _Projects(standing, waiting, snapshot)
         taken: list[request_model.Request] = []
         while turns.left.any():
@@ -308,6 +310,31 @@ class _ByProject(order_module.Order):
             first = np.lexsort((turns.age, ahead, ~turns.left))[0]
             taken.append(turns.take(int(first)))
         return taken
+
+    def factors(
+        self,
+        waiting: Requests,
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+    ) -> Mapping[str, cluster.Factors]:
+        """Uses, and how far its project is ahead before the first turn.
+
+        A project without a share is not told how far.
+        """
+        standing = standing_module.Standing(waiting, snapshot)
+        turns = _Projects(standing, waiting, snapshot)
+        ahead = dict(zip(turns.names, self._ahead(turns), strict=True))
+        told = {
+            name: {self.factor: float(level)} if np.isfinite(level) else {}
+            for name, level in ahead.items()
+        }
+        return {
+            each.uuid: {**standing.uses(each), **told[each.project]}
+            for each in waiting
+        }
+
+    factor: ClassVar[str]
+    """Name of how far a project is ahead."""
 
     @abc.abstractmethod
     def _ahead(self, turns: '_Projects') -> Floats:
@@ -331,7 +358,7 @@ class _Projects:
 
     def __init__(
         self,
-        standing: Standing,
+        standing: standing_module.Standing,
         waiting: Requests,
         snapshot: cluster.ClusterSnapshot,
     ) -> None:
@@ -341,7 +368,7 @@ class _Projects:
         self.classes = snapshot.classes
         self._standing = standing
         places = [tree.place(name) for name in self.names]
-        self.part = tree.part(standing.wants)[places]
+        self.part = standing.part[places]
         self.weight = tree.share[places]
         self.capacity = standing.capacity
         classes = len(snapshot.classes)
@@ -396,6 +423,7 @@ class DominantShare(_ByProject):
         'First whoever has borrowed least beyond their guaranteed part, as'
         ' Kueue.'
     )
+    factor = 'dominant_share'
 
     def _ahead(self, turns: _Projects) -> Floats:
         return factors.dominant_share(
@@ -410,6 +438,8 @@ class DominantShare(_ByProject):
 class Distribution(_ByProject):
     """First whoever is furthest below the part desired (Cloud Scheduler).
 
+    Of whom nothing is desired comes last, whatever they have.
+
     What a project has is ``VCPUs^vcpus x MEMORY_MB^memory x DISK_GB^disk``;
     a class that the cloud does not have does not count.
 
@@ -422,6 +452,7 @@ class Distribution(_ByProject):
         'First whoever is furthest below the part of the cloud desired for'
         ' them, as Cloud Scheduler.'
     )
+    factor = 'beyond_desired'
 
     vcpus: float = 0.0
     memory: float = 1.0
@@ -440,7 +471,8 @@ class Distribution(_ByProject):
         power = np.array([powers.get(name, 0.0) for name in turns.classes])
         columns = power > 0
         amounts = turns.used[:, columns] ** power[columns]
-        return factors.distribution(amounts, turns.part)
+        over = factors.distribution(amounts, turns.part)
+        return np.where(turns.part > 0, over, np.inf)
 
 
 def _check(order: order_module.Order, **ranges: tuple[float, float]) -> None:

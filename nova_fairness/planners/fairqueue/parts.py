@@ -8,6 +8,7 @@ guaranteed part is taken from it (the private and the shared quota of
 Synergy).
 """
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 
 import numpy as np
@@ -37,8 +38,8 @@ class Parts:
         self._asked: dict[str, cluster.Amounts] = {}
         self._over: dict[str, cluster.Amounts] = {}
         self._excesses: dict[str, dict[str, cluster.Amounts]] = {}
+        self._slack: cluster.Amounts | None = None
         self._kept: dict[str, cluster.Amounts] = {}
-        self._kept_shared = self._none()
         promised, taken = self._none(), self._none()
         for project in sorted({*snapshot.limits, *snapshot.used}):
             promised += self._part(project)
@@ -87,36 +88,86 @@ class Parts:
         return None
 
     def behind(self, unit: order.Unit) -> bool:
-        """Tell whether a unit would take what is kept for another."""
-        asked, project = self._sum(unit), unit.project
-        excess = self._excess(unit)
-        left = self._left - self._kept_shared
-        if ((excess > 0) & (excess > left)).any():
-            return True
-        kept = self._kept.get(project)
-        if kept is None:
+        """Tell whether a unit would take for long what is kept."""
+        if self._slack is None:
             return False
-        room = self._top(project) - self._use(project) - kept
-        return bool(((asked > 0) & (asked > room)).any())
+        asked, excess = self._sum(unit), self._excess(unit)
+        if ((excess > 0) & (excess > self._slack)).any():
+            return True
+        room = self._kept.get(unit.project)
+        return room is not None and bool(((asked > 0) & (asked > room)).any())
 
-    def take(self, unit: order.Unit) -> None:
-        """A unit what it asks for."""
-        asked = self._sum(unit)
-        self._left -= self._excess(unit)
+    def take(self, unit: order.Unit, is_short: bool = False) -> None:
+        """A unit what it asks for.
+
+        :param is_short: whether it ends before what is kept is needed.
+        """
+        asked, excess = self._sum(unit), self._excess(unit)
+        self._left -= excess
+        if self._slack is not None and not is_short:
+            self._slack = self._slack - excess
+            if unit.project in self._kept:
+                self._kept[unit.project] = self._kept[unit.project] - asked
         self._used[unit.project] = self._use(unit.project) + asked
         self._over.pop(unit.project, None)
         self._excesses.pop(unit.project, None)
 
-    def keep(self, unit: order.Unit) -> None:
-        """Keep what a unit waits for from those behind it."""
-        asked = self._sum(unit)
-        self._kept_shared = self._excess(unit)
-        self._kept = {unit.project: asked}
+    def fits_later(
+        self, unit: order.Unit, returned: Mapping[str, cluster.Amounts]
+    ) -> bool:
+        """Tell whether a unit may start once others gave theirs back.
+
+        :param returned: (c,) by project.
+        """
+        left, room = self._later(unit, returned)
+        return bool((left >= 0).all() and (room >= 0).all())
+
+    def keep(
+        self, unit: order.Unit, returned: Mapping[str, cluster.Amounts]
+    ) -> None:
+        """Keep what a unit waits for from those behind it.
+
+        :param returned: (c,) by project, before it is needed.
+        """
+        self._slack, room = self._later(unit, returned)
+        self._kept = {unit.project: room}
 
     def forget(self) -> None:
         """Keep nothing for anybody any more."""
-        self._kept_shared = self._none()
+        self._slack = None
         self._kept = {}
+
+    def _later(
+        self, unit: order.Unit, returned: Mapping[str, cluster.Amounts]
+    ) -> tuple[cluster.Amounts, cluster.Amounts]:
+        """Amounts left beside a unit that starts later, (c,) twice.
+
+        :returns: of the shared part, and below its project's ceiling; what
+            is missing is negative.
+        """
+        names = list(returned)
+        use = self._table(self._use(name) for name in names)
+        part = self._table(self._part(name) for name in names)
+        back = self._table(returned.values())
+        after = np.maximum(use - back, 0)
+        left = self._left + (
+            np.maximum(use - part, 0) - np.maximum(after - part, 0)
+        ).sum(axis=0)
+        asked, project = self._sum(unit), unit.project
+        own = self._use(project) - returned.get(project, self._none())
+        own = np.maximum(own, 0)
+        excess = np.maximum(own + asked - self._part(project), 0)
+        excess -= np.maximum(own - self._part(project), 0)
+        room = self._top(project) - own - asked
+        # What others have too much of does not stop who asks for none of it.
+        return (
+            np.where(excess > 0, left - excess, np.maximum(left, 0)),
+            np.where(asked > 0, room, np.maximum(room, 0)),
+        )
+
+    def _table(self, rows: Iterable[cluster.Amounts]) -> cluster.Amounts:
+        listed = np.array(list(rows), dtype=np.int64)
+        return listed.reshape(-1, len(self._classes))
 
     def _sum(self, unit: order.Unit) -> cluster.Amounts:
         """(c,) what a unit asks for; classes that nobody has left out."""

@@ -5,22 +5,50 @@
 A plan is made in rounds. In a round, every unit that fits into what its
 project is guaranteed starts if there is room for it. All others are gone
 through in order: who fits starts; the first that would fit but for what is in
-use now keeps, in thought, what it waits for, so that nobody behind it can
-take it: its part of what is shared, room below its project's ceiling, and the
-hosts that come closest to its need. Those behind use what is left. Rounds
-follow until one starts nothing, so that a state in which nothing is to be
-done stays as it is.
+use now gets a reservation: its part of what is shared, room below its
+project's ceiling, and hosts. Those behind use what is left. Rounds follow
+until one starts nothing, so that a state in which nothing is to be done stays
+as it is.
+
+If enough servers are expected to end, a reservation is for the first moment at
+which they leave room for it. Others start on what is reserved if they are
+expected to end before, or leave enough beside it (EASY backfill). Else, and
+once a request has waited for long, the hosts that come closest to its need are
+kept for it alone. Nobody but guaranteed parts starts there, so what it lacks
+on the host that comes closest only gets less: if servers end, it starts,
+however wrong the ends were that were expected.
 """
+
+from collections.abc import Mapping
+import dataclasses
+import math
 
 from nova_fairness import exception
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.planners.fairqueue import ends as ends_module
 from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.fairqueue import parts as parts_module
 from nova_fairness.planners.fairqueue import room as room_module
 
 _OLDEST_FIRST = order_module.OldestFirst()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Backfill:
+    """Limits of starts before the first that does not fit.
+
+    :ivar depth: number of units that are tried behind it, >= 0.
+    :ivar patience_s: seconds that it may have waited for which others start
+        on hosts that are reserved for it, >= 0.
+    """
+
+    depth: int = 1000
+    patience_s: float = 86400.0
+
+
+_USUAL = Backfill()
 
 _Told = tuple[order_module.Unit, reason.Why]
 """A unit that waits, and what for."""
@@ -33,14 +61,16 @@ def plan(
     snapshot: cluster.ClusterSnapshot,
     now: float,
     order: order_module.Order = _OLDEST_FIRST,
+    backfill: Backfill = _USUAL,
 ) -> cluster.Plan:
     """Say which requests start now and where, and why the others wait.
 
     :param snapshot: of the cloud.
     :param now: seconds of the epoch.
     :param order: who is next of those beyond their guaranteed part.
-    :raises PluginMisbehaved: if the order failed, or lost or doubled a
-        request.
+    :param backfill: who may start before the first that does not fit.
+    :raises PluginMisbehaved: if the order failed, lost or doubled a request,
+        or told a factor that is no number.
     """
     held = [
         each
@@ -54,8 +84,37 @@ def plan(
     waiting = [each for each in held if not _late(each, now)]
     arranged = _arranged(waiting, snapshot, now, order)
     expired = tuple(_expired(each, now) for each in late)
-    started, units = _Rounds(snapshot).run(order_module.units(arranged))
-    return cluster.Plan((*expired, *started), _positions(units))
+    rounds = _Rounds(snapshot, now, backfill)
+    started, units = rounds.run(order_module.units(arranged))
+    told = _factors(waiting, snapshot, now, order)
+    places = _positions(units, told, rounds.reserved)
+    return cluster.Plan((*expired, *started), places)
+
+
+def _factors(
+    waiting: list[request_model.Request],
+    snapshot: cluster.ClusterSnapshot,
+    now: float,
+    order: order_module.Order,
+) -> Mapping[str, cluster.Factors]:
+    name = type(order).__name__
+    try:
+        told = order.factors(waiting, snapshot, now)
+        is_sound = all(
+            math.isfinite(number)
+            for each in told.values()
+            for number in each.values()
+        )
+    except Exception as error:
+        raise exception.PluginMisbehaved(
+            f'factors of the order {name} failed:'
+            f' {type(error).__name__}: {error}'
+        ) from error
+    if not is_sound:
+        raise exception.PluginMisbehaved(
+            f'factors of the order {name} must be finite numbers'
+        )
+    return told
 
 
 def _arranged(
@@ -85,14 +144,28 @@ class _Rounds:
     """Rounds until nothing more starts.
 
     :param snapshot: of the cloud.
+    :param now: seconds of the epoch.
+    :param backfill: who may start before the first that does not fit.
+
+    :ivar reserved: by UUID of the requests that room is reserved for.
     """
 
-    def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
+    def __init__(
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+        backfill: Backfill,
+    ) -> None:
+        self._now = now
+        self._backfill = backfill
         self._parts = parts_module.Parts(snapshot)
         self._room = room_module.Room(snapshot)
+        self._ends = ends_module.Ends(snapshot, now, self._room.hosts)
+        self.reserved: dict[str, cluster.Reservation] = {}
         self._never: dict[str, reason.Why | None] = {}
         self._actions: list[cluster.Action] = []
-        self._keeper: order_module.Unit | None = None
+        self._reservation: cluster.Reservation | None = None
+        self._tried = 0
 
     def run(
         self, units: list[order_module.Unit]
@@ -111,7 +184,8 @@ class _Rounds:
     def _round(self, units: list[order_module.Unit]) -> list[_Judged]:
         self._parts.forget()
         self._room.forget()
-        self._keeper = None
+        self._reservation, self._tried = None, 0
+        self.reserved.clear()
         waiting: list[_Judged] = []
         before = 0
         for unit in [each for each in units if not self._at_once(each)]:
@@ -125,7 +199,7 @@ class _Rounds:
         """Start a unit within its project's guaranteed part, if it fits."""
         if not self._parts.guaranteed(unit) or self._hopeless(unit):
             return False
-        return self._started(unit)
+        return self._started(unit, is_short=False)
 
     def _in_turn(
         self, unit: order_module.Unit, before: int
@@ -134,19 +208,74 @@ class _Rounds:
         never = self._hopeless(unit)
         if never:
             return never
+        if self._reservation:
+            if self._tried >= self._backfill.depth:
+                return reason.why(
+                    reason.Reason.BEYOND_DEPTH,
+                    before=before,
+                    depth=self._backfill.depth,
+                )
+            self._tried += 1
         why: reason.Why | room_module.Lacking | None
         why = self._parts.lacking(unit)
-        if not why and not self._parts.behind(unit):
-            if self._started(unit):
+        is_short = self._ends_before(unit)
+        if not why and (is_short or not self._parts.behind(unit)):
+            if self._started(unit, is_short):
                 return None
-            why = self._room.lacking(unit)
+            why = self._room.lacking(unit, is_short)
         if not why:
             return reason.why(reason.Reason.BEHIND_OTHERS, before=before)
-        if not self._keeper:
-            self._keeper = unit
-            self._parts.keep(unit)
-            self._room.keep(unit)
+        if not self._reservation:
+            self._reservation = self._reserved(unit)
+            self.reserved.update(
+                (each.uuid, self._reservation) for each in unit.requests
+            )
         return why
+
+    def _ends_before(self, unit: order_module.Unit) -> bool:
+        """Tell whether a unit ends before what is reserved is needed."""
+        if self._reservation is None or self._reservation.at is None:
+            return False
+        last = self._ends.last(unit)
+        return last is not None and last <= self._reservation.at
+
+    def _reserved(self, unit: order_module.Unit) -> cluster.Reservation:
+        """Reserve room for a unit."""
+        waited_s = self._now - min(each.asked_at for each in unit.requests)
+        found = None
+        if waited_s < self._backfill.patience_s:
+            found = self._first_fit(unit)
+        if found is None:
+            self._parts.keep(unit, {})
+            return cluster.Reservation(self._room.names(self._room.keep(unit)))
+        at, placement = found
+        hosts, projects = self._ends.until(at)
+        self._parts.keep(unit, projects)
+        rows = self._room.reserve(unit, placement, hosts)
+        return cluster.Reservation(self._room.names(rows), at)
+
+    def _first_fit(
+        self, unit: order_module.Unit
+    ) -> tuple[float, room_module.Placement] | None:
+        """The first moment and hosts for a unit if servers end as expected.
+
+        Halves the ends: what fits at one of them fits later, too.
+        """
+        times = self._ends.times()
+        found = None
+        first, last = 0, len(times)
+        while first < last:
+            middle = (first + last) // 2
+            at = float(times[middle])
+            hosts, projects = self._ends.until(at)
+            placement = None
+            if self._parts.fits_later(unit, projects):
+                placement = self._room.find_later(unit, hosts)
+            if placement is None:
+                first = middle + 1
+            else:
+                found, last = (at, placement), middle
+        return found
 
     def _hopeless(self, unit: order_module.Unit) -> reason.Why | None:
         """Say what keeps a unit from starting whatever others have."""
@@ -157,12 +286,13 @@ class _Rounds:
         reasons = [each for each in found if each]
         return reason.first(reasons) if reasons else None
 
-    def _started(self, unit: order_module.Unit) -> bool:
-        placement = self._room.find(unit)
+    def _started(self, unit: order_module.Unit, is_short: bool) -> bool:
+        placement = self._room.find(unit, is_short)
         if placement is None:
             return False
-        self._room.take(unit, placement)
-        self._parts.take(unit)
+        self._room.take(unit, placement, is_short)
+        self._parts.take(unit, is_short)
+        self._ends.start(unit, placement)
         for each, rows in zip(unit.requests, placement, strict=True):
             action = cluster.Action(
                 cluster.Verb.START,
@@ -188,9 +318,18 @@ def _expired(request: request_model.Request, now: float) -> cluster.Action:
     )
 
 
-def _positions(waiting: list[_Told]) -> dict[str, cluster.Waiting]:
+def _positions(
+    waiting: list[_Told],
+    factors: Mapping[str, cluster.Factors],
+    reserved: Mapping[str, cluster.Reservation],
+) -> dict[str, cluster.Waiting]:
     requests = [(each, why) for unit, why in waiting for each in unit.requests]
     return {
-        each.uuid: cluster.Waiting(position, why)
+        each.uuid: cluster.Waiting(
+            position,
+            why,
+            factors.get(each.uuid, {}),
+            reserved.get(each.uuid),
+        )
         for position, (each, why) in enumerate(requests, 1)
     }

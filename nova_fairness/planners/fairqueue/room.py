@@ -3,7 +3,9 @@
 """What hosts have left while a plan is made, and who fits where.
 
 A server goes where the least is left over, so that large requests find large
-room. Arrays have a column per host of :class:`hosts.Hosts`.
+room. Where room is kept for the first that does not fit, others get what they
+give back in time, and of the rest what will be left beside it. Arrays have a
+column per host of :class:`hosts.Hosts`.
 """
 
 from collections.abc import Callable
@@ -20,6 +22,8 @@ from nova_fairness.planners.fairqueue import order
 
 Lacking = Callable[[], reason.Why]
 """Works a reason out: only those of the last round are told."""
+
+_UNLIMITED = np.iinfo(np.int64).max // 2
 
 Placement = tuple[hosts_module.Rows, ...]
 """Rows of hosts, one per server, for every request of a unit."""
@@ -49,14 +53,22 @@ class Room:
         self._classes = snapshot.classes
         self._hosts = hosts_module.Hosts(snapshot)
         self._free = self._hosts.free
-        self._open = np.ones(len(self._hosts.names), dtype=bool)
+        self._capacity = self._free + self._hosts.used
+        # What may be taken for long: less than is free where room is kept.
+        self._spare = np.full_like(self._free, _UNLIMITED)
+        self._open = self._free.copy()
         self._members = {
             group: self._counted(self._hosts.rows(names))
             for group, names in snapshot.members.items()
         }
         self._too_small: set[request.Demand] = set()
         self._reasons: dict[request.Demand, reason.Why] = {}
-        self._behind: set[request.Demand] = set()
+        self._behind: set[tuple[request.Demand, bool]] = set()
+
+    @property
+    def hosts(self) -> hosts_module.Hosts:
+        """The hosts, as they are when a plan begins."""
+        return self._hosts
 
     def never(self, unit: order.Unit) -> reason.Why | None:
         """Say why a unit could not start if the hosts were empty."""
@@ -76,29 +88,44 @@ class Room:
             most=float(most),
         )
 
-    def find(self, unit: order.Unit) -> Placement | None:
-        """Find hosts for all servers of a unit; hosts kept are left out."""
+    def find(
+        self, unit: order.Unit, is_short: bool = False
+    ) -> Placement | None:
+        """Find hosts for all servers of a unit.
+
+        :param is_short: whether it ends before what is kept is needed.
+        """
         demand = _plain(unit)
-        if demand in self._too_small or demand in self._behind:
+        if demand in self._too_small or (demand, is_short) in self._behind:
             return None
-        return self._search(unit, self._open)[0]
+        return self._search(unit, self._free if is_short else self._open)[0]
 
-    def lacking(self, unit: order.Unit) -> Lacking | None:
-        """Say what a unit lacks on the hosts, those that are kept as well.
+    def find_later(
+        self, unit: order.Unit, returned: cluster.Amounts
+    ) -> Placement | None:
+        """Find hosts for a unit once others gave their room back.
 
+        :param returned: (c, p).
+        """
+        return self._search(unit, self._later(returned))[0]
+
+    def lacking(
+        self, unit: order.Unit, is_short: bool = False
+    ) -> Lacking | None:
+        """Say what a unit lacks on the hosts, whatever is kept.
+
+        :param is_short: see :meth:`find`.
         :returns: says it when it is called, as long as nothing more is taken;
             ``None`` if the unit lacks only what is kept for another.
         """
         demand = _plain(unit)
-        if demand in self._behind:
+        if demand and (demand, is_short) in self._behind:
             return None
         if demand and demand in self._too_small:
             return functools.partial(self._closest, demand)
-        # One server was just looked for on all hosts but those kept.
-        marks = ~self._open if demand else np.ones_like(self._open)
-        placement, fit = self._search(unit, marks)
+        placement, fit = self._search(unit, self._free)
         if placement is not None:
-            self._behind.update({demand} if demand else ())
+            self._behind.update({(demand, is_short)} if demand else ())
             return None
         if demand is None:
             return functools.partial(
@@ -111,22 +138,54 @@ class Room:
         self._too_small.add(demand)
         return functools.partial(self._closest, demand)
 
-    def take(self, unit: order.Unit, placement: Placement) -> None:
-        """Hosts' room to a unit that starts."""
+    def take(
+        self, unit: order.Unit, placement: Placement, is_short: bool = False
+    ) -> None:
+        """Hosts' room to a unit that starts; see :meth:`find`."""
         self._reasons.clear()
         for each, rows in zip(unit.requests, placement, strict=True):
-            _subtract(self._free, self._hosts.shape(each.demand), rows)
+            shape = self._hosts.shape(each.demand)
+            _subtract(self._free, shape, rows)
+            if not is_short:
+                _subtract(self._spare, shape, rows)
+            self._open[:, rows] = np.minimum(
+                self._free[:, rows], self._spare[:, rows]
+            )
         if unit.group:
             rows = np.concatenate(placement)
             self._members[unit.group.uuid] = self._present(
                 unit.group
             ) + self._counted(rows)
 
-    def keep(self, unit: order.Unit) -> None:
+    def reserve(
+        self,
+        unit: order.Unit,
+        placement: Placement,
+        returned: cluster.Amounts,
+    ) -> hosts_module.Rows:
+        """Keep room for a unit that starts once others gave theirs back.
+
+        :param returned: (c, p) by then.
+        :returns: rows of its hosts.
+        """
+        later = self._later(returned)
+        for each, rows in zip(unit.requests, placement, strict=True):
+            _subtract(later, self._hosts.shape(each.demand), rows)
+        rows = np.unique(np.concatenate(placement))
+        self._spare[:, rows] = later[:, rows]
+        self._open[:, rows] = np.minimum(
+            self._free[:, rows], self._spare[:, rows]
+        )
+        return rows
+
+    def keep(self, unit: order.Unit) -> hosts_module.Rows:
         """Let nobody else start on the hosts that come closest to a unit.
 
         They are as many as would hold it when they are empty.
+
+        :returns: their rows.
         """
+        kept = []
         limit = self._limit(unit)
         for job in self._jobs(unit):
             shape = job.shape
@@ -135,12 +194,17 @@ class Room:
             nearest = np.argsort(missing, kind='stable')
             before = np.cumsum(whole[nearest]) - whole[nearest]
             needed = nearest[(before < job.count) & (whole[nearest] > 0)]
-            self._open[shape.rows[needed]] = False
+            kept.append(shape.rows[needed])
             limit[shape.rows[needed]] = 0
+        rows = np.unique(np.concatenate(kept))
+        self._spare[:, rows] = 0
+        self._open[:, rows] = np.minimum(self._free[:, rows], 0)
+        return rows
 
     def forget(self) -> None:
         """Keep hosts for nobody any more."""
-        self._open[:] = True
+        self._spare[:] = _UNLIMITED
+        self._open[:] = self._free
         self._behind.clear()
 
     def names(self, rows: hosts_module.Rows) -> tuple[str, ...]:
@@ -176,7 +240,7 @@ class Room:
     def _limit(self, unit: order.Unit) -> cluster.Amounts:
         """(p,) how often every host may still take a shape of a unit."""
         if not unit.group:
-            return np.full(len(self._open), unit.count)
+            return np.full(len(self._hosts.names), unit.count)
         present = self._present(unit.group)
         if not _together(unit):
             return np.maximum(unit.group.per_host - present, 0)
@@ -185,17 +249,20 @@ class Room:
         return np.ones_like(present)
 
     def _search(
-        self, unit: order.Unit, marks: hosts_module.Marks
+        self, unit: order.Unit, free: cluster.Amounts
     ) -> tuple[Placement | None, int]:
-        """Find marked hosts for a unit, and count servers that fit."""
+        """Find hosts for a unit, and count servers that fit.
+
+        :param free: (c, p) what hosts have left.
+        """
         demand = _plain(unit)
         if demand:
             shape = self._hosts.shape(demand)
-            rows = hosts_module.best(self._free, shape, marks)
+            rows = hosts_module.best(free, shape)
             return ((rows,) if len(rows) else None), len(rows)
         jobs = self._jobs(unit)
-        free = self._free if len(jobs) == 1 else self._free.copy()
-        limit = np.where(marks, self._limit(unit), 0)
+        free = free if len(jobs) == 1 else free.copy()
+        limit = self._limit(unit)
         found: dict[int, hosts_module.Rows] = {}
         for job in jobs:
             rows = _fill(free, job, limit)
@@ -238,8 +305,15 @@ class Room:
 
     def _present(self, group: request.Group) -> cluster.Amounts:
         return self._members.get(
-            group.uuid, np.zeros(len(self._open), dtype=np.int64)
+            group.uuid, np.zeros(len(self._hosts.names), dtype=np.int64)
         )
+
+    def _later(self, returned: cluster.Amounts) -> cluster.Amounts:
+        # Flavors say more than is allocated of a server that has a volume.
+        later: cluster.Amounts = np.minimum(
+            self._free + returned, self._capacity
+        )
+        return later
 
     def _counted(self, rows: hosts_module.Rows) -> cluster.Amounts:
         return np.bincount(rows, minlength=len(self._hosts.names))

@@ -147,9 +147,15 @@ def test_cpu_time_follows_the_weights(vms, keys, control, ann, bob, ratio):
     assert all(item.written for item in control.write(changes))
     assert weights(vms) == {'ann-1': ann, 'bob-1': bob}
     before = {name: vm.cpu_s() for name, vm in vms.items()}
-    time.sleep(8)
-    used = {name: vm.cpu_s() - before[name] for name, vm in vms.items()}
-    assert used['bob-1'] / used['ann-1'] == pytest.approx(ratio, rel=0.15)
+    wanted = pytest.approx(ratio, rel=0.15)
+    # Others keep the machine waiting, for which the VM of the moment is
+    # charged: the longer the look, the less that counts.
+    for _ in range(10):
+        time.sleep(8)
+        used = {name: vm.cpu_s() - before[name] for name, vm in vms.items()}
+        if used['bob-1'] / used['ann-1'] == wanted:
+            break
+    assert used['bob-1'] / used['ann-1'] == wanted
 
 
 def test_a_vm_that_ends_takes_its_scope_along(start, control, found):

@@ -63,7 +63,9 @@ def _stopped_and_woken(cloud, when):
     os.kill(pid, signal.SIGCONT)
 
 
-@pytest.mark.parametrize('database', ['sqlite', 'mariadb'])
+@pytest.mark.parametrize(
+    'database', ['sqlite', pytest.param('mariadb', marks=pytest.mark.slow)]
+)
 def test_a_leader_that_was_stopped_doubles_nothing_when_it_wakes_up(database):
     with killing.cloud(database, seed=3) as cloud:
         for when in striking.WHEN:

@@ -17,6 +17,7 @@ from oslo_messaging_zmq import options as zmq_options
 from oslo_messaging_zmq.redis import client as redis_client
 from oslo_messaging_zmq.redis import url
 from tests.fixtures import redis_server
+from tests.fixtures.patience import eventually
 from tests.unit.exchange import build
 
 
@@ -70,7 +71,7 @@ def node(server, tmp_path):
             nodes.callback(state.stop)
             state.start()
             exchange.start()
-            build.until(lambda: exchange.listener.is_listening)
+            eventually(lambda: exchange.listener.is_listening)
             return exchange
 
         yield make
@@ -94,7 +95,7 @@ def until_all_know(nodes, expected, number, **changes):
             tell(exchange, host, now, **changes.get(host, {}))
         return all(hosts(item) == expected for item in nodes.values())
 
-    build.until(done)
+    eventually(done)
     return next(numbers)
 
 
@@ -104,7 +105,7 @@ def test_nodes_hear_each_other_whatever_happens_to_redis(server, node):
     server.stop()
     before = nodes['n1'].statistics()['accepted']
     number = until_all_know(nodes, ['n1', 'n2', 'n3'], number)
-    build.until(lambda: nodes['n1'].statistics()['accepted'] > before)
+    eventually(lambda: nodes['n1'].statistics()['accepted'] > before)
     server.start()
     nodes['n4'] = node('n4')
     until_all_know(nodes, ['n1', 'n2', 'n3', 'n4'], number)
@@ -123,7 +124,7 @@ def test_a_restarted_node_is_heard_again(node):
         9_000,
         n2={'boot_id': 'second'},
     )
-    build.until(lambda: one.view(0.0).reports['n2'].boot_id == 'second')
+    eventually(lambda: one.view(0.0).reports['n2'].boot_id == 'second')
 
 
 def test_what_is_set_on_one_node_reaches_all_and_those_that_come_late(node):
@@ -131,6 +132,6 @@ def test_what_is_set_on_one_node_reaches_all_and_those_that_come_late(node):
     made = one.desired.set('DominantShareMetric', None, ('m', 'feedback'))
     nodes = {'n1': one, 'n2': two}
     until_all_know(nodes, ['n1', 'n2'], 1)
-    build.until(lambda: two.desired.current() == made)
+    eventually(lambda: two.desired.current() == made)
     late = node('n3')
-    build.until(lambda: late.desired.current() == made)
+    eventually(lambda: late.desired.current() == made)

@@ -11,29 +11,23 @@ import pytest
 
 from oslo_messaging_zmq import errors
 from tests.fixtures import zmq_cloud
-
-eventually = zmq_cloud.eventually
+from tests.fixtures.patience import eventually
 
 
 def watchdogs():
     return [each for each in threading.enumerate() if '_watchdog' in each.name]
 
 
-class Endpoint:
-    """Notes what it gets, and does what a test needs."""
+class Endpoint(zmq_cloud.Endpoint):
+    """One that does what a test needs."""
 
     def __init__(self, name=''):
-        self.name = name
-        self.got = []
+        super().__init__(name)
         self.contexts = []
-
-    def who(self, ctxt):
-        return self.name
 
     def note(self, ctxt, value):
         self.contexts.append(ctxt)
-        self.got.append(value)
-        return value
+        return super().note(ctxt, value)
 
     def delay(self, ctxt, seconds):
         time.sleep(seconds)
@@ -283,7 +277,7 @@ def test_a_server_that_cannot_take_a_message_is_given_the_next(cloud, caplog):
     client = cloud.client('t')
     client.cast({}, 'first')
     client.cast({}, 'second')
-    zmq_cloud.eventually(lambda: taken == ['failed', 'second'])
+    eventually(lambda: taken == ['failed', 'second'])
     assert 'no room' in caplog.text
 
 

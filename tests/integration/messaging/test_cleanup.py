@@ -15,17 +15,7 @@ import zmq
 
 from oslo_messaging_zmq.rpc import fanout
 from tests.fixtures import zmq_cloud
-
-eventually = zmq_cloud.eventually
-
-
-class Endpoint:
-    def __init__(self):
-        self.got = []
-
-    def note(self, ctxt, value):
-        self.got.append(value)
-        return value
+from tests.fixtures.patience import eventually
 
 
 class Blocking:
@@ -43,7 +33,7 @@ def descriptors():
 
 def talk(cloud):
     near, far = cloud.transport(), cloud.transport()
-    endpoint = Endpoint()
+    endpoint = zmq_cloud.Endpoint()
     server = cloud.serve('t', 's', endpoint, near)
     client = cloud.client('t', far)
     assert client.call({}, 'note', value=1) == 1
@@ -89,7 +79,7 @@ def test_cleanup_may_be_called_twice_and_before_anything_was_sent(cloud):
 
 
 def test_the_last_cast_before_cleanup_arrives(cloud):
-    endpoint = Endpoint()
+    endpoint = zmq_cloud.Endpoint()
     cloud.serve('t', 's', endpoint)
     for value in range(5):
         transport = cloud.transport()
@@ -99,7 +89,7 @@ def test_the_last_cast_before_cleanup_arrives(cloud):
 
 
 def test_the_last_answer_before_cleanup_arrives(cloud):
-    server = cloud.serve('t', 's', Endpoint())
+    server = cloud.serve('t', 's', zmq_cloud.Endpoint())
     client = cloud.client('t')
     answers = []
     asking = zmq_cloud.background(
@@ -138,7 +128,7 @@ def test_a_listener_that_rests_after_a_fanout_ends(cloud):
         return endpoint.got
 
     for number in range(20):
-        endpoint = Endpoint()
+        endpoint = zmq_cloud.Endpoint()
         server = cloud.serve('t', f's{number}', endpoint, near)
         eventually(functools.partial(has_heard, endpoint))
         ending = zmq_cloud.background(server.listener.cleanup)

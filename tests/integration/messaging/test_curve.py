@@ -16,8 +16,8 @@ from oslo_messaging_zmq.keys import admin
 from oslo_messaging_zmq.keys import files
 from oslo_messaging_zmq.keys import keyring
 from tests.fixtures import curve_cloud
+from tests.fixtures.patience import eventually
 
-eventually = curve_cloud.eventually
 disconnections = curve_cloud.disconnections
 
 

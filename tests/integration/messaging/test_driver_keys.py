@@ -8,8 +8,7 @@ import pytest
 from oslo_messaging_zmq.keys import admin
 from tests.fixtures import curve_cloud
 from tests.fixtures import zmq_cloud
-
-eventually = curve_cloud.eventually
+from tests.fixtures.patience import eventually
 
 
 class Endpoint:

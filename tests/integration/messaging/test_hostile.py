@@ -11,25 +11,16 @@ import zmq
 
 from oslo_messaging_zmq import messages
 from tests.fixtures import zmq_cloud
+from tests.fixtures.patience import eventually
 
-eventually = zmq_cloud.eventually
 LIMIT = 20000
-
-
-class Endpoint:
-    def __init__(self):
-        self.got = []
-
-    def note(self, ctxt, value):
-        self.got.append(value)
-        return value
 
 
 class Target:
     """A listener, and a stranger with a socket."""
 
     def __init__(self, cloud):
-        self.endpoint = Endpoint()
+        self.endpoint = zmq_cloud.Endpoint()
         self.transport = cloud.transport(max_message_size=LIMIT)
         cloud.serve('t', 's', self.endpoint, self.transport)
         engine = self.transport._driver._running()

@@ -2,9 +2,11 @@
 
 """A peer with a good key that sends what no driver would send."""
 
+import contextlib
 import pathlib
 import random
 import socket
+import time
 
 import msgpack
 import pytest
@@ -13,8 +15,12 @@ import zmq
 from oslo_messaging_zmq import messages
 from tests.fixtures import curve_cloud
 from tests.fixtures import zmq_cloud
+from tests.fixtures.patience import eventually
 
 LIMIT = 1 << 20
+CONNECTIONS = 30
+"""That one key may have to a socket."""
+
 ADDRESS = ('openstack', 'topic', 'server')
 
 
@@ -28,6 +34,10 @@ class Endpoint:
     def much(self, ctxt):
         self.asked += 1
         return 'x' * 20_000
+
+    def work(self, ctxt):
+        self.asked += 1
+        time.sleep(0.4)
 
     def note(self, ctxt, value):
         self.calls.append((ctxt.get('zmq_peer'), value))
@@ -55,6 +65,7 @@ class Attack:
             insecure='false',
             keys_path=str(self.places[name]),
             max_message_size=LIMIT,
+            peer_connections=CONNECTIONS,
         )
 
     def socket(self, endpoint):
@@ -160,9 +171,10 @@ def test_what_is_no_message_is_dropped_counted_and_named(attack, name, caplog):
     socket = attack.socket(attack.listener.peer.rpc)
     for payload in BAD[name]:
         socket.send(payload)
-    assert curve_cloud.eventually(
-        lambda: attack.dropped() == len(BAD[name])
-    ), (attack.dropped(), len(BAD[name]))
+    assert eventually(lambda: attack.dropped() == len(BAD[name])), (
+        attack.dropped(),
+        len(BAD[name]),
+    )
     named = [m for m in caplog.messages if 'evil (127.0.0.1)' in m]
     assert len(named) == 1
     assert len(named[0]) < 1000
@@ -173,7 +185,7 @@ def test_messages_of_many_frames_are_dropped(attack):
     socket = attack.socket(attack.listener.peer.rpc)
     socket.send_multipart([GOOD, b'', GOOD])
     socket.send_multipart([b''] * 1000)
-    assert curve_cloud.eventually(lambda: attack.dropped() == 2)
+    assert eventually(lambda: attack.dropped() == 2)
     assert attack.still_serves()
 
 
@@ -181,14 +193,14 @@ def test_what_is_for_somebody_else_is_not_taken(attack):
     socket = attack.socket(attack.listener.peer.rpc)
     for changes in ({'topic': 'x'}, {'exchange': 'x'}, {'server': 'x'}):
         socket.send(packed(**changes))
-    assert curve_cloud.eventually(lambda: attack.dropped('misaddressed') == 3)
+    assert eventually(lambda: attack.dropped('misaddressed') == 3)
     assert attack.still_serves()
 
 
 def test_calls_do_not_come_by_the_socket_of_fanouts(attack):
     socket = attack.socket(attack.listener.peer.fanout)
     socket.send(GOOD)
-    assert curve_cloud.eventually(lambda: attack.dropped() == 1)
+    assert eventually(lambda: attack.dropped() == 1)
     assert attack.still_serves()
 
 
@@ -196,7 +208,7 @@ def test_a_sender_cannot_say_who_it_is(attack):
     forged = {'name': 'ctl', 'role': 'controller'}
     socket = attack.socket(attack.listener.peer.rpc)
     socket.send(packed(ctxt={'zmq_peer': forged}))
-    assert curve_cloud.eventually(lambda: attack.endpoint.calls)
+    assert eventually(lambda: attack.endpoint.calls)
     assert attack.endpoint.calls == [({'name': 'evil', 'role': 'node'}, 1)]
 
 
@@ -228,7 +240,7 @@ def test_a_flood_of_garbage_leaves_no_memory_behind(attack):
         for _ in range(count):
             socket.send(garbage)
         sent += count
-        assert curve_cloud.eventually(lambda: attack.dropped() == sent)
+        assert eventually(lambda: attack.dropped() == sent)
 
     flood(200)
     before = resident_bytes()
@@ -257,18 +269,85 @@ def test_half_open_connections_are_ended_and_cost_no_descriptor(attack):
             pass
         each.close()
     # Honest clients of still_serves() stay until the cloud ends.
-    assert curve_cloud.eventually(lambda: open_files() <= before + 40)
+    assert eventually(lambda: open_files() <= before + 40)
+    assert attack.still_serves()
+
+
+def test_one_key_has_no_more_connections_than_it_may_have(attack, caplog):
+    def count(name):
+        return attack.transport._driver.statistics()[f'access_{name}']
+
+    assert attack.still_serves()
+    before = count('admitted')
+    many = [
+        attack.socket(attack.listener.peer.rpc) for _ in range(3 * CONNECTIONS)
+    ]
+    refused = 2 * CONNECTIONS
+    assert eventually(lambda: count('refused_connections') >= refused)
+    assert count('admitted') - before == CONNECTIONS
+    assert any(f'it has {CONNECTIONS} con' in m for m in caplog.messages)
+    assert attack.still_serves()
+    for each in many:
+        each.close()
+    # They are given back: it may come again.
+    again = attack.socket(attack.listener.peer.rpc)
+    again.send(packed())
+    assert eventually(lambda: attack.endpoint.calls)
+
+
+GREETING = bytes.fromhex('ff00000000000000007f0300') + b'CURVE'.ljust(
+    52, b'\0'
+)
+
+
+def test_a_stranger_whose_handshake_is_large_is_cut_off_soon(attack, caplog):
+    host, _, number = attack.listener.peer.rpc[6:].rpartition(':')
+    head = GREETING + b'\x06' + (2 * LIMIT - 1024).to_bytes(8, 'big')
+    began_s = time.monotonic()
+    with socket.create_connection((host, int(number))) as made:
+        made.settimeout(curve_cloud.PATIENCE_S)
+        made.sendall(head + bytes(LIMIT))
+        with contextlib.suppress(ConnectionError):
+            while made.recv(1000):
+                pass
+    # A handshake that is only slow has 10 s.
+    assert time.monotonic() - began_s < 5
+    assert eventually(
+        lambda: any('more than a handshake' in m for m in caplog.messages)
+    )
     assert attack.still_serves()
 
 
 def test_answers_that_nobody_reads_are_bounded(attack):
     attack.context.setsockopt(zmq.RCVHWM, 1)
-    reader = attack.socket(attack.listener.peer.rpc)
+    attack.context.setsockopt(zmq.RCVBUF, 4096)
     before = resident_bytes()
     question = packed(message={'method': 'much', 'args': {}})
-    for _ in range(5000):
-        reader.send(question)
-    assert curve_cloud.eventually(lambda: attack.endpoint.asked == 5000)
-    # 100 MB of answers, of which at most queue_length are kept.
+    # However many connections one key has.
+    readers = [attack.socket(attack.listener.peer.rpc) for _ in range(10)]
+    for number in range(5000):
+        readers[number % 10].send(question)
+    assert eventually(lambda: attack.dropped('flood'))
+    # What each connection has room for on its way, and a peer's part.
+    asked = attack.endpoint.asked
+    assert 4 <= asked < 4000
     assert resident_bytes() - before < 70_000_000
     assert attack.still_serves()
+    # Whoever reads is answered again.
+    reader = readers[0]
+    while reader.poll(1000):
+        reader.recv()
+    assert attack.endpoint.asked > asked
+
+
+def test_who_asks_without_end_keeps_nobody_waiting(attack):
+    evil = attack.socket(attack.listener.peer.rpc)
+    question = packed(kind=messages.CAST, message={'method': 'work'})
+    for _ in range(500):
+        evil.send(question)
+    assert eventually(lambda: attack.endpoint.asked)
+    began_s = time.monotonic()
+    assert attack.still_serves()
+    # All of it takes 50 s and more, by as many threads as it may have.
+    assert time.monotonic() - began_s < 5
+    assert attack.endpoint.asked < 200

@@ -19,12 +19,11 @@ from oslo_messaging_zmq.keys import admin
 from oslo_messaging_zmq.matchmaker import store
 from tests.fixtures import curve_cloud
 from tests.fixtures import zmq_cloud
+from tests.fixtures.patience import eventually
 
 EXCHANGE = 'openstack'
 RECORDS = store.Keys('oslo_messaging_zmq')
 HALF_AN_HOUR_MS = 1_800_000
-
-eventually = zmq_cloud.eventually
 
 
 class Endpoint:

@@ -7,8 +7,7 @@ import pytest
 
 from tests.fixtures import curve_cloud
 from tests.fixtures import zmq_cloud
-
-eventually = zmq_cloud.eventually
+from tests.fixtures.patience import eventually
 
 
 @pytest.fixture

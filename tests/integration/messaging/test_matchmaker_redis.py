@@ -17,6 +17,7 @@ from oslo_messaging_zmq.matchmaker import contract
 from oslo_messaging_zmq.matchmaker import redis as redis_matchmaker
 from oslo_messaging_zmq.redis import url as transport_url
 from tests.fixtures import redis_server
+from tests.fixtures.patience import eventually
 
 PATIENCE_S = 60.0
 TOP = pathlib.Path(__file__).resolve().parents[3]
@@ -40,16 +41,6 @@ def peer(server='one', **changes):
         'fanout': 'tcp://127.0.0.1:1002',
     }
     return contract.Peer(**(values | changes))
-
-
-def until(condition):
-    """Wait for something that must become true, however slow the machine."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        if condition():
-            return
-        time.sleep(0.01)
-    pytest.fail('it never became so')
 
 
 def ends_ms():
@@ -83,16 +74,16 @@ def test_listeners_come_and_go(make):
     assert mine.peers(*TOPIC) == ()
     announced = peer('one')
     yours.register(announced)
-    until(lambda: servers(mine) == ['one'])
+    eventually(lambda: servers(mine) == ['one'])
     assert mine.peers(*TOPIC)[0].generation > 0
     yours.register(peer('two'))
-    until(lambda: servers(mine) == ['one', 'two'])
+    eventually(lambda: servers(mine) == ['one', 'two'])
     ids = [one.id for one in mine.peers(*TOPIC)]
     assert ids == sorted(ids)
     yours.unregister(announced.id)
-    until(lambda: servers(mine) == ['two'])
+    eventually(lambda: servers(mine) == ['two'])
     yours.stop()
-    until(lambda: servers(mine) == [])
+    eventually(lambda: servers(mine) == [])
 
 
 def test_a_registered_listener_is_found_by_the_next_look_up(make):
@@ -122,9 +113,9 @@ def test_watchers_are_told_of_changes_of_topics_in_use(make):
     one = peer('one')
     yours.register(one)
     yours.register(peer('two', topic='unused'))
-    until(lambda: [len(news[2]) for news in told] == [1])
+    eventually(lambda: [len(news[2]) for news in told] == [1])
     yours.unregister(one.id)
-    until(lambda: [len(news[2]) for news in told] == [1, 0])
+    eventually(lambda: [len(news[2]) for news in told] == [1, 0])
     assert {news[:2] for news in told} == {TOPIC}
 
 
@@ -139,7 +130,7 @@ def test_a_watcher_that_raises_harms_nobody(make):
     mine.watch(lambda *news: told.append(news))
     mine.peers(*TOPIC)
     yours.register(peer())
-    until(lambda: told)
+    eventually(lambda: told)
 
 
 def test_records_are_refreshed_before_they_expire(make, redis):
@@ -155,7 +146,7 @@ def test_records_are_refreshed_before_they_expire(make, redis):
             return lives[-1] > lives[-2]
 
         for _ in range(4):
-            until(refreshed)
+            eventually(refreshed)
         assert all(0 < life <= 1000 for life in lives)
     assert mine.statistics()['announced'] == 1
     assert mine.statistics()['announced_again'] == 0
@@ -185,17 +176,17 @@ def test_a_killed_process_is_forgotten_when_its_records_expire(make, redis):
     mine = make()
     process = start(REGISTER_AND_WAIT, redis.url)
     assert process.stdout.readline() == 'ready\n'
-    until(lambda: servers(mine) == ['killed'])
+    eventually(lambda: servers(mine) == ['killed'])
     process.kill()
     process.communicate()
-    until(lambda: servers(mine) == [])
+    eventually(lambda: servers(mine) == [])
 
 
 def test_a_listener_that_moved_is_announced_anew(make):
     mine, yours = make(), make()
     one = peer()
     yours.register(one)
-    until(lambda: servers(mine) == ['one'])
+    eventually(lambda: servers(mine) == ['one'])
     before = mine.peers(*TOPIC)[0]
     moved = contract.Peer(
         **{name: getattr(one, name) for name in ('id', 'server', 'host')},
@@ -205,7 +196,7 @@ def test_a_listener_that_moved_is_announced_anew(make):
         fanout='tcp://127.0.0.1:2002',
     )
     yours.register(moved)
-    until(lambda: [p.rpc for p in mine.peers(*TOPIC)] == [moved.rpc])
+    eventually(lambda: [p.rpc for p in mine.peers(*TOPIC)] == [moved.rpc])
     assert mine.peers(*TOPIC)[0].generation > before.generation
 
 
@@ -215,7 +206,7 @@ def test_generations_grow_across_a_flush(make, redis):
     old = mine.look_up(*TOPIC, PATIENCE_S)[0].generation
     redis.flush()
     mine.register(peer('new'))
-    until(lambda: servers(mine) == ['new', 'old'])
+    eventually(lambda: servers(mine) == ['new', 'old'])
     by_server = {one.server: one.generation for one in mine.peers(*TOPIC)}
     assert by_server['old'] == old
     assert by_server['new'] > old
@@ -227,12 +218,12 @@ def test_a_flush_loses_nobody(make, redis):
     mine.watch(lambda *news: told.append(len(news[2])))
     yours.register(peer('one'))
     yours.register(peer('two'))
-    until(lambda: servers(mine) == ['one', 'two'])
+    eventually(lambda: servers(mine) == ['one', 'two'])
     del told[:]
     reads = mine.statistics()['reads']
     redis.flush()
-    until(lambda: yours.statistics()['announced_again'] == 2)
-    until(lambda: mine.statistics()['reads'] >= reads + 2)
+    eventually(lambda: yours.statistics()['announced_again'] == 2)
+    eventually(lambda: mine.statistics()['reads'] >= reads + 2)
     assert servers(mine) == ['one', 'two']
     assert told == []
 
@@ -241,11 +232,11 @@ def test_after_a_flush_the_dead_are_forgotten_in_the_end(make, redis):
     mine = make(ttl_s=0.5)
     process = start(REGISTER_AND_WAIT, redis.url)
     assert process.stdout.readline() == 'ready\n'
-    until(lambda: servers(mine) == ['killed'])
+    eventually(lambda: servers(mine) == ['killed'])
     process.kill()
     process.communicate()
     redis.flush()
-    until(lambda: servers(mine) == [])
+    eventually(lambda: servers(mine) == [])
 
 
 def test_redis_may_come_after_us(make, redis, caplog):
@@ -254,7 +245,7 @@ def test_redis_may_come_after_us(make, redis, caplog):
     mine.register(peer('one'))
     assert yours.peers(*TOPIC) == ()
     redis.start()
-    until(lambda: servers(yours) == ['one'])
+    eventually(lambda: servers(yours) == ['one'])
     text = caplog.text
     assert text.count('No news of listeners until Redis serves again') == 2
     assert text.count('serves again: news of listeners go on') == 2
@@ -264,17 +255,17 @@ def test_redis_may_come_after_us(make, redis, caplog):
 def test_known_listeners_stay_while_redis_is_away(make, redis, caplog):
     mine, yours = make(ttl_s=0.5), make(ttl_s=0.5)
     yours.register(peer('one'))
-    until(lambda: servers(mine) == ['one'])
+    eventually(lambda: servers(mine) == ['one'])
     redis.stop()
-    until(lambda: mine.statistics()['outages'] == 1)
-    until(lambda: yours.statistics()['outages'] == 1)
+    eventually(lambda: mine.statistics()['outages'] == 1)
+    eventually(lambda: yours.statistics()['outages'] == 1)
     yours.register(peer('two'))
     time.sleep(0.7)  # longer than records live
     assert servers(mine) == ['one']
     found = mine.look_up(*TOPIC, timeout_s=0.01)
     assert [one.server for one in found] == ['one']
     redis.start()
-    until(lambda: servers(mine) == ['one', 'two'])
+    eventually(lambda: servers(mine) == ['one', 'two'])
     assert mine.statistics()['outages'] == 1
     warnings = [r for r in caplog.records if r.levelno == logging.WARNING]
     assert len(warnings) == 4
@@ -283,15 +274,15 @@ def test_known_listeners_stay_while_redis_is_away(make, redis, caplog):
 def test_a_hung_redis_hangs_nobody(make, redis):
     mine, yours = make(timeout_s=0.2), make(timeout_s=0.2)
     yours.register(peer('one'))
-    until(lambda: servers(mine) == ['one'])
+    eventually(lambda: servers(mine) == ['one'])
     redis.pause()
-    until(lambda: mine.statistics()['outages'] == 1)
+    eventually(lambda: mine.statistics()['outages'] == 1)
     assert servers(mine) == ['one']
     mine.look_up(*TOPIC, timeout_s=0.05)
     assert mine.peers('nova', 'unknown') == ()
     yours.register(peer('two'))
     redis.resume()
-    until(lambda: servers(mine) == ['one', 'two'])
+    eventually(lambda: servers(mine) == ['one', 'two'])
 
 
 @pytest.mark.parametrize('given', ['', 'hunter3'])
@@ -333,7 +324,7 @@ def test_garbage_in_redis_is_dropped_counted_and_named(make, redis, caplog):
         client.set('theirs', 'stays')
     mine = make()
     mine.register(peer('one'))
-    until(lambda: servers(mine) == ['one'])
+    eventually(lambda: servers(mine) == ['one'])
     counted = mine.statistics()
     assert counted['records_dropped'] == 5
     assert counted['members_dropped'] == 1
@@ -381,7 +372,7 @@ def test_a_key_of_somebody_else_spoils_one_topic_only(make, redis, caplog):
     with redis.client() as client:
         assert client.get(f'{PREFIX}:listeners:nova:compute') == 'a text'
         client.delete(f'{PREFIX}:listeners:nova:compute')
-    until(lambda: servers(mine) == ['one'])
+    eventually(lambda: servers(mine) == ['one'])
 
 
 def test_no_more_listeners_are_read_than_asked_for(make):

@@ -9,21 +9,7 @@ import oslo_messaging
 import pytest
 
 from tests.fixtures import zmq_cloud
-
-eventually = zmq_cloud.eventually
-
-
-class Endpoint:
-    def __init__(self, name=''):
-        self.name = name
-        self.got = []
-
-    def who(self, ctxt):
-        return self.name
-
-    def note(self, ctxt, value):
-        self.got.append(value)
-        return value
+from tests.fixtures.patience import eventually
 
 
 def test_a_call_waits_for_a_listener_that_comes_late(cloud):
@@ -33,7 +19,7 @@ def test_a_call_waits_for_a_listener_that_comes_late(cloud):
         lambda: answers.append(client.call({}, 'who'))
     )
     assert not answers
-    cloud.serve('t', 's', Endpoint('late'))
+    cloud.serve('t', 's', zmq_cloud.Endpoint('late'))
     asking.join(zmq_cloud.PATIENCE_S)
     assert answers == ['late']
 
@@ -41,14 +27,14 @@ def test_a_call_waits_for_a_listener_that_comes_late(cloud):
 def test_a_cast_waits_for_a_listener_that_comes_late(cloud):
     client = cloud.client('t', cloud.transport(undeliverable_after='600'))
     casting = zmq_cloud.background(lambda: client.cast({}, 'note', value=1))
-    endpoint = Endpoint()
+    endpoint = zmq_cloud.Endpoint()
     cloud.serve('t', 's', endpoint)
     casting.join(zmq_cloud.PATIENCE_S)
     eventually(lambda: endpoint.got == [1])
 
 
 def test_fanouts_reach_a_listener_that_comes_late(cloud):
-    early, late = Endpoint(), Endpoint()
+    early, late = zmq_cloud.Endpoint(), zmq_cloud.Endpoint()
     cloud.serve('t', 'early', early)
     client = cloud.client('t', fanout=True)
     client.cast({}, 'note', value=0)
@@ -65,7 +51,7 @@ def test_a_listener_may_come_back_on_another_port(cloud):
     transport = cloud.transport()
     client = cloud.client('t', transport, server='s')
     for name in ('first', 'second', 'third'):
-        server = cloud.serve('t', 's', Endpoint(name))
+        server = cloud.serve('t', 's', zmq_cloud.Endpoint(name))
         assert client.call({}, 'who') == name
         zmq_cloud.end(server)
     with pytest.raises(oslo_messaging.MessagingTimeout):
@@ -84,7 +70,7 @@ def test_a_killed_listener_is_replaced_by_its_next_life(cloud):
 
 def test_a_killed_member_of_a_group_gets_no_more_calls(cloud):
     killed = cloud.process('t', 'a')
-    cloud.serve('t', 'b', Endpoint('b'))
+    cloud.serve('t', 'b', zmq_cloud.Endpoint('b'))
     client = cloud.client('t')
     for value in range(4):
         client.call({}, 'note', value=value)
@@ -104,7 +90,7 @@ def _is_down(client, server):
 
 
 def test_known_peers_go_on_talking_while_redis_is_away(cloud):
-    endpoint = Endpoint('here')
+    endpoint = zmq_cloud.Endpoint('here')
     cloud.serve('t', 's', endpoint)
     transport = cloud.transport()
     client = cloud.client('t', transport)
@@ -122,7 +108,7 @@ def test_known_peers_go_on_talking_while_redis_is_away(cloud):
 
 
 def test_everybody_is_found_again_after_redis_lost_everything(cloud):
-    cloud.serve('t', 's', Endpoint('here'))
+    cloud.serve('t', 's', zmq_cloud.Endpoint('here'))
     client = cloud.client('t')
     assert client.call({}, 'who') == 'here'
     cloud.redis.flush()
@@ -132,7 +118,7 @@ def test_everybody_is_found_again_after_redis_lost_everything(cloud):
 
 
 def test_a_forked_process_talks_on_connections_of_its_own(cloud):
-    endpoint = Endpoint('parent')
+    endpoint = zmq_cloud.Endpoint('parent')
     transport = cloud.transport()
     cloud.serve('t', 's', endpoint, transport)
     client = cloud.client('t', transport)
@@ -163,7 +149,7 @@ def _in_child(client, writing):
 
 def test_a_stopped_listener_fills_its_own_queue_only(cloud):
     stopped = cloud.process('t', 'stopped')
-    endpoint = Endpoint('other')
+    endpoint = zmq_cloud.Endpoint('other')
     cloud.serve('t', 'other', endpoint)
     transport = cloud.transport(fanout_queue_length=5)
     client = cloud.client('t', transport, fanout=True)

@@ -21,6 +21,7 @@ from oslo_messaging_zmq.redis import client as redis_client
 from oslo_messaging_zmq.redis import url as transport_url
 from tests.fixtures import redis_server
 from tests.fixtures import zmq_cloud
+from tests.fixtures.patience import eventually
 
 USER, PASSWORD = 'fairness', 's@cr:et/ %'
 PLACE = redis_server.HOST
@@ -70,15 +71,8 @@ def place_of(text):
     return transport_url.parse(parsed)
 
 
-class Endpoint:
-    """Gives back what it gets, and remembers it."""
-
-    def __init__(self):
-        self.got = []
-
-    def note(self, ctxt, value):
-        self.got.append(value)
-        return value
+class Endpoint(zmq_cloud.Endpoint):
+    """One that takes notifications, too."""
 
     def info(self, ctxt, publisher_id, event_type, payload, metadata):
         self.got.append(payload)
@@ -108,7 +102,7 @@ def test_a_user_with_the_documented_rights_can_do_all_that_the_driver_does(
     oslo_messaging.Notifier(
         hearing.transport, 'me', driver='messaging', topics=['n']
     ).info({}, 'happened', 3)
-    zmq_cloud.eventually(lambda: sorted(endpoint.got) == [1, 2, 3])
+    eventually(lambda: sorted(endpoint.got) == [1, 2, 3])
     for server_of in (serving, hearing):
         zmq_cloud.end(server_of)
     hearing.transport.cleanup()

@@ -6,8 +6,7 @@ import collections
 import threading
 
 from tests.fixtures import zmq_cloud
-
-eventually = zmq_cloud.eventually
+from tests.fixtures.patience import eventually
 
 
 class Gate:

@@ -196,6 +196,9 @@ def _controller(cloud: cloud_module.Cloud) -> Host:
         logs=cloud.controller.logs,
     )
     cloud.plane.configure_plain(host.nova)
+    # Nobody is to be judged by how busy the machine is.
+    with (host.nova / 'nova.conf').open('a') as file:
+        file.write('\n[fairness_api]\nrpc_timeout = 60\n')
     _configure_rootwrap(cloud.venv, host.nova)
     return host
 
@@ -206,7 +209,6 @@ def _node(
     controller: Host,
 ) -> Host:
     place = node.directory / 'stack'
-    # Nobody is to be judged by how busy the machine is.
     post_config = {'fairness': {'metric_deadline': '60'}}
     if node.name == BY_ROOTWRAP:
         post_config['nova_fairness_privileged'] = {

@@ -9,6 +9,7 @@ import pytest
 from tests.fixtures.nova_cloud import guest_image
 from tests.fixtures.nova_cloud import places
 from tests.fixtures.nova_cloud import rest
+from tests.fixtures.nova_cloud import settings
 from tests.fixtures.nova_cloud import waiting
 from tests.integration.nova import watching
 
@@ -24,9 +25,14 @@ FLAVOR = 'small'
 
 
 @pytest.fixture
-def full(cloud, queue):
+def full(cloud, servers, queue):
     """Servers that leave no room; those that a test deletes are gone."""
-    made = ask(cloud, 'fills', cloud.room(FLAVOR))
+    # What another test deleted is seen by the next snapshot.
+    room = settings.VCPUS * len(cloud.nodes) - len(servers)
+    watching.eventually(
+        lambda: cloud.room(FLAVOR) == room, lambda: cloud.room(FLAVOR)
+    )
+    made = ask(cloud, 'fills', room)
     try:
         for server in made:
             cloud.await_status(server)
@@ -46,8 +52,8 @@ def ask(cloud, what, count):
     ]
 
 
-def boot(cloud, user, name):
-    return cloud.boot(user, name, None, guest_image.IDLE, FLAVOR)
+def boot(cloud, user, name, host=None):
+    return cloud.boot(user, name, host, guest_image.IDLE, FLAVOR)
 
 
 def told(cloud, requests, what):
@@ -129,3 +135,77 @@ def test_whose_token_was_revoked_reads_why_it_did_not_start(
     await_told(cloud, [mine], 'state', ['expired'])
     assert told(cloud, [mine], 'reason') == ['token_refused']
     watching.eventually(lambda: not cloud.exists(mine))
+
+
+def host_of(cloud, server):
+    return cloud.show(server)['OS-EXT-SRV-ATTR:host']
+
+
+def ended(cloud, server, action):
+    """How the last action of a kind ended; nothing if it goes on."""
+    path = f'/servers/{server}/os-instance-actions'
+    found = cloud.admin.get('compute', path)['instanceActions']
+    return next(each['message'] for each in found if each['action'] == action)
+
+
+HANDLED = {
+    'os-stop': 'SHUTOFF',
+    'os-start': 'ACTIVE',
+    'pause': 'PAUSED',
+    'unpause': 'ACTIVE',
+    'suspend': 'SUSPENDED',
+    'resume': 'ACTIVE',
+}
+
+
+def test_servers_are_handled_as_without_the_queue(cloud, full):
+    waits = boot(cloud, 'carol', 'waits', 'cmp2')
+    await_told(cloud, [waits], 'position', [1])
+    server, other = [each for each in full if host_of(cloud, each) == 'cmp1'][
+        :2
+    ]
+    for action, status in HANDLED.items():
+        cloud.act(server, action)
+        cloud.await_status(server, status)
+    path = f'/servers/{server}/action'
+    said = {'os-getConsoleOutput': {}}
+    watching.eventually(
+        lambda: (
+            'guest ready' in cloud.admin.post('compute', path, said)['output']
+        )
+    )
+    # There is no room for it beside what it has, and Nova says so.
+    cloud.act(server, 'resize', flavorRef='shares')
+    watching.eventually(lambda: ended(cloud, server, 'resize') == 'Error')
+    cloud.await_status(server)
+
+    cloud.delete([other])
+    cloud.act(server, 'resize', flavorRef='shares')
+    cloud.await_status(server, 'VERIFY_RESIZE')
+    cloud.act(server, 'confirmResize')
+    cloud.await_status(server)
+    assert cloud.show(server)['flavor']['original_name'] == 'shares'
+    assert host_of(cloud, server) == 'cmp1'
+    # The other's room is there again; whoever waits wants another host.
+    watching.eventually(lambda: cloud.room(FLAVOR) == 1)
+    await_told(cloud, [waits], 'state', ['held'])
+    cloud.delete([waits])
+
+
+def test_a_live_migration_makes_room_for_who_waits_for_a_host(cloud, full):
+    moved = next(each for each in full if host_of(cloud, each) == 'cmp1')
+    gone = next(each for each in full if host_of(cloud, each) == 'cmp2')
+    waits = boot(cloud, 'carol', 'waits', 'cmp1')
+    try:
+        await_told(cloud, [waits], 'position', [1])
+        cloud.delete([gone])
+        watching.eventually(lambda: cloud.room(FLAVOR) == 1)
+        cloud.act(moved, 'os-migrateLive', host='cmp2', block_migration='auto')
+        cloud.await_status(waits)
+        cloud.await_status(moved)
+        assert [host_of(cloud, each) for each in (moved, waits)] == [
+            'cmp2',
+            'cmp1',
+        ]
+    finally:
+        cloud.delete([waits])

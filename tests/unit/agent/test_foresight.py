@@ -218,7 +218,7 @@ def test_a_slow_metric_is_asked_for_one_step_only(measured, which, caplog):
     quick = with_metric(measured, which, lambda weigh: weigh)
     found = made.of_node(quick, policy, RATIOS)
     assert found.views[0].end.sharpness <= decide_foresight.SHARP
-    assert caplog.text.count('is done again') == 1
+    assert caplog.text.count('fast enough again') == 1
 
 
 @WEIGHED

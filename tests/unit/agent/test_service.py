@@ -72,9 +72,11 @@ class FakeParts:
         self.controls = self.pressure = nothing
         self.peering = peering.Peering()
         self.cloud = cloud.NoCloud()
+        self.orders = in_force.Orders(tmp_path / 'paused.json')
+        self.state_files = (self.found, self.memory, self.orders.state_file)
         self.regime = in_force.Regime(
             host.settings,
-            in_force.Orders(tmp_path / 'paused.json'),
+            self.orders,
             self.peering.newest,
             lambda settings: host.plugins(),
         )
@@ -223,6 +225,30 @@ def test_a_record_that_cannot_be_written_keeps_no_memory_from_being_saved(
     agent._thread.join(ENOUGH_S)
     assert 'settled' in (tmp_path / 'policies.json').read_text()
     agent._stopping.clear()
+
+
+def test_a_round_says_what_is_not_saved_and_the_next_saves_it(
+    agent, parts, tmp_path
+):
+    in_the_way = tmp_path / 'paused.json.new'
+    in_the_way.mkdir()
+    parts.orders.pause(paused=True)
+    why = f'cannot write {tmp_path}/paused.json: Is a directory'
+    assert some_rounds(agent, parts, 2).unsaved == (why,)
+    assert agent._collector.status()['unsaved'] == [why]
+    in_the_way.rmdir()
+    assert some_rounds(agent, parts, 1).unsaved == ()
+    assert in_force.Orders(tmp_path / 'paused.json').paused
+
+
+def test_a_memory_that_is_not_saved_is_said_in_the_round_that_made_it(
+    agent, parts, tmp_path
+):
+    (tmp_path / 'policies.json.new').mkdir()
+    agent._saved_s = -math.inf
+    parts.rooms.decision.memory['feedback'] = {'settled': True}
+    (why,) = some_rounds(agent, parts, 1).unsaved
+    assert 'policies.json' in why
 
 
 def some_rounds(agent, parts, count):

@@ -158,7 +158,7 @@ TABLE = {
     'not preferred': (
         facts(OVER, preference=0.5),
         BEGUN + OVER_PARTS + 'Its owner preferred other VMs to this one '
-        '(preference 0.5); to prefer it more gives it more.',
+        '(preference 0.5); a higher preference gives it more.',
     ),
     'not steered': (
         facts({'steered': False}),

@@ -21,6 +21,12 @@ def item(uuid, project, **more):
         'state': 'held', 'reason': 'no_room',
         'explanation': 'a server needs 2 VCPU', 'subject': 'VCPU',
         'numbers': {'asked': 2.0, 'free': 1.0}, 'position': 1,
+        'summary': ['It is next.'], 'factors': {'project_use': 3.1},
+        'reserved_at': None,
+        'estimated_start': {
+            'p50': '2026-01-01T01:00:00+00:00',
+            'p90': '2026-01-01T02:00:00+00:00',
+        },
         'asked_at': '2026-01-01T00:00:00+00:00',
         'since': '2026-01-01T00:00:00+00:00', 'expires_at': None, **more,
     }  # fmt: skip
@@ -88,6 +94,21 @@ class FakeOperations(requests.Operations):
             for each in found
         ]  # fmt: skip
         return {'shares': listed[:limit], 'more': len(listed) > limit}
+
+    def set_share(self, name, share):
+        if self.error:
+            raise self.error
+        self.done.append((name, share))
+        return {'account': name, 'share': share}
+
+    def tree(self, known):
+        accounts = [
+            {'name': '1' * 32, 'parent': None, 'share': 3, 'fair_share': 0.5}
+        ]
+        return {
+            'version': 'v1',
+            'accounts': accounts if known != 'v1' else None,
+        }
 
     def capacity(self):
         if self.error:

@@ -261,7 +261,7 @@ def test_without_a_usable_transport_the_answer_is_503(tmp_path):
     assert answer.headers['Retry-After'] == '5'
 
 
-def test_no_agent_at_all_is_503_everywhere(cloud):
+def test_no_agent_at_all_is_503_everywhere_and_the_log_says_why(cloud, caplog):
     cloud.client.silent = {'cmp1', 'cmp2'}
     for url in (
         '/fairness',
@@ -274,4 +274,6 @@ def test_no_agent_at_all_is_503_everywhere(cloud):
     ):
         answer = cloud.ask('admin', 'GET', url)
         assert answer.status_code == 503, url
+        assert 'no answer within 1 s' in caplog.text
+        caplog.clear()
         fault_of(answer)

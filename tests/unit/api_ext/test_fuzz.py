@@ -17,9 +17,12 @@ def schema(cloud, who):
     )
 
 
-def test_a_thousand_requests_are_answered_as_described(cloud):
-    sent = api_fuzz.run(schema(cloud, 'admin'), 'admin', 1000)
-    assert sent >= 1000
+@pytest.mark.parametrize(
+    'count', [200, pytest.param(1000, marks=pytest.mark.slow)]
+)
+def test_requests_are_answered_as_described(cloud, count):
+    sent = api_fuzz.run(schema(cloud, 'admin'), 'admin', count)
+    assert sent >= count
 
 
 def test_a_tenant_learns_nothing_by_trying(cloud):

@@ -57,6 +57,7 @@ def test_every_place_of_a_url_and_every_fault_is_described(document):
 BODIES = {
     'actOnHost': {'set-metric': {'name': 'TrialMetric'}},
     'actOnRequest': {'cancel': None},
+    'setShare': {'account': '1' * 32, 'share': 2.0},
 }
 
 URLS = {
@@ -75,6 +76,7 @@ URLS = {
     'showRequest': f'/fairness/requests/{fake_requests.REDS}',
     'actOnRequest': f'/fairness/requests/{fake_requests.REDS}/action',
     'listShares': '/fairness/shares?limit=1&all_projects=true',
+    'setShare': '/fairness/shares',
     'showCapacity': '/fairness/capacity',
 }
 

@@ -37,6 +37,8 @@ ALLOWED = {
     'os_fairness_api:requests:release': {'admin'},
     'os_fairness_api:shares:list': {*OPERATORS, 'alice', 'bob'},
     'os_fairness_api:shares:list-all': OPERATORS,
+    # Who manages the red project, too: see test_requests.py.
+    'os_fairness_api:shares:set': {'admin'},
     'os_fairness_api:capacity:show': EVERYBODY,
 }
 """Who may, of something that is Alice's in the red project."""

@@ -5,6 +5,7 @@
 import pytest
 
 from nova_fairness import exception
+from tests.unit.api_ext import fake_cloud
 from tests.unit.api_ext import fake_requests
 
 REDS, BLUES = fake_requests.REDS, fake_requests.BLUES
@@ -110,6 +111,57 @@ def test_shares_of_the_own_project_are_seen_and_no_others(cloud):
     for who in ('alice', 'nobody'):
         assert cloud.ask(who, 'GET', url).status_code == 403
     assert cloud.ask('nobody', 'GET', '/fairness/shares').status_code == 403
+
+
+def put(cloud, who, account, share=2.0):
+    body = {'account': account, 'share': share}
+    return cloud.ask(who, 'PUT', '/fairness/shares', body)
+
+
+def test_managers_divide_their_project_and_administrators_all(
+    cloud, monkeypatch
+):
+    red, blue = fake_cloud.RED, fake_cloud.BLUE
+    assert put(cloud, 'admin', red).json == {'account': red, 'share': 2.0}
+    for who in ('alice', 'auditor'):
+        assert put(cloud, who, f'{red}/{fake_cloud.BOB}').status_code == 403
+    monkeypatch.setitem(
+        fake_cloud.TOKENS['alice'], 'roles', [*fake_cloud.MEMBER, 'manager']
+    )
+    assert put(cloud, 'alice', f'{red}/{fake_cloud.BOB}').status_code == 200
+    others = (red, f'{blue}/{fake_cloud.CAROL}', 'physics', f'{red}x')
+    for account in others:
+        assert put(cloud, 'alice', account).status_code == 403
+
+
+@pytest.mark.parametrize(
+    'body',
+    [
+        {},
+        {'account': 'p'},
+        {'account': '', 'share': 1},
+        {'account': 'p/', 'share': 1},
+        {'account': 'p/u/v', 'share': 1},
+        {'account': 'p', 'share': -1},
+        {'account': 'p', 'share': 1e10},
+        {'account': 'p', 'share': '1'},
+        {'account': 'p', 'share': 1, 'parent': 'q'},
+    ],
+)
+def test_what_is_no_share_is_refused(cloud, body):
+    answer = cloud.ask('admin', 'PUT', '/fairness/shares', body)
+    assert answer.status_code == 400
+
+
+def test_a_share_that_the_service_refuses_says_why(cloud):
+    cloud.requests.operations.error = exception.UnknownAccount('p')
+    assert put(cloud, 'admin', 'p', None).status_code == 404
+    cloud.requests.operations.error = exception.BadShares(
+        '100000 shares can be set'
+    )
+    answer = put(cloud, 'admin', 'p')
+    assert answer.status_code == 400
+    assert '100000 shares' in answer.text
 
 
 def test_shares_come_in_pages(cloud):

@@ -201,6 +201,24 @@ def test_a_record_that_cannot_be_written_remembers_nothing(path):
     with pytest.raises(exception.StateError, match='cannot write'):
         found.remember({A: 1024})
     assert found.values == {}
+    assert str(path) in found.problem
+    # Nothing of it is in force, so nothing waits to be written.
+    found.retry()
+    assert found.problem == ''
+
+
+def test_what_could_not_be_forgotten_is_forgotten_later(path):
+    found = opened(path)
+    found.remember({A: 1024})
+    path.with_name(f'{path.name}.new').mkdir()
+    found.forget([A])
+    found.retry()
+    assert str(path) in found.problem
+    path.with_name(f'{path.name}.new').rmdir()
+    found.retry()
+    assert found.problem == ''
+    found.close()
+    assert opened(path).values == {}
 
 
 @pytest.mark.parametrize('name', ['found.json', 'found.json.lock'])

@@ -112,7 +112,9 @@ class Agent:
         self.stop(*self.start())
 
 
-@pytest.mark.parametrize('version', FILES)
+@pytest.mark.parametrize(
+    'version', ['v2', pytest.param('v1', marks=pytest.mark.slow)]
+)
 def test_killed_at_any_system_call_then_started_and_stopped(
     tmp_path, monkeypatch, version
 ):

@@ -237,6 +237,7 @@ def test_a_host_is_shown_with_all_that_it_says(cloud):
                 **HOST,
                 'peers': {'cmp2': {'age_s': 4.1, 'left_out': None}},
                 'quarantined': {},
+                'unsaved': ['cannot write paused.json: disk full'],
                 'round': {'errors': ['one', 'two'], 'wall_s': 1763774400.0},
             }
         },
@@ -247,6 +248,7 @@ def test_a_host_is_shown_with_all_that_it_says(cloud):
     _, out = cloud.run(hosts.ShowHost, 'cmp1')
     assert 'cmp2.age_s=4.1' in out
     assert 'errors=one, two' in out
+    assert 'cannot write paused.json: disk full' in out
     assert 'wall_s=2025-11-22T01:20:00Z' in out
 
 

@@ -156,6 +156,18 @@ def test_the_shares_there_are(admin, alice):
         alice.run(queue.ListShare, '--all-projects')
 
 
+def test_a_share_is_set_and_taken_back(admin, alice):
+    red = '1' * 32
+    code, told = admin.ask(queue.SetShare, red, '2.5')
+    assert (code, told) == (0, {'account': red, 'share': 2.5})
+    code, told = admin.ask(queue.UnsetShare, red)
+    assert (code, told) == (0, {'account': red, 'share': None})
+    with pytest.raises(exceptions.CommandError, match='HTTP 403'):
+        alice.run(queue.SetShare, red, '9')
+    with pytest.raises(exceptions.CommandError, match='HTTP 400'):
+        admin.run(queue.SetShare, red, '-1')
+
+
 def test_the_room_there_is(alice):
     code, told = alice.ask(queue.ShowCapacity)
     assert code == 0

@@ -258,3 +258,21 @@ def test_all_above_an_account_is_charged_as_well(world, process):
     process._charging.charge(view, world.now + 600, epoch)
     assert set(parts(world)) == {'faculty', 'p', 'group', 'p/ann'}
     assert len(set(parts(world).values())) == 1
+
+
+def test_what_runs_counts_whole_with_what_the_ledger_has(world, process):
+    world.cloud.live('s1', 4, '1970-01-01T00:16:40', project='p')
+    world.cloud.build('s1', 'h2', {'VCPU': 4})
+    world.post('r1', vcpu=99)
+    for seconds in (0, 600, HALF_LIFE_S - 600):
+        # An hour at most is charged at once.
+        for _ in range(int(seconds // 600)):
+            world.now += 600
+            process.cycle()
+        process.cycle()
+        seen = process.last().snapshot
+        column = seen.classes.index('VCPU')
+        for name in ('p', 'p/u'):
+            had = seen.history.get(name, [0.0, 0.0])[column]
+            assert had + seen.granted[name][column] == pytest.approx(4 / 16)
+    assert had == pytest.approx(2 / 16)

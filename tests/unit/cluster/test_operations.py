@@ -2,6 +2,8 @@
 
 """What users and operators ask a service with a real store for."""
 
+import json
+
 import pytest
 
 from nova_fairness import exception
@@ -46,6 +48,71 @@ def test_requests_are_told_with_place_and_reason(world, process, ask):
     assert ask.requests('another', None, 9)['requests'] == []
 
 
+def test_why_is_told_and_nothing_of_other_projects(world, process, ask):
+    names = {world.post(f'r{n}', project=f'project-{n}'): n for n in (1, 2)}
+    world.cloud.add_server('s1', 'another', 'ann')
+    world.cloud.build('s1', 'h1', {'VCPU': 2})
+    process.cycle()
+    # Asked for at the same moment: the UUID decides.
+    other, mine = sorted(names)
+    item = ask.request(mine)['request']
+    assert item['position'] == 2
+    assert item['factors'] == {'waited_s': 999.0}
+    assert item['summary'][0] == '1 request is before it.'
+    assert item['summary'][-1][1:] == f'{item["explanation"][1:]}.'
+    text = json.dumps(item)
+    assert f'project-{names[mine]}' in text
+    for secret in (other, f'project-{names[other]}', 'another', 'ann'):
+        assert secret not in text
+
+
+def test_who_has_a_reservation_is_told_when(world, process, ask):
+    begin = '1970-01-01T00:00:00'
+    for n in range(5):
+        world.cloud.live(f's{n}', 3, begin, '1970-01-01T00:10:00')
+    world.cloud.live('runs', 3, '1970-01-01T00:16:00')
+    world.cloud.build('runs', 'h1', {'VCPU': 3, 'MEMORY_MB': 100})
+    large, small = world.post('r1', vcpu=4), world.post('r2', vcpu=99)
+    process.cycle()
+    # Those that are gone are in the second list.
+    assert ask.request(large)['request']['reserved_at'] is None
+    process.cycle()
+    item = ask.request(large)['request']
+    assert item['reserved_at'] == '1970-01-01T00:26:00+00:00'
+    assert any('1970-01-01 00:26 UTC' in each for each in item['summary'])
+    assert ask.request(small)['request']['reserved_at'] is None
+
+
+def test_who_waits_is_told_when_they_start(world, process, ask):
+    begin = '1970-01-01T00:00:00'
+    for n in range(5):
+        world.cloud.live(f's{n}', 3, begin, '1970-01-01T00:10:00')
+    world.cloud.live('runs', 3, '1970-01-01T00:16:00')
+    world.cloud.build('runs', 'h1', {'VCPU': 3, 'MEMORY_MB': 100})
+    large, never = world.post('r1', vcpu=4), world.post('r2', vcpu=99)
+
+    def told(uuid):
+        process.cycle()
+        process.estimate(5.0)
+        return ask.request(uuid)['request']
+
+    # Those that are gone are in the second list: the first estimates know
+    # none, and others are made a minute later.
+    for tick in (0, 0, 29, 58):
+        world.tick = tick
+        assert told(large)['estimated_start'] is None
+    world.tick = 61
+    told(large)
+    at = '1970-01-01T00:26:00+00:00'
+    item = told(large)
+    assert item['estimated_start'] == {'p50': at, 'p90': at}
+    assert any(each.startswith('It starts at') for each in item['summary'])
+    assert told(never)['estimated_start'] is None
+    # What did not come true is told no more.
+    world.now = 1561.0
+    assert told(large)['estimated_start'] is None
+
+
 def test_shares_are_told_in_pages(world, process, ask):
     world.accounts = (
         cluster.Account('faculty', None, 3),
@@ -74,6 +141,54 @@ def test_shares_are_told_in_pages(world, process, ask):
     assert [each['name'] for each in own] == ['the-project', 'the-project/u']
     with pytest.raises(exception.UnknownAccount):
         ask.shares('the-project', 'another', 9)
+
+
+def test_a_share_that_is_set_counts_from_the_next_cycle_on(
+    world, process, ask
+):
+    process.cycle()
+    assert ask.set_share('the-project', 3.0) == {
+        'account': 'the-project', 'share': 3.0
+    }  # fmt: skip
+    assert ask.set_share('the-project/ann', 0.5)['share'] == 0.5
+    process.cycle()
+    told = ask.shares('the-project', None, 9)['shares']
+    assert {each['name']: each['share'] for each in told} == {
+        'the-project': 3.0, 'the-project/ann': 0.5
+    }  # fmt: skip
+    assert world.store.shares().shares == {
+        'the-project': 3.0, 'the-project/ann': 0.5
+    }  # fmt: skip
+    assert ask.set_share('the-project', None)['share'] is None
+    assert world.store.shares().shares == {'the-project/ann': 0.5}
+    with pytest.raises(exception.UnknownAccount, match='the-project'):
+        ask.set_share('the-project', None)
+    with pytest.raises(exception.BadShares, match='from 0 to'):
+        ask.set_share('the-project', -1.0)
+    assert world.store.shares().shares == {'the-project/ann': 0.5}
+
+
+def test_who_does_not_lead_sets_no_share(world, process, ask):
+    process.cycle()
+    other = operations_module.Operations(world.store, world.process('two'))
+    with pytest.raises(exception.NotLeading):
+        other.set_share('the-project', 3.0)
+    assert world.store.shares().shares == {}
+
+
+def test_agents_are_told_the_tree_when_it_is_new_to_them(world, process, ask):
+    world.accounts = (cluster.Account('the-project', None, 2),)
+    process.cycle()
+    first = ask.tree('')
+    assert first['accounts'] == [
+        {'name': 'the-project', 'parent': None, 'share': 2, 'fair_share': 1.0}
+    ]
+    assert ask.tree(first['version']) == {**first, 'accounts': None}
+    world.accounts = (cluster.Account('the-project', None, 3),)
+    process.cycle()
+    second = ask.tree(first['version'])
+    assert second['version'] != first['version']
+    assert second['accounts'][0]['share'] == 3
 
 
 def test_what_is_unknown_is_said(world, process, ask):

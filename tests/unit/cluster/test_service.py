@@ -411,6 +411,59 @@ def test_room_that_is_lost_in_between_is_waited_for(world):
     assert world.conductor.sent == ['cast-r1']
 
 
+class TestAHostVanishes:
+    """An operator deletes its compute service."""
+
+    def test_who_waits_reads_it_and_starts_where_another_comes(self, world):
+        world.cloud.add_host('h2', 4)
+        small, large = world.post('r1', 1), world.post('r2', 5)
+        world.cloud.remove_host('h1')
+        world.cloud.remove_host('h2')
+        process = world.process()
+        process.cycle()
+        for server in (small, large):
+            assert world.state(server) is S.HELD
+            assert world.reason(server) is R.NO_HOST_MATCHES
+        world.cloud.add_host('h3', 1)
+        process.cycle()
+        assert world.state(small) is S.STARTING
+        assert world.reason(large) is R.TOO_LARGE
+
+    def test_after_the_decision_another_is_found(self, world, monkeypatch):
+        server, process = world.post('r1'), world.process()
+        keep = placement_module.Placement.keep
+
+        def late(placement, *arguments):
+            monkeypatch.undo()
+            world.cloud.remove_host('h1')
+            keep(placement, *arguments)
+
+        monkeypatch.setattr(placement_module.Placement, 'keep', late)
+        process.cycle()
+        assert world.state(server) is S.HELD
+        assert world.reason(server) is R.ROOM_LOST
+        assert (world.cloud.holds(), world.conductor.sent) == ([], [])
+        world.cloud.add_host('h2', 4)
+        process.cycle()
+        assert world.conductor.sent == ['cast-r1']
+
+    def test_with_one_being_built_others_go_on_once_nova_gave_up(self, world):
+        server, process = world.post('r1'), world.process()
+        process.cycle()
+        world.cloud.remove_host('h1')
+        world.cloud.add_host('h2', 4)
+        other = world.post('r2')
+        process.cycle()
+        # Nova may still take another host for it.
+        assert world.state(server) is S.STARTING
+        assert world.reason(other) is R.SHARED_PART_TAKEN
+        world.cloud.servers[server]['status'] = 'ERROR'
+        process.cycle()
+        assert world.reason(server) is R.NO_VALID_HOST
+        process.cycle()
+        assert world.conductor.sent == ['cast-r1', 'cast-r2']
+
+
 @pytest.mark.parametrize(
     'begin',
     ['PUT /allocations', 'GET /allocations', 'DELETE /allocations', 'GET /s'],

@@ -152,11 +152,11 @@ def test_a_host_that_vanishes_while_it_is_read_is_left_out(cloud, reader):
     assert [each.name for each in seen(reader).providers] == ['h1']
 
 
-def test_inventories_of_another_form_are_nonsense(cloud, reader):
+def test_inventories_of_another_form_cannot_be_read(cloud, reader):
     h2 = fake_cloud.name_uuid('h2')
     path = f'GET /resource_providers/{h2}/inventories'
     cloud.broken[path] = '{"inventories": {"VCPU": {}}}'
-    with pytest.raises(exception.CloudAway, match='nonsense of provider'):
+    with pytest.raises(exception.CloudAway, match=f'about {h2} cannot'):
         seen(reader)
 
 
@@ -190,3 +190,47 @@ def test_limits_that_are_none_are_named(tmp_path, text):
     path.write_text(text)
     with pytest.raises(exception.ConfigurationError, match=r'limits\.json'):
         limits.read(path)
+
+
+def test_what_runs_is_seen_with_its_flavor(cloud, reader):
+    cloud.live('s1', 3, '1970-01-01T00:15:00.000000')
+    cloud.build('s1', 'h1', {'VCPU': 3, 'MEMORY_MB': 100})
+    cloud.live('s2', 1, None)
+    cloud.build('s2', 'h1', {'VCPU': 1, 'MEMORY_MB': 100}, status='BUILD')
+    cloud.live('s3', 1, None)
+    three, one = ((('MEMORY_MB', 100), ('VCPU', n)) for n in (3, 1))
+    assert seen(reader).running == (
+        cluster.Running('h1', 'the-project', three, 900.0, 'u'),
+        cluster.Running('h1', 'the-project', one, 1000.0, 'u'),
+    )
+
+
+def test_what_was_sent_a_moment_ago_runs_from_now_on(cloud, reader):
+    cloud.add_server('r')
+    sent = small_cloud.ask('r', state=request.State.STARTING)
+    [found] = seen(reader, [sent], {'r': ('h1',)}).running
+    assert (found.host, found.project, found.since) == ('h1', 'p', 1000.0)
+
+
+def test_lifetimes_are_learned_of_those_that_were_deleted(cloud, reader):
+    begin = '1970-01-01T00:00:00.000000'
+    for n, end in enumerate(('00:09:00', '00:01:00', '00:05:00')):
+        cloud.live(f's{n}', 2, begin, f'1970-01-01T{end}.000000')
+    cloud.live('other', 2, begin, '1970-01-01T00:02:00', 'another')
+    cloud.live('never', 2, None, '1970-01-01T00:02:00')
+    # The first list has none that are gone; later ones tell them again.
+    assert seen(reader).lifetimes == {}
+    for _ in range(2):
+        assert seen(reader).lifetimes == {
+            ('the-project', 2, 100): (60.0, 300.0, 540.0),
+            ('another', 2, 100): (120.0,),
+        }
+
+
+def test_the_last_hundred_lifetimes_are_remembered(cloud, reader):
+    seen(reader)
+    for n in range(130):
+        end = f'1970-01-01T{n // 60:02}:{n % 60:02}:00'
+        cloud.live(f's{n}', 2, '1970-01-01T00:00:00', end)
+    [lifetimes] = seen(reader).lifetimes.values()
+    assert lifetimes == tuple(60.0 * n for n in range(30, 130))

@@ -4,9 +4,11 @@
 
 import logging
 import pathlib
+import threading
 
 import pytest
 
+from nova_fairness import exception
 from nova_fairness.cluster.store import sealing
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cmd import cluster
@@ -43,7 +45,7 @@ def test_tables_are_upgraded(tmp_path, capsys):
     given = configured(tmp_path)
     assert cluster.main([*given, 'upgrade']) == 0
     assert cluster.main([*given, 'upgrade']) == 0
-    assert 'revision 4_ledger' in capsys.readouterr().out
+    assert 'revision 5_shares' in capsys.readouterr().out
 
 
 def test_the_file_that_the_page_names_is_read(tmp_path, capsys, monkeypatch):
@@ -104,3 +106,31 @@ def test_tables_that_are_missing_are_named(tmp_path, capsys):
     given = configured(tmp_path, broker='amqp://h//', key_file=keys)
     assert cluster.main(given) == 1
     assert 'must be upgraded' in capsys.readouterr().err
+
+
+class FakeFollower:
+    """A service whose leader is another process."""
+
+    def __init__(self, stopped):
+        self.stopped = stopped
+
+    def drain(self):
+        self.stopped.set()
+        raise exception.NotLeading('ctl2')
+
+
+class FakeStore:
+    def requests(self, _states):
+        return []
+
+
+def test_who_drains_is_told_where_another_process_leads(
+    tmp_path, capsys, monkeypatch
+):
+    stopped = threading.Event()
+    made = FakeFollower(stopped), FakeStore()
+    monkeypatch.setattr(cluster, '_service', lambda conf: made)
+    monkeypatch.setattr(cluster.queueing, 'until_signalled', lambda: stopped)
+    assert cluster.main([*configured(tmp_path), 'drain']) == 1
+    said = capsys.readouterr().err
+    assert 'another process leads; stop the service on the host ctl2' in said

@@ -106,6 +106,7 @@ def test_the_list_for_people_has_a_line_per_key(run):
         ['ctl', 'controller', 'good'],
         ['n1', 'node', 'revoked'],
     ]
+    assert lines[1].split()[-2:] == ['-', '-'], 'never revoked, serves none'
 
 
 def test_a_key_from_elsewhere_is_allowed(run):

@@ -2,8 +2,10 @@
 
 """A process file system and control groups of regular files."""
 
+import contextlib
 import dataclasses
 import pathlib
+import resource
 
 from nova_fairness.model import instance
 
@@ -112,3 +114,14 @@ class FakeKernel:
                 for name, (received, sent) in counters.items()
             )
         )
+
+
+@contextlib.contextmanager
+def no_descriptors():
+    """Keep this process from opening any file; what is open stays open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -4,6 +4,7 @@
 
 import os
 import pathlib
+import resource
 import shutil
 import subprocess
 
@@ -17,6 +18,8 @@ from nova_fairness.model import resources
 from tests.unit.collect import fake_kernel
 
 PAGE = os.sysconf('SC_PAGE_SIZE')
+KEPT = 4
+"""Descriptors of a VM."""
 
 
 @pytest.fixture
@@ -302,3 +305,39 @@ def test_a_garbled_counter_is_nan_and_the_rest_is_not(kernel, reader):
     sample = reader.read((vm,))
     assert np.isnan(value(sample, 0, 'cpu_time'))
     assert value(sample, 0, 'disk_read') == 0
+
+
+def test_without_descriptors_nothing_is_read_wrong_for_good(kernel, reader):
+    vm, new = kernel.add_vm(1, nics=(tap('a'),)), kernel.add_vm(2)
+    kernel.set_group(2, 5_000_000, 0)
+    kernel.set_interfaces({'a': (7, 7)})
+    before = reader.read((vm,))
+    with fake_kernel.no_descriptors():
+        without = reader.read((vm, new))
+    assert value(without, 0, 'memory') == value(before, 0, 'memory')
+    # A counter that cannot be read has not stood still.
+    assert np.isnan(value(without, 0, 'net_sent'))
+    assert np.isnan(without.totals[1]).all()
+    after = reader.read((vm, new))
+    assert value(after, 0, 'net_sent') == 7
+    assert value(after, 1, 'cpu_time') == 5
+
+
+@pytest.mark.parametrize('left', range(8))
+def test_running_out_of_descriptors_midway_leaves_none_behind(
+    kernel, reader, left
+):
+    vm = kernel.add_vm(1)
+    kernel.set_group(1, 5_000_000, 0)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.open('/dev/null', os.O_RDONLY)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + left, hard))
+    try:
+        reader.read((vm,))
+        within = reader.descriptors
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert within in (0, KEPT)
+    assert value(reader.read((vm,)), 0, 'cpu_time') == 5
+    assert reader.descriptors == KEPT

@@ -7,7 +7,6 @@ Its domains have no process, so the process file system is made of files.
 
 import logging
 import threading
-import time
 
 import libvirt
 import pytest
@@ -16,22 +15,13 @@ from nova_fairness import exception
 from nova_fairness.collect import hypervisor
 from nova_fairness.collect import inventory
 from nova_fairness.model import instance
+from tests.fixtures.patience import eventually
 from tests.unit.collect import fake_kernel
 
 URI = 'test:///default'
 XML = """<domain type='test'><name>{name}</name><uuid>{uuid}</uuid>
 <memory>65536</memory><vcpu>1</vcpu><os><type>hvm</type></os></domain>"""
 ONE, TWO = fake_kernel.UUID.format(1), fake_kernel.UUID.format(2)
-
-
-def eventually(condition):
-    """Wait until a condition holds; 30 s are for broken code only."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.01)
-    return False
 
 
 @pytest.fixture
@@ -309,7 +299,31 @@ def test_vms_whose_process_lives_stay_while_libvirt_is_away(
         fake_libvirt.answers = True
         assert eventually(lambda: found.problem == '')
     assert caplog.text.count('going on with the VMs last known') == 1
-    assert caplog.text.count('answers again') == 1
+    assert caplog.text.count('are known again') == 1
+
+
+def test_without_descriptors_no_vm_is_taken_for_ended(
+    fake_libvirt, kernel, follow
+):
+    kernel.add_process(11, uuid=ONE)
+    kernel.add_process(22, uuid=TWO)
+    fake_libvirt.domains = (active('a', ONE),)
+    found = follow()
+    assert found.wait_ready(30)
+    with fake_kernel.no_descriptors():
+        fake_libvirt.domains = (active('a', ONE), active('b', TWO))
+        fake_libvirt.changed(ONE)
+        assert eventually(lambda: 'Too many open files' in found.problem)
+        assert names(found) == ['a']
+        fake_libvirt.answers = False
+        fake_libvirt.changed(None)
+        assert eventually(lambda: 'does not answer' in found.problem)
+        assert eventually(lambda: fake_libvirt.opened > 3)
+        assert names(found) == ['a']
+        fake_libvirt.answers = True
+    # Nothing tells that descriptors are back: it looks again by itself.
+    assert eventually(lambda: names(found) == ['a', 'b'])
+    assert eventually(lambda: found.problem == '')
 
 
 def test_a_call_that_hangs_does_not_hide_the_vms_known_before(

@@ -47,7 +47,7 @@ def test_what_a_user_has_in_all_stays_and_bounds_hold(seed):
     chance = np.random.default_rng(seed)
     count = int(chance.integers(1, 12))
     users = chance.integers(0, 4, count)
-    ratio = np.array([20.0, 4.0, 1.0, 50.0])[:COLUMNS]
+    ratio = np.resize([20.0, 4.0, 1.0, 50.0], COLUMNS)
     reach = np.sqrt(ratio)
     weights = np.exp(chance.uniform(-2, 2, (count, COLUMNS)))
     weights = np.clip(weights, 1 / reach, reach)

@@ -2,8 +2,6 @@
 
 """Short ways to make reports, messages and limits."""
 
-import time
-
 import numpy as np
 
 from nova_fairness.exchange import codec
@@ -103,11 +101,3 @@ def same(one, other):
         and np.array_equal(grades(mine), grades(theirs))
         and np.array_equal(mine.instances, theirs.instances)
     )
-
-
-def until(is_so):
-    """Wait for what another thread does; fails when it never happens."""
-    end_s = time.monotonic() + 30
-    while not is_so():
-        assert time.monotonic() < end_s, 'it never happened'
-        time.sleep(0.005)

@@ -16,7 +16,7 @@ from nova_fairness.exchange import desired_store
 from nova_fairness.runtime import signatures as signatures_module
 from oslo_messaging_zmq.keys import admin
 from oslo_messaging_zmq.keys import keyring
-from tests.unit.exchange import build
+from tests.fixtures.patience import eventually
 from tests.unit.exchange import fake_store
 
 FIRST = desired_module.Desired(1, 'm1', 'p1', 'n1')
@@ -101,8 +101,8 @@ def test_a_file_of_garbage_is_named(file, tmp_path, content):
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path):
     file = desired_store.FileStore(tmp_path / 'missing' / 'desired.json')
-    with pytest.raises(exception.StateError, match='cannot write'):
-        file.save(FIRST)
+    assert not file.save(FIRST)
+    assert 'desired.json' in file.problem
 
 
 # The state.
@@ -181,15 +181,15 @@ def test_an_epoch_is_made_after_that_of_the_store(state):
 
 def test_a_node_takes_over_what_the_store_has(state, file):
     fresh = state(fake_store.FakeStore(SECOND))
-    build.until(lambda: fresh.current() == SECOND)
-    build.until(lambda: file.load() == SECOND)
+    eventually(lambda: fresh.current() == SECOND)
+    eventually(lambda: file.load() == SECOND)
 
 
 def test_a_store_that_lost_everything_is_told(state, file):
     file.save(SECOND)
     shared = fake_store.FakeStore()
     state(shared)
-    build.until(lambda: shared.kept == SECOND)
+    eventually(lambda: shared.kept == SECOND)
 
 
 def test_a_store_that_is_away_is_told_later(state, caplog):
@@ -197,24 +197,24 @@ def test_a_store_that_is_away_is_told_later(state, caplog):
     shared.is_away = True
     fresh = state(shared)
     assert fresh.set('m9', 'p9', CONFIGURED).epoch == 1
-    build.until(lambda: fresh.status()['problem'])
+    eventually(lambda: fresh.status()['problem'])
     shared.is_away = False
-    build.until(lambda: shared.kept.metric == 'm9')
-    build.until(lambda: not fresh.status()['problem'])
+    eventually(lambda: shared.kept.metric == 'm9')
+    eventually(lambda: not fresh.status()['problem'])
     assert caplog.text.count('the store is away') == 1
 
 
 def test_untrusted_gossip_makes_the_node_ask_the_store(state):
     shared = fake_store.FakeStore(FIRST)
     fresh = state(shared, poll_s=3600.0)
-    build.until(lambda: fresh.current() == FIRST)
+    eventually(lambda: fresh.current() == FIRST)
     looks = shared.loads
     fresh.offer(SECOND, trusted=False)
-    build.until(lambda: shared.loads > looks)
+    eventually(lambda: shared.loads > looks)
     assert fresh.current() == FIRST
     shared.kept = SECOND
     fresh.offer(SECOND, trusted=False)
-    build.until(lambda: fresh.current() == SECOND)
+    eventually(lambda: fresh.current() == SECOND)
 
 
 def test_old_gossip_is_no_reason_to_ask(state):
@@ -231,7 +231,7 @@ def test_trusted_gossip_is_saved(state, file):
     fresh = state()
     fresh.offer(SECOND, trusted=True)
     assert fresh.current() == SECOND
-    build.until(lambda: file.load() == SECOND)
+    eventually(lambda: file.load() == SECOND)
 
 
 def test_what_is_taken_over_does_not_go_back(state):
@@ -284,7 +284,7 @@ def refused(node, reason):
 
 def test_what_a_controller_signed_is_taken_from_the_store(secured, signed):
     fresh = secured(fake_store.FakeStore(signed(3)))
-    build.until(lambda: fresh.current() == signed(3))
+    eventually(lambda: fresh.current() == signed(3))
     assert fresh.status()['signature'] == signed(3).signature
     assert set(fresh.statistics().values()) == {0}
 
@@ -295,15 +295,15 @@ def test_what_nobody_signed_is_refused_said_and_written_over(
     shared = fake_store.FakeStore()
     fresh = secured(shared)
     fresh.take_over(signed(3))
-    build.until(lambda: shared.kept == signed(3))
+    eventually(lambda: shared.kept == signed(3))
     for wrong, reason in (
         (dataclasses.replace(signed(9), signature=''), 'unsigned'),
         (dataclasses.replace(signed(3), epoch=9), 'signature'),
     ):
         shared.kept = wrong
-        build.until(lambda reason=reason: refused(fresh, reason))
-        build.until(lambda: shared.kept == signed(3))
-        build.until(lambda: not fresh.status()['problem'])
+        eventually(lambda reason=reason: refused(fresh, reason))
+        eventually(lambda: shared.kept == signed(3))
+        eventually(lambda: not fresh.status()['problem'])
     assert fresh.current() == signed(3)
     assert caplog.text.count('Not taken from the store: nobody signed') == 1
 
@@ -312,7 +312,7 @@ def test_a_node_that_knows_nothing_takes_nothing_and_says_why(secured, signed):
     wrong = dataclasses.replace(signed(9), signature='')
     shared = fake_store.FakeStore(wrong)
     fresh = secured(shared)
-    build.until(lambda: 'nobody signed' in fresh.status()['problem'])
+    eventually(lambda: 'nobody signed' in fresh.status()['problem'])
     assert fresh.current() is None
     assert shared.kept == wrong
 
@@ -320,12 +320,12 @@ def test_a_node_that_knows_nothing_takes_nothing_and_says_why(secured, signed):
 def test_what_the_store_held_before_is_not_taken_again(secured, signed):
     shared = fake_store.FakeStore(signed(3))
     fresh = secured(shared)
-    build.until(lambda: fresh.current() == signed(3))
+    eventually(lambda: fresh.current() == signed(3))
     shared.kept = signed(4)
-    build.until(lambda: fresh.current() == signed(4))
+    eventually(lambda: fresh.current() == signed(4))
     shared.kept = signed(3)
-    build.until(lambda: refused(fresh, 'older'))
-    build.until(lambda: shared.kept == signed(4))
+    eventually(lambda: refused(fresh, 'older'))
+    eventually(lambda: shared.kept == signed(4))
     assert fresh.current() == signed(4)
 
 
@@ -362,10 +362,10 @@ def test_what_was_chosen_before_keys_signed_counts_until_one_does(
     file.save(former)
     shared = fake_store.FakeStore(former)
     fresh = secured(shared)
-    build.until(lambda: shared.loads > 3)
+    eventually(lambda: shared.loads > 3)
     assert (fresh.current(), fresh.status()['problem']) == (former, '')
     assert fresh.take_over(signed(1)) == signed(1)
-    build.until(lambda: shared.kept == signed(1))
+    eventually(lambda: shared.kept == signed(1))
 
 
 def test_a_revoked_controller_is_overruled_whatever_its_epoch(

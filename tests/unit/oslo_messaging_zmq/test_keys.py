@@ -303,7 +303,7 @@ def test_a_second_run_waits_and_says_so_when_it_waited_in_vain(place):
     place.mkdir()
     with (
         admin.locked(place),
-        pytest.raises(errors.KeysError, match='by another run since 0'),
+        pytest.raises(errors.KeysError, match='by another run; waited 0'),
         admin.locked(place, timeout_s=0),
     ):
         pass

@@ -73,7 +73,7 @@ def test_what_killed_too_many_is_given_to_nobody(deliveries, is_given):
     if is_given:
         assert store.checked_body(one, 10) == b'{}'
         return
-    with pytest.raises(store.BadNotification, match='10 consum'):
+    with pytest.raises(store.BadNotification, match='10 times'):
         store.checked_body(one, 10)
 
 

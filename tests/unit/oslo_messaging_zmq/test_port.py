@@ -9,13 +9,16 @@ import pytest
 
 from oslo_messaging_zmq import messages
 from oslo_messaging_zmq.rpc import port
+from oslo_messaging_zmq.rpc import turns
 
 
 class Scene:
     def __init__(self, limit=4):
         self.wakes = 0
         self.answers = []
-        self.credit = port.Credit(limit, self.wake)
+        self.credit = turns.Credit(limit, self.wake)
+        self.part = turns.Credit(limit, self.wake)
+        self.left = []
 
     def wake(self):
         self.wakes += 1
@@ -24,12 +27,13 @@ class Scene:
         request = messages.Request(
             kind, 'id', 'x', 't', 's', None, {}, {'m': 1}
         )
-        return port.Incoming(
-            request,
-            b'sender',
-            self.credit,
-            lambda to, answer: self.answers.append((to, answer)),
-        )
+        made = port.Incoming(request, b'sender', 'n1', 100, self.answer)
+        made.begin(self.credit, self.part)
+        return made
+
+    def answer(self, receiver, answer, left=lambda: None):
+        self.answers.append((receiver, answer))
+        self.left.append(left)
 
 
 @pytest.fixture
@@ -71,6 +75,16 @@ def test_casts_and_fanouts_are_never_answered(scene):
         message.refuse()
     assert scene.answers == []
     assert scene.credit.left() == 4
+
+
+def test_a_peer_has_it_in_work_until_its_answer_has_left(scene):
+    message = scene.message()
+    message.reply(5)
+    assert (scene.credit.left(), scene.part.left()) == (4, 3)
+    scene.left[0]()
+    del message
+    gc.collect()
+    assert (scene.credit.left(), scene.part.left()) == (4, 4)
 
 
 def test_heartbeats_are_sent_until_the_answer(scene):

@@ -3,6 +3,7 @@
 """Which connection is whose, without sockets: the kernel is a table here."""
 
 import dataclasses
+import socket
 
 import pytest
 
@@ -34,6 +35,11 @@ class Kernel:
     def sends(self, descriptor, sent=ADMITTED):
         self.looks[descriptor] = dataclasses.replace(
             self.looks[descriptor], sent=sent
+        )
+
+    def gets(self, descriptor, received):
+        self.looks[descriptor] = dataclasses.replace(
+            self.looks[descriptor], received=received
         )
 
     def look(self, descriptor):
@@ -225,3 +231,67 @@ def test_peers_that_leave_in_the_middle_hold_up_others_once(kernel, table):
         table.admit('a', '10.0.0.1')
         del kernel.looks[descriptor]
     assert kernel.now == pytest.approx(sessions._LONGEST_WAIT_S, abs=0.01)
+
+
+def test_who_sends_much_before_admission_is_ended(kernel, table):
+    accept(kernel, table, 5, 6, 7, 8)
+    kernel.gets(5, 10**6)
+    kernel.gets(6, 800)
+    kernel.gets(7, 10**6)
+    kernel.sends(7)
+    kernel.gets(8, 10**6)
+    kernel.sends(8, None)
+    assert table.has_open()
+    assert [each.descriptor for each in table.end_greedy()] == [5]
+
+
+def test_without_a_descriptor_they_are_ended_later(kernel, table):
+    accept(kernel, table, 5)
+    kernel.gets(5, 10**6)
+    kernel.exhausted = True
+    assert table.end_greedy() == []
+    kernel.exhausted = False
+    assert [each.descriptor for each in table.end_greedy()] == [5]
+
+
+def test_a_number_that_means_something_else_by_now_is_no_connection():
+    one, other = socket.socketpair()
+    with one, other:
+        assert sessions.look(one.fileno()) is None
+
+
+def test_a_key_has_room_again_when_its_connections_have_ended(kernel, table):
+    for descriptor in (5, 6):
+        assert table.has_room('a', 2)
+        accept(kernel, table, descriptor)
+        assert table.admit('a', '10.0.0.1')
+    assert not table.has_room('a', 2)
+    assert table.has_room('b', 2)
+    del kernel.looks[5]
+    table.disconnected(5)
+    # Whoever is refused asks all the time: it is not looked at each time.
+    assert not table.has_room('a', 2)
+    kernel.now += 1
+    assert table.has_room('a', 2)
+
+
+def test_connections_that_may_be_of_a_key_count_as_well(kernel, table):
+    accept(kernel, table, 5, 6, 7, 8)
+    for _ in range(3):
+        # None is seen to be answered, so nobody knows which was meant.
+        assert table.has_room('a', 3)
+        assert table.admit('a', '10.0.0.1')
+        kernel.now += 1
+    assert not table.has_room('a', 3)
+    assert table.has_room('b', 3)
+    for descriptor in (5, 6, 7, 8):
+        del kernel.looks[descriptor]
+        table.disconnected(descriptor)
+    kernel.now += 1
+    assert table.has_room('a', 3)
+
+
+def test_an_admission_that_is_not_settled_yet_counts(kernel, table):
+    accept(kernel, table, 5, 6)
+    table.admit('a', '10.0.0.1')
+    assert not table.has_room('a', 1)

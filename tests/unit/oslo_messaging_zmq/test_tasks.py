@@ -133,4 +133,6 @@ def test_a_turn_that_fails_is_not_the_last_one(monkeypatch, caplog):
             raise RuntimeError('a bug')
 
     tasks.repeat(turn, lambda: len(done) == 3, 'reader')
-    assert caplog.messages == ["reader goes on after: RuntimeError('a bug')"]
+    assert caplog.messages == [
+        "Unexpected error in reader, which goes on: RuntimeError('a bug')"
+    ]

@@ -68,6 +68,8 @@ def test_the_process_that_acts_answers_whoever_is_asked(asked):
     assert listed['more']
     assert asked.call('get_capacity')['hosts_count'] == 2
     assert asked.call('list_shares', limit=1)['more']
+    assert len(asked.call('get_tree')['accounts']) == 1
+    assert asked.call('get_tree', known='v1')['accounts'] is None
 
 
 def test_errors_keep_their_class(asked):

@@ -53,11 +53,27 @@ def test_memory_that_is_not_json_is_refused_and_the_old_file_stays(tmp_path):
     assert path.read_text() == before
 
 
-def test_nothing_is_left_behind_when_the_directory_is_gone(tmp_path):
-    memory = state_file.PolicyMemory(tmp_path / 'gone' / 'policies.json')
-    with pytest.raises(exception.StateError, match='cannot write'):
-        memory.save({'a': {}})
+def test_what_cannot_be_written_is_said_and_written_later(tmp_path, caplog):
+    path = tmp_path / 'gone' / 'policies.json'
+    memory = state_file.PolicyMemory(path)
+    memory.save({'a': {}})
+    assert memory.problem == f'cannot write {path}: No such file or directory'
+    assert memory.problem in caplog.text
+    memory.retry()
+    assert memory.problem
     assert list(tmp_path.iterdir()) == []
+    path.parent.mkdir()
+    memory.retry()
+    assert not memory.problem
+    assert memory.load() == {'a': {}}
+
+
+def test_nothing_is_written_again_that_was_written(tmp_path):
+    file = state_file.StateFile(tmp_path / 'paused.json')
+    assert file.write('yes') == ''
+    file.path.unlink()
+    file.retry()
+    assert not file.path.exists()
 
 
 def test_an_unchanged_memory_is_not_written_again(tmp_path):

@@ -123,3 +123,20 @@ def test_the_parts_of_children_are_the_parts_of_their_parents(case):
             assert part[below].sum() == pytest.approx(above)
     top = part[tree.children()[tree_module.ROOT]].sum()
     assert top == pytest.approx(1.0 if wants.any() else 0.0)
+
+
+def test_shares_that_are_set_lie_over_those_of_the_file():
+    given = {'physics': 1.0, 'physics/new': 2.0, 'law/eve': 3.0, 'arts': 4.0}
+    found = tree_module.overlaid(CLOUD, given)
+    by_name = {each.name: each for each in found}
+    assert by_name['physics'] == Account('physics', None, 1.0)
+    assert by_name['physics/ann'] == Account('physics/ann', 'physics', 3)
+    assert by_name['physics/new'] == Account('physics/new', 'physics', 2.0)
+    assert by_name['law/eve'] == Account('law/eve', 'law', 3.0)
+    assert by_name['law'] == Account('law')
+    assert by_name['arts'] == Account('arts', None, 4.0)
+    assert len(tree_module.Tree(found)) == len(CLOUD) + 4
+
+
+def test_nothing_that_is_set_leaves_all_as_it_was():
+    assert tree_module.overlaid(CLOUD, {}) == CLOUD

@@ -3,6 +3,7 @@
 import dataclasses
 import datetime as dt
 import pathlib
+import re
 
 from cryptography import fernet
 import pytest
@@ -26,7 +27,7 @@ def test_a_file_without_keys_is_refused(tmp_path, text):
     path = tmp_path / 'keys'
     path.write_text(text)
     path.chmod(0o600)
-    with pytest.raises(exception.BadKeyFile):
+    with pytest.raises(exception.BadKeyFile, match=re.escape(str(path))):
         sealing.read(path)
 
 

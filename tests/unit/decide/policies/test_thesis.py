@@ -25,9 +25,10 @@ MEMORY = (10 * 2**20, 64 * 2**20)
 )
 def test_golden_values_of_the_original(heaviness, rank, cpu, blkio, network):
     assert thesis.priority(heaviness) == rank
-    assert thesis.conv(rank, *CPU) == cpu
-    assert thesis.conv(rank, *BLKIO) == blkio
-    assert thesis.conv(rank, *NETWORK) == network
+    place = thesis.WORST - rank
+    assert places.units(place, *CPU) == cpu
+    assert places.units(place, *BLKIO) == blkio
+    assert places.units(place, *NETWORK) == network
 
 
 @pytest.mark.parametrize(

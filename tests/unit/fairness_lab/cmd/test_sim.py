@@ -4,10 +4,12 @@
 """The command ``nova-fairness-sim``."""
 
 import json
+import pathlib
 import textwrap
 
 import pytest
 
+from fairness_lab.cluster import reader
 from fairness_lab.cmd import sim
 from fairness_lab.measures import running
 from fairness_lab.scenario import programs
@@ -26,6 +28,74 @@ def test_everything_is_listed(capsys):
     ):
         for name in names:
             assert f'  {name}\n' in said
+
+
+def test_clouds_and_orders_are_listed(capsys):
+    assert sim.main(['cluster', 'list']) == 0
+    said = capsys.readouterr().out
+    for name in (*reader.names(), *plugins.order_names()):
+        assert f'  {name}\n' in said
+
+
+SHORT = '--set days=0.1 --set half_life_hours=1'
+
+
+def test_a_run_of_the_queue(tmp_path, capsys):
+    words = f'cluster run churn --order fair_tree --seed 3 {SHORT}'
+    assert sim.main([*words.split(), '--out', str(tmp_path / 'result')]) == 0
+    assert 'fair_tree' in capsys.readouterr().out
+    result = json.loads((tmp_path / 'result' / 'result.json').read_text())
+    assert (result['scenario'], result['seed']) == ('churn', 3)
+    assert result['duration_s'] == 8640
+
+
+def test_attacks_of_several_clouds(tmp_path, capsys):
+    words = f'cluster attack --order fifo --attack users --count 2 {SHORT}'
+    words = words.replace('days=0.1', 'days=0.5')
+    out = tmp_path / 'result'
+    assert sim.main([*words.split(), '--out', str(out)]) == 0
+    content = json.loads((out / 'attacks.json').read_text())
+    found = content['attacks']
+    assert (content['scenario'], content['order']) == ('rivals', 'fifo')
+    assert [each['seed'] for each in found] == [10, 11]
+    # Whose name it is does not matter to who came first.
+    assert all(abs(each['gain'] - 1) < 1e-9 for each in found)
+    assert 'users' in capsys.readouterr().out
+    table = (out / 'attacks.csv').read_text().splitlines()
+    assert table[1].startswith('users,1.00,1.00')
+    page = pathlib.Path(__file__).parents[4] / (
+        'doc/source/reference/sim-cluster-result.rst'
+    )
+    for key in found[0]:
+        assert f'``{key}``' in page.read_text('utf-8'), key
+
+
+def test_orders_side_by_side(tmp_path, capsys):
+    words = f'cluster compare churn steady --orders fifo,fair_tree {SHORT}'
+    out = tmp_path / 'result'
+    assert sim.main([*words.split(), '--out', str(out)]) == 0
+    content = json.loads((out / 'compare.json').read_text())
+    ran = [(run['scenario'], run['order']) for run in content['runs']]
+    assert ran == [
+        (cloud, order)
+        for cloud in ('churn', 'steady')
+        for order in ('fifo', 'fair_tree')
+    ]
+    for run in content['runs']:
+        directory = out / run.pop('directory')
+        assert json.loads((directory / 'result.json').read_text()) == run
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in said[1:-1]] == [[*r] for r in ran]
+
+
+def test_an_interrupted_run_of_the_queue_leaves_nothing(tmp_path, monkeypatch):
+    def interrupt(*_arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running.files, 'write_json', interrupt)
+    words = f'cluster run churn --order fifo {SHORT} --out {tmp_path}/result'
+    assert sim.main(words.split()) == 130
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run(tmp_path, capsys):
@@ -77,6 +147,19 @@ WRONG = {
         'compare one-node --policies none,X',
         'there is no policy X',
     ),
+    'a cloud': (
+        'cluster run nothing --order fifo',
+        'there is no scenario nothing',
+    ),
+    'an order': ('cluster run churn --order X', "no order 'X'; installed"),
+    'one of many orders': (
+        'cluster compare churn --orders fifo,X',
+        "no order 'X'; installed",
+    ),
+    'a setting of a cloud': (
+        'cluster run churn --order fifo --set x=1',
+        'unknown key x',
+    ),
     'a parameter': (
         'sweep one-node --policies thesis --vary policy.gain=1',
         'has no parameter gain',
@@ -113,6 +196,8 @@ def test_what_is_wrong_is_said_and_nothing_is_written(
 USAGE = {
     'no command': '',
     'no directory': 'run one-node',
+    'nothing of the queue': 'cluster',
+    'no order': 'cluster run churn --out x',
     'rounds that are none': 'run one-node --rounds 0 --out x',
     'a setting without a value': 'run one-node --set x --out x',
     'a parameter that is no number': 'sweep --vary policy.gain=much --out x',

@@ -64,7 +64,9 @@ def pixels(picture):
     return image.imread(io.BytesIO(picture))
 
 
-@pytest.mark.parametrize('users', [2, 7, 30])
+@pytest.mark.parametrize(
+    'users', [2, 30, pytest.param(7, marks=pytest.mark.slow)]
+)
 def test_a_run_is_drawn_whatever_the_number_of_users(tmp_path, users):
     series = series_module.read(written(tmp_path, tables(users)))
     drawn = pixels(simulated.run(simulated.Run('t', result(), series)))

@@ -376,7 +376,7 @@ def test_a_program_that_the_solver_does_not_take_is_an_error():
         lower=nothing,
         upper=nothing,
     )
-    with pytest.raises(exception.SolverFailed, match='does not take'):
+    with pytest.raises(exception.SolverFailed, match='HiGHS refuses'):
         highs.Model(nothing, nothing, matrix)
 
 

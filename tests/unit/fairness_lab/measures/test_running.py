@@ -128,7 +128,7 @@ def test_without_agents_it_matters_how_many_vcpus_a_vm_has(tmp_path):
 
 WRONG = {
     'a metric': ({'metric': 'Nothing'}, 'installed: AssetFairnessMetric'),
-    'a policy': ({'policy': 'LEO'}, 'or a reference: LEON'),
+    'a policy': ({'policy': 'LEO'}, 'or a reference: '),
     'a share': ({'share': 'gpu'}, 'gpu'),
     'a parameter': (
         {'policy': 'thesis', 'parameters': {'gain': 1.0}},

@@ -204,7 +204,13 @@ RECORDED = sorted(
 )
 
 
-WIDER = {'closed-loops', 'kinds-of-load-without'}
+WIDER = {
+    'closed-loops',
+    'kinds-of-load-without',
+    'two-nodes-cpu-disk',
+    'two-nodes-cpu-disk-thesis',
+    'two-nodes-cpu-disk-without',
+}
 """Runs that were recorded when the bounds were narrower."""
 
 
@@ -219,11 +225,14 @@ def test_recorded_runs_are_judged_as_they_were(path):
     assert sorted(found) == sorted(item['name'] for item in run['checks'])
     for before in run['checks']:
         now = found[before['name']].to_json()
-        passed = before['passed']
-        assert (now['measured'], now['passed']) == (before['measured'], passed)
-        if path.parent.name not in WIDER:
-            bounds = (before['lowest'], before['highest'])
-            assert (now['lowest'], now['highest']) == bounds
+        assert now['measured'] == before['measured']
+        if path.parent.name in WIDER:
+            assert now['passed'] >= before['passed']
+        else:
+            judged = ('passed', 'lowest', 'highest')
+            assert [now[key] for key in judged] == [
+                before[key] for key in judged
+            ]
 
 
 def test_an_expectation_goes_through_json():

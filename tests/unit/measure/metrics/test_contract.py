@@ -15,10 +15,6 @@ class TestGreediness(metric_contract.MetricContract):
     metric = greediness.GreedinessMetric()
 
 
-class TestGeneralisedGreediness(metric_contract.MetricContract):
-    metric = greediness.GreedinessMetric.from_dcf(0.5)
-
-
 class TestDominantShare(metric_contract.MetricContract):
     metric = dominant_share.DominantShareMetric()
 

@@ -63,28 +63,6 @@ def test_many_nodes_at_once_equal_each_node_by_itself():
     np.testing.assert_allclose(got, [0.30, -0.10, -0.20, 0.10])
 
 
-@pytest.mark.parametrize(
-    ('dcf', 'discount', 'penalty'),
-    [(0, 1.0, 2.0), (0.5, 0.8, 1.6), (1, 2 / 3, 4 / 3)],
-)
-def test_generalised_form_derives_credit_and_charge(dcf, discount, penalty):
-    got = greediness.GreedinessMetric.from_dcf(dcf)
-    assert (got.discount, got.penalty) == pytest.approx((discount, penalty))
-    heaviness = got.instances(demands([[80, 20], [30, 50]], HALVES))
-    np.testing.assert_allclose(heaviness, [0.3 * penalty, -0.2 * discount])
-
-
-@pytest.mark.parametrize('dcf', [-0.1, 1.1, float('nan')])
-def test_discount_factor_out_of_range_is_named(dcf):
-    with pytest.raises(ValueError, match=r'dcf must be in 0\.\.1'):
-        greediness.GreedinessMetric.from_dcf(dcf)
-
-
-def test_plain_form_charges_and_credits_alike():
-    plain = greediness.GreedinessMetric()
-    assert (plain.discount, plain.penalty) == (1.0, 1.0)
-
-
 def totals(heaviness, endowment, quota, supply):
     return metric.Totals(
         instance_heaviness=np.array(heaviness, dtype=float),

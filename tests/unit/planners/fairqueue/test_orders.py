@@ -201,3 +201,104 @@ def test_who_has_less_than_the_part_desired_comes_first():
     requests = [ask('a', 'p'), ask('b', 'q', at=9.0)]
     used = {'p': np.array([1, 100]), 'q': np.array([1, 50])}
     assert projects(orders.Distribution(), requests, used=used) == 'qp'
+
+
+def told(order, requests, name, **more):
+    """Factors of one request."""
+    snapshot = cloud(requests, **more)
+    return order.factors(requests, snapshot, NOW)[name]
+
+
+def test_uses_are_told_in_times_of_the_share():
+    requests = [ask('a', 'p'), ask('b', 'p', 'v'), ask('c', 'q')]
+    there = {
+        'accounts': (cluster.Account('p', None, 1), cluster.Account('q')),
+        'history': {
+            'p': np.array([0.6, 0.1]),
+            'p/u': np.array([0.5, 0.1]),
+        },
+    }
+    for order in (orders.FairTree(), orders.Synergy(), orders.DominantShare()):
+        found = told(order, requests, 'a', **there)
+        assert found['project_use'] == pytest.approx(1.2)
+        assert found['user_use'] == pytest.approx(2.0)
+        assert told(order, requests, 'b', **there)['user_use'] == 0
+
+
+def test_who_has_no_share_is_not_told_how_often_it_was_used():
+    requests = [ask('a', 'p'), ask('c', 'q')]
+    none = (cluster.Account('p', None, 0),)
+    found = told(orders.Distribution(), requests, 'a', accounts=none)
+    assert 'project_use' not in found
+    lent = told(orders.DominantShare(), requests, 'a', accounts=none)
+    assert 'dominant_share' not in lent
+
+
+def test_the_fair_tree_tells_the_rank():
+    requests = [ask('a', 'p'), ask('b', 'q'), ask('c', 'r')]
+    history = {'p': np.array([0.5, 0.0]), 'q': np.array([0.2, 0.0])}
+    ranks = [
+        told(orders.FairTree(), requests, name, history=history)['fair_share']
+        for name in 'abc'
+    ]
+    assert ranks == pytest.approx([1 / 3, 2 / 3, 1])
+
+
+def test_a_sum_is_told_with_its_summands():
+    requests = [ask('a', vcpu=50, at=NOW - 86400.0)]
+    order = orders.Multifactor(fair_share=1000, age=700, size=10)
+    found = told(order, requests, 'a')
+    assert found['age'] == pytest.approx(100)
+    assert found['size'] == pytest.approx(5)
+    assert found['fair_share'] == pytest.approx(1000)
+    assert found['priority'] == pytest.approx(1105)
+
+
+def test_projects_are_told_how_far_they_are_ahead():
+    requests = [ask('a', 'p', vcpu=10), ask('b', 'q')]
+    found = told(orders.DominantShare(), requests, 'a')
+    assert found['dominant_share'] == pytest.approx(100)
+    used = {'p': np.array([1, 300]), 'q': np.array([1, 100])}
+    found = told(orders.Distribution(), requests, 'a', used=used)
+    assert found['beyond_desired'] == pytest.approx(0.25)
+
+
+def test_what_was_granted_counts_in_later_cycles():
+    requests = [ask('a', 'p'), ask('b', 'q', at=5.0)]
+    there = {
+        'history': {'q': np.array([0.01, 0.0])},
+        'granted': {'p': np.array([0.1, 0.0])},
+    }
+    assert projects(orders.FairTree(), requests, **there) == 'qp'
+    # Slurm knows only what was used.
+    assert projects(orders.FairTree(charge=0), requests, **there) == 'pq'
+    found = told(orders.FairTree(), requests, 'a', **there)
+    assert found['project_use'] == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ('charge', 'begun'), [(1, 'pqpqpqpq'), (0, 'pppppppp')]
+)
+def test_one_user_is_not_first_in_every_cycle(charge, begun):
+    # With a half-life of years the ledger learns nothing in eight cycles.
+    waiting = [
+        ask(f'{project}{n}', project, at=float(n), memory=1)
+        for n in range(8)
+        for project in 'pq'
+    ]
+    history = {name: np.array([0.01, 0.0]) for name in 'q'}
+    granted = {name: np.zeros(2) for name in 'pq'}
+    found = ''
+    for n in range(8):
+        # Room for one more comes in every cycle.
+        hosts = [small_cloud.host('h', vcpu=n + 1, used=n)]
+        snapshot = small_cloud.cloud(
+            hosts, waiting, history=history, granted=granted
+        )
+        plan = planner.plan(snapshot, NOW, orders.FairTree(charge=charge))
+        [action] = plan.actions
+        project = action.request[0]
+        waiting = [each for each in waiting if each.uuid != action.request]
+        granted = granted | {project: granted[project] + [0.1, 0.0]}
+        found += project
+    assert found == begun

@@ -448,3 +448,29 @@ def test_what_starts_later_in_a_plan_is_seen_by_those_before():
     assert started(plan) == {'r': ('a',), 's': ('b',)}
     later = small_cloud.after(snapshot, plan)
     assert planner.plan(later, 9) == cluster.Plan()
+
+
+class Tells(order.OldestFirst):
+    def __init__(self, number):
+        self.number = number
+
+    def factors(self, waiting, snapshot, now):
+        return {'r': {'size': self.number()}}
+
+
+def test_factors_come_with_the_place():
+    snapshot = cloud([host('a', used=8)], [ask('r', at=4), ask('s', at=5)])
+    plan = planner.plan(snapshot, 9, Tells(lambda: 3.0))
+    assert plan.waiting['r'].factors == {'size': 3.0}
+    assert plan.waiting['s'].factors == {}
+    plan = planner.plan(snapshot, 9)
+    assert plan.waiting['r'].factors == {'waited_s': 5.0}
+
+
+@pytest.mark.parametrize(
+    'number', [lambda: float('inf'), lambda: float('nan'), lambda: 1 / 0]
+)
+def test_factors_that_are_no_numbers_are_refused(number):
+    snapshot = cloud([host('a', used=8)], [ask('r')])
+    with pytest.raises(exception.PluginMisbehaved, match='factors'):
+        planner.plan(snapshot, 9, Tells(number))

@@ -63,7 +63,7 @@ def requests(draw):
             expires_at=draw(st.sampled_from([None, 50.0, 150.0])),
             demand=small_cloud.demand(
                 draw(st.integers(1, 4)),
-                draw(st.integers(1, 400)),
+                draw(st.sampled_from([1, 100, 100, 400])),
                 zone=draw(st.sampled_from(['', 'z1'])),
             ),
         )
@@ -92,9 +92,32 @@ def clouds(draw):
         st.sampled_from(['g1', 'g3']),
         st.lists(names, max_size=2).map(tuple),
     )
+    kinds = st.builds(
+        cluster.kind_of,
+        st.sampled_from(PROJECTS),
+        st.builds(small_cloud.demand, st.integers(1, 4), st.just(100)).map(
+            lambda each: each.amounts
+        ),
+    )
+    lasting = st.lists(st.floats(1, 500), min_size=4, max_size=7)
+    running = st.builds(
+        cluster.Running,
+        names,
+        st.sampled_from(PROJECTS),
+        st.builds(small_cloud.demand, st.integers(1, 4), st.just(100)).map(
+            lambda each: each.amounts
+        ),
+        st.floats(0, NOW),
+    )
     return small_cloud.cloud(
         listed,
         draw(requests()),
+        running=draw(st.lists(running, max_size=6).map(tuple)),
+        lifetimes=draw(
+            st.dictionaries(
+                kinds, lasting.map(lambda each: tuple(sorted(each)))
+            )
+        ),
         limits=draw(limits),
         used=draw(st.dictionaries(st.sampled_from(PROJECTS), uses)),
         members=draw(members),
@@ -132,7 +155,7 @@ def shared_free(snapshot):
 @hypothesis.given(clouds())
 def test_no_host_is_filled_beyond_what_it_has(snapshot):
     plan = planner.plan(snapshot, NOW)
-    later = small_cloud.after(snapshot, plan)
+    later = small_cloud.after(snapshot, plan, NOW)
     grown = later.inventory.used > snapshot.inventory.used
     full = later.inventory.used > later.inventory.capacity
     assert not (grown & full).any()
@@ -142,7 +165,7 @@ def test_no_host_is_filled_beyond_what_it_has(snapshot):
 
 @hypothesis.given(clouds())
 def test_no_project_gets_beyond_its_ceiling_or_the_shared_part(snapshot):
-    later = small_cloud.after(snapshot, planner.plan(snapshot, NOW))
+    later = small_cloud.after(snapshot, planner.plan(snapshot, NOW), NOW)
     before = shared_free(snapshot)
     for c, left in enumerate(shared_free(later)):
         assert left >= min(before[c], 0)
@@ -157,8 +180,34 @@ def test_no_project_gets_beyond_its_ceiling_or_the_shared_part(snapshot):
 
 @hypothesis.given(clouds())
 def test_carried_out_a_plan_leaves_nothing_to_be_done(snapshot):
-    later = small_cloud.after(snapshot, planner.plan(snapshot, NOW))
+    later = small_cloud.after(snapshot, planner.plan(snapshot, NOW), NOW)
     assert planner.plan(later, NOW).actions == ()
+
+
+@hypothesis.given(clouds(), st.integers(0, 3), st.sampled_from([0, 97, 200]))
+def test_with_any_backfill_a_state_that_is_planned_stays(
+    snapshot, depth, patience_s
+):
+    backfill = planner.Backfill(depth, patience_s)
+    plan = planner.plan(snapshot, NOW, backfill=backfill)
+    later = small_cloud.after(snapshot, plan, NOW)
+    assert planner.plan(later, NOW, backfill=backfill).actions == ()
+
+
+@hypothesis.given(clouds())
+def test_only_the_first_that_would_fit_in_time_has_a_reservation(snapshot):
+    plan = planner.plan(snapshot, NOW)
+    reserved = [u for u, each in plan.waiting.items() if each.reserved]
+    asked = {each.uuid: each for each in snapshot.requests}
+    groups = {
+        (asked[u].project, asked[u].group and asked[u].group.uuid)
+        for u in reserved
+    }
+    assert len(groups) <= 1
+    assert len(reserved) <= 1 or None not in {group for _, group in groups}
+    for uuid in reserved:
+        at = plan.waiting[uuid].reserved.at
+        assert at is None or at > NOW
 
 
 @hypothesis.given(clouds(), st.randoms(use_true_random=False))

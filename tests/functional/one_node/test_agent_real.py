@@ -16,7 +16,6 @@ import pytest
 from fairness_lab.testbed.guests import domain
 from fairness_lab.testbed.nodes import processes
 from tests.functional import agent_process
-from tests.functional import agent_site
 from tests.functional.agent_site import applied
 from tests.functional.agent_site import BOOT_S
 from tests.functional.agent_site import FOUND
@@ -27,12 +26,6 @@ from tests.functional.agent_site import named
 pytestmark = pytest.mark.real
 
 PORT = 9583
-
-
-@pytest.fixture(scope='module')
-def site():
-    with agent_site.running('agent-a') as made:
-        yield made
 
 
 @pytest.fixture
@@ -401,18 +394,18 @@ class TestAroundARunningAgent:
         self, serving, site
     ):
         before = serving.await_round(is_steered)
-        second = serving.run()
-        assert second.returncode == 1
-        assert str(serving.state) in second.stderr
-        assert 'Traceback' not in second.stderr
-        restoring = serving.run('restore')
-        assert restoring.returncode == 1
+        for second in (serving.run(), serving.run('restore')):
+            assert second.returncode == 1
+            assert f'(process {serving.pid} of user 0)' in second.stderr
+            assert 'Traceback' not in second.stderr
         after = serving.await_round(is_steered)
         assert after['drifted'] == before['drifted'] == 0
         assert site.shares() != FOUND
 
     def test_a_port_that_is_taken_is_named(self, serving, site, tmp_path):
-        agent = agent_process.Agent(site.node, tmp_path, PORT)
+        agent = agent_process.Agent(
+            site.node, tmp_path, PORT, connection_uri='qemu:///session'
+        )
         refused = agent.run()
         assert refused.returncode == 2
         assert f'127.0.0.1:{PORT}' in refused.stderr

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a single peer can cost an agent's messaging.
+
+The listener, the answers and what is known of a thousand nodes are those of
+an agent (``call_latency_peers.py``). One honest peer asks it all the time, and
+one attacker at a time does what ``hostile_peer_attacks.py`` has. Before each
+attack the same is measured without one. Needs redis-server and no root;
+loopback only::
+
+    python benchmarks/hostile_peer.py --out FILE
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from oslo_config import cfg
+import oslo_messaging
+
+from nova_fairness.rpc import client
+from nova_fairness.rpc import endpoint
+from nova_fairness.rpc import server
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import call_latency_peers  # noqa: E402
+import hostile_peer_attacks as attacks  # noqa: E402
+
+from tests.fixtures import curve_cloud  # noqa: E402
+from tests.fixtures import redis_server  # noqa: E402
+
+DOMAIN = 'nova-fairness'
+PAUSE_S = 0.02
+TIMEOUT_S = 30.0
+RECOVERY_S = 14.0
+"""Longer than a handshake may take."""
+
+_TICKS = os.sysconf('SC_CLK_TCK')
+_PAGE = os.sysconf('SC_PAGE_SIZE')
+
+
+def transport(url: str) -> oslo_messaging.Transport:
+    """Open a transport."""
+    cfg.CONF([])
+    return oslo_messaging.get_rpc_transport(cfg.CONF, url=url)
+
+
+def serve(url: str) -> None:
+    """Answer calls until standard input ends."""
+    made = transport(url)
+    serving = server.FairnessServer(
+        made,
+        DOMAIN,
+        call_latency_peers.HOST,
+        endpoint.FairnessEndpoint(
+            call_latency_peers.Agent(call_latency_peers.PEERS)
+        ),
+    )
+    serving.start()
+    serving.wait_ready(TIMEOUT_S)
+    # The port and the key of a listener, which Redis would tell as well.
+    peer = made._driver._running()._listeners[0].peer  # noqa: SLF001
+    address = f'{peer.exchange}/{peer.topic}/{peer.server}'
+    print(json.dumps([peer.rpc, peer.key, address]), flush=True)
+    sys.stdin.read()
+    serving.stop()
+
+
+class Victim:
+    """The process that is attacked, and what it costs."""
+
+    def __init__(self, url: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, '--serve', url],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self.place = json.loads(self._process.stdout.readline())
+        self._proc = pathlib.Path('/proc', str(self._process.pid))
+
+    def cpu_s(self) -> float:
+        """CPU seconds so far."""
+        words = (self._proc / 'stat').read_text().rpartition(')')[2].split()
+        return (int(words[11]) + int(words[12])) / _TICKS
+
+    def resident(self) -> int:
+        """Bytes in memory."""
+        return int((self._proc / 'statm').read_text().split()[1]) * _PAGE
+
+    def descriptors(self) -> int:
+        """How many files are open."""
+        return sum(1 for _ in (self._proc / 'fd').iterdir())
+
+    def stop(self) -> None:
+        """End it."""
+        self._process.stdin.close()
+        self._process.wait(TIMEOUT_S)
+
+
+class Peaks(threading.Thread):
+    """The most memory and descriptors until it is ended."""
+
+    def __init__(self, victim: Victim) -> None:
+        super().__init__(daemon=True)
+        self._victim = victim
+        self._ended = threading.Event()
+        self.resident = self.descriptors = 0
+
+    def run(self) -> None:
+        """Look twenty times a second."""
+        while not self._ended.wait(0.05):
+            self.resident = max(self.resident, self._victim.resident())
+            self.descriptors = max(
+                self.descriptors, self._victim.descriptors()
+            )
+
+    def end(self) -> None:
+        """Look no more."""
+        self._ended.set()
+        self.join()
+
+
+def under(
+    name: str,
+    victim: Victim,
+    asking: client.FairnessClient,
+    keys: pathlib.Path,
+    seconds: float,
+) -> dict:
+    """Ask all the time while one attack lasts.
+
+    :param name: of the attack.
+    :returns: what it cost the victim, and what asking took.
+    """
+    attacker = subprocess.Popen(
+        [
+            *(sys.executable, attacks.__file__, name),
+            *(*victim.place, str(keys), str(seconds)),
+        ],
+        stdout=subprocess.PIPE,
+    )
+    peaks, took_ms, failed = Peaks(victim), [], 0
+    peaks.start()
+    began_s, spent_s = time.monotonic(), victim.cpu_s()
+    while attacker.poll() is None or not took_ms:
+        before_s = time.perf_counter()
+        try:
+            asking.call(call_latency_peers.HOST, 'get_status')
+        except Exception:  # noqa: BLE001 - any is an answer that is missing
+            failed += 1
+        took_ms.append((time.perf_counter() - before_s) * 1e3)
+        time.sleep(PAUSE_S)
+    wall_s = time.monotonic() - began_s
+    peaks.end()
+    return {
+        'did': json.loads(attacker.stdout.read() or '{}'),
+        'cpu_share': (victim.cpu_s() - spent_s) / wall_s,
+        'resident_peak_bytes': peaks.resident,
+        'descriptors_peak': peaks.descriptors,
+        'calls': len(took_ms),
+        'failed': failed,
+        'p50_ms': statistics.median(took_ms),
+        'p99_ms': statistics.quantiles([*took_ms, took_ms[-1]], n=100)[98],
+        'longest_ms': max(took_ms),
+    }
+
+
+def measure(directory: pathlib.Path, url: str, options: object) -> dict:
+    """Attack one victim after the other, in each way."""
+    cloud = curve_cloud.Cloud(directory)
+    places = {
+        name: cloud.node(name)
+        for name in (call_latency_peers.HOST, 'honest', 'evil')
+    }
+
+    def of(name: str) -> str:
+        return f'{url}?bind_address=127.0.0.1&keys_path={places[name]}'
+
+    found = {}
+    for name in options.attacks:
+        victim = Victim(of(call_latency_peers.HOST))
+        opened = transport(of('honest'))
+        try:
+            asking = client.FairnessClient(opened, TIMEOUT_S, DOMAIN)
+            asking.call(call_latency_peers.HOST, 'get_status')
+            arguments = victim, asking, places['evil'], options.seconds
+            quiet = under('nothing', *arguments)
+            attacked = under(name, *arguments)
+            time.sleep(RECOVERY_S)
+            found[name] = _compared(name, quiet, attacked) | {
+                'resident_after_bytes': victim.resident(),
+                'descriptors_after': victim.descriptors(),
+            }
+        finally:
+            opened.cleanup()
+            victim.stop()
+        print(json.dumps({name: found[name]}, indent=1), flush=True)
+    return found
+
+
+def _compared(name: str, quiet: dict, attacked: dict) -> dict:
+    return {
+        'has_key': name in attacks.WITH_KEY,
+        'what': attacks.ATTACKS[name].__doc__.splitlines()[0],
+        'quiet': quiet,
+        'attacked': attacked,
+        'p50_ratio': attacked['p50_ms'] / quiet['p50_ms'],
+        'resident_more_bytes': attacked['resident_peak_bytes']
+        - quiet['resident_peak_bytes'],
+    }
+
+
+def main() -> int:
+    """Measure, print and keep."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--seconds', type=float, default=8.0)
+    parser.add_argument('--out', type=pathlib.Path)
+    parser.add_argument('--serve', metavar='URL', help=argparse.SUPPRESS)
+    parser.add_argument(
+        'attacks', nargs='*', default=[*attacks.ATTACKS][1:], metavar='ATTACK'
+    )
+    options = parser.parse_args()
+    if options.serve:
+        serve(options.serve)
+        return 0
+    # Attackers need them; the victim's unit allows more.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        redis_server.running() as redis,
+    ):
+        found = measure(pathlib.Path(directory), redis.url, options)
+    if options.out:
+        result = {
+            'version': 1,
+            'command': ' '.join(
+                ['python', 'benchmarks/hostile_peer.py', *sys.argv[1:]]
+            ),
+            'machine': {
+                'kernel': platform.release(),
+                'python': platform.python_version(),
+                'libzmq': attacks.zmq.zmq_version(),
+            },
+            'attacks': found,
+        }
+        options.out.write_text(json.dumps(result, indent=2) + '\n')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

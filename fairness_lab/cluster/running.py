@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Runs of the queue: a cloud, an order, and what is written of them."""
+
+import math
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from fairness_lab.cluster import engine
+from fairness_lab.cluster import judging
+from fairness_lab.cluster import workload
+from fairness_lab.measures import files
+from fairness_lab.measures import running
+from nova_fairness import plugins
+from nova_fairness import version
+
+VERSION = 1
+"""Of ``result.json``: changes when a reader of the old would be misled."""
+
+Json = dict[str, Any]
+
+_LOOKS_PER_HALF_LIFE = 48
+_FEWEST_LOOKS = 20
+_MOST_LOOKS = 2000
+
+
+def run(
+    cloud: workload.Cloud,
+    order: str,
+    directory: pathlib.Path,
+    meter: running.Meter | None = None,
+) -> Json:
+    """Run a cloud under an order and write what it came to.
+
+    :param order: name of the plugin; its numbers have their defaults.
+    :param directory: that exists.
+    :returns: what ``result.json`` holds.
+    :raises UnknownPlugin: if there is no such order.
+    :raises PluginMisbehaved: if the order fails.
+    """
+    simulation = engine.Simulation(cloud, plugins.load_order(order))
+    judge = judging.Judge(cloud)
+    every_s = _between_looks(cloud)
+    if meter is not None:
+        looks = math.ceil(cloud.duration_s / every_s)
+        meter.begin(f'{cloud.name}, {order}', looks)
+    try:
+        for n, moment in enumerate(simulation.moments(every_s), 1):
+            judge.see(moment)
+            if meter is not None:
+                meter.tick(n)
+    finally:
+        if meter is not None:
+            meter.end()
+    judged = judge.result(simulation)
+    for name, columns in judged.tables.items():
+        table = files.CsvTable(directory / name)
+        table.add(columns)
+        table.close()
+    result = {**_head(cloud, order), **judged.summary}
+    files.write_json(directory / files.RESULT, result)
+    return result
+
+
+def _between_looks(cloud: workload.Cloud) -> float:
+    """Seconds from one look at the cloud to the next."""
+    shortest_s = cloud.duration_s / _MOST_LOOKS
+    every_s = max(cloud.half_life_s / _LOOKS_PER_HALF_LIFE, shortest_s)
+    return min(every_s, cloud.duration_s / _FEWEST_LOOKS)
+
+
+def _head(cloud: workload.Cloud, order: str) -> Json:
+    capacity = dict(
+        zip(workload.CLASSES, cloud.capacity.tolist(), strict=True)
+    )
+    return {
+        'version': VERSION,
+        'scenario': cloud.name,
+        'description': cloud.description,
+        'package_version': version.release(),
+        'order': order,
+        'seed': cloud.seed,
+        'duration_s': cloud.duration_s,
+        'cycle_s': cloud.cycle_s,
+        'half_life_s': cloud.half_life_s,
+        'longest_wait_s': cloud.longest_wait_s,
+        'hosts': len(cloud.hosts),
+        'capacity': capacity,
+        'projects': len(cloud.owners.projects),
+        'users': len(cloud.owners.users),
+        'sizes': len(np.unique(cloud.stream.size)),
+    }

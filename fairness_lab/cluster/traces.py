@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Requests of a trace: CSV, Parquet, or the Standard Workload Format.
+
+A row of a table is a request. A line of the Standard Workload Format
+(Feitelson, Parallel Workloads Archive) is a job of a batch system: it becomes
+a request of servers as large as the largest host at most. A file is taken
+whole or not at all.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import math
+import pathlib
+
+import numpy as np
+
+from fairness_lab.cluster import workload
+from fairness_lab.scenario import trace_rows
+from nova_fairness import exception
+
+NEEDED = ('asked_s', 'project', 'user', 'vcpus', 'memory_gib', 'lifetime_s')
+OTHERS = ('servers', 'deleted_s')
+
+SWF = '.swf'
+SWF_FIELDS = (
+    'job number',
+    'submit time',
+    'wait time',
+    'run time',
+    'allocated processors',
+    'average CPU time',
+    'used memory',
+    'requested processors',
+    'requested time',
+    'requested memory',
+    'status',
+    'user',
+    'group',
+    'executable',
+    'queue',
+    'partition',
+    'preceding job',
+    'think time',
+)
+"""The 18 fields of a line; -1 is what nobody knows."""
+
+MOST_SERVERS = 10_000
+_MOST_AMOUNT = 10**9
+_KIB_PER_MIB = 1024
+
+
+@dataclasses.dataclass(frozen=True)
+class Trace:
+    """What a scenario says of its trace.
+
+    :ivar path: of the file.
+    :ivar shares: by project; those not named have 1.
+    :ivar memory_gib: of each VCPU, if a job does not say, GiB.
+    """
+
+    path: pathlib.Path
+    shares: Mapping[str, float]
+    memory_gib: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+    """One request."""
+
+    at_s: float
+    project: str
+    user: str
+    size: workload.Size
+    lifetime_s: float
+    deleted_s: float = math.inf
+
+
+def read(
+    trace: Trace, most_vcpus: int
+) -> tuple[workload.Owners, workload.Stream]:
+    """Read a trace.
+
+    :param most_vcpus: of one server of a job: VCPUs of the largest host.
+    :raises BadTrace: with file, line, column and what was expected.
+    """
+    is_swf = trace.path.suffix == SWF
+    found = list(_swf(trace, most_vcpus) if is_swf else _table(trace.path))
+    if not found:
+        raise exception.BadTrace(
+            f'{trace.path}: expected at least one request'
+        )
+    found.sort(key=lambda each: each.at_s)
+    projects = sorted({each.project for each in found})
+    for name in trace.shares:
+        if name not in projects:
+            some = ', '.join(projects[:10])
+            raise exception.BadTrace(
+                f'{trace.path} has no project {name}, which has a share;'
+                f' it has {some}'
+            )
+    users = sorted({(each.project, each.user) for each in found})
+    owners = workload.Owners(
+        tuple(projects),
+        tuple(trace.shares.get(name, 1.0) for name in projects),
+        tuple(user for _, user in users),
+        tuple(projects.index(project) for project, _ in users),
+    )
+    return owners, _stream(found, users)
+
+
+def _stream(
+    found: list[_Asked], users: list[tuple[str, str]]
+) -> workload.Stream:
+    sizes = list(dict.fromkeys(each.size for each in found))
+    user = {name: n for n, name in enumerate(users)}
+    size = {each: n for n, each in enumerate(sizes)}
+    return workload.Stream(
+        np.array([each.at_s for each in found]),
+        np.array([each.lifetime_s for each in found]),
+        np.array([each.deleted_s for each in found]),
+        np.array([user[each.project, each.user] for each in found]),
+        np.array([size[each.size] for each in found]),
+        tuple(sizes),
+    )
+
+
+def _table(path: pathlib.Path) -> Iterator[_Asked]:
+    header = trace_rows.Header(NEEDED, OTHERS)
+    for place, row in trace_rows.read(path, header):
+        memory_gib = _finite(place, row, 'memory_gib')
+        memory_mib = round(memory_gib * workload.MIB_PER_GIB)
+        if not 1 <= memory_mib <= _MOST_AMOUNT:
+            raise place.wrong(
+                'memory_gib',
+                row['memory_gib'],
+                'a number from 1/1024 to 976562',
+            )
+        size = workload.Size(
+            _whole(place, row, 'vcpus', _MOST_AMOUNT),
+            memory_mib,
+            _whole(place, row, 'servers', MOST_SERVERS, 1.0),
+        )
+        lifetime_s = _finite(place, row, 'lifetime_s')
+        if not lifetime_s:
+            raise place.wrong('lifetime_s', row['lifetime_s'], 'more than 0')
+        yield _Asked(
+            _finite(place, row, 'asked_s'),
+            trace_rows.text(place, row, 'project'),
+            trace_rows.text(place, row, 'user'),
+            size,
+            lifetime_s,
+            trace_rows.number(place, row, 'deleted_s', math.inf),
+        )
+
+
+def _finite(place: trace_rows.Place, row: trace_rows.Row, key: str) -> float:
+    number = trace_rows.number(place, row, key, math.nan)
+    if not math.isfinite(number):
+        raise place.wrong(key, row[key], 'a number, at least 0')
+    return number
+
+
+def _whole(
+    place: trace_rows.Place,
+    row: trace_rows.Row,
+    key: str,
+    most: int,
+    missing: float = math.nan,
+) -> int:
+    number = trace_rows.number(place, row, key, missing)
+    if not (number.is_integer() and 1 <= number <= most):
+        raise place.wrong(
+            key, row.get(key), f'a whole number from 1 to {most}'
+        )
+    return int(number)
+
+
+def _swf(trace: Trace, most_vcpus: int) -> Iterator[_Asked]:
+    for place, job in _jobs(trace.path):
+        if job['run time'] <= 0:
+            continue
+        if job['submit time'] < 0:
+            raise place.wrong('2 (submit time)', job['submit time'], '>= 0')
+        processors = job['requested processors']
+        column = '8 (requested processors)'
+        if processors <= 0:
+            processors = job['allocated processors']
+            column = '5 (allocated processors)'
+        if not 1 <= processors <= most_vcpus * MOST_SERVERS:
+            raise place.wrong(
+                column,
+                processors,
+                f'1 to {most_vcpus * MOST_SERVERS} processors',
+            )
+        servers = math.ceil(processors / most_vcpus)
+        vcpus = math.ceil(processors / servers)
+        memory_mib = max(job['requested memory'], job['used memory'])
+        memory_mib = memory_mib / _KIB_PER_MIB
+        if memory_mib <= 0:
+            memory_mib = trace.memory_gib * workload.MIB_PER_GIB
+        memory = min(max(math.ceil(vcpus * memory_mib), 1), _MOST_AMOUNT)
+        yield _Asked(
+            job['submit time'],
+            f'group-{job["group"]:g}',
+            f'user-{job["user"]:g}',
+            workload.Size(vcpus, memory, servers),
+            job['run time'],
+        )
+
+
+def _jobs(
+    path: pathlib.Path,
+) -> Iterator[tuple[trace_rows.Place, dict[str, float]]]:
+    try:
+        with path.open(encoding='utf-8', errors='replace') as file:
+            yield from _numbers(path, file)
+    except OSError as error:
+        raise exception.BadTrace(f'{path} cannot be read: {error}') from None
+
+
+def _numbers(
+    path: pathlib.Path, lines: Iterable[str]
+) -> Iterator[tuple[trace_rows.Place, dict[str, float]]]:
+    """Fields of each job; comments begin with a semicolon."""
+    for line, text in enumerate(lines, 1):
+        words = text.partition(';')[0].split()
+        if not words:
+            continue
+        place = trace_rows.Place(path, line)
+        if len(words) != len(SWF_FIELDS):
+            column = f'{min(len(words), len(SWF_FIELDS)) + 1}'
+            expected = f'{len(SWF_FIELDS)} fields'
+            raise place.wrong(column, f'{len(words)} fields', expected)
+        job = {}
+        for n, (name, word) in enumerate(
+            zip(SWF_FIELDS, words, strict=True), 1
+        ):
+            try:
+                job[name] = float(word)
+            except ValueError:
+                job[name] = math.nan
+            if not math.isfinite(job[name]):
+                raise place.wrong(f'{n} ({name})', word, 'a number')
+        yield place, job

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A cloud, those who share it, and what they ask for in a stretch of time.
+
+Times are seconds since the begin. Amounts are int64; their columns are
+:data:`CLASSES`.
+"""
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import cluster
+from nova_fairness.model import request as request_model
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+CLASSES = ('MEMORY_MB', 'VCPU')
+"""What servers of simulated clouds need."""
+
+MIB_PER_GIB = 1024
+DAY_S = 86400.0
+HOUR_S = 3600.0
+
+RESIZED_AFTER_S = 600.0
+"""From a start to when its user first tries to resize its servers."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Size:
+    """What a request asks for.
+
+    :ivar vcpus: of each server, >= 1.
+    :ivar memory_mib: of each server, >= 1.
+    :ivar servers: that start together, >= 1.
+    """
+
+    vcpus: int
+    memory_mib: int
+    servers: int = 1
+
+    @property
+    def name(self) -> str:
+        """How tables call it, such as ``2 x 4 VCPU, 16 GiB``."""
+        memory = f'{self.memory_mib / MIB_PER_GIB:g} GiB'
+        one = f'{self.vcpus} VCPU, {memory}'
+        return f'{self.servers} x {one}' if self.servers > 1 else one
+
+    @property
+    def demand(self) -> request_model.Demand:
+        """What one server needs."""
+        amounts = (self.memory_mib, self.vcpus)
+        return request_model.Demand(tuple(zip(CLASSES, amounts, strict=True)))
+
+    @property
+    def amounts(self) -> cluster.Amounts:
+        """(c,) of all servers."""
+        one = np.array([self.memory_mib, self.vcpus], dtype=np.int64)
+        return one * self.servers
+
+
+@dataclasses.dataclass(frozen=True)
+class Owners:
+    """Projects that share a cloud, and their users.
+
+    :ivar projects: (p,) names.
+    :ivar shares: (p,) >= 0.
+    :ivar users: (u,) names; unique in their project.
+    :ivar project: (u,) index of each user's project.
+    """
+
+    projects: tuple[str, ...]
+    shares: tuple[float, ...]
+    users: tuple[str, ...]
+    project: tuple[int, ...]
+
+    @property
+    def accounts(self) -> tuple[cluster.Account, ...]:
+        """The share tree: projects first, users after them."""
+        top = [
+            cluster.Account(name, None, share)
+            for name, share in zip(self.projects, self.shares, strict=True)
+        ]
+        return (
+            *top,
+            *(
+                cluster.Account(
+                    request_model.account_of(self.projects[at], user),
+                    self.projects[at],
+                )
+                for user, at in zip(self.users, self.project, strict=True)
+            ),
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Stream:
+    """Requests in the order in which they are asked for.
+
+    :ivar asked_s: (n,) ascending, >= 0.
+    :ivar lifetime_s: (n,) for which its servers run, > 0.
+    :ivar deleted_s: (n,) when its user deletes it, whether it waits or runs;
+        infinite for never.
+    :ivar user: (n,) index of its user.
+    :ivar size: (n,) index of its size.
+    :ivar sizes: what they ask for.
+    :ivar resized: (n,) index of the size that its user resizes it to as soon
+        as hosts have room, which asks no queue; below 0 for none, as for all
+        without it.
+    """
+
+    asked_s: Floats
+    lifetime_s: Floats
+    deleted_s: Floats
+    user: Indices
+    size: Indices
+    sizes: tuple[Size, ...]
+    resized: Indices | None = None
+
+    def __len__(self) -> int:
+        return len(self.asked_s)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Cloud:
+    """A cloud to simulate, with all that is asked of it.
+
+    :ivar name: of the scenario.
+    :ivar description: what it shows.
+    :ivar seed: of everything that is drawn.
+    :ivar duration_s: > 0.
+    :ivar cycle_s: between two plans, > 0.
+    :ivar half_life_s: after which use counts half, > 0.
+    :ivar longest_wait_s: after which a request expires; ``None`` for never.
+    :ivar hosts: (h, c) capacity.
+    :ivar owners: who shares it.
+    :ivar stream: what they ask for.
+    """
+
+    name: str
+    description: str
+    seed: int
+    duration_s: float
+    cycle_s: float
+    half_life_s: float
+    longest_wait_s: float | None
+    hosts: cluster.Amounts
+    owners: Owners
+    stream: Stream
+
+    @property
+    def capacity(self) -> cluster.Amounts:
+        """(c,) of all hosts."""
+        total: cluster.Amounts = self.hosts.sum(axis=0)
+        return total

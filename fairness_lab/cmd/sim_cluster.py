@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""``nova-fairness-sim cluster``: requests that wait, on simulated clouds."""
+
+import argparse
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import itertools
+import pathlib
+import statistics
+import sys
+from typing import Any
+
+from fairness_lab.cluster import attacks
+from fairness_lab.cluster import reader
+from fairness_lab.cluster import running
+from fairness_lab.cluster import workload
+from fairness_lab.figures import progress
+from fairness_lab.measures import files
+from nova_fairness import plugins
+from nova_fairness.model import wording
+
+VERSION = 1
+"""Of ``compare.json`` and ``attacks.json``."""
+
+Json = dict[str, Any]
+
+
+def _list(_options: argparse.Namespace) -> int:
+    known = {
+        'scenarios': {
+            name: reader.find(name).description for name in reader.names()
+        },
+        'orders': plugins.describe_orders(),
+    }
+    for title, entries in known.items():
+        sys.stdout.write(f'{title}:\n')
+        for name, text in sorted(entries.items()):
+            sys.stdout.write(f'  {name}\n      {text}\n')
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    cloud = reader.find(options.scenario, _overrides(options))
+    plugins.load_order(options.order)
+    with files.whole(options.out) as directory:
+        result = running.run(
+            cloud, options.order, directory, progress.BatchProgress()
+        )
+    _say([result], options)
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    names = options.scenarios or reader.STANDARD
+    orders = options.orders or plugins.order_names()
+    # Read once before the first run, so that nothing fails after hours.
+    clouds = [reader.find(name, _overrides(options)) for name in names]
+    for order in orders:
+        plugins.load_order(order)
+    runs = []
+    with files.whole(options.out) as directory:
+        for cloud, order in itertools.product(clouds, orders):
+            place = pathlib.Path('runs', cloud.name, order)
+            (directory / place).mkdir(parents=True)
+            result = running.run(
+                cloud, order, directory / place, progress.BatchProgress()
+            )
+            runs.append({**result, 'directory': place.as_posix()})
+        content = {'version': VERSION, 'runs': runs}
+        files.write_json(directory / 'compare.json', content)
+    _say(runs, options)
+    return 0
+
+
+def _attack(options: argparse.Namespace) -> int:
+    overrides = _overrides(options)
+    first = reader.find(options.scenario, overrides)
+    seeds = range(first.seed, first.seed + options.count)
+    clouds = [
+        reader.find(options.scenario, {**overrides, 'seed': str(seed)})
+        for seed in seeds
+    ]
+    order = plugins.load_order(options.order)
+    names = options.attack or list(attacks.ATTACKS)
+    meter, found = progress.BatchProgress(), []
+    meter.begin(first.name, len(names) * len(clouds))
+    for name, cloud in itertools.product(names, clouds):
+        attack = attacks.ATTACKS[name]
+        outcome = attacks.tried(cloud, attack, order)
+        found.append(
+            {
+                'attack': name,
+                'description': attack.description,
+                'seed': cloud.seed,
+                'gain': outcome.gain,
+                **dataclasses.asdict(outcome),
+            }
+        )
+        meter.tick(len(found))
+    meter.end()
+    with files.whole(options.out) as directory:
+        content = {
+            'version': VERSION,
+            'scenario': first.name,
+            'order': options.order,
+            'attacks': found,
+        }
+        files.write_json(directory / 'attacks.json', content)
+        columns = _gains(found)
+        table = files.CsvTable(directory / 'attacks')
+        table.add(columns)
+        table.close()
+    _say_gains(columns, options)
+    return 0
+
+
+def _gains(found: Sequence[Json]) -> dict[str, list[str]]:
+    """Columns of the table, with a row for each attack."""
+    rows = []
+    for name, outcomes in itertools.groupby(found, lambda row: row['attack']):
+        group = list(outcomes)
+        gains = [row['gain'] for row in group]
+        losses = [statistics.fmean(row[key] for row in group) for key in _LOST]
+        rows.append(
+            [
+                name,
+                f'{statistics.fmean(gains):.2f}',
+                f'{max(gains):.2f}',
+                *(f'{round(100 * each)}' for each in losses),
+            ]
+        )
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    return dict(zip(('attack', *_GAINED), columns, strict=True))
+
+
+def _say_gains(
+    columns: Mapping[str, Sequence[str]], options: argparse.Namespace
+) -> None:
+    lines = [[*columns], *map(list, zip(*columns.values(), strict=True))]
+    numeric = [False] + [True] * len(_GAINED)
+    sys.stdout.write(f'{wording.aligned(lines, numeric)}{options.out}\n')
+
+
+_LOST = ('neighbours_lose', 'others_lose')
+_GAINED = ('gain', 'largest gain', 'neighbours lose %', 'others lose %')
+
+
+def _overrides(options: argparse.Namespace) -> dict[str, str]:
+    found = dict(options.set)
+    if options.seed is not None:
+        found['seed'] = str(options.seed)
+    return found
+
+
+def _say(results: Sequence[Json], options: argparse.Namespace) -> None:
+    lines = [['scenario', 'order', *_SHOWN]]
+    for result in results:
+        cells = [read(result) for read in _SHOWN.values()]
+        lines.append([result['scenario'], result['order'], *cells])
+    numeric = [False] * 2 + [True] * len(_SHOWN)
+    sys.stdout.write(f'{wording.aligned(lines, numeric)}{options.out}\n')
+
+
+def _hours(name: str) -> Callable[[Json], str]:
+    def read(result: Json) -> str:
+        seconds = result['waiting'][name]
+        return '-' if seconds is None else f'{seconds / workload.HOUR_S:.2f}'
+
+    return read
+
+
+def _percent(group: str, name: str) -> Callable[[Json], str]:
+    def read(result: Json) -> str:
+        part = result[group][name]
+        return '-' if part is None else f'{100 * part:.1f}'
+
+    return read
+
+
+_SHOWN: Mapping[str, Callable[[Json], str]] = {
+    'share error %': _percent('share_error', 'mean'),
+    'who waits %': _percent('share_error_wanting', 'mean'),
+    'used %': _percent('utilisation', 'settled_mean'),
+    'jain %': _percent('jain', 'mean'),
+    'waiting h': _hours('mean_s'),
+    'p95 h': _hours('p95_s'),
+    'longest h': _hours('longest_s'),
+    'expired': lambda result: str(result['waiting']['expired']),
+}
+"""Columns for people, of what is shown of each result."""
+
+
+COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    'cluster list': _list,
+    'cluster run': _run,
+    'cluster compare': _compare,
+    'cluster attack': _attack,
+}
+"""What to do, by command."""

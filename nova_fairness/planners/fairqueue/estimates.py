@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""When requests are expected to start: the planner run forward.
+
+Every sample is one way in which the cloud may go on. How long its servers
+last, and those that it starts, is drawn from the lifetimes of their kind that
+are longer than their age (:mod:`.ends`); servers of which nothing is expected
+stay. Whenever servers end, the planner says who starts. A request has an
+estimate if it started in nine of ten samples.
+
+What comes later is not foreseen: requests that others ask for, and changes of
+limits. What starts counts as used at once, and what it used goes on counting
+once it ended; what was used before does not fade, as half-lives are longer
+than most waits.
+"""
+
+from collections.abc import Callable
+from collections.abc import Generator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import heapq
+import math
+
+import numpy as np
+
+from nova_fairness.model import cluster
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+from nova_fairness.planners.fairqueue import ends as ends_module
+from nova_fairness.shares import ledger
+from nova_fairness.shares import tree as tree_module
+
+SAMPLES = 20
+"""Ways in which the cloud may go on."""
+
+FOLLOWED = 50
+"""Requests at most, those that are next; others have no estimate."""
+
+PLANS = 100
+"""Plans at most in one sample; who has not started by then has not in it."""
+
+Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
+
+Kept = Callable[[float], float]
+"""Part of use that counts after so many seconds, 0 to 1."""
+
+Steps = Generator[None, None, Mapping[str, cluster.Estimate]]
+"""A step for every plan; returns estimates by UUID of the request."""
+
+_EXPIRY = -1
+"""In the place of a server that ends."""
+
+_HOPELESS = frozenset(
+    {
+        reason.Reason.NO_HOST_MATCHES,
+        reason.Reason.TOO_LARGE,
+        reason.Reason.GROUP_TOO_LARGE,
+    }
+)
+"""Reasons that no end of a server changes."""
+
+
+def forward(
+    snapshot: cluster.ClusterSnapshot,
+    plan: cluster.Plan,
+    now: float,
+    planner: Planner,
+    kept: Kept,
+    chance: np.random.Generator,
+) -> Steps:
+    """Estimates of starts, made in steps that may be apart.
+
+    :param snapshot: of the cloud.
+    :param plan: what the planner made of it.
+    :param now: seconds of the epoch.
+    :param planner: makes the plans that follow.
+    :param kept: how use fades.
+    :param chance: where lifetimes are drawn; all else is without chance.
+    :raises PluginMisbehaved: as the planner does.
+    """
+    followed = _followed(snapshot, plan)
+    began: dict[str, list[float]] = {each.uuid: [] for each in followed}
+    for _ in range(SAMPLES if followed else 0):
+        course = _Course(snapshot, followed, now, kept, chance)
+        course.carry_out(plan, now)
+        yield from course.run(planner)
+        for uuid, at in course.began.items():
+            began[uuid].append(at)
+    late = {
+        uuid: _quantile(at, ends_module.LATE) for uuid, at in began.items()
+    }
+    return {
+        uuid: cluster.Estimate(
+            _quantile(began[uuid], ends_module.MEDIAN), late[uuid]
+        )
+        for uuid in late
+        if math.isfinite(late[uuid])
+    }
+
+
+def _followed(
+    snapshot: cluster.ClusterSnapshot, plan: cluster.Plan
+) -> list[request_model.Request]:
+    """Those that are next; of a server group all that wait, or none."""
+    known = {each.uuid: each for each in snapshot.requests}
+    waiting = [
+        known[uuid]
+        for uuid, each in plan.waiting.items()
+        if each.why.reason not in _HOPELESS
+    ]
+    cut = {
+        (each.project, each.group) for each in waiting[FOLLOWED:] if each.group
+    }
+    return [
+        each
+        for each in waiting[:FOLLOWED]
+        if (each.project, each.group) not in cut
+    ]
+
+
+def _quantile(times: Sequence[float], part: float) -> float:
+    """The first moment by which this part of samples had begun."""
+    return sorted(times)[math.ceil(part * len(times)) - 1]
+
+
+class _Course:
+    """One way in which the cloud goes on.
+
+    :param snapshot: of the cloud.
+    :param followed: requests that wait.
+    :param now: seconds of the epoch.
+    :param kept: how use fades.
+    :param chance: where lifetimes are drawn.
+
+    :ivar began: seconds of the epoch by UUID of those that are followed;
+        infinite of those that did not.
+    """
+
+    def __init__(
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        followed: Sequence[request_model.Request],
+        now: float,
+        kept: Kept,
+        chance: np.random.Generator,
+    ) -> None:
+        self._snapshot = snapshot
+        self._known = {each.uuid: each for each in snapshot.requests}
+        self._held = {each.uuid: each for each in followed}
+        self._kept = kept
+        self._chance = chance
+        self._rows = {
+            each.name: row for row, each in enumerate(snapshot.providers)
+        }
+        self._used = snapshot.inventory.used.copy()
+        self._capacity = snapshot.inventory.capacity.sum(
+            axis=0, dtype=np.float64
+        )
+        self._projects = dict(snapshot.used)
+        self._granted = dict(snapshot.granted)
+        self._members = dict(snapshot.members)
+        users = {(each.project, each.user) for each in snapshot.running}
+        users |= {(each.project, each.user) for each in snapshot.requests}
+        self._parents = {
+            each.name: each.parent
+            for each in tree_module.completed(snapshot.accounts, (), users)
+        }
+        self._running: dict[int, cluster.Running] = {}
+        self._count = 0
+        self._ends = [
+            (each.expires_at, _EXPIRY)
+            for each in followed
+            if each.expires_at is not None
+        ]
+        heapq.heapify(self._ends)
+        self.began = dict.fromkeys(self._held, math.inf)
+        for each in snapshot.running:
+            self._run(each, now)
+
+    def run(self, planner: Planner) -> Generator[None, None, None]:
+        """Go on until all have started, nothing ends, or :data:`PLANS`."""
+        for _ in range(PLANS):
+            at = self._next()
+            if at is None:
+                return
+            self.carry_out(planner(self._now(), at), at)
+            yield
+
+    def carry_out(self, plan: cluster.Plan, at: float) -> None:
+        """Do at once what a plan wants."""
+        for action in plan.actions:
+            request = self._known[action.request]
+            if self._held.pop(request.uuid, None) and action.hosts:
+                self.began[request.uuid] = at
+            for host in action.hosts:
+                self._start(request, host, at)
+
+    def _next(self) -> float | None:
+        """Let servers end until a moment at which somebody may start."""
+        while self._held and self._ends:
+            at = self._ends[0][0]
+            while self._ends and self._ends[0][0] == at:
+                _, number = heapq.heappop(self._ends)
+                if number != _EXPIRY:
+                    ended = self._running.pop(number)
+                    # The rest of what it was granted is history by then.
+                    self._change(ended, -1, self._kept(at - ended.since))
+            if self._has_room():
+                return at
+        return None
+
+    def _has_room(self) -> bool:
+        """Tell whether a host has room for a server of those that wait."""
+        free = np.maximum(self._snapshot.inventory.capacity - self._used, 0)
+        wanted = {each.demand.amounts for each in self._held.values()}
+        return any(
+            bool((free >= self._vector(each)).all(axis=1).any())
+            for each in wanted
+        )
+
+    def _now(self) -> cluster.ClusterSnapshot:
+        inventory = self._snapshot.inventory
+        return dataclasses.replace(
+            self._snapshot,
+            inventory=dataclasses.replace(inventory, used=self._used.copy()),
+            requests=tuple(self._held.values()),
+            used=dict(self._projects),
+            members=dict(self._members),
+            granted=dict(self._granted),
+            running=tuple(self._running.values()),
+        )
+
+    def _start(
+        self, request: request_model.Request, host: str, at: float
+    ) -> None:
+        started = cluster.Running(
+            host, request.project, request.demand.amounts, at, request.user
+        )
+        self._change(started, 1, 1.0)
+        self._run(started, at)
+        if request.group:
+            group = request.group.uuid
+            self._members[group] = (*self._members.get(group, ()), host)
+
+    def _run(self, each: cluster.Running, now: float) -> None:
+        """Take a server up, and draw when it ends."""
+        number, self._count = self._count, self._count + 1
+        self._running[number] = each
+        lasts = ends_module.expected(
+            self._snapshot.lifetimes.get(
+                cluster.kind_of(each.project, each.amounts), ()
+            ),
+            max(now - each.since, 0.0),
+            1.0 - self._chance.random(),
+        )
+        if lasts is not None and each.host in self._rows:
+            heapq.heappush(self._ends, (each.since + lasts, number))
+
+    def _change(self, each: cluster.Running, sign: int, counts: float) -> None:
+        """What a server has is taken, or given back.
+
+        :param sign: 1 or -1.
+        :param counts: part of it by which what its accounts have changes.
+        """
+        amounts = sign * self._vector(each.amounts)
+        row = self._rows[each.host]
+        # Flavors say more than is allocated of a server that has a volume.
+        self._used[row] = np.maximum(self._used[row] + amounts, 0)
+        used = self._projects.get(each.project, np.zeros_like(amounts))
+        self._projects[each.project] = np.maximum(used + amounts, 0)
+        part = ledger.parts(
+            counts * amounts.astype(np.float64), self._capacity
+        )
+        name: str | None
+        name = request_model.account_of(each.project, each.user)
+        while name is not None:
+            granted = self._granted.get(name, np.zeros_like(part))
+            self._granted[name] = np.maximum(granted + part, 0.0)
+            name = self._parents[name]
+
+    def _vector(self, amounts: tuple[tuple[str, int], ...]) -> cluster.Amounts:
+        named = dict(amounts)
+        each = [named.get(name, 0) for name in self._snapshot.classes]
+        return np.array(each, dtype=np.int64)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Where those who wait stand beside their shares, as orders need it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import cluster
+from nova_fairness.model import request as request_model
+from nova_fairness.shares import ledger
+from nova_fairness.shares import tree as tree_module
+
+Floats = npt.NDArray[np.float64]
+Requests = Sequence[request_model.Request]
+
+
+class Standing:
+    """Accounts of those who wait, and what they used.
+
+    :param waiting: requests.
+    :param snapshot: of the cloud.
+    :param charge: part of what was granted that counts as used, 0 to 1.
+
+    :ivar classes: the columns.
+    :ivar tree: with the project and the user of every request.
+    :ivar history: (a, c) decayed part of the cloud, with all below, and what
+        of it was granted since.
+    :ivar wants: (a,) who has a request that waits.
+    :ivar part: (a,) of the cloud by shares, among those who want.
+    :ivar capacity: (c,) of the cloud.
+    """
+
+    def __init__(
+        self,
+        waiting: Requests,
+        snapshot: cluster.ClusterSnapshot,
+        charge: float = 0.0,
+    ) -> None:
+        self.classes = snapshot.classes
+        self.tree = tree_module.Tree(
+            tree_module.completed(
+                snapshot.accounts,
+                (),
+                ((each.project, each.user) for each in waiting),
+            )
+        )
+        self.capacity: Floats = snapshot.inventory.capacity.sum(
+            axis=0, dtype=np.float64
+        )
+        self.history = self.tree.table(snapshot.history, len(self.classes))
+        if charge:
+            granted = self.tree.table(snapshot.granted, len(self.classes))
+            self.history += charge * granted
+        self.wants = np.zeros(len(self.tree), dtype=bool)
+        self.wants[[self.tree.place(each.account) for each in waiting]] = True
+        self.part = self.tree.part(self.wants)
+        self._told: dict[str, cluster.Factors] = {}
+
+    def asked(self, request: request_model.Request) -> Floats:
+        """What a request asks for, (c,), of all its servers."""
+        named = dict(request.demand.amounts)
+        each = [named.get(name, 0) for name in self.classes]
+        return np.array(each, dtype=np.float64) * len(request.servers)
+
+    def asked_part(self, request: request_model.Request) -> Floats:
+        """The same as a part of the cloud, (c,)."""
+        return ledger.parts(self.asked(request), self.capacity)
+
+    def uses(self, request: request_model.Request) -> cluster.Factors:
+        """What a request's project and its user used of their shares.
+
+        Who has no share is not told how often it was used.
+        """
+        account = request.account
+        if account not in self._told:
+            named = {
+                cluster.PROJECT_USE: self.tree.place(request.project),
+                cluster.USER_USE: self.tree.place(account),
+            }
+            self._told[account] = {
+                name: float(self.history[at].max(initial=0.0) / self.part[at])
+                for name, at in named.items()
+                if self.part[at] > 0
+            }
+        return self._told[account]

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A cloud at discrete events."""
+
+import numpy as np
+import pytest
+
+from fairness_lab.cluster import engine
+from fairness_lab.cluster import reader
+from nova_fairness import exception
+from nova_fairness import plugins
+from nova_fairness.model import cluster
+from nova_fairness.planners.fairqueue import order as order_module
+from tests.unit.fairness_lab.cluster import small_clouds
+
+Fate = engine.Fate
+ONE, WHOLE, PAIR = small_clouds.ONE, small_clouds.WHOLE, small_clouds.PAIR
+
+
+class Watching(order_module.OldestFirst):
+    """Remembers what it was shown."""
+
+    def __init__(self):
+        self.seen = []
+
+    def arrange(self, waiting, snapshot, now):
+        self.seen.append((now, snapshot))
+        return super().arrange(waiting, snapshot, now)
+
+
+def run(cloud, order=None):
+    simulation = engine.Simulation(cloud, order or Watching())
+    return simulation, list(simulation.moments(100.0))
+
+
+def test_who_fits_starts_at_the_next_cycle():
+    found, moments = run(small_clouds.cloud([(3, 0, ONE, 50)]))
+    assert found.started_s.tolist() == [10]
+    assert found.fate.tolist() == [Fate.ENDED]
+    assert moments[-1].area.tolist() == [[50 * 1024, 50], [0, 0]]
+    assert [each.at_s for each in moments] == list(range(100, 1001, 100))
+
+
+def test_who_does_not_fit_waits_for_an_end():
+    cloud = small_clouds.cloud([(0, 0, WHOLE, 95), (0, 1, WHOLE, 20)])
+    found, moments = run(cloud)
+    assert found.started_s.tolist() == [0, 100]
+    assert moments[0].used.tolist() == [[0, 0], [4096, 4]]
+
+
+def test_servers_of_one_request_start_together():
+    cloud = small_clouds.cloud([(0, 0, WHOLE, 55), (1, 1, PAIR, 30)], hosts=2)
+    found, _ = run(cloud)
+    assert found.started_s.tolist() == [0, 60]
+
+
+def test_the_planner_is_told_what_runs_and_how_long_others_lasted():
+    order = Watching()
+    run(
+        small_clouds.cloud(
+            [(0, 0, ONE, 40), (3, 0, ONE, 500), (50, 1, PAIR, 5)], hosts=2
+        ),
+        order,
+    )
+    now, snapshot = next(each for each in order.seen if each[0] >= 50)
+    [runs] = snapshot.running
+    amounts = (('MEMORY_MB', 1024), ('VCPU', 1))
+    assert (runs.project, runs.user, runs.amounts) == ('p0', 'u0', amounts)
+    assert (runs.since, now) == (10, 50)
+    assert runs.host in {each.name for each in snapshot.providers}
+    assert snapshot.lifetimes == {cluster.kind_of('p0', amounts): (40.0,)}
+
+
+def test_what_the_ledger_lacks_of_what_runs_is_granted():
+    order = Watching()
+    every = range(0, 100, 20)
+    lifetimes = {0: 60, 1: 900}
+    asked = [(n, p, ONE, lifetimes[p]) for n in every for p in lifetimes]
+    run(small_clouds.cloud(asked, hosts=3), order)
+    for _, snapshot in order.seen[1:]:
+        capacity = snapshot.inventory.capacity.sum(axis=0)
+        parts = {name: used / capacity for name, used in snapshot.used.items()}
+        found = {
+            name: snapshot.granted[name] + snapshot.history.get(name, 0)
+            for name in (*parts, *(f'{name}/u{name[1]}' for name in parts))
+        }
+        for name, part in found.items():
+            runs = parts[name[:2]]
+            if name.startswith('p1'):
+                assert part == pytest.approx(runs)
+            else:
+                # Of those that ended the ledger still has a part.
+                assert (part >= runs - 1e-12).all()
+    assert found.keys() == {'p0', 'p1', 'p0/u0', 'p1/u1'}
+
+
+def test_a_waiting_request_is_taken_back():
+    cloud = small_clouds.cloud([(0, 0, WHOLE, 500), (5, 1, WHOLE, 5, 42)])
+    found, moments = run(cloud)
+    assert found.fate.tolist() == [Fate.ENDED, Fate.DELETED]
+    assert found.left_s[1] == 42
+    assert not moments[0].wanted.any()
+
+
+def test_a_running_server_is_deleted_before_its_time():
+    found, moments = run(small_clouds.cloud([(0, 0, WHOLE, 500, 42)]))
+    assert found.fate.tolist() == [Fate.ENDED]
+    assert moments[-1].area[0].tolist() == [42 * 4096, 42 * 4]
+
+
+def test_who_waits_too_long_expires():
+    cloud = small_clouds.cloud(
+        [(0, 0, WHOLE, 500), (7, 1, WHOLE, 5)], longest_wait_s=60
+    )
+    found, _ = run(cloud)
+    assert found.fate.tolist() == [Fate.ENDED, Fate.EXPIRED]
+    assert found.left_s[1] == 70
+
+
+def test_the_order_decides():
+    class NewestFirst(order_module.OldestFirst):
+        def arrange(self, waiting, snapshot, now):
+            return super().arrange(waiting, snapshot, now)[::-1]
+
+    requests = [(0, 0, WHOLE, 95), (1, 0, WHOLE, 40), (2, 1, WHOLE, 40)]
+    found, _ = run(small_clouds.cloud(requests), NewestFirst())
+    assert found.started_s.tolist() == [0, 140, 100]
+
+
+def test_use_is_charged_as_it_was_and_fades():
+    order = Watching()
+    requests = [(0, 0, WHOLE, 95), (150, 1, ONE, 1)]
+    run(small_clouds.cloud(requests), order)
+    now, snapshot = order.seen[-1]
+    assert now == 150
+    # A mean of 0.95 for one half-life, and nothing for another half of one.
+    expected = 0.95 * 0.5 * 0.5**0.5
+    for name in ('p0', 'p0/u0'):
+        assert snapshot.history[name] == pytest.approx([expected] * 2)
+    assert snapshot.history.keys() == {'p0', 'p0/u0'}
+
+
+def test_planners_see_what_is_allocated():
+    order = Watching()
+    requests = [(0, 0, ONE, 95), (20, 1, ONE, 50)]
+    run(small_clouds.cloud(requests, shares=(3.0, 1.0)), order)
+    _, snapshot = order.seen[-1]
+    assert snapshot.inventory.used.tolist() == [[1024, 1]]
+    assert snapshot.used['p0'].tolist() == [1024, 1]
+    assert [each.share for each in snapshot.accounts] == [3, 1, 1, 1]
+    assert [each.user for each in snapshot.requests] == ['u1']
+
+
+def test_what_happens_to_nobody_is_not_planned():
+    cloud = small_clouds.cloud([(0, 0, ONE, 15), (0, 0, ONE, 15)])
+    found, _ = run(cloud)
+    assert found.plans == 1
+
+
+def test_an_order_that_fails_is_named():
+    class Failing(order_module.OldestFirst):
+        def arrange(self, waiting, snapshot, now):
+            raise ValueError('no')
+
+    with pytest.raises(exception.PluginMisbehaved, match='Failing'):
+        run(small_clouds.cloud([(0, 0, ONE, 15)]), Failing())
+
+
+SHORT = {'days': '0.2', 'half_life_hours': '2'}
+
+
+@pytest.mark.parametrize('name', sorted(set(reader.names()) - {'month'}))
+def test_nothing_is_given_out_twice(name):
+    """Every scenario: allocations fit, and add up to what requests had."""
+    cloud = reader.find(name, SHORT)
+    simulation = engine.Simulation(cloud, plugins.load_order('fair_tree'))
+    for moment in simulation.moments(1800.0):
+        assert (moment.used.sum(axis=0) <= cloud.capacity).all()
+        assert (moment.used >= 0).all()
+        assert (moment.wanted >= 0).all()
+    stream = cloud.stream
+    amounts = np.array([each.amounts for each in stream.sizes])[stream.size]
+    started = np.isfinite(simulation.started_s)
+    ends = np.minimum(
+        np.minimum(simulation.started_s + stream.lifetime_s, stream.deleted_s),
+        cloud.duration_s,
+    )
+    seconds = (ends - simulation.started_s)[started]
+    assert moment.area.sum(axis=0) == pytest.approx(seconds @ amounts[started])
+    assert (simulation.started_s[started] >= stream.asked_s[started]).all()
+
+
+def test_the_same_again():
+    cloud = reader.find('churn', SHORT)
+    first, second = (
+        engine.Simulation(cloud, plugins.load_order('multifactor'))
+        for _ in range(2)
+    )
+    for each in (first, second):
+        list(each.moments(3600.0))
+    np.testing.assert_array_equal(first.started_s, second.started_s)

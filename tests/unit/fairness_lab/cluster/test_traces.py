@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Requests of a trace."""
+
+import math
+
+import pytest
+
+from fairness_lab.cluster import reader
+from fairness_lab.cluster import traces
+from fairness_lab.cluster import workload
+from nova_fairness import exception
+
+TABLE = """\
+asked_s,project,user,vcpus,memory_gib,lifetime_s,servers,deleted_s
+20,b,u,2,4,60,,
+10,a,v,1,0.5,30.5,3,50
+10,b,v,2,4,60,1,
+"""
+
+# Fields: job, submit, wait, run time, processors, CPU time, used memory,
+# requested processors, time and memory, status, user, group, ...
+JOBS = """\
+; UnixStartTime: 0
+; MaxProcs: 64
+
+1 0  -1 100  8 -1 -1       8 200 -1      1 5 2 -1 -1 -1 -1 -1
+2 50 -1 300 40 -1 -1      -1 200 -1      1 6 2 -1 -1 -1 -1 -1 ; a comment
+3 60 -1  -1 -1 -1 -1       4 200 -1      5 5 1 -1 -1 -1 -1 -1
+4 40 -1  10  3 -1 1048576  2 200 2097152 1 7 1 -1 -1 -1 -1 -1
+"""
+
+
+def read(tmp_path, text, name='trace.csv', shares=()):
+    path = tmp_path / name
+    path.write_text(text)
+    return traces.read(traces.Trace(path, dict(shares), 4.0), 16)
+
+
+def test_a_table(tmp_path):
+    owners, stream = read(tmp_path, TABLE, shares={'b': 3})
+    assert owners.projects == ('a', 'b')
+    assert owners.shares == (1, 3)
+    assert owners.users == ('v', 'u', 'v')
+    assert owners.project == (0, 1, 1)
+    assert stream.asked_s.tolist() == [10, 10, 20]
+    assert stream.user.tolist() == [0, 2, 1]
+    assert stream.lifetime_s.tolist() == [30.5, 60, 60]
+    assert stream.deleted_s.tolist() == [50, math.inf, math.inf]
+    assert [stream.sizes[n] for n in stream.size] == [
+        workload.Size(1, 512, 3),
+        workload.Size(2, 4096),
+        workload.Size(2, 4096),
+    ]
+
+
+def test_jobs_of_a_batch_system(tmp_path):
+    owners, stream = read(tmp_path, JOBS, 'trace.swf')
+    assert owners.projects == ('group-1', 'group-2')
+    assert owners.users == ('user-7', 'user-5', 'user-6')
+    assert stream.asked_s.tolist() == [0, 40, 50]
+    assert stream.lifetime_s.tolist() == [100, 10, 300]
+    assert [stream.sizes[n] for n in stream.size] == [
+        workload.Size(8, 8 * 4096),
+        # 2 GiB of each processor.
+        workload.Size(2, 4096),
+        # 40 processors on hosts of 16.
+        workload.Size(14, 14 * 4096, 3),
+    ]
+
+
+def test_a_scenario_with_a_trace(tmp_path):
+    (tmp_path / 'jobs.swf').write_text(JOBS)
+    scenario = tmp_path / 'mine.yaml'
+    scenario.write_text(
+        'description: a test\n'
+        'days: 1\n'
+        'hosts: {count: 2, vcpus: 64, memory_gib: 512}\n'
+        'trace: {file: jobs.swf, shares: {group-1: 2}}\n'
+    )
+    cloud = reader.find(str(scenario))
+    assert cloud.owners.shares == (2, 1)
+    # As large as a host at most.
+    assert workload.Size(40, 40 * 4096) in cloud.stream.sizes
+    with pytest.raises(exception.BadScenario, match='unknown key projects'):
+        reader.find(str(scenario), {'projects': '[]'})
+
+
+BROKEN = {
+    'a column is missing': (
+        'asked_s,project,user,vcpus,memory_gib\n',
+        'line 1: the header lacks lifetime_s',
+    ),
+    'an unknown column': (
+        TABLE.replace('servers', 'flavor'),
+        "line 1: the header has 'flavor'",
+    ),
+    'too many values': (TABLE + '1,a,v,1,1,1,1,1,1\n', 'line 5'),
+    'no number': (
+        TABLE.replace('30.5', 'long'),
+        "line 3, column lifetime_s: expected a number, at least 0, got 'long'",
+    ),
+    'no lifetime': (TABLE.replace('30.5', '0'), 'line 3, column lifetime_s'),
+    'an endless lifetime': (
+        TABLE.replace('30.5', 'max'),
+        'line 3, column lifetime_s',
+    ),
+    'a negative time': (TABLE.replace('20,', '-1,'), 'line 2, column asked_s'),
+    'half a VCPU': (
+        TABLE.replace('v,1,', 'v,1.5,'),
+        'line 3, column vcpus: expected a whole number from 1',
+    ),
+    'no memory': (TABLE.replace('0.5', '0'), 'line 3, column memory_gib'),
+    'no servers': (TABLE.replace(',3,', ',0,'), 'line 3, column servers'),
+    'no project': (TABLE.replace('10,a', '10,'), 'line 3, column project'),
+    'no rows': (TABLE.partition('\n')[0], 'expected at least one request'),
+}
+
+
+@pytest.mark.parametrize(('text', 'expected'), BROKEN.values(), ids=BROKEN)
+def test_a_broken_table_is_refused(tmp_path, text, expected):
+    with pytest.raises(exception.BadTrace) as caught:
+        read(tmp_path, text)
+    assert str(caught.value).startswith(str(tmp_path / 'trace.csv'))
+    assert expected in str(caught.value)
+
+
+BROKEN_JOBS = {
+    'a field is missing': (
+        ('2 50 -1', '2 50'),
+        "line 5, column 18: expected 18 fields, got '17 fields'",
+    ),
+    'a field too much': (
+        ('1 0  -1', '1 0 0 -1'),
+        "line 4, column 19: expected 18 fields, got '19 fields'",
+    ),
+    'no number': (
+        (' 300 40', ' long 40'),
+        "line 5, column 4 (run time): expected a number, got 'long'",
+    ),
+    'a time before the begin': (
+        ('4 40', '4 -40'),
+        'line 7, column 2 (submit time)',
+    ),
+    'no processors': (
+        (' 300 40', ' 300 -1'),
+        'line 5, column 5 (allocated processors)',
+    ),
+    'too many processors': (
+        ('-1 -1       8', '-1 -1 9999999'),
+        'line 4, column 8 (requested processors)',
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ('change', 'expected'), BROKEN_JOBS.values(), ids=BROKEN_JOBS
+)
+def test_broken_jobs_are_refused(tmp_path, change, expected):
+    assert change[0] in JOBS
+    with pytest.raises(exception.BadTrace) as caught:
+        read(tmp_path, JOBS.replace(*change), 'trace.swf')
+    assert str(caught.value).startswith(str(tmp_path / 'trace.swf'))
+    assert expected in str(caught.value)
+
+
+def test_a_share_of_nobody(tmp_path):
+    with pytest.raises(exception.BadTrace, match='no project c, which has'):
+        read(tmp_path, TABLE, shares={'c': 1})
+
+
+@pytest.mark.parametrize('name', ['x.swf', 'x.csv'])
+def test_a_file_that_is_not_there(tmp_path, name):
+    with pytest.raises(exception.BadTrace, match='cannot be read'):
+        traces.read(traces.Trace(tmp_path / name, {}, 4.0), 16)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import pytest
+
+from nova_fairness.planners.fairqueue import ends
+
+TEN = tuple(float(n) for n in range(10, 110, 10))
+
+
+@pytest.mark.parametrize(
+    ('age_s', 'quantile', 'lasts'),
+    [
+        (0, ends.MEDIAN, 50),
+        (0, ends.LATE, 90),
+        (0, 1, 100),
+        # Those that are younger in the end say nothing of it any more.
+        (55, ends.MEDIAN, 80),
+        (95, ends.MEDIAN, 100),
+        (100, ends.MEDIAN, None),
+        (500, ends.LATE, None),
+    ],
+)
+def test_what_is_expected_are_lifetimes_of_those_that_got_older(
+    age_s, quantile, lasts
+):
+    assert ends.expected(TEN, age_s, quantile) == lasts
+
+
+def test_of_too_few_nothing_is_expected():
+    assert ends.expected(TEN[: ends.LEAST], 0, ends.MEDIAN) == 30
+    assert ends.expected(TEN[: ends.LEAST - 1], 0, ends.MEDIAN) is None
+    assert ends.expected((), 0, ends.MEDIAN) is None
