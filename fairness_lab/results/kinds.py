@@ -130,6 +130,15 @@ def _waiting(value: Callable[[float, float], float | None]) -> Measure:
     return measure
 
 
+def _told(result: Result, of: Names, to: Names) -> Iterator[Measured]:
+    """How many times the CPUs that others seem to want one VM seems to."""
+    cpus = _waiting(lambda used, waited: ratio(used, 1 - waited))
+    wanted = {row.subject: row.value for row in cpus(result, of + to, ())}
+    for name in to:
+        value = ratio(wanted[of[0]], wanted[name])
+        yield Measured(name, value, f'{of[0]} wants than {name}')
+
+
 def _lone(result: Result) -> list[Mapping[str, Any]]:
     return [
         entry
@@ -225,14 +234,10 @@ KINDS: Mapping[str, Kind] = {
         compares=True,
     ),
     'cpu-told': Kind(
-        'CPUs that {} wants, told by what it used and how long it waited',
-        _waiting(lambda cpus, waited: ratio(cpus, 1 - waited)),
+        'how many times more CPUs {}, told by use and waiting',
+        _told,
         'vms',
-        around={
-            'demand': lambda result, vm, _of: (
-                result['instances'][vm]['demand_cpu_s'] / _window_s(result)
-            )
-        },
+        compares=True,
     ),
     'busy-part': Kind(
         'part of the time in which {} ran or waited for a CPU',

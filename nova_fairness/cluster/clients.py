@@ -2,7 +2,9 @@
 
 """Asking Placement, Nova and Keystone; what failures mean to callers."""
 
+from collections.abc import Iterator
 from collections.abc import Mapping
+import contextlib
 from typing import Any
 from typing import NamedTuple
 
@@ -19,6 +21,27 @@ _KEYSTONE_VERSION = '3'
 _NOT_FOUND = 404
 _SERVER_ERROR = 500
 _REFUSED = 400
+
+
+@contextlib.contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Read an answer that may be anything.
+
+    :param what: whose answer, and about what, for people.
+    :raises CloudAway: if a part is missing, or is not what it should be.
+    """
+    try:
+        yield
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise exception.CloudAway(
+            f'{what} cannot be read: {error!r}'
+        ) from error
 
 
 class Api:

@@ -18,6 +18,9 @@ Amount = tuple[int, int, int, int]
 _READ_AT_ONCE = 50
 """Providers whose use is read in one look although they seem unchanged."""
 
+_MOST = 2**46
+"""Largest capacity: Placement takes ratios up to 3e38, and sums must fit."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Tree:
@@ -102,7 +105,9 @@ class Placement:
         if user not in known:
             path = f'/usages?project_id={project}'
             path += f'&user_id={user}' if user else ''
-            known[user] = dict(_needed(self._api.get(path))['usages'])
+            found = _needed(self._api.get(path))
+            with clients.reading(f'what Placement says {project} uses'):
+                known[user] = dict(found['usages'])
         return known[user]
 
     def keep(
@@ -158,14 +163,10 @@ class Placement:
         :param anew: whether its use is read although its generation is known.
         """
         known = self._known.get(uuid)
-        try:
+        with clients.reading(f'the answer of Placement about {uuid}'):
             if known is None or known.generation != generation:
                 return self._read(uuid, generation)
             return self._in_use_now(uuid, known) if anew else known
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise exception.CloudAway(
-                f'the answer of Placement about {uuid} cannot be read'
-            ) from error
 
     def _read(self, uuid: str, generation: int) -> _Known | None:
         path = f'/resource_providers/{uuid}'
@@ -173,7 +174,12 @@ class Placement:
         usages = self._api.get(f'{path}/usages')
         traits = self._api.get(f'{path}/traits')
         aggregates = self._api.get(f'{path}/aggregates')
-        if not (inventories and usages and traits and aggregates):
+        if (
+            inventories is None
+            or usages is None
+            or traits is None
+            or aggregates is None
+        ):
             return None
         return _Known(
             generation,
@@ -187,7 +193,7 @@ class Placement:
 
     def _in_use_now(self, uuid: str, known: _Known) -> _Known | None:
         usages = self._api.get(f'/resource_providers/{uuid}/usages')
-        if not usages:
+        if usages is None:
             return None
         amounts = {
             name: (capacity, int(usages['usages'].get(name, 0)), unit, step)
@@ -226,7 +232,8 @@ def _needed(found: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 def _amount(inventory: Mapping[str, Any], used: int) -> Amount:
     free = inventory['total'] - inventory.get('reserved', 0)
-    capacity = max(int(free * inventory.get('allocation_ratio', 1.0)), 0)
+    capacity = free * inventory.get('allocation_ratio', 1.0)
+    capacity = max(int(min(capacity, _MOST)), 0)
     unit = min(inventory.get('max_unit', capacity), capacity)
     return capacity, int(used), unit, max(inventory.get('step_size', 1), 1)
 

@@ -153,7 +153,8 @@ class Nova:
         if found is None:
             self._servers.pop(uuid, None)
             return None
-        return _server(found['server'])
+        with clients.reading(f'what Nova says of server {uuid}'):
+            return _server(found['server'])
 
     def members(self, group: str) -> list[str]:
         """UUIDs of the servers of a group; none if it is gone.
@@ -170,8 +171,9 @@ class Nova:
 
         :raises CloudError: if they cannot be read.
         """
-        listed = self._pages('/flavors/detail?is_public=none', 'flavors')
-        return {each['name']: _needs(each) for each in listed}
+        with clients.reading("Nova's list of flavors"):
+            listed = self._pages('/flavors/detail?is_public=none', 'flavors')
+            return {each['name']: _needs(each) for each in listed}
 
     def delete(self, uuid: str) -> None:
         """Delete a server; nothing happens if it is gone.

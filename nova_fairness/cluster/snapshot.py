@@ -16,7 +16,7 @@ import dataclasses
 
 import numpy as np
 
-from nova_fairness import exception
+from nova_fairness.cluster import clients
 from nova_fairness.cluster import placement as placement_module
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.model import cluster
@@ -74,12 +74,8 @@ class Reader:
         :param now: seconds of the epoch.
         :raises CloudError: if a part cannot be read.
         """
-        try:
+        with clients.reading('an answer of Nova or Placement'):
             return self._read(requests, given, now)
-        except (KeyError, TypeError, ValueError) as error:
-            raise exception.CloudAway(
-                f'an answer of Nova or Placement cannot be read: {error!r}'
-            ) from error
 
     def used_by_users(
         self, view: View

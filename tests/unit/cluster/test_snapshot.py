@@ -2,6 +2,7 @@
 
 """The fake cloud, as planners see it."""
 
+import copy
 import json
 
 import pytest
@@ -234,3 +235,92 @@ def test_the_last_hundred_lifetimes_are_remembered(cloud, reader):
         cloud.live(f's{n}', 2, '1970-01-01T00:00:00', end)
     [lifetimes] = seen(reader).lifetimes.values()
     assert lifetimes == tuple(60.0 * n for n in range(30, 130))
+
+
+def answering(api, end, change):
+    """The API; what it answers to paths that hold ``end`` is changed."""
+    get = api.get
+
+    def changed(path, secret=None):
+        found = copy.deepcopy(get(path, secret))
+        if end in path:
+            change(found)
+        return found
+
+    api.get = changed
+    return api
+
+
+def with_each_inventory(**parts):
+    def change(found):
+        for each in found['inventories'].values():
+            each.update(parts)
+
+    return change
+
+
+def reader_of(placement, nova):
+    return snapshot_module.Reader(
+        placement_module.Placement(placement), servers_module.Nova(nova), {}
+    )
+
+
+@pytest.mark.parametrize(
+    'parts',
+    [
+        {'allocation_ratio': 3e38},
+        {'allocation_ratio': float('inf')},
+        {'total': 1e30},
+    ],
+)
+def test_a_host_may_have_room_without_end(cloud, parts):
+    placement, nova, _ = cloud.apis
+    change = with_each_inventory(**parts)
+    found = seen(reader_of(answering(placement, '/inventories', change), nova))
+    capacity = found.inventory.capacity[0]
+    assert (capacity > 2**45).all()
+    assert (capacity < 2**48).all()
+
+
+@pytest.mark.parametrize(
+    ('end', 'change'),
+    [
+        ('/inventories', with_each_inventory(total='many')),
+        ('/inventories', with_each_inventory(allocation_ratio=float('nan'))),
+        ('/inventories', with_each_inventory(step_size=10**30)),
+        ('/inventories', dict.clear),
+        ('/usages', lambda found: found['usages'].update(VCPU=10**30)),
+        ('/usages', dict.clear),
+        ('/resource_providers', dict.clear),
+    ],
+)
+def test_nonsense_of_placement_is_an_outage(cloud, end, change):
+    placement, nova, _ = cloud.apis
+    with pytest.raises(exception.CloudAway, match='cannot be read'):
+        seen(reader_of(answering(placement, end, change), nova))
+
+
+@pytest.mark.parametrize(
+    ('end', 'change'),
+    [
+        ('/servers/detail', dict.clear),
+        ('/servers/detail', lambda found: found['servers'][0].pop('status')),
+        ('/os-hypervisors', dict.clear),
+        ('/os-services', dict.clear),
+    ],
+)
+def test_nonsense_of_nova_is_an_outage(cloud, end, change):
+    cloud.add_server('s1')
+    placement, nova, _ = cloud.apis
+    with pytest.raises(exception.CloudAway, match='cannot be read'):
+        seen(reader_of(placement, answering(nova, end, change)))
+
+
+def test_nonsense_about_one_server_or_flavors_is_an_outage(cloud):
+    cloud.add_server('s1')
+    _, nova, _ = cloud.apis
+    asked = servers_module.Nova(answering(nova, '/', dict.clear))
+    with pytest.raises(exception.CloudAway, match='cannot be read'):
+        asked.server('s1')
+    with pytest.raises(exception.CloudAway, match='cannot be read'):
+        asked.flavors()
