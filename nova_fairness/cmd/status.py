@@ -53,6 +53,20 @@ _OPTIONS = [
         help='configuration of the queue in front of Nova; where there is '
         f'none, no request waits (default: {cluster_conf.CONFIG_FILE})',
     ),
+    cfg.StrOpt(
+        'nova-config',
+        default='/etc/nova/nova.conf',
+        metavar='FILE',
+        help='configuration of all services of Nova on this machine; where '
+        'there is none, there is no Nova (default: /etc/nova/nova.conf)',
+    ),
+    cfg.StrOpt(
+        'nova-api-config',
+        default='/etc/nova/nova-api.conf',
+        metavar='FILE',
+        help='what nova-api alone reads after it (default: '
+        '/etc/nova/nova-api.conf)',
+    ),
 ]
 
 Bound = Callable[[object], upgradecheck.Result]
@@ -77,7 +91,8 @@ class Checks(upgradecheck.UpgradeCommands):
             # Its libraries are an extra of the package.
             from nova_fairness.cmd import status_queue
 
-            chosen = (*chosen, *status_queue.checks(path))
+            nova = (self._conf.nova_config, self._conf.nova_api_config)
+            chosen = (*chosen, *status_queue.checks(path, *nova))
         self._upgrade_checks = tuple(
             (name, self._bound(check)) for name, check in chosen
         )

@@ -4,7 +4,9 @@
 
 from collections.abc import Callable
 import contextlib
+import functools
 import pathlib
+from typing import NamedTuple
 
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
@@ -60,6 +62,68 @@ def cloud(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.success(f'Placement answers, with {count} hosts')
 
 
+class _Sends(NamedTuple):
+    """Where services of Nova send to."""
+
+    exchange: str
+    durable: bool
+
+
+_RABBIT = 'oslo_messaging_rabbit'
+_DURABLE = ('amqp_durable_queues', 'rabbit_quorum_queue')
+"""Either makes what oslo.messaging declares durable."""
+
+
+def exchanges(
+    nova: str, nova_api: str, conf: cfg.ConfigOpts
+) -> upgradecheck.Result:
+    """Look whether nova-api, and it alone, sends to the relay.
+
+    :param nova: configuration file of all services of Nova.
+    :param nova_api: what nova-api reads after it.
+    """
+    if not pathlib.Path(nova).exists():
+        return results.success(f'no Nova here: there is no {nova}')
+    ours = conf.fairness_cluster
+    others, api = _sends(nova), _sends(nova, nova_api)
+    target = _Sends(ours.nova_exchange, ours.nova_exchange_durable)
+    if others != target:
+        return results.failure(
+            f'{nova}: services of Nova use {_told(others)}, and'
+            f' [fairness_cluster] expects {_told(target)}'
+        )
+    if api.exchange == target.exchange:
+        return results.warning(
+            f'nova-api sends to {target.exchange}, past the relay: no request'
+            f' waits. In {nova_api} [DEFAULT] control_exchange ='
+            f' {ours.front_exchange} is missing'
+        )
+    front = _Sends(ours.front_exchange, True)
+    if api != front:
+        return results.failure(
+            f'{nova_api}: nova-api uses {_told(api)}, and the relay takes'
+            f' messages from {_told(front)}'
+        )
+    return results.success(
+        f'nova-api, and it alone, sends to {front.exchange}'
+    )
+
+
+def _sends(*paths: str) -> _Sends:
+    conf = cfg.ConfigOpts()
+    conf.register_opt(cfg.StrOpt('control_exchange', default='nova'))
+    conf.register_opts([cfg.BoolOpt(name) for name in _DURABLE], _RABBIT)
+    there = [path for path in paths if pathlib.Path(path).exists()]
+    conf([], default_config_files=there, default_config_dirs=[])
+    durable = any(conf[_RABBIT][name] for name in _DURABLE)
+    return _Sends(conf.control_exchange, durable)
+
+
+def _told(sends: _Sends) -> str:
+    how = 'durable' if sends.durable else 'not durable'
+    return f'the exchange {sends.exchange}, {how}'
+
+
 CHECKS: tuple[results.Named, ...] = (
     ('Database of requests', tables),
     ('Keys of messages', keys),
@@ -69,9 +133,17 @@ CHECKS: tuple[results.Named, ...] = (
 """What the queue in front of Nova needs, by name."""
 
 
-def checks(path: pathlib.Path) -> tuple[results.Named, ...]:
-    """The checks with the configuration of a file."""
-    return tuple((name, _with(check, path)) for name, check in CHECKS)
+def checks(
+    path: pathlib.Path, nova: str, nova_api: str
+) -> tuple[results.Named, ...]:
+    """The checks with the configuration of a file.
+
+    :param nova: configuration file of all services of Nova.
+    :param nova_api: what nova-api reads after it.
+    """
+    looked = functools.partial(exchanges, nova, nova_api)
+    named = (*CHECKS, ('Exchanges of Nova', looked))
+    return tuple((name, _with(check, path)) for name, check in named)
 
 
 def _with(

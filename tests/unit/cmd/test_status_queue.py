@@ -24,7 +24,8 @@ def check(tmp_path):
     )
 
     def said(name):
-        bound = dict(status_queue.checks(path))[name]
+        nova = (str(tmp_path / name) for name in ('nova', 'nova-api'))
+        bound = dict(status_queue.checks(path, *nova))[name]
         result = status_results.run(bound, None)
         return result.code.name, result.details
 
@@ -54,3 +55,43 @@ def test_a_broker_and_a_cloud_that_are_not_there_are_told(check):
     assert 'does not answer' in said
     code, said = check('Cloud')
     assert (code, 'none' in said) == ('FAILURE', True)
+
+
+API = '[DEFAULT]\ncontrol_exchange = nova_front\n'
+DURABLE = '[oslo_messaging_rabbit]\namqp_durable_queues = true\n'
+
+
+@pytest.mark.parametrize(
+    ('nova', 'nova_api', 'code', 'part'),
+    [
+        (None, None, 'SUCCESS', 'no Nova here'),
+        ('', API + DURABLE, 'SUCCESS', 'sends to nova_front'),
+        ('', None, 'WARNING', 'no request waits'),
+        ('', '', 'WARNING', 'control_exchange = nova_front is missing'),
+        ('', API, 'FAILURE', 'nova_front, not durable'),
+        (API + DURABLE, '', 'FAILURE', 'the exchange nova_front, durable'),
+        (DURABLE, API, 'FAILURE', 'expects the exchange nova, not durable'),
+        (
+            '',
+            API.replace('front', 'frnot') + DURABLE,
+            'FAILURE',
+            'uses the exchange nova_frnot',
+        ),
+        ('control_exchange', '', 'FAILURE', 'nova:'),
+    ],
+)
+def test_nova_api_alone_sends_to_the_relay(
+    check, tmp_path, nova, nova_api, code, part
+):
+    for name, text in (('nova', nova), ('nova-api', nova_api)):
+        if text is not None:
+            (tmp_path / name).write_text(text)
+    found, said = check('Exchanges of Nova')
+    assert (found, part in said) == (code, True), said
+
+
+def test_quorum_queues_are_durable(check, tmp_path):
+    (tmp_path / 'nova').write_text('')
+    quorum = DURABLE.replace('amqp_durable_queues', 'rabbit_quorum_queue')
+    (tmp_path / 'nova-api').write_text(API + quorum)
+    assert check('Exchanges of Nova')[0] == 'SUCCESS'
