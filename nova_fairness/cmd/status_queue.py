@@ -142,7 +142,10 @@ def checks(
     :param nova_api: what nova-api reads after it.
     """
     looked = functools.partial(exchanges, nova, nova_api)
-    named = (*CHECKS, ('Exchanges of Nova', looked))
+    named: tuple[results.Named, ...] = (
+        *CHECKS,
+        ('Exchanges of Nova', looked),
+    )
     return tuple((name, _with(check, path)) for name, check in named)
 
 

@@ -30,7 +30,7 @@ def test_a_closed_loop_tells_what_it_wants(told):
 @pytest.mark.parametrize('vm', ['open', 'pool', 'busy-1'])
 def test_who_is_behind_seems_to_want_everything(told, vm):
     assert told[vm].used + told[vm].waited > BEHIND
-    assert told[vm].judged > 0.9
+    assert told[vm].judged > 0.8
 
 
 @pytest.mark.parametrize('vm', ['calm-closed', 'calm-open', 'calm-pool'])
