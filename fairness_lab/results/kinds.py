@@ -87,16 +87,17 @@ def _numbered(
     ]
 
 
-def _compared(section: str, field: str) -> Measure:
-    """How many times as much one VM has as others."""
+def _compared(values: Measure, does: str = 'gets') -> Measure:
+    """How many times as much of a value one VM has as others.
+
+    :param does: what the VM does with so much, for people.
+    """
 
     def measure(result: Result, of: Names, to: Names) -> Iterator[Measured]:
-        parts = {
-            name: vm[field] for name, vm in (result[section] or {}).items()
-        }
+        parts = {row.subject: row.value for row in values(result, of + to, ())}
         for name in to:
-            value = ratio(parts.get(of[0]), parts.get(name))
-            yield Measured(name, value, f'{of[0]} gets than {name}')
+            value = ratio(parts[of[0]], parts[name])
+            yield Measured(name, value, f'{of[0]} {does} than {name}')
 
     return measure
 
@@ -128,15 +129,6 @@ def _waiting(value: Callable[[float, float], float | None]) -> Measure:
         return _each('instances', of_vm)(result, of, to)
 
     return measure
-
-
-def _told(result: Result, of: Names, to: Names) -> Iterator[Measured]:
-    """How many times the CPUs that others seem to want one VM seems to."""
-    cpus = _waiting(lambda used, waited: ratio(used, 1 - waited))
-    wanted = {row.subject: row.value for row in cpus(result, of + to, ())}
-    for name in to:
-        value = ratio(wanted[of[0]], wanted[name])
-        yield Measured(name, value, f'{of[0]} wants than {name}')
 
 
 def _lone(result: Result) -> list[Mapping[str, Any]]:
@@ -229,13 +221,15 @@ KINDS: Mapping[str, Kind] = {
     ),
     'cpu-ratio': Kind(
         'how many times more CPU {}',
-        _compared('instances', 'cpu_share'),
+        _compared(_each('instances', lambda vm: vm['cpu_share'])),
         'vms',
         compares=True,
     ),
     'cpu-told': Kind(
         'how many times more CPUs {}, told by use and waiting',
-        _told,
+        _compared(
+            _waiting(lambda used, waited: ratio(used, 1 - waited)), 'wants'
+        ),
         'vms',
         compares=True,
     ),
@@ -270,7 +264,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     'disk-ratio': Kind(
         'how many times more of the disk {}',
-        _compared('disk', 'share'),
+        _compared(_each('disk', lambda vm: vm['share'])),
         'vms',
         compares=True,
     ),

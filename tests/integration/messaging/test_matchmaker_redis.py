@@ -252,10 +252,6 @@ def test_redis_may_come_after_us(make, redis, caplog):
     assert f'Redis at 127.0.0.1:{redis.port}' in text
 
 
-def warnings_of(caplog):
-    return [r for r in caplog.records if r.levelno == logging.WARNING]
-
-
 def test_known_listeners_stay_while_redis_is_away(make, redis, caplog):
     mine, yours = make(ttl_s=0.5), make(ttl_s=0.5)
     yours.register(peer('one'))
@@ -271,7 +267,9 @@ def test_known_listeners_stay_while_redis_is_away(make, redis, caplog):
     redis.start()
     eventually(lambda: servers(mine) == ['one', 'two'])
     assert mine.statistics()['outages'] == 1
-    eventually(lambda: len(warnings_of(caplog)) == 4)
+    eventually(
+        lambda: [r.levelno for r in caplog.records].count(logging.WARNING) == 4
+    )
 
 
 def test_a_hung_redis_hangs_nobody(make, redis):
