@@ -93,7 +93,7 @@ class Reader:
             for user in sorted(names):
                 # One who is alone has what the project has.
                 whose = user if len(names) > 1 else ''
-                found[project, user] = _vector(
+                found[project, user] = cluster.vector(
                     self._placement.used(project, whose), view.snapshot.classes
                 )
         return found
@@ -130,7 +130,7 @@ class Reader:
             running.append(
                 cluster.Running(host, each.project, amounts, now, each.user)
             )
-            one = _vector(dict(amounts), classes)
+            one = cluster.vector(dict(amounts), classes)
             if host in rows:
                 inventory.used[rows[host]] += one
             by_project[each.project] = by_project[each.project] + one
@@ -160,11 +160,11 @@ class Reader:
             *(each.project for each in servers.values()),
         } - {''}
         used = {
-            project: _vector(self._placement.used(project), classes)
+            project: cluster.vector(self._placement.used(project), classes)
             for project in sorted(projects)
         }
         # Of a message that cannot be read nobody may be known to pay.
-        used[''] = _vector({}, classes)
+        used[''] = cluster.vector({}, classes)
         return used
 
     def _members(
@@ -222,9 +222,3 @@ def _inventory(
     shape = (len(trees), len(classes), len(_ABSENT))
     amounts = np.array(parts, dtype=np.int64).reshape(shape)
     return cluster.Inventory(*(amounts[:, :, n].copy() for n in range(4)))
-
-
-def _vector(
-    amounts: Mapping[str, int], classes: tuple[str, ...]
-) -> cluster.Amounts:
-    return np.array([amounts.get(name, 0) for name in classes], np.int64)

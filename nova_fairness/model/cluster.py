@@ -23,6 +23,11 @@ from nova_fairness.model import request
 Amounts = npt.NDArray[np.int64]
 
 
+def vector(amounts: Mapping[str, int], classes: tuple[str, ...]) -> Amounts:
+    """Amounts in the order of classes, (c,); 0 of what is not named."""
+    return np.array([amounts.get(name, 0) for name in classes], np.int64)
+
+
 def _nothing() -> Mapping[str, int]:
     return types.MappingProxyType({})
 

@@ -218,9 +218,9 @@ class OrderContract:
             asked = {each.uuid: each for each in snapshot.requests}
             for action in plan.actions:
                 need = dict(asked[action.request].demand.amounts)
-                one = [need.get(name, 0) for name in snapshot.classes]
+                one = cluster.vector(need, snapshot.classes)
                 for host in action.hosts:
-                    left[rows[host]] -= np.array(one)
+                    left[rows[host]] -= one
             if (left < 0).any():
                 raise AssertionError(f'too much on a host: {left.tolist()}')
 

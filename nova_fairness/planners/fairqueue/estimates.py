@@ -280,6 +280,4 @@ class _Course:
             name = self._parents[name]
 
     def _vector(self, amounts: tuple[tuple[str, int], ...]) -> cluster.Amounts:
-        named = dict(amounts)
-        each = [named.get(name, 0) for name in self._snapshot.classes]
-        return np.array(each, dtype=np.int64)
+        return cluster.vector(dict(amounts), self._snapshot.classes)

@@ -60,9 +60,8 @@ class Standing:
 
     def asked(self, request: request_model.Request) -> Floats:
         """What a request asks for, (c,), of all its servers."""
-        named = dict(request.demand.amounts)
-        each = [named.get(name, 0) for name in self.classes]
-        return np.array(each, dtype=np.float64) * len(request.servers)
+        each = cluster.vector(dict(request.demand.amounts), self.classes)
+        return each.astype(np.float64) * len(request.servers)
 
     def asked_part(self, request: request_model.Request) -> Floats:
         """The same as a part of the cloud, (c,)."""
