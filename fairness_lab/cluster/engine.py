@@ -305,8 +305,15 @@ class Simulation:
         project = owners.projects[owners.project[user]]
         amounts = self._demands[size].amounts
         self._running[n] = [
-            cluster.Running(host, project, amounts, now_s, owners.users[user])
-            for host in hosts
+            cluster.Running(
+                host,
+                project,
+                amounts,
+                now_s,
+                owners.users[user],
+                f'{n:08d}-{m}',
+            )
+            for m, host in enumerate(hosts)
         ]
         self._fade(now_s)
         self._fresh[user] += self._amounts[size]

@@ -114,21 +114,13 @@ class Reader:
         inventory = _inventory(trees, classes)
         by_project = self._used(requests, servers, classes)
         rows = {each.name: row for row, each in enumerate(hosts)}
-        running = [
-            cluster.Running(
-                each.host,
-                each.project,
-                each.amounts,
-                each.launched_at or now,
-                each.user,
-            )
-            for each in servers.values()
-            if each.host
-        ]
-        for each, host in _unclaimed(requests, given, servers):
+        running = _running(servers, now)
+        for each, uuid, host in _unclaimed(requests, given, servers):
             amounts = each.demand.amounts
             running.append(
-                cluster.Running(host, each.project, amounts, now, each.user)
+                cluster.Running(
+                    host, each.project, amounts, now, each.user, uuid
+                )
             )
             one = cluster.vector(dict(amounts), classes)
             if host in rows:
@@ -184,18 +176,35 @@ class Reader:
         return members
 
 
+def _running(
+    servers: Mapping[str, servers_module.Server], now: float
+) -> list[cluster.Running]:
+    return [
+        cluster.Running(
+            each.host,
+            each.project,
+            each.amounts,
+            each.launched_at or now,
+            each.user,
+            each.uuid,
+        )
+        for each in servers.values()
+        if each.host
+    ]
+
+
 def _unclaimed(
     requests: Iterable[request_model.Request],
     given: Mapping[str, tuple[str, ...]],
     servers: Mapping[str, servers_module.Server],
-) -> Iterator[tuple[request_model.Request, str]]:
-    """Servers that were sent and have no room of their own yet."""
+) -> Iterator[tuple[request_model.Request, str, str]]:
+    """Servers that were sent and have no room of their own yet, and where."""
     for each in requests:
         # Of what needs nothing no hosts are given.
         hosts = given.get(each.uuid, ())
         for uuid, host in zip(each.servers, hosts, strict=False):
             if uuid in servers and not servers[uuid].is_settled:
-                yield each, host
+                yield each, uuid, host
 
 
 def _provider(

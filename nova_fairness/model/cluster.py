@@ -110,6 +110,9 @@ class Running:
     :ivar amounts: resource class of Placement and how much of it.
     :ivar since: when it began, seconds of the epoch.
     :ivar user: who asked for it.
+    :ivar uuid: of the server.
+    :ivar ends_at: when it is ended at the latest, seconds of the epoch;
+        ``None`` if that is not known.
     """
 
     host: str
@@ -117,6 +120,8 @@ class Running:
     amounts: tuple[tuple[str, int], ...]
     since: float
     user: str = ''
+    uuid: str = ''
+    ends_at: float | None = None
 
 
 Kind = tuple[str, int, int]

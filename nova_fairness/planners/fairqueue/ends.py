@@ -5,10 +5,12 @@
 Servers of one project with as many CPUs and as much memory are alike. What is
 expected is a quantile of the lifetimes of those that got older than this one
 is now. Of a kind of which fewer than :data:`LEAST` ended nothing is expected,
-nor of one that is older than all before it: it never ends in the plan.
+nor of one that is older than all before it: it never ends in the plan. Where
+it is known when a server is ended, it ends by then.
 """
 
 import bisect
+from collections.abc import Mapping
 from collections.abc import Sequence
 import math
 from typing import NamedTuple
@@ -45,6 +47,30 @@ def expected(
     return lifetimes[younger + math.ceil(quantile * older) - 1]
 
 
+def end(
+    each: cluster.Running,
+    lifetimes: Mapping[cluster.Kind, Sequence[float]],
+    now: float,
+    quantile: float,
+) -> float | None:
+    """When a server ends, seconds of the epoch; ``None``: not known.
+
+    One that should have ended ends now.
+
+    :param lifetimes: seconds by kind, the shortest first.
+    :param now: seconds of the epoch.
+    :param quantile: as of :func:`expected`.
+    """
+    kind = cluster.kind_of(each.project, each.amounts)
+    age_s = max(now - each.since, 0.0)
+    lasts = expected(lifetimes.get(kind, ()), age_s, quantile)
+    found = [
+        *([] if lasts is None else [each.since + lasts]),
+        *([] if each.ends_at is None else [max(each.ends_at, now)]),
+    ]
+    return min(found, default=None)
+
+
 class _Table(NamedTuple):
     """Ends, the next one first: when, where, whose and what."""
 
@@ -76,7 +102,7 @@ class Ends:
         self._sorted: _Table | None = None
         self._ends: list[tuple[float, int, int, tuple[int, ...]]] = []
         # Their ends are worked out when somebody asks: most plans do not.
-        self._running = snapshot.running if self._lifetimes else ()
+        self._running = snapshot.running
 
     def last(self, unit: order.Unit) -> float | None:
         """Latest end of a unit that starts now, nine of ten.
@@ -98,7 +124,10 @@ class Ends:
         """Servers of a unit run from now on."""
         for each, rows in zip(unit.requests, placement, strict=True):
             for row in rows.tolist():
-                self._add(each.project, each.demand.amounts, row, self._now)
+                amounts = each.demand.amounts
+                self._add(
+                    cluster.Running('', each.project, amounts, self._now), row
+                )
 
     def times(self) -> npt.NDArray[np.float64]:
         """Moments of ends, seconds of the epoch, the next one first."""
@@ -143,24 +172,15 @@ class Ends:
         rows = {name: row for row, name in enumerate(self._names)}
         for each in self._running:
             if each.host in rows:
-                row = rows[each.host]
-                self._add(each.project, each.amounts, row, each.since)
+                self._add(each, rows[each.host])
         self._running = ()
 
-    def _add(
-        self,
-        project: str,
-        amounts: tuple[tuple[str, int], ...],
-        row: int,
-        since: float,
-    ) -> None:
-        kind = cluster.kind_of(project, amounts)
-        lifetimes = self._lifetimes.get(kind, ())
-        lasts = expected(lifetimes, max(self._now - since, 0.0), MEDIAN)
-        if lasts is None:
+    def _add(self, each: cluster.Running, row: int) -> None:
+        at = end(each, self._lifetimes, self._now, MEDIAN)
+        if at is None:
             return
-        owner = self._owners.setdefault(project, len(self._owners))
-        named = dict(amounts)
-        each = tuple(named.get(name, 0) for name in self._classes)
-        self._ends.append((since + lasts, row, owner, each))
+        owner = self._owners.setdefault(each.project, len(self._owners))
+        named = dict(each.amounts)
+        amounts = tuple(named.get(name, 0) for name in self._classes)
+        self._ends.append((at, row, owner, amounts))
         self._sorted = None

@@ -247,15 +247,10 @@ class _Course:
         """Take a server up, and draw when it ends."""
         number, self._count = self._count, self._count + 1
         self._running[number] = each
-        lasts = ends_module.expected(
-            self._snapshot.lifetimes.get(
-                cluster.kind_of(each.project, each.amounts), ()
-            ),
-            max(now - each.since, 0.0),
-            1.0 - self._chance.random(),
-        )
-        if lasts is not None and each.host in self._rows:
-            heapq.heappush(self._ends, (each.since + lasts, number))
+        quantile = 1.0 - self._chance.random()
+        at = ends_module.end(each, self._snapshot.lifetimes, now, quantile)
+        if at is not None and each.host in self._rows:
+            heapq.heappush(self._ends, (at, number))
 
     def _change(self, each: cluster.Running, sign: int, counts: float) -> None:
         """What a server has is taken, or given back.

@@ -201,8 +201,8 @@ def test_what_runs_is_seen_with_its_flavor(cloud, reader):
     cloud.live('s3', 1, None)
     three, one = ((('MEMORY_MB', 100), ('VCPU', n)) for n in (3, 1))
     assert seen(reader).running == (
-        cluster.Running('h1', 'the-project', three, 900.0, 'u'),
-        cluster.Running('h1', 'the-project', one, 1000.0, 'u'),
+        cluster.Running('h1', 'the-project', three, 900.0, 'u', 's1'),
+        cluster.Running('h1', 'the-project', one, 1000.0, 'u', 's2'),
     )
 
 
@@ -211,6 +211,7 @@ def test_what_was_sent_a_moment_ago_runs_from_now_on(cloud, reader):
     sent = small_cloud.ask('r', state=request.State.STARTING)
     [found] = seen(reader, [sent], {'r': ('h1',)}).running
     assert (found.host, found.project, found.since) == ('h1', 'p', 1000.0)
+    assert found.uuid == 'r'
 
 
 def test_lifetimes_are_learned_of_those_that_were_deleted(cloud, reader):

@@ -59,6 +59,13 @@ def test_the_first_gets_a_reservation_for_when_it_will_fit():
     assert found.waiting['big'].reserved == cluster.Reservation(('a',), 150.0)
 
 
+def test_a_known_end_needs_no_lifetimes():
+    runs_out = dataclasses.replace(RUNNING[0], ends_at=130.0)
+    snapshot = cloud(HOSTS, [BIG], running=(runs_out, RUNNING[1]))
+    reserved = planner.plan(snapshot, 100.0).waiting['big'].reserved
+    assert reserved == cluster.Reservation(('a',), 130.0)
+
+
 def test_who_ends_in_time_starts_on_what_is_reserved():
     found = plan(ask('short', 1, at=95.0), ask('long', 2, at=96.0))
     assert started(found) == {'short': ('a',)}

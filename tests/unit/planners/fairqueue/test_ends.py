@@ -2,6 +2,7 @@
 
 import pytest
 
+from nova_fairness.model import cluster
 from nova_fairness.planners.fairqueue import ends
 
 TEN = tuple(float(n) for n in range(10, 110, 10))
@@ -30,3 +31,22 @@ def test_of_too_few_nothing_is_expected():
     assert ends.expected(TEN[: ends.LEAST], 0, ends.MEDIAN) == 30
     assert ends.expected(TEN[: ends.LEAST - 1], 0, ends.MEDIAN) is None
     assert ends.expected((), 0, ends.MEDIAN) is None
+
+
+@pytest.mark.parametrize(
+    ('ends_at', 'at'),
+    [
+        (None, 60.0),
+        (200.0, 60.0),
+        (40.0, 40.0),
+        # It should have ended: it does now.
+        (20.0, 30.0),
+    ],
+)
+def test_a_server_ends_when_it_is_ended_at_the_latest(ends_at, at):
+    amounts = (('VCPU', 1),)
+    lifetimes = {cluster.kind_of('p', amounts): TEN}
+    server = cluster.Running('h', 'p', amounts, 0.0, ends_at=ends_at)
+    assert ends.end(server, lifetimes, 30.0, 0.4) == at
+    alone = None if ends_at is None else max(ends_at, 30.0)
+    assert ends.end(server, {}, 30.0, 0.4) == alone
