@@ -119,7 +119,7 @@ class LabEnvironmentError(LabError):
 
 
 class SolverFailed(FairnessError):
-    """A linear program has no solution, or none was found."""
+    """A linear or integer program has no solution, or none was found."""
 
 
 class BadSeries(FairnessError):

@@ -137,6 +137,7 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
     'matplotlib': ('fairness_lab.figures.style',),
     'rich.progress': ('fairness_lab.figures.progress',),
     'highspy': ('fairness_lab.ideal.highs',),
+    'scipy': ('shares.programs',),
     # The states of a request are one table, in one place.
     'automaton': ('model.request',),
     # The database is one room: others get values.
@@ -247,6 +248,8 @@ PURE_MAY_IMPORT_IN = {
     'model.cgroup': frozenset({'pathlib'}),
     # Tables of states, which know neither clock nor thread.
     'model.request': frozenset({'automaton'}),
+    # Assignments and integer programs: values in, values out.
+    'shares.programs': frozenset({'scipy'}),
 }
 """What single pure modules may import besides."""
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nova_fairness.model import cluster
-from nova_fairness.planners.fairqueue import hosts as hosts_module
+from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners.fairqueue import order
 
 LEAST = 5

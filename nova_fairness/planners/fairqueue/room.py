@@ -17,7 +17,7 @@ import numpy as np
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request
-from nova_fairness.planners.fairqueue import hosts as hosts_module
+from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners.fairqueue import order
 
 Lacking = Callable[[], reason.Why]
@@ -83,7 +83,7 @@ class Room:
             return None
         return reason.why(
             reason.Reason.GROUP_TOO_LARGE,
-            hosts_module.where(unit),
+            _where(unit),
             asked=float(unit.count),
             most=float(most),
         )
@@ -353,6 +353,13 @@ def _subtract(
 ) -> None:
     for column, amount in zip(shape.columns, shape.amounts[:, 0], strict=True):
         np.subtract.at(free[column], rows, amount)
+
+
+def _where(unit: order.Unit) -> str:
+    """Say in words where the servers of a unit must lie."""
+    if not unit.group:
+        return 'on any hosts'
+    return 'on one host' if _together(unit) else 'on different hosts'
 
 
 def _together(unit: order.Unit) -> bool:

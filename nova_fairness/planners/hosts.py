@@ -17,7 +17,6 @@ import numpy.typing as npt
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request
-from nova_fairness.planners.fairqueue import order
 
 Rows = npt.NDArray[np.intp]
 Marks = npt.NDArray[np.bool_]
@@ -219,14 +218,6 @@ class Hosts:
         return {name: row for row, name in enumerate(self.names)}
 
 
-def where(unit: order.Unit) -> str:
-    """Say in words where the servers of a unit must lie."""
-    if not unit.group:
-        return 'on any hosts'
-    together = unit.group.rule is request.Rule.TOGETHER
-    return 'on one host' if together else 'on different hosts'
-
-
 def _too_large(name: str, asked: int, most: int) -> reason.Why:
     return reason.why(
         reason.Reason.TOO_LARGE, name, asked=float(asked), most=float(most)
@@ -245,12 +236,12 @@ def smallest(counts: cluster.Amounts, size: int) -> cluster.Amounts:
     return least
 
 
-def best(free: cluster.Amounts, shape: Shape) -> Rows:
-    """The row of the host on which one server leaves the least over.
+def fitting(free: cluster.Amounts, shape: Shape) -> Rows:
+    """The hosts that have room for one server.
 
     :param free: (c, p) what is left.
     :param shape: of the server.
-    :returns: one row; none if nobody has room.
+    :returns: where they stand in ``shape.rows``, ascending.
     """
     index = np.arange(len(shape.rows))
     # Class by class: most hosts of a full cloud drop out with the first.
@@ -258,9 +249,20 @@ def best(free: cluster.Amounts, shape: Shape) -> Rows:
         if not len(index):
             break
         index = index[free[column][shape.rows[index]] >= amount]
-    if not len(index):
-        return shape.rows[:0]
+    return index
+
+
+def best(free: cluster.Amounts, shape: Shape) -> Rows:
+    """The row of the host on which one server leaves the least over.
+
+    :param free: (c, p) what is left.
+    :param shape: of the server.
+    :returns: one row; none if nobody has room.
+    """
+    index = fitting(free, shape)
     rows = shape.rows[index]
+    if not len(rows):
+        return rows
     left = free[shape.columns][:, rows] - shape.amounts
     least = int((left * shape.inverse[:, index]).sum(axis=0).argmin())
     return rows[least : least + 1]

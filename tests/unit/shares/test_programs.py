@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Choices against all there are."""
+
+import itertools
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.shares import programs
+
+
+@st.composite
+def costs(draw):
+    rows = draw(st.integers(1, 4))
+    columns = draw(st.integers(rows, 5))
+    size = rows * columns
+    cost = draw(st.lists(st.integers(-9, 9), min_size=size, max_size=size))
+    allowed = draw(st.lists(st.booleans(), min_size=size, max_size=size))
+    shape = (rows, columns)
+    return np.reshape(cost, shape).astype(float), np.reshape(allowed, shape)
+
+
+@given(costs())
+def test_an_assignment_is_the_least_of_all_that_are_allowed(drawn):
+    cost, allowed = drawn
+    rows = range(len(cost))
+    sums = [
+        sum(cost[row, each[row]] for row in rows)
+        for each in itertools.permutations(range(cost.shape[1]), len(cost))
+        if all(allowed[row, each[row]] for row in rows)
+    ]
+    if not sums:
+        with pytest.raises(exception.SolverFailed, match='no assignment'):
+            programs.assign(cost, allowed)
+        return
+    found = programs.assign(cost, allowed)
+    assert len(set(found)) == len(cost)
+    assert allowed[rows, found].all()
+    assert cost[rows, found].sum() == min(sums)
+
+
+def test_without_marks_all_pairs_are_allowed():
+    cost = np.array([[1.0, 2.0], [1.0, 5.0]])
+    assert programs.assign(cost).tolist() == [1, 0]
+
+
+def dense(matrix, lower, upper):
+    matrix = np.array(matrix, float)
+    row, column = np.nonzero(matrix)
+    return programs.Rows(
+        row,
+        column,
+        matrix[row, column],
+        np.array(lower, float),
+        np.array(upper, float),
+    )
+
+
+@st.composite
+def covers(draw):
+    """What others have, and how much of it is needed: who gives it?"""
+    columns, rows = draw(st.integers(1, 6)), draw(st.integers(1, 2))
+    number = st.integers(0, 5)
+    cost = draw(
+        st.lists(st.integers(1, 9), min_size=columns, max_size=columns)
+    )
+    line = st.lists(number, min_size=columns, max_size=columns)
+    matrix = draw(st.lists(line, min_size=rows, max_size=rows))
+    need = draw(st.lists(st.integers(0, 12), min_size=rows, max_size=rows))
+    return np.array(cost, float), np.array(matrix), np.array(need)
+
+
+@settings(deadline=None, max_examples=60)
+@given(covers())
+def test_a_choice_is_the_least_that_gives_what_is_needed(drawn):
+    cost, matrix, need = drawn
+    sums = [
+        float(cost @ each)
+        for each in itertools.product((0, 1), repeat=len(cost))
+        if (matrix @ each >= need).all()
+    ]
+    rows = dense(matrix, need, np.full(len(need), np.inf))
+    if not sums:
+        with pytest.raises(exception.SolverFailed, match='expected a choice'):
+            programs.choose(cost, np.ones(len(cost)), rows)
+        return
+    found = programs.choose(cost, np.ones(len(cost)), rows)
+    assert set(found.chosen) <= {0, 1}
+    assert (matrix @ found.chosen >= need).all()
+    assert found.cost == min(sums)
+    assert found.is_best
+
+
+def test_whole_numbers_above_one_are_chosen_too():
+    rows = dense([[3.0]], [7.0], [np.inf])
+    found = programs.choose(np.array([2.0]), np.array([9.0]), rows)
+    assert found.chosen.tolist() == [3]
+    assert (found.cost, found.is_best) == (6.0, True)
+
+
+def test_who_has_no_time_gets_nothing():
+    chance = np.random.default_rng(1)
+    matrix = chance.integers(1, 100, (20, 60))
+    rows = dense(matrix, matrix.sum(axis=1) / 2 + 0.5, np.full(20, np.inf))
+    cost = chance.integers(1, 100, 60).astype(float)
+    assert programs.choose(cost, np.ones(60), rows, longest_s=0.0) is None
+
+
+def test_a_choice_that_may_not_be_the_best_says_so():
+    made = programs.Choice(np.array([1]), cost=5.0, bound=4.0)
+    assert not made.is_best
