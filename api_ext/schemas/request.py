@@ -21,6 +21,7 @@ ITEM = parts.record(
         'project_id': parts.TEXT,
         'user_id': parts.TEXT,
         'origin': {'type': 'string', 'enum': ['build', 'unshelve']},
+        'preemptible': {'type': 'boolean'},
         'servers': parts.TEXTS,
         'resources': parts.NUMBERS,
         'state': parts.TEXT,

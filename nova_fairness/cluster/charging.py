@@ -8,7 +8,6 @@ twice, and what was not seen is charged as what is there now, for an hour at
 most.
 """
 
-from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 
@@ -43,6 +42,8 @@ class Charging:
     :param store: where it is.
     :param reader: says what users have allocated.
     :param half_life_s: seconds after which use counts half, > 0.
+    :param preemptible: part of what preemptible servers have that counts, 0
+        to 1.
     """
 
     def __init__(
@@ -50,7 +51,9 @@ class Charging:
         store: store_module.Store,
         reader: snapshot_module.Reader,
         half_life_s: float,
+        preemptible: float = 0.0,
     ) -> None:
+        self._preemptible = preemptible
         self._store = store
         self._reader = reader
         self._half_life_s = half_life_s
@@ -86,7 +89,7 @@ class Charging:
             self._store.charge(_used(ledger, kept.version, classes), epoch)
         columns = [classes.index(name) for name in snapshot.classes]
         history = {name: use[columns] for name, use in ledger.use.items()}
-        granted = _granted(ledger, snapshot, now)
+        granted = _granted(ledger, snapshot, now, self._preemptible)
         return dataclasses.replace(snapshot, history=history, granted=granted)
 
     def _moved(
@@ -125,7 +128,11 @@ class Charging:
             )
             # Lists are read one after the other: they may differ.
             own[project] = np.maximum(own[project] - amounts, 0.0)
-        total = _with_below(own, snapshot, users)
+        for (project, user), amounts in snapshot.preemptible.items():
+            own[request_model.account_of(project, user)] += (
+                self._preemptible * amounts
+            )
+        total = tree_module.with_below(own, snapshot, users)
         columns = [classes.index(name) for name in snapshot.classes]
         current = {}
         for name, each in total.items():
@@ -138,6 +145,7 @@ def _granted(
     ledger: ledger_module.Ledger,
     snapshot: cluster.ClusterSnapshot,
     now: float,
+    preemptible: float,
 ) -> dict[str, _Floats]:
     """Parts of the cloud that accounts have and the ledger lacks, (c,).
 
@@ -152,34 +160,17 @@ def _granted(
         own[name] = np.zeros(len(column))
     for each in snapshot.running:
         lacks = ledger.kept(max(now - each.since, 0.0))
+        if each.band is request_model.Band.PREEMPTIBLE:
+            lacks *= preemptible
         amounts = own[request_model.account_of(each.project, each.user)]
         for name, amount in each.amounts:
             if name in column:
                 amounts[column[name]] += lacks * amount
     capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
-    total = _with_below(own, snapshot, users)
+    total = tree_module.with_below(own, snapshot, users)
     return {
         name: ledger_module.parts(each, capacity)
         for name, each in total.items()
-    }
-
-
-def _with_below(
-    own: Mapping[str, _Floats],
-    snapshot: cluster.ClusterSnapshot,
-    users: Iterable[tuple[str, str]],
-) -> dict[str, _Floats]:
-    """Amounts of accounts with those of all below, (c,), if there are any."""
-    tree = tree_module.Tree(
-        tree_module.completed(
-            snapshot.accounts, snapshot.used.keys() - {''}, users
-        )
-    )
-    total = tree.summed(tree.table(own, len(snapshot.classes)))
-    return {
-        name: total[at]
-        for at, name in enumerate(tree.names)
-        if total[at].any()
     }
 
 

@@ -20,8 +20,24 @@ _UNREADABLE = reason.why(reason.Reason.UNREADABLE)
 _SENT = reason.why(reason.Reason.SENT)
 
 
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """What operators choose of requests that come.
+
+    :ivar longest_wait_s: after which they expire; ``None`` for never.
+    :ivar preemptible: says which are.
+    """
+
+    longest_wait_s: float | None = None
+    preemptible: parser.Preemptible = parser.NONE_IS
+
+
+USUAL = Terms()
+"""What operators say who say nothing."""
+
+
 def take_in(
-    store: store_module.Store, now: float, longest_wait_s: float | None
+    store: store_module.Store, now: float, terms: Terms = USUAL
 ) -> None:
     """Make requests of all messages that have none.
 
@@ -29,27 +45,24 @@ def take_in(
     none keeps others from being read.
 
     :param now: seconds of the epoch.
-    :param longest_wait_s: after which they expire; ``None`` for never.
+    :param terms: on which they are taken.
     :raises StoreError: if the store does not do it.
     """
     for uuid in store.unread(_AT_ONCE):
         try:
-            _take(store, uuid, now, longest_wait_s)
+            _take(store, uuid, now, terms)
         except exception.SealBroken as error:
             LOG.error('message %s cannot be decrypted: %s', uuid, error)
 
 
 def _take(
-    store: store_module.Store,
-    uuid: str,
-    now: float,
-    longest_wait_s: float | None,
+    store: store_module.Store, uuid: str, now: float, terms: Terms
 ) -> None:
     cast = store.cast(uuid)
     if cast is None:
         return
     try:
-        request = parser.parse(cast, longest_wait_s)
+        request = parser.parse(cast, terms.longest_wait_s, terms.preemptible)
     except exception.Unreadable as error:
         LOG.error('message %s cannot be read: %s', uuid, error)
     else:

@@ -10,14 +10,14 @@ from typing import Any
 from nova_fairness import exception
 from nova_fairness.model import cluster
 
-_PARTS = ('guaranteed', 'ceiling')
+_PARTS = ('guaranteed', 'ceiling', 'preemptible')
 
 
 def read(path: pathlib.Path) -> dict[str, cluster.Limits]:
     """Read the limits of projects.
 
-    :param path: of JSON: project, ``guaranteed`` or ``ceiling``, resource
-        class of Placement, amount.
+    :param path: of JSON: project, ``guaranteed``, ``ceiling`` or
+        ``preemptible``, resource class of Placement, amount.
     :raises ConfigurationError: if it cannot be read.
     """
     try:
@@ -39,10 +39,9 @@ def _limits(where: str, parts: Any) -> cluster.Limits:
         raise exception.ConfigurationError(
             f'{where} must have {" and ".join(_PARTS)}, nothing else'
         )
-    guaranteed, ceiling = (
-        _amounts(f'{where}: {part}', parts.get(part, {})) for part in _PARTS
+    return cluster.Limits(
+        *(_amounts(f'{where}: {part}', parts.get(part, {})) for part in _PARTS)
     )
-    return cluster.Limits(guaranteed, ceiling)
 
 
 def _amounts(where: str, written: Any) -> Mapping[str, int]:

@@ -44,7 +44,7 @@ _REMOVED_AT_ONCE = 500
 class Rules:
     """What operators choose.
 
-    :ivar longest_wait_s: after which a request expires; ``None`` for never.
+    :ivar terms: on which requests are taken.
     :ivar pass_unreadable: whether messages that cannot be read are sent at
         once, as without the queue; else they wait for an operator.
     :ivar doubt_s: after which it is looked whether Nova lacks what was sent
@@ -52,7 +52,7 @@ class Rules:
     :ivar history_s: for which ended requests are remembered.
     """
 
-    longest_wait_s: float | None = None
+    terms: intake.Terms = intake.USUAL
     pass_unreadable: bool = True
     doubt_s: float = 600.0
     history_s: float = 30 * 86400.0
@@ -285,7 +285,7 @@ class Service:
 
     def _act(self, epoch: int) -> None:
         now = self._clock()
-        intake.take_in(self._store, now, self._rules.longest_wait_s)
+        intake.take_in(self._store, now, self._rules.terms)
         found = self._put_back(epoch)
         self._sweep(found)
         view = self._view(found, now)

@@ -82,6 +82,8 @@ class Reader:
     ) -> dict[tuple[str, str], cluster.Amounts]:
         """What users have allocated, (c,), by project and user.
 
+        What preemptible servers have is not in it.
+
         :param view: of the cloud, a moment ago.
         :raises CloudError: if it cannot be read.
         """
@@ -93,9 +95,11 @@ class Reader:
             for user in sorted(names):
                 # One who is alone has what the project has.
                 whose = user if len(names) > 1 else ''
-                found[project, user] = cluster.vector(
+                used = cluster.vector(
                     self._placement.used(project, whose), view.snapshot.classes
                 )
+                lent = view.snapshot.preemptible.get((project, user), 0)
+                found[project, user] = np.maximum(used - lent, 0)
         return found
 
     def _read(
@@ -114,18 +118,25 @@ class Reader:
         inventory = _inventory(trees, classes)
         by_project = self._used(requests, servers, classes)
         rows = {each.name: row for row, each in enumerate(hosts)}
-        running = _running(servers, now)
+        running = _running(servers, requests, now)
         for each, uuid, host in _unclaimed(requests, given, servers):
             amounts = each.demand.amounts
             running.append(
                 cluster.Running(
-                    host, each.project, amounts, now, each.user, uuid
+                    host,
+                    each.project,
+                    amounts,
+                    now,
+                    each.user,
+                    uuid,
+                    band=each.band,
                 )
             )
             one = cluster.vector(dict(amounts), classes)
             if host in rows:
                 inventory.used[rows[host]] += one
             by_project[each.project] = by_project[each.project] + one
+        _leave_out(running, by_project, classes)
         snapshot = cluster.ClusterSnapshot(
             classes,
             tuple(_provider(each, trees[each.name]) for each in hosts),
@@ -177,20 +188,47 @@ class Reader:
 
 
 def _running(
-    servers: Mapping[str, servers_module.Server], now: float
+    servers: Mapping[str, servers_module.Server],
+    requests: Iterable[request_model.Request],
+    now: float,
 ) -> list[cluster.Running]:
+    preemptible = {
+        uuid: each.demand.amounts
+        for each in requests
+        if each.is_preemptible
+        for uuid in each.servers
+    }
     return [
         cluster.Running(
             each.host,
             each.project,
-            each.amounts,
+            # Flavors say more than is allocated of one that has a volume.
+            preemptible.get(each.uuid, each.amounts),
             each.launched_at or now,
             each.user,
             each.uuid,
+            band=request_model.Band.PREEMPTIBLE
+            if each.uuid in preemptible
+            else request_model.Band.NORMAL,
         )
         for each in servers.values()
         if each.host
     ]
+
+
+def _leave_out(
+    running: Iterable[cluster.Running],
+    by_project: dict[str, cluster.Amounts],
+    classes: tuple[str, ...],
+) -> None:
+    """Count what preemptible servers have for no project."""
+    for each in running:
+        if each.band is request_model.Band.PREEMPTIBLE:
+            one = cluster.vector(dict(each.amounts), classes)
+            # Lists are read one after the other: they may differ.
+            by_project[each.project] = np.maximum(
+                by_project[each.project] - one, 0
+            )
 
 
 def _unclaimed(

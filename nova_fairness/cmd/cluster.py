@@ -29,6 +29,7 @@ from nova_fairness.cluster import charging  # noqa: E402
 from nova_fairness.cluster import clients  # noqa: E402
 from nova_fairness.cluster import election  # noqa: E402
 from nova_fairness.cluster import execute  # noqa: E402
+from nova_fairness.cluster import intake  # noqa: E402
 from nova_fairness.cluster import limits  # noqa: E402
 from nova_fairness.cluster import operations as operations_module  # noqa: E402
 from nova_fairness.cluster import placement  # noqa: E402
@@ -38,6 +39,7 @@ from nova_fairness.cluster import share_file  # noqa: E402
 from nova_fairness.cluster import snapshot  # noqa: E402
 from nova_fairness.cluster import tokens  # noqa: E402
 from nova_fairness.cluster import watching  # noqa: E402
+from nova_fairness.cluster.casts import parser  # noqa: E402
 from nova_fairness.cluster.store import database  # noqa: E402
 from nova_fairness.cluster.store import schema  # noqa: E402
 from nova_fairness.cluster.store import sealing  # noqa: E402
@@ -169,6 +171,18 @@ def _accounts(
         ) from error
 
 
+def _terms(conf: cfg.ConfigOpts) -> intake.Terms:
+    options = conf.fairness_cluster
+    return intake.Terms(
+        options.longest_wait or None,
+        parser.Preemptible(
+            options.preemptible_marks,
+            frozenset(options.preemptible_projects),
+            frozenset(options.preemptible_flavors),
+        ),
+    )
+
+
 def _service(
     conf: cfg.ConfigOpts,
 ) -> tuple[service.Service, store_module.Store]:
@@ -176,7 +190,7 @@ def _service(
     url, places = queueing.broker(conf), queueing.places(conf)
     # Before anything is opened: choices are checked when they are read.
     rules = service.Rules(
-        options.longest_wait or None,
+        _terms(conf),
         options.unreadable == 'pass',
         options.doubt,
         options.history,
@@ -202,7 +216,9 @@ def _service(
             store, holder, options.lease, time.time, time.monotonic
         ),
         reader,
-        charging.Charging(store, reader, options.half_life),
+        charging.Charging(
+            store, reader, options.half_life, options.preemptible_charge
+        ),
         execute.Executor(store, room, nova, accepted, sender, time.time),
         nova,
         functools.partial(

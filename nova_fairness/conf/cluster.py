@@ -114,8 +114,11 @@ the one that the environment (``OS_CLOUD``) names. Set it if neither is there.
 JSON file that says what projects are guaranteed and what they may have at
 most, by resource class of Placement::
 
-    {"PROJECT": {"guaranteed": {"VCPU": 40}, "ceiling": {"VCPU": 100}}}
+    {"PROJECT": {"guaranteed": {"VCPU": 40}, "ceiling": {"VCPU": 100},
+                 "preemptible": {"VCPU": 200}}}
 
+``preemptible`` is the most that its preemptible servers may have; they count
+for neither of the others.
 Empty: all projects share everything. Set it to give projects parts of their
 own.
 """,
@@ -234,6 +237,47 @@ to go on sooner after a crash. It must be well above the longest cycle.
 Seconds after which a build that waits is given up and its servers are deleted;
 0: never. Set it if users would rather be refused than wait for days. An
 unshelving is never given up: Nova knows no way to take it back.
+""",
+    ),
+    cfg.BoolOpt(
+        'preemptible_marks',
+        default=False,
+        advanced=True,
+        help="""
+Whether requests are preemptible that say ``fairness:preemptible=true`` in the
+metadata of the server, in a scheduler hint or in an extra spec of the flavor.
+It is read when the request comes; whatever is changed later changes nothing.
+Their servers run in what others leave. Set it if users may use what is idle.
+""",
+    ),
+    cfg.ListOpt(
+        'preemptible_projects',
+        default=[],
+        advanced=True,
+        help="""
+IDs of projects of which all requests are preemptible, marked or not, separated
+by commas. Set it for projects that are to run in what others leave.
+""",
+    ),
+    cfg.ListOpt(
+        'preemptible_flavors',
+        default=[],
+        advanced=True,
+        help="""
+Names of flavors of which all requests are preemptible, marked or not,
+separated by commas. Set it to sell flavors of servers that may have to leave.
+""",
+    ),
+    cfg.FloatOpt(
+        'preemptible_charge',
+        default=0.0,
+        min=0.0,
+        max=1.0,
+        advanced=True,
+        help="""
+Factor by which what preemptible servers have counts as used in orders by
+shares, from 0 to 1, no unit; 0: whoever runs in what others leave owes
+nothing. Raise it if it should count as well.
 """,
     ),
     cfg.FloatOpt(

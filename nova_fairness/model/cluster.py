@@ -11,6 +11,7 @@ the largest unit.
 from collections.abc import Mapping
 import dataclasses
 import enum
+import functools
 import types
 
 import numpy as np
@@ -76,11 +77,17 @@ class Limits:
     """What a project may have.
 
     :ivar guaranteed: by class, >= 0; what is not named is 0.
-    :ivar ceiling: by class, >= 0; what is not named has none.
+    :ivar ceiling: by class, >= 0; what is not named has none. What
+        preemptible servers have does not count.
+    :ivar preemptible: by class, >= 0, of preemptible servers; what is not
+        named has no end.
     """
 
     guaranteed: Mapping[str, int] = dataclasses.field(default_factory=_nothing)
     ceiling: Mapping[str, int] = dataclasses.field(default_factory=_nothing)
+    preemptible: Mapping[str, int] = dataclasses.field(
+        default_factory=_nothing
+    )
 
 
 NO_LIMITS = Limits()
@@ -113,6 +120,7 @@ class Running:
     :ivar uuid: of the server.
     :ivar ends_at: when it is ended at the latest, seconds of the epoch;
         ``None`` if that is not known.
+    :ivar band: of priority.
     """
 
     host: str
@@ -122,6 +130,7 @@ class Running:
     user: str = ''
     uuid: str = ''
     ends_at: float | None = None
+    band: request.Band = request.Band.NORMAL
 
 
 Kind = tuple[str, int, int]
@@ -174,7 +183,8 @@ class ClusterSnapshot:
     :ivar requests: that have not ended; ``used`` of inventory and projects
         count those whose state is ``reserved`` or later.
     :ivar limits: by project; those not named have :data:`NO_LIMITS`.
-    :ivar used: (c,) allocated by project; those not named use nothing.
+    :ivar used: (c,) allocated by project; those not named use nothing. What
+        preemptible servers have is not in it.
     :ivar members: names of the hosts of its running servers, one per server,
         by UUID of the server group.
     :ivar accounts: the share tree. A user of a project is called as
@@ -210,6 +220,17 @@ class ClusterSnapshot:
     lifetimes: Mapping[Kind, tuple[float, ...]] = dataclasses.field(
         default_factory=dict
     )
+
+    @functools.cached_property
+    def preemptible(self) -> Mapping[tuple[str, str], Amounts]:
+        """What preemptible servers have, (c,), by project and user."""
+        found: dict[tuple[str, str], Amounts] = {}
+        for each in self.running:
+            if each.band is request.Band.PREEMPTIBLE:
+                one = vector(dict(each.amounts), self.classes)
+                owner = (each.project, each.user)
+                found[owner] = found.get(owner, 0) + one
+        return found
 
     def __post_init__(self) -> None:
         shape = (len(self.providers), len(self.classes))

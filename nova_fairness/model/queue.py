@@ -47,6 +47,7 @@ def facts(request: request_model.Request, why: reason.Why) -> dict[str, Any]:
         'project_id': request.project,
         'user_id': request.user,
         'origin': request.origin.name.lower(),
+        'preemptible': request.is_preemptible,
         'servers': list(request.servers),
         'resources': dict(request.demand.amounts),
         'state': request.state.value,

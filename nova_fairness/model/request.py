@@ -204,6 +204,20 @@ class Group:
     per_host: int = 1
 
 
+class Band(enum.Enum):
+    """Bands of priority, the first one first.
+
+    Requests of a band come before those of the next one, and servers of the
+    last may be taken their room by all before it.
+    """
+
+    NORMAL = 'normal'
+    """Its servers stay until their owners end them."""
+
+    PREEMPTIBLE = 'preemptible'
+    """Its servers run in what others leave, and make room for them."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Request:
     """What a user asked Nova for at once: all of it starts, or nothing.
@@ -218,6 +232,7 @@ class Request:
     :ivar group: server group with a rule that binds; ``None`` without.
     :ivar expires_at: when it stops waiting, seconds of the epoch; ``None``
         for never.
+    :ivar band: of priority, as it was when Nova took it.
     :ivar state: where it is on its way.
     :ivar version: number of writes to its row; a write names the version
         that it was decided on.
@@ -232,6 +247,7 @@ class Request:
     origin: Origin = Origin.BUILD
     group: Group | None = None
     expires_at: float | None = None
+    band: Band = Band.NORMAL
     state: State = State.HELD
     version: int = 0
 
@@ -239,6 +255,11 @@ class Request:
     def account(self) -> str:
         """Name of the user's account in the share tree, below the project."""
         return account_of(self.project, self.user)
+
+    @property
+    def is_preemptible(self) -> bool:
+        """Whether its servers make room for others."""
+        return self.band is Band.PREEMPTIBLE
 
 
 def account_of(project: str, user: str) -> str:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from nova_fairness import exception
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
+from nova_fairness.shares import ledger
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
@@ -185,6 +186,44 @@ def overlaid(
             by_name.get(name, usual), share=shares[name]
         )
     return tuple(by_name.values())
+
+
+def with_below(
+    own: Mapping[str, Floats],
+    snapshot: cluster.ClusterSnapshot,
+    users: Iterable[tuple[str, str]],
+) -> dict[str, Floats]:
+    """Amounts of accounts with those of all below, (c,), if there are any.
+
+    :param own: (c,) what each has itself, by name.
+    :param snapshot: says which accounts there are.
+    :param users: with their projects, first the project.
+    """
+    accounts = completed(snapshot.accounts, snapshot.used.keys() - {''}, users)
+    tree = Tree(accounts)
+    total = tree.summed(tree.table(own, len(snapshot.classes)))
+    return {
+        name: total[at]
+        for at, name in enumerate(tree.names)
+        if total[at].any()
+    }
+
+
+def preemptible_parts(
+    snapshot: cluster.ClusterSnapshot,
+) -> dict[str, Floats]:
+    """Parts of the cloud that accounts have in preemptible servers, (c,).
+
+    :returns: with all below, by name; those without any are left out.
+    """
+    capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
+    own = {
+        request_model.account_of(*owner): ledger.parts(
+            amounts.astype(np.float64), capacity
+        )
+        for owner, amounts in snapshot.preemptible.items()
+    }
+    return with_below(own, snapshot, snapshot.preemptible)
 
 
 def _over_siblings(amount: Floats, parent: Places) -> Floats:

@@ -53,7 +53,7 @@ def make_cloud(seed: int, requests: int = 18) -> cluster.ClusterSnapshot:
         tuple(cluster.Provider(f'uuid-{n}', f'h{n}') for n in range(4)),
         cluster.Inventory(capacity, used, capacity, np.ones_like(capacity)),
         tuple(_ask(source, n, float(n)) for n in range(requests)),
-        {'p1': cluster.Limits({'VCPU': 2}, {})},
+        {'p1': cluster.Limits({'VCPU': 2}, {}, {})},
         {name: used.sum(axis=0) // 3 for name in _PROJECTS},
         accounts=tuple(
             cluster.Account(name, None, float(source.integers(1, 9)))

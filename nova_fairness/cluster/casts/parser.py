@@ -3,6 +3,7 @@
 """Makes a request of a message of Nova that waits."""
 
 from collections.abc import Mapping
+import dataclasses
 from typing import Any
 import uuid as uuid_module
 
@@ -13,13 +14,70 @@ from nova_fairness.model import cast as cast_module
 from nova_fairness.model import envelope
 from nova_fairness.model import request
 
+MARK = 'fairness:preemptible'
+"""Name by which servers' metadata, scheduler hints and extra specs of flavors
+say that a server is preemptible."""
+
+_YES = frozenset({'1', 'true', 'yes', 'on', 't', 'y'})
 _VERSION = '1.'
 _OFFLOADED = 'shelved_offloaded'
 _NOTHING = request.Demand(())
 
 
+@dataclasses.dataclass(frozen=True)
+class Preemptible:
+    """Requests that are preemptible.
+
+    :ivar marks: whether those are that users, or flavors, mark as such.
+    :ivar projects: of which all are.
+    :ivar flavors: of which all are, by name.
+    """
+
+    marks: bool = False
+    projects: frozenset[str] = frozenset()
+    flavors: frozenset[str] = frozenset()
+
+    def band(
+        self,
+        spec: Mapping[str, Any],
+        server: Mapping[str, Any],
+        project: str,
+    ) -> request.Band:
+        """The band of a server, by what is known of it now.
+
+        :param spec: fields of its ``RequestSpec``.
+        :param server: fields of its ``Instance``, if they are known.
+        :raises Unreadable: if they are not of the form known.
+        """
+        flavor = fields.versioned(spec.get('flavor'), 'Flavor')
+        is_named = project in self.projects or (
+            fields.text(flavor, 'name') in self.flavors
+        )
+        is_marked = self.marks and (
+            _says(flavor, 'extra_specs')
+            or _says(spec, 'scheduler_hints')
+            or _says(server, 'metadata')
+        )
+        if is_named or is_marked:
+            return request.Band.PREEMPTIBLE
+        return request.Band.NORMAL
+
+
+NONE_IS = Preemptible()
+"""What operators say who say nothing: all requests are normal."""
+
+
+def _says(holder: Mapping[str, Any], name: str) -> bool:
+    value = fields.mapping(holder, name).get(MARK)
+    # Nova makes a list of what a hint says.
+    told = value if isinstance(value, list) else [value]
+    return any(str(each).lower() in _YES for each in told)
+
+
 def parse(
-    cast: cast_module.Cast, longest_wait_s: float | None = None
+    cast: cast_module.Cast,
+    longest_wait_s: float | None = None,
+    preemptible: Preemptible = NONE_IS,
 ) -> request.Request:
     """Make a request of a message.
 
@@ -27,6 +85,7 @@ def parse(
 
     :param cast: of one of the methods of :class:`request.Origin`.
     :param longest_wait_s: after which a build expires; ``None`` for never.
+    :param preemptible: says which requests are.
     :raises Unreadable: if it is not of the form known; nothing of what the
         message holds is in the text.
     """
@@ -40,9 +99,9 @@ def parse(
         None if longest_wait_s is None else cast.received_at + longest_wait_s
     )
     if message.get('method') == request.Origin.BUILD.value:
-        return _build(cast, arguments, expires_at)
+        return _build(cast, arguments, expires_at, preemptible)
     if message.get('method') == request.Origin.UNSHELVE.value:
-        return _unshelve(cast, arguments)
+        return _unshelve(cast, arguments, preemptible)
     raise exception.Unreadable('a cast must be a build or an unshelve')
 
 
@@ -83,6 +142,7 @@ def _build(
     cast: cast_module.Cast,
     arguments: Mapping[str, Any],
     expires_at: float | None,
+    preemptible: Preemptible,
 ) -> request.Request:
     specs = [
         fields.versioned(each, 'RequestSpec')
@@ -93,11 +153,19 @@ def _build(
     servers = tuple(fields.uuid(each, 'instance_uuid') for each in specs)
     if len(set(servers)) < len(servers):
         raise exception.Unreadable('a build names a server twice')
-    parts = {(_group(each), _demand(each)) for each in specs}
     owners = {_owner(each) for each in specs}
+    builds = _servers(arguments) if preemptible.marks else {}
+    parts = {
+        (
+            _group(each),
+            _demand(each),
+            preemptible.band(each, builds.get(server, {}), _owner(each)[0]),
+        )
+        for each, server in zip(specs, servers, strict=True)
+    }
     if len(parts) > 1 or len(owners) > 1:
         raise exception.Unreadable('servers of one build must be alike')
-    (group, demand), (project, user) = parts.pop(), owners.pop()
+    (group, demand, band), (project, user) = parts.pop(), owners.pop()
     return request.Request(
         uuid=servers[0],
         project=project,
@@ -107,7 +175,25 @@ def _build(
         asked_at=cast.received_at,
         group=group,
         expires_at=expires_at,
+        band=band,
     )
+
+
+def _servers(arguments: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Fields of the servers that a build names, by UUID."""
+    if arguments.get('build_requests') is None:
+        return {}
+    listed = fields.versioned(arguments['build_requests'], 'BuildRequestList')
+    builds = [
+        fields.versioned(each, 'BuildRequest')
+        for each in fields.listed(listed, 'objects')
+    ]
+    found = [
+        fields.versioned(each['instance'], 'Instance')
+        for each in builds
+        if each.get('instance') is not None
+    ]
+    return {fields.text(each, 'uuid'): each for each in found}
 
 
 def _demand(spec: Mapping[str, Any]) -> request.Demand:
@@ -117,18 +203,20 @@ def _demand(spec: Mapping[str, Any]) -> request.Demand:
 def _unshelve(
     cast: cast_module.Cast,
     arguments: Mapping[str, Any],
+    preemptible: Preemptible,
 ) -> request.Request:
     # It never expires: Nova knows no way to take it back.
     server = fields.versioned(arguments.get('instance'), 'Instance')
     uuid = fields.uuid(server, 'uuid')
-    demand, group = _NOTHING, None
+    demand, group, band = _NOTHING, None, request.Band.NORMAL
+    project, user = _owner(server)
     # A server that still lies on its host has its room.
     if fields.text(server, 'vm_state') == _OFFLOADED:
         spec = fields.versioned(arguments.get('request_spec'), 'RequestSpec')
         # Nova forgets where an unshelved server was forced to.
         demand = demand_module.of_spec(spec, forced=False)
         group = _group(spec)
-    project, user = _owner(server)
+        band = preemptible.band(spec, server, project)
     # It was a request once already, when it was built, or unshelved before.
     own = uuid_module.uuid5(uuid_module.UUID(uuid), cast.uuid)
     return request.Request(
@@ -140,6 +228,7 @@ def _unshelve(
         asked_at=cast.received_at,
         origin=request.Origin.UNSHELVE,
         group=group,
+        band=band,
     )
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 
+_USUAL = request_model.Band.NORMAL
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Record:
@@ -69,6 +71,7 @@ def row_of(record: Record) -> dict[str, Any]:
         'asked_at': request.asked_at,
         'expires_at': request.expires_at,
         'origin': request.origin.value,
+        'band': request.band.value,
         'wanted': _wanted(request),
         'state': request.state.value,
         'version': request.version,
@@ -100,6 +103,7 @@ def record_of(row: Mapping[str, Any]) -> Record:
         origin=request_model.Origin(row['origin']),
         group=_group(wanted['group']),
         expires_at=row['expires_at'],
+        band=request_model.Band(row['band'] or _USUAL.value),
         state=request_model.State(row['state']),
         version=row['version'],
     )

@@ -52,6 +52,8 @@ REQUESTS = sa.Table(
     sa.Column('numbers', sa.Text, nullable=False),
     # JSON: names, one per server, once it was sent.
     sa.Column('hosts', sa.Text),
+    # NULL of those that are older than bands: they are normal.
+    sa.Column('band', sa.String(16)),
     sa.Index('ix_requests_state_changed_at', 'state', 'changed_at'),
     **_MYSQL,
 )

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nova_fairness.model import cluster
+from nova_fairness.model import request
 from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners.fairqueue import order
 
@@ -125,9 +126,10 @@ class Ends:
         for each, rows in zip(unit.requests, placement, strict=True):
             for row in rows.tolist():
                 amounts = each.demand.amounts
-                self._add(
-                    cluster.Running('', each.project, amounts, self._now), row
+                started = cluster.Running(
+                    '', each.project, amounts, self._now, band=each.band
                 )
+                self._add(started, row)
 
     def times(self) -> npt.NDArray[np.float64]:
         """Moments of ends, seconds of the epoch, the next one first."""
@@ -179,7 +181,11 @@ class Ends:
         at = end(each, self._lifetimes, self._now, MEDIAN)
         if at is None:
             return
-        owner = self._owners.setdefault(each.project, len(self._owners))
+        # What is preemptible comes back to no project's part.
+        project = each.project
+        if each.band is request.Band.PREEMPTIBLE:
+            project = ''
+        owner = self._owners.setdefault(project, len(self._owners))
         named = dict(each.amounts)
         amounts = tuple(named.get(name, 0) for name in self._classes)
         self._ends.append((at, row, owner, amounts))

@@ -235,7 +235,12 @@ class _Course:
         self, request: request_model.Request, host: str, at: float
     ) -> None:
         started = cluster.Running(
-            host, request.project, request.demand.amounts, at, request.user
+            host,
+            request.project,
+            request.demand.amounts,
+            at,
+            request.user,
+            band=request.band,
         )
         self._change(started, 1, 1.0)
         self._run(started, at)
@@ -262,6 +267,8 @@ class _Course:
         row = self._rows[each.host]
         # Flavors say more than is allocated of a server that has a volume.
         self._used[row] = np.maximum(self._used[row] + amounts, 0)
+        if each.band is request_model.Band.PREEMPTIBLE:
+            return
         used = self._projects.get(each.project, np.zeros_like(amounts))
         self._projects[each.project] = np.maximum(used + amounts, 0)
         part = ledger.parts(

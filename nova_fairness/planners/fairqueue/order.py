@@ -33,6 +33,11 @@ class Unit:
         return self.requests[0].group
 
     @property
+    def is_preemptible(self) -> bool:
+        """Whether its servers make room for others."""
+        return self.requests[0].is_preemptible
+
+    @property
     def count(self) -> int:
         """Number of servers."""
         return sum(len(each.servers) for each in self.requests)
@@ -47,7 +52,7 @@ def units(arranged: Iterable[request_model.Request]) -> list[Unit]:
     for each in arranged:
         key: tuple[str, ...] = (each.uuid,)
         if each.group:
-            key = (each.project, each.group.uuid)
+            key = (each.project, each.group.uuid, each.band.value)
         together.setdefault(key, []).append(each)
     return [Unit(tuple(requests)) for requests in together.values()]
 

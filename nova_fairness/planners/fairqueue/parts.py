@@ -6,6 +6,9 @@ A project's guaranteed part is its own, used or not. What the cloud has
 beyond all guaranteed parts is shared, and what a project has beyond its
 guaranteed part is taken from it (the private and the shared quota of
 Synergy).
+
+What preemptible servers have counts for neither part: they run in what others
+leave, up to a limit of their own.
 """
 
 from collections.abc import Iterable
@@ -34,12 +37,15 @@ class Parts:
         self._limits = snapshot.limits
         self._used = {name: use.copy() for name, use in snapshot.used.items()}
         self._guaranteed: dict[str, cluster.Amounts] = {}
-        self._ceiling: dict[str, cluster.Amounts] = {}
+        self._ceiling: dict[tuple[str, bool], cluster.Amounts] = {}
         self._asked: dict[str, cluster.Amounts] = {}
         self._over: dict[str, cluster.Amounts] = {}
         self._excesses: dict[str, dict[str, cluster.Amounts]] = {}
         self._slack: cluster.Amounts | None = None
         self._kept: dict[str, cluster.Amounts] = {}
+        self._lent: dict[str, cluster.Amounts] = {}
+        for (project, _), use in snapshot.preemptible.items():
+            self._lent[project] = self._lent.get(project, 0) + use
         promised, taken = self._none(), self._none()
         for project in sorted({*snapshot.limits, *snapshot.used}):
             promised += self._part(project)
@@ -49,12 +55,12 @@ class Parts:
 
     def guaranteed(self, unit: order.Unit) -> bool:
         """Tell whether a unit fits into what its project is guaranteed."""
-        return not self._excess(unit).any()
+        return not (unit.is_preemptible or self._excess(unit).any())
 
     def never(self, unit: order.Unit) -> reason.Why | None:
         """Say which limit a unit is over, whatever others have."""
         asked = self._sum(unit)
-        use, ceiling = self._use(unit.project), self._top(unit.project)
+        use, ceiling = self._own(unit), self._top(unit)
         # Not use + asked: an unlimited ceiling is the largest number.
         for c in np.flatnonzero((asked > 0) & (asked > ceiling - use)):
             return reason.why(
@@ -89,7 +95,7 @@ class Parts:
 
     def behind(self, unit: order.Unit) -> bool:
         """Tell whether a unit would take for long what is kept."""
-        if self._slack is None:
+        if self._slack is None or unit.is_preemptible:
             return False
         asked, excess = self._sum(unit), self._excess(unit)
         if ((excess > 0) & (excess > self._slack)).any():
@@ -103,6 +109,9 @@ class Parts:
         :param is_short: whether it ends before what is kept is needed.
         """
         asked, excess = self._sum(unit), self._excess(unit)
+        if unit.is_preemptible:
+            self._lent[unit.project] = self._own(unit) + asked
+            return
         self._left -= excess
         if self._slack is not None and not is_short:
             self._slack = self._slack - excess
@@ -154,11 +163,12 @@ class Parts:
             np.maximum(use - part, 0) - np.maximum(after - part, 0)
         ).sum(axis=0)
         asked, project = self._sum(unit), unit.project
-        own = self._use(project) - returned.get(project, self._none())
-        own = np.maximum(own, 0)
-        excess = np.maximum(own + asked - self._part(project), 0)
-        excess -= np.maximum(own - self._part(project), 0)
-        room = self._top(project) - own - asked
+        own, excess = self._own(unit), self._none()
+        if not unit.is_preemptible:
+            own = np.maximum(own - returned.get(project, self._none()), 0)
+            excess = np.maximum(own + asked - self._part(project), 0)
+            excess -= np.maximum(own - self._part(project), 0)
+        room = self._top(unit) - own - asked
         # What others have too much of does not stop who asks for none of it.
         return (
             np.where(excess > 0, left - excess, np.maximum(left, 0)),
@@ -183,6 +193,8 @@ class Parts:
 
     def _excess(self, unit: order.Unit) -> cluster.Amounts:
         """What comes from the shared part if a unit starts."""
+        if unit.is_preemptible:
+            return self._none()
         project, key = unit.project, unit.requests[0].uuid
         known = self._excesses.setdefault(project, {})
         if key not in known:
@@ -208,11 +220,22 @@ class Parts:
             self._guaranteed[project] = self._vector(limits.guaranteed, 0)
         return self._guaranteed[project]
 
-    def _top(self, project: str) -> cluster.Amounts:
-        if project not in self._ceiling:
-            limits = self._limits.get(project, cluster.NO_LIMITS)
-            self._ceiling[project] = self._vector(limits.ceiling, UNLIMITED)
-        return self._ceiling[project]
+    def _own(self, unit: order.Unit) -> cluster.Amounts:
+        """What a unit's project has of its kind, (c,)."""
+        if unit.is_preemptible:
+            return self._lent.get(unit.project, self._none())
+        return self._use(unit.project)
+
+    def _top(self, unit: order.Unit) -> cluster.Amounts:
+        """Most that a unit's project may have of its kind, (c,)."""
+        key = (unit.project, unit.is_preemptible)
+        if key not in self._ceiling:
+            limits = self._limits.get(unit.project, cluster.NO_LIMITS)
+            ceiling = (
+                limits.preemptible if unit.is_preemptible else limits.ceiling
+            )
+            self._ceiling[key] = self._vector(ceiling, UNLIMITED)
+        return self._ceiling[key]
 
     def _vector(
         self, amounts: Mapping[str, int], others: int

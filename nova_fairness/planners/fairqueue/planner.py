@@ -2,6 +2,8 @@
 
 """Guaranteed parts start at once; what is beyond waits for its turn.
 
+Preemptible requests come after all others, and have parts of their own.
+
 A plan is made in rounds. In a round, every unit that fits into what its
 project is guaranteed starts if there is room for it. All others are gone
 through in order: who fits starts; the first that would fit but for what is in
@@ -31,6 +33,7 @@ from nova_fairness.planners.fairqueue import ends as ends_module
 from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.fairqueue import parts as parts_module
 from nova_fairness.planners.fairqueue import room as room_module
+from nova_fairness.shares import tree as tree_module
 
 _OLDEST_FIRST = order_module.OldestFirst()
 
@@ -82,13 +85,41 @@ def plan(
         key=lambda each: each.uuid,
     )
     waiting = [each for each in held if not _late(each, now)]
-    arranged = _arranged(waiting, snapshot, now, order)
+    arranged, told = _by_bands(waiting, snapshot, now, order)
     expired = tuple(_expired(each, now) for each in late)
     rounds = _Rounds(snapshot, now, backfill)
     started, units = rounds.run(order_module.units(arranged))
-    told = _factors(waiting, snapshot, now, order)
     places = _positions(units, told, rounds.reserved)
     return cluster.Plan((*expired, *started), places)
+
+
+def _by_bands(
+    waiting: list[request_model.Request],
+    snapshot: cluster.ClusterSnapshot,
+    now: float,
+    order: order_module.Order,
+) -> tuple[list[request_model.Request], dict[str, cluster.Factors]]:
+    """Those of the first band, then those of the next, and factors of all."""
+    arranged: list[request_model.Request] = []
+    factors: dict[str, cluster.Factors] = {}
+    for band in request_model.Band:
+        those = [each for each in waiting if each.band is band]
+        seen = snapshot
+        if those and band is request_model.Band.PREEMPTIBLE:
+            seen = _with_preemptible(snapshot)
+        arranged += _arranged(those, seen, now, order)
+        factors.update(_factors(those, seen, now, order))
+    return arranged, factors
+
+
+def _with_preemptible(
+    snapshot: cluster.ClusterSnapshot,
+) -> cluster.ClusterSnapshot:
+    """The cloud in which what preemptible servers have counts as granted."""
+    granted = dict(snapshot.granted)
+    for name, part in tree_module.preemptible_parts(snapshot).items():
+        granted[name] = granted.get(name, 0.0) + part
+    return dataclasses.replace(snapshot, granted=granted)
 
 
 def _factors(

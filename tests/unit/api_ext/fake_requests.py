@@ -17,7 +17,8 @@ BLUES = '22222222-3333-4222-8222-222222222222'
 def item(uuid, project, **more):
     return {
         'uuid': uuid, 'project_id': project, 'user_id': 'a' * 32,
-        'origin': 'build', 'servers': [uuid], 'resources': {'VCPU': 2},
+        'origin': 'build', 'preemptible': False,
+        'servers': [uuid], 'resources': {'VCPU': 2},
         'state': 'held', 'reason': 'no_room',
         'explanation': 'a server needs 2 VCPU', 'subject': 'VCPU',
         'numbers': {'asked': 2.0, 'free': 1.0}, 'position': 1,

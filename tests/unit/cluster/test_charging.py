@@ -10,6 +10,8 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.cluster import charging
+from nova_fairness.cluster import intake
+from nova_fairness.cluster.casts import parser
 from nova_fairness.model import cluster
 from nova_fairness.planners.fairqueue import order
 from nova_fairness.planners.fairqueue import orders
@@ -85,6 +87,27 @@ def test_what_has_no_server_is_charged_to_its_project(world, process):
     assert parts(world)['p'] / 0.5 == after(1200)
     assert parts(world)['p/ann'] < parts(world)['p'] * 0.6
     assert 'p/bob' not in parts(world)
+
+
+@pytest.mark.parametrize('charged', [0.0, 0.5])
+def test_preemptible_servers_are_charged_as_far_as_operators_say(
+    world, charged
+):
+    world.charged = charged
+    terms = intake.Terms(preemptible=parser.Preemptible(marks=True))
+    process = world.process(terms=terms)
+    server = world.post('r1', 8, hints={parser.MARK: ['true']})
+    process.cycle()
+    world.cloud.build(server, 'h2', {'VCPU': 8, 'MEMORY_MB': 100})
+    world.now += 600
+    process.cycle()
+    assert world.store.request(server).request.is_preemptible
+    known = 1 - 0.5 ** (600 / HALF_LIFE_S)
+    for name in ('the-project', 'the-project/u'):
+        part = parts(world).get(name, 0.0)
+        assert part == pytest.approx(charged * 0.5 * known)
+        granted = process.last().snapshot.granted.get(name)
+        assert granted is not None if charged else granted is None
 
 
 def test_what_waits_is_not_charged(world, process):

@@ -78,6 +78,7 @@ class World:
         self.conductor = FakeConductor()
         self.order = order_module.OldestFirst()
         self.accounts = ()
+        self.charged = 0.0
         self.now = 1000.0
         self.tick = 0.0
         engine = database.connect(f'sqlite:///{path}/store.sqlite')
@@ -101,7 +102,7 @@ class World:
                 store, name, 30.0, clock, lambda: self.tick
             ),
             reader,
-            charging.Charging(store, reader, 86400.0),
+            charging.Charging(store, reader, 86400.0, self.charged),
             execute.Executor(
                 store,
                 placement,
@@ -117,11 +118,11 @@ class World:
             service_module.Rules(**rules),
         )
 
-    def post(self, name, vcpu=4, project='the-project'):
+    def post(self, name, vcpu=4, project='the-project', hints=None):
         """A user asks for a server; the relay holds the cast."""
         server = fake_cloud.name_uuid(name)
         self.cloud.add_server(server, project)
-        self.store.hold(build(name, server, vcpu, project))
+        self.store.hold(build(name, server, vcpu, project, hints))
         return server
 
     def state(self, server):
@@ -131,7 +132,7 @@ class World:
         return self.store.request(server).why.reason
 
 
-def build(name, server, vcpu, project='the-project'):
+def build(name, server, vcpu, project='the-project', hints=None):
     def versioned(kind, **fields):
         return {
             'nova_object.name': kind,
@@ -146,6 +147,7 @@ def build(name, server, vcpu, project='the-project'):
         project_id=project,
         user_id='u',
         flavor=flavor,
+        scheduler_hints=hints,
     )
     message = {
         'method': 'schedule_and_build_instances',
@@ -321,7 +323,7 @@ class TestInDoubt:
 @pytest.mark.parametrize('number', [1, 12])
 def test_room_that_a_deposed_leader_kept_too_late_is_freed(world, number):
     servers = [world.post(f'r{n}') for n in range(number)]
-    intake.take_in(world.store, world.now, None)
+    intake.take_in(world.store, world.now)
     late = world.store.request(servers[-1]).request
     placement_module.Placement(world.cloud.apis[0]).keep(
         late, [_tree(world, 'h1')]
@@ -522,7 +524,7 @@ def test_who_deletes_a_server_that_waits_leaves_nothing_behind(world):
 
 def test_who_waits_too_long_is_told_and_removed(world):
     server = world.post('r1', vcpu=99)
-    process = world.process(longest_wait_s=100.0)
+    process = world.process(terms=intake.Terms(100.0))
     process.cycle()
     assert world.state(server) is S.EXPIRED
     assert server not in world.cloud.servers
@@ -533,7 +535,7 @@ def test_who_waits_too_long_is_told_and_removed(world):
 
 def test_who_gave_up_is_removed_even_if_nova_was_away(world):
     server = world.post('r1', vcpu=99)
-    process = world.process(longest_wait_s=100.0)
+    process = world.process(terms=intake.Terms(100.0))
     world.cloud.broken['DELETE /servers'] = 503
     process.cycle()
     assert world.state(server) is S.EXPIRED

@@ -111,6 +111,23 @@ def test_what_was_sent_counts_until_it_has_its_own_room(cloud, reader):
     assert seen(reader, asked, given).inventory.used[0].tolist() == [100, 2, 0]
 
 
+def test_preemptible_servers_are_counted_for_no_project(cloud, reader):
+    cloud.live('r1', 3, '2026-01-01T00:00:00.000000')
+    cloud.live('r2', 1, '2026-01-01T00:00:00.000000')
+    for name, vcpu in (('r1', 2), ('r2', 1)):
+        cloud.build(name, 'h1', {'VCPU': vcpu, 'MEMORY_MB': 100})
+    band = request.Band.PREEMPTIBLE
+    # What was allocated counts, not what the flavor says now.
+    asked = [small_cloud.ask('r1', 2, 'the-project', band=band)]
+    found = seen(reader, asked)
+    assert found.inventory.used[0].tolist() == [200, 3, 0]
+    assert found.used['the-project'].tolist() == [100, 1, 0]
+    owner = ('the-project', 'u')
+    assert found.preemptible[owner].tolist() == [100, 2, 0]
+    running = {each.band: each for each in found.running}
+    assert dict(running[band].amounts)['VCPU'] == 2
+
+
 def test_members_of_groups_are_seen_where_they_lie(cloud, reader):
     cloud.add_server('s1')
     cloud.build('s1', 'h1', {'VCPU': 1})
@@ -172,6 +189,8 @@ def test_limits_are_read(tmp_path):
     path = tmp_path / 'limits.json'
     path.write_text(json.dumps({'p': {'ceiling': {'VCPU': 4}}}))
     assert limits.read(path) == {'p': cluster.Limits({}, {'VCPU': 4})}
+    path.write_text(json.dumps({'p': {'preemptible': {'VCPU': 4}}}))
+    assert limits.read(path)['p'].preemptible == {'VCPU': 4}
 
 
 @pytest.mark.parametrize(

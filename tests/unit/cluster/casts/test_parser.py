@@ -50,6 +50,68 @@ def test_a_build_is_read_whole():
     )
 
 
+MARKS = parser.Preemptible(marks=True)
+SAYS = {parser.MARK: 'true'}
+HINTS = {parser.MARK: ['true']}
+
+
+def instance(metadata, server=U[0]):
+    return objects.Instance(uuid=server, metadata=metadata)
+
+
+def built(metadata=None, **more):
+    spec = nova_casts.spec(**more)
+    builds = [
+        objects.BuildRequest(
+            instance_uuid=U[0], instance=instance(metadata or {})
+        )
+    ]
+    return nova_casts.build(
+        [spec], build_requests=objects.BuildRequestList(objects=builds)
+    )
+
+
+@pytest.mark.parametrize(
+    'cast',
+    [
+        built(metadata=SAYS),
+        built(metadata={parser.MARK: 'Yes'}),
+        built(scheduler_hints={parser.MARK: ['1']}),
+        built(made_of=nova_casts.flavor(extra_specs=SAYS)),
+        nova_casts.unshelve(nova_casts.spec(scheduler_hints=HINTS)),
+    ],
+)
+def test_a_request_that_is_marked_is_preemptible(cast):
+    assert parser.parse(cast, preemptible=MARKS).is_preemptible
+    assert not parser.parse(cast).is_preemptible
+
+
+@pytest.mark.parametrize('said', ['', 'false', 'no', '0', 'maybe', '2'])
+def test_a_mark_that_does_not_say_yes_is_none(said):
+    cast = built(metadata={parser.MARK: said})
+    assert parser.parse(cast, preemptible=MARKS).band is request.Band.NORMAL
+
+
+def test_projects_and_flavors_can_be_preemptible_as_a_whole():
+    cast = built()
+    for named in (
+        parser.Preemptible(projects=frozenset({'the-project'})),
+        parser.Preemptible(flavors=frozenset({'small'})),
+    ):
+        assert parser.parse(cast, preemptible=named).is_preemptible
+    other = parser.Preemptible(True, frozenset({'x'}), frozenset({'y'}))
+    assert not parser.parse(cast, preemptible=other).is_preemptible
+
+
+def test_what_a_mark_is_of_another_form_cannot_be_read():
+    cast = nova_casts.changed(
+        built(),
+        lambda message: first_spec(message).update(scheduler_hints=[1]),
+    )
+    with pytest.raises(exception.Unreadable, match='scheduler_hints'):
+        parser.parse(cast, preemptible=MARKS)
+
+
 def test_many_servers_of_one_build_are_one_request():
     specs = [nova_casts.spec(each) for each in U[:1000]]
     found = parser.parse(nova_casts.build(specs))

@@ -8,6 +8,7 @@ from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import order
+from nova_fairness.planners.fairqueue import orders
 from nova_fairness.planners.fairqueue import planner
 from tests.fixtures import small_cloud
 
@@ -108,6 +109,79 @@ def test_more_guaranteed_than_there_is_leaves_nothing_to_share():
         limits={'p': small_cloud.guaranteed(80, 10)},
     )
     assert why(planner.plan(snapshot, 9), 'r')[0] is R.OVER_SHARED_PART
+
+
+LENT = request.Band.PREEMPTIBLE
+
+
+def lent(name, vcpu, project='p', **more):
+    """A preemptible server that runs."""
+    amounts = small_cloud.demand(vcpu, 0).amounts
+    return cluster.Running(name, project, amounts, 0.0, band=LENT, **more)
+
+
+def test_a_preemptible_request_comes_after_all_others():
+    asked = [ask('old', 4, band=LENT), ask('new', 6, at=1)]
+    plan = planner.plan(cloud([host('a')], asked), 9)
+    assert started(plan) == {'new': ('a',)}
+    assert why(plan, 'old')[0] is R.NO_ROOM
+    plan = planner.plan(cloud([host('a', 12)], asked), 9)
+    assert started(plan) == {'new': ('a',), 'old': ('a',)}
+
+
+def test_what_is_guaranteed_to_others_is_lent_while_they_leave_it():
+    snapshot = cloud(
+        [host('a')],
+        [ask('r', 3, 'q'), ask('s', 3, 'q', band=LENT)],
+        limits={'p': small_cloud.guaranteed(8)},
+    )
+    assert started(planner.plan(snapshot, 9)) == {'s': ('a',)}
+
+
+def test_what_preemptible_servers_have_is_taken_from_no_part():
+    snapshot = cloud(
+        [host('a', used=4)],
+        [ask('r', 4, 'p')],
+        running=(lent('a', 4),),
+        limits={'p': cluster.Limits({}, {'VCPU': 4})},
+    )
+    assert started(planner.plan(snapshot, 9)) == {'r': ('a',)}
+
+
+def test_preemptible_servers_have_a_limit_of_their_own():
+    limits = {'p': cluster.Limits({}, {'VCPU': 1}, {'VCPU': 6})}
+    asked = [ask('r', 2, band=LENT), ask('s', 1, at=1, band=LENT)]
+    snapshot = cloud(
+        [host('a', 20, used=4)],
+        asked,
+        running=(lent('a', 4),),
+        limits=limits,
+    )
+    plan = planner.plan(snapshot, 9)
+    assert started(plan) == {'r': ('a',)}
+    assert why(plan, 's') == (
+        R.OVER_CEILING,
+        'VCPU',
+        {'asked': 1, 'used': 6, 'ceiling': 6},
+    )
+
+
+def test_who_runs_much_that_is_preemptible_comes_later():
+    asked = [ask('r', 4, 'p', band=LENT), ask('s', 4, 'q', 1, band=LENT)]
+    running = (lent('a', 4, user='u'),)
+    snapshot = cloud([host('a', used=4)], asked, running=running)
+    plan = planner.plan(snapshot, 9, orders.FairTree())
+    assert started(plan) == {'s': ('a',)}
+    assert started(planner.plan(snapshot, 9)) == {'r': ('a',)}
+
+
+def test_normal_and_preemptible_servers_of_a_group_start_apart():
+    asked = [
+        ask('r', 2, group=APART, band=LENT),
+        ask('s', 9, group=APART),
+    ]
+    plan = planner.plan(cloud([host('a')], asked), 9)
+    assert started(plan) == {'r': ('a',)}
 
 
 def test_a_ceiling_binds_its_project_only():
