@@ -147,7 +147,11 @@ class ClusterError(FairnessError):
 
 
 class IllegalStep(ClusterError):
-    """A request cannot go from its state where an event would lead it."""
+    """Nothing goes from its state where this event would lead it."""
+
+
+class BadPartition(ClusterError):
+    """Hosts between batch and cloud were described in a way that cannot be."""
 
 
 class BadReason(ClusterError):

@@ -11,10 +11,7 @@ proof that Nova does not have its message.
 import dataclasses
 import enum
 
-from automaton import exceptions as automaton_exceptions
-from automaton import machines
-
-from nova_fairness import exception
+from nova_fairness.model import steps
 
 
 class State(enum.Enum):
@@ -110,31 +107,14 @@ STEPS: dict[State, dict[Event, State]] = {
 }
 """Transitions: state, event, next state; there are no others."""
 
-FINAL = frozenset(state for state, steps in STEPS.items() if not steps)
+FINAL = frozenset(state for state, leads in STEPS.items() if not leads)
 """States that nothing leads out of."""
 
 UNSENT = frozenset({State.HELD, State.RESERVED})
 """States in which Nova knows nothing of the request yet."""
 
 
-def _table() -> machines.FiniteMachine:
-    machine = machines.FiniteMachine.build(
-        [
-            machines.State(
-                state.value,
-                is_terminal=state in FINAL,
-                next_states={
-                    event.value: then.value for event, then in steps.items()
-                },
-            )
-            for state, steps in STEPS.items()
-        ]
-    )
-    machine.freeze()
-    return machine
-
-
-_TABLE = _table()
+_TABLE = steps.Table('request', STEPS)
 
 
 def after(state: State, event: Event) -> State:
@@ -142,17 +122,7 @@ def after(state: State, event: Event) -> State:
 
     :raises IllegalStep: if it leads nowhere from this state.
     """
-    machine = _TABLE.copy(shallow=True)
-    try:
-        machine.initialize(start_state=state.value)
-        machine.process_event(event.value)
-    except automaton_exceptions.AutomatonException as error:
-        raise exception.IllegalStep(
-            f'a request that is {state.value} cannot take the step'
-            f' {event.value}; it can take '
-            + (', '.join(step.value for step in STEPS[state]) or 'none')
-        ) from error
-    return State(machine.current_state)
+    return _TABLE.after(state, event)
 
 
 class Origin(enum.Enum):

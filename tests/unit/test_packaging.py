@@ -29,6 +29,7 @@ SCRIPTS = ('tools/test.sh', 'tools/lab.sh', 'tools/deb.sh', '.ci/run')
 LICENCE = 'SPDX-License-Identifier: Apache-2.0'
 
 DISTRIBUTION = {
+    'dateutil': 'python-dateutil',
     'libvirt': 'libvirt-python',
     'libvirt_qemu': 'libvirt-python',
     'openstack': 'openstacksdk',
