@@ -85,6 +85,7 @@ class Simulation:
         self, cloud: workload.Cloud, order: order_module.Order
     ) -> None:
         self._cloud, self._order = cloud, order
+        self._backfill = planner.Backfill(patience_s=cloud.patience_s)
         stream, owners = cloud.stream, cloud.owners
         self._demands = [size.demand for size in stream.sizes]
         self._amounts = np.array([size.amounts for size in stream.sizes])
@@ -213,8 +214,9 @@ class Simulation:
             self._used[user] -= self._amounts[size]
             self._learn(n, user, at_s)
             self.fate[n] = Fate.ENDED
-        elif n in self._waiting and event is _Event.DELETE:
-            self._leave(n, at_s, Fate.DELETED)
+        elif n in self._waiting:
+            is_late = event is _Event.EXPIRE
+            self._leave(n, at_s, Fate.EXPIRED if is_late else Fate.DELETED)
 
     def _resize(self, n: int, at_s: float) -> None:
         """Resize where its servers are; try again later if hosts are full."""
@@ -286,13 +288,11 @@ class Simulation:
         if not self._waiting:
             return
         self.plans += 1
-        plan = planner.plan(self._snapshot(now_s), now_s, self._order)
+        plan = planner.plan(
+            self._snapshot(now_s), now_s, self._order, self._backfill
+        )
         for action in plan.actions:
-            n = int(action.request)
-            if action.verb is cluster.Verb.EXPIRE:
-                self._leave(n, now_s, Fate.EXPIRED)
-            else:
-                self._start(n, now_s, action.hosts)
+            self._start(int(action.request), now_s, action.hosts)
 
     def _start(self, n: int, now_s: float, hosts: tuple[str, ...]) -> None:
         self._leave(n, now_s, Fate.RUNNING)

@@ -13,6 +13,7 @@ from fairness_lab.cluster import traces
 from fairness_lab.cluster import workload
 from fairness_lab.scenario import yaml
 from nova_fairness import exception
+from nova_fairness.planners.fairqueue import planner
 
 FOLDER = pathlib.Path(__file__).parents[1] / 'scenarios' / 'cluster'
 """Of the scenarios that come with the simulator."""
@@ -34,6 +35,8 @@ MOST_REQUESTS = 10_000_000
 _MOST_PROJECTS = 100_000
 _MOST_AMOUNT = 1_000_000
 _MOST_DAYS = 3660.0
+
+_PATIENCE_H = planner.Backfill().patience_s / workload.HOUR_S
 
 _AS_WRITTEN: Mapping[str, str] = types.MappingProxyType({})
 
@@ -75,6 +78,9 @@ def _cloud(whole: yaml.Value) -> workload.Cloud:
     cycle_s = section.take('cycle_s', yaml.Value.positive, 60.0)
     half_life_h = section.take('half_life_hours', yaml.Value.positive, 168.0)
     wait_h = section.take('longest_wait_hours', yaml.Value.positive, None)
+    patience_h = section.take(
+        'backfill_patience_hours', yaml.Value.number, _PATIENCE_H
+    )
     hosts = section.need('hosts', _hosts)
     trace = section.take('trace', _trace, None)
     if trace is None:
@@ -93,6 +99,7 @@ def _cloud(whole: yaml.Value) -> workload.Cloud:
         cycle_s=cycle_s,
         half_life_s=half_life_h * workload.HOUR_S,
         longest_wait_s=None if wait_h is None else wait_h * workload.HOUR_S,
+        patience_s=patience_h * workload.HOUR_S,
         hosts=hosts,
         owners=owners,
         stream=stream,

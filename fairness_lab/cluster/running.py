@@ -86,6 +86,7 @@ def _head(cloud: workload.Cloud, order: str) -> Json:
         'cycle_s': cloud.cycle_s,
         'half_life_s': cloud.half_life_s,
         'longest_wait_s': cloud.longest_wait_s,
+        'patience_s': cloud.patience_s,
         'hosts': len(cloud.hosts),
         'capacity': capacity,
         'projects': len(cloud.owners.projects),

@@ -134,6 +134,8 @@ class Cloud:
     :ivar cycle_s: between two plans, > 0.
     :ivar half_life_s: after which use counts half, > 0.
     :ivar longest_wait_s: after which a request expires; ``None`` for never.
+    :ivar patience_s: for which others start where room is reserved for a
+        request that waits, >= 0.
     :ivar hosts: (h, c) capacity.
     :ivar owners: who shares it.
     :ivar stream: what they ask for.
@@ -146,6 +148,7 @@ class Cloud:
     cycle_s: float
     half_life_s: float
     longest_wait_s: float | None
+    patience_s: float
     hosts: cluster.Amounts
     owners: Owners
     stream: Stream

@@ -184,16 +184,16 @@ first. Servers of one group count as one. Lower it if a cycle takes too long.
     ),
     cfg.FloatOpt(
         'backfill_patience',
-        default=86400.0,
+        default=3600.0,
         min=0.0,
         advanced=True,
         help="""
 Seconds that the first that does not fit may have waited for which others start
 on hosts that are reserved for it, if by experience they end in time; by
-default 86400 (a day). After that the hosts that come closest to its need are
+default 3600 (an hour). After that the hosts that come closest to its need are
 kept for it alone. Lower it if large requests should wait less however wrong
-such expectations are; 0: others never start there. Raise it if hosts should
-not stand idle.
+such expectations are; 0: others never start there. Raise it, to a day or more,
+if hosts should not stand idle and shares may be missed for it.
 """,
     ),
     cfg.FloatOpt(

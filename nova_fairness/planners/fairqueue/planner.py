@@ -48,7 +48,7 @@ class Backfill:
     """
 
     depth: int = 1000
-    patience_s: float = 86400.0
+    patience_s: float = 3600.0
 
 
 _USUAL = Backfill()

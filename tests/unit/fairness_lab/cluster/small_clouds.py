@@ -23,6 +23,7 @@ def cloud(
     half_life_s=100.0,
     longest_wait_s=None,
     shares=(1.0, 1.0),
+    patience_s=86400.0,
 ):
     """A cloud of hosts of 4 VCPUs; project ``p0`` has user ``u0`` alone, ...
 
@@ -53,6 +54,7 @@ def cloud(
         cycle_s,
         half_life_s,
         longest_wait_s,
+        patience_s,
         np.array([[4096, 4]] * hosts, dtype=np.int64),
         owners,
         stream,

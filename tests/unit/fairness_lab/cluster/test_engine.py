@@ -108,13 +108,28 @@ def test_a_running_server_is_deleted_before_its_time():
     assert moments[-1].area[0].tolist() == [42 * 4096, 42 * 4]
 
 
-def test_who_waits_too_long_expires():
+def test_who_waits_too_long_expires_at_that_moment():
     cloud = small_clouds.cloud(
         [(0, 0, WHOLE, 500), (7, 1, WHOLE, 5)], longest_wait_s=60
     )
     found, _ = run(cloud)
     assert found.fate.tolist() == [Fate.ENDED, Fate.EXPIRED]
-    assert found.left_s[1] == 70
+    assert found.left_s[1] == 67
+
+
+@pytest.mark.parametrize(('patience_s', 'started_s'), [(99, 420), (0, 550)])
+def test_others_start_on_what_is_reserved_for_as_long_as_it_is_patient(
+    patience_s, started_s
+):
+    # How long servers last is known of both projects; then one has three
+    # quarters of the host for a time and asks for all of it, and the other
+    # asks for a quarter for a short time.
+    known = [(0, n % 2, ONE, 100 if n % 2 else 20) for n in range(12)]
+    running = [(400, 1, ONE, 100)] * 3
+    late = [(410, 1, WHOLE, 50), (411, 0, ONE, 20)]
+    cloud = small_clouds.cloud(known + running + late, patience_s=patience_s)
+    found, _ = run(cloud)
+    assert found.started_s[-1] == started_s
 
 
 def test_the_order_decides():
