@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Table of orders side by side, of what ``cluster compare`` wrote.
+"""Tables of orders and of patience, of what ``cluster compare`` wrote.
 
     python benchmarks/queue_orders_page.py
 
-reads what ``benchmarks/results/queue`` has of each standard cloud and writes
-``doc/source/contributor/order-evidence.inc``.
+reads what ``benchmarks/results/queue`` has of each standard cloud, and of
+patience in ``patience`` beside it, and writes
+``doc/source/contributor/order-evidence.inc`` and ``patience-evidence.inc``.
 """
 
 import json
@@ -15,7 +16,7 @@ from fairness_lab.cluster import reader
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = TOP / 'benchmarks' / 'results' / 'queue'
-PAGE = TOP / 'doc' / 'source' / 'contributor' / 'order-evidence.inc'
+PAGES = TOP / 'doc' / 'source' / 'contributor'
 
 HEAD = (
     'Cloud',
@@ -43,13 +44,38 @@ def row(run):
     )
 
 
-def text():
-    """The whole table."""
-    rows = [HEAD]
+def runs(paths):
+    """All that is recorded in some files."""
+    return [
+        run
+        for path in filter(pathlib.Path.exists, paths)
+        for run in json.loads(path.read_text('utf-8'))['runs']
+    ]
+
+
+def patient(run):
+    """Cells of a run, with its patience."""
+    cloud, order, *others = row(run)
+    return (cloud, order, f'{run["patience_s"] / 3600:g}', *others)
+
+
+def orders():
+    """The table of orders."""
     paths = [RESULTS / f'{name}.json' for name in sorted(reader.STANDARD)]
-    for path in filter(pathlib.Path.exists, paths):
-        runs = json.loads(path.read_text('utf-8'))['runs']
-        rows += [row(run) for run in runs]
+    return text([HEAD, *(row(run) for run in runs(paths))])
+
+
+def patience():
+    """The table of patience, the most patient last."""
+    found = runs((RESULTS / 'patience').glob('*.json'))
+    found.sort(key=lambda r: (r['scenario'], r['order'], r['patience_s']))
+    cloud, order, *others = HEAD
+    head = (cloud, order, 'Patience h', *others)
+    return text([head, *(patient(run) for run in found)])
+
+
+def text(rows):
+    """A whole table."""
     lines = [COLUMNS]
     for cells in rows:
         first, *others = cells
@@ -59,4 +85,6 @@ def text():
 
 
 if __name__ == '__main__':
-    PAGE.write_text(text(), encoding='utf-8')
+    for name, table in (('order', orders), ('patience', patience)):
+        page = PAGES / f'{name}-evidence.inc'
+        page.write_text(table(), encoding='utf-8')
