@@ -2,15 +2,13 @@
 
 """Requests wait in front of the real Nova, and all else goes on as ever."""
 
-import itertools
-
 import pytest
 
 from tests.fixtures.nova_cloud import guest_image
 from tests.fixtures.nova_cloud import places
 from tests.fixtures.nova_cloud import rest
-from tests.fixtures.nova_cloud import settings
 from tests.fixtures.nova_cloud import waiting
+from tests.integration.nova import filling
 from tests.integration.nova import watching
 
 pytestmark = [
@@ -18,53 +16,12 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(watching.TIMEOUT_S),
 ]
-pytest_plugins = ('tests.fixtures.nova_cloud.fixtures',)
+pytest_plugins = (
+    'tests.fixtures.nova_cloud.fixtures',
+    'tests.integration.nova.filling',
+)
 
 REQUESTS = 12
-FLAVOR = 'small'
-
-
-@pytest.fixture
-def full(cloud, servers, queue):
-    """Servers that leave no room; those that a test deletes are gone."""
-    # What another test deleted is seen by the next snapshot.
-    room = settings.VCPUS * len(cloud.nodes) - len(servers)
-    watching.eventually(
-        lambda: cloud.room(FLAVOR) == room, lambda: cloud.room(FLAVOR)
-    )
-    made = ask(cloud, 'fills', room)
-    try:
-        for server in made:
-            cloud.await_status(server)
-        watching.eventually(lambda: cloud.room(FLAVOR) == 0)
-        yield made
-    finally:
-        cloud.delete([server for server in made if cloud.exists(server)])
-
-
-def ask(cloud, what, count):
-    """Ask for servers, for one project after the other."""
-    return [
-        boot(cloud, user, f'{user}-{what}-{number}')
-        for user, number in zip(
-            itertools.cycle(places.USERS), range(count), strict=False
-        )
-    ]
-
-
-def boot(cloud, user, name, host=None):
-    return cloud.boot(user, name, host, guest_image.IDLE, FLAVOR)
-
-
-def told(cloud, requests, what):
-    return [cloud.request(uuid).get(what) for uuid in requests]
-
-
-def await_told(cloud, requests, what, wanted):
-    watching.eventually(
-        lambda: told(cloud, requests, what) == wanted,
-        lambda: ([cloud.request(each) for each in requests], wanted),
-    )
 
 
 def act_on(cloud, user, request, action):
@@ -73,11 +30,11 @@ def act_on(cloud, user, request, action):
 
 
 def test_requests_of_three_projects_wait_and_all_become_active(cloud, full):
-    asked = ask(cloud, 'waits', REQUESTS)
-    await_told(cloud, asked, 'position', [*range(1, REQUESTS + 1)])
-    await_told(cloud, asked, 'state', ['held'] * REQUESTS)
+    asked = filling.ask(cloud, 'waits', REQUESTS)
+    filling.await_told(cloud, asked, 'position', [*range(1, REQUESTS + 1)])
+    filling.await_told(cloud, asked, 'state', ['held'] * REQUESTS)
     projects = {cloud.users[user].project for user in places.USERS}
-    assert set(told(cloud, asked, 'project_id')) == projects
+    assert set(filling.told(cloud, asked, 'project_id')) == projects
     # Nova shows them, too, and no host has one.
     shown = [cloud.show(server) for server in asked]
     assert {each['status'] for each in shown} == {'BUILD'}
@@ -93,12 +50,15 @@ def test_requests_of_three_projects_wait_and_all_become_active(cloud, full):
         cloud.await_status(server)
         # The room of each is that of another.
         cloud.admin.delete('compute', f'/servers/{server}')
-    await_told(cloud, asked, 'state', ['ended'] * REQUESTS)
+    filling.await_told(cloud, asked, 'state', ['ended'] * REQUESTS)
 
 
 def test_users_read_why_they_wait_and_cancel_it(cloud, full):
-    [mine, other] = boot(cloud, 'alice', 'mine'), boot(cloud, 'bob', 'other')
-    await_told(cloud, [mine, other], 'position', [1, 2])
+    [mine, other] = (
+        filling.boot(cloud, 'alice', 'mine'),
+        filling.boot(cloud, 'bob', 'other'),
+    )
+    filling.await_told(cloud, [mine, other], 'position', [1, 2])
     shown = watching.openstack(
         cloud, 'fairness', 'request', 'show', mine, user='alice'
     )
@@ -115,11 +75,11 @@ def test_users_read_why_they_wait_and_cancel_it(cloud, full):
 
     assert act_on(cloud, 'alice', mine, 'cancel').status == 202
     watching.eventually(lambda: not cloud.exists(mine))
-    await_told(cloud, [mine], 'state', ['cancelled'])
-    await_told(cloud, [other], 'position', [1])
+    filling.await_told(cloud, [mine], 'state', ['cancelled'])
+    filling.await_told(cloud, [other], 'position', [1])
     # A server that its user deletes is no request any more.
     cloud.delete([other])
-    await_told(cloud, [other], 'state', ['ended'])
+    filling.await_told(cloud, [other], 'state', ['ended'])
 
 
 def test_whose_token_was_revoked_reads_why_it_did_not_start(
@@ -128,12 +88,12 @@ def test_whose_token_was_revoked_reads_why_it_did_not_start(
     other = rest.login(cloud.controller, 'alice', places.USERS['alice'])
     with monkeypatch.context() as patched:
         patched.setitem(cloud.users, 'alice', other)
-        mine = boot(cloud, 'alice', 'mine')
-    await_told(cloud, [mine], 'position', [1])
+        mine = filling.boot(cloud, 'alice', 'mine')
+    filling.await_told(cloud, [mine], 'position', [1])
     other.revoke()
     cloud.delete(full)
-    await_told(cloud, [mine], 'state', ['expired'])
-    assert told(cloud, [mine], 'reason') == ['token_refused']
+    filling.await_told(cloud, [mine], 'state', ['expired'])
+    assert filling.told(cloud, [mine], 'reason') == ['token_refused']
     watching.eventually(lambda: not cloud.exists(mine))
 
 
@@ -159,8 +119,8 @@ HANDLED = {
 
 
 def test_servers_are_handled_as_without_the_queue(cloud, full):
-    waits = boot(cloud, 'carol', 'waits', 'cmp2')
-    await_told(cloud, [waits], 'position', [1])
+    waits = filling.boot(cloud, 'carol', 'waits', 'cmp2')
+    filling.await_told(cloud, [waits], 'position', [1])
     server, other = [each for each in full if host_of(cloud, each) == 'cmp1'][
         :2
     ]
@@ -187,19 +147,19 @@ def test_servers_are_handled_as_without_the_queue(cloud, full):
     assert cloud.show(server)['flavor']['original_name'] == 'shares'
     assert host_of(cloud, server) == 'cmp1'
     # The other's room is there again; whoever waits wants another host.
-    watching.eventually(lambda: cloud.room(FLAVOR) == 1)
-    await_told(cloud, [waits], 'state', ['held'])
+    watching.eventually(lambda: cloud.room(filling.FLAVOR) == 1)
+    filling.await_told(cloud, [waits], 'state', ['held'])
     cloud.delete([waits])
 
 
 def test_a_live_migration_makes_room_for_who_waits_for_a_host(cloud, full):
     moved = next(each for each in full if host_of(cloud, each) == 'cmp1')
     gone = next(each for each in full if host_of(cloud, each) == 'cmp2')
-    waits = boot(cloud, 'carol', 'waits', 'cmp1')
+    waits = filling.boot(cloud, 'carol', 'waits', 'cmp1')
     try:
-        await_told(cloud, [waits], 'position', [1])
+        filling.await_told(cloud, [waits], 'position', [1])
         cloud.delete([gone])
-        watching.eventually(lambda: cloud.room(FLAVOR) == 1)
+        watching.eventually(lambda: cloud.room(filling.FLAVOR) == 1)
         cloud.act(moved, 'os-migrateLive', host='cmp2', block_migration='auto')
         cloud.await_status(waits)
         cloud.await_status(moved)
@@ -207,5 +167,244 @@ def test_a_live_migration_makes_room_for_who_waits_for_a_host(cloud, full):
             'cmp2',
             'cmp1',
         ]
+    finally:
+        cloud.delete([waits])
+
+
+def waits_for(cloud, server):
+    """The request that unshelves a server; nothing if there is none."""
+    listed = cloud.admin.get('compute', '/fairness/requests?all_projects=true')
+    found = [
+        each
+        for each in listed['requests']
+        if server in each['servers'] and each['uuid'] != server
+    ]
+    return found[0] if found else {}
+
+
+def test_a_shelved_server_waits_until_there_is_room_for_it(cloud, full):
+    server = full[0]
+    cloud.act(server, 'shelve')
+    cloud.await_status(server, 'SHELVED_OFFLOADED')
+    other = filling.boot(cloud, 'carol', 'instead')
+    try:
+        cloud.await_status(other)
+        cloud.act(server, 'unshelve')
+        watching.eventually(
+            lambda: waits_for(cloud, server).get('state') == 'held'
+        )
+        assert cloud.show(server)['OS-EXT-SRV-ATTR:host'] is None
+    finally:
+        cloud.delete([other])
+    cloud.await_status(server)
+    watching.eventually(
+        lambda: waits_for(cloud, server).get('state') == 'active'
+    )
+
+
+def test_a_cold_migration_goes_on_while_others_wait(cloud, full):
+    moved = next(each for each in full if host_of(cloud, each) == 'cmp1')
+    gone = next(each for each in full if host_of(cloud, each) == 'cmp2')
+    waits = filling.boot(cloud, 'carol', 'waits', 'cmp1')
+    try:
+        filling.await_told(cloud, [waits], 'position', [1])
+        cloud.delete([gone])
+        watching.eventually(lambda: cloud.room(filling.FLAVOR) == 1)
+        cloud.act(moved, 'migrate')
+        cloud.await_status(moved, 'VERIFY_RESIZE')
+        # It has room on both hosts until it is confirmed.
+        filling.await_told(cloud, [waits], 'state', ['held'])
+        cloud.act(moved, 'confirmResize')
+        cloud.await_status(waits)
+        cloud.await_status(moved)
+        assert [host_of(cloud, each) for each in (moved, waits)] == [
+            'cmp2',
+            'cmp1',
+        ]
+    finally:
+        cloud.delete([waits])
+
+
+def test_servers_of_one_request_start_together(cloud, full):
+    about = {
+        'name': 'both',
+        'imageRef': cloud.images[guest_image.IDLE],
+        'flavorRef': filling.FLAVOR,
+        'networks': 'none',
+        'min_count': 2,
+        'max_count': 2,
+        'return_reservation_id': True,
+    }
+    alice = cloud.users['alice']
+    made = alice.post('compute', '/servers', {'server': about})
+    path = f'/servers/detail?reservation_id={made["reservation_id"]}'
+
+    def found():
+        return alice.get('compute', path)['servers']
+
+    def states():
+        return {each['status'] for each in found()}
+
+    servers = sorted(each['id'] for each in found())
+    assert len(servers) == 2
+    try:
+        watching.eventually(lambda: any(map(cloud.request, servers)))
+        [uuid] = [each for each in servers if cloud.request(each)]
+        filling.await_told(cloud, [uuid], 'position', [1])
+        cloud.delete(full[:1])
+        watching.eventually(lambda: cloud.room(filling.FLAVOR) == 1)
+        filling.await_told(cloud, [uuid], 'state', ['held'])
+        assert states() == {'BUILD'}
+        cloud.delete(full[1:2])
+        watching.eventually(lambda: states() == {'ACTIVE'}, found)
+    finally:
+        cloud.delete(servers)
+
+
+def test_what_vanishes_while_a_request_waits_keeps_no_other_back(
+    cloud, full, monkeypatch
+):
+    admin = cloud.admin
+    domain = {'name': 'brief', 'domain_id': 'default'}
+    project = admin.post('identity', '/projects', {'project': domain})
+    uuid = project['project']['id']
+    [member] = [
+        each['id']
+        for each in admin.get('identity', '/roles')['roles']
+        if each['name'] == 'member'
+    ]
+    alice = cloud.users['alice'].user
+    grant = f'/projects/{uuid}/users/{alice}/roles/{member}'
+    admin.put('identity', grant)
+    flavor = {
+        'name': 'brief',
+        'id': 'brief',
+        'ram': 128,
+        'vcpus': 1,
+        'disk': 1,
+    }
+    admin.post('compute', '/flavors', {'flavor': flavor})
+
+    brief = filling.boot(cloud, 'bob', 'of a brief flavor', flavor='brief')
+    with monkeypatch.context() as patched:
+        session = rest.login(cloud.controller, 'alice', 'brief')
+        patched.setitem(cloud.users, 'alice', session)
+        gone = filling.boot(cloud, 'alice', 'of a brief project')
+    other = filling.boot(cloud, 'carol', 'other')
+    filling.await_told(cloud, [brief, gone, other], 'position', [1, 2, 3])
+    admin.delete('compute', '/flavors/brief')
+    admin.delete('identity', f'/projects/{uuid}')
+    try:
+        cloud.delete(full)
+        # The message has all that Nova needs of the flavor.
+        cloud.await_status(brief)
+        cloud.await_status(other)
+        filling.await_told(cloud, [gone], 'state', ['expired'])
+        assert filling.told(cloud, [gone], 'reason') == ['token_refused']
+        watching.eventually(lambda: not cloud.exists(gone))
+    finally:
+        cloud.delete([brief, other])
+
+
+def trusting(cloud, name):
+    """A user who lets alice ask for servers in beta; whom she asks as."""
+    admin, alice = cloud.admin, cloud.users['alice']
+    about = {
+        'name': name,
+        'password': places.PASSWORD,
+        'domain_id': 'default',
+    }
+    made = admin.post('identity', '/users', {'user': about})['user']['id']
+    beta = cloud.users['bob'].project
+    roles = admin.get('identity', '/roles?name=member')['roles']
+    grant = f'/projects/{beta}/users/{made}/roles/{roles[0]["id"]}'
+    admin.put('identity', grant)
+    trust = {
+        'trustor_user_id': made,
+        'trustee_user_id': alice.user,
+        'project_id': beta,
+        'roles': [{'name': 'member'}],
+        'impersonation': False,
+    }
+    given = rest.login(cloud.controller, name, 'beta').post(
+        'identity', '/OS-TRUST/trusts', {'trust': trust}
+    )['trust']
+    proof = rest.by_password('alice', 'alpha')
+    proof['scope'] = {'OS-TRUST:trust': {'id': given['id']}}
+    return made, rest.proven(cloud.controller, proof)
+
+
+def test_whose_trust_is_over_reads_it_and_keeps_nobody_back(
+    cloud, full, monkeypatch
+):
+    trustor, session = trusting(cloud, 'dora')
+    with monkeypatch.context() as patched:
+        patched.setitem(cloud.users, 'alice', session)
+        trusted = filling.boot(cloud, 'alice', 'trusted')
+    other = filling.boot(cloud, 'carol', 'other')
+    filling.await_told(cloud, [trusted, other], 'position', [1, 2])
+    off = {'user': {'enabled': False}}
+    answer = cloud.admin.ask('PATCH', 'identity', f'/users/{trustor}', off)
+    assert answer.status == 200
+    try:
+        cloud.delete(full)
+        cloud.await_status(other)
+        filling.await_told(cloud, [trusted], 'state', ['expired'])
+        assert filling.told(cloud, [trusted], 'reason') == ['token_refused']
+        watching.eventually(lambda: not cloud.exists(trusted))
+    finally:
+        cloud.delete([other])
+
+
+def test_a_credential_for_one_kind_of_request_starts_what_it_asked_for(
+    cloud, full, monkeypatch
+):
+    alice = cloud.users['alice']
+    rule = {'path': '/v2.1/servers', 'method': 'POST', 'service': 'compute'}
+    about = {'name': 'only-servers', 'access_rules': [rule]}
+    path = f'/users/{alice.user}/application_credentials'
+    made = alice.post('identity', path, {'application_credential': about})
+    made = made['application_credential']
+    method = 'application_credential'
+    known = {'id': made['id'], 'secret': made['secret']}
+    proof = {'identity': {'methods': [method], method: known}}
+    with monkeypatch.context() as patched:
+        session = rest.proven(cloud.controller, proof)
+        patched.setitem(cloud.users, 'alice', session)
+        mine = filling.boot(cloud, 'alice', 'mine')
+    try:
+        filling.await_told(cloud, [mine], 'position', [1])
+        cloud.delete(full[:1])
+        cloud.await_status(mine)
+    finally:
+        cloud.delete([mine])
+        alice.delete('identity', f'{path}/{made["id"]}')
+
+
+@pytest.fixture
+def with_options(cloud, queue):
+    """Starts both programs anew with other options; they are put back."""
+
+    def start(**options):
+        queue.set(**options)
+        for program in (waiting.RELAY, waiting.SERVICE):
+            queue.kill(program)
+            queue.start(program)
+
+    yield start
+    start()
+    cloud.capacity()
+
+
+def test_notifications_of_nova_tell_of_room_before_the_next_look(
+    cloud, full, with_options
+):
+    waits = filling.boot(cloud, 'carol', 'waits')
+    filling.await_told(cloud, [waits], 'position', [1])
+    # The next look that nobody asks for is later than the test waits.
+    with_options(interval='100000', lease='1')
+    try:
+        cloud.delete(full)
+        cloud.await_status(waits)
     finally:
         cloud.delete([waits])

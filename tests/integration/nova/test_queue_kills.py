@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Relay, service, broker and database of the real cloud are killed."""
+
+import collections
+import contextlib
+import os
+import random
+import re
+import signal
+import sys
+import threading
+
+import pytest
+
+from fairness_lab.testbed.nodes import processes
+from nova_fairness import exception
+from nova_fairness.relay import topology
+from tests.fixtures import striking
+from tests.fixtures.nova_cloud import places
+from tests.fixtures.nova_cloud import waiting
+from tests.integration.nova import filling
+from tests.integration.nova import watching
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.slow,
+    pytest.mark.timeout(watching.TIMEOUT_S),
+]
+pytest_plugins = (
+    'tests.fixtures.nova_cloud.fixtures',
+    'tests.integration.nova.filling',
+)
+
+PROGRAMS = (waiting.RELAY, waiting.SERVICE)
+VICTIMS = {waiting.RELAY: 7, waiting.SERVICE: 9, 'broker': 2, 'database': 2}
+"""How often each dies."""
+
+MOST_WRITES = {waiting.RELAY: 12, waiting.SERVICE: 30}
+REQUESTS = 2
+_LISTENS = """
+import sys
+from nova_fairness.relay import link, topology
+found = link.Link(sys.argv[1], topology.Places(), declares=False)
+sys.exit(not all(found.taken(queue) for queue in sys.argv[2:]))
+"""
+
+
+class Watchdog:
+    """Starts what died, as the units of systemd do.
+
+    :ivar deaths: how often each died.
+    """
+
+    def __init__(self, cloud):
+        self.deaths = collections.Counter()
+        self._cloud = cloud
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ended.set()
+        self._thread.join()
+
+    def _work(self):
+        while not self._ended.wait(0.2):
+            for program in PROGRAMS:
+                if not self._cloud.queue.runs(program):
+                    self._cloud.queue.start(program)
+                    self.deaths[program] += 1
+            for server in ('broker', 'database'):
+                if not self._cloud.runs(server):
+                    self._cloud.revive(server)
+                    self.deaths[server] += 1
+
+
+@pytest.fixture
+def orders(cloud, full, queue):
+    """Relay and service that strike at a write, and take over soon."""
+
+    def start():
+        for program in PROGRAMS:
+            queue.kill(program)
+            queue.start(program)
+
+    made = queue.striking()
+    queue.set(lease='3', doubt='60')
+    start()
+    try:
+        yield made
+    finally:
+        queue.harmless()
+        queue.set()
+        start()
+        cloud.capacity()
+
+
+def arm(cloud, orders, chance, victim):
+    """Have somebody die at a write of the relay or the service."""
+    striker = victim if victim in PROGRAMS else chance.choice(PROGRAMS)
+    blow = striking.Blow(
+        chance.randint(1, MOST_WRITES[striker]),
+        0 if victim in PROGRAMS else -cloud.group_of(victim),
+        chance.choice(striking.WHEN),
+    )
+    orders.arm(waiting.SLOTS[striker], blow)
+
+
+def strike(cloud, orders, victim):
+    """Kill one now who did not die at a write."""
+    for slot in waiting.SLOTS.values():
+        orders.arm(slot, striking.Blow(0))
+    if victim in PROGRAMS:
+        cloud.queue.slay(victim)
+    else:
+        os.killpg(cloud.group_of(victim), signal.SIGKILL)
+
+
+def takes(cloud, *queues):
+    """Whether somebody took all that is in some queues, and listens."""
+    url = places.broker_url().replace('rabbit:', 'amqp:', 1) + '/'
+    asked = [sys.executable, '-c', _LISTENS, url, *queues]
+    with contextlib.suppress(exception.LabError):
+        processes.run(cloud.controller.command(asked))
+        return True
+    return False
+
+
+def status(cloud, server):
+    answer = cloud.admin.ask('GET', 'compute', f'/servers/{server}')
+    return answer.body['server']['status'] if answer.status == 200 else ''
+
+
+def is_told(cloud, servers, states):
+    """Whether the queue says that all requests are in one of some states."""
+    return {cloud.request(each).get('state') for each in servers} <= states
+
+
+def one_kill(cloud, orders, chance, victim, dog, running):
+    """Ask for servers, kill, make room.
+
+    :returns: requests, and whether somebody died at a write.
+    """
+    before = dog.deaths[victim]
+    arm(cloud, orders, chance, victim)
+    asked = filling.ask(cloud, f'{victim}-{before}', REQUESTS)
+    left, struck = list(asked), False
+    if victim not in PROGRAMS:
+        # Nova itself loses what it is doing when it loses one of these.
+        watching.eventually(lambda: is_told(cloud, asked, {'held'}))
+        struck = dog.deaths[victim] > before
+        if not struck:
+            strike(cloud, orders, victim)
+        watching.eventually(lambda: dog.deaths[victim] > before)
+        nodes = [f'compute.{name}' for name in cloud.nodes]
+        watching.eventually(
+            lambda: takes(cloud, 'conductor', 'scheduler', *nodes)
+        )
+        watching.eventually(lambda: is_told(cloud, asked, {'held'}))
+    if chance.random() < 0.3:
+        cloud.delete([left.pop()])
+    running.extend(left)
+    cloud.delete([running.popleft() for _ in left])
+    watching.eventually(
+        lambda: {status(cloud, each) for each in left} == {'ACTIVE'},
+        lambda: [cloud.request(each) for each in left],
+    )
+    if victim in PROGRAMS:
+        struck = dog.deaths[victim] > before
+        if not struck:
+            strike(cloud, orders, victim)
+        watching.eventually(lambda: dog.deaths[victim] > before)
+    return asked, struck
+
+
+def sent(cloud):
+    """How often each request was sent, but for those that Nova lacked."""
+    text = cloud.controller.log(waiting.SERVICE).read_text(errors='replace')
+    found = collections.Counter(re.findall(r'request (\S+) was sent', text))
+    found.subtract(re.findall(r'Nova does not have request (\S+):', text))
+    return found
+
+
+def allocated(cloud):
+    """VCPUs that Placement says are taken."""
+    path = '/resource_providers'
+    listed = cloud.admin.get('placement', path)['resource_providers']
+    usages = [
+        cloud.admin.get('placement', f'{path}/{each["uuid"]}/usages')
+        for each in listed
+    ]
+    return sum(each['usages'].get('VCPU', 0) for each in usages)
+
+
+def left_over(cloud, running, asked):
+    """Sentences on what is not as it should be."""
+    nodes = cloud.nodes.values()
+    guests = {uuid for node in nodes for uuid in node.domains().values()}
+    listed = cloud.admin.get('compute', '/servers?all_tenants=1')['servers']
+    there, names = {each['id'] for each in listed}, topology.Places()
+    wanted = {each: 'active' if each in running else 'ended' for each in asked}
+    states = {each: cloud.request(each).get('state') for each in asked}
+    more = allocated(cloud) - len(there)
+    return [
+        *([f'{more} VCPUs are allocated for nothing'] if more else []),
+        *(f'{each} has no server' for each in guests - there),
+        *(f'{each} has no guest' for each in there - guests),
+        *(f'{each} is lost' for each in {*running} - there),
+        *(
+            f'{each} is {states[each]}, not {state}'
+            for each, state in wanted.items()
+            if states[each] != state
+        ),
+        *(
+            f'{each} was sent twice'
+            for each, n in sent(cloud).items()
+            if n > 1
+        ),
+        *(
+            f'{each} is not taken'
+            for each in (names.conductor, names.held)
+            if not takes(cloud, each)
+        ),
+    ]
+
+
+def test_kills_lose_nothing_start_nothing_twice_and_leave_nothing(
+    cloud, full, orders
+):
+    chance = random.Random(1)
+    victims = [name for name, n in VICTIMS.items() for _ in range(n)]
+    chance.shuffle(victims)
+    running, asked, struck = collections.deque(full), [], 0
+    try:
+        with Watchdog(cloud) as dog:
+            for victim in victims:
+                new, at_write = one_kill(
+                    cloud, orders, chance, victim, dog, running
+                )
+                asked += new
+                struck += at_write
+                print(victim, at_write, dict(dog.deaths), flush=True)
+            watching.eventually(
+                lambda: not left_over(cloud, running, asked),
+                lambda: left_over(cloud, running, asked),
+            )
+        assert all(dog.deaths[name] >= n for name, n in VICTIMS.items())
+        assert struck > len(victims) / 2
+    finally:
+        cloud.delete([each for each in running if cloud.exists(each)])
