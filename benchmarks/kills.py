@@ -8,47 +8,82 @@ write. nova-api, conductor, Placement and Nova are fakes that count::
 
     PYTHONPATH=. python benchmarks/kills.py DATABASE RUNS [SEED [FILE]]
 
-DATABASE is sqlite or mariadb. Several results in one FILE stand side by side.
+DATABASE is sqlite or mariadb. With ``--beside`` so many clouds, with a broker
+and a database each, share the runs: most of a run is waiting. Several results
+in one FILE stand side by side.
 """
 
+import argparse
+from concurrent import futures
 import dataclasses
 import json
+import multiprocessing
 import pathlib
 import sys
 import time
-from typing import Any
 
 from tests.fixtures import killing
 
 RESULTS = pathlib.Path(__file__).parent / 'results' / 'kills.json'
 
 
-def measure(name: str, count: int, seed: int, path: pathlib.Path) -> bool:
-    """Do runs; whether nothing was lost, doubled or stuck."""
-    begun_s = time.monotonic()
+def measure(name: str, count: int, seed: int) -> killing.Counts:
+    """Do runs in one cloud, and say how it goes on.
+
+    :param name: of the database.
+    """
 
     def tell(counts: killing.Counts) -> None:
-        took_s = round(time.monotonic() - begun_s)
-        found = {'seed': seed, 'seconds': took_s, **dataclasses.asdict(counts)}
-        _write(path, f'{name}-{seed}', found)
+        found = {'seed': seed, **dataclasses.asdict(counts)}
         print(json.dumps(found), flush=True)
 
     with killing.cloud(name, seed) as cloud:
-        return killing.runs(cloud, count, tell).is_clean
+        return killing.runs(cloud, count, tell)
 
 
-def _write(path: pathlib.Path, name: str, found: dict[str, Any]) -> None:
-    known = json.loads(path.read_text()) if path.exists() else {}
-    text = json.dumps({**known, name: found}, indent=1, sort_keys=True)
-    path.write_text(text + '\n')
+def measure_beside(
+    name: str, count: int, seed: int, clouds: int
+) -> killing.Counts:
+    """Do runs in some clouds, of which each has a seed of its own."""
+    parts = [count // clouds + (n < count % clouds) for n in range(clouds)]
+    # A process each: what is fake of a cloud would wait for others.
+    context = multiprocessing.get_context('spawn')
+    with futures.ProcessPoolExecutor(clouds, context) as pool:
+        done = [
+            pool.submit(measure, name, part, seed + n)
+            for n, part in enumerate(parts)
+        ]
+        return killing.together([each.result() for each in done])
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser.add_argument('database', choices=('sqlite', 'mariadb'))
+    parser.add_argument('runs', type=int)
+    parser.add_argument('seed', type=int, nargs='?', default=0)
+    parser.add_argument('file', type=pathlib.Path, nargs='?', default=RESULTS)
+    parser.add_argument('--beside', type=int, default=1, metavar='CLOUDS')
+    return parser.parse_args()
 
 
 def main() -> int:
     """Do the runs that the command line asks for."""
-    name, count, *more = sys.argv[1:]
-    seed = int(more[0]) if more else 0
-    path = pathlib.Path(more[1]) if len(more) > 1 else RESULTS
-    return 0 if measure(name, int(count), seed, path) else 1
+    given, begun_s = _arguments(), time.monotonic()
+    counts = measure_beside(
+        given.database, given.runs, given.seed, given.beside
+    )
+    found = {
+        'command': ' '.join(['python', *sys.argv]),
+        'seed': given.seed,
+        'clouds': given.beside,
+        'seconds': round(time.monotonic() - begun_s),
+        **dataclasses.asdict(counts),
+    }
+    known = json.loads(given.file.read_text()) if given.file.exists() else {}
+    known[f'{given.database}-{given.seed}'] = found
+    text = json.dumps(known, indent=1, sort_keys=True)
+    given.file.write_text(text + '\n')
+    return 0 if counts.is_clean else 1
 
 
 if __name__ == '__main__':

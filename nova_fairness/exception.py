@@ -179,7 +179,14 @@ class CloudAway(CloudError):
 
 
 class CloudRefused(CloudError):
-    """Nova or Placement refused what it was asked for."""
+    """Nova, Placement or Keystone refused what it was asked for.
+
+    :ivar said: the service's own words; '' if they cannot be read.
+    """
+
+    def __init__(self, message: str, said: str = '') -> None:
+        super().__init__(message)
+        self.said = said
 
 
 class StoreError(ClusterError):

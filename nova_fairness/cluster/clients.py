@@ -126,9 +126,18 @@ class Api:
         if code >= _REFUSED and code != _NOT_FOUND:
             raise exception.CloudRefused(
                 f'{self._service} refused {method} {path.partition("?")[0]}:'
-                f' {code}'
+                f' {code}',
+                _said(answer),
             )
         return answer
+
+
+def _said(answer: Any) -> str:
+    """What Keystone tells of a refusal; '' if it is not of its form."""
+    try:
+        return str(answer.json()['error']['message'])
+    except (LookupError, TypeError, ValueError):
+        return ''
 
 
 def placement(adapter: Any) -> Api:

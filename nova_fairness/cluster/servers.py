@@ -11,6 +11,7 @@ from typing import Any
 from nova_fairness import exception
 from nova_fairness.cluster import clients
 from nova_fairness.model import cluster
+from nova_fairness.model import request as request_model
 
 _PAGE = 1000
 _OVERLAP_S = 60
@@ -209,11 +210,16 @@ def _needs(flavor: Mapping[str, Any]) -> dict[str, int]:
     more_gb = flavor.get('OS-FLV-EXT-DATA:ephemeral', flavor.get('ephemeral'))
     disk_gb = flavor['disk'] + (more_gb or 0)
     swap_gb = -(-int(flavor.get('swap') or 0) // 1024)
-    return {
+    needs = {
         'VCPU': flavor['vcpus'],
         'MEMORY_MB': flavor['ram'],
         'DISK_GB': disk_gb + swap_gb,
     }
+    if not all(
+        0 <= amount <= request_model.LARGEST for amount in needs.values()
+    ):
+        raise ValueError(f'a flavor asks for {needs}')
+    return needs
 
 
 def _time(found: Mapping[str, Any], name: str) -> float | None:

@@ -38,6 +38,8 @@ how many are before it changes all the time."""
 _CLEANED_AT_ONCE = 200
 _SWEPT_AT_ONCE = 5
 _REMOVED_AT_ONCE = 500
+_HEEDS_EVERY_S = 0.5
+"""Cycles that hints begin are as far apart at least."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,13 +124,15 @@ class Service:
         self._swept = 0
         self._last: Last | None = None
         self._acting = threading.Lock()
+        self._hinted = threading.Event()
         self.cycles = 0
         self.cycles_failed = 0
 
     def run(self, stopped: threading.Event, interval_s: float) -> None:
-        """Do a cycle every so many seconds until stopped."""
+        """Do a cycle every so many seconds until stopped; sooner at hints."""
         while not stopped.is_set():
             self.cycles += 1
+            self._hinted.clear()
             pause_s = interval_s
             try:
                 self.cycle()
@@ -141,7 +145,22 @@ class Service:
             ) as error:
                 self.cycles_failed += 1
                 LOG.warning('this cycle ends early: %s', error)
-            stopped.wait(max(pause_s, 0.0))
+            self._rest(stopped, max(pause_s, 0.0))
+
+    def hint(self) -> None:
+        """Say that the cloud may have changed.
+
+        It is looked at either way: hints may come late, twice, or never.
+        """
+        self._hinted.set()
+
+    def _rest(self, stopped: threading.Event, pause_s: float) -> None:
+        """Wait for the next cycle; many hints begin no more than a few."""
+        left_s = pause_s
+        while not stopped.wait(min(left_s, _HEEDS_EVERY_S)):
+            left_s -= _HEEDS_EVERY_S
+            if left_s <= 0 or self._hinted.is_set():
+                return
 
     def cycle(self) -> bool:
         """Look once, plan once, and do it; what others ask for waits.

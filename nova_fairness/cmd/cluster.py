@@ -52,6 +52,7 @@ from nova_fairness.observe import notifying  # noqa: E402
 from nova_fairness.observe import queue  # noqa: E402
 from nova_fairness.planners.fairqueue import order as order_module  # noqa: E402
 from nova_fairness.planners.fairqueue import planner  # noqa: E402
+from nova_fairness.relay import hints  # noqa: E402
 from nova_fairness.relay import jobs  # noqa: E402
 from nova_fairness.relay import link  # noqa: E402
 from nova_fairness.relay import topology  # noqa: E402
@@ -289,9 +290,13 @@ def _run(conf: cfg.ConfigOpts) -> None:
     made, store = _service(conf)
     stopped = queueing.until_signalled()
     relay = queueing.relay(conf, stopped) if conf.with_relay else None
+    listener = hints.Listener(
+        queueing.broker(conf), queueing.places(conf), stopped, made.hint
+    )
+    work = [listener, *(relay.work if relay else ())]
     with (
         _watched(conf, made, store, relay),
-        jobs.running(relay.work if relay else (), stopped),
+        jobs.running(work, stopped),
         _answering(conf, made, store),
     ):
         made.run(stopped, conf.fairness_cluster.interval)

@@ -13,6 +13,9 @@ import enum
 
 from nova_fairness.model import steps
 
+LARGEST = 2**31 - 1
+"""The largest amount of one resource class that Placement knows."""
+
 
 class State(enum.Enum):
     """Where a request is on its way, in the order of that way."""

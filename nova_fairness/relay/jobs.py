@@ -119,6 +119,10 @@ class Job(abc.ABC):
     def queue(self) -> str:
         """The queue that it takes from."""
 
+    def begin(self, link: link_module.Link) -> None:
+        """Begin to receive."""
+        link.consume(self.queue, self.prefetch)
+
     @abc.abstractmethod
     def do(
         self, link: link_module.Link, delivery: link_module.Delivery
@@ -160,7 +164,7 @@ class Job(abc.ABC):
     def _connected(self) -> None:
         link = link_module.Link(self._url, self._places)
         try:
-            link.consume(self.queue, self.prefetch)
+            self.begin(link)
             while not self._stopped.is_set():
                 came = link.receive(_RECEIVE_S)
                 for delivery in came:

@@ -25,6 +25,8 @@ up goes nowhere. Calls of Nova wait for 60 s by default."""
 _HEARTBEAT_CHECKS = 2
 _CONNECT_TIMEOUT_S = 5
 _CONFIRM_TIMEOUT_S = 30
+_OVERHEARD = 1000
+"""Messages that wait at most for one who only listens."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,6 +127,20 @@ class Link:
         with self._failures():
             self._channel.basic_qos(0, prefetch, False)
             self._channel.basic_consume(queue, callback=keep)
+
+    def overhear(self, exchange: str, key: str, prefetch: int) -> None:
+        """Begin to receive what others receive, too; the oldest is dropped.
+
+        :param exchange: that it is sent to.
+        :param key: of what is received, for a topic exchange.
+        :param prefetch: how many messages come before they are answered.
+        """
+        with self._failures():
+            queue = self._channel.queue_declare(
+                exclusive=True, arguments={'x-max-length': _OVERHEARD}
+            ).queue
+            self._channel.queue_bind(queue, exchange, key)
+        self.consume(queue, prefetch)
 
     def receive(self, timeout_s: float) -> list[Delivery]:
         """The messages that came, in order; none if none comes."""

@@ -22,7 +22,7 @@ bound."""
 
 
 def assign(cost: Floats, allowed: Marks | None = None) -> Indices:
-    """Give every row a column of its own so that the sum is the least.
+    """A column of its own for every row, so that the sum is the least.
 
     :param cost: (n, m) finite, n <= m.
     :param allowed: (n, m) pairs that may be; all without it.

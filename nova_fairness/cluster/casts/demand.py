@@ -18,9 +18,6 @@ from nova_fairness import exception
 from nova_fairness.cluster.casts import fields
 from nova_fairness.model import request
 
-_LARGEST = 2**31 - 1
-"""The largest amount that Placement knows."""
-
 _EXTRA = re.compile(r'(resources|trait)([a-zA-Z0-9_-]{1,64})?:(.*)')
 _CLASS = re.compile(r'[A-Z0-9_]{1,255}')
 _MB_PER_GB = 1024
@@ -251,10 +248,10 @@ def _host(
 
 def _checked(amounts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     for name, amount in amounts.items():
-        if not _CLASS.fullmatch(name) or not 0 <= amount <= _LARGEST:
+        if not _CLASS.fullmatch(name) or not 0 <= amount <= request.LARGEST:
             raise exception.Unreadable(
-                f'an amount must be between 0 and {_LARGEST}, of a class of'
-                ' Placement'
+                f'an amount must be between 0 and {request.LARGEST}, of a'
+                ' class of Placement'
             )
     return tuple(
         sorted((n, amount) for n, amount in amounts.items() if amount)

@@ -16,6 +16,7 @@ from oslo_messaging import conffixture
 import pytest
 
 from nova_fairness import exception
+from nova_fairness.relay import hints
 from nova_fairness.relay import jobs
 from nova_fairness.relay import link
 from nova_fairness.relay import topology
@@ -291,6 +292,63 @@ def test_a_topic_that_nobody_listens_to_is_noticed(broker, places, caplog):
     thread.join()
     assert 'the topic cert.n1' in caplog.text
     assert 'token' not in caplog.text
+
+
+@contextlib.contextmanager
+def listening(broker, places):
+    """A listener; the hints that it gives."""
+    stopped, given = threading.Event(), queue.Queue()
+    job = hints.Listener(broker.url, places, stopped, lambda: given.put(1))
+    thread = threading.Thread(target=job.run)
+    thread.start()
+    try:
+        yield given
+    finally:
+        stopped.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def notifying(broker, places):
+    """One who tells as Nova does, and how many others have been told."""
+    topic = 'versioned_notifications'
+    found = transport(broker, places.target)
+    notifier = oslo_messaging.Notifier(
+        found, 'nova-compute:h1', driver='messagingv2', topics=[topic]
+    )
+    told = queue.Queue()
+
+    class Others:
+        def info(self, context, publisher, event, payload, metadata):
+            told.put(event)
+
+    others = oslo_messaging.get_notification_listener(
+        found,
+        [oslo_messaging.Target(topic=topic)],
+        [Others()],
+        executor='threading',
+    )
+    others.start()
+    try:
+        yield notifier, told
+    finally:
+        others.stop()
+        others.wait()
+        found.cleanup()
+
+
+def test_notifications_of_nova_are_hints_and_stay_those_of_others(
+    broker, places
+):
+    end = 'instance.delete.end'
+    with (
+        listening(broker, places) as given,
+        notifying(broker, places) as (notifier, told),
+    ):
+        while given.empty():
+            # Nobody hears what is sent before they listen.
+            notifier.info({}, end, {'nova_object.name': 'InstancePayload'})
+            assert told.get(timeout=PATIENCE_S) == end
 
 
 def test_publishing_says_whether_somebody_listens(broker, places):

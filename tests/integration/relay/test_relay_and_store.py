@@ -2,6 +2,7 @@
 
 """From nova-api through the relay into the store, with everything real."""
 
+import random
 import threading
 
 import pytest
@@ -68,6 +69,25 @@ def test_a_build_is_stored_as_it_was_sent_and_once(broker, places, store):
     cast = store.cast(uuid)
     assert (cast.body, cast.key) == (sent.body, 'conductor')
     assert cast.properties['content_type'] == 'application/json'
+
+
+def test_a_build_of_ten_megabytes_waits_and_the_rest_goes_on(
+    broker, places, store
+):
+    files = random.Random(0).randbytes(5_000_000).hex()
+    keeper = FakeKeeper(store, 2)
+    with (
+        ends.conductor(broker, places) as conductor,
+        ends.relay(broker, places, keeper),
+        ends.nova_api(broker, places) as client,
+    ):
+        for number in (files, 2):
+            client.cast({}, ends.BUILD, number=number)
+        client.cast({}, 'rebuild_instance', number=3)
+        assert keeper.enough.wait(ends.PATIENCE_S)
+        assert ends.take(conductor.told, 1) == [3]
+    casts = [store.cast(each) for each in store.unread(9)]
+    assert list(ends.numbers(casts)) == [files, 2]
 
 
 def test_a_stored_build_can_be_sent_to_conductor(broker, places, store):

@@ -730,7 +730,49 @@ def test_who_is_no_more_gets_no_server_and_a_reason(world):
     assert len(world.conductor.sent) == 2
 
 
-@pytest.mark.parametrize('answer', [401, 503, 'nonsense'])
+def forbidden(said):
+    body = {'error': {'code': 403, 'title': 'Forbidden', 'message': said}}
+    return 403, json.dumps(body)
+
+
+NOT_ALLOWED = 'You are not authorized to perform the requested action'
+
+
+def test_whose_trust_is_over_gets_no_server_and_holds_nobody_back(world):
+    world.cloud.add_host('h2', 4)
+    trusted, process = world.post('r1'), world.process()
+    world.cloud.broken['GET /auth'] = forbidden(f'{NOT_ALLOWED}.')
+    process.cycle()
+    assert world.state(trusted) is S.EXPIRED
+    assert world.reason(trusted) is R.TOKEN_REFUSED
+    world.cloud.broken.clear()
+    other = world.post('r2')
+    process.cycle()
+    assert world.state(other) is S.STARTING
+    assert trusted not in world.cloud.servers
+    assert world.cloud.holds() == []
+
+
+def test_a_token_that_may_be_used_for_some_requests_is_known(world):
+    told = []
+    api = world.cloud.apis.keystone
+    get = api.get
+    api.get = lambda path, secret: told.append(secret) or get(path, secret)
+    assert tokens.Tokens(api).is_taken('a token')
+    assert told[0]['OpenStack-Identity-Access-Rules'] == '1'
+
+
+@pytest.mark.parametrize(
+    'answer',
+    [
+        401,
+        403,
+        503,
+        'nonsense',
+        (403, '<p>this is a proxy'),
+        forbidden(f'{NOT_ALLOWED}: identity:validate_token.'),
+    ],
+)
 def test_a_keystone_that_does_not_answer_refuses_nobody(world, answer):
     server, process = world.post('r1'), world.process()
     world.cloud.broken['GET /auth'] = answer
@@ -754,11 +796,91 @@ def test_tokens_that_ran_out_are_taken_where_services_take_them(
     assert ('allow_expired=1' in judge._path) is past_end
 
 
+class Waits:
+    """Stands in for the event that ends a process: waits take no time."""
+
+    def __init__(self, world, meanwhile):
+        self._world = world
+        self._meanwhile = iter(meanwhile)
+        self._is_set = False
+
+    def is_set(self):
+        return self._is_set
+
+    def wait(self, wait_s):
+        self._world.tick += wait_s
+        self._world.now += wait_s
+        do = next(self._meanwhile, None)
+        if do is None:
+            self._is_set = True
+        else:
+            do()
+        return self._is_set
+
+
+def nothing():
+    """What happens in most waits."""
+
+
+@pytest.mark.parametrize(
+    ('hints', 'cycles'),
+    [
+        pytest.param([0] * 16, 4, id='none'),
+        pytest.param([1] * 16, 16, id='one after the other'),
+        pytest.param([9] * 16, 16, id='many at once'),
+        pytest.param([0, 1] * 8, 8, id='some'),
+    ],
+)
+def test_hints_begin_a_cycle_sooner_and_no_more_than_a_few(
+    world, hints, cycles
+):
+    process = world.process()
+    meanwhile = [lambda n=n: [process.hint() for _ in range(n)] for n in hints]
+    process.run(Waits(world, meanwhile), 2.0)
+    assert process.cycles == cycles + 1
+
+
+@pytest.mark.parametrize('kind', ['lost', 'in time', 'twice', 'too early'])
+def test_notifications_that_are_lost_or_come_twice_change_only_how_soon(
+    world, kind
+):
+    servers = [world.post(f'r{n}') for n in range(4)]
+    process = world.process()
+    hints = {
+        'lost': (0, 0),
+        'in time': (0, 1),
+        'twice': (0, 2),
+        'too early': (1, 0),
+    }
+    before, after = hints[kind]
+
+    def starting():
+        return [each for each in servers if world.state(each) is S.STARTING]
+
+    def begin():
+        [server] = starting()
+        world.cloud.build(server, 'h1', NEED)
+
+    def end():
+        for _ in range(before):
+            process.hint()
+        [server] = world.cloud.allocations
+        world.cloud.remove(server)
+        for _ in range(after):
+            process.hint()
+
+    waits = [nothing] * 4
+    meanwhile = [begin, *waits, end, *waits] * len(servers)
+    process.run(Waits(world, meanwhile), 2.0)
+    assert sorted(world.conductor.sent) == [f'cast-r{n}' for n in range(4)]
+    assert {world.state(each) for each in servers} == {S.ENDED}
+
+
 def test_clocks_that_jump_lose_nothing_and_double_nothing(world):
     world.cloud.add_host('h2', 4)
     first, second, third = (world.post(f'r{n}') for n in range(3))
     process = world.process(doubt_s=60.0)
-    for jump_s in (0, 1e6, -2e6, 1e6, 5e8, -5e8):
+    for jump_s in (0, 3600, -7200, 3600, 1e6, -2e6, 1e6, 5e8, -5e8):
         world.now += jump_s
         process.cycle()
     assert len(world.conductor.sent) == 2

@@ -279,6 +279,11 @@ def with_each_inventory(**parts):
     return change
 
 
+def with_a_flavor(vcpus):
+    flavor = {'vcpus': vcpus, 'ram': 1, 'disk': 0, 'ephemeral': 0}
+    return lambda found: found['servers'][0].update(flavor=flavor)
+
+
 def reader_of(placement, nova):
     return snapshot_module.Reader(
         placement_module.Placement(placement), servers_module.Nova(nova), {}
@@ -325,6 +330,9 @@ def test_nonsense_of_placement_is_an_outage(cloud, end, change):
     [
         ('/servers/detail', dict.clear),
         ('/servers/detail', lambda found: found['servers'][0].pop('status')),
+        ('/servers/detail', with_a_flavor(vcpus=2**46)),
+        ('/servers/detail', with_a_flavor(vcpus=-1)),
+        ('/servers/detail', with_a_flavor(vcpus='many')),
         ('/os-hypervisors', dict.clear),
         ('/os-services', dict.clear),
     ],
@@ -343,4 +351,8 @@ def test_nonsense_about_one_server_or_flavors_is_an_outage(cloud):
     with pytest.raises(exception.CloudAway, match='cannot be read'):
         asked.server('s1')
     with pytest.raises(exception.CloudAway, match='cannot be read'):
+        asked.flavors()
+    too_large = lambda found: found['flavors'][0].update(ram=2**46)  # noqa: E731
+    asked = servers_module.Nova(answering(cloud.apis.nova, '/', too_large))
+    with pytest.raises(exception.CloudAway, match='a flavor asks for'):
         asked.flavors()

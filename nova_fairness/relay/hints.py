@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Nova's notifications, as hints that something may be seen.
+
+They may get lost, come late, twice or in another order: whoever is given a
+hint looks for themselves, and looks without one, too.
+"""
+
+from collections.abc import Callable
+import re
+import threading
+
+from nova_fairness.relay import jobs
+from nova_fairness.relay import link as link_module
+from nova_fairness.relay import topology
+
+_TOPIC = 'versioned_notifications'
+
+_NEWS = re.compile(
+    rb'event_type\W+(?:service\.\w+'
+    rb'|(?:aggregate|compute_task|instance)\.[a-z_.]+\.(?:end|error))\W'
+)
+"""What may have made room or taken it. Messages are JSON in JSON; one that
+only looks like this does no harm."""
+
+
+class Listener(jobs.Job):
+    """Passes hints on, and keeps no notification from anybody else.
+
+    It has a queue of its own, which goes with its connection.
+
+    :param hint: called for each; it returns at once.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        places: topology.Places,
+        stopped: threading.Event,
+        hint: Callable[[], None],
+    ) -> None:
+        super().__init__(url, places, stopped)
+        self._hint = hint
+
+    @property
+    def queue(self) -> str:
+        """What it listens to."""
+        return _TOPIC
+
+    def begin(self, link: link_module.Link) -> None:
+        """Begin to receive what is sent from now on."""
+        link.overhear(self._places.target, f'{_TOPIC}.#', self.prefetch)
+
+    def do(
+        self, link: link_module.Link, delivery: link_module.Delivery
+    ) -> None:
+        """Pass a hint on."""
+        if _NEWS.search(delivery.body):
+            self._hint()
