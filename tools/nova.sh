@@ -20,7 +20,7 @@ Usage: tools/nova.sh [up [--queue] [--check] | shell [USER] | run COMMAND...]
            With --queue, or "tools/nova.sh --queue", requests wait in front of
            Nova: the cloud is filled, and one more request waits.
   shell    opens a shell inside the network of the cloud that is up, with the
-           credentials of USER: admin (the default), alice or bob; TOKEN is a
+           credentials of USER: admin (the default), alice, bob, ...; TOKEN is a
            token of theirs, NOVA the endpoint of the compute service
   run      runs one command there, as the administrator
 

@@ -55,11 +55,17 @@ class Model:
     :param upper: (c,) upper ends of the columns; the lower ends are 0.
     :param matrix: the rows.
     :raises SolverFailed: if HiGHS does not take it.
+    :raises SimError: if HiGHS is not installed.
     """
 
     def __init__(self, cost: Floats, upper: Floats, matrix: Matrix) -> None:
-        # Only the ideal needs it, and it takes a while to load.
-        import highspy
+        try:
+            # Only the ideal needs it, and it takes a while to load.
+            import highspy
+        except ImportError:
+            raise exception.SimError(
+                'the ideal needs HiGHS: pip install nova-fairness[sim]'
+            ) from None
 
         self._optimal = highspy.HighsModelStatus.kOptimal
         make: Any = highspy.Highs

@@ -56,7 +56,7 @@ def main(
     given = sys.argv[1:] if arguments is None else arguments
     try:
         conf = _configuration(program, description, commands, given, options)
-        commands[conf.command][0](conf)
+        _chosen(commands, conf.command)(conf)
     except (cfg.Error, exception.ConfigurationError) as error:
         sys.stderr.write(f'{program}: {error}\n')
         return 2
@@ -64,6 +64,14 @@ def main(
         sys.stderr.write(f'{program}: {error}\n')
         return 1
     return 0
+
+
+def _chosen(commands: Mapping[str, tuple[Command, str]], name: str) -> Command:
+    if name not in commands:
+        raise exception.ConfigurationError(
+            f'unknown command {name!r}; expected {" or ".join(commands)}'
+        )
+    return commands[name][0]
 
 
 def _configuration(
@@ -81,7 +89,6 @@ def _configuration(
         positional=True,
         required=False,
         default=next(iter(commands)),
-        choices=list(commands),
         help=' '.join(
             f'{name}: {told}.' for name, (_, told) in commands.items()
         ),

@@ -23,6 +23,9 @@ LOG = logging.getLogger(__name__)
 
 Answer = Iterable[bytes]
 
+AT_ONCE = 500
+"""Connections that are served at a time; each has a thread."""
+
 
 class Collector(Protocol):
     """What the endpoint tells."""
@@ -42,6 +45,35 @@ class _QuietHandler(wsgiref.simple_server.WSGIRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the base's
         LOG.debug(format, *args)
+
+
+class _BoundedServer(exposition.ThreadingWSGIServer):
+    """Closes connections beyond :data:`AT_ONCE`, unanswered."""
+
+    request_queue_size = 128
+    """Connections that come at the same time and keep nobody waiting."""
+
+    def __init__(self, *args: Any) -> None:
+        self._free = threading.BoundedSemaphore(AT_ONCE)
+        super().__init__(*args)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(
+        self, request: Any, client_address: Any
+    ) -> None:
+        try:
+            self.finish_request(request, client_address)
+        except OSError as error:
+            # Whoever says nothing would fill the log.
+            LOG.debug('%s was not answered: %s', client_address, error)
+        finally:
+            self.shutdown_request(request)
+            self._free.release()
 
 
 class Endpoint:
@@ -69,9 +101,7 @@ class Endpoint:
         )
         self._metrics = exposition.make_wsgi_app(numbers)
         try:
-            self._server = exposition.ThreadingWSGIServer(
-                (host, port), _QuietHandler
-            )
+            self._server = _BoundedServer((host, port), _QuietHandler)
         except OSError as error:
             raise exception.ConfigurationError(
                 f'[{section}] cannot listen on {host}:{port}: '

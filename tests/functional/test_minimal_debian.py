@@ -2,17 +2,17 @@
 
 """The lines of README and install guide, typed on the smallest Debian 12.
 
-Only what Debian calls essential is there, and apt. It is a directory with a
-mount namespace of its own, which has this machine's network and kernel.
+Those that need systemd are in ``test_services.py``, those that need guests in
+``test_lab_scenarios.py``, and those that need an OpenStack in
+``tests/integration/nova``; ``tests/unit/doc/test_typed_commands.py`` says
+which is where.
 """
 
-import os
-import pathlib
 import re
-import shutil
-import subprocess
 
 import pytest
+
+from tests.fixtures import minimal_debian
 
 # Debian and all that is installed are downloaded; the guide's other way, the
 # package on a copy of this machine, is what test_packages.py tries.
@@ -23,126 +23,44 @@ pytestmark = [
     pytest.mark.timeout(2400),
 ]
 
-TOP = pathlib.Path(__file__).resolve().parents[2]
-GUIDE = TOP / 'doc' / 'source' / 'install' / 'index.rst'
-AUTHORITIES = pathlib.Path('/usr/local/share/ca-certificates')
-"""What this machine believes besides Debian's list: a proxy's, for example."""
-
-ENTER = """\
-set -eu
-for name in proc sys dev; do
-    mount --rbind /$name {root}/$name
-done
-exec chroot {root} bash -euo pipefail -c "$1"
-"""
-
-
-class Debian:
-    """A minimal system with a clone of this repository in ``/clone``."""
-
-    def __init__(self, root: pathlib.Path) -> None:
-        self.root = root
-
-    def make(self) -> None:
-        subprocess.run(
-            ['mmdebstrap', '--variant=minbase', 'bookworm', str(self.root)],
-            check=True,
-            capture_output=True,
-        )
-        subprocess.run(
-            ['git', 'clone', '--quiet', str(TOP), str(self.root / 'clone')],
-            check=True,
-        )
-        shutil.copy('/etc/resolv.conf', self.root / 'etc/resolv.conf')
-        if AUTHORITIES.is_dir():
-            shutil.copytree(
-                AUTHORITIES,
-                self.root / AUTHORITIES.relative_to('/'),
-                dirs_exist_ok=True,
-            )
-        # What is installed would start on this machine's own network.
-        deny = self.root / 'usr/sbin/policy-rc.d'
-        deny.write_text('#!/bin/sh\nexit 101\n')
-        deny.chmod(0o755)
-        self.typed('apt-get update')
-
-    def typed(self, *lines: str) -> str:
-        """Run lines of bash in the clone; what they print, or a failure."""
-        given = {
-            name: value
-            for name, value in os.environ.items()
-            if name.lower().endswith('_proxy')
-        }
-        done = subprocess.run(
-            [
-                *('unshare', '--mount', 'bash', '-c'),
-                ENTER.format(root=self.root),
-                'enter',
-                '\n'.join(['cd /clone', *lines]),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            env={
-                **given,
-                'PATH': '/usr/sbin:/usr/bin:/sbin:/bin',
-                'DEBIAN_FRONTEND': 'noninteractive',
-                'LC_ALL': 'C.UTF-8',
-            },
-        )
-        assert done.returncode == 0, done.stdout[-6000:]
-        return done.stdout
+README = minimal_debian.README
+GUIDE = minimal_debian.guide('index')
+UNINSTALL = minimal_debian.guide('uninstall')
+PROGRAMS = 'PATH=$PATH:/opt/nova-fairness/bin'
 
 
 @pytest.fixture(scope='module')
 def debian(tmp_path_factory):
-    made = Debian(tmp_path_factory.mktemp('debian'))
-    made.make()
-    yield made
-    shutil.rmtree(made.root)
-
-
-def section(path, title):
-    """Text of a section, down to the next title."""
-    text = path.read_text(encoding='utf-8')
-    after = re.split(rf'\n{re.escape(title)}\n([=-])\1+\n', text)[-1]
-    return re.split(r'\n[=-]{4,}\n', after)[0]
-
-
-def unattended(line):
-    return line.replace('apt-get install', 'apt-get install -y')
-
-
-def commands(path, title):
-    """Commands of a section that root types, in their order."""
-    prompted = re.findall(r'^ +# (.+)$', section(path, title), re.MULTILINE)
-    return [unattended(line) for line in prompted]
-
-
-def blocks(path, title):
-    """Blocks of commands of a section that shows no prompt."""
-    found = re.findall(r'::\n\n((?:    .+\n)+)', section(path, title))
-    return [
-        [unattended(line.strip()) for line in block.splitlines()]
-        for block in found
-    ]
+    with minimal_debian.made(tmp_path_factory.mktemp('debian')) as made:
+        yield made
 
 
 @pytest.fixture(scope='module')
 def node(debian):
     """One on which the README's lines for a compute node were typed."""
-    install, foreground, restore = blocks(
-        TOP / 'README.rst', 'On a compute node'
-    )
+    title = 'On a compute node'
+    install, foreground, restore = minimal_debian.blocks(README, title)
     debian.typed(*install)
-    (shown,) = re.findall(
-        r'code-block:: ini\n\n((?:    .+\n)+)',
-        section(TOP / 'README.rst', 'On a compute node'),
+    debian.write(
+        '/etc/nova-fairness/nova-fairness.conf',
+        minimal_debian.example(README, title),
     )
-    written = debian.root / 'etc/nova-fairness/nova-fairness.conf'
-    written.write_text(re.sub(r'^    ', '', shown, flags=re.MULTILINE))
     return debian, foreground[0], restore[0]
+
+
+def alone(*lines):
+    """Lines that are typed where the network has nothing but ``lo``.
+
+    What they have started ends with them.
+    """
+    own = 'unshare --net --pid --fork --kill-child --mount-proc'
+    begin = f"{own} bash -euo pipefail -c '"
+    return [begin, 'ip link set lo up', *lines, "'"]
+
+
+def awaited(line):
+    """A line that is tried again and again until it does its work."""
+    return f'for turn in $(seq 300); do sleep 0.2; {line} && break; done'
 
 
 SCRAPE = """\
@@ -156,18 +74,15 @@ with urllib.request.urlopen('http://127.0.0.1:9583/metrics') as answer:
 def agent(node):
     """What an agent said, and its metrics in ``/root/metrics``."""
     debian, foreground, restore = node
-    (debian.root / 'root/scrape.py').write_text(SCRAPE)
+    debian.write('/root/scrape.py', SCRAPE)
+    scrape = 'python3 /root/scrape.py >/root/metrics 2>/dev/null'
     return debian, debian.typed(
         # The port is free there, whatever this machine runs.
-        "unshare --net bash -c '",
-        'ip link set lo up',
-        f'{foreground} 2>&1 & agent=$!',
-        'for turn in $(seq 300); do',
-        '    sleep 0.2',
-        '    python3 /root/scrape.py >/root/metrics 2>/dev/null && break',
-        'done',
-        'kill $agent; wait $agent; echo "it ended with $?"',
-        "'",
+        *alone(
+            f'{foreground} 2>&1 & agent=$!',
+            awaited(scrape),
+            'kill $agent; wait $agent; echo "it ended with $?"',
+        ),
         restore,
     )
 
@@ -190,61 +105,143 @@ def test_prometheus_accepts_metrics_and_alerts(agent):
     assert 'SUCCESS' in said
 
 
-def test_the_guide_installs_it_with_nova(node):
+def test_the_guide_installs_it_with_nova_and_the_readme_simulates(node):
     debian, _foreground, _restore = node
-    nova, laboratory = commands(GUIDE, 'Into a virtual environment')[-2:]
+    title = 'Into a virtual environment'
+    nova, laboratory = minimal_debian.commands(GUIDE, title)[-2:]
+    (simulate,) = minimal_debian.blocks(README, 'Without a cloud')
     said = debian.typed(
         nova,
         laboratory,
-        '/opt/nova-fairness/bin/nova-fairness-sim list',
+        PROGRAMS,
+        *simulate,
+        'ls results/two-nodes',
         '/opt/nova-fairness/bin/python -c "import nova.conf"',
     )
     assert 'two-nodes' in said
+    assert 'result.json' in said
 
 
-def test_the_guide_makes_keys_and_redis_for_many_nodes(node):
+def test_the_guide_starts_it_by_hand_and_links_the_programs(node):
     debian, _foreground, _restore = node
-    redis, *keys = commands(GUIDE, 'Many nodes')[:3]
-    debian.typed(
+    make, start, link = minimal_debian.commands(GUIDE, 'First start')
+    said = debian.typed(
+        make,
+        *alone(
+            f'{start} 2>&1 & agent=$!',
+            'sleep 3; kill $agent; wait $agent; echo "it ended with $?"',
+        ),
+        link,
+        'nova-fairness --version',
+        'groupadd nova',
+        *minimal_debian.commands(GUIDE, 'As a user who is not root'),
+        'stat -c "read by %G" /etc/nova-fairness/nova-fairness.conf',
+    )
+    assert 'it ended with 0' in said, said
+    assert 'read by nova' in said, said
+
+
+def test_the_guide_makes_keys_and_a_controller_sees_its_nodes(node):
+    debian, foreground, _restore = node
+    redis, *keys, look = minimal_debian.commands(GUIDE, 'Many nodes')
+    lines = minimal_debian.blocks(README, 'Many nodes')[0]
+    debian.write(
+        '/etc/hosts', '127.0.0.1 localhost node01 redis.example.org\n'
+    )
+    shown = minimal_debian.example(README, 'Many nodes')
+    assert shown == minimal_debian.example(GUIDE, 'Many nodes')
+    more = '\nhost = 127.0.0.1\n[fairness]\nhost = node01\nenforce = false\n'
+    for name, program in (('node', 'node01'), ('nova-fairness', 'ctl1')):
+        debian.write(
+            f'/etc/nova-fairness/{name}.conf',
+            shown.replace('fairness/keys', f'fairness/keys/{program}').rstrip()
+            + more,
+        )
+    of_node = foreground.replace('nova-fairness.conf', 'node.conf')
+    made = '/root/fairness-keys'
+    said = debian.typed(
         redis,
-        'PATH=$PATH:/opt/nova-fairness/bin',
+        PROGRAMS,
         *keys,
-        'test -e /root/fairness-keys/node01.secret',
-        'command -v redis-server',
+        'for name in node01 ctl1; do',
+        '    install -d /etc/nova-fairness/keys/$name',
+        f'    cp -p {made}/allowed.json {made}/$name.secret \\',
+        '        /etc/nova-fairness/keys/$name/',
+        'done',
+        *alone(
+            'redis-server --requirepass PASSWORD --dir /tmp >/dev/null &',
+            f'{of_node} 2>/root/agent.log & agent=$!',
+            awaited(f'{lines[0]} | grep node01'),
+            *lines,
+            look,
+            'kill $agent; wait $agent; echo "it ended with $?"',
+        ),
+        *minimal_debian.commands(UNINSTALL, 'A compute node')[-1:],
     )
+    assert re.search(r'^node01 +.*AssetFairnessMetric', said, re.MULTILINE)
+    assert 'it ended with 0' in said, said
 
 
-def test_the_filter_goes_into_an_environment_with_nova(node, packages):
-    debian, _foreground, _restore = node
-    shutil.copytree(
-        packages, debian.root / 'clone/build/packages', dirs_exist_ok=True
-    )
-    (install,) = [
-        line for line in commands(GUIDE, 'The HTTP interface') if 'pip' in line
-    ]
-    said = debian.typed(
+@pytest.fixture(scope='module')
+def built(debian):
+    """The packages, built as the guide says."""
+    (build,), _ = minimal_debian.blocks(GUIDE, 'As a Debian package')
+    debian.typed(build)
+    return debian
+
+
+def test_the_filter_goes_into_an_environment_with_nova(node, built):
+    install, check = minimal_debian.commands(GUIDE, 'The HTTP interface')
+    away = minimal_debian.commands(UNINSTALL, 'The HTTP interface')
+    said = built.typed(
         'python3 -m venv /opt/api',
-        f'PATH=/opt/api/bin:$PATH {install}',
-        '/opt/api/bin/python -c "import api_ext; print(api_ext.__file__)"',
+        'PATH=/opt/api/bin:$PATH',
+        install,
+        # Not what lies in the clone.
+        'cd /root',
+        'python -c "import api_ext; print(api_ext.__file__)"',
+        f'{check} && code=0 || code=$?',
+        'echo "the check ended with $code"',
+        *away,
+        'python -c "import api_ext" && exit 1',
+        'echo nothing is left',
     )
-    assert '/opt/api/' in said
+    assert '\n/opt/api/' in said
+    assert 'nothing is left' in said
+    assert re.search(r'the check ended with [012]\n', said), said
 
 
-def test_the_package_needs_nothing_that_apt_does_not_bring(node, packages):
-    debian, _foreground, _restore = node
-    # As the guide to uninstalling says, or apt would ask whose file to take.
-    debian.typed('rm -r /opt/nova-fairness /etc/nova-fairness')
-    install, check, *_ = commands(GUIDE, 'As a Debian package')
-    shutil.copytree(
-        packages, debian.root / 'clone/build/packages', dirs_exist_ok=True
+def test_the_package_replaces_what_was_uninstalled(node, built):
+    # Otherwise apt would ask whose file to take.
+    _stop, restore, purge, *away, _revoke = minimal_debian.commands(
+        UNINSTALL, 'A compute node'
     )
-    said = debian.typed(
+    install, check, *_ = minimal_debian.commands(GUIDE, 'As a Debian package')
+    said = built.typed(
+        *away,
         install,
         f'{check} && code=0 || code=$?',
         'echo "the check ended with $code"',
         'nova-fairness --version',
-        'apt-get purge -y nova-fairness',
+        restore,
+        purge,
         'test ! -e /opt/venvs/nova-fairness',
+        'test ! -e /etc/nova-fairness',
     )
     assert re.search(r'the check ended with [012]\n', said), said
     assert 'Check: Configuration' in said
+    assert '0 controls restored, 0 failed' in said
+
+
+def test_a_package_without_nova_is_small(built):
+    _, (build,) = minimal_debian.blocks(GUIDE, 'As a Debian package')
+    said = built.typed(
+        'rm -r build/packages',
+        build,
+        'ls build/packages',
+        'stat -c "%s bytes" build/packages/nova-fairness_*.deb',
+    )
+    assert 'nova-fairness-cluster' not in said
+    (size,) = re.findall(r'^(\d+) bytes$', said, re.MULTILINE)
+    limit = re.search(r'of less than (\d+) MB', GUIDE.read_text())
+    assert int(size) < int(limit[1]) * 10**6

@@ -423,3 +423,16 @@ def test_a_shell_in_the_cloud_has_what_the_readme_uses(monkeypatch):
     used = set(re.findall(r'\$([A-Z]+)', readme))
     assert used == {'TOKEN', 'NOVA'}
     assert used <= given
+
+
+@pytest.mark.parametrize(
+    ('words', 'said'),
+    [
+        (['shell', 'eve'], 'no user eve; expected one of admin, alice'),
+        (['run'], 'run needs a command'),
+        (['upp'], 'unknown command upp'),
+    ],
+)
+def test_what_cannot_be_entered_is_named(capsys, words, said):
+    assert nova_cloud.main(words) == 1
+    assert said in capsys.readouterr().err

@@ -20,6 +20,14 @@ def test_help_tells_the_commands(capsys):
     assert 'declare' in told
 
 
+def test_an_unknown_command_is_named_with_those_that_exist(capsys):
+    assert relay.main(['declar']) == 2
+    assert capsys.readouterr().err == (
+        "nova-fairness-relay: unknown command 'declar'; "
+        'expected run or declare or remove\n'
+    )
+
+
 @pytest.mark.parametrize(
     ('options', 'said'),
     [

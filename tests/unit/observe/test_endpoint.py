@@ -4,12 +4,20 @@
 
 import http.client
 import socket
+import threading
 
 import pytest
 
 from nova_fairness import exception
 from nova_fairness.observe import endpoint
 from nova_fairness.observe import metrics
+from tests.fixtures import patience
+
+
+def silent(served, count):
+    """Connections that say nothing."""
+    place = ('127.0.0.1', served.port)
+    return [socket.create_connection(place, timeout=10) for _ in range(count)]
 
 
 @pytest.fixture
@@ -33,19 +41,32 @@ def ask(served, method='GET', path='/metrics', body=None):
         connection.close()
 
 
-def test_clients_that_say_nothing_delay_nobody_and_are_left(served):
-    silent = [
-        socket.create_connection(('127.0.0.1', served.port), timeout=10)
-        for _ in range(50)
-    ]
+def test_clients_that_say_nothing_delay_nobody_and_are_left(served, capfd):
+    waiting = silent(served, 50)
     try:
         status, body = ask(served)
         assert status == 200
         assert b'nova_fairness_process_open_fds' in body
-        assert all(each.recv(1) == b'' for each in silent)
+        assert all(each.recv(1) == b'' for each in waiting)
+        assert 'Traceback' not in capfd.readouterr().err
     finally:
-        for each in silent:
+        for each in waiting:
             each.close()
+
+
+def test_more_connections_than_are_served_at_once_are_closed(served):
+    threads = threading.active_count()
+    waiting = silent(served, endpoint.AT_ONCE + 50)
+    try:
+        assert waiting[-1].recv(1) == b''
+        assert threading.active_count() <= threads + endpoint.AT_ONCE
+        assert all(each.recv(1) == b'' for each in waiting)
+    finally:
+        for each in waiting:
+            each.close()
+    # Those that were left are free for others.
+    patience.eventually(lambda: threading.active_count() <= threads)
+    assert ask(served)[0] == 200
 
 
 @pytest.mark.parametrize('path', ['/', '/metrics/..%2fstatus', '/etc/passwd'])

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Every command of README and of the pages about installing has its test.
+
+Those on a minimal Debian read them from the pages, as they are written.
+"""
+
+import re
+
+import pytest
+
+from tests.fixtures import minimal_debian
+
+TOP = minimal_debian.TOP
+PAGES = (
+    minimal_debian.README,
+    *map(minimal_debian.guide, ('index', 'devstack', 'uninstall')),
+)
+DEBIAN = 'functional/test_minimal_debian.py'
+SERVICES = 'functional/test_services.py'
+SCENARIOS = 'functional/test_lab_scenarios.py'
+NOVA = 'integration/nova'
+
+TYPED = {
+    r'apt-get install \./build/.*': f'{DEBIAN}::the_package_replaces',
+    r'apt-get install .*': f'{DEBIAN}::node',
+    r'apt-get purge nova-fairness': f'{DEBIAN}::the_package_replaces',
+    r'apt-get purge nova-fairness-cluster.*': f'{SERVICES}::a_purge_leaves',
+    r'chgrp .*': f'{DEBIAN}::the_guide_starts_it',
+    r'curl .*': f'{NOVA}/test_readme_lines.py::the_lines_of_the_readme',
+    r'journalctl .*': f'{SERVICES}::a_reload_is_taken_over',
+    r'ln -s .*': f'{DEBIAN}::the_guide_starts_it',
+    r'mkdir -p .*': f'{DEBIAN}::node',
+    r'(/opt/\S+/)?nova-fairness restore .*': f'{DEBIAN}::the_package_replaces',
+    r'/opt/\S+/nova-fairness .*': f'{DEBIAN}::agent',
+    r'nova-fairness withdraw .*': 'unit/nova_service/test_record.py::'
+    'a_row_is_removed',
+    r'nova-fairness-ctl .*controller\.conf': 'integration/test_devstack.py::'
+    'the_page_shows_each_command',
+    r'nova-fairness-ctl .*': f'{DEBIAN}::the_guide_makes_keys',
+    r'nova-fairness-keys .*': f'{DEBIAN}::the_guide_makes_keys',
+    r'nova-fairness-sim .*': f'{DEBIAN}::the_guide_installs_it_with_nova',
+    r'nova-fairness-status --config-file .*': 'integration/test_devstack.py::'
+    'the_page_shows_each_command',
+    r'nova-fairness-status --controller .*': f'{DEBIAN}::the_filter_goes',
+    r'nova-fairness-status .*': f'{DEBIAN}::the_package_replaces',
+    r'openstack compute service list .*': f'{NOVA}/test_service.py::'
+    'the_command_line_lists',
+    r'openstack compute service delete .*': 'unit/nova_service/test_record.py'
+    '::nova_cannot_notify',
+    r'/opt/\S+/pip install \.': f'{DEBIAN}::node',
+    r'/opt/\S+/pip install .*': f'{DEBIAN}::the_guide_installs_it_with_nova',
+    r'pip (un)?install .*': f'{DEBIAN}::the_filter_goes',
+    r'python3 -m venv .*': f'{DEBIAN}::node',
+    r'rm .*': f'{DEBIAN}::the_package_replaces',
+    r'systemctl (enable|start) .*': f'{SERVICES}::the_agent_steers',
+    r'systemctl disable .*': f'{SERVICES}::a_purge_leaves',
+    r'\./tools/deb\.sh': f'{DEBIAN}::built',
+    r'\./tools/deb\.sh --extras .*': f'{DEBIAN}::a_package_without_nova',
+    r'\./tools/lab\.sh.*': f'{SCENARIOS}::a_whole_scenario',
+    r'\./tools/nova\.sh.*': f'{NOVA}/test_inside.py::a_command_has',
+}
+"""What types a command, by a pattern of it; the first that fits."""
+
+NOT_TYPED = {'./tools/test.sh': 'it runs this test'}
+
+
+def shown():
+    found = []
+    for path in PAGES:
+        text = path.read_text('utf-8').replace('\\\n', ' ')
+        found += re.findall(r'^ +[#$] (.+)$', text, re.MULTILINE)
+        for block in re.findall(r'::\n\n((?: {3,}.+\n)+)', text):
+            found += [line.strip() for line in block.splitlines()]
+    return sorted({*found} - NOT_TYPED.keys())
+
+
+@pytest.mark.parametrize('command', shown())
+def test_a_test_types_each_command(command):
+    fitting = [
+        where
+        for pattern, where in TYPED.items()
+        if re.fullmatch(pattern, command)
+    ]
+    assert fitting, command
+    path, _, name = fitting[0].partition('::')
+    text = (TOP / 'tests' / path).read_text('utf-8')
+    assert re.search(rf'^def (test_)?{name}', text, re.MULTILINE), fitting[0]
+
+
+@pytest.mark.parametrize('pattern', TYPED)
+def test_no_command_of_another_time_is_listed(pattern):
+    assert any(re.fullmatch(pattern, command) for command in shown())
