@@ -53,13 +53,13 @@ class Quantity:
 
 QUANTITIES = (
     Quantity(
-        'worst user misses, settled',
+        'worst user lacks, settled',
         ('bounded', 'worst', 'settled'),
         good=distance.WITHIN,
         poor=0.25,
     ),
     Quantity(
-        'worst user misses, mean',
+        'worst user lacks, mean',
         ('bounded', 'worst', 'mean'),
     ),
     Quantity(
@@ -107,7 +107,7 @@ def compare(sides: Sequence[simulated.Run]) -> bytes:
         _draw_lines(drawn, upper.subgridspec(rows, columns), scenarios, shades)
     _draw_bars(drawn.add_subplot(lower), scenarios, shades)
     style.headline(
-        drawn, 'What the worst user misses of the ideal within the weights'
+        drawn, 'What the worst user lacks of the ideal within the weights'
     )
     return style.png(drawn)
 
@@ -140,7 +140,7 @@ def _draw_lines(
         axes.set_xlim(left=0)
         axes.set_xlabel('round')
         if number % places.ncols == 0:
-            axes.set_ylabel('worst user misses [%]')
+            axes.set_ylabel('worst user lacks [%]')
         style.tidy(axes)
         if len(scenarios) == 1:
             labels.name_curves(axes, _names(sides, shades))
@@ -166,7 +166,7 @@ def _draw_bars(
     scenarios: Mapping[str, Sequence[simulated.Run]],
     shades: Mapping[str, str],
 ) -> None:
-    style.title(axes, 'Settled: what the worst user misses')
+    style.title(axes, 'Settled: what the worst user lacks')
     titles = list(shades)
     width = 0.8 / max(1, len(titles))
     for place, title in enumerate(titles):
@@ -189,7 +189,7 @@ def _draw_bars(
     if len(scenarios) > COLUMNS:
         axes.tick_params(axis='x', rotation=25)
     axes.tick_params(axis='x', length=0)
-    axes.set_ylabel('missing [%]')
+    axes.set_ylabel('lacking [%]')
     axes.legend(fontsize=style.SMALL, frameon=False, ncols=4)
     axes.set_ylim(0, 1.2 * max(5.0, axes.get_ylim()[1]))
     style.tidy(axes)

@@ -51,10 +51,10 @@ MEANINGS: Sequence[tuple[str, str]] = (
         ),
     ),
     (
-        'misses',
+        'lacks',
         (
             'What a user has less than their ideal within the weights, as '
-            'part of it. The worst user is the one who misses most; all '
+            'part of it. The worst user is the one who lacks most; all '
             'users: half of what would have to change hands, as part of '
             'all shares.'
         ),

@@ -235,7 +235,7 @@ def draw_distance(axes: style.Axes, side: Run) -> None:
             labels.Label.at_end(_finite(percent), text, shade, style.SMALL + 1)
         )
     axes.axhline(100 * distance.WITHIN, color=style.QUIET, lw=0.9, ls=':')
-    _finish(axes, 'part of the ideal that is missing [%]')
+    _finish(axes, 'part of the ideal that users lack [%]')
     labels.name_curves(axes, names)
 
 

@@ -19,7 +19,7 @@ NEGLIGIBLE = 1e-9
 """A share below this is none."""
 
 WITHIN = 0.05
-"""Part of the ideal; users who miss less are as they should be."""
+"""Part of the ideal; users who lack less are as they should be."""
 
 LONG_ENOUGH = 10
 """Rounds of constant demand from which it is told how steady they end."""
@@ -28,20 +28,20 @@ SWING_ROUNDS = 30
 """Rounds over which weights should rest after settling."""
 
 
-def missing(share: Floats, ideal: Floats) -> Floats:
+def lacking(share: Floats, ideal: Floats) -> Floats:
     """Part of the ideal that each user lacks.
 
     :returns: (k, u) 0..1; 0 for users who could have nothing, or have more.
     """
     some = ideal > NEGLIGIBLE
     part = (ideal - share) / np.where(some, ideal, 1.0)
-    lacking = np.where(some, np.maximum(part, 0.0), 0.0)
-    return np.asarray(np.where(np.isnan(ideal), np.nan, lacking))
+    below = np.where(some, np.maximum(part, 0.0), 0.0)
+    return np.asarray(np.where(np.isnan(ideal), np.nan, below))
 
 
 def worst(share: Floats, ideal: Floats) -> Floats:
     """Part of the ideal that the user lacks who lacks most, (k,)."""
-    return np.asarray(missing(share, ideal).max(axis=1, initial=0.0))
+    return np.asarray(lacking(share, ideal).max(axis=1, initial=0.0))
 
 
 def distance(share: Floats, ideal: Floats) -> Floats:
