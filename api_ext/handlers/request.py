@@ -23,6 +23,8 @@ _UNKNOWN = 'Request {} could not be found.'
 _JUDGE = validation.Judge(schemas.ITEM)
 _CAPACITY = validation.Judge(schemas.CAPACITY_ITEM)
 _SHARE = validation.Judge(schemas.SHARE)
+_LIMIT = validation.Judge(schemas.LIMIT)
+_SET_LIMITS = validation.Judge(schemas.SET_LIMITS)
 _SET_SHARE = validation.Judge(schemas.SET_SHARE)
 
 
@@ -48,8 +50,8 @@ def show(asked: asked_module.Asked) -> asked_module.Answer:
 
 
 def perform(asked: asked_module.Asked) -> asked_module.Answer:
-    """Take a request back, or start it."""
-    [action] = asked.body
+    """Take a request back, start it, or let it run longer."""
+    [[action, order]] = asked.body.items()
     uuid = asked.names['uuid'].lower()
     project = _item(asked, uuid)['project_id']
     asked.caller.require(base.name('requests', action), project_id=project)
@@ -63,6 +65,7 @@ def perform(asked: asked_module.Asked) -> asked_module.Answer:
     given: dict[str, Any] = {}
     if action == 'cancel':
         given['by_operator'] = project != asked.caller.project_id
+    given.update(order or {})
     said = _call(asked, action, uuid=uuid, **given)
     return {'request': _checked(_part(said, 'request'), _JUDGE)}
 
@@ -88,20 +91,51 @@ def shares(asked: asked_module.Asked) -> asked_module.Answer:
 def set_share(asked: asked_module.Asked) -> asked_module.Answer:
     """Set the share of an account, or take it back."""
     account, share = asked.body['account'], asked.body['share']
-    project, slash, _ = account.partition('/')
-    # Whoever manages a project divides it; its own share is others' matter.
-    asked.caller.require(
-        policies.SHARES_SET, project_id=project if slash else ''
+    _require_manager(asked, policies.SHARES_SET, {'share': share})
+    said = _call(asked, 'set_share', account=account, share=share)
+    return _checked(said, _SET_SHARE)
+
+
+def limits(asked: asked_module.Asked) -> asked_module.Answer:
+    """Show limits of the own project and its users, or of all accounts."""
+    said = _call(
+        asked,
+        'list_limits',
+        project=_whose(asked, policies.LIMITS, policies.LIMITS_ALL),
+        marker=asked.query.get('marker'),
+        limit=_limit(asked),
     )
+    return _page(asked, said, 'limits', 'account', _LIMIT)
+
+
+def set_limits(asked: asked_module.Asked) -> asked_module.Answer:
+    """Set limits of an account, or take them back."""
+    wanted = {
+        name: limit for name, limit in asked.body.items() if name != 'account'
+    }
+    _require_manager(asked, policies.LIMITS_SET, wanted)
+    account = asked.body['account']
+    said = _call(asked, 'set_limits', account=account, limits=wanted)
+    return _checked(said, _SET_LIMITS)
+
+
+def _require_manager(
+    asked: asked_module.Asked, rule: str, wanted: Mapping[str, Any]
+) -> None:
+    """See to it that the caller may change an account.
+
+    Whoever manages a project divides it; its own part is others' matter.
+    """
+    account = asked.body['account']
+    project, slash, _ = account.partition('/')
+    asked.caller.require(rule, project_id=project if slash else '')
     LOG.info(
-        'share %s of account %s was asked for by user %s in %s',
-        share,
+        '%s of account %s was asked for by user %s in %s',
+        dict(wanted),
         account,
         asked.caller.user_id,
         asked.caller.request_id,
     )
-    said = _call(asked, 'set_share', account=account, share=share)
-    return _checked(said, _SET_SHARE)
 
 
 def _whose(asked: asked_module.Asked, own: str, of_all: str) -> str | None:

@@ -10,6 +10,9 @@ SHOW = base.name('requests', 'show')
 SHARES = base.name('shares', 'list')
 SHARES_ALL = base.name('shares', 'list-all')
 SHARES_SET = base.name('shares', 'set')
+LIMITS = base.name('limits', 'list')
+LIMITS_ALL = base.name('limits', 'list-all')
+LIMITS_SET = base.name('limits', 'set')
 CAPACITY = base.name('capacity', 'show')
 
 _URL = 'POST /fairness/requests/{uuid}/action'
@@ -50,6 +53,12 @@ RULES = (
         f'{_URL} (release)',
     ),
     base.rule(
+        base.name('requests', 'extend'),
+        f'{base.ADMIN} or ({_MEMBER})',
+        'Let servers of a request run longer, as far as that is allowed.',
+        f'{_URL} (extend)',
+    ),
+    base.rule(
         SHARES,
         f'{base.OPERATOR} or ({_READER})',
         "List shares and use of the caller's own project and its users.",
@@ -67,6 +76,25 @@ RULES = (
         'Set the share of an account, or take it back. By default managers '
         'of a project set those of its users.',
         'PUT /fairness/shares',
+    ),
+    base.rule(
+        LIMITS,
+        f'{base.OPERATOR} or ({_READER})',
+        "List the limits of the caller's own project and its users.",
+        'GET /fairness/limits',
+    ),
+    base.rule(
+        LIMITS_ALL,
+        base.OPERATOR,
+        'List the limits of all accounts.',
+        'GET /fairness/limits (all_projects)',
+    ),
+    base.rule(
+        LIMITS_SET,
+        f'{base.ADMIN} or (role:manager and project_id:%(project_id)s)',
+        'Set limits of an account, or take them back. By default managers of '
+        'a project set those of its users.',
+        'PUT /fairness/limits',
     ),
     base.rule(
         CAPACITY,

@@ -9,6 +9,7 @@ MOST = 1000
 """Requests of one page, whatever is asked for."""
 
 _MAYBE_TEXT: parts.Schema = {'type': ['string', 'null']}
+_MAYBE_NUMBER: parts.Schema = {'type': ['number', 'null']}
 
 _ESTIMATE: parts.Schema = {
     **parts.record({'p50': parts.TEXT, 'p90': parts.TEXT}),
@@ -37,6 +38,21 @@ ITEM = parts.record(
         'asked_at': parts.TEXT,
         'since': parts.TEXT,
         'expires_at': _MAYBE_TEXT,
+        'time_limit': _MAYBE_NUMBER,
+        'extended': parts.NUMBER,
+        'ends_at': _MAYBE_TEXT,
+        'leaving': parts.records(
+            {
+                'server': parts.TEXT,
+                'state': parts.TEXT,
+                'action': parts.TEXT,
+                'leaves_at': parts.TEXT,
+                'reason': parts.TEXT,
+                'explanation': parts.TEXT,
+                'subject': parts.TEXT,
+                'numbers': parts.NUMBERS,
+            }
+        ),
     }
 )
 
@@ -90,14 +106,16 @@ SHARES = parts.record(
 
 SHARES_QUERY = _query({'type': 'string', 'minLength': 1, 'maxLength': 255})
 
+_ACCOUNT: parts.Schema = {
+    'type': 'string',
+    'maxLength': 255,
+    'pattern': '^[^/]+(/[^/]+)?$',
+    'description': 'A project, PROJECT/USER, or a name of the file',
+}
+
 SET_SHARE = parts.record(
     {
-        'account': {
-            'type': 'string',
-            'maxLength': 255,
-            'pattern': '^[^/]+(/[^/]+)?$',
-            'description': 'A project, PROJECT/USER, or a name of the file',
-        },
+        'account': _ACCOUNT,
         'share': {
             'type': ['number', 'null'],
             'minimum': 0,
@@ -107,13 +125,48 @@ SET_SHARE = parts.record(
     }
 )
 
+_SPAN: parts.Schema = {
+    'type': ['number', 'null'],
+    'exclusiveMinimum': 0,
+    'maximum': 1e9,
+    'description': 'Seconds; null for what the file says',
+}
+
+_TIMES = {'time_limit': _SPAN, 'longest_wait': _SPAN}
+
+LIMIT = parts.record(
+    {
+        'account': parts.TEXT,
+        'parent': _MAYBE_TEXT,
+        'time_limit': _MAYBE_NUMBER,
+        'longest_wait': _MAYBE_NUMBER,
+    }
+)
+
+LIMITS = parts.record(
+    {
+        'limits': {'type': 'array', 'items': LIMIT},
+        'limits_links': parts.LINKS,
+    },
+    optional=('limits_links',),
+)
+
+SET_LIMITS: parts.Schema = {
+    **parts.record({'account': _ACCOUNT, **_TIMES}, optional=tuple(_TIMES)),
+    'minProperties': 2,
+}
+
+_EXTENSION = parts.record(
+    {'seconds': {'type': 'number', 'exclusiveMinimum': 0, 'maximum': 1e9}}
+)
+
 _ORDER = {'type': ['null', 'object'], 'additionalProperties': False}
 
 ACTIONS = ('cancel', 'release')
 
 ACTION = {
     'type': 'object',
-    'properties': dict.fromkeys(ACTIONS, _ORDER),
+    'properties': {**dict.fromkeys(ACTIONS, _ORDER), 'extend': _EXTENSION},
     'additionalProperties': False,
     'minProperties': 1,
     'maxProperties': 1,

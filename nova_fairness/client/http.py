@@ -55,14 +55,15 @@ class FairnessApi:
         given = {key: value for key, value in query.items() if value}
         return self._asked('GET', path, params=given)
 
-    def act_on(self, uuid: str, action: str) -> Answer:
-        """Take a request back, or start it.
+    def act_on(self, uuid: str, action: str, argument: Any = None) -> Answer:
+        """Take a request back, start it, or let it run longer.
 
+        :param argument: of the action.
         :returns: the request as it is then.
         """
         path = f'/requests/{quoted(uuid)}/action'
         found: Answer = _found(
-            self._asked('POST', path, json={action: None}), 'request'
+            self._asked('POST', path, json={action: argument}), 'request'
         )
         return found
 
@@ -73,6 +74,17 @@ class FairnessApi:
         """
         given = {'account': account, 'share': share}
         return self._asked('PUT', '/shares', json=given)
+
+    def set_limits(
+        self, account: str, limits: Mapping[str, float | None]
+    ) -> Answer:
+        """Set limits of an account.
+
+        :param limits: seconds by name; ``None`` for what the file says.
+        """
+        return self._asked(
+            'PUT', '/limits', json={'account': account, **limits}
+        )
 
     def act(self, host: str, action: str, argument: Any = None) -> Answer:
         """Let a host, or ``all``, do something.

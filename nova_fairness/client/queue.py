@@ -3,11 +3,15 @@
 """Requests that wait, the shares by which they do, and the room there is."""
 
 import argparse
+from collections.abc import Mapping
+import types
 from typing import Any
+from typing import ClassVar
 
 from nova_fairness.client import base
 from nova_fairness.client import columns
 from nova_fairness.client import http
+from nova_fairness.model import duration
 
 _FORMS = {
     'servers': columns.Names,
@@ -22,6 +26,7 @@ _FORMS = {
     'normalised_share': columns.Number,
     'used': columns.Numbers,
     'fair_share': columns.Number,
+    'leaving': columns.Tree,
 }
 
 
@@ -33,6 +38,28 @@ def _add_projects(parser: argparse.ArgumentParser, what: str) -> None:
         help=f'{what} of all projects, for those who may see them',
     )
     base.add_limit(parser)
+
+
+def _add_account(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'account',
+        metavar='<account>',
+        help='ID of a project, <project>/<user>, or another name of the'
+        ' share tree',
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        return duration.seconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+_LIMITS = {
+    'time_limit': 'how long servers may run: ' + duration.FORM,
+    'longest_wait': 'how long requests may wait: ' + duration.FORM,
+}
 
 
 def _whose(parsed_args: argparse.Namespace) -> dict[str, Any]:
@@ -51,6 +78,7 @@ class ListRequest(base.Lister):
         ('State', 'state'),
         ('Position', 'position'),
         ('Since', 'since'),
+        ('Ends At', 'ends_at'),
         ('Why', 'explanation'),
     )
 
@@ -102,6 +130,24 @@ class ReleaseRequest(ShowRequest):
     action = 'release'
 
 
+class ExtendRequest(ShowRequest):
+    """Let servers of a request run longer"""
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take a request and a span of time."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'span', metavar='<span>', type=_seconds, help=duration.FORM
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
+        """Ask for it."""
+        order = {'seconds': parsed_args.span}
+        told = self.api.act_on(parsed_args.request, 'extend', order)
+        return base.fields(told, _FORMS)
+
+
 class ListShare(base.Lister):
     """List who has which share and has used how much of it"""
 
@@ -132,12 +178,7 @@ class UnsetShare(base.ShowOne):
     def get_parser(self, prog_name: str) -> Any:
         """Take an account."""
         parser = super().get_parser(prog_name)
-        parser.add_argument(
-            'account',
-            metavar='<account>',
-            help='ID of a project, <project>/<user>, or another name of the'
-            ' share tree',
-        )
+        _add_account(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
@@ -163,6 +204,66 @@ class SetShare(UnsetShare):
         """Ask for it."""
         account, share = parsed_args.account, parsed_args.share
         return base.fields(self.api.set_share(account, share), _FORMS)
+
+
+class ListLimit(base.Lister):
+    """List how long accounts may wait and run"""
+
+    _columns = (
+        ('Account', 'account'),
+        ('Parent', 'parent'),
+        ('Time Limit', 'time_limit'),
+        ('Longest Wait', 'longest_wait'),
+    )
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take whose, and how many."""
+        parser = super().get_parser(prog_name)
+        _add_projects(parser, 'Limits')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
+        """Ask for them."""
+        listed = self.api.pages('limits', **_whose(parsed_args))
+        return base.table(self._columns, listed.items, _FORMS)
+
+
+class SetLimit(base.ShowOne):
+    """Set how long an account may wait and run"""
+
+    _takes: ClassVar[Mapping[str, Any]] = {
+        'type': _seconds,
+        'metavar': '<span>',
+    }
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take an account and its limits."""
+        parser = super().get_parser(prog_name)
+        _add_account(parser)
+        for name, what in _LIMITS.items():
+            flag = f'--{name.replace("_", "-")}'
+            parser.add_argument(flag, dest=name, help=what, **self._takes)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
+        """Ask for them."""
+        given = vars(parsed_args)
+        limits = {name: given[name] for name in _LIMITS if given[name]}
+        return base.fields(
+            self.api.set_limits(parsed_args.account, self._wanted(limits)), {}
+        )
+
+    def _wanted(self, given: dict[str, Any]) -> dict[str, Any]:
+        return given
+
+
+class UnsetLimit(SetLimit):
+    """Take back limits of an account: the file of shares counts again"""
+
+    _takes = types.MappingProxyType({'action': 'store_true'})
+
+    def _wanted(self, given: dict[str, Any]) -> dict[str, Any]:
+        return dict.fromkeys(given)
 
 
 class ShowCapacity(base.ShowOne):

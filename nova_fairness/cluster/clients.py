@@ -88,6 +88,15 @@ class Api:
         if self._ask('PUT', path, body).status_code == _NOT_FOUND:
             raise exception.CloudRefused(f'{self._service} knows no {path}')
 
+    def post(self, path: str, body: Mapping[str, Any]) -> None:
+        """Ask for something.
+
+        :raises CloudAway: if it is not known whether it will be done.
+        :raises CloudRefused: if it will not.
+        """
+        if self._ask('POST', path, body).status_code == _NOT_FOUND:
+            raise exception.CloudRefused(f'{self._service} knows no {path}')
+
     def delete(self, path: str) -> None:
         """Delete; nothing happens if it is not there.
 

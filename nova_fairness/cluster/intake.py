@@ -8,6 +8,7 @@ from oslo_log import log as logging
 
 from nova_fairness import exception
 from nova_fairness.cluster.casts import parser
+from nova_fairness.cluster.casts import times as times_module
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cast as cast_module
 from nova_fairness.model import reason
@@ -37,7 +38,10 @@ USUAL = Terms()
 
 
 def take_in(
-    store: store_module.Store, now: float, terms: Terms = USUAL
+    store: store_module.Store,
+    now: float,
+    times: times_module.Granted = parser.unbound,
+    preemptible: parser.Preemptible = parser.NONE_IS,
 ) -> None:
     """Make requests of all messages that have none.
 
@@ -45,24 +49,29 @@ def take_in(
     none keeps others from being read.
 
     :param now: seconds of the epoch.
-    :param terms: on which they are taken.
+    :param times: says how long somebody may wait and run.
+    :param preemptible: says which requests are.
     :raises StoreError: if the store does not do it.
     """
     for uuid in store.unread(_AT_ONCE):
         try:
-            _take(store, uuid, now, terms)
+            _take(store, uuid, now, times, preemptible)
         except exception.SealBroken as error:
             LOG.error('message %s cannot be decrypted: %s', uuid, error)
 
 
 def _take(
-    store: store_module.Store, uuid: str, now: float, terms: Terms
+    store: store_module.Store,
+    uuid: str,
+    now: float,
+    times: times_module.Granted,
+    preemptible: parser.Preemptible,
 ) -> None:
     cast = store.cast(uuid)
     if cast is None:
         return
     try:
-        request = parser.parse(cast, terms.longest_wait_s, terms.preemptible)
+        request = parser.parse(cast, times, preemptible)
     except exception.Unreadable as error:
         LOG.error('message %s cannot be read: %s', uuid, error)
     else:

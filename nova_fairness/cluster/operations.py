@@ -3,6 +3,7 @@
 """What users and operators can ask the cluster service for."""
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 import datetime as dt
 from typing import Any
 
@@ -13,6 +14,7 @@ from nova_fairness.cluster import service as service_module
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
+from nova_fairness.model import leaving
 from nova_fairness.model import queue
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
@@ -20,6 +22,9 @@ from nova_fairness.rpc import requests as interface
 from nova_fairness.runtime import signatures as signatures_module
 from nova_fairness.shares import overview
 from nova_fairness.shares import tree as tree_module
+
+_FIELDS = {'time_limit': 'time_limit_s', 'longest_wait': 'longest_wait_s'}
+"""Fields of accounts by what answers call them."""
 
 _OPEN = frozenset(request_model.State) - request_model.FINAL
 
@@ -49,7 +54,7 @@ class Operations(interface.Operations):
         self, project: str | None, marker: str | None, limit: int
     ) -> interface.Answer:
         """Requests that have not ended, the oldest first."""
-        last = self._service.last()
+        self._service.last()
         found = [
             each
             for each in self._store.requests(_OPEN)
@@ -59,13 +64,14 @@ class Operations(interface.Operations):
             after = _order(self._known(marker))
             found = [each for each in found if _order(each) > after]
         return {
-            'requests': [_told(each, last) for each in found[:limit]],
+            'requests': self._told(found[:limit]),
             'more': len(found) > limit,
         }
 
     def request(self, uuid: str) -> interface.Answer:
         """One request."""
-        return {'request': _told(self._known(uuid), self._service.last())}
+        [told] = self._told([self._known(uuid)])
+        return {'request': told}
 
     def cancel(self, uuid: str, by_operator: bool) -> interface.Answer:
         """Take a build back that waits, and delete its servers."""
@@ -134,8 +140,41 @@ class Operations(interface.Operations):
 
     def set_share(self, name: str, share: float | None) -> interface.Answer:
         """Set the share of an account."""
-        self._service.set_share(name, share)
+        self._service.change_account(name, {'share': share})
         return {'account': name, 'share': share}
+
+    def extend(self, uuid: str, by_s: float) -> interface.Answer:
+        """Let servers of a request run longer."""
+        self._known(uuid)
+        self._service.extend(uuid, by_s)
+        return self.request(uuid)
+
+    def limits(
+        self, project: str | None, marker: str | None, limit: int
+    ) -> interface.Answer:
+        """Accounts that have limits of their own."""
+        accounts = self._service.last().snapshot.accounts
+        names = tree_module.below(accounts, project)
+        found = [
+            _limits(each)
+            for each in sorted(accounts, key=lambda each: each.name)
+            if each.name in names and _has_limits(each)
+        ]
+        found = [each for each in found if each['account'] > (marker or '')]
+        return {'limits': found[:limit], 'more': len(found) > limit}
+
+    def set_limits(
+        self, name: str, limits: Mapping[str, float | None]
+    ) -> interface.Answer:
+        """Set limits of an account."""
+        if unknown := limits.keys() - _FIELDS.keys():
+            raise exception.BadArgument(
+                f'there are no limits {", ".join(sorted(unknown))}, there is'
+                f' {", ".join(_FIELDS)}'
+            )
+        numbers = {_FIELDS[key]: number for key, number in limits.items()}
+        self._service.change_account(name, numbers)
+        return {'account': name, **limits}
 
     def tree(self, known: str) -> interface.Answer:
         """Shares of all accounts, made once for all agents that ask."""
@@ -147,6 +186,12 @@ class Operations(interface.Operations):
             self._tree = kept = snapshot, made
         told = kept[1]
         return {**told, 'accounts': None} if told['version'] == known else told
+
+    def _told(self, found: Sequence[records.Record]) -> list[dict[str, Any]]:
+        last = self._service.last()
+        servers = [uuid for each in found for uuid in each.request.servers]
+        leaves = self._store.leaves.of(servers)
+        return [_told(each, last, leaves) for each in found]
 
     def _known(self, uuid: str) -> records.Record:
         found = self._store.request(uuid)
@@ -167,6 +212,17 @@ def _tree(snapshot: cluster.ClusterSnapshot) -> dict[str, Any]:
         for each in overview.standings(snapshot)
     ]
     return {'version': tree_module.version(accounts), 'accounts': accounts}
+
+
+def _limits(account: cluster.Account) -> dict[str, Any]:
+    own = {key: getattr(account, field) for key, field in _FIELDS.items()}
+    return {'account': account.name, 'parent': account.parent, **own}
+
+
+def _has_limits(account: cluster.Account) -> bool:
+    return any(
+        getattr(account, field) is not None for field in _FIELDS.values()
+    )
 
 
 def _standing(standing: overview.Standing) -> dict[str, Any]:
@@ -207,8 +263,16 @@ def _fitting(
     return int(np.min(whole, axis=0).sum())
 
 
-def _told(record: records.Record, last: service_module.Last) -> dict[str, Any]:
+def _told(
+    record: records.Record,
+    last: service_module.Last,
+    leaves: Mapping[str, leaving.Leave],
+) -> dict[str, Any]:
     request = record.request
+    left = [leaves[uuid] for uuid in request.servers if uuid in leaves]
+    ends_at = None
+    if request.state is request_model.State.ACTIVE:
+        ends_at = request.ends_at(record.changed_at)
     place = last.plan.waiting.get(request.uuid)
     if request.state is not request_model.State.HELD:
         place = None
@@ -217,7 +281,10 @@ def _told(record: records.Record, last: service_module.Last) -> dict[str, Any]:
     why = place.why if place else record.why
     return {
         **queue.facts(request, why),
-        'summary': queue.summary(request, why, place, estimate),
+        'summary': [
+            *queue.summary(request, why, place, estimate),
+            *queue.ending(ends_at, left),
+        ],
         'position': place.position if place else None,
         'factors': dict(place.factors) if place else {},
         'reserved_at': _time(
@@ -232,6 +299,10 @@ def _told(record: records.Record, last: service_module.Last) -> dict[str, Any]:
         'asked_at': _time(request.asked_at),
         'since': _time(record.changed_at),
         'expires_at': _time(request.expires_at),
+        'time_limit': request.time_limit_s,
+        'extended': request.extended_s,
+        'ends_at': _time(ends_at),
+        'leaving': [queue.leave_facts(each) for each in left],
     }
 
 

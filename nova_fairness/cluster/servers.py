@@ -11,11 +11,18 @@ from typing import Any
 from nova_fairness import exception
 from nova_fairness.cluster import clients
 from nova_fairness.model import cluster
+from nova_fairness.model import leaving
 from nova_fairness.model import request as request_model
 
 _PAGE = 1000
 _OVERLAP_S = 60
 _LEARNED_S = 30 * 86400
+_LONGEST = 255
+_ASKED = {
+    leaving.Action.STOP: 'os-stop',
+    leaving.Action.SUSPEND: 'suspend',
+    leaving.Action.SHELVE: 'shelve',
+}
 _SHELVED = ('SHELVED', 'SHELVED_OFFLOADED')
 
 
@@ -182,6 +189,40 @@ class Nova:
         :raises CloudError: if it is not known whether it was deleted.
         """
         self._api.delete(f'/servers/{uuid}')
+
+    def act(self, uuid: str, action: leaving.Action) -> None:
+        """Ask for what lets a server leave.
+
+        :raises CloudAway: if it is not known whether it will be done.
+        :raises CloudRefused: if it will not.
+        """
+        if action is leaving.Action.DELETE:
+            self.delete(uuid)
+        else:
+            self._api.post(f'/servers/{uuid}/action', {_ASKED[action]: None})
+
+    def offload(self, uuid: str) -> None:
+        """Take a shelved server off its host.
+
+        :raises CloudError: if it is not known that it will be done.
+        """
+        self._api.post(f'/servers/{uuid}/action', {'shelveOffload': None})
+
+    def mark(self, uuid: str, metadata: Mapping[str, str]) -> None:
+        """Write metadata of a server, beside what it has.
+
+        :param metadata: values are cut to what Nova takes.
+        :raises CloudError: if it is not known that it was written.
+        """
+        short = {key: value[:_LONGEST] for key, value in metadata.items()}
+        self._api.post(f'/servers/{uuid}/metadata', {'metadata': short})
+
+    def unmark(self, uuid: str, key: str) -> None:
+        """Take metadata of a server away; there may be none.
+
+        :raises CloudError: if it is not known that it is gone.
+        """
+        self._api.delete(f'/servers/{uuid}/metadata/{key}')
 
     def _all(self, path: str) -> Iterable[Mapping[str, Any]]:
         found = self._api.get(path)

@@ -10,20 +10,21 @@ import threading
 from oslo_log import log as logging
 
 from nova_fairness import exception
+from nova_fairness.cluster import accounts as accounts_module
 from nova_fairness.cluster import charging as charging_module
 from nova_fairness.cluster import election as election_module
+from nova_fairness.cluster import ends as ends_module
 from nova_fairness.cluster import estimating
 from nova_fairness.cluster import execute
 from nova_fairness.cluster import intake
+from nova_fairness.cluster import leaving as leaving_module
 from nova_fairness.cluster import servers as servers_module
-from nova_fairness.cluster import share_file
 from nova_fairness.cluster import snapshot as snapshot_module
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
-from nova_fairness.shares import tree as tree_module
 
 LOG = logging.getLogger(__name__)
 
@@ -81,10 +82,13 @@ class Service:
 
     :param store: of messages and requests.
     :param election: says whether this process acts.
+    :param accounts: the share tree of the moment.
     :param reader: of the cloud.
     :param charging: keeps what accounts used.
     :param executor: of plans.
     :param nova: where servers are looked at.
+    :param ends: says whose time is up.
+    :param leaving: lets servers leave.
     :param plan: the planner.
     :param clock: seconds of the epoch.
     :param monotonic: seconds that never go back.
@@ -98,10 +102,13 @@ class Service:
         self,
         store: store_module.Store,
         election: election_module.Election,
+        accounts: accounts_module.Accounts,
         reader: snapshot_module.Reader,
         charging: charging_module.Charging,
         executor: execute.Executor,
         nova: servers_module.Nova,
+        ends: ends_module.Ends,
+        leaving: leaving_module.Leaving,
         plan: Planner,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
@@ -109,10 +116,13 @@ class Service:
     ) -> None:
         self._store = store
         self._election = election
+        self._accounts = accounts
         self._reader = reader
         self._charging = charging
         self._executor = executor
         self._nova = nova
+        self._ends = ends
+        self._leaving = leaving
         self._plan = plan
         self._clock = clock
         self._monotonic = monotonic
@@ -243,12 +253,24 @@ class Service:
             why = reason.why(reason.Reason.SENT)
             self._executor.send_unplanned(record, why, epoch)
 
-    def set_share(self, name: str, share: float | None) -> None:
-        """Set the share of an account; it counts from the next cycle on.
+    def extend(self, uuid: str, by_s: float) -> None:
+        """Let servers of a request run longer.
 
-        :param name: of the account.
-        :param share: beside its siblings; ``None`` for what the file says.
-        :raises BadShares: if it is no share, or too many are set.
+        :param by_s: seconds, > 0.
+        :raises IllegalStep: if they may not, or leave already.
+        :raises ClusterError: if it cannot be done now.
+        """
+        with self._acting:
+            record, epoch = self._asked_about(uuid)
+            self._ends.check_extension(record.request, by_s)
+            self._store.extend(record.request, by_s, epoch)
+
+    def change_account(
+        self, name: str, numbers: Mapping[str, float | None]
+    ) -> None:
+        """Set numbers of an account: :meth:`.accounts.Accounts.change`.
+
+        :raises BadShares: if one is out of its range, or too many are set.
         :raises UnknownAccount: if none was set that could be taken back.
         :raises ClusterError: if it cannot be done now.
         """
@@ -256,22 +278,7 @@ class Service:
             epoch = self._election.lead()
             if epoch is None:
                 raise self._not_leading()
-            before = self._store.shares()
-            shares = dict(before.shares)
-            if share is None:
-                if shares.pop(name, None) is None:
-                    raise exception.UnknownAccount(
-                        f'no share of account {name} was set'
-                    )
-            else:
-                shares[name] = share
-                tree_module.Tree(tree_module.overlaid((), shares))
-            if len(shares) > share_file.MOST:
-                raise exception.BadShares(
-                    f'{share_file.MOST} shares can be set, and are'
-                )
-            given = records.Given(shares, before.version)
-            self._store.set_shares(given, epoch)
+            self._accounts.change(name, numbers, epoch)
 
     def drain(self) -> list[records.Record]:
         """Start all that waits, also what there is no room for.
@@ -304,10 +311,13 @@ class Service:
 
     def _act(self, epoch: int) -> None:
         now = self._clock()
-        intake.take_in(self._store, now, self._rules.terms)
+        terms = self._rules.terms
+        granted = self._accounts.times(terms.longest_wait_s)
+        intake.take_in(self._store, now, granted, terms.preemptible)
         found = self._put_back(epoch)
         self._sweep(found)
-        view = self._view(found, now)
+        ends = ends_module.ends(found, now)
+        view = self._view(found, now, self._ends.known(ends))
         self._watch(found, view, epoch)
         snapshot = self._charging.charge(view, now, epoch)
         planned = self._plan(snapshot, now)
@@ -317,9 +327,13 @@ class Service:
         self._do(
             planned, {each.request.uuid: each for each in found}, view, epoch
         )
+        self._ends.apply(ends, view.servers, now, epoch)
+        self._leaving.work(view.servers, epoch)
         for record in self._store.left_over(_CLEANED_AT_ONCE):
             self._try(record, self._executor.clean_up, record)
-        self._store.remove_ended(now - self._rules.history_s, _REMOVED_AT_ONCE)
+        before = now - self._rules.history_s
+        self._store.remove_ended(before, _REMOVED_AT_ONCE)
+        self._store.leaves.remove_ended(before)
 
     def _put_back(self, epoch: int) -> list[records.Record]:
         """Let wait what was reserved and not sent; say what there is."""
@@ -342,10 +356,13 @@ class Service:
         self._swept += _SWEPT_AT_ONCE
 
     def _view(
-        self, found: list[records.Record], now: float
+        self,
+        found: list[records.Record],
+        now: float,
+        ends: Mapping[str, float],
     ) -> snapshot_module.View:
         requests = [
-            each.request
+            self._ends.foreseen(each.request)
             for each in found
             if self._rules.pass_unreadable
             or each.why.reason is not _UNREADABLE
@@ -355,12 +372,7 @@ class Service:
             for each in found
             if each.request.state in (_S.SENDING, _S.STARTING)
         }
-        view = self._reader.read(requests, given, now)
-        accounts = tree_module.overlaid(
-            view.snapshot.accounts, self._store.shares().shares
-        )
-        snapshot = dataclasses.replace(view.snapshot, accounts=accounts)
-        return dataclasses.replace(view, snapshot=snapshot)
+        return self._reader.read(requests, given, now, ends)
 
     def _watch(
         self,

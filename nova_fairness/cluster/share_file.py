@@ -11,6 +11,7 @@ import yaml
 
 from nova_fairness import exception
 from nova_fairness.model import cluster
+from nova_fairness.model import duration
 from nova_fairness.rpc import protocol
 from nova_fairness.shares import tree
 
@@ -22,7 +23,7 @@ MOST = 100_000
 NOT_TAKEN_OVER = 'shares_file is not taken over, shares stay as they are: %s'
 TAKEN_OVER = 'shares_file %s has %d accounts now'
 
-_KEYS = ('name', 'parent', 'share')
+_KEYS = ('name', 'parent', 'share', 'time_limit', 'longest_wait')
 
 
 class ShareFile:
@@ -56,7 +57,7 @@ def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
     """Read the share tree.
 
     :param path: of YAML: a list ``accounts``, each with ``name`` and, if it
-        likes, ``parent`` and ``share``.
+        likes, ``parent``, ``share`` and times.
     :raises BadShares: if anything is wrong; says what, and the line.
     """
     try:
@@ -95,17 +96,22 @@ def _account(path: pathlib.Path, node: yaml.Node) -> cluster.Account:
     if 'name' not in parts:
         raise _wrong(path, node, 'an account must have a name')
     share = parts.get('share', '1')
+    what = 'share'
     try:
-        return cluster.Account(
-            parts['name'], parts.get('parent'), float(share)
-        )
-    except ValueError:
+        number = float(share)
+        times: dict[str, float | None] = {}
+        for what in ('time_limit', 'longest_wait'):
+            text = parts.get(what)
+            times[f'{what}_s'] = duration.seconds(text) if text else None
+    except ValueError as error:
+        why = 'must be a number, got ' + repr(share)
         raise _wrong(
             path,
             node,
-            f'share of account {parts["name"]!r} must be a number, got'
-            f' {share!r}',
+            f'{what} of account {parts["name"]!r}'
+            + (f' {why}' if what == 'share' else f': {error}'),
         ) from None
+    return cluster.Account(parts['name'], parts.get('parent'), number, **times)
 
 
 def _section(

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
+import types
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
 
 _ABSENT = (0, 0, 0, 1)
+_UNKNOWN: Mapping[str, float] = types.MappingProxyType({})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Reader:
         requests: Collection[request_model.Request],
         given: Mapping[str, tuple[str, ...]],
         now: float,
+        ends: Mapping[str, float] = _UNKNOWN,
     ) -> View:
         """Read everything once.
 
@@ -72,10 +75,12 @@ class Reader:
         :param given: hosts of the servers of requests that were sent, in
             their order, by UUID of the request.
         :param now: seconds of the epoch.
+        :param ends: when servers end at the latest, seconds of the epoch, by
+            UUID; of others it is not known.
         :raises CloudError: if a part cannot be read.
         """
         with clients.reading('an answer of Nova or Placement'):
-            return self._read(requests, given, now)
+            return self._read(requests, given, now, ends)
 
     def used_by_users(
         self, view: View
@@ -107,6 +112,7 @@ class Reader:
         requests: Collection[request_model.Request],
         given: Mapping[str, tuple[str, ...]],
         now: float,
+        ends: Mapping[str, float],
     ) -> View:
         # Before Placement: who lies on a host by now has claimed its room.
         servers = self._nova.servers(now)
@@ -118,7 +124,7 @@ class Reader:
         inventory = _inventory(trees, classes)
         by_project = self._used(requests, servers, classes)
         rows = {each.name: row for row, each in enumerate(hosts)}
-        running = _running(servers, requests, now)
+        running = _running(servers, requests, now, ends)
         for each, uuid, host in _unclaimed(requests, given, servers):
             amounts = each.demand.amounts
             running.append(
@@ -129,7 +135,8 @@ class Reader:
                     now,
                     each.user,
                     uuid,
-                    band=each.band,
+                    ends.get(uuid),
+                    each.band,
                 )
             )
             one = cluster.vector(dict(amounts), classes)
@@ -191,6 +198,7 @@ def _running(
     servers: Mapping[str, servers_module.Server],
     requests: Iterable[request_model.Request],
     now: float,
+    ends: Mapping[str, float],
 ) -> list[cluster.Running]:
     preemptible = {
         uuid: each.demand.amounts
@@ -207,7 +215,8 @@ def _running(
             each.launched_at or now,
             each.user,
             each.uuid,
-            band=request_model.Band.PREEMPTIBLE
+            ends.get(each.uuid),
+            request_model.Band.PREEMPTIBLE
             if each.uuid in preemptible
             else request_model.Band.NORMAL,
         )

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from nova_fairness import exception
 from nova_fairness.cluster import service as service_module
 from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import leaving
 from nova_fairness.model import queue
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
@@ -42,7 +43,11 @@ class Watch:
         self._entered: collections.Counter[str] = collections.Counter(
             dict.fromkeys((each.value for each in queue_observe.EVENTS), 0)
         )
+        self._left: collections.Counter[str] = collections.Counter(
+            dict.fromkeys((each.value for each in leaving.State), 0)
+        )
         store.listen(self._changed)
+        store.leaves.listen(self._leaves)
 
     def queue(self) -> queue.Queue:
         """The requests as the last cycle left them."""
@@ -71,9 +76,14 @@ class Watch:
             doubtful=doubtful,
             entered=dict(self._entered),
             waited_s=self._waited_s,
+            left=dict(self._left),
             cycles=self._service.cycles,
             cycles_failed=self._service.cycles_failed,
         )
+
+    def _leaves(self, leave: leaving.Leave) -> None:
+        self._left[leave.state.value] += 1
+        self._post([queue_observe.leave_notice(leave, self._host)])
 
     def _changed(
         self, request: request_model.Request, why: reason.Why, now: float

@@ -25,11 +25,14 @@ from oslo_config import cfg  # noqa: E402
 
 from nova_fairness import exception  # noqa: E402
 from nova_fairness import plugins  # noqa: E402
+from nova_fairness.cluster import accounts as accounts_module  # noqa: E402
 from nova_fairness.cluster import charging  # noqa: E402
 from nova_fairness.cluster import clients  # noqa: E402
 from nova_fairness.cluster import election  # noqa: E402
+from nova_fairness.cluster import ends  # noqa: E402
 from nova_fairness.cluster import execute  # noqa: E402
 from nova_fairness.cluster import intake  # noqa: E402
+from nova_fairness.cluster import leaving  # noqa: E402
 from nova_fairness.cluster import limits  # noqa: E402
 from nova_fairness.cluster import operations as operations_module  # noqa: E402
 from nova_fairness.cluster import placement  # noqa: E402
@@ -47,6 +50,7 @@ from nova_fairness.cluster.store import store as store_module  # noqa: E402
 from nova_fairness.cmd import queueing  # noqa: E402
 from nova_fairness.model import cast as cast_module  # noqa: E402
 from nova_fairness.model import cluster  # noqa: E402
+from nova_fairness.model import leaving as leaving_model  # noqa: E402
 from nova_fairness.model import request  # noqa: E402
 from nova_fairness.observe import notifying  # noqa: E402
 from nova_fairness.observe import queue  # noqa: E402
@@ -184,6 +188,15 @@ def _terms(conf: cfg.ConfigOpts) -> intake.Terms:
     )
 
 
+def _ends(options: cfg.ConfigOpts.GroupAttr) -> ends.Rules:
+    actions = tuple(map(leaving_model.Action, options.end_actions))
+    if not actions:
+        raise exception.ConfigurationError(
+            '[fairness_cluster] end_actions must name at least one'
+        )
+    return ends.Rules(actions, options.longest_extension)
+
+
 def _service(
     conf: cfg.ConfigOpts,
 ) -> tuple[service.Service, store_module.Store]:
@@ -201,14 +214,17 @@ def _service(
         if options.limits_file
         else {}
     )
-    order, accounts = _order(conf), _accounts(conf)
+    order, written = _order(conf), _accounts(conf)
     store = queueing.open_store(conf)
     cloud = clients.connect(options.cloud)
     room, nova = placement.Placement(cloud.placement), servers.Nova(cloud.nova)
     accepted = tokens.Tokens(
         cloud.keystone, past_end=options.expired_tokens == 'start'
     )
-    reader = snapshot.Reader(room, nova, given, accounts)
+    accounts = accounts_module.Accounts(store, written)
+    reader = snapshot.Reader(room, nova, given, accounts.present)
+    patience = leaving.Patience(options.end_notice, options.end_patience)
+    leaves = leaving.Leaving(store.leaves, nova, room, time.time, patience)
     sender = ConductorSender(url, places)
     holder = f'{socket.gethostname()}:{os.getpid()}'
     made = service.Service(
@@ -216,12 +232,15 @@ def _service(
         election.Election(
             store, holder, options.lease, time.time, time.monotonic
         ),
+        accounts,
         reader,
         charging.Charging(
             store, reader, options.half_life, options.preemptible_charge
         ),
         execute.Executor(store, room, nova, accepted, sender, time.time),
         nova,
+        ends.Ends(store.leaves, leaves, _ends(options), options.end_notice),
+        leaves,
         functools.partial(
             planner.plan,
             order=order,

@@ -101,11 +101,16 @@ class Account:
     :ivar name: unique in the tree.
     :ivar parent: name of the account above; ``None`` at the top.
     :ivar share: counts beside the shares of its siblings, >= 0.
+    :ivar time_limit_s: seconds that servers below it may run, > 0; ``None``
+        for no limit of its own.
+    :ivar longest_wait_s: seconds that requests below it may wait, likewise.
     """
 
     name: str
     parent: str | None = None
     share: float = 1.0
+    time_limit_s: float | None = None
+    longest_wait_s: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

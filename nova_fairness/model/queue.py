@@ -2,12 +2,14 @@
 
 """What the cluster service tells of itself and its requests."""
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import datetime as dt
 from typing import Any
 
 from nova_fairness.model import cluster
+from nova_fairness.model import leaving
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 
@@ -25,6 +27,7 @@ class Queue:
     :ivar doubtful: requests of which it is not known whether Nova has them.
     :ivar entered: how often requests came into a state, by its name.
     :ivar waited_s: sum of the waits of all that were released.
+    :ivar left: how often servers came into a state of leaving, by its name.
     :ivar cycles: that were begun.
     :ivar cycles_failed: that ended early.
     """
@@ -36,6 +39,7 @@ class Queue:
     doubtful: int
     entered: Mapping[str, int]
     waited_s: float
+    left: Mapping[str, int]
     cycles: int
     cycles_failed: int
 
@@ -89,6 +93,56 @@ def summary(
     return [*told, f'{why.sentence[0].upper()}{why.sentence[1:]}.']
 
 
+def leave_facts(leave: leaving.Leave) -> dict[str, Any]:
+    """What answers and notifications say of a server that leaves."""
+    return {
+        'server': leave.server,
+        'state': leave.state.value,
+        'action': leave.action.value,
+        'leaves_at': _exact(leave.at),
+        'reason': leave.why.reason.value,
+        'explanation': leave.why.sentence,
+        'subject': leave.why.subject,
+        'numbers': dict(leave.why.numbers),
+    }
+
+
+_LEAVING = {
+    leaving.State.CHOSEN: 'is to leave at {at}',
+    leaving.State.TOLD: 'is to leave at {at}',
+    leaving.State.ACTING: 'leaves now',
+    leaving.State.ASKED: 'leaves now',
+    leaving.State.GONE: 'left',
+    leaving.State.STAYS: 'was to leave, and has its room still',
+}
+_DONE = {
+    leaving.Action.STOP: 'stopped',
+    leaving.Action.SUSPEND: 'suspended',
+    leaving.Action.SHELVE: 'shelved',
+    leaving.Action.DELETE: 'deleted',
+}
+
+
+def ending(
+    ends_at: float | None, leaves: Iterable[leaving.Leave]
+) -> list[str]:
+    """Sentences that say when servers of a request leave, and why.
+
+    :param ends_at: seconds of the epoch; ``None`` for never, or not known.
+    :param leaves: how far they have left.
+    """
+    told = []
+    if ends_at is not None:
+        told.append(f'It may run until {_time(ends_at)}.')
+    for each in leaves:
+        if each.state in _LEAVING:
+            how = _LEAVING[each.state].format(at=_time(each.at))
+            told.append(f'Server {each.server} {how}: {each.why.sentence}.')
+            if each.state in leaving.LIVE:
+                told.append(f'It is {_DONE[each.action]} then.')
+    return told
+
+
 def _uses(
     request: request_model.Request, factors: cluster.Factors
 ) -> list[str]:
@@ -116,6 +170,12 @@ def _reserved(reservation: cluster.Reservation) -> str:
     return (
         'Room is reserved for it, expected to be free at'
         f' {_time(reservation.at)}.'
+    )
+
+
+def _exact(at_s: float) -> str:
+    return dt.datetime.fromtimestamp(at_s, dt.UTC).isoformat(
+        timespec='seconds'
     )
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Why a request waits, or why it ended: a closed, ordered set of reasons."""
+"""Why a request waits or ended, why a server leaves: a closed, ordered set."""
 
 from collections.abc import Iterable
 import dataclasses
@@ -42,6 +42,7 @@ class Reason(enum.Enum):
     TAKEN_BACK = 'taken_back'
     CANCELLED_BY_OPERATOR = 'cancelled_by_operator'
     SERVER_DELETED = 'server_deleted'
+    TIME_IS_UP = 'time_is_up'
 
 
 _SENTENCES = {
@@ -97,6 +98,7 @@ _SENTENCES = {
     Reason.TAKEN_BACK: 'its user took it back',
     Reason.CANCELLED_BY_OPERATOR: 'an operator cancelled it',
     Reason.SERVER_DELETED: 'its server was deleted',
+    Reason.TIME_IS_UP: 'it may run for {limit_s:.0f} s',
 }
 
 ORDER = {reason: place for place, reason in enumerate(Reason)}
@@ -114,6 +116,7 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
     Reason.BEYOND_DEPTH: ('before', 'depth'),
     Reason.IN_DOUBT: ('since_s',),
     Reason.WAITED_TOO_LONG: ('waited_s',),
+    Reason.TIME_IS_UP: ('limit_s',),
 }
 """Names of the numbers that belong to a reason; others have none."""
 

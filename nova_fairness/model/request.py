@@ -206,6 +206,9 @@ class Request:
     :ivar expires_at: when it stops waiting, seconds of the epoch; ``None``
         for never.
     :ivar band: of priority, as it was when Nova took it.
+    :ivar time_limit_s: seconds that its servers may run, > 0, before they
+        leave; ``None`` without an end.
+    :ivar extended_s: seconds by which that was extended, >= 0.
     :ivar state: where it is on its way.
     :ivar version: number of writes to its row; a write names the version
         that it was decided on.
@@ -221,6 +224,8 @@ class Request:
     group: Group | None = None
     expires_at: float | None = None
     band: Band = Band.NORMAL
+    time_limit_s: float | None = None
+    extended_s: float = 0.0
     state: State = State.HELD
     version: int = 0
 
@@ -233,6 +238,15 @@ class Request:
     def is_preemptible(self) -> bool:
         """Whether its servers make room for others."""
         return self.band is Band.PREEMPTIBLE
+
+    def ends_at(self, since: float) -> float | None:
+        """When its servers leave; ``None`` for never.
+
+        :param since: when they started, seconds of the epoch.
+        """
+        if self.time_limit_s is None:
+            return None
+        return since + self.time_limit_s + self.extended_s
 
 
 def account_of(project: str, user: str) -> str:

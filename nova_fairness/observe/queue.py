@@ -10,6 +10,7 @@ from typing import Any
 
 from prometheus_client import registry
 
+from nova_fairness.model import leaving
 from nova_fairness.model import queue as queue_model
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
@@ -17,7 +18,7 @@ from nova_fairness.observe import families
 from nova_fairness.observe import notices
 
 VERSION = '1.0'
-"""Of the payloads about requests. Minor: fields were added."""
+"""Of the payloads of the queue. Minor: fields were added."""
 
 _S = request_model.State
 EVENTS: Mapping[request_model.State, str] = {
@@ -78,6 +79,12 @@ def _of_queue(queue: queue_model.Queue) -> families.Metrics:
         'queue_requests',
         'Requests that came into a state.',
         [((state,), n) for state, n in sorted(queue.entered.items())],
+        ('state',),
+    )
+    yield families.counter(
+        'queue_leaving_servers',
+        'Servers that came into a state on their way out.',
+        [((state,), n) for state, n in sorted(queue.left.items())],
         ('state',),
     )
     yield families.gauge(
@@ -148,6 +155,26 @@ def notice(
             'at': _time(now),
             **queue_model.facts(request, why),
             'asked_at': _time(request.asked_at),
+        },
+    )
+
+
+def leave_notice(leave: leaving.Leave, host: str) -> notices.Notice:
+    """Notice of a server that came into a state on its way out.
+
+    :param host: that tells it.
+    """
+    stays = leave.state is leaving.State.STAYS
+    return notices.Notice(
+        f'fairness.server.{leave.state.value}',
+        notices.WARN if stays else notices.INFO,
+        {
+            **queue_model.leave_facts(leave),
+            'version': VERSION,
+            'host': host,
+            'at': _time(leave.changed_at),
+            'project_id': leave.project,
+            'user_id': leave.user,
         },
     )
 

@@ -38,6 +38,9 @@ DEFAULT_DOMAIN = 'nova-fairness'
 LONGEST_NAME = 255
 """Characters of a name in an argument."""
 
+LONGEST_S = 1e9
+"""Seconds of a span of time in an argument."""
+
 MOST_NUMBERS = 10_000
 """Entries of an object in an argument."""
 

@@ -5,6 +5,7 @@ interface.
 """
 
 import abc
+from collections.abc import Mapping
 from typing import Any
 from typing import Self
 
@@ -89,6 +90,38 @@ class Operations(abc.ABC):
         """
 
     @abc.abstractmethod
+    def extend(self, uuid: str, by_s: float) -> Answer:
+        """Let servers of a request run longer.
+
+        :raises UnknownRequest: if there is no such request.
+        :raises IllegalStep: if they may not, or leave already.
+        """
+
+    @abc.abstractmethod
+    def limits(
+        self, project: str | None, marker: str | None, limit: int
+    ) -> Answer:
+        """Accounts that have limits of their own, by name.
+
+        :param project: of which alone, with its users; ``None`` for all.
+        :param marker: name of the last account of the page before.
+        """
+
+    @abc.abstractmethod
+    def set_limits(
+        self, name: str, limits: Mapping[str, float | None]
+    ) -> Answer:
+        """Set limits of an account.
+
+        :param limits: ``time_limit`` and ``longest_wait``, seconds; ``None``
+            for what the file says.
+        :returns: ``account`` and the limits, as given.
+        :raises BadArgument: if there is no such limit.
+        :raises BadShares: if one is out of its range.
+        :raises UnknownAccount: if none was set that could be taken back.
+        """
+
+    @abc.abstractmethod
     def tree(self, known: str) -> Answer:
         """Shares of all accounts, for agents.
 
@@ -163,6 +196,35 @@ class RequestsEndpoint:
         return self._operations.set_share(
             arguments.name('account', account),
             arguments.optional_number('share', share),
+        )
+
+    @_CHANGE
+    def extend(self, ctxt: Context, uuid: Any, seconds: Any) -> Answer:
+        """Let servers of a request run longer."""
+        by_s = arguments.optional_number('seconds', seconds)
+        if by_s is None or not 0 < by_s <= protocol.LONGEST_S:
+            raise exception.BadArgument(
+                'seconds must be more than 0 and at most'
+                f' {protocol.LONGEST_S:g}'
+            )
+        return self._operations.extend(arguments.name('uuid', uuid), by_s)
+
+    @_READ
+    def list_limits(
+        self,
+        ctxt: Context,
+        project: Any = None,
+        marker: Any = None,
+        limit: Any = protocol.MOST_REQUESTS,
+    ) -> Answer:
+        """Accounts that have limits of their own."""
+        return self._operations.limits(*_page(project, marker, limit))
+
+    @_CHANGE
+    def set_limits(self, ctxt: Context, account: Any, limits: Any) -> Answer:
+        """Set limits of an account."""
+        return self._operations.set_limits(
+            arguments.name('account', account), arguments.numbers(limits)
         )
 
     @_READ

@@ -15,6 +15,7 @@ import dataclasses
 import hashlib
 import json
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,7 @@ ROOT = -1
 """Place of the parent of those that have none."""
 
 LARGEST_SHARE = 1e9
+LONGEST_S = 1e9
 
 
 class Tree:
@@ -39,8 +41,9 @@ class Tree:
 
     :param accounts: in any order.
     :raises BadShares: if a name comes twice, a parent is unknown, parents
-        form a circle, or a share is no number from 0 to
-        :data:`LARGEST_SHARE`; all that is wrong is named.
+        form a circle, a share is no number from 0 to :data:`LARGEST_SHARE`,
+        or a time none above 0 to :data:`LONGEST_S`; all that is wrong is
+        named.
 
     :ivar names: (a,) parents first, siblings by name.
     :ivar parent: (a,) place of the parent, or :data:`ROOT`.
@@ -50,7 +53,7 @@ class Tree:
     def __init__(self, accounts: Iterable[cluster.Account]) -> None:
         given = tuple(accounts)
         by_name = {each.name: each for each in given}
-        wrong = [*_twice(given), *_bad_shares(given)]
+        wrong = [*_twice(given), *_bad_shares(given), *_bad_times(given)]
         wrong += _unknown_parents(given, by_name)
         wrong = wrong or _circles(by_name)
         if wrong:
@@ -168,22 +171,23 @@ def completed(
 
 
 def overlaid(
-    accounts: Iterable[cluster.Account], shares: Mapping[str, float]
+    accounts: Iterable[cluster.Account],
+    given: Mapping[str, Mapping[str, float]],
 ) -> tuple[cluster.Account, ...]:
-    """Accounts with other shares.
+    """Accounts of which some numbers are others.
 
     One that is not among them stands where :func:`completed` would place it.
 
-    :param shares: by name.
+    :param given: by name of the account and of its field.
     """
     by_name = {each.name: each for each in accounts}
-    for name in sorted(shares):
+    for name in sorted(given):
         project, slash, _ = name.partition('/')
         if slash:
             by_name.setdefault(project, cluster.Account(project))
         usual = cluster.Account(name, project if slash else None)
         by_name[name] = dataclasses.replace(
-            by_name.get(name, usual), share=shares[name]
+            by_name.get(name, usual), **dict[str, Any](given[name])
         )
     return tuple(by_name.values())
 
@@ -226,6 +230,38 @@ def preemptible_parts(
     return with_below(own, snapshot, snapshot.preemptible)
 
 
+def below(
+    accounts: Iterable[cluster.Account], name: str | None
+) -> frozenset[str]:
+    """Names of an account and all below it; ``None`` for everybody."""
+    tree = Tree(accounts)
+    if name is None:
+        return frozenset(tree.names)
+    found: set[str] = set()
+    for at, each in enumerate(tree.names):
+        up = int(tree.parent[at])
+        if each == name or (up != ROOT and tree.names[up] in found):
+            found.add(each)
+    return frozenset(found)
+
+
+def chain(
+    accounts: Mapping[str, cluster.Account], project: str, user: str
+) -> list[cluster.Account]:
+    """The accounts of a user from the lowest up to the top.
+
+    :param accounts: of a tree, by name; those of the user or the project may
+        be missing, as they have nothing of their own then.
+    """
+    name = request_model.account_of(project, user)
+    found = []
+    up: str | None = name if name in accounts else project
+    while up is not None and up in accounts:
+        found.append(accounts[up])
+        up = accounts[up].parent
+    return found
+
+
 def _over_siblings(amount: Floats, parent: Places) -> Floats:
     """Sum of an amount over an account and its siblings, (a,)."""
     total = np.zeros(len(amount) + 1)
@@ -260,6 +296,19 @@ def _bad_shares(accounts: Sequence[cluster.Account]) -> list[str]:
         for each in accounts
         if not math.isfinite(each.share)
         or not 0 <= each.share <= LARGEST_SHARE
+    ]
+
+
+def _bad_times(accounts: Sequence[cluster.Account]) -> list[str]:
+    return [
+        f'{what} of account {each.name!r} must be more than 0 and at most'
+        f' {LONGEST_S:g} s, got {seconds!r}'
+        for each in accounts
+        for what, seconds in (
+            ('time limit', each.time_limit_s),
+            ('longest wait', each.longest_wait_s),
+        )
+        if seconds is not None and not 0 < seconds <= LONGEST_S
     ]
 
 

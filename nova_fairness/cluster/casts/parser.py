@@ -10,6 +10,7 @@ import uuid as uuid_module
 from nova_fairness import exception
 from nova_fairness.cluster.casts import demand as demand_module
 from nova_fairness.cluster.casts import fields
+from nova_fairness.cluster.casts import times as times_module
 from nova_fairness.model import cast as cast_module
 from nova_fairness.model import envelope
 from nova_fairness.model import request
@@ -74,9 +75,14 @@ def _says(holder: Mapping[str, Any], name: str) -> bool:
     return any(str(each).lower() in _YES for each in told)
 
 
+def unbound(_project: str, _user: str) -> times_module.Times:
+    """No limits, for anybody."""
+    return times_module.Times()
+
+
 def parse(
     cast: cast_module.Cast,
-    longest_wait_s: float | None = None,
+    times: times_module.Granted = unbound,
     preemptible: Preemptible = NONE_IS,
 ) -> request.Request:
     """Make a request of a message.
@@ -84,7 +90,7 @@ def parse(
     Reading the same message again makes the same request.
 
     :param cast: of one of the methods of :class:`request.Origin`.
-    :param longest_wait_s: after which a build expires; ``None`` for never.
+    :param times: says how long somebody may wait and run.
     :param preemptible: says which requests are.
     :raises Unreadable: if it is not of the form known; nothing of what the
         message holds is in the text.
@@ -95,13 +101,10 @@ def parse(
             f'a cast to conductor must be of version {_VERSION}x'
         )
     arguments = fields.mapping(message, 'args')
-    expires_at = (
-        None if longest_wait_s is None else cast.received_at + longest_wait_s
-    )
     if message.get('method') == request.Origin.BUILD.value:
-        return _build(cast, arguments, expires_at, preemptible)
+        return _build(cast, arguments, times, preemptible)
     if message.get('method') == request.Origin.UNSHELVE.value:
-        return _unshelve(cast, arguments, preemptible)
+        return _unshelve(cast, arguments, times, preemptible)
     raise exception.Unreadable('a cast must be a build or an unshelve')
 
 
@@ -141,7 +144,7 @@ def token(cast: cast_module.Cast) -> str:
 def _build(
     cast: cast_module.Cast,
     arguments: Mapping[str, Any],
-    expires_at: float | None,
+    times: times_module.Granted,
     preemptible: Preemptible,
 ) -> request.Request:
     specs = [
@@ -166,6 +169,8 @@ def _build(
     if len(parts) > 1 or len(owners) > 1:
         raise exception.Unreadable('servers of one build must be alike')
     (group, demand, band), (project, user) = parts.pop(), owners.pop()
+    may = times(project, user).at_most(times_module.wished(arguments))
+    longest_s = may.longest_wait_s
     return request.Request(
         uuid=servers[0],
         project=project,
@@ -174,8 +179,9 @@ def _build(
         demand=demand,
         asked_at=cast.received_at,
         group=group,
-        expires_at=expires_at,
+        expires_at=None if longest_s is None else cast.received_at + longest_s,
         band=band,
+        time_limit_s=may.time_limit_s,
     )
 
 
@@ -203,6 +209,7 @@ def _demand(spec: Mapping[str, Any]) -> request.Demand:
 def _unshelve(
     cast: cast_module.Cast,
     arguments: Mapping[str, Any],
+    times: times_module.Granted,
     preemptible: Preemptible,
 ) -> request.Request:
     # It never expires: Nova knows no way to take it back.
@@ -217,6 +224,7 @@ def _unshelve(
         demand = demand_module.of_spec(spec, forced=False)
         group = _group(spec)
         band = preemptible.band(spec, server, project)
+    may = times(project, user).at_most(times_module.wished(arguments))
     # It was a request once already, when it was built, or unshelved before.
     own = uuid_module.uuid5(uuid_module.UUID(uuid), cast.uuid)
     return request.Request(
@@ -229,6 +237,7 @@ def _unshelve(
         origin=request.Origin.UNSHELVE,
         group=group,
         band=band,
+        time_limit_s=may.time_limit_s,
     )
 
 

@@ -124,6 +124,25 @@ class Tables:
             return False
         return True
 
+    def insert_if(
+        self,
+        table: sa.Table,
+        row: Mapping[str, Any],
+        condition: sa.ColumnElement[bool],
+    ) -> bool:
+        """Add a row if something is so; ``False`` if not, or it is there."""
+        values = [
+            sa.literal(value, table.c[name].type)
+            for name, value in row.items()
+        ]
+        wanted = sa.select(*values).where(condition)
+        statement = sa.insert(table).from_select(list(row), wanted)
+        try:
+            with failures(), self._connection() as connection:
+                return connection.execute(statement).rowcount > 0
+        except db_exception.DBDuplicateEntry:
+            return False
+
     def update(self, statement: sa.Update | sa.Delete) -> bool:
         """Change or delete rows; ``False`` if there was none to change."""
         with failures(), self._connection() as connection:

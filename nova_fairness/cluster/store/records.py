@@ -50,13 +50,13 @@ class Used:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Given:
-    """Shares that were set while the service ran.
+    """What was set of accounts while the service ran.
 
-    :ivar shares: >= 0, by name of the account.
+    :ivar accounts: numbers by name of the account and of its field.
     :ivar version: number of writes.
     """
 
-    shares: Mapping[str, float]
+    accounts: Mapping[str, Mapping[str, float]]
     version: int = 0
 
 
@@ -70,6 +70,8 @@ def row_of(record: Record) -> dict[str, Any]:
         'owner': request.user,
         'asked_at': request.asked_at,
         'expires_at': request.expires_at,
+        'time_limit_s': request.time_limit_s,
+        'extended_s': request.extended_s,
         'origin': request.origin.value,
         'band': request.band.value,
         'wanted': _wanted(request),
@@ -104,16 +106,24 @@ def record_of(row: Mapping[str, Any]) -> Record:
         group=_group(wanted['group']),
         expires_at=row['expires_at'],
         band=request_model.Band(row['band'] or _USUAL.value),
+        time_limit_s=row['time_limit_s'],
+        extended_s=row['extended_s'],
         state=request_model.State(row['state']),
         version=row['version'],
     )
-    why = reason.Why(
+    hosts = tuple(json.loads(row['hosts'] or '[]'))
+    return Record(
+        request, row['cast_uuid'], why_of(row), row['changed_at'], hosts
+    )
+
+
+def why_of(row: Mapping[str, Any]) -> reason.Why:
+    """Make a reason of its columns."""
+    return reason.Why(
         reason.Reason(row['reason']),
         row['subject'],
         tuple((name, number) for name, number in json.loads(row['numbers'])),
     )
-    hosts = tuple(json.loads(row['hosts'] or '[]'))
-    return Record(request, row['cast_uuid'], why, row['changed_at'], hosts)
 
 
 def _wanted(request: request_model.Request) -> str:

@@ -23,6 +23,7 @@ import sqlalchemy as sa
 
 from nova_fairness import exception
 from nova_fairness.cluster.store import database
+from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing
@@ -65,6 +66,8 @@ class Store:
     :param engine: with tables of this version.
     :param sealer: seals messages.
     :raises SchemaMismatch: if the tables are not those of this version.
+
+    :ivar leaves: servers that leave.
     """
 
     def __init__(self, engine: sa.Engine, sealer: sealing.Sealer) -> None:
@@ -73,6 +76,7 @@ class Store:
         self._tables = database.Tables(engine)
         self._sealer = sealer
         self._changed: Changed = lambda *_: None
+        self.leaves = leaves_module.Leaves(self._tables, self._check_leads)
 
     def listen(self, changed: Changed) -> None:
         """Tell somebody of all that is done through this object."""
@@ -341,6 +345,21 @@ class Store:
         if not self._tables.update(_guarded(request, epoch).values(**values)):
             self._explain(request, epoch)
 
+    def extend(
+        self, request: request_model.Request, by_s: float, epoch: int
+    ) -> None:
+        """Let servers of a request run longer; state and version go on.
+
+        :param by_s: seconds, > 0.
+        :raises Outdated: if it is no longer in that state and version.
+        :raises Deposed: if that leader leads no more.
+        """
+        longer = _guarded(request, epoch).values(
+            extended_s=request.extended_s + by_s, version=request.version + 1
+        )
+        if not self._tables.update(longer):
+            self._explain(request, epoch)
+
     def used(self) -> records.Used:
         """What accounts used."""
         row = self._tables.select(sa.select(_LEDGER))[0]
@@ -358,13 +377,13 @@ class Store:
             _LEDGER, used.version, epoch, at=used.at, used=_short(used.parts)
         )
 
-    def shares(self) -> records.Given:
-        """Shares that were set while the service ran."""
+    def given(self) -> records.Given:
+        """What was set of accounts while the service ran."""
         row = self._tables.select(sa.select(_SHARES))[0]
         return records.Given(json.loads(row['given']), row['version'])
 
-    def set_shares(self, given: records.Given, epoch: int) -> None:
-        """Write the shares that are set.
+    def give(self, given: records.Given, epoch: int) -> None:
+        """Write what is set of accounts.
 
         :param given: with the version that it was worked out from.
         :param epoch: of the leader that did.
@@ -372,7 +391,7 @@ class Store:
         :raises Outdated: if it was written meanwhile.
         """
         self._replace(
-            _SHARES, given.version, epoch, given=_short(given.shares)
+            _SHARES, given.version, epoch, given=_short(given.accounts)
         )
 
     def _replace(
@@ -381,7 +400,7 @@ class Store:
         """Change the one row of a table as a whole."""
         changed = self._tables.update(
             sa.update(table)
-            .where(table.c.version == version, _newest() == epoch)
+            .where(table.c.version == version, tables.newest_epoch() == epoch)
             .values(version=version + 1, **values)
         )
         if not changed:
@@ -418,13 +437,8 @@ def _guarded(request: request_model.Request, epoch: int) -> sa.Update:
         _REQUESTS.c.uuid == request.uuid,
         _REQUESTS.c.state == request.state.value,
         _REQUESTS.c.version == request.version,
-        _newest() == epoch,
+        tables.newest_epoch() == epoch,
     )
-
-
-def _newest() -> sa.ScalarSelect[Any]:
-    """The epoch of the leader, in the statement that makes a change."""
-    return sa.select(sa.func.max(_LEADERS.c.epoch)).scalar_subquery()
 
 
 def open_store(url: str, keys: pathlib.Path) -> Store:

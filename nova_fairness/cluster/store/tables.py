@@ -54,9 +54,33 @@ REQUESTS = sa.Table(
     sa.Column('hosts', sa.Text),
     # NULL of those that are older than bands: they are normal.
     sa.Column('band', sa.String(16)),
+    sa.Column('time_limit_s', sa.Double),
+    sa.Column('extended_s', sa.Double, nullable=False, server_default='0'),
     sa.Index('ix_requests_state_changed_at', 'state', 'changed_at'),
     **_MYSQL,
 )
+
+LEAVES = sa.Table(
+    'leaves',
+    METADATA,
+    sa.Column('server', sa.String(36), primary_key=True),
+    sa.Column('project', sa.String(255), nullable=False),
+    sa.Column('owner', sa.String(255), nullable=False),
+    sa.Column('cause', sa.String(32), nullable=False),
+    # Words, with commas between them.
+    sa.Column('actions', sa.String(255), nullable=False),
+    sa.Column('at', sa.Double, nullable=False),
+    sa.Column('changed_at', sa.Double, nullable=False),
+    sa.Column('tried', sa.Integer, nullable=False),
+    sa.Column('state', sa.String(16), nullable=False),
+    sa.Column('version', sa.Integer, nullable=False),
+    sa.Column('reason', sa.String(64), nullable=False),
+    sa.Column('subject', sa.String(255), nullable=False),
+    sa.Column('numbers', sa.Text, nullable=False),
+    sa.Index('ix_leaves_state_changed_at', 'state', 'changed_at'),
+    **_MYSQL,
+)
+"""One row per server: it leaves for one reason at a time."""
 
 LEDGER = sa.Table(
     'ledger',
@@ -93,3 +117,8 @@ LEADERS = sa.Table(
 
 Taking over is an insert: of two that try at once, the key lets one through.
 """
+
+
+def newest_epoch() -> sa.ScalarSelect[Any]:
+    """The epoch of the leader, in the statement that makes a change."""
+    return sa.select(sa.func.max(LEADERS.c.epoch)).scalar_subquery()

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nova_fairness.model import cluster
-from nova_fairness.model import request
+from nova_fairness.model import request as request_model
 from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners.fairqueue import order
 
@@ -72,6 +72,21 @@ def end(
     return min(found, default=None)
 
 
+def started(
+    each: request_model.Request, host: str, now: float
+) -> cluster.Running:
+    """A server of a request that starts on a host."""
+    return cluster.Running(
+        host,
+        each.project,
+        each.demand.amounts,
+        now,
+        each.user,
+        ends_at=each.ends_at(now),
+        band=each.band,
+    )
+
+
 class _Table(NamedTuple):
     """Ends, the next one first: when, where, whose and what."""
 
@@ -112,11 +127,15 @@ class Ends:
         """
         latest = self._now
         for each in unit.requests:
-            kind = cluster.kind_of(each.project, each.demand.amounts)
-            lasts = expected(self._lifetimes.get(kind, ()), 0.0, LATE)
-            if lasts is None:
+            at = end(
+                started(each, '', self._now),
+                self._lifetimes,
+                self._now,
+                LATE,
+            )
+            if at is None:
                 return None
-            latest = max(latest, self._now + lasts)
+            latest = max(latest, at)
         return latest
 
     def start(
@@ -125,11 +144,7 @@ class Ends:
         """Servers of a unit run from now on."""
         for each, rows in zip(unit.requests, placement, strict=True):
             for row in rows.tolist():
-                amounts = each.demand.amounts
-                started = cluster.Running(
-                    '', each.project, amounts, self._now, band=each.band
-                )
-                self._add(started, row)
+                self._add(started(each, '', self._now), row)
 
     def times(self) -> npt.NDArray[np.float64]:
         """Moments of ends, seconds of the epoch, the next one first."""
@@ -183,7 +198,7 @@ class Ends:
             return
         # What is preemptible comes back to no project's part.
         project = each.project
-        if each.band is request.Band.PREEMPTIBLE:
+        if each.band is request_model.Band.PREEMPTIBLE:
             project = ''
         owner = self._owners.setdefault(project, len(self._owners))
         named = dict(each.amounts)

@@ -234,14 +234,7 @@ class _Course:
     def _start(
         self, request: request_model.Request, host: str, at: float
     ) -> None:
-        started = cluster.Running(
-            host,
-            request.project,
-            request.demand.amounts,
-            at,
-            request.user,
-            band=request.band,
-        )
+        started = ends_module.started(request, host, at)
         self._change(started, 1, 1.0)
         self._run(started, at)
         if request.group:

@@ -14,6 +14,15 @@ REDS = '11111111-2222-4111-8111-111111111111'
 BLUES = '22222222-3333-4222-8222-222222222222'
 
 
+def leaving(uuid):
+    return {
+        'server': uuid, 'state': 'told', 'action': 'shelve',
+        'leaves_at': '2026-01-01T03:00:00+00:00', 'reason': 'time_is_up',
+        'explanation': 'it may run for 7200 s', 'subject': '',
+        'numbers': {'limit_s': 7200.0},
+    }  # fmt: skip
+
+
 def item(uuid, project, **more):
     return {
         'uuid': uuid, 'project_id': project, 'user_id': 'a' * 32,
@@ -29,7 +38,9 @@ def item(uuid, project, **more):
             'p90': '2026-01-01T02:00:00+00:00',
         },
         'asked_at': '2026-01-01T00:00:00+00:00',
-        'since': '2026-01-01T00:00:00+00:00', 'expires_at': None, **more,
+        'since': '2026-01-01T00:00:00+00:00', 'expires_at': None,
+        'time_limit': 7200.0, 'extended': 0.0, 'ends_at': None,
+        'leaving': [leaving(uuid)], **more,
     }  # fmt: skip
 
 
@@ -101,6 +112,34 @@ class FakeOperations(requests.Operations):
             raise self.error
         self.done.append((name, share))
         return {'account': name, 'share': share}
+
+    def extend(self, uuid, by_s):
+        self.done.append((uuid, by_s))
+        known = self._known(uuid)
+        if known['extended'] + by_s > 3600.0:
+            raise exception.IllegalStep('3600 s in all')
+        known['extended'] += by_s
+        return {'request': known}
+
+    def limits(self, project, marker, limit):
+        if self.error:
+            raise self.error
+        names = ['1' * 32, '2' * 32, 'physics']
+        listed = [
+            {
+                'account': each, 'parent': None, 'time_limit': 7200.0,
+                'longest_wait': None,
+            }
+            for each in names
+            if project in (None, each) and each > (marker or '')
+        ]  # fmt: skip
+        return {'limits': listed[:limit], 'more': len(listed) > limit}
+
+    def set_limits(self, name, limits):
+        if self.error:
+            raise self.error
+        self.done.append((name, dict(limits)))
+        return {'account': name, **limits}
 
     def tree(self, known):
         accounts = [

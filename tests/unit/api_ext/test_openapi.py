@@ -58,6 +58,7 @@ BODIES = {
     'actOnHost': {'set-metric': {'name': 'TrialMetric'}},
     'actOnRequest': {'cancel': None},
     'setShare': {'account': '1' * 32, 'share': 2.0},
+    'setLimits': {'account': '1' * 32, 'time_limit': 3600.0},
 }
 
 URLS = {
@@ -77,6 +78,8 @@ URLS = {
     'actOnRequest': f'/fairness/requests/{fake_requests.REDS}/action',
     'listShares': '/fairness/shares?limit=1&all_projects=true',
     'setShare': '/fairness/shares',
+    'listLimits': '/fairness/limits?limit=1&all_projects=true',
+    'setLimits': '/fairness/limits',
     'showCapacity': '/fairness/capacity',
 }
 

@@ -35,6 +35,10 @@ ALLOWED = {
     'os_fairness_api:requests:show': {*OPERATORS, 'alice', 'bob'},
     'os_fairness_api:requests:cancel': {'admin', 'alice', 'bob'},
     'os_fairness_api:requests:release': {'admin'},
+    'os_fairness_api:requests:extend': {'admin', 'alice', 'bob'},
+    'os_fairness_api:limits:list': {*OPERATORS, 'alice', 'bob'},
+    'os_fairness_api:limits:list-all': OPERATORS,
+    'os_fairness_api:limits:set': {'admin'},
     'os_fairness_api:shares:list': {*OPERATORS, 'alice', 'bob'},
     'os_fairness_api:shares:list-all': OPERATORS,
     # Who manages the red project, too: see test_requests.py.

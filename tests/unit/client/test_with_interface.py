@@ -168,6 +168,33 @@ def test_a_share_is_set_and_taken_back(admin, alice):
         admin.run(queue.SetShare, red, '-1')
 
 
+def test_a_request_runs_longer(alice):
+    red = fake_requests.REDS
+    code, told = alice.ask(queue.ExtendRequest, red, '30m')
+    assert (code, told['extended']) == (0, 1800.0)
+    assert told['leaving'][0]['action'] == 'shelve'
+    with pytest.raises(exceptions.CommandError, match='HTTP 409'):
+        alice.run(queue.ExtendRequest, red, '1h')
+    with pytest.raises(SystemExit):
+        alice.run(queue.ExtendRequest, red, 'soon')
+
+
+def test_limits_are_seen_set_and_taken_back(admin, alice):
+    red = '1' * 32
+    code, told = alice.ask(queue.ListLimit)
+    assert [item['Account'] for item in told] == [red]
+    code, told = admin.ask(queue.ListLimit, '--all-projects')
+    assert [item['Time Limit'] for item in told] == [7200.0] * 3
+    code, told = admin.ask(queue.SetLimit, red, '--time-limit', '2h')
+    assert (code, told) == (0, {'account': red, 'time_limit': 7200.0})
+    code, told = admin.ask(queue.UnsetLimit, red, '--longest-wait')
+    assert (code, told) == (0, {'account': red, 'longest_wait': None})
+    with pytest.raises(exceptions.CommandError, match='HTTP 403'):
+        alice.run(queue.SetLimit, red, '--time-limit', '2h')
+    with pytest.raises(exceptions.CommandError, match='HTTP 400'):
+        admin.run(queue.SetLimit, red)
+
+
 def test_the_room_there_is(alice):
     code, told = alice.ask(queue.ShowCapacity)
     assert code == 0

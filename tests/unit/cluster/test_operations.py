@@ -156,16 +156,16 @@ def test_a_share_that_is_set_counts_from_the_next_cycle_on(
     assert {each['name']: each['share'] for each in told} == {
         'the-project': 3.0, 'the-project/ann': 0.5
     }  # fmt: skip
-    assert world.store.shares().shares == {
-        'the-project': 3.0, 'the-project/ann': 0.5
+    assert world.store.given().accounts == {
+        'the-project': {'share': 3.0}, 'the-project/ann': {'share': 0.5}
     }  # fmt: skip
     assert ask.set_share('the-project', None)['share'] is None
-    assert world.store.shares().shares == {'the-project/ann': 0.5}
+    assert world.store.given().accounts == {'the-project/ann': {'share': 0.5}}
     with pytest.raises(exception.UnknownAccount, match='the-project'):
         ask.set_share('the-project', None)
     with pytest.raises(exception.BadShares, match='from 0 to'):
         ask.set_share('the-project', -1.0)
-    assert world.store.shares().shares == {'the-project/ann': 0.5}
+    assert world.store.given().accounts == {'the-project/ann': {'share': 0.5}}
 
 
 def test_who_does_not_lead_sets_no_share(world, process, ask):
@@ -173,7 +173,7 @@ def test_who_does_not_lead_sets_no_share(world, process, ask):
     other = operations_module.Operations(world.store, world.process('two'))
     with pytest.raises(exception.NotLeading):
         other.set_share('the-project', 3.0)
-    assert world.store.shares().shares == {}
+    assert world.store.given().accounts == {}
 
 
 def test_agents_are_told_the_tree_when_it_is_new_to_them(world, process, ask):
@@ -363,3 +363,69 @@ def test_one_server_gets_no_more_of_a_host_than_it_may(world, process, ask):
     world.cloud.providers[root]['generation'] += 1
     process.cycle()
     assert starts() == 2
+
+
+LEAVES = 'is to leave at 1970-01-01 00:31 UTC'
+
+
+def test_who_has_an_end_reads_when_and_why(world, process, ask):
+    world.accounts = (cluster.Account('the-project', time_limit_s=900.0),)
+    server = world.post('r1')
+    process.cycle()
+    world.cloud.build(server, 'h1', test_service.NEED)
+    process.cycle()
+    told = ask.request(server)['request']
+    assert (told['time_limit'], told['extended']) == (900.0, 0.0)
+    assert told['ends_at'] == '1970-01-01T00:31:40+00:00'
+    assert told['leaving'] == []
+    world.now += 300
+    process.cycle()
+    process.cycle()
+    [told] = ask.requests(None, None, 9)['requests']
+    [leaves] = told['leaving']
+    assert (leaves['state'], leaves['action']) == ('told', 'shelve')
+    assert leaves['leaves_at'] == told['ends_at']
+    assert told['summary'][-3:] == [
+        'It may run until 1970-01-01 00:31 UTC.',
+        f'Server {server} {LEAVES}: it may run for 900 s.',
+        'It is shelved then.',
+    ]
+
+
+def test_limits_are_listed_set_and_taken_back(world, process, ask):
+    world.accounts = (
+        cluster.Account('physics', time_limit_s=60.0),
+        cluster.Account('p', 'physics'),
+        cluster.Account('p/u', 'p', longest_wait_s=9.0),
+    )
+    process.cycle()
+    assert ask.set_limits('p', {'time_limit': 30.0}) == {
+        'account': 'p', 'time_limit': 30.0
+    }  # fmt: skip
+    process.cycle()
+    told = ask.limits(None, None, 2)
+    assert [each['account'] for each in told['limits']] == ['p', 'p/u']
+    assert told['more']
+    [told] = ask.limits(None, 'p/u', 2)['limits']
+    assert told == {
+        'account': 'physics', 'parent': None, 'time_limit': 60.0,
+        'longest_wait': None,
+    }  # fmt: skip
+    own = ask.limits('p', None, 9)['limits']
+    assert [each['account'] for each in own] == ['p', 'p/u']
+    with pytest.raises(exception.BadArgument, match='no limits cores'):
+        ask.set_limits('p', {'cores': 3.0})
+    with pytest.raises(exception.BadShares, match='time limit'):
+        ask.set_limits('p', {'time_limit': -3.0})
+    ask.set_limits('p', {'time_limit': None})
+    with pytest.raises(exception.UnknownAccount):
+        ask.set_limits('p', {'time_limit': None})
+
+
+def test_users_extend_what_operators_allow(world, process, ask):
+    server = world.post('r1')
+    process.cycle()
+    with pytest.raises(exception.IllegalStep, match='no time limit'):
+        ask.extend(server, 60.0)
+    with pytest.raises(exception.UnknownRequest):
+        ask.extend('other', 60.0)

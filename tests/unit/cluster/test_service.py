@@ -11,10 +11,13 @@ from cryptography import fernet
 import pytest
 
 from nova_fairness import exception
+from nova_fairness.cluster import accounts as accounts_module
 from nova_fairness.cluster import charging
 from nova_fairness.cluster import election as election_module
+from nova_fairness.cluster import ends
 from nova_fairness.cluster import execute
 from nova_fairness.cluster import intake
+from nova_fairness.cluster import leaving
 from nova_fairness.cluster import placement as placement_module
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import service as service_module
@@ -33,6 +36,7 @@ from tests.fixtures import fake_cloud
 
 R, S = reason.Reason, request.State
 NEED = {'VCPU': 4, 'MEMORY_MB': 100}
+NOTICE_S = leaving.Patience().notice_s
 
 
 class Killed(BaseException):
@@ -86,21 +90,24 @@ class World:
         sealer = sealing.Sealer((fernet.Fernet.generate_key().decode(),))
         self.store = store_module.Store(engine, sealer)
 
-    def process(self, name='one', store=None, **rules):
+    def process(self, name='one', store=None, at_end=None, **rules):
         """A new process."""
         store = store or self.store
         apis = self.cloud.apis
         placement = placement_module.Placement(apis.placement)
         nova = servers_module.Nova(apis.nova)
         clock = lambda: self.now  # noqa: E731
-        reader = snapshot_module.Reader(
-            placement, nova, {}, lambda: self.accounts
+        accounts = accounts_module.Accounts(store, lambda: self.accounts)
+        reader = snapshot_module.Reader(placement, nova, {}, accounts.present)
+        leaves = leaving.Leaving(
+            store.leaves, nova, placement, clock, leaving.Patience()
         )
         return service_module.Service(
             store,
             election_module.Election(
                 store, name, 30.0, clock, lambda: self.tick
             ),
+            accounts,
             reader,
             charging.Charging(store, reader, 86400.0, self.charged),
             execute.Executor(
@@ -112,6 +119,8 @@ class World:
                 clock,
             ),
             nova,
+            ends.Ends(store.leaves, leaves, at_end or ends.Rules(), NOTICE_S),
+            leaves,
             functools.partial(planner.plan, order=self.order),
             clock,
             lambda: self.tick,

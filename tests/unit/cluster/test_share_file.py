@@ -46,6 +46,13 @@ def test_a_tree_of_any_depth_is_read(path):
     assert share_file.read(path) == READ
 
 
+def test_times_are_read_in_units(path):
+    path.write_text(listed('name: a, time_limit: 12h, longest_wait: 90'))
+    assert share_file.read(path) == (
+        cluster.Account('a', None, 1.0, 43200.0, 90.0),
+    )
+
+
 def test_a_list_may_be_empty(path):
     path.write_text('accounts: []')
     assert share_file.read(path) == ()
@@ -67,6 +74,14 @@ def test_a_list_may_be_empty(path):
         (listed('name: a, share: 1, share: 2'), 'the key share comes twice'),
         (listed('name: a', 'name: b, shares: 2'), "line 3: unknown key 'shar"),
         (listed('name: [a]'), 'expected a text'),
+        (
+            listed('name: a, time_limit: soon'),
+            "time_limit of account 'a': exp",
+        ),
+        (
+            listed('name: a, longest_wait: 0'),
+            "longest wait of account 'a' must",
+        ),
         (listed('name: ""'), 'expected a text'),
         (listed('name: ' + 'a' * 256), 'of 1 to 255 printable characters'),
         (listed('name: "a\\x1b"'), 'line 2: expected a text'),

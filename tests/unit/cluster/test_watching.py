@@ -6,6 +6,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.cluster import watching
+from nova_fairness.model import cluster
 from tests.fixtures import fake_cloud
 from tests.unit.cluster import test_service
 
@@ -112,3 +113,25 @@ def test_a_change_that_was_refused_is_not_told(world, process, watch, told):
             world.store.request(server).why, 5.0,
         )  # fmt: skip
     assert events(told) == ['held']
+
+
+def test_the_way_of_a_server_that_leaves_is_counted_and_told(
+    world, process, watch, told
+):
+    world.accounts = (cluster.Account('the-project', time_limit_s=60.0),)
+    server = world.post('r1')
+    process.cycle()
+    world.cloud.build(server, 'h1', test_service.NEED)
+    for _ in range(3):
+        process.cycle()
+    world.now += 1000
+    process.cycle()
+    process.cycle()
+    told = [each for each in told if '.server.' in each.event]
+    states = ['chosen', 'told', 'acting', 'asked', 'gone']
+    assert events(told) == states
+    assert {each.payload['server'] for each in told} == {server}
+    assert told[1].payload['leaves_at'] == '1970-01-01T00:26:40+00:00'
+    assert watch.queue().left == {
+        **dict.fromkeys(states, 1), 'stays': 0, 'spared': 0
+    }  # fmt: skip

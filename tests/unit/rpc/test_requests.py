@@ -70,6 +70,11 @@ def test_the_process_that_acts_answers_whoever_is_asked(asked):
     assert asked.call('list_shares', limit=1)['more']
     assert len(asked.call('get_tree')['accounts']) == 1
     assert asked.call('get_tree', known='v1')['accounts'] is None
+    assert asked.call('list_limits', limit=1)['more']
+    told = asked.call('set_limits', account='a', limits={'time_limit': 9.0})
+    assert told == {'account': 'a', 'time_limit': 9.0}
+    told = asked.call('extend', uuid=fake_requests.REDS, seconds=60.0)
+    assert told['request']['extended'] == 60.0
 
 
 def test_errors_keep_their_class(asked):

@@ -126,7 +126,8 @@ def test_the_parts_of_children_are_the_parts_of_their_parents(case):
 
 
 def test_shares_that_are_set_lie_over_those_of_the_file():
-    given = {'physics': 1.0, 'physics/new': 2.0, 'law/eve': 3.0, 'arts': 4.0}
+    shares = {'physics': 1.0, 'physics/new': 2.0, 'law/eve': 3.0, 'arts': 4.0}
+    given = {name: {'share': share} for name, share in shares.items()}
     found = tree_module.overlaid(CLOUD, given)
     by_name = {each.name: each for each in found}
     assert by_name['physics'] == Account('physics', None, 1.0)

@@ -12,6 +12,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.cluster.casts import parser
+from nova_fairness.cluster.casts import times
 from nova_fairness.model import request
 from tests.fixtures import nova_casts
 
@@ -36,7 +37,10 @@ def first_spec(message):
 
 
 def test_a_build_is_read_whole():
-    found = parser.parse(nova_casts.build([nova_casts.spec()]), 60.0)
+    found = parser.parse(
+        nova_casts.build([nova_casts.spec()]),
+        lambda *_: times.Times(None, 60.0),
+    )
     assert found == request.Request(
         uuid=U[0],
         project='the-project',
@@ -377,3 +381,52 @@ def test_the_token_is_found_and_shown_by_nothing_else():
     assert 'secret' not in repr(parser.parse(cast))
     torn = dataclasses.replace(cast, body=b'{')
     assert parser.token(torn) == ''
+
+
+def wishing(metadata=(), hints=(), unshelved=False):
+    """A message of a user who says how long."""
+    spec = nova_casts.spec(scheduler_hints=dict(hints))
+    instance = objects.Instance(
+        uuid=U[0], project_id='the-project', user_id='the-user',
+        vm_state='shelved_offloaded', flavor=nova_casts.flavor(),
+        metadata=dict(metadata),
+    )  # fmt: skip
+    if unshelved:
+        return nova_casts.written(
+            'unshelve_instance',
+            '1.20',
+            {'instance': instance, 'request_spec': spec},
+        )
+    build = objects.BuildRequest(instance_uuid=U[0], instance=instance)
+    builds = objects.BuildRequestList(objects=[build])
+    return nova_casts.build([spec], build_requests=builds)
+
+
+@pytest.mark.parametrize('unshelved', [False, True])
+@pytest.mark.parametrize(
+    ('metadata', 'hints', 'limit_s'),
+    [
+        ({}, {}, 3600.0),
+        ({'fairness:time_limit': '30m'}, {}, 1800.0),
+        ({'fairness:time_limit': '2h'}, {}, 3600.0),
+        ({}, {'fairness_time_limit': ['600']}, 600.0),
+        ({'fairness:time_limit': '1m'}, {'fairness_time_limit': ['2m']}, 60.0),
+        # A wish that cannot be read is none.
+        ({'fairness:time_limit': 'soon'}, {}, 3600.0),
+        ({'fairness:time_limit': '0'}, {'fairness_time_limit': []}, 3600.0),
+        ({'other': '1m'}, {'fairness_time_limit': ['', 'x']}, 3600.0),
+    ],
+)
+def test_users_say_how_long_and_get_no_more_than_they_may(
+    metadata, hints, limit_s, unshelved
+):
+    may = times.Times(3600.0, 7200.0)
+    cast = wishing(metadata, hints, unshelved)
+    assert parser.parse(cast, lambda *_: may).time_limit_s == limit_s
+
+
+def test_users_say_how_long_a_build_may_wait():
+    cast = wishing({'fairness:longest_wait': '1m'})
+    assert parser.parse(cast).expires_at == 160.0
+    assert parser.parse(wishing()).expires_at is None
+    assert parser.parse(wishing(unshelved=True)).expires_at is None

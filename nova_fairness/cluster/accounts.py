@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Accounts as they are now: those of the file, and what was set meanwhile."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+
+from nova_fairness import exception
+from nova_fairness.cluster import share_file
+from nova_fairness.cluster.casts import times as times_module
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import cluster
+from nova_fairness.shares import tree as tree_module
+
+
+class Accounts:
+    """The share tree of this moment.
+
+    :param store: of what was set.
+    :param written: says what the file has.
+    """
+
+    def __init__(
+        self,
+        store: store_module.Store,
+        written: Callable[[], tuple[cluster.Account, ...]] = tuple,
+    ) -> None:
+        self._store = store
+        self._written = written
+
+    def present(self) -> tuple[cluster.Account, ...]:
+        """All that are named.
+
+        :raises StoreError: if it cannot be read what was set.
+        """
+        given = self._store.given().accounts
+        return tree_module.overlaid(self._written(), given)
+
+    def times(self, longest_wait_s: float | None) -> times_module.Granted:
+        """How long users may wait and run, by all accounts above them.
+
+        :param longest_wait_s: of everybody.
+        :raises StoreError: if it cannot be read what was set.
+        """
+        by_name = {each.name: each for each in self.present()}
+
+        def granted(project: str, user: str) -> times_module.Times:
+            found = times_module.Times(None, longest_wait_s)
+            for each in tree_module.chain(by_name, project, user):
+                own = times_module.Times(
+                    each.time_limit_s, each.longest_wait_s
+                )
+                found = found.at_most(own)
+            return found
+
+        return granted
+
+    def change(
+        self, name: str, numbers: Mapping[str, float | None], epoch: int
+    ) -> None:
+        """Set numbers of an account; they count from the next cycle on.
+
+        :param name: of the account.
+        :param numbers: by field of :class:`.cluster.Account`; ``None`` for
+            what the file says.
+        :param epoch: of the leader.
+        :raises BadShares: if one is out of its range, or too many are set.
+        :raises UnknownAccount: if none was set that could be taken back.
+        :raises StoreError: if it cannot be done now.
+        """
+        before = self._store.given()
+        own = dict(before.accounts.get(name, {}))
+        if not any(
+            number is not None or field in own
+            for field, number in numbers.items()
+        ):
+            raise exception.UnknownAccount(
+                f'nothing of account {name} was set that is taken back'
+            )
+        own = {
+            field: number
+            for field, number in {**own, **numbers}.items()
+            if number is not None
+        }
+        accounts = {**before.accounts, name: own}
+        if not own:
+            del accounts[name]
+        tree_module.Tree(tree_module.overlaid((), accounts))
+        if len(accounts) > share_file.MOST:
+            raise exception.BadShares(
+                f'{share_file.MOST} accounts can be set, and are'
+            )
+        self._store.give(records.Given(accounts, before.version), epoch)

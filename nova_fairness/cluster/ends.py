@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers that run as long as they may leave."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster import leaving as leaving_module
+from nova_fairness.cluster import servers as servers_module
+from nova_fairness.cluster.store import leaves as leaves_module
+from nova_fairness.cluster.store import records
+from nova_fairness.model import leaving
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+
+LOG = logging.getLogger(__name__)
+
+_S = request_model.State
+_SPARED = leaving.State.SPARED
+_OWN = frozenset({leaving.Cause.TIME_LIMIT})
+_STARTED = (_S.SENDING, _S.STARTING, _S.ACTIVE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """What operators choose.
+
+    :ivar actions: of the end, one after the other until room is free.
+    :ivar extension_s: by which a request can be extended in all; 0: none can.
+    """
+
+    actions: tuple[leaving.Action, ...] = (
+        leaving.Action.SHELVE,
+        leaving.Action.STOP,
+    )
+    extension_s: float = 0.0
+
+    @property
+    def frees(self) -> bool:
+        """Whether ends give room back, so that others can count on it."""
+        return any(each.frees for each in self.actions)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class End:
+    """When a server leaves.
+
+    :ivar at: seconds of the epoch.
+    :ivar request: by which it runs.
+    """
+
+    at: float
+    request: request_model.Request
+
+
+def ends(found: Iterable[records.Record], now: float) -> dict[str, End]:
+    """Ends of servers by UUID; others have none.
+
+    A server that was unshelved goes by its newest request.
+
+    :param found: requests that have not ended, the oldest first.
+    :param now: seconds of the epoch; what starts, starts now.
+    """
+    made: dict[str, End] = {}
+    for record in found:
+        request = record.request
+        if request.state not in _STARTED:
+            continue
+        started = request.state is _S.ACTIVE
+        at = request.ends_at(record.changed_at if started else now)
+        for server in request.servers:
+            made.pop(server, None)
+            if at is not None:
+                made[server] = End(at, request)
+    return made
+
+
+class Ends:
+    """Says who leaves because its time is up.
+
+    :param leaves: how far servers have left.
+    :param to: lets them leave.
+    :param rules: what operators chose.
+    :param notice_s: before its end that a server is told.
+    """
+
+    def __init__(
+        self,
+        leaves: leaves_module.Leaves,
+        to: leaving_module.Leaving,
+        rules: Rules,
+        notice_s: float,
+    ) -> None:
+        self._leaves = leaves
+        self._to = to
+        self._rules = rules
+        self._notice_s = notice_s
+
+    def known(self, made: Mapping[str, End]) -> dict[str, float]:
+        """When servers give room back at the latest, by UUID.
+
+        :param made: ends of servers.
+        :raises StoreError: if it cannot be read how far they have left.
+        """
+        times = {server: each.at for server, each in made.items()}
+        for server, leave in self._leaves.of(made).items():
+            if leave.state is leaving.State.STAYS:
+                times.pop(server, None)
+            elif leave.state in leaving.LIVE:
+                times[server] = leave.at
+        return times if self._rules.frees else {}
+
+    def foreseen(
+        self, request: request_model.Request
+    ) -> request_model.Request:
+        """A request as planners see it: who gives no room back never ends."""
+        if self._rules.frees or request.time_limit_s is None:
+            return request
+        return dataclasses.replace(request, time_limit_s=None)
+
+    def check_extension(
+        self, request: request_model.Request, by_s: float
+    ) -> None:
+        """See to it that a request can be extended.
+
+        :param by_s: seconds.
+        :raises IllegalStep: if it has no end, may not run as much longer, or
+            its servers leave already.
+        """
+        most_s = self._rules.extension_s
+        if request.state in request_model.FINAL:
+            raise exception.IllegalStep(
+                f'request {request.uuid} is {request.state.value}'
+            )
+        if request.time_limit_s is None:
+            raise exception.IllegalStep(
+                f'request {request.uuid} has no time limit'
+            )
+        if request.extended_s + by_s > most_s:
+            raise exception.IllegalStep(
+                f'request {request.uuid} can be extended by {most_s:g} s in'
+                f' all, and was by {request.extended_s:g} s'
+            )
+        for leave in self._leaves.of(request.servers).values():
+            if leave.state not in leaving.UNTOUCHED | {_SPARED}:
+                raise exception.IllegalStep(
+                    f'server {leave.server} of request {request.uuid} leaves'
+                    ' already'
+                )
+
+    def apply(
+        self,
+        made: Mapping[str, End],
+        servers: Mapping[str, servers_module.Server],
+        now: float,
+        epoch: int,
+    ) -> None:
+        """Choose whose end is near, and spare whose end was moved.
+
+        :param made: ends of servers.
+        :param servers: all there are.
+        :param now: seconds of the epoch.
+        :raises Deposed: if that leader leads no more.
+        :raises StoreAway: if the store does not answer.
+        """
+        near = [
+            server
+            for server, end in made.items()
+            if end.at - self._notice_s <= now
+        ]
+        leaves = self._leaves.of(near) | self._leaves.found(leaving.LIVE)
+        for server in sorted({*near, *leaves} & servers.keys()):
+            leave, end = leaves.get(server), made.get(server)
+            try:
+                self._settle(leave, end, servers[server], epoch)
+            except (exception.Deposed, exception.StoreAway):
+                raise
+            except exception.ClusterError as error:
+                LOG.warning('server %s: %s', server, error)
+
+    def _settle(
+        self,
+        leave: leaving.Leave | None,
+        end: End | None,
+        server: servers_module.Server,
+        epoch: int,
+    ) -> None:
+        if leave and _is_in_vain(leave, end):
+            self._to.spare(leave, epoch)
+        elif (
+            end
+            and end.request.state is _S.ACTIVE
+            and _leaves_anew(leave, server)
+        ):
+            limit_s = end.request.time_limit_s or 0.0
+            why = reason.why(
+                reason.Reason.TIME_IS_UP,
+                limit_s=limit_s + end.request.extended_s,
+            )
+            self._to.choose(
+                server,
+                leaving.Cause.TIME_LIMIT,
+                why,
+                self._rules.actions,
+                epoch,
+                end.at,
+            )
+
+
+def _is_in_vain(leave: leaving.Leave, end: End | None) -> bool:
+    """Whether a server need not leave, or later than it was told."""
+    return (
+        leave.cause in _OWN
+        and leave.state in leaving.UNTOUCHED
+        and (end is None or end.at > leave.at)
+    )
+
+
+def _leaves_anew(
+    leave: leaving.Leave | None, server: servers_module.Server
+) -> bool:
+    """Whether a server whose end is near is to leave, also once more."""
+    if leave is None or leave.state is _SPARED:
+        return bool(server.host)
+    # Its owner started it again.
+    runs = server.status == 'ACTIVE' and bool(server.host)
+    return runs and leave.state in leaving.FINAL
