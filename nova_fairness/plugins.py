@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Loading metrics, policies and orders by name: the only user of stevedore.
+"""Loading plugins by name: the only user of stevedore.
 
 A plugin is a class behind an entry point of the group
-``nova_fairness.metrics``, ``nova_fairness.policies`` or
-``nova_fairness.orders``; the entry point has the name by which configuration
-and HTTP calls speak of it.
+``nova_fairness.metrics``, ``nova_fairness.policies``,
+``nova_fairness.orders`` or ``nova_fairness.victims``; the entry point has the
+name by which configuration and HTTP calls speak of it.
 """
 
 from collections.abc import Callable
@@ -25,12 +25,16 @@ from nova_fairness.decide import policy
 from nova_fairness.measure import metric
 from nova_fairness.model import pairing
 from nova_fairness.planners.fairqueue import order
+from nova_fairness.planners.preemption import victims
 
 METRICS = 'nova_fairness.metrics'
 POLICIES = 'nova_fairness.policies'
 ORDERS = 'nova_fairness.orders'
+VICTIMS = 'nova_fairness.victims'
 
-_Base = TypeVar('_Base', metric.Metric, policy.Policy, order.Order)
+_Base = TypeVar(
+    '_Base', metric.Metric, policy.Policy, order.Order, victims.Victims
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,6 +74,11 @@ _ORDER = _Kind(
     ORDERS,
     order.Order,  # type: ignore[type-abstract]
 )
+_VICTIMS = _Kind(
+    'victims',
+    VICTIMS,
+    victims.Victims,  # type: ignore[type-abstract]
+)
 
 
 def metric_names() -> tuple[str, ...]:
@@ -85,6 +94,11 @@ def policy_names() -> tuple[str, ...]:
 def order_names() -> tuple[str, ...]:
     """Names of all installed orders, sorted; loads none."""
     return _names(ORDERS)
+
+
+def victims_names() -> tuple[str, ...]:
+    """Names of all installed ways to choose victims, sorted; loads none."""
+    return _names(VICTIMS)
 
 
 def load_metric(name: str) -> metric.Metric:
@@ -122,6 +136,19 @@ def load_order(
     return _loaded(_ORDER, name, parameters)
 
 
+def load_victims(
+    name: str, parameters: Mapping[str, float] = _NO_PARAMETERS
+) -> victims.Victims:
+    """Load a way to choose who makes room; see :func:`load_order`.
+
+    :param name: such as ``least``.
+    :param parameters: numbers of it, by name.
+    :raises UnknownPlugin: if there is none.
+    :raises PluginError: if it cannot be used.
+    """
+    return _loaded(_VICTIMS, name, parameters)
+
+
 def describe_metrics() -> Mapping[str, str]:
     """Say what each installed metric does.
 
@@ -139,6 +166,11 @@ def describe_policies() -> Mapping[str, str]:
 def describe_orders() -> Mapping[str, str]:
     """Say what each installed order does; see :func:`describe_metrics`."""
     return _described(_ORDER)
+
+
+def describe_victims() -> Mapping[str, str]:
+    """Say how each chooses who makes room; see :func:`describe_metrics`."""
+    return _described(_VICTIMS)
 
 
 def warning(metric_name: str, policy_name: str) -> str:

@@ -126,6 +126,8 @@ class Running:
     :ivar ends_at: when it is ended at the latest, seconds of the epoch;
         ``None`` if that is not known.
     :ivar band: of priority.
+    :ivar group: UUID of its server group, if the rule of that binds; ''
+        without.
     """
 
     host: str
@@ -136,6 +138,7 @@ class Running:
     uuid: str = ''
     ends_at: float | None = None
     band: request.Band = request.Band.NORMAL
+    group: str = ''
 
 
 Kind = tuple[str, int, int]
@@ -202,6 +205,10 @@ class ClusterSnapshot:
     :ivar running: servers on hosts.
     :ivar lifetimes: seconds that servers of a kind lasted which ended, the
         shortest first.
+    :ivar promised: names of hosts, one per server, by UUID of a request that
+        others leave for: nobody else starts there.
+    :ivar leaving: UUIDs of servers that were told to leave.
+    :ivar evicted: number of servers that were told so in the last hour.
     :raises BadSnapshot: if shapes do not fit or amounts are negative.
     """
 
@@ -225,6 +232,11 @@ class ClusterSnapshot:
     lifetimes: Mapping[Kind, tuple[float, ...]] = dataclasses.field(
         default_factory=dict
     )
+    promised: Mapping[str, tuple[str, ...]] = dataclasses.field(
+        default_factory=dict
+    )
+    leaving: frozenset[str] = frozenset()
+    evicted: int = 0
 
     @functools.cached_property
     def preemptible(self) -> Mapping[tuple[str, str], Amounts]:
@@ -266,6 +278,9 @@ class Verb(enum.Enum):
     START = 'start'
     """Keep room on the hosts, then send the request to Nova."""
 
+    MAKE_ROOM = 'make_room'
+    """Promise hosts to the request, and let servers leave them."""
+
     EXPIRE = 'expire'
     """End a request that waited longer than it may."""
 
@@ -278,8 +293,9 @@ class Action:
     :ivar request: UUID.
     :ivar version: of the request that it was decided on.
     :ivar hosts: name of the host of each server, in their order; empty
-        unless it starts something.
+        unless it starts something, or promises room.
     :ivar why: what its owner is told.
+    :ivar leaving: UUIDs of servers that leave for it.
     """
 
     verb: Verb
@@ -287,6 +303,7 @@ class Action:
     version: int
     hosts: tuple[str, ...]
     why: reason.Why
+    leaving: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

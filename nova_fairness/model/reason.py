@@ -27,6 +27,7 @@ class Reason(enum.Enum):
     SHARED_PART_TAKEN = 'shared_part_taken'
     NO_ROOM = 'no_room'
     GROUP_HAS_NO_ROOM = 'group_has_no_room'
+    ROOM_IS_MADE = 'room_is_made'
     BEHIND_OTHERS = 'behind_others'
     BEYOND_DEPTH = 'beyond_depth'
     ROOM_KEPT = 'room_kept'
@@ -77,6 +78,9 @@ _SENTENCES = {
     Reason.GROUP_HAS_NO_ROOM: (
         '{asked:g} servers start together, {fit:g} of them fit now'
     ),
+    Reason.ROOM_IS_MADE: (
+        'room is promised to it, {servers:g} servers leave for it'
+    ),
     Reason.BEHIND_OTHERS: (
         'what is left is kept for the first of {before:g} requests before it'
     ),
@@ -112,6 +116,7 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
     Reason.SHARED_PART_TAKEN: ('asked', 'free', 'shared'),
     Reason.NO_ROOM: ('asked', 'free'),
     Reason.GROUP_HAS_NO_ROOM: ('asked', 'fit'),
+    Reason.ROOM_IS_MADE: ('servers',),
     Reason.BEHIND_OTHERS: ('before',),
     Reason.BEYOND_DEPTH: ('before', 'depth'),
     Reason.IN_DOUBT: ('since_s',),

@@ -12,6 +12,9 @@ project's ceiling, and hosts. Those behind use what is left. Rounds follow
 until one starts nothing, so that a state in which nothing is to be done stays
 as it is.
 
+Whoever room is made for has a promise: it starts on its hosts as soon as they
+are free, and nobody else does.
+
 If enough servers are expected to end, a reservation is for the first moment at
 which they leave room for it. Others start on what is reserved if they are
 expected to end before, or leave enough beside it (EASY backfill). Else, and
@@ -24,6 +27,8 @@ however wrong the ends were that were expected.
 from collections.abc import Mapping
 import dataclasses
 import math
+
+import numpy as np
 
 from nova_fairness import exception
 from nova_fairness.model import cluster
@@ -187,11 +192,13 @@ class _Rounds:
         now: float,
         backfill: Backfill,
     ) -> None:
+        self._snapshot = snapshot
         self._now = now
         self._backfill = backfill
         self._parts = parts_module.Parts(snapshot)
         self._room = room_module.Room(snapshot)
         self._ends = ends_module.Ends(snapshot, now, self._room.hosts)
+        self._promised: dict[str, cluster.Reservation] = {}
         self.reserved: dict[str, cluster.Reservation] = {}
         self._never: dict[str, reason.Why | None] = {}
         self._actions: list[cluster.Action] = []
@@ -202,6 +209,7 @@ class _Rounds:
         self, units: list[order_module.Unit]
     ) -> tuple[list[cluster.Action], list[_Told]]:
         """The starts, and the units that wait with their reasons."""
+        first, units = self._keep_promises(units)
         while True:
             waiting = self._round(units)
             if len(waiting) == len(units):
@@ -209,8 +217,58 @@ class _Rounds:
                     (each, why() if callable(why) else why)
                     for each, why in waiting
                 ]
-                return self._actions, told
+                self.reserved.update(self._promised)
+                return self._actions, [*first, *told]
             units = [each for each, _ in waiting]
+
+    def _keep_promises(
+        self, units: list[order_module.Unit]
+    ) -> tuple[list[_Told], list[order_module.Unit]]:
+        """Start those with a promise whose hosts are free; the others wait.
+
+        What they wait for is nobody else's.
+
+        :returns: those that wait, and units without a promise.
+        """
+        waiting: list[_Told] = []
+        others: list[order_module.Unit] = []
+        for unit in units:
+            placement = self._promise(unit)
+            if placement is None:
+                others.append(unit)
+            elif self._room.is_free(unit, placement):
+                self._start(unit, placement, is_short=False)
+            else:
+                self._room.take(unit, placement)
+                self._parts.take(unit)
+                names = self._room.names(np.concatenate(placement))
+                self._promised.update(
+                    (each.uuid, cluster.Reservation(names))
+                    for each in unit.requests
+                )
+                waiting.append((unit, self._why_promised()))
+        return waiting, others
+
+    def _why_promised(self) -> reason.Why:
+        leaving = float(len(self._snapshot.leaving))
+        return reason.why(reason.Reason.ROOM_IS_MADE, servers=leaving)
+
+    def _promise(
+        self, unit: order_module.Unit
+    ) -> room_module.Placement | None:
+        """Rows of the hosts that a unit was promised; ``None`` without."""
+        promised = [
+            self._snapshot.promised.get(each.uuid, ())
+            for each in unit.requests
+        ]
+        placement = tuple(self._room.hosts.rows(names) for names in promised)
+        # A host that is gone keeps no promise.
+        if any(
+            len(rows) != len(each.servers)
+            for rows, each in zip(placement, unit.requests, strict=True)
+        ):
+            return None
+        return placement
 
     def _round(self, units: list[order_module.Unit]) -> list[_Judged]:
         self._parts.forget()
@@ -321,6 +379,15 @@ class _Rounds:
         placement = self._room.find(unit, is_short)
         if placement is None:
             return False
+        self._start(unit, placement, is_short)
+        return True
+
+    def _start(
+        self,
+        unit: order_module.Unit,
+        placement: room_module.Placement,
+        is_short: bool,
+    ) -> None:
         self._room.take(unit, placement, is_short)
         self._parts.take(unit, is_short)
         self._ends.start(unit, placement)
@@ -333,7 +400,6 @@ class _Rounds:
                 reason.why(reason.Reason.ROOM_KEPT),
             )
             self._actions.append(action)
-        return True
 
 
 def _late(request: request_model.Request, now: float) -> bool:

@@ -157,6 +157,15 @@ class Room:
                 unit.group
             ) + self._counted(rows)
 
+    def is_free(self, unit: order.Unit, placement: Placement) -> bool:
+        """Tell whether hosts that were promised have room for a unit."""
+        left = self._free.copy()
+        for each, rows in zip(unit.requests, placement, strict=True):
+            _subtract(left, self._hosts.shape(each.demand), rows)
+        rows = np.unique(np.concatenate(placement))
+        taken = left[:, rows] < self._free[:, rows]
+        return bool((left[:, rows] >= 0)[taken].all())
+
     def reserve(
         self,
         unit: order.Unit,

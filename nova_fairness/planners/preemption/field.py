@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers that could leave, what that costs, and who would have the room.
+
+A *party* is what leaves together: one server, or all of a server group. Rows
+of hosts are those of :class:`.hosts.Hosts`. Everything is put in an order that
+does not depend on how it was listed.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import cluster
+from nova_fairness.planners import hosts as hosts_module
+
+Floats = npt.NDArray[np.float64]
+Marks = npt.NDArray[np.bool_]
+Rows = hosts_module.Rows
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Field:
+    """Hosts with what is left of them, and the parties on them.
+
+    What one party has on one host is an *entry*: (e,).
+
+    :ivar free: (c, p) what is left of hosts, negative where too much is used.
+    :ivar party: (e,) whose entry it is.
+    :ivar row: (e,) of its host.
+    :ivar amounts: (e, c) what is free there once it leaves.
+    :ivar servers: (v,) UUIDs of each party.
+    :ivar owner: (v,) number of the account that it belongs to.
+    :ivar since: (v,) when the oldest server of each began, seconds.
+    :ivar price: (v,) what it costs if it leaves, > 0; prices add up.
+    :ivar level: (o,) how much owners use, in times of their share.
+    :ivar step: (v,) by how much its owner's level falls if it leaves.
+    :ivar now: seconds of the epoch.
+    """
+
+    free: cluster.Amounts
+    party: Rows
+    row: Rows
+    amounts: cluster.Amounts
+    servers: tuple[tuple[str, ...], ...]
+    owner: Rows
+    since: Floats
+    price: Floats
+    level: Floats
+    step: Floats
+    now: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Piece:
+    """Servers that are alike, or one that stands for all on one host.
+
+    :ivar amounts: (c,) of each.
+    :ivar rows: (p,) hosts that could hold one if they were empty.
+    :ivar count: how many there are, >= 1.
+    """
+
+    amounts: cluster.Amounts
+    rows: Marks
+    count: int = 1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Need:
+    """What starts together or not at all, if there is room.
+
+    :ivar pieces: the largest first.
+    :ivar limit: (p,) most of all pieces on each host.
+    :ivar may: (v,) parties that may leave for it.
+    """
+
+    pieces: tuple[Piece, ...]
+    limit: cluster.Amounts
+    may: Marks
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """Hosts for a need, and the parties that leave for it.
+
+    :ivar rows: of hosts, for every piece.
+    :ivar parties: numbers of those that leave, none twice.
+    """
+
+    rows: tuple[tuple[int, ...], ...]
+    parties: tuple[int, ...]
+
+
+class Pool:
+    """Room and parties that are left while choices are made.
+
+    :param field: as it is before the first.
+
+    :ivar free: (c, p).
+    :ivar here: (v,) parties that did not leave.
+    """
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+        self.free = field.free.copy()
+        self.here: Marks = np.ones(len(field.servers), dtype=bool)
+
+    def copy(self) -> 'Pool':
+        """The same, to be changed in thought."""
+        other = Pool.__new__(Pool)
+        other.field = self.field
+        other.free, other.here = self.free.copy(), self.here.copy()
+        return other
+
+    def leave(self, party: int) -> None:
+        """One party is gone: its room is free."""
+        self._move(party, 1)
+        self.here[party] = False
+
+    def put_back(self, party: int) -> bool:
+        """One party stays after all, if nobody has its room.
+
+        :returns: whether it does.
+        """
+        entries = np.flatnonzero(self.field.party == party)
+        rows, amounts = self.field.row[entries], self.field.amounts[entries]
+        # What is short of something it does not need is not its matter.
+        if ((amounts > self.free[:, rows].T) & (amounts > 0)).any():
+            return False
+        self._move(party, -1)
+        self.here[party] = True
+        return True
+
+    def place(self, piece: Piece, row: int) -> None:
+        """One server of a piece has its room on a host."""
+        self.free[:, row] -= piece.amounts
+
+    def carry_out(self, need: Need, choice: Choice) -> None:
+        """What was chosen has left, and what is needed has its room."""
+        for party in choice.parties:
+            if self.here[party]:
+                self.leave(party)
+        for piece, rows in zip(need.pieces, choice.rows, strict=True):
+            for row in rows:
+                self.place(piece, row)
+
+    def fits(self, piece: Piece, rows: Marks) -> Rows:
+        """Hosts among some that have room for one server."""
+        asked = piece.amounts > 0
+        have = self.free[asked] >= piece.amounts[asked, np.newaxis]
+        return np.flatnonzero(rows & have.all(axis=0))
+
+    def _move(self, party: int, sign: int) -> None:
+        entries = np.flatnonzero(self.field.party == party)
+        for entry in entries:
+            self.free[:, self.field.row[entry]] += (
+                sign * self.field.amounts[entry]
+            )
+
+
+def price(field: Field, choices: Sequence[Choice | None]) -> float:
+    """What all choices cost together."""
+    left = sorted({v for each in choices if each for v in each.parties})
+    return float(field.price[left].sum())

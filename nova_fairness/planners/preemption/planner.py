@@ -1,0 +1,478 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The queue's plan, and who makes room for what it cannot start.
+
+First the queue plans. Then whatever may leave is taken out in thought, and the
+queue plans anew: what starts only now is what room can be made for. For that
+the fewest leave, by price; all others stay where they are. Whoever room is
+made for keeps it: hosts are promised until it runs, so that nobody else, and
+no victim that waits again, takes them.
+
+A preemptible request may have the room of another only by shares; see
+:meth:`.levels.Levels.may_leave_for`.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+import numpy as np
+
+from nova_fairness import exception
+from nova_fairness.model import cluster
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+from nova_fairness.planners import hosts as hosts_module
+from nova_fairness.planners.fairqueue import order as order_module
+from nova_fairness.planners.preemption import field as field_module
+from nova_fairness.planners.preemption import least
+from nova_fairness.planners.preemption import levels as levels_module
+from nova_fairness.planners.preemption import pricing
+from nova_fairness.planners.preemption import victims as victims_module
+from nova_fairness.shares import ledger
+
+Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
+
+_LEAST = least.Least()
+
+_LACKS_ROOM = frozenset(
+    {reason.Reason.NO_ROOM, reason.Reason.GROUP_HAS_NO_ROOM}
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rules:
+    """When servers may have to leave.
+
+    :ivar patience_s: seconds that a request waits before others leave for it,
+        >= 0.
+    :ivar least_run_s: seconds that a server runs before it leaves, >= 0.
+    :ivar per_hour: most servers that leave in an hour, >= 0.
+    :ivar step_s: seconds of lost work that a step of over-share outweighs, >=
+        0; see :meth:`.levels.Levels.grades`.
+    :ivar by_shares: whether preemptible servers leave for preemptible ones.
+    :ivar at_once: most requests for which room is made in one plan, >= 1.
+    """
+
+    patience_s: float = 60.0
+    least_run_s: float = 600.0
+    per_hour: int = 1000
+    step_s: float = 86400.0
+    by_shares: bool = True
+    at_once: int = 50
+
+
+USUAL = Rules()
+
+
+def plan(
+    snapshot: cluster.ClusterSnapshot,
+    now: float,
+    queue: Planner,
+    victims: victims_module.Victims = _LEAST,
+    rules: Rules = USUAL,
+) -> cluster.Plan:
+    """Say who starts, and who makes room for whom.
+
+    :param snapshot: of the cloud.
+    :param now: seconds of the epoch.
+    :param queue: the queue's planner.
+    :param victims: chooses who leaves.
+    :param rules: when.
+    :raises PluginMisbehaved: as the queue does, or if the plugin failed or
+        chose what makes no room.
+    """
+    first = queue(snapshot, now)
+    if not first.waiting or not snapshot.preemptible:
+        return first
+    after = _after(snapshot, first, now)
+    making = _Making(after, now, victims, rules)
+    making.normal(_gained(after, now, queue, making.parties))
+    if rules.by_shares:
+        making.by_shares(first)
+    waiting = {**first.waiting, **making.waiting(first.waiting)}
+    return cluster.Plan((*first.actions, *making.actions), waiting)
+
+
+class _Making:
+    """Makes room, for one request after the other.
+
+    :param snapshot: of the cloud, with what the queue starts.
+
+    :ivar parties: what may leave.
+    :ivar actions: what is to be done.
+    """
+
+    def __init__(
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+        victims: victims_module.Victims,
+        rules: Rules,
+    ) -> None:
+        self._snapshot, self._now = snapshot, now
+        self._victims, self._rules = victims, rules
+        self._levels = levels_module.Levels(snapshot)
+        self._hosts = hosts_module.Hosts(snapshot)
+        self.parties = self._listed()
+        self._left = max(rules.per_hour - snapshot.evicted, 0)
+        self._units = rules.at_once
+        self.actions: list[cluster.Action] = []
+
+    def normal(self, requests: Iterable[request_model.Request]) -> None:
+        """Make room for normal requests, all at once."""
+        units = [
+            each for each in order_module.units(requests) if self._waited(each)
+        ][: self._units]
+        if units:
+            field = self._field()
+            may = np.ones(len(self.parties), dtype=bool)
+            needs = [self._need(each, may) for each in units]
+            self._take(units, needs, self._chosen(needs, field), field)
+
+    def by_shares(self, first: cluster.Plan) -> None:
+        """Make room for preemptible requests, one after the other."""
+        known = {each.uuid: each for each in self._snapshot.requests}
+        lacking = [
+            known[uuid]
+            for uuid, each in first.waiting.items()
+            if each.why.reason in _LACKS_ROOM and known[uuid].is_preemptible
+        ]
+        for unit in order_module.units(lacking):
+            if not self._units or not self._left or not self.parties:
+                return
+            if not self._waited(unit):
+                continue
+            self._units -= 1
+            field = self._field()
+            asked, place = self._asked(unit), self._place(unit)
+            lost = pricing.lost(self._snapshot, self.parties)
+            owners = np.array([e.place for e in self.parties], dtype=np.intp)
+            may = self._levels.may_leave_for(place, asked, owners, lost)
+            if not may.any():
+                continue
+            need = self._need(unit, may)
+            choice = self._chosen([need], field)[0]
+            if choice and self._is_fair(place, asked, owners, lost, choice):
+                self._take([unit], [need], [choice], field)
+
+    def waiting(
+        self, before: Mapping[str, cluster.Waiting]
+    ) -> dict[str, cluster.Waiting]:
+        """What those are told whom room is made for."""
+        return {
+            each.request: dataclasses.replace(
+                before[each.request],
+                why=each.why,
+                reserved=cluster.Reservation(each.hosts),
+            )
+            for each in self.actions
+        }
+
+    def _listed(self) -> list[pricing.Party]:
+        return pricing.parties(
+            self._snapshot, self._levels, self._now, self._rules.least_run_s
+        )
+
+    def _waited(self, unit: order_module.Unit) -> bool:
+        asked_at = min(each.asked_at for each in unit.requests)
+        return self._now - asked_at >= self._rules.patience_s
+
+    def _place(self, unit: order_module.Unit) -> int:
+        return self._levels.place(unit.project, unit.requests[0].user)
+
+    def _asked(self, unit: order_module.Unit) -> field_module.Floats:
+        """Part of the cloud that a unit asks for, (c,)."""
+        snapshot = self._snapshot
+        total = np.zeros(len(snapshot.classes))
+        for each in unit.requests:
+            one = cluster.vector(dict(each.demand.amounts), snapshot.classes)
+            total += one * len(each.servers)
+        capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
+        return ledger.parts(total, capacity)
+
+    def _is_fair(
+        self,
+        place: int,
+        asked: field_module.Floats,
+        owners: levels_module.Places,
+        lost: field_module.Floats,
+        choice: field_module.Choice,
+    ) -> bool:
+        """Tell whether all that leave may, also those of one branch together.
+
+        What a branch loses is at most what all lose.
+        """
+        parties = list(choice.parties)
+        total = np.tile(lost[parties].sum(axis=0), (len(parties), 1))
+        may = self._levels.may_leave_for(place, asked, owners[parties], total)
+        return bool(may.all())
+
+    def _field(self) -> field_module.Field:
+        return pricing.field(
+            self._snapshot,
+            self._levels,
+            self._hosts,
+            self.parties,
+            self._now,
+            self._rules.step_s,
+        )
+
+    def _need(
+        self, unit: order_module.Unit, may: field_module.Marks
+    ) -> field_module.Need:
+        group, size = unit.group, len(self._hosts.names)
+        is_together = group and group.rule is request_model.Rule.TOGETHER
+        limit = np.full(size, unit.count)
+        present = np.zeros(size, dtype=np.int64)
+        if group:
+            members = self._snapshot.members.get(group.uuid, ())
+            rows = self._hosts.rows(members)
+            present = np.bincount(rows, minlength=size)
+            limit = np.maximum(group.per_host - present, 0)
+        if is_together:
+            limit = np.minimum(present, 1) if present.any() else limit * 0 + 1
+            shape = self._hosts.together(
+                (each.demand, len(each.servers)) for each in unit.requests
+            )
+            return field_module.Need((self._piece(shape, 1),), limit, may)
+        pieces = [
+            self._piece(self._hosts.shape(each.demand), len(each.servers))
+            for each in unit.requests
+        ]
+        return field_module.Need(tuple(pieces), limit, may)
+
+    def _piece(
+        self, shape: hosts_module.Shape, count: int
+    ) -> field_module.Piece:
+        amounts = np.zeros(len(self._snapshot.classes), dtype=np.int64)
+        amounts[shape.columns] = shape.amounts[:, 0]
+        rows = np.zeros(len(self._hosts.names), dtype=bool)
+        rows[shape.rows] = True
+        return field_module.Piece(amounts, rows, count)
+
+    def _chosen(
+        self, needs: Sequence[field_module.Need], field: field_module.Field
+    ) -> Sequence[field_module.Choice | None]:
+        name = type(self._victims).__name__
+        try:
+            found = self._victims.choose(needs, field)
+            wrong = _wrong(needs, field, found)
+        except Exception as error:
+            raise exception.PluginMisbehaved(
+                f'the victims {name} failed: {type(error).__name__}: {error}'
+            ) from error
+        if wrong:
+            raise exception.PluginMisbehaved(f'the victims {name} {wrong}')
+        return found
+
+    def _take(
+        self,
+        units: Sequence[order_module.Unit],
+        needs: Sequence[field_module.Need],
+        choices: Sequence[field_module.Choice | None],
+        field: field_module.Field,
+    ) -> None:
+        """Make actions of choices, as long as enough may leave."""
+        pool, gone = field_module.Pool(field), set[int]()
+        for unit, need, choice in zip(units, needs, choices, strict=True):
+            if choice is None:
+                continue
+            servers = tuple(
+                uuid for v in choice.parties for uuid in field.servers[v]
+            )
+            if len(servers) > self._left:
+                # Others may count on room that these would have left.
+                break
+            self._left -= len(servers)
+            gone.update(choice.parties)
+            pool.carry_out(need, choice)
+            self._tell(unit, choice, servers)
+        self._snapshot = self._without(gone, pool)
+        self._hosts = hosts_module.Hosts(self._snapshot)
+        self._levels = levels_module.Levels(self._snapshot)
+        self.parties = self._listed()
+
+    def _tell(
+        self,
+        unit: order_module.Unit,
+        choice: field_module.Choice,
+        servers: tuple[str, ...],
+    ) -> None:
+        why = reason.why(
+            reason.Reason.ROOM_IS_MADE, servers=float(len(servers))
+        )
+        for n, each in enumerate(unit.requests):
+            rows: Sequence[int]
+            if len(choice.rows) == len(unit.requests):
+                rows = choice.rows[n]
+            else:
+                rows = choice.rows[0]
+            if len(rows) < len(each.servers):
+                rows = tuple(rows) * len(each.servers)
+            names = tuple(self._hosts.names[row] for row in rows)
+            action = cluster.Action(
+                cluster.Verb.MAKE_ROOM,
+                each.uuid,
+                each.version,
+                names,
+                why,
+                () if n else servers,
+            )
+            self.actions.append(action)
+
+    def _without(
+        self, gone: set[int], pool: field_module.Pool
+    ) -> cluster.ClusterSnapshot:
+        """The cloud once all that was chosen is so."""
+        snapshot = self._snapshot
+        left = {s.uuid for v in gone for s in self.parties[v].servers}
+        row = {name: at for at, name in enumerate(self._hosts.names)}
+        used = snapshot.inventory.capacity - np.array(
+            [pool.free[:, row[each.name]] for each in snapshot.providers]
+        ).reshape(snapshot.inventory.capacity.shape)
+        return dataclasses.replace(
+            snapshot,
+            inventory=dataclasses.replace(
+                snapshot.inventory, used=np.maximum(used, 0)
+            ),
+            running=tuple(
+                each for each in snapshot.running if each.uuid not in left
+            ),
+        )
+
+
+def _wrong(
+    needs: Sequence[field_module.Need],
+    field: field_module.Field,
+    found: Sequence[field_module.Choice | None],
+) -> str:
+    """Say what is wrong with choices; '' if nothing is."""
+    if len(found) != len(needs):
+        return f'must choose for {len(needs)} needs, and did for {len(found)}'
+    pool = field_module.Pool(field)
+    for need, choice in zip(needs, found, strict=True):
+        wrong = '' if choice is None else _wrong_one(need, choice, pool)
+        if wrong:
+            return wrong
+    return ''
+
+
+def _wrong_one(
+    need: field_module.Need,
+    choice: field_module.Choice,
+    pool: field_module.Pool,
+) -> str:
+    for v in choice.parties:
+        if not (need.may[v] and pool.here[v]):
+            return 'chose a server that may not leave, or one twice'
+        pool.leave(v)
+    used = np.zeros_like(need.limit)
+    for piece, rows in zip(need.pieces, choice.rows, strict=True):
+        if len(rows) != piece.count:
+            return 'chose hosts for more or fewer servers than there are'
+        for row in rows:
+            only = piece.rows & (np.arange(len(piece.rows)) == row)
+            if not len(pool.fits(piece, only)):
+                return 'chose a host without room'
+            pool.place(piece, row)
+            used[row] += 1
+    if (used > need.limit).any():
+        return 'chose a host for more servers of a group than it takes'
+    return ''
+
+
+def _gained(
+    after: cluster.ClusterSnapshot,
+    now: float,
+    queue: Planner,
+    parties: Sequence[pricing.Party],
+) -> list[request_model.Request]:
+    """Normal requests that start if whatever may leave is gone."""
+    if not parties:
+        return []
+    gone = {each.uuid for party in parties for each in party.servers}
+    normal = {
+        each.uuid: each for each in after.requests if not each.is_preemptible
+    }
+    if not any(
+        each.state is request_model.State.HELD for each in normal.values()
+    ):
+        return []
+    thought = dataclasses.replace(
+        after,
+        requests=tuple(normal.values()),
+        inventory=_freed(after, gone),
+        running=tuple(e for e in after.running if e.uuid not in gone),
+    )
+    return [
+        normal[each.request]
+        for each in queue(thought, now).actions
+        if each.verb is cluster.Verb.START
+    ]
+
+
+def _freed(
+    snapshot: cluster.ClusterSnapshot, gone: set[str]
+) -> cluster.Inventory:
+    used = snapshot.inventory.used.copy()
+    row = {each.name: at for at, each in enumerate(snapshot.providers)}
+    for each in snapshot.running:
+        if each.uuid in gone and each.host in row:
+            used[row[each.host]] -= cluster.vector(
+                dict(each.amounts), snapshot.classes
+            )
+    return dataclasses.replace(snapshot.inventory, used=np.maximum(used, 0))
+
+
+def _after(
+    snapshot: cluster.ClusterSnapshot, plan: cluster.Plan, now: float
+) -> cluster.ClusterSnapshot:
+    """The cloud once the queue's plan is carried out, and promises are kept.
+
+    Whoever has a promise runs, and whoever leaves for it is gone.
+    """
+    used = _freed(snapshot, set(snapshot.leaving)).used
+    projects = dict(snapshot.used)
+    members = dict(snapshot.members)
+    row = {each.name: at for at, each in enumerate(snapshot.providers)}
+    left = {each.uuid: each for each in snapshot.requests}
+    running = [e for e in snapshot.running if e.uuid not in snapshot.leaving]
+    given = {each.request: each.hosts for each in plan.actions}
+    for uuid, hosts in {**snapshot.promised, **given}.items():
+        if uuid not in left:
+            continue
+        each = left.pop(uuid)
+        one = cluster.vector(dict(each.demand.amounts), snapshot.classes)
+        for host in hosts:
+            if host in row:
+                used[row[host]] += one
+        running += [
+            cluster.Running(
+                host,
+                each.project,
+                each.demand.amounts,
+                now,
+                each.user,
+                server,
+                band=each.band,
+            )
+            for server, host in zip(each.servers, hosts, strict=False)
+        ]
+        if not each.is_preemptible:
+            more = one * len(hosts)
+            projects[each.project] = projects.get(each.project, 0) + more
+        if each.group:
+            group = each.group.uuid
+            members[group] = (*members.get(group, ()), *hosts)
+    return dataclasses.replace(
+        snapshot,
+        inventory=dataclasses.replace(snapshot.inventory, used=used),
+        requests=tuple(left.values()),
+        used=projects,
+        members=members,
+        running=tuple(running),
+        promised={},
+    )

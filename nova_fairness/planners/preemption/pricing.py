@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Prices of preemptible servers: what the cloud makes of them.
+
+What a server costs that leaves is the work that is lost: its part of the cloud
+times the seconds since it began. To take from an account that is less over its
+share than the one furthest over it costs as much as a stretch of lost work for
+each step between the two, and each server a minute of one host.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+
+import numpy as np
+
+from nova_fairness.model import cluster
+from nova_fairness.model import request as request_model
+from nova_fairness.planners import hosts as hosts_module
+from nova_fairness.planners.preemption import field as field_module
+from nova_fairness.planners.preemption import levels as levels_module
+
+_EACH_S = 60.0
+"""Seconds of one host that each server costs."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Party:
+    """What leaves together.
+
+    :ivar servers: by UUID.
+    :ivar place: of the account that they belong to.
+    """
+
+    servers: tuple[cluster.Running, ...]
+    place: int
+
+
+def parties(
+    snapshot: cluster.ClusterSnapshot,
+    levels: levels_module.Levels,
+    now: float,
+    least_s: float,
+) -> list[Party]:
+    """What may leave at all, in an order of its own.
+
+    All servers of a group may, or none.
+
+    :param least_s: seconds that each must have run.
+    """
+    hosts = {each.name for each in snapshot.providers}
+    together: dict[tuple[str, str], list[cluster.Running]] = {}
+    for each in sorted(snapshot.running, key=lambda each: each.uuid):
+        if each.band is request_model.Band.PREEMPTIBLE:
+            key = (each.project, each.group) if each.group else ('', each.uuid)
+            together.setdefault(key, []).append(each)
+    return [
+        Party(tuple(those), levels.place(those[0].project, those[0].user))
+        for those in together.values()
+        if all(
+            each.host in hosts
+            and each.uuid not in snapshot.leaving
+            and now - each.since >= least_s
+            for each in those
+        )
+    ]
+
+
+def field(
+    snapshot: cluster.ClusterSnapshot,
+    levels: levels_module.Levels,
+    hosts: hosts_module.Hosts,
+    listed: Sequence[Party],
+    now: float,
+    step_s: float,
+) -> field_module.Field:
+    """The hosts with what is left of them, and what each party costs.
+
+    :param hosts: of the cloud.
+    :param listed: what may leave.
+    :param now: seconds of the epoch.
+    :param step_s: seconds of lost work that a step costs; see
+        :meth:`.levels.Levels.grades`.
+    """
+    owners = sorted({each.place for each in listed})
+    owner = np.array([owners.index(e.place) for e in listed], dtype=np.intp)
+    party, parts = _parts(snapshot, listed)
+    since = np.array([s.since for each in listed for s in each.servers])
+    size = parts.max(axis=1, initial=0.0)
+    work = _summed(party, size * np.maximum(now - since, 0.0), len(listed))
+    taken = lost(snapshot, listed).max(axis=1, initial=0.0)
+    grades = levels.grades()[owners]
+    behind = (grades.max(initial=0.0) - grades)[owner]
+    each_s = _EACH_S / max(len(snapshot.providers), 1)
+    counts = np.array([len(each.servers) for each in listed], dtype=float)
+    share = np.array([levels.part(place) for place in owners])[owner]
+    entries = list(_entries(snapshot, hosts, listed))
+    return field_module.Field(
+        free=hosts.free,
+        party=np.array([v for v, _, _ in entries], dtype=np.intp),
+        row=np.array([row for _, row, _ in entries], dtype=np.intp),
+        amounts=np.array([e for _, _, e in entries], np.int64).reshape(
+            -1, len(snapshot.classes)
+        ),
+        servers=tuple(tuple(s.uuid for s in e.servers) for e in listed),
+        owner=owner,
+        since=np.array([min(s.since for s in e.servers) for e in listed]),
+        price=work + step_s * behind * taken + each_s * counts,
+        level=levels.level[owners],
+        step=np.divide(
+            taken, share, out=np.zeros(len(listed)), where=share > 0
+        ),
+        now=now,
+    )
+
+
+def lost(
+    snapshot: cluster.ClusterSnapshot, listed: Sequence[Party]
+) -> field_module.Floats:
+    """Parts of the cloud that owners lose with parties, (v, c)."""
+    party, parts = _parts(snapshot, listed)
+    return (
+        np.array(
+            [
+                _summed(party, parts[:, c], len(listed))
+                for c in range(parts.shape[1])
+            ]
+        )
+        .reshape(-1, len(listed))
+        .T
+    )
+
+
+def _parts(
+    snapshot: cluster.ClusterSnapshot, listed: Sequence[Party]
+) -> tuple[field_module.Rows, field_module.Floats]:
+    """Whose each server is, (s,), and the part of the cloud it has, (s, c)."""
+    capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
+    column = {name: c for c, name in enumerate(snapshot.classes)}
+    servers = [(v, s) for v, e in enumerate(listed) for s in e.servers]
+    amounts = np.zeros((len(servers), len(column)))
+    for at, (_, server) in enumerate(servers):
+        for name, amount in server.amounts:
+            if name in column:
+                amounts[at, column[name]] = amount
+    party = np.array([v for v, _ in servers], dtype=np.intp)
+    parts = np.divide(
+        amounts, capacity, out=np.zeros_like(amounts), where=capacity > 0
+    )
+    return party, parts
+
+
+def _summed(
+    party: field_module.Rows, values: field_module.Floats, count: int
+) -> field_module.Floats:
+    return np.bincount(party, values, minlength=count).astype(np.float64)
+
+
+def _entries(
+    snapshot: cluster.ClusterSnapshot,
+    hosts: hosts_module.Hosts,
+    listed: Sequence[Party],
+) -> Iterator[tuple[int, int, cluster.Amounts]]:
+    row = {name: at for at, name in enumerate(hosts.names)}
+    for v, each in enumerate(listed):
+        by_row: dict[int, cluster.Amounts] = {}
+        for server in each.servers:
+            at = row[server.host]
+            amounts = cluster.vector(dict(server.amounts), snapshot.classes)
+            by_row[at] = by_row.get(at, 0) + amounts
+        for at, amounts in sorted(by_row.items()):
+            yield v, at, amounts

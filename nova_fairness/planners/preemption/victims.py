@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Choosing the servers that leave: the contract of the plugins."""
+
+import abc
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from nova_fairness.planners.preemption import field as field_module
+
+Found = tuple[int, Sequence[int]]
+"""Row of a host, and the parties that leave so that there is room on it."""
+
+
+class Victims(abc.ABC):
+    """Chooses who leaves; subclasses are loaded by stevedore.
+
+    Arguments of the constructor are numbers that operators may set, each with
+    a default; it raises ``ValueError`` for one that is out of its range.
+    """
+
+    description: ClassVar[str]
+    """One sentence for operators."""
+
+    @abc.abstractmethod
+    def choose(
+        self,
+        needs: Sequence[field_module.Need],
+        field: field_module.Field,
+    ) -> Sequence[field_module.Choice | None]:
+        """Choose hosts and parties for needs, the next one first.
+
+        What was chosen for a need has left, and has room, before the next.
+        The result depends on the arguments only.
+
+        :returns: one per need; ``None`` where there can be no room.
+        """
+
+
+class OneByOne(Victims):
+    """Chooses for one server after the other."""
+
+    def choose(
+        self,
+        needs: Sequence[field_module.Need],
+        field: field_module.Field,
+    ) -> Sequence[field_module.Choice | None]:
+        """Choose for each server; see :meth:`Victims.choose`."""
+        pool = field_module.Pool(field)
+        found: list[field_module.Choice | None] = []
+        for need in needs:
+            tried = pool.copy()
+            choice = self._of_need(need, tried)
+            found.append(choice)
+            if choice is not None:
+                pool = tried
+        return found
+
+    @abc.abstractmethod
+    def one(
+        self,
+        piece: field_module.Piece,
+        rows: field_module.Marks,
+        may: field_module.Marks,
+        pool: field_module.Pool,
+    ) -> Found | None:
+        """Choose for one server for which no host has room.
+
+        :param piece: that it is of.
+        :param rows: (p,) hosts on which it may lie.
+        :param may: (v,) parties that may leave, and are still there.
+        :param pool: what is left; it is not changed.
+        """
+
+    def _of_need(
+        self, need: field_module.Need, pool: field_module.Pool
+    ) -> field_module.Choice | None:
+        limit = need.limit.copy()
+        rows: list[tuple[int, ...]] = []
+        parties: list[int] = []
+        for piece in need.pieces:
+            chosen: list[int] = []
+            for _ in range(piece.count):
+                found = self._of_server(piece, limit > 0, need.may, pool)
+                if found is None:
+                    return None
+                row, leaving = found
+                for party in leaving:
+                    pool.leave(party)
+                pool.place(piece, row)
+                limit[row] -= 1
+                chosen.append(row)
+                parties += leaving
+            rows.append(tuple(chosen))
+        return field_module.Choice(tuple(rows), tuple(parties))
+
+    def _of_server(
+        self,
+        piece: field_module.Piece,
+        open_rows: field_module.Marks,
+        may: field_module.Marks,
+        pool: field_module.Pool,
+    ) -> Found | None:
+        rows = piece.rows & open_rows
+        free = pool.fits(piece, rows)
+        if len(free):
+            left = pool.free[:, free] - piece.amounts[:, np.newaxis]
+            return int(free[np.lexsort(left)[0]]), ()
+        return self.one(piece, rows, may & pool.here, pool)

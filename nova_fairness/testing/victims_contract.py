@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What every choice of victims must keep, as tests that its author can run.
+
+A test module of a plugin needs no more than this::
+
+    class TestMyVictims(victims_contract.VictimsContract):
+        victims = MyVictims()
+"""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+import copy
+
+import numpy as np
+
+from nova_fairness.planners.preemption import field as field_module
+from nova_fairness.planners.preemption import victims as victims_base
+
+_CASES = 12
+_NOW = 1e6
+
+Needs = Sequence[field_module.Need]
+Case = tuple[Needs, field_module.Field]
+
+
+def make_case(
+    seed: int, hosts: int = 4, parties: int = 4, needs: int = 3
+) -> Case:
+    """Make a full cloud of CPUs and memory, and needs that lack room.
+
+    :param seed: another number is another cloud.
+    :param hosts: number of them.
+    :param parties: on each host.
+    :param needs: of one or two servers each.
+    """
+    source = np.random.default_rng(seed)
+    count = hosts * parties
+    amounts = source.integers(1, 5, (count, 2)) * np.array([1, 4])
+    owners = 5
+    since = _NOW - source.integers(600, 500_000, count).astype(float)
+    part = amounts.max(axis=1) / (count * 10.0)
+    level = np.exp2(source.integers(-2, 4, owners).astype(float))
+    owner = source.integers(0, owners, count)
+    behind = 3 - np.clip(np.floor(np.log2(level)), 0, 3)
+    price = part * (_NOW - since + 86400.0 * behind[owner]) + 0.1
+    field = field_module.Field(
+        free=source.integers(0, 2, (2, hosts)) * np.array([[1], [4]]),
+        party=np.arange(count, dtype=np.intp),
+        row=np.repeat(np.arange(hosts, dtype=np.intp), parties),
+        amounts=amounts.astype(np.int64),
+        servers=tuple((f's{n:05}',) for n in range(count)),
+        owner=owner.astype(np.intp),
+        since=since,
+        price=price,
+        level=level,
+        step=part * owners,
+        now=_NOW,
+    )
+    may = np.ones(count, dtype=bool)
+    every = np.ones(hosts, dtype=bool)
+    asked = []
+    for _ in range(needs):
+        size = source.integers(2, 6, 2) * np.array([1, 4])
+        servers = int(source.integers(1, 3))
+        piece = field_module.Piece(size.astype(np.int64), every, servers)
+        limit = np.full(hosts, servers)
+        asked.append(field_module.Need((piece,), limit, may))
+    return asked, field
+
+
+def cases() -> Iterator[Case]:
+    """Clouds on which every choice must have an answer."""
+    for seed in range(_CASES):
+        yield make_case(seed)
+    needs, field = make_case(0)
+    yield [], field
+    none = np.zeros(len(field.servers), dtype=bool)
+    yield [field_module.Need(e.pieces, e.limit, none) for e in needs], field
+
+
+class VictimsContract:
+    """Tests of one plugin; subclasses set :attr:`victims`.
+
+    A name that starts with ``Test`` makes pytest collect the subclass.
+    """
+
+    victims: victims_base.Victims
+
+    def test_description_is_one_line(self) -> None:
+        """Operators read it in a list."""
+        text = self.victims.description
+        if not text or '\n' in text:
+            raise AssertionError(f'description is {text!r}')
+
+    def test_whoever_is_chosen_may_leave_and_makes_room(self) -> None:
+        """One after the other, as they were chosen; nobody leaves twice."""
+        for needs, field in cases():
+            pool = field_module.Pool(field)
+            found = self.victims.choose(needs, field)
+            if len(found) != len(needs):
+                raise AssertionError(f'{len(found)} choices')
+            for need, choice in zip(needs, found, strict=True):
+                if choice is not None:
+                    _check(need, choice, pool)
+
+    def test_the_same_is_chosen_again(self) -> None:
+        """Chance, too, comes from numbers that are given."""
+        for needs, field in cases():
+            first = self.victims.choose(needs, field)
+            if self.victims.choose(needs, field) != first:
+                raise AssertionError('another choice of the same')
+
+    def test_arguments_are_not_changed(self) -> None:
+        """Others read the same field afterwards."""
+        for needs, field in cases():
+            given = copy.deepcopy(field)
+            self.victims.choose(needs, given)
+            for name in ('free', 'amounts', 'price', 'level', 'step'):
+                np.testing.assert_array_equal(
+                    getattr(given, name), getattr(field, name)
+                )
+
+
+def _check(
+    need: field_module.Need,
+    choice: field_module.Choice,
+    pool: field_module.Pool,
+) -> None:
+    for party in choice.parties:
+        if not (need.may[party] and pool.here[party]):
+            raise AssertionError(f'party {party} may not leave')
+        pool.leave(party)
+    for piece, rows in zip(need.pieces, choice.rows, strict=True):
+        if len(rows) != piece.count:
+            raise AssertionError(f'{len(rows)} hosts for {piece.count}')
+        for row in rows:
+            if row not in pool.fits(piece, piece.rows):
+                raise AssertionError(f'host {row} has no room')
+            pool.place(piece, row)

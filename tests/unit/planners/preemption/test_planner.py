@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Who makes room for whom, on small clouds."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.model import cluster
+from nova_fairness.model import reason
+from nova_fairness.model import request
+from nova_fairness.planners.fairqueue import planner as queue
+from nova_fairness.planners.preemption import field as field_module
+from nova_fairness.planners.preemption import planner
+from nova_fairness.planners.preemption import victims
+from tests.fixtures import small_cloud
+
+NOW = 10_000.0
+LENT = request.Band.PREEMPTIBLE
+SOON = planner.Rules(patience_s=0.0, least_run_s=0.0)
+ask = small_cloud.ask
+V, R = cluster.Verb, reason.Reason
+
+
+def runs(name, host='a', vcpu=4, project='p', age=1000.0, band=LENT, **more):
+    amounts = small_cloud.demand(vcpu).amounts
+    return cluster.Running(
+        host, project, amounts, NOW - age, 'u', name, band=band, **more
+    )
+
+
+def cloud(hosts, running, requests=(), **more):
+    """Hosts by name and CPUs, filled with what runs."""
+    used = {name: [0, 0] for name in hosts}
+    projects = {}
+    for each in running:
+        one = np.array([dict(each.amounts)[c] for c in small_cloud.CLASSES])
+        used[each.host] = used[each.host] + one
+        if each.band is not LENT:
+            projects[each.project] = projects.get(each.project, 0) + one
+    listed = [
+        (cluster.Provider(f'uuid-{name}', name), (vcpu, 10_000), used[name])
+        for name, vcpu in hosts.items()
+    ]
+    return small_cloud.cloud(
+        listed, requests, running=tuple(running), used=projects, **more
+    )
+
+
+def plan(snapshot, rules=SOON, **more):
+    return planner.plan(snapshot, NOW, queue.plan, rules=rules, **more)
+
+
+def made(found):
+    """Hosts and who leaves, by request that room is made for."""
+    return {
+        each.request: (each.hosts, set(each.leaving))
+        for each in found.actions
+        if each.verb is V.MAKE_ROOM
+    }
+
+
+def test_a_preemptible_server_makes_room_for_a_normal_request():
+    snapshot = cloud({'a': 8}, [runs('s1', vcpu=8)], [ask('r', 4, 'q')])
+    found = plan(snapshot)
+    assert made(found) == {'r': (('a',), {'s1'})}
+    told = found.waiting['r']
+    assert told.why == reason.why(R.ROOM_IS_MADE, servers=1.0)
+    assert told.reserved == cluster.Reservation(('a',))
+
+
+def test_who_has_room_needs_nobody_to_leave():
+    snapshot = cloud({'a': 8}, [runs('s1')], [ask('r', 4, 'q')])
+    assert [each.verb for each in plan(snapshot).actions] == [V.START]
+
+
+def test_a_normal_server_never_makes_room():
+    normal = runs('s1', vcpu=8, band=request.Band.NORMAL)
+    both = [normal, runs('s2', 'b', 2)]
+    snapshot = cloud({'a': 8, 'b': 2}, both, [ask('r', 4, 'q')])
+    assert made(plan(snapshot)) == {}
+
+
+def test_the_youngest_of_those_who_are_alike_loses_least():
+    running = [runs('old', age=5000), runs('new', age=700)]
+    snapshot = cloud({'a': 8}, running, [ask('r', 4, 'q')])
+    assert made(plan(snapshot)) == {'r': (('a',), {'new'})}
+
+
+def test_who_is_further_over_their_share_makes_room_before_younger_ones():
+    running = [
+        runs('s1', 'a', 8, 'rich', 50_000),
+        runs('s2', 'b', 8, 'rich', 50_000),
+        runs('s3', 'c', 8, 'poor', 700),
+    ]
+    snapshot = cloud(dict.fromkeys('abc', 8), running, [ask('r', 8, 'q')])
+    (_, left), *_ = made(plan(snapshot)).values()
+    assert left < {'s1', 's2'}
+    assert len(left) == 1
+    # Unless lost work is all that counts.
+    rules = planner.Rules(0.0, 0.0, step_s=0.0)
+    assert made(plan(snapshot, rules)) == {'r': (('c',), {'s3'})}
+
+
+def test_history_counts_for_who_is_over_their_share():
+    running = [runs('s1', 'a', 8, 'p'), runs('s2', 'b', 8, 'q', 700)]
+    snapshot = cloud(
+        {'a': 8, 'b': 8},
+        running,
+        [ask('r', 8, 'x')],
+        history={'p': np.array([0.9, 0.1]), 'p/u': np.array([0.9, 0.1])},
+    )
+    assert made(plan(snapshot)) == {'r': (('a',), {'s1'})}
+
+
+def test_servers_of_a_group_leave_together_or_not_at_all():
+    group = [
+        runs('g1', 'a', group='g', age=700),
+        runs('g2', 'b', group='g', age=700),
+    ]
+    alone = [runs('s1', 'a'), runs('s2', 'b')]
+    hosts = {'a': 8, 'b': 8}
+    snapshot = cloud(hosts, [*group, *alone], [ask('r', 8, 'q')])
+    (_, left), *_ = made(plan(snapshot)).values()
+    assert {'g1', 'g2'} < left
+    snapshot = cloud(hosts, [*group, *alone], [ask('r', 4, 'q')])
+    (_, left), *_ = made(plan(snapshot)).values()
+    assert len(left) == 1
+
+
+def test_of_a_group_one_of_which_just_began_nobody_leaves():
+    group = [runs('g1', 'a', 8, group='g'), runs('g2', 'b', 8, 'p', 5.0)]
+    group[1] = runs('g2', 'b', 8, age=5.0, group='g')
+    snapshot = cloud({'a': 8, 'b': 8}, group, [ask('r', 4, 'q')])
+    assert made(plan(snapshot, planner.Rules(0.0, 600.0))) == {}
+    assert len(made(plan(snapshot))) == 1
+
+
+@pytest.mark.parametrize(
+    'rules',
+    [
+        planner.Rules(patience_s=NOW + 1, least_run_s=0.0),
+        planner.Rules(0.0, least_run_s=1001.0),
+        planner.Rules(0.0, 0.0, per_hour=0),
+    ],
+)
+def test_nobody_leaves_before_it_is_time(rules):
+    snapshot = cloud({'a': 8}, [runs('s1', vcpu=8)], [ask('r', 4, 'q')])
+    assert made(plan(snapshot, rules)) == {}
+
+
+def test_as_many_leave_in_an_hour_as_may():
+    running = [runs(f's{n}', n) for n in 'abc']
+    asked = [ask(f'r{n}', 4, 'q', n) for n in range(3)]
+    snapshot = cloud(dict.fromkeys('abc', 4), running, asked, evicted=8)
+    rules = planner.Rules(0.0, 0.0, per_hour=10)
+    assert sorted(made(plan(snapshot, rules))) == ['r0', 'r1']
+
+
+def test_what_is_promised_waits_for_its_room_and_is_nobody_elses():
+    asked = [ask('r', 8, 'q', 5), ask('other', 2, 'x', 1)]
+    snapshot = cloud(
+        {'a': 8},
+        [runs('s1')],
+        asked,
+        promised={'r': ('a',)},
+        leaving=frozenset({'s1'}),
+    )
+    found = plan(snapshot)
+    assert found.actions == ()
+    assert found.waiting['r'].why.reason is R.ROOM_IS_MADE
+    assert found.waiting['r'].position == 1
+    gone = cloud({'a': 8}, [], asked, promised={'r': ('a',)})
+    (action,) = plan(gone).actions
+    assert (action.verb, action.request) == (V.START, 'r')
+
+
+def test_a_host_that_is_gone_keeps_no_promise():
+    snapshot = cloud({'a': 8}, [], [ask('r', 8)], promised={'r': ('gone',)})
+    assert [each.hosts for each in plan(snapshot).actions] == [('a',)]
+
+
+def test_a_victim_that_waits_again_does_not_take_the_room_back():
+    asked = [ask('r', 8, 'q', 5), ask('s1', 8, 'p', 1, band=LENT)]
+    snapshot = cloud({'a': 8}, [], asked, promised={'r': ('a',)})
+    found = plan(snapshot)
+    assert [each.request for each in found.actions] == ['r']
+    after = small_cloud.after(snapshot, found, NOW)
+    assert plan(after).actions == ()
+
+
+def test_what_already_leaves_is_room_for_no_second_victim():
+    asked = [ask('r', 4, 'q', 1), ask('t', 4, 'q', 2)]
+    snapshot = cloud(
+        {'a': 8, 'b': 4},
+        [runs('s1', vcpu=8), runs('s2', 'b')],
+        asked,
+        promised={'r': ('a',)},
+        leaving=frozenset({'s1'}),
+    )
+    # The other half of what s1 leaves is enough.
+    assert made(plan(snapshot)) == {'t': (('a',), set())}
+
+
+def test_a_preemptible_request_has_the_room_of_whoever_is_over_their_share():
+    running = [runs(f's{n}', n, project='rich') for n in 'abcd']
+    asked = [ask('r', 4, 'poor', band=LENT)]
+    snapshot = cloud(dict.fromkeys('abcd', 4), running, asked)
+    assert len(made(plan(snapshot))) == 1
+    own = [ask('r', 4, 'rich', band=LENT)]
+    assert made(plan(cloud(dict.fromkeys('abcd', 4), running, own))) == {}
+    rules = planner.Rules(0.0, 0.0, by_shares=False)
+    assert made(plan(snapshot, rules)) == {}
+
+
+def test_equal_ones_take_nothing_of_each_other():
+    running = [runs('s1', 'a', project='p'), runs('s2', 'b', project='q')]
+    asked = [
+        ask('r', 4, 'p', band=LENT),
+        ask('t', 4, 'q', band=LENT),
+    ]
+    assert made(plan(cloud({'a': 4, 'b': 4}, running, asked))) == {}
+
+
+def test_all_servers_of_a_request_have_room_or_nobody_leaves():
+    running = [runs('s1', 'a'), runs('s2', 'b')]
+    hosts = {'a': 4, 'b': 4}
+    both = cloud(hosts, running, [ask('r', 4, 'q', count=2)])
+    (promised, left), *_ = made(plan(both)).values()
+    assert sorted(promised) == ['a', 'b']
+    assert left == {'s1', 's2'}
+    three = cloud(hosts, running, [ask('r', 4, 'q', count=3)])
+    assert made(plan(three)) == {}
+
+
+@pytest.mark.parametrize(
+    ('rule', 'promised'),
+    [
+        (request.Rule.TOGETHER, ('a', 'a')),
+        (request.Rule.APART, None),
+    ],
+)
+def test_rules_of_groups_hold_for_room_that_is_made(rule, promised):
+    group = request.Group('g', rule)
+    asked = [ask('r', 4, 'q', count=2, group=group)]
+    running = [runs('s1', 'a', 8)]
+    found = made(plan(cloud({'a': 8}, running, asked)))
+    assert found == ({'r': (promised, {'s1'})} if promised else {})
+
+
+class _Fake(victims.Victims):
+    description = 'A fake.'
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def choose(self, needs, field):
+        return self.answer(needs)
+
+
+@pytest.mark.parametrize(
+    ('answer', 'said'),
+    [
+        (lambda needs: [], 'must choose for 1 needs, and did for 0'),
+        (lambda needs: 1 / 0, 'ZeroDivisionError'),
+        (
+            lambda needs: [field_module.Choice(((0,),), (0, 0))],
+            'may not leave, or one twice',
+        ),
+        (lambda needs: [field_module.Choice(((0,),), ())], 'without room'),
+        (lambda needs: [field_module.Choice(((),), ())], 'more or fewer'),
+    ],
+)
+def test_a_plugin_that_misbehaves_evicts_nobody(answer, said):
+    snapshot = cloud({'a': 8}, [runs('s1', vcpu=8)], [ask('r', 4, 'q')])
+    with pytest.raises(exception.PluginMisbehaved, match=said):
+        plan(snapshot, victims=_Fake(answer))
+
+
+def test_the_queue_is_asked_with_its_own_order():
+    asked = []
+
+    def ask_queue(snapshot, now):
+        asked.append(len(snapshot.requests))
+        return queue.plan(snapshot, now)
+
+    empty = cloud({'a': 8}, [], [ask('r', 9, 'q')])
+    planner.plan(empty, NOW, ask_queue)
+    # Nothing is preemptible: there is nothing to think about.
+    assert len(asked) == 1
+    functools.partial(planner.plan, queue=ask_queue)

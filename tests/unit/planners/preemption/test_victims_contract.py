@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The contract of victims, on all that are installed, and on bad ones."""
+
+import numpy as np
+import pytest
+
+from nova_fairness import exception
+from nova_fairness import plugins
+from nova_fairness.planners.preemption import field as field_module
+from nova_fairness.planners.preemption import least
+from nova_fairness.planners.preemption import program
+from nova_fairness.testing import victims_contract
+
+
+class TestLeast(victims_contract.VictimsContract):
+    victims = plugins.load_victims('least')
+
+
+class TestLeastWithoutTheProgram(victims_contract.VictimsContract):
+    victims = plugins.load_victims('least', {'exact': 0.0})
+
+
+class TestChance(victims_contract.VictimsContract):
+    victims = plugins.load_victims('chance', {'seed': 3.0})
+
+
+class TestStrict(victims_contract.VictimsContract):
+    victims = plugins.load_victims('strict')
+
+
+class TestStrictTime(victims_contract.VictimsContract):
+    victims = plugins.load_victims('strict_time')
+
+
+class TestOpie(victims_contract.VictimsContract):
+    victims = plugins.load_victims('opie')
+
+
+class TestYoungest(victims_contract.VictimsContract):
+    victims = plugins.load_victims('youngest')
+
+
+class TestKueue(victims_contract.VictimsContract):
+    victims = plugins.load_victims('kueue')
+
+
+def test_all_that_are_installed_are_described():
+    told = plugins.describe_victims()
+    assert set(told) == set(plugins.victims_names())
+    assert not any(text.startswith('unusable') for text in told.values())
+
+
+class _Greedy(least.Least):
+    def choose(self, needs, field):
+        every = tuple(range(len(field.servers)))
+        return [
+            field_module.Choice(((0,) * each.pieces[0].count,), every)
+            for each in needs
+        ]
+
+
+@pytest.mark.parametrize(
+    'name', ['whoever_is_chosen_may_leave_and_makes_room']
+)
+def test_contract_finds_who_breaks_it(name):
+    suite = victims_contract.VictimsContract()
+    suite.victims = _Greedy()
+    with pytest.raises(AssertionError):
+        getattr(suite, f'test_{name}')()
+
+
+@pytest.mark.parametrize('exact', [-1.0, 1e9])
+def test_a_number_out_of_its_range_is_refused(exact):
+    with pytest.raises(exception.PluginError, match='exact'):
+        plugins.load_victims('least', {'exact': exact})
+
+
+@pytest.mark.parametrize('seed', range(10))
+def test_one_after_the_other_is_nearly_as_cheap_as_the_program(seed):
+    needs, field = victims_contract.make_case(seed, needs=2)
+    best = program.best(needs, field)
+    greedy = least.Least(exact=0.0).choose(needs, field)
+    assert best is not None
+    bound = field_module.price(field, best)
+    assert bound > 0
+    assert field_module.price(field, greedy) >= bound * (1 - 1e-4)
+
+
+@pytest.mark.parametrize('seed', range(10))
+def test_for_one_server_the_bounds_find_what_the_program_finds(seed):
+    (need, *_), field = victims_contract.make_case(seed, needs=1)
+    piece = field_module.Piece(need.pieces[0].amounts, need.pieces[0].rows)
+    need = field_module.Need((piece,), np.ones_like(need.limit), need.may)
+    best = program.best([need], field)
+    found = least.Least(exact=0.0).choose([need], field)
+    assert field_module.price(field, found) == pytest.approx(
+        field_module.price(field, best), rel=1e-4
+    )
