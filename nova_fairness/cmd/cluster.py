@@ -54,6 +54,7 @@ from nova_fairness.model import leaving as leaving_model  # noqa: E402
 from nova_fairness.model import request  # noqa: E402
 from nova_fairness.observe import notifying  # noqa: E402
 from nova_fairness.observe import queue  # noqa: E402
+from nova_fairness.planners import placement as placement_rules  # noqa: E402
 from nova_fairness.planners.fairqueue import order as order_module  # noqa: E402
 from nova_fairness.planners.fairqueue import planner  # noqa: E402
 from nova_fairness.relay import hints  # noqa: E402
@@ -247,6 +248,7 @@ def _service(
             backfill=planner.Backfill(
                 options.backfill_depth, options.backfill_patience
             ),
+            rule=placement_rules.RULES[options.placement],
         ),
         time.time,
         time.monotonic,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
 import functools
+import zlib
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +67,7 @@ class Hosts:
     :ivar names: of the hosts.
     :ivar free: (c, p) what is left of them; negative where too much is used.
     :ivar used: (c, p).
+    :ivar capacity: (c, p).
     """
 
     def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
@@ -77,10 +79,10 @@ class Hosts:
         have = snapshot.inventory
         self.free = _columns(have.capacity - have.used, rows)
         self.used = _columns(have.used, rows)
-        self._capacity = _columns(have.capacity, rows)
+        self.capacity = _columns(have.capacity, rows)
         self._step = _columns(have.step, rows)
         self._is_plain = bool((self._step == 1).all())
-        most = np.minimum(self._capacity, _columns(have.unit, rows))
+        most = np.minimum(self.capacity, _columns(have.unit, rows))
         self._gives = most // self._step * self._step
         self._shapes: dict[request.Demand, Shape] = {}
         self._matches: dict[tuple[object, ...], Marks] = {}
@@ -151,7 +153,7 @@ class Hosts:
     def _possible(
         self, columns: Rows, amounts: cluster.Amounts, rows: Rows
     ) -> Shape:
-        capacity = self._capacity[columns][:, rows]
+        capacity = self.capacity[columns][:, rows]
         holds = (capacity >= amounts).all(axis=0)
         return Shape(columns, amounts, rows[holds], capacity[:, holds])
 
@@ -185,7 +187,7 @@ class Hosts:
         return self._matches[asked]
 
     def _match(self, demand: request.Demand) -> Marks:
-        found = self._takes.copy()
+        found = self.takes.copy()
         if demand.zone:
             found &= self._marked(lambda each: each.zone == demand.zone)
         if demand.host:
@@ -199,7 +201,14 @@ class Hosts:
         return found
 
     @functools.cached_property
-    def _takes(self) -> Marks:
+    def keys(self) -> npt.NDArray[np.uint64]:
+        """(p,) Numbers that stand for hosts, whatever others there are."""
+        sums = [zlib.crc32(each.uuid.encode()) for each in self._providers]
+        return np.array(sums, dtype=np.uint64)
+
+    @functools.cached_property
+    def takes(self) -> Marks:
+        """(p,) Hosts on which something may start."""
         return self._marked(lambda each: each.takes)
 
     def _having(self, trait: str) -> Marks:
@@ -236,33 +245,23 @@ def smallest(counts: cluster.Amounts, size: int) -> cluster.Amounts:
     return least
 
 
-def fitting(free: cluster.Amounts, shape: Shape) -> Rows:
+def fitting(
+    free: cluster.Amounts, shape: Shape, allowed: Marks | None = None
+) -> Rows:
     """The hosts that have room for one server.
 
     :param free: (c, p) what is left.
     :param shape: of the server.
+    :param allowed: (p,) hosts that may be taken; all without it.
     :returns: where they stand in ``shape.rows``, ascending.
     """
-    index = np.arange(len(shape.rows))
+    if allowed is None:
+        index = np.arange(len(shape.rows))
+    else:
+        index = np.flatnonzero(allowed[shape.rows])
     # Class by class: most hosts of a full cloud drop out with the first.
     for column, amount in zip(shape.columns, shape.amounts[:, 0], strict=True):
         if not len(index):
             break
         index = index[free[column][shape.rows[index]] >= amount]
     return index
-
-
-def best(free: cluster.Amounts, shape: Shape) -> Rows:
-    """The row of the host on which one server leaves the least over.
-
-    :param free: (c, p) what is left.
-    :param shape: of the server.
-    :returns: one row; none if nobody has room.
-    """
-    index = fitting(free, shape)
-    rows = shape.rows[index]
-    if not len(rows):
-        return rows
-    left = free[shape.columns][:, rows] - shape.amounts
-    least = int((left * shape.inverse[:, index]).sum(axis=0).argmin())
-    return rows[least : least + 1]

@@ -34,6 +34,7 @@ from nova_fairness import exception
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.planners import placement
 from nova_fairness.planners.fairqueue import ends as ends_module
 from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.fairqueue import parts as parts_module
@@ -70,6 +71,7 @@ def plan(
     now: float,
     order: order_module.Order = _OLDEST_FIRST,
     backfill: Backfill = _USUAL,
+    rule: placement.Rule = placement.fullest,
 ) -> cluster.Plan:
     """Say which requests start now and where, and why the others wait.
 
@@ -77,6 +79,7 @@ def plan(
     :param now: seconds of the epoch.
     :param order: who is next of those beyond their guaranteed part.
     :param backfill: who may start before the first that does not fit.
+    :param rule: says which of the hosts with room a server is put on.
     :raises PluginMisbehaved: if the order failed, lost or doubled a request,
         or told a factor that is no number.
     """
@@ -92,7 +95,7 @@ def plan(
     waiting = [each for each in held if not _late(each, now)]
     arranged, told = _by_bands(waiting, snapshot, now, order)
     expired = tuple(_expired(each, now) for each in late)
-    rounds = _Rounds(snapshot, now, backfill)
+    rounds = _Rounds(snapshot, now, backfill, rule)
     started, units = rounds.run(order_module.units(arranged))
     places = _positions(units, told, rounds.reserved)
     return cluster.Plan((*expired, *started), places)
@@ -182,6 +185,7 @@ class _Rounds:
     :param snapshot: of the cloud.
     :param now: seconds of the epoch.
     :param backfill: who may start before the first that does not fit.
+    :param rule: says which of the hosts with room a server is put on.
 
     :ivar reserved: by UUID of the requests that room is reserved for.
     """
@@ -191,12 +195,13 @@ class _Rounds:
         snapshot: cluster.ClusterSnapshot,
         now: float,
         backfill: Backfill,
+        rule: placement.Rule,
     ) -> None:
         self._snapshot = snapshot
         self._now = now
         self._backfill = backfill
         self._parts = parts_module.Parts(snapshot)
-        self._room = room_module.Room(snapshot)
+        self._room = room_module.Room(snapshot, rule)
         self._ends = ends_module.Ends(snapshot, now, self._room.hosts)
         self._promised: dict[str, cluster.Reservation] = {}
         self.reserved: dict[str, cluster.Reservation] = {}

@@ -2,8 +2,9 @@
 
 """What hosts have left while a plan is made, and who fits where.
 
-A server goes where the least is left over, so that large requests find large
-room. Where room is kept for the first that does not fit, others get what they
+A server goes where a rule of :mod:`.placement` says; unless another one is
+chosen, where the least is left over, so that large requests find large room.
+Where room is kept for the first that does not fit, others get what they
 give back in time, and of the rest what will be left beside it. Arrays have a
 column per host of :class:`hosts.Hosts`.
 """
@@ -18,6 +19,7 @@ from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request
 from nova_fairness.planners import hosts as hosts_module
+from nova_fairness.planners import placement as placement_module
 from nova_fairness.planners.fairqueue import order
 
 Lacking = Callable[[], reason.Why]
@@ -47,9 +49,15 @@ class Room:
     """The room that is left.
 
     :param snapshot: of the cloud.
+    :param rule: says which of the hosts with room a server is put on.
     """
 
-    def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
+    def __init__(
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        rule: placement_module.Rule = placement_module.fullest,
+    ) -> None:
+        self._rule = rule
         self._classes = snapshot.classes
         self._hosts = hosts_module.Hosts(snapshot)
         self._free = self._hosts.free
@@ -267,14 +275,16 @@ class Room:
         demand = _plain(unit)
         if demand:
             shape = self._hosts.shape(demand)
-            rows = hosts_module.best(free, shape)
+            rows = placement_module.chosen(
+                self._hosts, free, shape, self._rule, _salt(unit)
+            )
             return ((rows,) if len(rows) else None), len(rows)
         jobs = self._jobs(unit)
         free = free if len(jobs) == 1 else free.copy()
         limit = self._limit(unit)
         found: dict[int, hosts_module.Rows] = {}
         for job in jobs:
-            rows = _fill(free, job, limit)
+            rows = self._fill(free, job, limit, _salt(unit))
             found[job.index] = rows
             if len(rows) < job.count:
                 return None, sum(len(each) for each in found.values())
@@ -285,6 +295,39 @@ class Room:
             sizes = [len(each.servers) for each in unit.requests]
             return tuple(np.repeat(found[0], n) for n in sizes), unit.count
         return tuple(found[index] for index in range(len(jobs))), unit.count
+
+    def _fill(
+        self,
+        free: cluster.Amounts,
+        job: _Job,
+        limit: cluster.Amounts,
+        salt: int,
+    ) -> hosts_module.Rows:
+        """Rows of hosts for as many as fit, ``job.count`` at most."""
+        shape = job.shape
+        limit = limit[shape.rows]
+        chosen = np.flatnonzero(limit > 0)
+        have = free[shape.columns][:, shape.rows[chosen]]
+        if job.count == 1:
+            found = np.flatnonzero((have >= shape.amounts).all(axis=0))
+            fit = np.ones_like(found)
+        else:
+            whole = hosts_module.smallest(have // shape.amounts, len(chosen))
+            found = np.flatnonzero(whole > 0)
+            fit = np.minimum(whole, limit[chosen])[found]
+        chosen = chosen[found]
+        after = placement_module.ranked(
+            self._hosts, free, shape, chosen, self._rule, salt
+        )
+        if job.count == 1 and len(chosen):
+            best = int(after.argmin())
+            return shape.rows[chosen[best : best + 1]]
+        # One after the other: a host that takes one takes as many as it can.
+        first = np.argsort(after, kind='stable')
+        rows: hosts_module.Rows = np.repeat(
+            shape.rows[chosen[first]], fit[first]
+        )
+        return rows[: job.count]
 
     def _missing(self, shape: hosts_module.Shape) -> hosts_module.Fractions:
         """(k, m) what is missing, as a part of the host; < 0 for plenty."""
@@ -328,33 +371,6 @@ class Room:
         return np.bincount(rows, minlength=len(self._hosts.names))
 
 
-def _fill(
-    free: cluster.Amounts, job: _Job, limit: cluster.Amounts
-) -> hosts_module.Rows:
-    """Rows of hosts for as many as fit, ``job.count`` at most."""
-    shape = job.shape
-    limit = limit[shape.rows]
-    chosen = np.flatnonzero(limit > 0)
-    have = free[shape.columns][:, shape.rows[chosen]]
-    if job.count == 1:
-        found = np.flatnonzero((have >= shape.amounts).all(axis=0))
-        fit = np.ones_like(found)
-    else:
-        whole = hosts_module.smallest(have // shape.amounts, len(chosen))
-        found = np.flatnonzero(whole > 0)
-        fit = np.minimum(whole, limit[chosen])[found]
-    chosen = chosen[found]
-    left = have[:, found] - shape.amounts
-    after = (left * shape.inverse[:, chosen]).sum(axis=0)
-    if job.count == 1 and len(chosen):
-        best = int(after.argmin())
-        return shape.rows[chosen[best : best + 1]]
-    # A host that takes one has less left over, so it takes the next as well.
-    first = np.argsort(after, kind='stable')
-    rows: hosts_module.Rows = np.repeat(shape.rows[chosen[first]], fit[first])
-    return rows[: job.count]
-
-
 def _subtract(
     free: cluster.Amounts,
     shape: hosts_module.Shape,
@@ -362,6 +378,10 @@ def _subtract(
 ) -> None:
     for column, amount in zip(shape.columns, shape.amounts[:, 0], strict=True):
         np.subtract.at(free[column], rows, amount)
+
+
+def _salt(unit: order.Unit) -> int:
+    return placement_module.salt_of(unit.requests[0].uuid)
 
 
 def _where(unit: order.Unit) -> str:

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Rules that say on which of the hosts that have room a server is put.
+
+All of them see the same and answer alike, so that the queue, which starts
+servers, and the planner that moves them can use any of them. Amounts are parts
+of each host, so that classes and hosts of different size are comparable.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import dataclasses
+import types
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import cluster
+from nova_fairness.planners import hosts as hosts_module
+
+Fractions = hosts_module.Fractions
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_BITS = np.uint64(29)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Candidates:
+    """Hosts that have room for a server.
+
+    :ivar asked: (k, m) what it asks for, > 0.
+    :ivar left: (k, m) what would be left beside it, >= 0.
+    :ivar keys: (m,) a number that stands for each host.
+    :ivar salt: a number that stands for the server.
+    """
+
+    asked: Fractions
+    left: Fractions
+    keys: npt.NDArray[np.uint64]
+    salt: int
+
+
+Rule = Callable[[Candidates], Fractions]
+"""Scores, (m,): the host with the least is taken, of equal ones the first in
+the order of UUIDs."""
+
+
+def fullest(seen: Candidates) -> Fractions:
+    """First fit with the fullest host first (Baadal)."""
+    total: Fractions = seen.left.sum(axis=0)
+    return total
+
+
+def best_fit(seen: Candidates) -> Fractions:
+    """Least left over, by the sum of squares (Panigrahy et al. 2011)."""
+    total: Fractions = (seen.left**2).sum(axis=0)
+    return total
+
+
+def dot_product(seen: Candidates) -> Fractions:
+    """Most of what is asked for where most is left (Panigrahy et al. 2011)."""
+    total: Fractions = -(seen.asked * (seen.left + seen.asked)).sum(axis=0)
+    return total
+
+
+def cosine(seen: Candidates) -> Fractions:
+    """Where what is left has most nearly the direction of what is asked for.
+
+    The fuller host is taken if directions do not differ much.
+    """
+    free = seen.left + seen.asked
+    along: Fractions = (seen.asked * free).sum(axis=0)
+    square: Fractions = (seen.asked**2).sum(axis=0) * (free**2).sum(axis=0)
+    return fullest(seen) * (2.0 - along / square**0.5)
+
+
+def emptiest(seen: Candidates) -> Fractions:
+    """Most left over: servers are spread."""
+    return -fullest(seen)
+
+
+def random_fit(seen: Candidates) -> Fractions:
+    """Any, drawn anew for every server, and the same for the same one."""
+    with np.errstate(over='ignore'):
+        mixed = (seen.keys ^ np.uint64(seen.salt)) * _ODD
+        mixed = (mixed ^ (mixed >> _BITS)) * _ODD
+    return (mixed >> np.uint64(11)).astype(np.float64)
+
+
+RULES: Mapping[str, Rule] = types.MappingProxyType(
+    {
+        'fullest': fullest,
+        'best_fit': best_fit,
+        'dot_product': dot_product,
+        'cosine': cosine,
+        'emptiest': emptiest,
+        'random': random_fit,
+    }
+)
+"""By the name that operators choose."""
+
+
+def salt_of(name: str, seed: int = 0) -> int:
+    """The number that stands for a server, by its UUID."""
+    return zlib.crc32(name.encode(), seed)
+
+
+def ranked(
+    hosts: hosts_module.Hosts,
+    free: cluster.Amounts,
+    shape: hosts_module.Shape,
+    index: hosts_module.Rows,
+    rule: Rule,
+    salt: int = 0,
+) -> Fractions:
+    """Scores of hosts that have room for a server.
+
+    :param free: (c, p) what is left.
+    :param shape: of the server.
+    :param index: (m,) of the hosts in ``shape.rows``.
+    :param salt: see :func:`salt_of`.
+    """
+    rows = shape.rows[index]
+    inverse = shape.inverse[:, index]
+    left = (free[shape.columns][:, rows] - shape.amounts) * inverse
+    return rule(
+        Candidates(shape.amounts * inverse, left, hosts.keys[rows], salt)
+    )
+
+
+def chosen(
+    hosts: hosts_module.Hosts,
+    free: cluster.Amounts,
+    shape: hosts_module.Shape,
+    rule: Rule,
+    salt: int = 0,
+    allowed: hosts_module.Marks | None = None,
+) -> hosts_module.Rows:
+    """The row of the host that a rule takes for one server.
+
+    :param free: (c, p) what is left.
+    :param shape: of the server.
+    :param salt: see :func:`salt_of`.
+    :param allowed: (p,) hosts that may be taken; all without it.
+    :returns: one row; none if nobody has room.
+    """
+    index = hosts_module.fitting(free, shape, allowed)
+    if len(index) > 1:
+        scores = ranked(hosts, free, shape, index, rule, salt)
+        least = int(scores.argmin())
+        index = index[least : least + 1]
+    return shape.rows[index]
