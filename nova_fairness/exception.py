@@ -170,6 +170,22 @@ class BadLedger(ClusterError):
     """Use that was told, or how it decays, makes no sense."""
 
 
+class BatchError(ClusterError):
+    """The batch system did not do what it was asked for."""
+
+
+class BatchAway(BatchError):
+    """The batch system gives no answer."""
+
+
+class BatchUnreadable(BatchError):
+    """An answer of the batch system is not of the form that is read here."""
+
+
+class BatchRefused(BatchError):
+    """The batch system has no such host, or leaves it as it is."""
+
+
 class CloudError(ClusterError):
     """Nova or Placement did not do what it was asked for."""
 

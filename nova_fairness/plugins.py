@@ -4,8 +4,9 @@
 
 A plugin is a class behind an entry point of the group
 ``nova_fairness.metrics``, ``nova_fairness.policies``,
-``nova_fairness.orders`` or ``nova_fairness.victims``; the entry point has the
-name by which configuration and HTTP calls speak of it.
+``nova_fairness.orders``, ``nova_fairness.victims`` or
+``nova_fairness.batch``; the entry point has the name by which configuration
+and HTTP calls speak of it.
 """
 
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from stevedore import extension
 from stevedore import named
 
 from nova_fairness import exception
+from nova_fairness.batch import system
 from nova_fairness.decide import policy
 from nova_fairness.measure import metric
 from nova_fairness.model import pairing
@@ -31,9 +33,15 @@ METRICS = 'nova_fairness.metrics'
 POLICIES = 'nova_fairness.policies'
 ORDERS = 'nova_fairness.orders'
 VICTIMS = 'nova_fairness.victims'
+BATCH = 'nova_fairness.batch'
 
 _Base = TypeVar(
-    '_Base', metric.Metric, policy.Policy, order.Order, victims.Victims
+    '_Base',
+    metric.Metric,
+    policy.Policy,
+    order.Order,
+    victims.Victims,
+    system.BatchSystem,
 )
 
 
@@ -79,6 +87,11 @@ _VICTIMS = _Kind(
     VICTIMS,
     victims.Victims,  # type: ignore[type-abstract]
 )
+_BATCH = _Kind(
+    'batch system',
+    BATCH,
+    system.BatchSystem,  # type: ignore[type-abstract]
+)
 
 
 def metric_names() -> tuple[str, ...]:
@@ -99,6 +112,11 @@ def order_names() -> tuple[str, ...]:
 def victims_names() -> tuple[str, ...]:
     """Names of all installed ways to choose victims, sorted; loads none."""
     return _names(VICTIMS)
+
+
+def batch_names() -> tuple[str, ...]:
+    """Names of all installed batch systems, sorted; loads none."""
+    return _names(BATCH)
 
 
 def load_metric(name: str) -> metric.Metric:
@@ -149,6 +167,16 @@ def load_victims(
     return _loaded(_VICTIMS, name, parameters)
 
 
+def load_batch(
+    name: str, parameters: Mapping[str, float] = _NO_PARAMETERS
+) -> system.BatchSystem:
+    """Load a batch system; see :func:`load_order`.
+
+    :param name: such as ``slurm``.
+    """
+    return _loaded(_BATCH, name, parameters)
+
+
 def describe_metrics() -> Mapping[str, str]:
     """Say what each installed metric does.
 
@@ -171,6 +199,11 @@ def describe_orders() -> Mapping[str, str]:
 def describe_victims() -> Mapping[str, str]:
     """Say how each chooses who makes room; see :func:`describe_metrics`."""
     return _described(_VICTIMS)
+
+
+def describe_batch() -> Mapping[str, str]:
+    """Say what each batch system is; see :func:`describe_metrics`."""
+    return _described(_BATCH)
 
 
 def warning(metric_name: str, policy_name: str) -> str:

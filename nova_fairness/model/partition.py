@@ -350,7 +350,8 @@ class Want:
     :ivar name: number of the job or UUID of the request.
     :ivar cores: all that it needs at once, > 0; what it takes whole hosts for
         counts whole.
-    :ivar since: when it began to wait, seconds of the epoch.
+    :ivar since: when it began to wait, seconds of the epoch; one that is to
+        begin later wants nothing before.
     """
 
     name: str

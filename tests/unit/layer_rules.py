@@ -21,6 +21,7 @@ OURS = (PACKAGE, 'api_ext', 'fairness_lab', 'oslo_messaging_zmq')
 _VOCABULARY = frozenset({'model', 'exception'})
 _MATHEMATICS = _VOCABULARY | {'shares'}
 _ROOMS = _MATHEMATICS | {
+    'batch',
     'collect',
     'measure',
     'exchange',
@@ -40,7 +41,7 @@ ARROWS: Mapping[str, frozenset[str]] = {
     'version': frozenset(),
     'model': _VOCABULARY,
     # Checks what it loads against the contracts in these rooms.
-    'plugins': _VOCABULARY | {'measure', 'decide', 'planners'},
+    'plugins': _VOCABULARY | {'batch', 'measure', 'decide', 'planners'},
     'conf': _VOCABULARY,
     'shares': _VOCABULARY,
     'collect': _VOCABULARY,
@@ -59,9 +60,11 @@ ARROWS: Mapping[str, frozenset[str]] = {
     'nova_service': _VOCABULARY | {'runtime'},
     'observe': _VOCABULARY,
     'planners': _MATHEMATICS,
+    # Asks batch systems by their commands.
+    'batch': _VOCABULARY,
     'client': _VOCABULARY | {'rpc'},
     # Contract suites run the contracts that live in these rooms.
-    'testing': _MATHEMATICS | {'measure', 'decide', 'planners'},
+    'testing': _MATHEMATICS | {'batch', 'measure', 'decide', 'planners'},
     'agent': _ASSEMBLY | {'rpc'},
     'cluster': _ASSEMBLY | {'rpc'},
     # Knows no fairness and no database: who assembles it says where messages
@@ -160,6 +163,7 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
 
 PURE = (
     'api_ext.owners',
+    'batch.slurm_json',
     'model',
     'measure',
     'decide',

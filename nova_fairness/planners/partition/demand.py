@@ -127,7 +127,11 @@ def balance(
             used += _cores(place, partition.Way.MOVES)
     seen = snapshot.side(side)
     most = sum(node.host.cores for node in snapshot.nodes)
-    wants = [each for each in seen.wants if each.cores <= most] if seen else []
+    wants = [
+        each
+        for each in (seen.wants if seen else ())
+        if each.cores <= most and each.since <= now
+    ]
     return Balance(
         capacity,
         used,

@@ -48,6 +48,9 @@ def waits(cores, since=LONG):
         # Nothing moves for what only began to wait.
         ([], waits(8, NOW - 299), []),
         ([], waits(8, NOW - 300), ['b0']),
+        # Nor for what is to begin later, nor is anything kept for it.
+        ([], waits(8, NOW + 1), []),
+        (waits(24, NOW + 1), waits(8), ['b0']),
         # Nor for what no number of hosts could hold.
         ([], waits(25), []),
     ],

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Commands of a batch system, with a limit of time."""
+
+import subprocess
+
+from nova_fairness import exception
+
+
+def output(command: tuple[str, ...], timeout_s: float) -> str:
+    """What a command writes.
+
+    :param timeout_s: seconds after which it counts as not answering.
+    :raises BatchAway: if it is not installed, fails, or takes too long.
+    """
+    title = ' '.join(command[:2])
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors='replace',
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise exception.BatchAway(
+            f'{title} gave no answer within {timeout_s:g} s'
+        ) from None
+    except OSError as error:
+        raise exception.BatchAway(f'{title} cannot run: {error}') from error
+    if done.returncode:
+        said = ' '.join(done.stderr.split()) or 'it says nothing'
+        raise exception.BatchAway(
+            f'{title} ended with {done.returncode}: {said[:500]}'
+        )
+    return done.stdout

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What every batch system must keep, as tests that its author can run.
+
+A subclass makes the system, and does what users and operators of it do::
+
+    class TestMyBatch(batch_contract.BatchContract):
+        def make(self): ...
+"""
+
+import abc
+from collections.abc import Callable
+import time
+
+from nova_fairness import exception
+from nova_fairness.batch import system
+from nova_fairness.model import partition
+
+PATIENCE_S = 60.0
+"""For broken code only."""
+
+
+class BatchContract(abc.ABC):
+    """Tests of one batch system with at least two hosts of equal size.
+
+    A name that starts with ``Test`` makes pytest collect the subclass. Each
+    test begins with hosts that are open and empty.
+    """
+
+    @abc.abstractmethod
+    def make(self) -> system.BatchSystem:
+        """The batch system, all of whose hosts are open and empty."""
+
+    @abc.abstractmethod
+    def submit(self, host: str, minutes: int) -> str:
+        """Name of a job of one core, with a limit, that is to run on a host.
+
+        It goes on until the test is over.
+        """
+
+    @abc.abstractmethod
+    def end(self, job: str) -> None:
+        """End a job as its user does."""
+
+    @abc.abstractmethod
+    def close_by_hand(self, host: str, reason: str) -> None:
+        """Close a host as an operator does."""
+
+    def test_description_is_one_line(self) -> None:
+        """Operators read it in a list."""
+        text = self.make().description
+        if not text.strip() or '\n' in text:
+            raise AssertionError(f'not one line: {text!r}')
+
+    def test_an_empty_system_has_open_hosts_and_nothing_else(self) -> None:
+        """All of it is told, and nothing is invented."""
+        seen = self.make().look()
+        _assert(len(seen.places) > 1, seen)
+        for place in seen.places.values():
+            _assert(place == partition.Place(True, reason=place.reason), place)
+        _assert(not seen.wants, seen.wants)
+
+    def test_a_closed_host_is_ours_until_it_is_opened(self) -> None:
+        """Each may come twice, and touches no other host."""
+        batch = self.make()
+        host, other = _hosts(batch)[:2]
+        for _ in range(2):
+            batch.close(host, 'it goes to the cloud')
+            place = batch.look().places[host]
+            _assert(not place.takes and place.ours and place.up, place)
+            _assert(place.reason.startswith(partition.MARK), place)
+            _assert(batch.look().places[other].takes, host)
+        for _ in range(2):
+            batch.open(host)
+            _eventually(lambda: batch.look().places[host].takes)
+            _assert(not batch.look().places[host].ours, host)
+
+    def test_what_another_hand_closed_stays_as_it_is(self) -> None:
+        """Neither taken over nor opened; the reason stays."""
+        batch = self.make()
+        host = _hosts(batch)[0]
+        self.close_by_hand(host, 'bad disk')
+        before = batch.look().places[host]
+        _assert(not before.takes and not before.ours, before)
+        _refuses(lambda: batch.close(host, 'it goes'), 'bad disk')
+        _refuses(lambda: batch.open(host), 'bad disk')
+        _assert(batch.look().places[host] == before, host)
+
+    def test_a_host_that_is_not_there_is_refused(self) -> None:
+        """By name."""
+        batch = self.make()
+        _refuses(lambda: batch.close('nowhere', 'it goes'), 'nowhere')
+        _refuses(lambda: batch.open('nowhere'), 'nowhere')
+
+    def test_a_job_goes_on_where_its_host_is_closed(self) -> None:
+        """And is told with its cores and its end, until it is gone."""
+        batch = self.make()
+        host = _hosts(batch)[0]
+        job = self.submit(host, 5)
+        _eventually(lambda: batch.look().places[host].work)
+        batch.close(host, 'it goes to the cloud')
+        place = batch.look().places[host]
+        _assert(not place.takes and place.ours, place)
+        _assert([each.name for each in place.work] == [job], place)
+        _assert(place.work[0].cores > 0, place)
+        _assert(place.work[0].gone_at is not None, place)
+        self.end(job)
+        _eventually(lambda: not batch.look().places[host].work)
+        _assert(batch.look().places[host].ours, host)
+
+    def test_a_job_without_room_is_a_want(self) -> None:
+        """A job for hosts that are closed would run if they were not."""
+        batch = self.make()
+        for host in _hosts(batch):
+            batch.close(host, 'it goes to the cloud')
+        job = self.submit(_hosts(batch)[0], 5)
+        _eventually(lambda: batch.look().wants)
+        want = batch.look().wants[0]
+        _assert(want.name == job and want.cores > 0, want)
+        self.end(job)
+        _eventually(lambda: not batch.look().wants)
+
+
+def _hosts(batch: system.BatchSystem) -> list[str]:
+    return sorted(batch.look().places)
+
+
+def _assert(is_so: object, what: object) -> None:
+    if not is_so:
+        raise AssertionError(f'not as the contract says: {what}')
+
+
+def _refuses(call: Callable[[], None], word: str) -> None:
+    try:
+        call()
+    except exception.BatchRefused as error:
+        _assert(word in str(error), error)
+        return
+    raise AssertionError('it was not refused')
+
+
+def _eventually(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError('it never came to that')
+        time.sleep(0.05)

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.batch import commands
+
+
+def test_what_a_command_writes_comes_back():
+    assert commands.output(('printf', 'a\nb'), 60.0) == 'a\nb'
+
+
+@pytest.mark.parametrize(
+    ('command', 'timeout_s', 'message'),
+    [
+        (('/nowhere/sinfo', '--json'), 60.0, '/nowhere/sinfo --json cannot'),
+        (('false',), 60.0, 'false ended with 1: it says nothing'),
+        (('ls', '/nowhere'), 60.0, 'ls /nowhere ended with 2: ls: cannot'),
+        (('sleep', '600'), 0.01, 'sleep 600 gave no answer within 0.01 s'),
+    ],
+)
+def test_a_command_that_gives_none_is_away(command, timeout_s, message):
+    with pytest.raises(exception.BatchAway, match=message):
+        commands.output(command, timeout_s)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.batch import system
+from nova_fairness.testing import batch_contract
+from tests.fixtures import fake_batch
+
+
+class Contract(batch_contract.BatchContract):
+    fake = fake_batch.FakeBatch
+
+    def make(self):
+        self.batch = self.fake()
+        return self.batch
+
+    def submit(self, host, minutes):
+        return self.batch.submit(host, gone_at=60.0 * minutes)
+
+    def end(self, job):
+        self.batch.end(job)
+
+    def close_by_hand(self, host, reason):
+        self.batch.drain(host, reason)
+
+
+class TestFake(Contract):
+    """The fake of unit tests is as real ones are."""
+
+
+class Careless(fake_batch.FakeBatch):
+    """Takes over what others closed."""
+
+    def close(self, host, text):
+        self._place(host)
+        self.drain(host, f'nova-fairness: {text}')
+
+
+class Killing(fake_batch.FakeBatch):
+    """Ends jobs when it drains."""
+
+    def drain(self, host, reason):
+        super().drain(host, reason)
+        self._change(host, work=())
+
+
+class Blind(fake_batch.FakeBatch):
+    """Sees nothing that waits."""
+
+    def look(self):
+        seen = super().look()
+        return type(seen)(seen.places)
+
+
+class Wordy(fake_batch.FakeBatch):
+    description = 'One.\nTwo.'
+
+
+@pytest.mark.parametrize(
+    ('fake', 'broken'),
+    [
+        (Careless, 'test_what_another_hand_closed_stays_as_it_is'),
+        (Killing, 'test_a_job_goes_on_where_its_host_is_closed'),
+        (Blind, 'test_a_job_without_room_is_a_want'),
+        (Wordy, 'test_description_is_one_line'),
+    ],
+)
+def test_who_breaks_the_contract_fails_it(fake, broken, monkeypatch):
+    monkeypatch.setattr(batch_contract, 'PATIENCE_S', 0.0)
+    contract = Contract()
+    contract.fake = fake
+    with pytest.raises(AssertionError):
+        getattr(contract, broken)()
+
+
+def test_nothing_is_done_while_it_is_away():
+    batch = fake_batch.FakeBatch()
+    batch.is_away = True
+    with pytest.raises(exception.BatchAway):
+        batch.close('b-h0', 'it goes')
+    assert all(place.takes for place in batch.places.values())
+
+
+def test_a_system_needs_all_three_ways():
+    assert system.BatchSystem.__abstractmethods__ == {
+        'look',
+        'drain',
+        'undrain',
+    }

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Cases that a real Slurm, see tests/integration/batch, seldom comes to."""
+
+import json
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.batch import slurm_json
+
+
+def written(key, entries, form=slurm_json.FORM, errors=()):
+    meta = {'plugin': {'type': form, 'name': 'Slurm OpenAPI'}}
+    return json.dumps({'meta': meta, 'errors': [*errors], key: entries})
+
+
+def node(**changes):
+    usual = {
+        'name': 'n1',
+        'state': 'idle',
+        'state_flags': [],
+        'cpus': 4,
+        'alloc_cpus': 0,
+        'reason': '',
+    }
+    return {**usual, **changes}
+
+
+def job(**changes):
+    usual = {
+        'job_id': 7,
+        'job_state': 'PENDING',
+        'state_reason': 'Resources',
+        'cpus': 2,
+        'node_count': 1,
+        'shared': None,
+        'array_task_string': '',
+        'submit_time': 5,
+        'eligible_time': 6,
+        'end_time': 0,
+        'time_limit': 10,
+        'job_resources': None,
+    }
+    return {**usual, **changes}
+
+
+def seen(nodes=(), jobs=()):
+    return slurm_json.seen(
+        written('nodes', [*nodes]), written('jobs', [*jobs])
+    )
+
+
+def place(**changes):
+    return seen([node(**changes)]).places['n1']
+
+
+MARKED = 'nova-fairness: it goes'
+
+
+@pytest.mark.parametrize(
+    ('state', 'flags', 'reason', 'expected'),
+    [
+        ('idle', [], '', (True, True, False)),
+        ('mixed', [], '', (True, True, False)),
+        ('allocated', ['COMPLETING'], '', (True, True, False)),
+        ('idle', ['DRAIN'], MARKED, (False, True, True)),
+        ('idle', ['DRAIN'], 'bad disk', (False, True, False)),
+        ('idle', ['DRAIN'], '', (False, True, False)),
+        ('idle', ['MAINTENANCE'], MARKED, (False, True, False)),
+        ('idle', ['DRAIN', 'NOT_RESPONDING'], MARKED, (False, False, True)),
+        ('down', ['DRAIN'], MARKED, (False, False, True)),
+        ('down', [], 'Not responding', (False, False, False)),
+        ('idle', ['POWERED_DOWN'], '', (False, False, False)),
+        ('unknown', [], '', (False, False, False)),
+        # An old reason on a node that was opened since.
+        ('idle', [], MARKED, (True, True, False)),
+    ],
+)
+def test_a_node_takes_jobs_is_up_and_is_ours(state, flags, reason, expected):
+    found = place(state=state, state_flags=flags, reason=reason)
+    assert (found.takes, found.up, found.ours) == expected
+
+
+@pytest.mark.parametrize(
+    'changes',
+    [{'alloc_cpus': 2}, {'state_flags': ['COMPLETING']}],
+)
+def test_a_busy_node_is_never_told_as_empty(changes):
+    (work,) = place(**changes).work
+    assert (work.name, work.gone_at) == ('unknown', None)
+
+
+@pytest.mark.parametrize(
+    'state', ['COMPLETED', 'CANCELLED', 'FAILED', 'TIMEOUT']
+)
+def test_what_is_over_is_neither_work_nor_want(state):
+    found = seen([node()], [job(job_state=state)])
+    assert found.places['n1'].work == found.wants == ()
+
+
+@pytest.mark.parametrize(
+    ('text', 'count'),
+    [('', 1), ('4', 1), ('1-3', 3), ('0-9:4', 3), ('1-9,20%4', 4)],
+)
+def test_tasks_of_an_array_are_counted(text, count):
+    found = seen([node()], [job(array_task_string=text)])
+    assert len(found.wants) == count
+    assert len({want.name for want in found.wants}) == count
+
+
+def test_when_a_job_began_to_wait_is_when_it_could_run():
+    assert seen([], [job()]).wants[0].since == 6
+    assert seen([], [job(eligible_time=0)]).wants[0].since == 5
+
+
+NODES, JOBS = written('nodes', [node()]), written('jobs', [job()])
+NEWER = written('nodes', [node()], form='data_parser/v0.0.41')
+
+
+@pytest.mark.parametrize(
+    ('nodes', 'jobs', 'message'),
+    [
+        (NEWER, JOBS, 'wrote the form data_parser/v0.0.41, expected openapi'),
+        (NODES, written('jobs', [], 'openapi/v0.0.39'), 'squeue --json wrote'),
+        ('', JOBS, 'sinfo --json wrote no JSON'),
+        (NODES, '[]', 'squeue --json wrote no JSON that names its form'),
+        (NODES, '{"meta": null}', 'names its form'),
+        (written('other', []), JOBS, 'no list nodes'),
+        (written('nodes', [], errors=['bad']), JOBS, "errors .'bad'"),
+        (written('nodes', [{'name': 'n1'}]), JOBS, "KeyError: 'cpus'"),
+        (written('nodes', [node(alloc_cpus=[1])]), JOBS, 'is not: TypeError'),
+        (written('nodes', [7]), JOBS, 'and is not'),
+        (NODES, written('jobs', [job(array_task_string='x')]), 'ValueError'),
+        # States as newer versions write them.
+        (written('nodes', [node(state=['IDLE'])]), JOBS, 'and is not'),
+        (NODES, written('jobs', [job(job_state=['PENDING'])]), 'and is not'),
+    ],
+)
+def test_another_form_is_refused_whole(nodes, jobs, message):
+    with pytest.raises(exception.BatchUnreadable, match=message):
+        slurm_json.seen(nodes, jobs)
