@@ -4,10 +4,12 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping
+import dataclasses
 import math
 
 import numpy as np
 
+from nova_fairness.cluster.store import records
 from nova_fairness.model import cluster
 from nova_fairness.planners.fairqueue import estimates
 
@@ -16,6 +18,22 @@ EVERY_S = 60.0
 
 PART = 0.2
 """Of a pause that is spent on them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Last:
+    """What the last cycle saw and wanted.
+
+    :ivar at: when it began, seconds of the epoch.
+    :ivar records: requests that had not ended.
+    :ivar estimates: of starts, by UUID of those of which one is known.
+    """
+
+    snapshot: cluster.ClusterSnapshot
+    plan: cluster.Plan
+    at: float
+    records: tuple[records.Record, ...]
+    estimates: Mapping[str, cluster.Estimate]
 
 
 class Estimating:

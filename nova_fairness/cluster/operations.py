@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nova_fairness import exception
+from nova_fairness.cluster import estimating
 from nova_fairness.cluster import service as service_module
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import store as store_module
@@ -265,7 +266,7 @@ def _fitting(
 
 def _told(
     record: records.Record,
-    last: service_module.Last,
+    last: estimating.Last,
     leaves: Mapping[str, leaving.Leave],
 ) -> dict[str, Any]:
     request = record.request

@@ -61,22 +61,6 @@ class Rules:
     history_s: float = 30 * 86400.0
 
 
-@dataclasses.dataclass(frozen=True)
-class Last:
-    """What the last cycle saw and wanted.
-
-    :ivar at: when it began, seconds of the epoch.
-    :ivar records: requests that had not ended.
-    :ivar estimates: of starts, by UUID of those of which one is known.
-    """
-
-    snapshot: cluster.ClusterSnapshot
-    plan: cluster.Plan
-    at: float
-    records: tuple[records.Record, ...]
-    estimates: Mapping[str, cluster.Estimate]
-
-
 class Service:
     """One process of the cluster tier; others may ask it while it works.
 
@@ -132,7 +116,7 @@ class Service:
         )
         self._doubted: dict[str, float] = {}
         self._swept = 0
-        self._last: Last | None = None
+        self._last: estimating.Last | None = None
         self._acting = threading.Lock()
         self._hinted = threading.Event()
         self.cycles = 0
@@ -201,7 +185,7 @@ class Service:
             self._estimating.work(last.snapshot, last.plan, last.at, pause_s)
         return self._monotonic() - begin_s
 
-    def last(self) -> Last:
+    def last(self) -> estimating.Last:
         """What the last cycle saw and wanted.
 
         :raises NotLeading: if this process does not act.
@@ -321,7 +305,7 @@ class Service:
         self._watch(found, view, epoch)
         snapshot = self._charging.charge(view, now, epoch)
         planned = self._plan(snapshot, now)
-        self._last = Last(
+        self._last = estimating.Last(
             snapshot, planned, now, tuple(found), self._estimating.made(now)
         )
         self._do(

@@ -198,6 +198,18 @@ def _ends(options: cfg.ConfigOpts.GroupAttr) -> ends.Rules:
     return ends.Rules(actions, options.longest_extension)
 
 
+def _plan(conf: cfg.ConfigOpts) -> service.Planner:
+    options = conf.fairness_cluster
+    return functools.partial(
+        planner.plan,
+        order=_order(conf),
+        backfill=planner.Backfill(
+            options.backfill_depth, options.backfill_patience
+        ),
+        rule=placement_rules.RULES[options.placement],
+    )
+
+
 def _service(
     conf: cfg.ConfigOpts,
 ) -> tuple[service.Service, store_module.Store]:
@@ -215,7 +227,7 @@ def _service(
         if options.limits_file
         else {}
     )
-    order, written = _order(conf), _accounts(conf)
+    plan, written = _plan(conf), _accounts(conf)
     store = queueing.open_store(conf)
     cloud = clients.connect(options.cloud)
     room, nova = placement.Placement(cloud.placement), servers.Nova(cloud.nova)
@@ -242,14 +254,7 @@ def _service(
         nova,
         ends.Ends(store.leaves, leaves, _ends(options), options.end_notice),
         leaves,
-        functools.partial(
-            planner.plan,
-            order=order,
-            backfill=planner.Backfill(
-                options.backfill_depth, options.backfill_patience
-            ),
-            rule=placement_rules.RULES[options.placement],
-        ),
+        plan,
         time.time,
         time.monotonic,
         rules,

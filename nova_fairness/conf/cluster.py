@@ -175,6 +175,7 @@ Change them if age or size should count more or less beside shares.
     cfg.StrOpt(
         'placement',
         default='fullest',
+        advanced=True,
         choices=[
             ('fullest', 'the fullest host'),
             ('best_fit', 'least left over, by the sum of squares'),
@@ -302,6 +303,7 @@ nothing. Raise it if it should count as well.
     cfg.ListOpt(
         'end_actions',
         default=['shelve', 'stop'],
+        advanced=True,
         item_type=types.String(
             choices=['stop', 'suspend', 'shelve', 'delete'], ignore_case=False
         ),
@@ -339,6 +341,7 @@ uploaded.
         'longest_extension',
         default=0.0,
         min=0.0,
+        advanced=True,
         help="""
 Seconds by which users may extend the time limit of a request, in all; 0: not
 at all. Set it if users may decide themselves that their work takes longer.

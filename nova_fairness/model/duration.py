@@ -15,7 +15,7 @@ _UNITS_S = {
 _FORM = re.compile(r'(\d{1,12}(?:\.\d{1,6})?)\s*([smhdw]?)', re.ASCII)
 
 FORM = 'seconds, or a number with s, m, h, d or w, such as 12h'
-"""What is expected, in words."""
+"""The form that is expected, in words."""
 
 
 def seconds(text: str) -> float:

@@ -102,7 +102,7 @@ def after(state: State, event: Event) -> State:
 
 
 class Action(enum.Enum):
-    """What is done to a server."""
+    """Something that is done to a server."""
 
     STOP = 'stop'
     SUSPEND = 'suspend'
@@ -116,7 +116,7 @@ class Action(enum.Enum):
 
 
 class Cause(enum.Enum):
-    """Who wants a server to leave."""
+    """The reason for which a server is to leave."""
 
     TIME_LIMIT = 'time_limit'
 

@@ -11,6 +11,7 @@ import abc
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
+import hashlib
 import itertools
 import math
 
@@ -76,11 +77,15 @@ class Chance(_HostByHost):
     ) -> victims.Found | None:
         """Draw a host, then parties."""
         # What is left of the cloud makes the draws differ, and repeatable.
-        key = [int(self.seed), int(pool.here.sum()), int(pool.field.now)]
-        chance = np.random.default_rng(key)
-        row = sorted(able)[int(chance.integers(len(able)))]
-        order = chance.permutation(sorted(able[row])).tolist()
+        key = f'{self.seed:.0f}/{pool.here.sum()}/{pool.field.now:.0f}'
+        row = min(able, key=lambda each: _drawn(key, 'host', each))
+        order = sorted(able[row], key=lambda each: _drawn(key, 'party', each))
         return row, _until_fits(piece, row, order, pool)
+
+
+def _drawn(*words: object) -> bytes:
+    """Draws by chance, but the same ones of the same words."""
+    return hashlib.sha256('/'.join(map(str, words)).encode()).digest()
 
 
 class Strict(_HostByHost):

@@ -128,7 +128,7 @@ def _choices(
     leaves: field_module.Marks,
     found: programs.Choice,
 ) -> list[field_module.Choice]:
-    """Who leaves is told of the first need that has a server on their host."""
+    """Choices: each leaves for the first need with a server on its host."""
     counts = found.chosen[len(field.servers) :]
     left = set(np.flatnonzero(leaves).tolist())
     choices = []

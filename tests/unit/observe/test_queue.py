@@ -20,7 +20,7 @@ WHY = reason.why(reason.Reason.NO_ROOM, 'VCPU', asked=8, free=2)
 SEEN = queue_model.Queue(
     leads=True, seen_at=1000.0, waiting={('p1', 'no_room'): 3},
     oldest_at=900.0, doubtful=1, entered={'held': 5}, waited_s=7.5,
-    cycles=9, cycles_failed=2,
+    left={'gone': 2}, cycles=9, cycles_failed=2,
 )  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def test_steps_that_may_be_taken_back_are_not_told(state):
 
 
 def test_who_does_not_lead_knows_of_nobody_who_waits():
-    idle = queue_model.Queue(False, None, {}, None, 0, {}, 0.0, 4, 0)
+    idle = queue_model.Queue(False, None, {}, None, 0, {}, 0.0, {}, 4, 0)
     collector = queue.QueueCollector(lambda: idle, None)
     names = {each.name for each in collector.collect()}
     assert not any('waiting' in name or 'timestamp' in name for name in names)
