@@ -13,7 +13,7 @@ NETWORKS=tests/functional/test_network_real.py
 # Their tests, and those of what puts them together, show whether every branch
 # of the pure rooms is tried; to watch the others, too, takes a minute more.
 WATCHED=(tests/unit/{agent,cluster,collect,decide,exchange}
-    tests/unit/{measure,model,planners,relay,shares})
+    tests/unit/{measure,model,observe,planners,relay,shares})
 
 usage() {
     cat <<'TEXT'

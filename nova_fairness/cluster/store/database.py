@@ -139,7 +139,11 @@ class Tables:
         statement = sa.insert(table).from_select(list(row), wanted)
         try:
             with failures(), self._connection() as connection:
-                return connection.execute(statement).rowcount > 0
+                # PostgreSQL's number is thrown away if nobody says this.
+                done = connection.execute(
+                    statement, execution_options={'preserve_rowcount': True}
+                )
+                return done.rowcount > 0
         except db_exception.DBDuplicateEntry:
             return False
 
