@@ -34,13 +34,7 @@ def index(asked: asked_module.Asked) -> asked_module.Answer:
     marker = asked.query.get('marker')
     if marker is not None:
         _item(asked, marker)
-    said = _call(
-        asked,
-        'list_requests',
-        project=project,
-        marker=marker,
-        limit=_limit(asked),
-    )
+    said = _call_page(asked, 'list_requests', project)
     return _page(asked, said, 'requests', 'uuid', _JUDGE)
 
 
@@ -78,13 +72,8 @@ def capacity(asked: asked_module.Asked) -> asked_module.Answer:
 
 def shares(asked: asked_module.Asked) -> asked_module.Answer:
     """Show the share tree of the own project, or of all."""
-    said = _call(
-        asked,
-        'list_shares',
-        project=_whose(asked, policies.SHARES, policies.SHARES_ALL),
-        marker=asked.query.get('marker'),
-        limit=_limit(asked),
-    )
+    whose = _whose(asked, policies.SHARES, policies.SHARES_ALL)
+    said = _call_page(asked, 'list_shares', whose)
     return _page(asked, said, 'shares', 'name', _SHARE)
 
 
@@ -98,13 +87,8 @@ def set_share(asked: asked_module.Asked) -> asked_module.Answer:
 
 def limits(asked: asked_module.Asked) -> asked_module.Answer:
     """Show limits of the own project and its users, or of all accounts."""
-    said = _call(
-        asked,
-        'list_limits',
-        project=_whose(asked, policies.LIMITS, policies.LIMITS_ALL),
-        marker=asked.query.get('marker'),
-        limit=_limit(asked),
-    )
+    whose = _whose(asked, policies.LIMITS, policies.LIMITS_ALL)
+    said = _call_page(asked, 'list_limits', whose)
     return _page(asked, said, 'limits', 'account', _LIMIT)
 
 
@@ -187,6 +171,19 @@ def _item(asked: asked_module.Asked, uuid: str) -> dict[str, Any]:
     if not asked.caller.may(policies.SHOW, project_id=item['project_id']):
         raise faults.NotFound(_UNKNOWN.format(uuid))
     return item
+
+
+def _call_page(
+    asked: asked_module.Asked, method: str, project: str | None
+) -> Any:
+    """Ask for the page of a list that the caller's query names."""
+    return _call(
+        asked,
+        method,
+        project=project,
+        marker=asked.query.get('marker'),
+        limit=_limit(asked),
+    )
 
 
 def _call(asked: asked_module.Asked, method: str, **given: Any) -> Any:
