@@ -18,17 +18,18 @@ from tests.functional import agent_process
 
 pytestmark = [pytest.mark.real, pytest.mark.beside]
 
-UNIT = (
-    pathlib.Path(__file__).resolve().parents[2]
-    / 'etc'
-    / 'systemd'
-    / 'nova-fairness.service'
-)
+TREE = pathlib.Path(__file__).resolve().parents[2]
+UNIT = TREE / 'etc/systemd/nova-fairness.service'
 READ_ONLY = """\
 set -e
 mount --make-rprivate /
 mount --bind "$0" "$0"
+mkdir -p "$0/tree"
+mount --bind "$1" "$0/tree"
 mount -t tmpfs none /tmp
+mkdir -p "$1"
+mount --bind "$0/tree" "$1"
+shift
 mount -o remount,bind,ro /
 mount -o remount,bind,ro /sys
 test ! -w /etc
@@ -36,7 +37,10 @@ test ! -w /sys/kernel
 test -w /sys/fs/cgroup
 exec "$@"
 """
-"""What the unit's Protect options make of the file systems; $0 stays."""
+"""What the unit's Protect options make of the file systems; $0 stays.
+
+So does $1, the tree of the tests, which may lie below /tmp.
+"""
 
 
 def service():
@@ -111,8 +115,8 @@ def restricted(directory, *words):
         for name in options['CapabilityBoundingSet'].split()
     )
     given = (f'--bounding-set=-all,{left}', '--no-new-privs')
-    inside = ('unshare', '--mount', 'sh', '-c', READ_ONLY, str(directory))
-    return (*inside, 'setpriv', *given, '--', *words)
+    inside = ('unshare', '--mount', 'sh', '-c', READ_ONLY)
+    return (*inside, str(directory), str(TREE), 'setpriv', *given, '--', *words)
 
 
 def test_the_status_finds_all_that_the_agent_needs(node, guest, directory):
