@@ -116,7 +116,8 @@ def restricted(directory, *words):
     )
     given = (f'--bounding-set=-all,{left}', '--no-new-privs')
     inside = ('unshare', '--mount', 'sh', '-c', READ_ONLY)
-    return (*inside, str(directory), str(TREE), 'setpriv', *given, '--', *words)
+    kept = (str(directory), str(TREE))
+    return (*inside, *kept, 'setpriv', *given, '--', *words)
 
 
 def test_the_status_finds_all_that_the_agent_needs(node, guest, directory):
