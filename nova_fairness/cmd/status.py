@@ -83,7 +83,17 @@ class Checks(upgradecheck.UpgradeCommands):
         self._conf = conf
 
     def check(self) -> upgradecheck.Code:
-        """Run the checks that this machine needs, and print their results."""
+        """Run the checks that this machine needs, and print their results.
+
+        :raises SystemExit: if something else than ``upgrade check`` is asked
+            for; the parser takes any word for the second one.
+        """
+        if (asked := self._conf.command.check) != 'check':
+            sys.stderr.write(
+                f'{PROGRAM}: unknown command {f"upgrade {asked}"!r}; '
+                "expected 'upgrade check'\n"
+            )
+            raise SystemExit(BROKEN)
         chosen = status_cloud.CHECKS
         if not self._conf.controller:
             chosen = (*status_node.CHECKS, *chosen)
@@ -119,6 +129,9 @@ def main(arguments: list[str] | None = None) -> int:
     except cfg.Error as error:
         sys.stderr.write(f'{PROGRAM}: {error}\n')
         return BROKEN
+    except SystemExit as ended:
+        # The parser's own code for a wrong command line is 2.
+        return BROKEN if ended.code else 0
     return int(code)
 
 

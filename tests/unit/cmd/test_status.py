@@ -470,3 +470,29 @@ def test_a_configuration_that_is_none_cannot_be_checked(tmp_path, capsys):
     code, out, err = run(tmp_path, capsys, 'no section\n')
     assert (code, out) == (255, '')
     assert err.startswith('nova-fairness-status: ')
+
+
+@pytest.mark.parametrize(
+    ('words', 'said'),
+    [
+        (
+            ('upgrade', 'chek'),
+            "unknown command 'upgrade chek'; expected 'upgrade check'\n",
+        ),
+        (('upgrade',), 'the following arguments are required: check'),
+        (('upgarde', 'check'), "invalid choice: 'upgarde'"),
+        (('--contoller', 'upgrade', 'check'), '--contoller'),
+    ],
+)
+def test_a_word_that_is_none_checks_nothing(tmp_path, capsys, words, said):
+    path = tmp_path / 'agent.conf'
+    path.write_text('')
+    assert status.main(['--config-file', str(path), *words]) == 255
+    out, err = capsys.readouterr()
+    assert said in err
+    assert out == ''
+
+
+def test_its_help_is_no_failure(capsys):
+    assert status.main(['--help']) == 0
+    assert 'upgrade' in capsys.readouterr().out
