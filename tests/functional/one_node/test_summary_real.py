@@ -14,11 +14,13 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 
 from fairness_lab.testbed.guests import domain
 from nova_fairness.agent.explain import summary
+from nova_fairness.model import defaults
 from tests.functional import agent_process
 from tests.functional import agent_site
 
@@ -148,6 +150,26 @@ def test_an_idle_vm(site, agent):
     agent.await_why(
         site.guests['bob-1'], 'Nothing slows this VM down', 'waits for nothing'
     )
+
+
+def test_idle_vms_that_are_charged(site, agent):
+    busy(site, 'ann-1', 'bob-1')
+    agent.use(metric='GreedinessMetric', policy='thesis')
+    try:
+        agent.await_why(
+            site.guests['ann-1'],
+            'slowed down by sharing',
+            'charged for what their VMs have reserved, used or not',
+            'fewer or smaller VMs change that',
+        )
+    finally:
+        agent.use(metric=defaults.METRIC, policy=defaults.POLICY)
+
+
+def test_one_that_is_not_known(agent):
+    uuid = '00000000-0000-4000-8000-000000000000'
+    said = agent.why(types.SimpleNamespace(uuid=uuid))
+    assert f'no VM {uuid} was on {HOST} in its newest round' in said
 
 
 @contextlib.contextmanager
