@@ -2,6 +2,7 @@
 
 """What Placement has of every host, and room that is kept in it."""
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
@@ -15,8 +16,8 @@ from nova_fairness.model import request as request_model
 Amount = tuple[int, int, int, int]
 """Capacity, used, largest unit and step of a class."""
 
-_READ_AT_ONCE = 50
-"""Providers whose use is read in one look although they seem unchanged."""
+_PROVIDERS_AT_ONCE, _PROJECTS_AT_ONCE = 10, 5
+"""How many of those that seem unchanged are read in one look."""
 
 _MOST = 2**46
 """Largest capacity: Placement takes ratios up to 3e38, and sums must fit."""
@@ -51,13 +52,28 @@ class _Known:
     aggregates: frozenset[str]
 
 
+class _Turn:
+    """Whose turn it is, where not all can be read in one look."""
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._next = 0
+
+    def next(self, count: int) -> frozenset[int]:
+        """Places in a list of those that are read now."""
+        places = range(self._next, self._next + min(self._at_once, count))
+        self._next = places.stop
+        return frozenset(place % count for place in places)
+
+
 class Placement:
     """Placement as it is, read again where it changed or may have.
 
     A provider's generation grows with every change of its inventories, traits
     and aggregates, and with new allocations, but not when one is deleted. So
-    what is in use is read again of all providers in turn: until then a host
-    seems fuller than it is, never emptier.
+    what is in use is read again of those that are said to have less, and of
+    all others in turn: until then a host seems fuller than it is, never
+    emptier. What projects use is read again in the same way.
 
     :param api: of Placement.
     """
@@ -66,29 +82,37 @@ class Placement:
         self._api = api
         self._known: dict[str, _Known] = {}
         self._usages: dict[str, dict[str, dict[str, int]]] = {}
-        self._turn = 0
+        self._providers = _Turn(_PROVIDERS_AT_ONCE)
+        self._projects = _Turn(_PROJECTS_AT_ONCE)
 
-    def trees(self) -> dict[str, Tree]:
+    def trees(
+        self, freed: Collection[str] = (), changed: Iterable[str] = ()
+    ) -> dict[str, Tree]:
         """All trees, by the UUID of their root.
 
+        :param freed: roots of those where less may be in use.
+        :param changed: projects that may use something else.
         :raises CloudError: if they cannot be read.
         """
         found = _needed(self._api.get('/resource_providers'))
         listed = found['resource_providers']
-        anew = self._in_turn(len(listed))
+        anew = self._providers.next(len(listed))
         below: dict[str, list[Mapping[str, Any]]] = {}
         known = {}
         for number, each in enumerate(listed):
+            is_anew = number in anew or each['root_provider_uuid'] in freed
             provider = self._provider(
-                each['uuid'], each['generation'], number in anew
+                each['uuid'], each['generation'], is_anew
             )
             if provider is None:
                 continue
             known[each['uuid']] = provider
             below.setdefault(each['root_provider_uuid'], []).append(each)
-        if known != self._known:
-            self._usages = {}
         self._known = known
+        asked = sorted(self._usages)
+        in_turn = {asked[n] for n in self._projects.next(len(asked))}
+        for project in {*changed, *in_turn}:
+            self._usages.pop(project, None)
         return {
             root: self._tree(root, providers)
             for root, providers in below.items()
@@ -148,12 +172,6 @@ class Placement:
         """Free the room that is kept for a request; there may be none."""
         self._api.delete(f'/allocations/{_consumer(request)}')
         self._usages.pop(request.project, None)
-
-    def _in_turn(self, count: int) -> frozenset[int]:
-        """Places in the list of those whose use is read again now."""
-        places = range(self._turn, self._turn + min(_READ_AT_ONCE, count))
-        self._turn = places.stop
-        return frozenset(place % count for place in places)
 
     def _provider(
         self, uuid: str, generation: int, anew: bool

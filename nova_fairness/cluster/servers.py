@@ -2,11 +2,13 @@
 
 """What Nova says of hosts, servers and server groups."""
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import datetime as dt
 from typing import Any
+from typing import NamedTuple
 
 from nova_fairness import exception
 from nova_fairness.cluster import clients
@@ -17,6 +19,9 @@ from nova_fairness.model import request as request_model
 _PAGE = 1000
 _OVERLAP_S = 60
 _LEARNED_S = 30 * 86400
+_LATELY_S = 10.0
+_LOOKS = 2
+_FEW_GROUPS = 3
 _LONGEST = 255
 _ASKED = {
     leaving.Action.STOP: 'os-stop',
@@ -40,6 +45,17 @@ class Host:
     name: str
     zone: str
     takes: bool
+
+
+class Lately(NamedTuple):
+    """Where Placement may have something else by now.
+
+    :ivar left: names of hosts that servers left.
+    :ivar projects: whose servers changed.
+    """
+
+    left: frozenset[str]
+    projects: frozenset[str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,6 +101,10 @@ class Nova:
         self._api = api
         self._servers: dict[str, Server] = {}
         self._since = ''
+        self._left: dict[str, float] = {}
+        self._changed: dict[str, float] = {}
+        self._members: dict[str, list[str]] = {}
+        self._anew = _LOOKS
         self._lifetimes = cluster.Lifetimes()
 
     def hosts(self) -> list[Host]:
@@ -129,17 +149,43 @@ class Nova:
             for uuid, each in self._servers.items()
             if uuid in listed or each.host or each.status != 'BUILD'
         }
+        self._anew = max(self._anew - 1, 0)
         for each in changed:
-            if each['status'] in ('DELETED', 'SOFT_DELETED'):
-                self._servers.pop(each['id'], None)
-                self._learn(each)
-            else:
-                self._servers[each['id']] = _server(each)
+            self._note(each, now)
         # The second list has those that were deleted long before the first.
         back_s = _OVERLAP_S if self._since else _LEARNED_S
         begun = dt.datetime.fromtimestamp(max(now - back_s, 0), dt.UTC)
         self._since = begun.strftime('%Y-%m-%dT%H:%M:%SZ')
         return dict(self._servers)
+
+    def _note(self, found: Mapping[str, Any], now: float) -> None:
+        is_gone = found['status'] in ('DELETED', 'SOFT_DELETED')
+        server = None if is_gone else _server(found)
+        before = self._servers.pop(found['id'], None)
+        if server is None:
+            self._learn(found)
+        else:
+            self._servers[server.uuid] = server
+            if before is None:
+                # Nova lists it a moment before it is a member of its group.
+                self._anew = _LOOKS
+        if before != server:
+            self._changed[found['tenant_id']] = now
+        if before and before.host != (server.host if server else ''):
+            self._left[before.host] = now
+
+    def lately(self, now: float) -> Lately:
+        """Where servers were seen to change a moment ago.
+
+        Placement learns of it a little before or after.
+
+        :param now: seconds of the epoch.
+        """
+        for seen in (self._left, self._changed):
+            for name, at in list(seen.items()):
+                if abs(now - at) > _LATELY_S:
+                    del seen[name]
+        return Lately(frozenset(self._left), frozenset(self._changed))
 
     def lifetimes(self) -> dict[cluster.Kind, tuple[float, ...]]:
         """Seconds that the last servers of each kind lasted, sorted."""
@@ -164,13 +210,41 @@ class Nova:
         with clients.reading(f'what Nova says of server {uuid}'):
             return _server(found['server'])
 
-    def members(self, group: str) -> list[str]:
-        """UUIDs of the servers of a group; none if it is gone.
+    def members(self, groups: Collection[str]) -> dict[str, list[str]]:
+        """UUIDs of the servers of groups; of one that is gone there are none.
+
+        They are asked for again only after a server has come.
 
         :raises CloudError: if they cannot be read.
         """
+        if self._anew:
+            self._members.clear()
+        missing = sorted(set(groups) - self._members.keys())
+        if len(missing) > _FEW_GROUPS:
+            listed = self._all_members()
+            self._members |= {each: listed.get(each, []) for each in missing}
+        else:
+            for group in missing:
+                self._members[group] = self._members_of(group)
+        return {group: self._members[group] for group in groups}
+
+    def _members_of(self, group: str) -> list[str]:
         found = self._api.get(f'/os-server-groups/{group}')
         return list(found['server_group']['members']) if found else []
+
+    def _all_members(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        path = f'/os-server-groups?all_projects=true&limit={_PAGE}'
+        while True:
+            page = self._api.get(f'{path}&offset={len(found)}')
+            if page is None:
+                raise exception.CloudAway(f'Nova does not know {path}')
+            groups, before = page['server_groups'], len(found)
+            found |= {each['id']: list(each['members']) for each in groups}
+            if len(groups) < _PAGE:
+                return found
+            if len(found) == before:
+                raise exception.CloudAway(f'{path} comes to no end')
 
     def flavors(self) -> dict[str, dict[str, int]]:
         """What one server of each flavor needs, by its name.
@@ -235,15 +309,18 @@ class Nova:
         """All pages of a list."""
         found: list[Mapping[str, Any]] = []
         joined = '&' if '?' in path else '?'
+        path += f'{joined}limit={_PAGE}'
         marker = ''
         while True:
-            page = self._api.get(f'{path}{joined}limit={_PAGE}{marker}')
+            page = self._api.get(path + marker)
             if page is None:
                 raise exception.CloudAway(f'Nova does not know {path}')
             found += page[key]
             if len(page[key]) < _PAGE:
                 return found
-            marker = f'&marker={page[key][-1]["id"]}'
+            before, marker = marker, f'&marker={page[key][-1]["id"]}'
+            if marker == before:
+                raise exception.CloudAway(f'{path} comes to no end')
 
 
 def _needs(flavor: Mapping[str, Any]) -> dict[str, int]:

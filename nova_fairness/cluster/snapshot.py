@@ -116,9 +116,7 @@ class Reader:
     ) -> View:
         # Before Placement: who lies on a host by now has claimed its room.
         servers = self._nova.servers(now)
-        found = self._placement.trees()
-        hosts = [each for each in self._nova.hosts() if each.uuid in found]
-        trees = {each.name: found[each.uuid] for each in hosts}
+        hosts, trees = self._hosts(now)
         names = {name for each in trees.values() for name in each.amounts}
         classes = tuple(sorted(names))
         inventory = _inventory(trees, classes)
@@ -158,6 +156,17 @@ class Reader:
         )
         return View(snapshot, trees, servers)
 
+    def _hosts(
+        self, now: float
+    ) -> tuple[list[servers_module.Host], dict[str, placement_module.Tree]]:
+        """Hosts that Placement knows, too, and their trees by name."""
+        lately = self._nova.lately(now)
+        listed = self._nova.hosts()
+        left = {each.uuid for each in listed if each.name in lately.left}
+        found = self._placement.trees(left, lately.projects)
+        hosts = [each for each in listed if each.uuid in found]
+        return hosts, {each.name: found[each.uuid] for each in hosts}
+
     def _used(
         self,
         requests: Collection[request_model.Request],
@@ -182,12 +191,17 @@ class Reader:
         requests: Collection[request_model.Request],
         servers: Mapping[str, servers_module.Server],
     ) -> dict[str, tuple[str, ...]]:
-        groups = {each.group.uuid for each in requests if each.group}
+        of_groups: dict[str, set[str]] = {}
+        for each in requests:
+            if each.group:
+                own = of_groups.setdefault(each.group.uuid, set())
+                own.update(each.servers)
+        listed = self._nova.members(of_groups)
         members = {}
-        for group in sorted(groups):
+        for group, own in sorted(of_groups.items()):
             hosts = [
                 servers[uuid].host
-                for uuid in self._nova.members(group)
+                for uuid in own.union(listed[group])
                 if uuid in servers
             ]
             members[group] = tuple(sorted(filter(None, hosts)))

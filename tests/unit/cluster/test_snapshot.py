@@ -79,26 +79,178 @@ def test_only_what_changed_is_read_again(cloud, reader):
     ]
 
 
-def test_what_was_deleted_is_seen_of_all_hosts_in_turn(cloud, reader):
-    names = [f's{number}' for number in range(60)]
+def full_hosts(cloud, count):
+    """Hosts that each have one server; names of the servers."""
+    names = [f's{number}' for number in range(count)]
     for name in names:
         cloud.add_host(f'host-{name}', 2)
         cloud.add_server(name)
         cloud.build(name, f'host-{name}', {'VCPU': 2})
+    return names
+
+
+def usages_read(cloud):
+    begin = 'GET /resource_providers/'
+    asked = [each for each in cloud.asked if each.startswith(begin)]
+    return [each for each in asked if each.endswith('/usages')]
+
+
+def test_what_nova_does_not_tell_of_is_seen_of_all_hosts_in_turn(
+    cloud, reader
+):
+    names = full_hosts(cloud, 60)
     vcpu = seen(reader).classes.index('VCPU')
     for name in names:
-        cloud.remove(name)
+        cloud.write(name, {}, 'the-project')
 
     def used():
         return int(seen(reader).inventory.used[:, vcpu].sum())
 
-    cloud.asked.clear()
     # No generation says so, and a look at a large cloud reads a part.
-    left = used()
-    usages = [each for each in cloud.asked if each.endswith('/usages')]
-    assert 0 < left < 120
-    assert len(usages) < len(cloud.providers)
-    assert used() == 0
+    left = [used() for _ in range(7)]
+    assert left == sorted(left, reverse=True)
+    assert 0 < left[0] < 120
+    assert left[-1] == 0
+
+
+def test_room_of_a_server_that_nova_deleted_is_seen_at_once(cloud, reader):
+    names = full_hosts(cloud, 200)
+    vcpu = seen(reader).classes.index('VCPU')
+    cloud.asked.clear()
+    seen(reader)
+    usual = len(usages_read(cloud))
+    for name in names[-5:]:
+        cloud.remove(name)
+    cloud.asked.clear()
+    used = seen(reader).inventory.used[:, vcpu]
+    assert int(used.sum()) == 2 * 195
+    assert len(usages_read(cloud)) <= usual + 5
+
+
+def test_room_that_a_server_left_by_moving_is_seen_at_once(cloud, reader):
+    [*_, moves] = full_hosts(cloud, 200)
+    cloud.add_host('empty', 2)
+    vcpu = seen(reader).classes.index('VCPU')
+    cloud.build(moves, 'empty', {'VCPU': 2})
+    used = seen(reader).inventory.used[:, vcpu]
+    assert int(used.sum()) == 2 * 200
+
+
+def told_of(cloud, begin):
+    return [each for each in cloud.asked if each.startswith(begin)]
+
+
+def test_a_look_at_a_large_cloud_in_which_nothing_happens_asks_little(
+    cloud, reader
+):
+    for number in range(300):
+        name = f's{number}'
+        cloud.add_host(f'host-{number}', 2)
+        cloud.add_server(name, f'p{number}')
+        cloud.build(name, f'host-{number}', {'VCPU': 1})
+        cloud.groups[f'g{number}'] = [name]
+    asked = [
+        small_cloud.ask(
+            f'r{number}', group=request.Group(f'g{number}', request.Rule.APART)
+        )
+        for number in range(250)
+    ]
+    seen(reader, asked)
+    assert told_of(cloud, 'GET /os-server-groups') == ['GET /os-server-groups']
+    reader.read(asked, {}, 2000.0)
+    cloud.asked.clear()
+    members = reader.read(asked, {}, 2000.0).snapshot.members
+    assert members['g7'] == ('host-7',)
+    # Ten hosts and five projects in turn, and each list once.
+    assert len(cloud.asked) <= 10 + 5 + 4
+
+
+def test_what_a_project_uses_is_asked_again_when_its_servers_change(
+    cloud, reader
+):
+    for number in range(60):
+        cloud.add_server(f's{number}', f'p{number:02}')
+        cloud.build(f's{number}', 'h1', {'MEMORY_MB': 1})
+    seen(reader)
+    seen(reader)
+    cloud.remove('s59')
+    assert seen(reader).used.get('p59', 0) == 0
+    cloud.add_server('new', 'p58')
+    cloud.build('new', 'h1', {'MEMORY_MB': 7})
+    assert seen(reader).used['p58'][0] == 8
+
+
+def test_what_nova_does_not_tell_of_projects_is_seen_in_turn(cloud, reader):
+    for number in range(20):
+        cloud.add_server(f's{number}', f'p{number:02}')
+        cloud.build(f's{number}', 'h1', {'MEMORY_MB': 1})
+    seen(reader)
+    reader.read((), {}, 2000.0)
+    for number in range(20):
+        cloud.write(f's{number}', {}, '')
+
+    def used():
+        found = reader.read((), {}, 2000.0).snapshot.used
+        return sum(int(each[0]) for each in found.values())
+
+    left = [used() for _ in range(5)]
+    assert 0 < left[0] < 20
+    assert left[-1] == 0
+
+
+def test_a_member_that_nova_lists_before_it_adds_it_is_seen(cloud, reader):
+    rule = request.Group('g', request.Rule.APART)
+    asked = [small_cloud.ask('other', group=rule)]
+    cloud.groups['g'] = []
+    seen(reader, asked)
+    seen(reader, asked)
+    cloud.add_server('s1')
+    cloud.build('s1', 'h1', {'VCPU': 1})
+    assert seen(reader, asked).members == {'g': ()}
+    cloud.groups['g'] = ['s1']
+    assert seen(reader, asked).members == {'g': ('h1',)}
+
+
+def test_servers_of_a_request_are_members_whatever_nova_lists(cloud, reader):
+    rule = request.Group('g', request.Rule.APART)
+    asked = [small_cloud.ask('r1', group=rule)]
+    cloud.groups['g'] = []
+    cloud.add_server('r1')
+    cloud.build('r1', 'h1', {'VCPU': 1})
+    assert seen(reader, asked).members == {'g': ('h1',)}
+
+
+def test_groups_on_several_pages_are_read_to_the_end(
+    cloud, reader, monkeypatch
+):
+    monkeypatch.setattr(servers_module, '_PAGE', 2)
+    cloud.add_server('s1')
+    cloud.build('s1', 'h1', {'VCPU': 1})
+    cloud.groups |= {f'g{number}': [] for number in range(5)}
+    cloud.groups['g4'] = ['s1']
+    asked = [
+        small_cloud.ask(name, group=request.Group(name, request.Rule.APART))
+        for name in (*cloud.groups, 'gone')
+    ]
+    found = seen(reader, asked).members
+    assert (found['g4'], found['g0'], found['gone']) == (('h1',), (), ())
+
+
+@pytest.mark.parametrize('name', ['hypervisors', 'server_groups'])
+def test_a_list_that_comes_to_no_end_is_an_outage(
+    cloud, reader, monkeypatch, name
+):
+    monkeypatch.setattr(servers_module, '_PAGE', 2)
+    seen(reader)
+    asked = [
+        small_cloud.ask(each, group=request.Group(each, request.Rule.APART))
+        for each in 'abcd'
+    ]
+    path = f'GET /os-{name.replace("_", "-")}'
+    same = [{**cloud.hypervisors[fake_cloud.name_uuid('h1')], 'members': []}]
+    cloud.broken[path] = json.dumps({name: same * 2})
+    with pytest.raises(exception.CloudAway, match='no end'):
+        seen(reader, asked)
 
 
 def test_what_was_sent_counts_until_it_has_its_own_room(cloud, reader):
