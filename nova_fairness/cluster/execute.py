@@ -145,19 +145,24 @@ class Executor:
         cast = self._store.cast(cast_uuid)
         if cast:
             self._sender.connect()
-            self._sender.send(cast)
+            self._sender.send(parser.nowhere(cast))
 
     def send_unplanned(
-        self, record: records.Record, why: reason.Why, epoch: int
+        self,
+        record: records.Record,
+        why: reason.Why,
+        epoch: int,
+        *,
+        is_gone: bool = False,
     ) -> None:
         """Send a request that waits without looking for room.
 
-        With servers that were deleted, Nova then cleans up.
+        :param is_gone: whether its servers were deleted: Nova then cleans up.
         """
         self._sender.connect()
         now = self._clock()
         kept = self._store.step(record.request, _E.RESERVE, epoch, why, now)
-        self._send(kept, record.cast_uuid, (), epoch)
+        self._send(kept, record.cast_uuid, (), epoch, is_gone=is_gone)
 
     def forget_room(self, request: request_model.Request) -> None:
         """Free room that a process left behind which died or was late."""
@@ -222,6 +227,8 @@ class Executor:
         cast_uuid: str,
         hosts: tuple[str, ...],
         epoch: int,
+        *,
+        is_gone: bool = False,
     ) -> None:
         cast = self._store.cast(cast_uuid)
         is_build = kept.origin is request_model.Origin.BUILD
@@ -249,7 +256,7 @@ class Executor:
             if started:
                 LOG.error('request %s runs already: it is not sent', kept.uuid)
             else:
-                self._sender.send(cast)
+                self._sender.send(parser.nowhere(cast) if is_gone else cast)
         except (exception.CloudError, exception.NobodyListens):
             # The next cycle lets it wait again.
             self._store.step(sending, _E.RETURN, epoch, why, self._clock())

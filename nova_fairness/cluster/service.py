@@ -442,7 +442,7 @@ class Service:
     def _bury(self, record: records.Record, epoch: int) -> None:
         if not any(self._nova.server(u) for u in record.request.servers):
             why = reason.why(reason.Reason.SERVER_DELETED)
-            self._executor.send_unplanned(record, why, epoch)
+            self._executor.send_unplanned(record, why, epoch, is_gone=True)
 
     def _do(
         self,

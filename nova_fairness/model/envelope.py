@@ -17,6 +17,16 @@ def message(body: bytes) -> Mapping[str, Any]:
     :param body: as it came.
     :raises Unreadable: if it is not of the form known.
     """
+    return _opened(body)[1]
+
+
+def with_message(body: bytes, inner: Mapping[str, Any]) -> bytes:
+    """The same envelope around another message; raises as :func:`message`."""
+    envelope, _ = _opened(body)
+    return json.dumps({**envelope, 'oslo.message': json.dumps(inner)}).encode()
+
+
+def _opened(body: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     try:
         envelope = json.loads(body)
         version = envelope['oslo.version']
@@ -30,4 +40,4 @@ def message(body: bytes) -> Mapping[str, Any]:
         raise exception.Unreadable(
             f'a message must be of version {_VERSION}x and an object'
         )
-    return inner
+    return envelope, inner

@@ -22,6 +22,7 @@ say that a server is preemptible."""
 _YES = frozenset({'1', 'true', 'yes', 'on', 't', 'y'})
 _VERSION = '1.'
 _OFFLOADED = 'shelved_offloaded'
+_NOWHERE = 'nova-fairness-nowhere'
 _NOTHING = request.Demand(())
 
 
@@ -139,6 +140,29 @@ def token(cast: cast_module.Cast) -> str:
     except exception.Unreadable:
         return ''
     return found if isinstance(found, str) else ''
+
+
+def nowhere(cast: cast_module.Cast) -> cast_module.Cast:
+    """The same build for a host that does not exist.
+
+    Of servers that were deleted Nova throws away what it still knows when it
+    gets their build. With hosts to choose from it would first claim room for
+    them, and whoever is sent at the same moment would find none.
+
+    :param cast: what is no build, or cannot be read, stays as it is.
+    """
+    try:
+        message = envelope.message(cast.body)
+        if message.get('method') != request.Origin.BUILD.value:
+            return cast
+        specs = fields.listed(fields.mapping(message, 'args'), 'request_specs')
+        for each in specs:
+            spec = fields.versioned(each, 'RequestSpec')
+            each['nova_object.data'] = {**spec, 'force_hosts': [_NOWHERE]}
+    except exception.Unreadable:
+        return cast
+    body = envelope.with_message(cast.body, message)
+    return dataclasses.replace(cast, body=body)
 
 
 def _build(

@@ -28,6 +28,7 @@ from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cast as cast_module
+from nova_fairness.model import envelope
 from nova_fairness.model import reason
 from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import order as order_module
@@ -48,6 +49,7 @@ class FakeConductor(execute.Sender):
 
     def __init__(self):
         self.sent = []
+        self.forced = []
         self.away = False
         self.drained = True
         self.listens = True
@@ -60,11 +62,26 @@ class FakeConductor(execute.Sender):
         if not self.listens:
             raise exception.NobodyListens('no queue')
         self.sent.append(cast.uuid)
+        self.forced.append(_forced(cast))
 
     def is_drained(self):
         if self.away:
             raise exception.BrokerAway('no broker')
         return self.drained
+
+
+def _forced(cast):
+    """Hosts that a build may go to; none for any."""
+    try:
+        message = envelope.message(cast.body)
+    except exception.Unreadable:
+        return []
+    specs = message['args'].get('request_specs') or []
+    return [
+        host
+        for each in specs
+        for host in each['nova_object.data'].get('force_hosts') or ()
+    ]
 
 
 def marked(cast):
@@ -524,8 +541,10 @@ def test_who_deletes_a_server_that_waits_leaves_nothing_behind(world):
     assert world.state(server) is S.HELD
     world.cloud.remove(server)
     process.cycle()
-    # Nova cleans up what it finds deleted when it gets the message.
-    assert world.conductor.sent.count('cast-r1') == 1
+    # Nova cleans up what it finds deleted when it gets the message, and
+    # claims no room for it meanwhile.
+    sent = dict(zip(world.conductor.sent, world.conductor.forced, strict=True))
+    assert sent == {'cast-r0': [], 'cast-r1': ['nova-fairness-nowhere']}
     process.cycle()
     assert world.state(server) is S.ENDED
     assert world.reason(server) is R.SERVER_DELETED
@@ -539,6 +558,7 @@ def test_who_waits_too_long_is_told_and_removed(world):
     assert server not in world.cloud.servers
     # Nova then forgets where it would have been.
     assert world.conductor.sent == ['cast-r1']
+    assert world.conductor.forced == [['nova-fairness-nowhere']]
     assert world.store.cast('cast-r1') is None
 
 
@@ -907,3 +927,37 @@ def test_clocks_that_jump_lose_nothing_and_double_nothing(world):
     world.cloud.remove(started[0])
     process.cycle()
     assert sorted(world.conductor.sent) == ['cast-r0', 'cast-r1', 'cast-r2']
+
+
+def test_a_thousand_servers_of_one_request_wait_for_room_for_all(world):
+    servers = [fake_cloud.name_uuid(f's{n}') for n in range(1000)]
+    for each in servers:
+        world.cloud.add_server(each)
+    cast = build('r1', servers[0], 1)
+    body = json.loads(cast.body)
+    message = json.loads(body['oslo.message'])
+    [spec] = message['args']['request_specs']
+    message['args']['request_specs'] = [
+        {
+            **spec,
+            'nova_object.data': {
+                **spec['nova_object.data'],
+                'instance_uuid': each,
+            },
+        }
+        for each in servers
+    ]
+    body['oslo.message'] = json.dumps(message)
+    world.store.hold(dataclasses.replace(cast, body=json.dumps(body).encode()))
+    other = world.post('r2', 1)
+    world.cloud.add_host('h2', 995, memory=10**6)
+    process = world.process()
+    process.cycle()
+    assert world.state(servers[0]) is S.HELD
+    assert world.state(other) is S.STARTING
+    assert world.cloud.holds() == []
+    world.cloud.build(other, 'h1', {'VCPU': 1, 'MEMORY_MB': 100})
+    world.cloud.add_host('h3', 2)
+    process.cycle()
+    assert world.state(servers[0]) is S.STARTING
+    assert world.conductor.sent == ['cast-r2', 'cast-r1']

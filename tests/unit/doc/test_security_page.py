@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Every test that the page about security names is there."""
+"""Every test that the pages of security and of the queue name is there."""
 
 import pathlib
 import re
@@ -8,8 +8,12 @@ import re
 import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
-TEXT = TOP.joinpath('doc/source/admin/security.rst').read_text('utf-8')
-NAMED = re.findall(r'``([\w/]+\.py)(?:::(\w+))?``', TEXT)
+PAGES = TOP / 'doc/source/admin'
+TEXT = (PAGES / 'security.rst').read_text('utf-8')
+QUEUE = (
+    (PAGES / 'queue.rst').read_text('utf-8').partition('What goes wrong')[2]
+)
+NAMED = re.findall(r'``([\w/]+\.py)(?:::(\w+))?``', TEXT + QUEUE)
 ROWS = re.findall(
     r'^   \* - (.+?)\n     - (.+?)\n     - (.+?)(?=^   \*|^\S|^$)',
     TEXT,
@@ -30,3 +34,10 @@ def test_whatever_is_not_simply_so_names_its_test():
     bounded = [row for row in rows if row[1].strip('*') != 'yes']
     assert len(bounded) > 50
     assert not [what for what, _, shown in bounded if '.py' not in shown]
+
+
+def test_whatever_goes_wrong_in_the_queue_names_its_test():
+    table = QUEUE.partition('Who is next')[0]
+    rows = table.split('   * - ')[2:]
+    assert len(rows) > 10
+    assert not [row for row in rows if '.py::' not in row]

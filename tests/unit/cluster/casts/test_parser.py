@@ -13,6 +13,7 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.cluster.casts import parser
 from nova_fairness.cluster.casts import times
+from nova_fairness.model import envelope
 from nova_fairness.model import request
 from tests.fixtures import nova_casts
 
@@ -120,6 +121,32 @@ def test_many_servers_of_one_build_are_one_request():
     specs = [nova_casts.spec(each) for each in U[:1000]]
     found = parser.parse(nova_casts.build(specs))
     assert found.servers == tuple(U[:1000])
+
+
+def test_nova_finds_no_host_for_what_is_sent_nowhere():
+    specs = [nova_casts.spec(each) for each in U[:2]]
+    cast = nova_casts.build(specs, admin_password='secret')
+    found = parser.nowhere(cast)
+    message, before = (
+        dict(envelope.message(each.body)) for each in (found, cast)
+    )
+    for spec in message['args'].pop('request_specs'):
+        made = objects.RequestSpec.obj_from_primitive(spec)
+        assert made.force_hosts == ['nova-fairness-nowhere']
+    before['args'].pop('request_specs')
+    assert message == before
+    assert parser.parse(found).servers == parser.parse(cast).servers
+
+
+@pytest.mark.parametrize(
+    'cast',
+    [
+        nova_casts.unshelve(nova_casts.spec()),
+        dataclasses.replace(built(), body=b'nonsense'),
+    ],
+)
+def test_what_is_no_build_stays_as_it_is(cast):
+    assert parser.nowhere(cast) is cast
 
 
 def test_ten_megabytes_are_read():
