@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Relay, service, broker and database of the real cloud are killed."""
+"""Relay, service, broker and database of the real cloud are killed.
+
+What came of it is in ``build/kills-nova.json`` afterwards.
+"""
 
 import collections
 import contextlib
+import json
 import os
+import pathlib
 import random
 import re
 import signal
@@ -17,6 +22,7 @@ from fairness_lab.testbed.nodes import processes
 from nova_fairness import exception
 from nova_fairness.relay import topology
 from tests.fixtures import striking
+from tests.fixtures.nova_cloud import environment
 from tests.fixtures.nova_cloud import places
 from tests.fixtures.nova_cloud import waiting
 from tests.integration.nova import filling
@@ -38,6 +44,11 @@ VICTIMS = {waiting.RELAY: 7, waiting.SERVICE: 9, 'broker': 2, 'database': 2}
 
 MOST_WRITES = {waiting.RELAY: 12, waiting.SERVICE: 30}
 REQUESTS = 2
+SILENT_S = 300
+"""Hosts are silent for a while when Nova's broker or database has died."""
+
+TOLD = environment.TOP / 'build/kills-nova.json'
+COMMAND = f'pytest {pathlib.Path(__file__).relative_to(environment.TOP)}'
 _LISTENS = """
 import sys
 from nova_fairness.relay import link, topology
@@ -79,7 +90,21 @@ class Watchdog:
 
 
 @pytest.fixture
-def orders(cloud, full, queue):
+def patient(cloud, queue):
+    """A Nova that takes no silent host for dead.
+
+    It would send them nothing, and delete their servers without them.
+    """
+    cloud.plane.set({'DEFAULT': {'service_down_time': str(SILENT_S)}})
+    try:
+        yield
+    finally:
+        cloud.plane.set({})
+        cloud.await_up()
+
+
+@pytest.fixture
+def orders(cloud, patient, full, queue):
     """Relay and service that strike at a write, and take over soon."""
 
     def start():
@@ -143,7 +168,8 @@ def is_told(cloud, servers, states):
 def one_kill(cloud, orders, chance, victim, dog, running):
     """Ask for servers, kill, make room.
 
-    :returns: requests, and whether somebody died at a write.
+    :returns: requests, whether one was withdrawn, and whether somebody died
+        at a write.
     """
     before = dog.deaths[victim]
     arm(cloud, orders, chance, victim)
@@ -174,7 +200,7 @@ def one_kill(cloud, orders, chance, victim, dog, running):
         if not struck:
             strike(cloud, orders, victim)
         watching.eventually(lambda: dog.deaths[victim] > before)
-    return asked, struck
+    return asked, len(left) < len(asked), struck
 
 
 def sent(cloud):
@@ -228,25 +254,43 @@ def left_over(cloud, running, asked):
     ]
 
 
+def record(cloud, dog, running, asked, gone, struck):
+    """Write what came of the kills, and say what is not as it should be."""
+    wrong = left_over(cloud, running, asked)
+    found = {
+        'command': COMMAND,
+        'killed': dict(dog.deaths),
+        'at_a_write': struck,
+        'requests': len(asked),
+        'withdrawn': gone,
+        'not_as_it_should_be': wrong,
+    }
+    TOLD.parent.mkdir(exist_ok=True)
+    TOLD.write_text(json.dumps(found, indent=1) + '\n')
+    return wrong
+
+
 def test_kills_lose_nothing_start_nothing_twice_and_leave_nothing(
     cloud, full, orders
 ):
     chance = random.Random(1)
     victims = [name for name, n in VICTIMS.items() for _ in range(n)]
     chance.shuffle(victims)
-    running, asked, struck = collections.deque(full), [], 0
+    running, asked = collections.deque(full), []
+    gone = struck = 0
     try:
         with Watchdog(cloud) as dog:
             for victim in victims:
-                new, at_write = one_kill(
+                new, is_gone, at_write = one_kill(
                     cloud, orders, chance, victim, dog, running
                 )
                 asked += new
+                gone += is_gone
                 struck += at_write
                 print(victim, at_write, dict(dog.deaths), flush=True)
             watching.eventually(
-                lambda: not left_over(cloud, running, asked),
-                lambda: left_over(cloud, running, asked),
+                lambda: not record(cloud, dog, running, asked, gone, struck),
+                TOLD.read_text,
             )
         assert all(dog.deaths[name] >= n for name, n in VICTIMS.items())
         assert struck > len(victims) / 2
