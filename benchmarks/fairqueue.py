@@ -7,15 +7,16 @@ same with hosts as large as each other and as many flavors as requests, in the
 order of asking and by shares. Twenty servers run on every host; of half of
 their kinds it is known how long they last. Run alone on the machine::
 
-    PYTHONPATH=. python benchmarks/fairqueue.py
+    PYTHONPATH=. python benchmarks/fairqueue.py --out results/fairqueue.json
 """
 
-import argparse
 import math
 import random
 import time
+from typing import Any
 
 import numpy as np
+import recorded
 
 from nova_fairness.model import cluster
 from nova_fairness.model import request
@@ -154,31 +155,42 @@ def cloud(waiting: int, count: int, flavors: int) -> cluster.ClusterSnapshot:
     )
 
 
-def measure(flavors: int, order: order_module.Order) -> None:
-    """Plan clouds of every size and print what it costs."""
-    logs = []
+def measure(flavors: int, order: order_module.Order) -> dict[str, Any]:
+    """Plan clouds of every size; what it costs, and how that grows."""
+    logs, found = [], []
     for waiting, count in SIZES:
         snapshot = cloud(waiting, count, min(flavors, waiting))
         begun_s = time.process_time()
         plan = planner.plan(snapshot, 0.0, order)
         cost_s = time.process_time() - begun_s
         logs.append((math.log(waiting), math.log(cost_s)))
-        print(
-            f'{type(order).__name__:11} {waiting:6} requests of'
-            f' {flavors:5} flavors, {count:4} hosts:'
-            f' {cost_s:7.3f} s CPU, {len(plan.actions)} start'
+        found.append(
+            {
+                'requests': waiting,
+                'hosts': count,
+                'cpu_s': round(cost_s, 3),
+                'start': len(plan.actions),
+            }
         )
+        print(found[-1], flush=True)
     slope = np.polyfit(*zip(*logs, strict=True), 1)[0]
-    print(f'cost grows with the size to the power of {slope:.2f}')
+    return {
+        'order': type(order).__name__,
+        'flavors': flavors,
+        'exponent': round(float(slope), 2),
+        'plans': found,
+    }
 
 
 def main() -> None:
     """Measure."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.parse_args()
-    for flavors in (50, 10_000):
-        for order in (order_module.OldestFirst(), orders.FairTree()):
-            measure(flavors, order)
+    out = recorded.parser(__doc__).parse_args().out
+    found = [
+        measure(flavors, order)
+        for flavors in (50, 10_000)
+        for order in (order_module.OldestFirst(), orders.FairTree())
+    ]
+    recorded.write(out, {'plans': found})
 
 
 if __name__ == '__main__':

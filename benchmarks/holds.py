@@ -5,7 +5,7 @@
 On SQLite and on real servers of MariaDB and PostgreSQL, which the benchmark
 starts. Run alone on the machine::
 
-    PYTHONPATH=. python benchmarks/holds.py
+    PYTHONPATH=. python benchmarks/holds.py --out benchmarks/results/holds.json
 """
 
 import contextlib
@@ -14,6 +14,8 @@ import random
 import tempfile
 import time
 import uuid
+
+import recorded
 
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import schema
@@ -39,13 +41,14 @@ def casts(count: int) -> list[cast_module.Cast]:
     ]
 
 
-def measure(name: str, url: str, directory: pathlib.Path) -> None:
-    """Hold as many messages in batches of every size."""
+def measure(name: str, url: str, directory: pathlib.Path) -> dict[str, int]:
+    """Holds a second in batches of every size."""
     keys = directory / f'keys-{name}'
     sealing.add_key(keys)
     engine = database.connect(url)
     schema.upgrade(engine)
     store = store_module.Store(engine, sealing.read(keys))
+    found = {}
     for size in BATCHES:
         came = casts(COUNT)
         begun_s = time.monotonic()
@@ -53,21 +56,27 @@ def measure(name: str, url: str, directory: pathlib.Path) -> None:
             store.hold_all(came[first : first + size])
         rate = COUNT / (time.monotonic() - begun_s)
         print(f'{name:10} batches of {size:3}: {rate:8.0f} holds/s')
+        found[f'batches_of_{size}'] = round(rate)
+    return found
 
 
 def main() -> None:
     """Measure on every database."""
+    out = recorded.parser(__doc__).parse_args().out
+    found = {}
     with contextlib.ExitStack() as stack:
         directory = pathlib.Path(
             stack.enter_context(tempfile.TemporaryDirectory())
         )
-        measure('sqlite', f'sqlite:///{directory}/s.sqlite', directory)
+        url = f'sqlite:///{directory}/s.sqlite'
+        found['sqlite'] = measure('sqlite', url, directory)
         for name, kind in (
             ('mariadb', database_server.MARIADB),
             ('postgresql', database_server.POSTGRESQL),
         ):
             server = stack.enter_context(database_server.running(kind))
-            measure(name, server.new_database(), directory)
+            found[name] = measure(name, server.new_database(), directory)
+    recorded.write(out, {'holds_a_second': found})
 
 
 if __name__ == '__main__':

@@ -8,7 +8,7 @@ through the relay in turn, so that whatever else the machine does falls on
 both. Then builds are held, and the memory of the relay is read. Run alone on
 the machine::
 
-    PYTHONPATH=. python benchmarks/relay.py [CALLS [HOLDS]]
+    PYTHONPATH=. python benchmarks/relay.py --out benchmarks/results/relay.json
 """
 
 from collections.abc import Callable
@@ -22,6 +22,7 @@ import time
 from typing import Any
 
 import numpy as np
+import recorded
 
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import schema
@@ -34,6 +35,9 @@ from tests.integration.relay import test_relay as ends
 
 CALLS, HOLDS = 2000, 10_000
 STEPS = 5
+WARM_UP = 50
+"""Calls that make connections and are not counted."""
+
 BODY_BYTES = 15_000
 PATIENCE_S = 600.0
 _RELAY = 'from nova_fairness.cmd import relay; raise SystemExit(relay.main())'
@@ -83,27 +87,27 @@ def timed_ms(call: Callable[[], object]) -> float:
     return (time.monotonic() - begun_s) * 1000
 
 
-def passing(direct: Any, front: Any, count: int) -> None:
-    """Compare calls past the relay with calls through it."""
-    took: dict[str, list[float]] = {'directly': [], 'with the relay': []}
-    for number in range(count + 50):
+def passing(direct: Any, front: Any, count: int) -> dict[str, Any]:
+    """Milliseconds of calls past the relay, and of calls through it."""
+    took: dict[str, list[float]] = {'directly': [], 'with_the_relay': []}
+    for number in range(count + WARM_UP):
         for name, client in zip(took, (direct, front), strict=True):
             spent_ms = timed_ms(
                 lambda client=client, number=number: client.call(
                     {}, 'migrate_server', number=number
                 )
             )
-            # The first ones make connections.
-            if number >= 50:
+            if number >= WARM_UP:
                 took[name].append(spent_ms)
     found = {
         name: np.percentile(spent_ms, (50, 99))
         for name, spent_ms in took.items()
     }
-    for name, (median, late) in found.items():
-        print(f'{name:15} p50 {median:6.2f} ms, p99 {late:6.2f} ms')
-    median, late = found['with the relay'] - found['directly']
-    print(f'{"added":15} p50 {median:6.2f} ms, p99 {late:6.2f} ms')
+    found['added'] = found['with_the_relay'] - found['directly']
+    return {
+        name: {'p50_ms': round(median, 2), 'p99_ms': round(late, 2)}
+        for name, (median, late) in found.items()
+    }
 
 
 def holding(
@@ -113,9 +117,9 @@ def holding(
     watching: link.Link,
     queue: str,
     count: int,
-) -> None:
-    """Hold builds, and tell the memory of the relay meanwhile."""
-    text, sent = 'x' * BODY_BYTES, 0
+) -> list[dict[str, float]]:
+    """Hold builds; the relay's memory and holds a second after each step."""
+    text, sent, found = 'x' * BODY_BYTES, 0, []
     for step in range(1, STEPS + 1):
         begun_s = time.monotonic()
         upto = count * step // STEPS
@@ -128,13 +132,23 @@ def holding(
                 raise RuntimeError(f'fewer than {upto} are held')
             time.sleep(0.2)
         rate = count / STEPS / (time.monotonic() - begun_s)
-        print(f'{upto:6} held: {rss_mib(pid):6.1f} MiB, {rate:5.0f} holds/s')
+        found.append(
+            {
+                'held': upto,
+                'memory_mib': round(rss_mib(pid), 1),
+                'holds_a_second': round(rate),
+            }
+        )
+        print(found[-1], flush=True)
+    return found
 
 
 def main() -> None:
     """Measure both."""
-    given = [int(each) for each in sys.argv[1:]]
-    calls, holds = (*given, *(CALLS, HOLDS)[len(given) :])
+    parser = recorded.parser(__doc__)
+    parser.add_argument('--calls', type=int, default=CALLS)
+    parser.add_argument('--holds', type=int, default=HOLDS)
+    given = parser.parse_args()
     places = topology.Places(front='bench_front', target='bench_nova')
     with (
         rabbitmq_server.running() as broker,
@@ -147,11 +161,15 @@ def main() -> None:
         client = ends.oslo_messaging.get_rpc_client(
             direct, ends.oslo_messaging.Target(topic='conductor')
         )
-        passing(client, front, calls)
+        calls = passing(client, front, given.calls)
+        print(calls, flush=True)
         watching = link.Link(broker.url, places)
-        holding(front, pid, store, watching, places.held, holds)
+        held = holding(front, pid, store, watching, places.held, given.holds)
         watching.close()
         direct.cleanup()
+    recorded.write(
+        given.out, {'calls': given.calls, 'a_call': calls, 'holding': held}
+    )
 
 
 if __name__ == '__main__':
