@@ -21,8 +21,6 @@ from oslo_messaging_zmq.rpc import fanout
 from oslo_messaging_zmq.rpc import listener
 from oslo_messaging_zmq.rpc import requests
 
-_MOST_SOCKETS = 65535
-
 
 class Engine:
     """Sockets, threads and the matchmaker of a driver.
@@ -43,7 +41,9 @@ class Engine:
     ) -> None:
         security.check(settings)
         self.settings = settings
-        self._context = _context()
+        # Not more than its thousand sockets: it keeps room for all that it
+        # may have, and 250 listeners are more than a process has.
+        self._context: security.Context = zmq.Context()
         self._guard = security.make(settings, self._context, name)
         self._matchmaker = matchmaker
         sending = (self._context, self._guard, settings, name)
@@ -132,10 +132,3 @@ class Engine:
     def _withdrawn(self, key: str) -> None:
         self._caller.withdraw(key)
         self._fanout.withdraw(key)
-
-
-def _context() -> security.Context:
-    made: security.Context = zmq.Context()
-    most = made.get(zmq.SOCKET_LIMIT)
-    made.set(zmq.MAX_SOCKETS, min(most, _MOST_SOCKETS))
-    return made
