@@ -49,6 +49,7 @@ from nova_fairness.agent import controls  # noqa: E402
 from nova_fairness.agent import service as fairness_service  # noqa: E402
 from nova_fairness.conf import opts  # noqa: E402
 from nova_fairness.nova_service import presence  # noqa: E402
+from nova_fairness.runtime import heap  # noqa: E402
 
 LOG = log.getLogger(__name__)
 
@@ -181,6 +182,7 @@ def _run(conf: cfg.ConfigOpts) -> NoReturn:
     cloud = _cloud(conf)
     controls.prepare(conf.config_file or ())
     parts = assembly.build(conf, cloud)
+    heap.give_back()
     agent = fairness_service.FairnessService(conf, parts)
     launcher = service.launch(conf, agent, workers=1, no_fork=True)
     launcher.wait()

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Free memory goes back to the kernel."""
+
+import os
+import pathlib
+
+from nova_fairness.runtime import heap
+
+MIB = 2**20
+
+
+def used_bytes():
+    pages = int(pathlib.Path('/proc/self/statm').read_text().split()[1])
+    return pages * os.sysconf('SC_PAGE_SIZE')
+
+
+def test_what_is_free_between_what_stays_goes_back_to_the_kernel():
+    kept, freed = [], []
+    for _ in range(1000):
+        freed.append([bytes(1000) for _ in range(50)])
+        kept.append(bytes(1000))
+    freed.clear()
+    before = used_bytes()
+    heap.give_back()
+    assert used_bytes() < before - 30 * MIB
+    assert len(kept) == 1000
+
+
+def test_a_library_that_cannot_do_it_is_no_error(monkeypatch):
+    monkeypatch.setattr(heap.ctypes, 'CDLL', lambda _name: object())
+    heap.give_back()
