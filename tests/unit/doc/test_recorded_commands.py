@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What made a recorded result is a command that still exists."""
+
+import argparse
+import json
+import pathlib
+import shlex
+import sys
+
+import pytest
+
+from fairness_lab.cmd import lab
+from fairness_lab.scenario import programs
+from tests.fixtures import benchmark
+
+NAMES = {'python', 'nova-fairness-lab'}
+
+
+def _commands(value):
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if key == 'command' and isinstance(item, str):
+                yield item
+            else:
+                yield from _commands(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _commands(item)
+
+
+def _recorded():
+    found = set()
+    for path in benchmark.RESULTS.rglob('*.json'):
+        found.update(_commands(json.loads(path.read_text())))
+    return sorted(found)
+
+
+class _UnderstoodError(Exception):
+    """A parser took the arguments; nothing is run."""
+
+
+@pytest.fixture
+def only_parsed(monkeypatch):
+    original = argparse.ArgumentParser.parse_args
+
+    def parsed(self, *given, **named):
+        original(self, *given, **named)
+        raise _UnderstoodError
+
+    monkeypatch.setattr(argparse.ArgumentParser, 'parse_args', parsed)
+
+
+def test_commands_are_recorded():
+    assert {shlex.split(command)[0] for command in _recorded()} == NAMES
+
+
+@pytest.mark.parametrize('command', _recorded())
+def test_a_recorded_command_is_still_understood(
+    command, only_parsed, monkeypatch
+):
+    program, *arguments = shlex.split(command)
+    if program == 'nova-fairness-lab':
+        main = lab.main
+        assert arguments[1] in programs.LABORATORY.names()
+        monkeypatch.setattr(sys, 'argv', [program, *arguments])
+    else:
+        main = benchmark.load(pathlib.Path(arguments[0]).stem).main
+        monkeypatch.setattr(sys, 'argv', arguments)
+    with pytest.raises(_UnderstoodError):
+        main()
