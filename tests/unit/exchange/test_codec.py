@@ -19,6 +19,7 @@ from tests.unit.exchange import build
 
 NAN, INF = float('nan'), float('inf')
 COUNT = len(build.RESOURCES)
+MEMORY = build.RESOURCES.index('memory')
 GRADES = 2 * report.GRADES
 ENDOWED, USED, WANTED, GRADED = (2 + kind * COUNT for kind in range(4))
 WIDTH = GRADED + GRADES
@@ -400,7 +401,7 @@ REFUSED = {
         'endowment of cpu_time is 1011 in all; expected at most 1001',
     ),
     'usage beyond any node': (
-        build.message(table=block(**{f'_{USED + COUNT - 1}': 1e16})),
+        build.message(table=block(**{f'_{USED + MEMORY}': 1e16})),
         'bounds',
         'usage of memory is 1e.16 in all; expected at most 1.001e.15',
     ),

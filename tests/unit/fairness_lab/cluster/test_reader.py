@@ -55,7 +55,7 @@ def test_what_comes_with_it_is_read(name):
 
 
 def test_eight_clouds_a_month_and_rivals_come_with_it():
-    assert {*reader.names()} == {*reader.STANDARD, 'month', 'rivals'}
+    assert {*reader.STANDARD, 'month', 'rivals'} <= {*reader.names()}
     assert len(reader.STANDARD) == 8
     assert len(reader.find('thousand-tiny').owners.projects) == 1002
     month = reader.find('month')
