@@ -2,6 +2,7 @@
 
 """Why a request waits or ended, why a server leaves: a closed, ordered set."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
 import enum
@@ -142,7 +143,7 @@ class Why:
 
     def __post_init__(self) -> None:
         wanted = NUMBERS.get(self.reason, ())
-        given = tuple(name for name, _ in self.numbers)
+        given = tuple([name for name, _ in self.numbers])
         if given != wanted:
             raise exception.BadReason(
                 f'{self.reason.value} has the numbers {wanted}, got {given}'
@@ -156,17 +157,18 @@ class Why:
         )
 
 
+Lazy = Callable[[], Why]
+"""Works a reason out: of those of a plan only the last ones are told."""
+
+
 def why(reason: Reason, subject: str = '', **numbers: float) -> Why:
     """Make a reason with its numbers, given in any order.
 
     :raises BadReason: if a number is missing or does not belong to it.
     """
     order = NUMBERS.get(reason, ())
-    named = sorted(
-        numbers.items(),
-        key=lambda pair: order.index(pair[0]) if pair[0] in order else -1,
-    )
-    return Why(reason, subject, tuple(named))
+    named = [(name, numbers.pop(name)) for name in order if name in numbers]
+    return Why(reason, subject, (*named, *numbers.items()))
 
 
 def first(found: Iterable[Why]) -> Why:

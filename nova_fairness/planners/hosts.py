@@ -34,18 +34,23 @@ class Shape:
 
     :ivar columns: (k,) classes it asks for.
     :ivar amounts: (k, 1) of them, > 0.
-    :ivar rows: (m,) hosts that could hold it.
-    :ivar capacity: (k, m) of them.
+    :ivar rows: (m,) hosts that could hold it; shapes share them.
+    :ivar of_all: (c, p) capacity of all hosts.
     :ivar never: why no host could; ``None`` if there are hosts.
     """
 
     columns: Rows
     amounts: cluster.Amounts
     rows: Rows
-    capacity: cluster.Amounts
+    of_all: cluster.Amounts
     never: reason.Why | None = None
 
-    # In a full cloud most shapes are asked for neither.
+    # In a full cloud most shapes are asked for none of these.
+
+    @functools.cached_property
+    def capacity(self) -> cluster.Amounts:
+        """(k, m) of its hosts."""
+        return self.of_all[self.columns][:, self.rows]
 
     @functools.cached_property
     def inverse(self) -> Fractions:
@@ -85,7 +90,8 @@ class Hosts:
         most = np.minimum(self.capacity, _columns(have.unit, rows))
         self._gives = most // self._step * self._step
         self._shapes: dict[request.Demand, Shape] = {}
-        self._matches: dict[tuple[object, ...], Marks] = {}
+        self._matches: dict[tuple[object, ...], tuple[Rows, Rows]] = {}
+        self._holding: dict[tuple[int, bytes], Rows] = {}
 
     def shape(self, demand: request.Demand) -> Shape:
         """Say which hosts could give one server what it needs."""
@@ -110,7 +116,9 @@ class Hosts:
                 total[int(c)] = total.get(int(c), 0) + int(amount) * count
         columns = np.array(sorted(total), dtype=np.intp)
         amounts = np.array([total[int(c)] for c in columns], dtype=np.int64)
-        return self._possible(columns, amounts[:, np.newaxis], rows)
+        amounts = amounts[:, np.newaxis]
+        holds = (self.capacity[columns][:, rows] >= amounts).all(axis=0)
+        return Shape(columns, amounts, rows[holds], self.capacity)
 
     def rows(self, names: Iterable[str]) -> Rows:
         """The rows of hosts; unknown ones are left out."""
@@ -118,7 +126,7 @@ class Hosts:
         return np.array(found, dtype=np.intp)
 
     def _shape(self, demand: request.Demand) -> Shape:
-        matching = np.flatnonzero(self._matching(demand))
+        matching, different = self._matching(demand)
         known = [
             (self._column[name], amount)
             for name, amount in demand.amounts
@@ -127,15 +135,29 @@ class Hosts:
         columns = np.array([c for c, _ in known], dtype=np.intp)
         amounts = np.array([each for _, each in known], dtype=np.int64)
         amounts = amounts[:, np.newaxis]
-        gives = self._can_give(columns, amounts, matching)
-        holds = matching[(gives >= amounts).all(axis=0)]
+        gives = self._can_give(columns, amounts, different)
+        holds: Marks = np.logical_and.reduce(gives >= amounts)
         if len(known) < len(demand.amounts):
-            holds = matching[:0]
-        shape = self._possible(columns, amounts, holds)
-        if len(shape.rows):
-            return shape
-        never = self._never(demand, gives, matching)
-        return dataclasses.replace(shape, never=never)
+            holds[:] = False
+        never = None
+        if not holds.any():
+            never = self._never(demand, gives, matching)
+        rows = self._like_these(matching, different, holds)
+        return Shape(columns, amounts, rows, self.capacity, never)
+
+    def _like_these(
+        self, matching: Rows, different: Rows, holds: Marks
+    ) -> Rows:
+        """Of hosts those that are like some of the different ones."""
+        if holds.all():
+            return matching
+        # What matches is kept, so that it is known by its place in memory.
+        key = (id(matching), holds.tobytes())
+        if key not in self._holding:
+            kinds = self._like[different[holds]]
+            meant = np.isin(self._like[matching], kinds)
+            self._holding[key] = matching[meant]
+        return self._holding[key]
 
     def _can_give(
         self, columns: Rows, amounts: cluster.Amounts, rows: Rows
@@ -149,13 +171,6 @@ class Hosts:
             step = self._step[columns][:, rows]
             most = np.minimum(gives, amounts // step * step)
         return most
-
-    def _possible(
-        self, columns: Rows, amounts: cluster.Amounts, rows: Rows
-    ) -> Shape:
-        capacity = self.capacity[columns][:, rows]
-        holds = (capacity >= amounts).all(axis=0)
-        return Shape(columns, amounts, rows[holds], capacity[:, holds])
 
     def _never(
         self, demand: request.Demand, gives: cluster.Amounts, matching: Rows
@@ -174,7 +189,8 @@ class Hosts:
         name, amount = demand.amounts[k]
         return _too_large(name, amount, int(gives[k, row]))
 
-    def _matching(self, demand: request.Demand) -> Marks:
+    def _matching(self, demand: request.Demand) -> tuple[Rows, Rows]:
+        """Hosts that match, and the first of each kind of them."""
         asked = (
             demand.zone,
             demand.host,
@@ -183,8 +199,21 @@ class Hosts:
             demand.aggregates,
         )
         if asked not in self._matches:
-            self._matches[asked] = self._match(demand)
+            rows = np.flatnonzero(self._match(demand))
+            _, first = np.unique(self._like[rows], return_index=True)
+            self._matches[asked] = rows, rows[np.sort(first)]
         return self._matches[asked]
+
+    @functools.cached_property
+    def _like(self) -> Rows:
+        """(p,) For every host the first that has as much when it is empty."""
+        seen: dict[bytes, int] = {}
+        amounts = np.concatenate([self.capacity, self._gives, self._step])
+        found = [
+            seen.setdefault(each.tobytes(), row)
+            for row, each in enumerate(np.ascontiguousarray(amounts.T))
+        ]
+        return np.array(found, dtype=np.intp)
 
     def _match(self, demand: request.Demand) -> Marks:
         found = self.takes.copy()

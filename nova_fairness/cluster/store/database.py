@@ -155,7 +155,10 @@ class Tables:
     def select(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
         """Read rows, by name of column."""
         with failures(), self._connection() as connection:
-            return [dict(row) for row in connection.execute(query).mappings()]
+            found = connection.execute(query)
+            # Rows that know their columns are twice as slow.
+            names = tuple(found.keys())
+            return [dict(zip(names, row, strict=True)) for row in found]
 
 
 def batches(

@@ -13,6 +13,7 @@ leave, up to a limit of their own.
 
 from collections.abc import Iterable
 from collections.abc import Mapping
+import functools
 
 import numpy as np
 
@@ -41,6 +42,7 @@ class Parts:
         self._asked: dict[str, cluster.Amounts] = {}
         self._over: dict[str, cluster.Amounts] = {}
         self._excesses: dict[str, dict[str, cluster.Amounts]] = {}
+        self._never: dict[str, dict[str, reason.Why | None]] = {}
         self._slack: cluster.Amounts | None = None
         self._kept: dict[str, cluster.Amounts] = {}
         self._lent: dict[str, cluster.Amounts] = {}
@@ -59,10 +61,19 @@ class Parts:
 
     def never(self, unit: order.Unit) -> reason.Why | None:
         """Say which limit a unit is over, whatever others have."""
+        # The same until its project takes something.
+        known = self._never.setdefault(unit.project, {})
+        key = unit.requests[0].uuid
+        if key not in known:
+            known[key] = self._over_limit(unit)
+        return known[key]
+
+    def _over_limit(self, unit: order.Unit) -> reason.Why | None:
         asked = self._sum(unit)
         use, ceiling = self._own(unit), self._top(unit)
         # Not use + asked: an unlimited ceiling is the largest number.
-        for c in np.flatnonzero((asked > 0) & (asked > ceiling - use)):
+        over = asked > ceiling - use
+        for c in np.flatnonzero(over & (asked > 0)) if over.any() else ():
             return reason.why(
                 reason.Reason.OVER_CEILING,
                 self._classes[c],
@@ -71,7 +82,8 @@ class Parts:
                 ceiling=float(ceiling[c]),
             )
         excess = self._excess(unit)
-        for c in np.flatnonzero(excess > self.shared):
+        over = excess > self.shared
+        for c in np.flatnonzero(over) if over.any() else ():
             return reason.why(
                 reason.Reason.OVER_SHARED_PART,
                 self._classes[c],
@@ -80,18 +92,25 @@ class Parts:
             )
         return None
 
-    def lacking(self, unit: order.Unit) -> reason.Why | None:
-        """Say what a unit lacks of the shared part, others aside."""
+    def lacking(self, unit: order.Unit) -> reason.Lazy | None:
+        """Say what a unit lacks of the shared part, others aside.
+
+        :returns: says it when it is called, as long as nothing more is taken.
+        """
         excess = self._excess(unit)
-        for c in np.flatnonzero((excess > 0) & (excess > self._left)):
-            return reason.why(
-                reason.Reason.SHARED_PART_TAKEN,
-                self._classes[c],
-                asked=float(excess[c]),
-                free=float(max(self._left[c], 0)),
-                shared=float(self.shared[c]),
-            )
+        over = excess > self._left
+        for c in np.flatnonzero(over & (excess > 0)) if over.any() else ():
+            return functools.partial(self._taken, int(c), int(excess[c]))
         return None
+
+    def _taken(self, c: int, excess: int) -> reason.Why:
+        return reason.why(
+            reason.Reason.SHARED_PART_TAKEN,
+            self._classes[c],
+            asked=float(excess),
+            free=float(max(self._left[c], 0)),
+            shared=float(self.shared[c]),
+        )
 
     def behind(self, unit: order.Unit) -> bool:
         """Tell whether a unit would take for long what is kept."""
@@ -109,6 +128,7 @@ class Parts:
         :param is_short: whether it ends before what is kept is needed.
         """
         asked, excess = self._sum(unit), self._excess(unit)
+        self._never.pop(unit.project, None)
         if unit.is_preemptible:
             self._lent[unit.project] = self._own(unit) + asked
             return

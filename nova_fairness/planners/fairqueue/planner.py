@@ -26,6 +26,7 @@ however wrong the ends were that were expected.
 
 from collections.abc import Mapping
 import dataclasses
+import functools
 import math
 
 import numpy as np
@@ -62,7 +63,7 @@ _USUAL = Backfill()
 _Told = tuple[order_module.Unit, reason.Why]
 """A unit that waits, and what for."""
 
-_Judged = tuple[order_module.Unit, reason.Why | room_module.Lacking]
+_Judged = tuple[order_module.Unit, reason.Why | reason.Lazy]
 """The same while rounds go on."""
 
 
@@ -297,20 +298,21 @@ class _Rounds:
 
     def _in_turn(
         self, unit: order_module.Unit, before: int
-    ) -> reason.Why | room_module.Lacking | None:
+    ) -> reason.Why | reason.Lazy | None:
         """Start a unit, or say why it waits."""
         never = self._hopeless(unit)
         if never:
             return never
         if self._reservation:
             if self._tried >= self._backfill.depth:
-                return reason.why(
+                return functools.partial(
+                    reason.why,
                     reason.Reason.BEYOND_DEPTH,
                     before=before,
                     depth=self._backfill.depth,
                 )
             self._tried += 1
-        why: reason.Why | room_module.Lacking | None
+        why: reason.Why | reason.Lazy | None
         why = self._parts.lacking(unit)
         is_short = self._ends_before(unit)
         if not why and (is_short or not self._parts.behind(unit)):
@@ -318,7 +320,9 @@ class _Rounds:
                 return None
             why = self._room.lacking(unit, is_short)
         if not why:
-            return reason.why(reason.Reason.BEHIND_OTHERS, before=before)
+            return functools.partial(
+                reason.why, reason.Reason.BEHIND_OTHERS, before=before
+            )
         if not self._reservation:
             self._reservation = self._reserved(unit)
             self.reserved.update(
@@ -376,9 +380,8 @@ class _Rounds:
         first = unit.requests[0].uuid
         if first not in self._never:
             self._never[first] = self._room.never(unit)
-        found = (self._never[first], self._parts.never(unit))
-        reasons = [each for each in found if each]
-        return reason.first(reasons) if reasons else None
+        never, over = self._never[first], self._parts.never(unit)
+        return reason.first((never, over)) if never and over else never or over
 
     def _started(self, unit: order_module.Unit, is_short: bool) -> bool:
         placement = self._room.find(unit, is_short)

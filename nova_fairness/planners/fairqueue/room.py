@@ -9,7 +9,6 @@ give back in time, and of the rest what will be left beside it. Arrays have a
 column per host of :class:`hosts.Hosts`.
 """
 
-from collections.abc import Callable
 import dataclasses
 import functools
 
@@ -21,9 +20,6 @@ from nova_fairness.model import request
 from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners import placement as placement_module
 from nova_fairness.planners.fairqueue import order
-
-Lacking = Callable[[], reason.Why]
-"""Works a reason out: only those of the last round are told."""
 
 _UNLIMITED = np.iinfo(np.int64).max // 2
 
@@ -119,7 +115,7 @@ class Room:
 
     def lacking(
         self, unit: order.Unit, is_short: bool = False
-    ) -> Lacking | None:
+    ) -> reason.Lazy | None:
         """Say what a unit lacks on the hosts, whatever is kept.
 
         :param is_short: see :meth:`find`.
