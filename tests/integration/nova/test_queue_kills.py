@@ -48,7 +48,7 @@ SILENT_S = 300
 """Hosts are silent for a while when Nova's broker or database has died."""
 
 TOLD = environment.TOP / 'build/kills-nova.json'
-COMMAND = f'pytest {pathlib.Path(__file__).relative_to(environment.TOP)}'
+TEST = str(pathlib.Path(__file__).relative_to(environment.TOP))
 _LISTENS = """
 import sys
 from nova_fairness.relay import link, topology
@@ -258,7 +258,7 @@ def record(cloud, dog, running, asked, gone, struck):
     """Write what came of the kills, and say what is not as it should be."""
     wrong = left_over(cloud, running, asked)
     found = {
-        'command': COMMAND,
+        'test': TEST,
         'killed': dict(dog.deaths),
         'at_a_write': struck,
         'requests': len(asked),
