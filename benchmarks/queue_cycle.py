@@ -42,6 +42,10 @@ CHANGED = 30
 
 LOOKS = 5
 _PROJECTS = 200
+_FLAVOR = {'vcpus': 2, 'ram': 2048, 'disk': 10, 'ephemeral': 0}
+_REST = 'x' * 1400
+"""What else Nova says of a server: 1.8 kB altogether."""
+
 _BEGAN = '2026-01-01T00:00:00.000000'
 
 
@@ -57,7 +61,9 @@ class FakeLargeCloud(fake_cloud.FakeCloud):
                 self._add_running(f's{host}-{number}', host, chance)
         for each in requests:
             for server in each.servers:
-                self.add_server(server, each.project, each.user)
+                self.add_server(
+                    server, each.project, each.user, flavor=_FLAVOR, more=_REST
+                )
             if each.group:
                 self.groups[each.group.uuid] = list(each.servers)
         self._sums: dict[tuple[str, str], int] = {}
@@ -79,7 +85,7 @@ class FakeLargeCloud(fake_cloud.FakeCloud):
             'ephemeral': 0,
         }
         server = fake_cloud.name_uuid(name)
-        self.add_server(server, project, flavor=flavor)
+        self.add_server(server, project, flavor=flavor, more=_REST)
         self.servers[server]['OS-SRV-USG:launched_at'] = _BEGAN
         amounts = {'VCPU': vcpus, 'MEMORY_MB': vcpus * 2048}
         self.build(server, f'host-{host:05}', amounts)

@@ -132,6 +132,30 @@ def test_a_build_is_held_by_a_process_and_the_rest_passes(
             )
 
 
+# A minute is the least that an operator may wait for the service.
+@pytest.mark.slow
+def test_builds_pass_when_no_service_has_led_for_a_minute(
+    tmp_path, broker, places
+):
+    options = {'fail_mode': 'pass', 'fail_after': 60, 'lease': 5}
+    files = Files(tmp_path, places, broker=broker.url, **options)
+    files.upgrade()
+    declared(broker, places)
+    with (
+        ends.conductor(broker, places) as conductor,
+        files.process('relay'),
+        ends.nova_api(broker, places) as client,
+        files.store() as store,
+    ):
+        client.cast({}, ends.BUILD, number=1)
+        eventually(lambda: store.unread(9))
+        eventually(lambda: 'builds pass unheld' in files.log('relay'))
+        client.cast({}, ends.BUILD, number=2)
+        assert ends.take(conductor.told, 1) == [2]
+        # What waited goes on waiting.
+        assert len(store.unread(9)) == 1
+
+
 def test_what_waits_stays_with_the_broker_until_there_is_a_database(
     tmp_path, broker, places
 ):
@@ -219,6 +243,33 @@ def test_all_is_declared_before_nova_api_is_switched(tmp_path, broker, places):
     with files.process('relay', 'declare') as process:
         assert process.wait(ends.PATIENCE_S) == 0
     assert f'{places.front} is ready' in files.log('relay')
+
+
+def test_nothing_is_left_when_it_is_taken_out_as_the_page_says(
+    tmp_path, broker, places
+):
+    files = Files(tmp_path, places, broker=broker.url)
+    files.upgrade()
+    declared(broker, places)
+    with files.process('relay'), ends.nova_api(broker, places) as client:
+        client.cast({}, ends.BUILD, number=1)
+        with files.store() as store:
+            eventually(lambda: store.unread(9))
+    # What nova-api sends while it is switched back is not lost.
+    with ends.nova_api(broker, places) as client:
+        client.cast({}, 'rebuild_instance', number=2)
+    with files.process('relay', 'remove', code=1) as process:
+        process.wait(ends.PATIENCE_S)
+    assert 'not empty' in files.log('relay')
+    with ends.conductor(broker, places) as conductor, files.process('relay'):
+        assert ends.take(conductor.told, 1) == [2]
+    with files.process('relay', 'remove') as process:
+        process.wait(ends.PATIENCE_S)
+    assert f'nothing of {places.front} is left' in files.log('relay')
+    assert ends.names_on(broker, places) == []
+    # What waits is in the database still.
+    with files.store() as store:
+        assert len(store.unread(9)) == 1
 
 
 def test_what_nova_declared_otherwise_names_the_option(
