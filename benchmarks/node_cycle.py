@@ -14,6 +14,8 @@ Run as root::
 """
 
 import argparse
+from collections.abc import Iterator
+import contextlib
 import json
 import os
 import pathlib
@@ -63,12 +65,18 @@ def domain_xml(number: int, disk: pathlib.Path) -> str:
 </domain>"""
 
 
-def inside(node: lab_node.Node, *arguments: str) -> dict[str, object]:
-    """Run ``node_cycle_rounds.py`` in the node; give what it prints."""
-    script = HERE.with_name('node_cycle_rounds.py')
-    done = node.run(
-        [sys.executable, str(script), *arguments], timeout_s=3600.0
-    )
+def inside(
+    node: lab_node.Node,
+    *arguments: str,
+    python: str = sys.executable,
+    folder: pathlib.Path = HERE.parent,
+) -> dict[str, object]:
+    """What ``node_cycle_rounds.py`` prints that is run in the node.
+
+    :param folder: where the script lies.
+    """
+    script = folder / 'node_cycle_rounds.py'
+    done = node.run([python, str(script), *arguments], timeout_s=3600.0)
     if done.returncode:
         raise SystemExit(f'rounds failed:\n{done.stdout}{done.stderr}')
     result: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
@@ -143,7 +151,10 @@ prometheus_port = 0
 
 
 def agent_cost(
-    node: lab_node.Node, window_s: float, where: pathlib.Path
+    node: lab_node.Node,
+    window_s: float,
+    where: pathlib.Path,
+    python: str = sys.executable,
 ) -> dict[str, float]:
     """Run the agent as an operator does; measure it, its helper, libvirt."""
     conf = where / 'agent.conf'
@@ -153,7 +164,7 @@ def agent_cost(
     time.sleep(window_s)
     idle_s = _cpu_s(daemon) - idle_before
     log = (where / 'agent.log').open('wb')
-    executable = pathlib.Path(sys.executable).with_name('nova-fairness')
+    executable = pathlib.Path(python).with_name('nova-fairness')
     agent = node.popen(
         [str(executable), '--config-file', str(conf)], stdout=log, stderr=log
     )
@@ -180,30 +191,37 @@ def agent_cost(
     }
 
 
-def measure(options: argparse.Namespace) -> dict[str, object]:
-    """Run everything on one node."""
+@contextlib.contextmanager
+def one_node() -> Iterator[tuple[lab_node.Node, pathlib.Path]]:
+    """A node without guests, and a directory for what belongs to them."""
     qemu.remove_dead_runs()
     run = qemu.begin_run(os.getpid())
-    rows: list[object] = []
     with tempfile.TemporaryDirectory(dir='/var/tmp') as directory:
         where = pathlib.Path(directory)
         node = lab_node.Node('bench', run, where / 'cache', (0, 1))
         node.start()
         try:
-            present = 0
-            for count in options.vms:
-                start_guests(node, present, count, where)
-                present = count
-                done = inside(
-                    node, '--vms', str(count), '--rounds', str(options.rounds)
-                )
-                rows.extend(done['rows'])  # type: ignore[arg-type]
-                for row in done['rows']:  # type: ignore[attr-defined]
-                    print(json.dumps(row), flush=True)
-            agent = agent_cost(node, options.window, where)
+            yield node, where
         finally:
             node.stop()
             qemu.finish_run(run)
+
+
+def measure(options: argparse.Namespace) -> dict[str, object]:
+    """Run everything on one node."""
+    rows: list[object] = []
+    present = 0
+    with one_node() as (node, where):
+        for count in options.vms:
+            start_guests(node, present, count, where)
+            present = count
+            done = inside(
+                node, '--vms', str(count), '--rounds', str(options.rounds)
+            )
+            rows.extend(done['rows'])  # type: ignore[arg-type]
+            for row in done['rows']:  # type: ignore[attr-defined]
+                print(json.dumps(row), flush=True)
+        agent = agent_cost(node, options.window, where)
     return {'rows': rows, 'agent': {'vms': present, **agent}}
 
 
