@@ -53,7 +53,7 @@ class _Known:
 
 
 class _Turn:
-    """Whose turn it is, where not all can be read in one look."""
+    """Turns of what cannot all be read in one look."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
