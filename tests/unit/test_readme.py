@@ -136,8 +136,13 @@ def help_of_process(
     return answer.stdout
 
 
+def word_of(command: str) -> str:
+    """The first word that sets no variable."""
+    return next(word for word in command.split() if '=' not in word)
+
+
 def program_of(command: str) -> str:
-    return command.split()[0].rsplit('/', 1)[-1]
+    return word_of(command).rsplit('/', 1)[-1]
 
 
 def test_there_are_commands_in_the_documents():
@@ -147,7 +152,7 @@ def test_there_are_commands_in_the_documents():
 
 @pytest.mark.parametrize(('document', 'command'), commands())
 def test_every_command_names_something_that_exists(document, command):
-    word = command.split()[0]
+    word = word_of(command)
     if word.startswith(('./', 'tools/')):
         assert (TOP / word).is_file(), command
     elif program_of(word) not in SYSTEM_COMMANDS:
