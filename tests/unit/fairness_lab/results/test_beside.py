@@ -27,7 +27,7 @@ def test_the_ratio_is_the_median_of_those_of_each_turn(beside):
     [
         ('agent_pss_mib', 1.0),
         ('tree_pss_mib', 1.0),
-        ('exchange pss_kib_per_node', 1.05),
+        ('exchange cpu_ms_per_node_round', 1.05),
         ('feedback 500 peak_mib', 1.05),
         ('10% changed ours_us_per_vm', 1.05),
     ],
