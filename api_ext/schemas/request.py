@@ -16,6 +16,19 @@ _ESTIMATE: parts.Schema = {
     'type': ['object', 'null'],
 }
 
+_CALIBRATED: parts.Schema = {
+    **parts.record(
+        {
+            'count': parts.COUNT,
+            'by_p50': parts.NUMBER,
+            'by_p90': parts.NUMBER,
+            'off_s': parts.NUMBER,
+            'late_s': parts.NUMBER,
+        }
+    ),
+    'type': ['object', 'null'],
+}
+
 ITEM = parts.record(
     {
         'uuid': parts.TEXT,
@@ -177,6 +190,7 @@ CAPACITY_ITEM = parts.record(
         'hosts_count': parts.COUNT,
         'waiting_count': parts.COUNT,
         'seen_at': parts.TEXT,
+        'estimates': _CALIBRATED,
         'classes': parts.records(
             {
                 'name': parts.TEXT,

@@ -11,15 +11,18 @@ nothing. What users have allocated is charged exactly.
 from collections.abc import Iterator
 import dataclasses
 import enum
+import functools
 import heapq
 import itertools
 import math
 
 import numpy as np
 
+from fairness_lab.cluster import promising
 from fairness_lab.cluster import workload
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
+from nova_fairness.planners.fairqueue import estimates
 from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.fairqueue import planner
 from nova_fairness.shares import ledger as ledger_module
@@ -79,13 +82,18 @@ class Simulation:
     :ivar left_s: (n,) when each stopped waiting without a start; NaN for all
         others.
     :ivar plans: number of plans that were made.
+    :ivar promising: estimates starts; ``None`` if the cloud has none.
     """
 
     def __init__(
         self, cloud: workload.Cloud, order: order_module.Order
     ) -> None:
-        self._cloud, self._order = cloud, order
-        self._backfill = planner.Backfill(patience_s=cloud.patience_s)
+        self._cloud = cloud
+        self._planner: estimates.Planner = functools.partial(
+            planner.plan,
+            order=order,
+            backfill=planner.Backfill(patience_s=cloud.patience_s),
+        )
         stream, owners = cloud.stream, cloud.owners
         self._demands = [size.demand for size in stream.sizes]
         self._amounts = np.array([size.amounts for size in stream.sizes])
@@ -122,6 +130,11 @@ class Simulation:
         self.started_s = np.full(len(stream), np.nan)
         self.left_s = np.full(len(stream), np.nan)
         self.plans = 0
+        self.promising = None
+        if cloud.estimates_s is not None:
+            self.promising = promising.Promising(
+                self._planner, self._ledger.kept, cloud.estimates_s
+            )
 
     def moments(self, every_s: float) -> Iterator[Moment]:
         """Go through the time, and stop every so many seconds.
@@ -272,6 +285,8 @@ class Simulation:
         self.fate[n] = fate
         if fate is not Fate.RUNNING:
             self.left_s[n] = at_s
+        if self.promising:
+            self.promising.leave(f'{n:08d}', at_s, fate is Fate.RUNNING)
 
     def _charge(self, now_s: float) -> None:
         elapsed_s = now_s - self._ledger.at
@@ -288,9 +303,10 @@ class Simulation:
         if not self._waiting:
             return
         self.plans += 1
-        plan = planner.plan(
-            self._snapshot(now_s), now_s, self._order, self._backfill
-        )
+        snapshot = self._snapshot(now_s)
+        plan = self._planner(snapshot, now_s)
+        if self.promising:
+            self.promising.see(snapshot, plan, now_s)
         for action in plan.actions:
             self._start(int(action.request), now_s, action.hosts)
 

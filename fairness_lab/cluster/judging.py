@@ -113,6 +113,9 @@ class Judge:
             'plans': simulation.plans,
             'settled_s': self._settled.at_s,
             'waiting': waits.of(np.ones(len(simulation.fate), dtype=bool)),
+            'estimates': (
+                simulation.promising.result() if simulation.promising else None
+            ),
             'utilisation': self._utilisation(),
             **self._spreads(series),
         }

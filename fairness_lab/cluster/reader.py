@@ -81,6 +81,9 @@ def _cloud(whole: yaml.Value) -> workload.Cloud:
     patience_h = section.take(
         'backfill_patience_hours', yaml.Value.number, _PATIENCE_H
     )
+    estimates_h = section.take(
+        'estimates_every_hours', yaml.Value.positive, None
+    )
     hosts = section.need('hosts', _hosts)
     trace = section.take('trace', _trace, None)
     if trace is None:
@@ -100,6 +103,9 @@ def _cloud(whole: yaml.Value) -> workload.Cloud:
         half_life_s=half_life_h * workload.HOUR_S,
         longest_wait_s=None if wait_h is None else wait_h * workload.HOUR_S,
         patience_s=patience_h * workload.HOUR_S,
+        estimates_s=(
+            None if estimates_h is None else estimates_h * workload.HOUR_S
+        ),
         hosts=hosts,
         owners=owners,
         stream=stream,

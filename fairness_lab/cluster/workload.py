@@ -136,6 +136,7 @@ class Cloud:
     :ivar longest_wait_s: after which a request expires; ``None`` for never.
     :ivar patience_s: for which others start where room is reserved for a
         request that waits, >= 0.
+    :ivar estimates_s: between estimates of starts, > 0; ``None`` for none.
     :ivar hosts: (h, c) capacity.
     :ivar owners: who shares it.
     :ivar stream: what they ask for.
@@ -149,6 +150,7 @@ class Cloud:
     half_life_s: float
     longest_wait_s: float | None
     patience_s: float
+    estimates_s: float | None
     hosts: cluster.Amounts
     owners: Owners
     stream: Stream

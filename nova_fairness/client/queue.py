@@ -20,6 +20,7 @@ _FORMS = {
     'summary': columns.Sentences,
     'factors': columns.Numbers,
     'estimated_start': columns.Tree,
+    'estimates': columns.Numbers,
     'classes': columns.Tree,
     'flavors': columns.Tree,
     'share': columns.Number,

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Estimates of starts, made in the pauses between cycles."""
+"""Estimates of starts, made in the pauses between cycles, and judged later."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
 import math
@@ -10,7 +11,10 @@ import math
 import numpy as np
 
 from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
+from nova_fairness.model import request as request_model
+from nova_fairness.planners.fairqueue import calibration
 from nova_fairness.planners.fairqueue import estimates
 
 EVERY_S = 60.0
@@ -27,6 +31,7 @@ class Last:
     :ivar at: when it began, seconds of the epoch.
     :ivar records: requests that had not ended.
     :ivar estimates: of starts, by UUID of those of which one is known.
+    :ivar calibrated: how good past ones were; ``None`` if it is not known.
     """
 
     snapshot: cluster.ClusterSnapshot
@@ -34,11 +39,13 @@ class Last:
     at: float
     records: tuple[records.Record, ...]
     estimates: Mapping[str, cluster.Estimate]
+    calibrated: cluster.Calibrated | None
 
 
 class Estimating:
     """Makes estimates anew again and again, each time in many pauses.
 
+    :param store: where promises and what became of them are kept.
     :param planner: that is run forward.
     :param kept: how use fades.
     :param monotonic: seconds that never go back.
@@ -46,10 +53,12 @@ class Estimating:
 
     def __init__(
         self,
+        store: store_module.Store,
         planner: estimates.Planner,
         kept: estimates.Kept,
         monotonic: Callable[[], float],
     ) -> None:
+        self._store = store
         self._planner = planner
         self._kept = kept
         self._monotonic = monotonic
@@ -58,8 +67,61 @@ class Estimating:
     def forget(self) -> None:
         """Forget all: another process leads."""
         self._steps: estimates.Steps | None = None
-        self._began_s = -math.inf
+        self._began_s, self._begun_at = -math.inf, 0.0
+        self._raw: tuple[Mapping[str, cluster.Estimate], float] | None = None
         self._made: Mapping[str, cluster.Estimate] = {}
+        self._known: tuple[calibration.Calibration, int] | None = None
+
+    def judge(
+        self,
+        found: Collection[records.Record],
+        waiting: Collection[str],
+        epoch: int,
+    ) -> cluster.Calibrated | None:
+        """See what became of promises, and make those that are new.
+
+        :param found: requests that have not ended.
+        :param waiting: UUIDs of those that go on waiting.
+        :param epoch: of the leader.
+        :returns: how good promises were; ``None`` if nothing is known.
+        :raises Deposed: if that leader leads no more.
+        """
+        if self._known is None:
+            kept = self._store.promised()
+            self._known = _calibration(kept), kept.version
+        before, version = self._known
+        after = before.settled(*self._outcomes(before.promises, found))
+        if self._raw is not None:
+            raw, made_at = self._raw
+            self._made = after.told(raw, made_at)
+            after = after.promised(
+                {uuid: each for uuid, each in raw.items() if uuid in waiting},
+                made_at,
+            )
+        if after is not before:
+            # It is read again if it is not known whether it was written.
+            self._known = None
+            kept = records.Promised(after.promises, after.past, version)
+            self._store.promise(kept, epoch)
+            self._known = after, version + 1
+        self._raw = None
+        return after.judged()
+
+    def _outcomes(
+        self, promised: Collection[str], found: Collection[records.Record]
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """When requests started, and when others stopped waiting."""
+        open_ = {each.request.uuid: each for each in found}
+        started, gave_up = {}, {}
+        for uuid in promised:
+            record = open_.get(uuid)
+            if record is None:
+                ended = self._store.request(uuid)
+                # Removed long ago: it is not known what became of it.
+                gave_up[uuid] = ended.changed_at if ended else 0.0
+            elif record.request.state not in request_model.UNSENT:
+                started[uuid] = record.changed_at
+        return started, gave_up
 
     def made(self, now: float) -> Mapping[str, cluster.Estimate]:
         """Estimates by UUID, but those that have not come true by now.
@@ -90,7 +152,7 @@ class Estimating:
         if steps is None:
             if begin_s - self._began_s < EVERY_S:
                 return
-            self._began_s = begin_s
+            self._began_s, self._begun_at = begin_s, now
             steps = estimates.forward(
                 snapshot,
                 plan,
@@ -104,6 +166,16 @@ class Estimating:
             try:
                 next(steps)
             except StopIteration as done:
-                self._made = done.value
+                self._raw = done.value, self._begun_at
                 return
         self._steps = steps
+
+
+def _calibration(kept: records.Promised) -> calibration.Calibration:
+    return calibration.Calibration(
+        {
+            uuid: calibration.Promise(*each)
+            for uuid, each in kept.promises.items()
+        },
+        tuple(calibration.Outcome(*each) for each in kept.past),
+    )

@@ -4,6 +4,7 @@
 
 from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
 import datetime as dt
 from typing import Any
 
@@ -104,6 +105,8 @@ class Operations(interface.Operations):
             'hosts_count': int(takes.sum()),
             'waiting_count': len(last.plan.waiting),
             'seen_at': _time(last.at),
+            'estimates': last.calibrated
+            and dataclasses.asdict(last.calibrated),
             'classes': [
                 {
                     'name': name,

@@ -112,7 +112,7 @@ class Service:
         self._monotonic = monotonic
         self._rules = rules
         self._estimating = estimating.Estimating(
-            plan, charging.kept, monotonic
+            store, plan, charging.kept, monotonic
         )
         self._doubted: dict[str, float] = {}
         self._swept = 0
@@ -305,8 +305,14 @@ class Service:
         self._watch(found, view, epoch)
         snapshot = self._charging.charge(view, now, epoch)
         planned = self._plan(snapshot, now)
+        calibrated = self._estimating.judge(found, planned.waiting, epoch)
         self._last = estimating.Last(
-            snapshot, planned, now, tuple(found), self._estimating.made(now)
+            snapshot,
+            planned,
+            now,
+            tuple(found),
+            self._estimating.made(now),
+            calibrated,
         )
         self._do(
             planned, {each.request.uuid: each for each in found}, view, epoch

@@ -79,6 +79,7 @@ class Watch:
             left=dict(self._left),
             cycles=self._service.cycles,
             cycles_failed=self._service.cycles_failed,
+            calibrated=last.calibrated if last else None,
         )
 
     def _leaves(self, leave: leaving.Leave) -> None:

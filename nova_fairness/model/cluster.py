@@ -362,6 +362,25 @@ class Estimate:
     p90: float
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Calibrated:
+    """How good past estimates of starts were.
+
+    :ivar count: of estimates whose outcome is known.
+    :ivar by_p50: part of these requests that started by ``p50``, 0 to 1.
+    :ivar by_p90: the same by ``p90``.
+    :ivar off_s: median of how long after ``p50`` they started, seconds; below
+        0 if before.
+    :ivar late_s: ninth decile of how long after ``p90``, likewise.
+    """
+
+    count: int
+    by_p50: float
+    by_p90: float
+    off_s: float
+    late_s: float
+
+
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """What a planner wants.

@@ -30,6 +30,8 @@ class Queue:
     :ivar left: how often servers came into a state of leaving, by its name.
     :ivar cycles: that were begun.
     :ivar cycles_failed: that ended early.
+    :ivar calibrated: how good past estimates of starts were; ``None`` if it
+        is not known.
     """
 
     leads: bool
@@ -42,6 +44,7 @@ class Queue:
     left: Mapping[str, int]
     cycles: int
     cycles_failed: int
+    calibrated: cluster.Calibrated | None = None
 
 
 def facts(request: request_model.Request, why: reason.Why) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from prometheus_client import registry
 
+from nova_fairness.model import cluster
 from nova_fairness.model import leaving
 from nova_fairness.model import queue as queue_model
 from nova_fairness.model import reason
@@ -63,7 +64,10 @@ class QueueCollector(registry.Collector):
     def collect(self) -> families.Metrics:
         """All metrics; called by the Prometheus library."""
         if self._queue is not None:
-            yield from _of_queue(self._queue())
+            queue = self._queue()
+            yield from _of_queue(queue)
+            if queue.calibrated:
+                yield from _of_estimates(queue.calibrated)
         if self._relay is not None:
             yield from _of_relay(*self._relay())
 
@@ -117,6 +121,28 @@ def _of_queue(queue: queue_model.Queue) -> families.Metrics:
             (),
             [] if at is None else [((), at)],
         )
+
+
+def _of_estimates(judged: cluster.Calibrated) -> families.Metrics:
+    yield families.gauge(
+        'queue_estimates_judged',
+        'Estimates of starts whose outcome is known.',
+        (),
+        [((), judged.count)],
+    )
+    yield families.gauge(
+        'queue_estimates_kept_ratio',
+        'Part of these requests that started by their p50 or p90.',
+        ('estimate',),
+        [(('p50',), judged.by_p50), (('p90',), judged.by_p90)],
+    )
+    yield families.gauge(
+        'queue_estimates_late_seconds',
+        'How long after p50 they started (median), and after p90 (ninth'
+        ' decile).',
+        ('estimate',),
+        [(('p50',), judged.off_s), (('p90',), judged.late_s)],
+    )
 
 
 def _of_relay(counts: Mapping[str, int], is_open: bool) -> families.Metrics:

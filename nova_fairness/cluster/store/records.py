@@ -3,6 +3,7 @@
 """Rows of the table of requests, and the values they are made of."""
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import json
 from typing import Any
@@ -57,6 +58,20 @@ class Given:
     """
 
     accounts: Mapping[str, Mapping[str, float]]
+    version: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Promised:
+    """Starts that owners were told, and what became of them.
+
+    :ivar promises: fields of :class:`.calibration.Promise`, by UUID.
+    :ivar past: fields of :class:`.calibration.Outcome`, the oldest first.
+    :ivar version: number of writes.
+    """
+
+    promises: Mapping[str, Sequence[float]]
+    past: Sequence[Sequence[float]]
     version: int = 0
 
 

@@ -34,7 +34,7 @@ from nova_fairness.model import request as request_model
 
 _CASTS, _REQUESTS = tables.CASTS, tables.REQUESTS
 _LEADERS, _LEDGER = tables.LEADERS, tables.LEDGER
-_SHARES = tables.SHARES
+_SHARES, _PROMISES = tables.SHARES, tables.PROMISES
 _NEW = reason_module.why(reason_module.Reason.NOT_PLANNED)
 _LEADERS_KEPT = 1000
 
@@ -393,6 +393,23 @@ class Store:
         self._replace(
             _SHARES, given.version, epoch, given=_short(given.accounts)
         )
+
+    def promised(self) -> records.Promised:
+        """Starts that owners were told, and what became of them."""
+        row = self._tables.select(sa.select(_PROMISES))[0]
+        kept = json.loads(row['kept'])
+        return records.Promised(kept['promises'], kept['past'], row['version'])
+
+    def promise(self, promised: records.Promised, epoch: int) -> None:
+        """Write what owners were told.
+
+        :param promised: with the version that it was worked out from.
+        :param epoch: of the leader that did.
+        :raises Deposed: if that leader leads no more.
+        :raises Outdated: if it was written meanwhile.
+        """
+        kept = {'promises': promised.promises, 'past': promised.past}
+        self._replace(_PROMISES, promised.version, epoch, kept=_short(kept))
 
     def _replace(
         self, table: sa.Table, version: int, epoch: int, **values: Any

@@ -105,6 +105,17 @@ SHARES = sa.Table(
 )
 """One row, changed as a whole."""
 
+PROMISES = sa.Table(
+    'promises',
+    METADATA,
+    sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column('version', sa.Integer, nullable=False),
+    # JSON: promises by UUID, and what became of the last ones.
+    sa.Column('kept', _TEXT, nullable=False),
+    **_MYSQL,
+)
+"""One row, changed as a whole."""
+
 LEADERS = sa.Table(
     'leaders',
     METADATA,

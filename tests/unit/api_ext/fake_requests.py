@@ -157,6 +157,10 @@ class FakeOperations(requests.Operations):
         return {
             'hosts_count': 2, 'waiting_count': 2,
             'seen_at': '2026-01-01T00:00:00+00:00', 'classes': [amounts],
+            'estimates': {
+                'count': 40, 'by_p50': 0.5, 'by_p90': 0.9,
+                'off_s': 1.5, 'late_s': -60.0,
+            },
             'flavors': [{'name': 'small', 'starts': 2}],
         }  # fmt: skip
 

@@ -111,6 +111,13 @@ def test_who_waits_is_told_when_they_start(world, process, ask):
     # What did not come true is told no more.
     world.now = 1561.0
     assert told(large)['estimated_start'] is None
+    # Once it started, it is known that it was late, by another process, too.
+    assert ask.capacity()['estimates'] is None
+    world.cloud.remove('runs')
+    for _ in range(2):
+        process.cycle()
+    judged = ask.capacity()['estimates']
+    assert (judged['count'], judged['by_p50'], judged['off_s']) == (1, 0, 1)
 
 
 def test_shares_are_told_in_pages(world, process, ask):

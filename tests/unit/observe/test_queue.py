@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from nova_fairness.model import cluster
 from nova_fairness.model import queue as queue_model
 from nova_fairness.model import reason
 from nova_fairness.model import request
@@ -21,6 +22,7 @@ SEEN = queue_model.Queue(
     leads=True, seen_at=1000.0, waiting={('p1', 'no_room'): 3},
     oldest_at=900.0, doubtful=1, entered={'held': 5}, waited_s=7.5,
     left={'gone': 2}, cycles=9, cycles_failed=2,
+    calibrated=cluster.Calibrated(40, 0.5, 0.9, 1.5, -60.0),
 )  # fmt: skip
 
 

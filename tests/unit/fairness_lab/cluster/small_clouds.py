@@ -24,6 +24,7 @@ def cloud(
     longest_wait_s=None,
     shares=(1.0, 1.0),
     patience_s=86400.0,
+    estimates_s=None,
 ):
     """A cloud of hosts of 4 VCPUs; project ``p0`` has user ``u0`` alone, ...
 
@@ -55,6 +56,7 @@ def cloud(
         half_life_s,
         longest_wait_s,
         patience_s,
+        estimates_s,
         np.array([[4096, 4]] * hosts, dtype=np.int64),
         owners,
         stream,

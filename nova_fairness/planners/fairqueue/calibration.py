@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""How far estimates of starts were off, and the next ones told by that.
+
+The first estimate that the owner of a request is told is a promise. Once the
+request starts, or gives up, it is known how long it took. What is not foreseen
+(:mod:`.estimates`) makes starts later than was estimated, in one cloud more
+than in another: waits are stretched by what was seen. The stretch of ``p90``
+is the ninth decile of what past waits took of theirs, with one more that is
+longer than all, so that the next is within it nine times of ten if it is like
+those before it (split conformal prediction: Lei et al., Distribution-free
+predictive inference for regression, section 2.2).
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import math
+from typing import NamedTuple
+
+from nova_fairness.model import cluster
+from nova_fairness.planners.fairqueue import ends
+
+LEAST = 20
+"""Promises that must be known before the next are told by them."""
+
+REMEMBERED = 500
+"""Promises whose outcome is known, the newest."""
+
+_SHORTEST_S = 60.0
+"""Wait that a shorter one counts as: cycles and builds take as long."""
+
+
+class Promise(NamedTuple):
+    """What was told of a request first.
+
+    :ivar made_at: seconds of the epoch.
+    :ivar raw_p50_s: estimated wait from then on, before it was stretched.
+    :ivar raw_p90_s: the same by which it would start nine times of ten.
+    :ivar p50_s: what was told instead.
+    :ivar p90_s: likewise.
+    """
+
+    made_at: float
+    raw_p50_s: float
+    raw_p90_s: float
+    p50_s: float
+    p90_s: float
+
+
+class Outcome(NamedTuple):
+    """What became of a promise.
+
+    :ivar took_s: wait from the promise on; at least that of a request which
+        gave up.
+    """
+
+    raw_p50_s: float
+    raw_p90_s: float
+    p50_s: float
+    p90_s: float
+    took_s: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibration:
+    """Promises and what became of them.
+
+    :ivar promises: by UUID of requests that wait.
+    :ivar past: the oldest first.
+    """
+
+    promises: Mapping[str, Promise] = dataclasses.field(default_factory=dict)
+    past: tuple[Outcome, ...] = ()
+
+    def told(
+        self, estimates: Mapping[str, cluster.Estimate], now: float
+    ) -> dict[str, cluster.Estimate]:
+        """Estimates stretched by what was seen.
+
+        :param now: seconds of the epoch at which they were made.
+        """
+        if len(self.past) < LEAST:
+            return dict(estimates)
+        stretch_50, stretch_90 = self.stretches()
+        told = {}
+        for uuid, each in estimates.items():
+            p50 = now + _wait(each.p50, now) * stretch_50
+            p90 = now + _wait(each.p90, now) * stretch_90
+            told[uuid] = cluster.Estimate(p50, max(p50, p90))
+        return told
+
+    def promised(
+        self, estimates: Mapping[str, cluster.Estimate], now: float
+    ) -> 'Calibration':
+        """With promises to those who have none yet.
+
+        :param estimates: as they were made; what is told of them is worked
+            out here.
+        :param now: seconds of the epoch at which they were made.
+        """
+        told = self.told(estimates, now)
+        new = {
+            uuid: Promise(
+                now,
+                _wait(estimates[uuid].p50, now),
+                _wait(estimates[uuid].p90, now),
+                each.p50 - now,
+                each.p90 - now,
+            )
+            for uuid, each in told.items()
+            if uuid not in self.promises
+        }
+        if not new:
+            return self
+        return dataclasses.replace(self, promises={**self.promises, **new})
+
+    def settled(
+        self,
+        started: Mapping[str, float],
+        gave_up: Mapping[str, float],
+    ) -> 'Calibration':
+        """With what became of some promises; others' UUIDs are left out.
+
+        :param started: when requests started, seconds of the epoch, by UUID.
+        :param gave_up: when others stopped waiting. Whoever did before the
+            promised time tells nothing: they might have started in time.
+        """
+        left, past = dict(self.promises), list(self.past)
+        for uuid, at in [*started.items(), *gave_up.items()]:
+            promise = left.pop(uuid, None)
+            if promise is None:
+                continue
+            took_s = max(at - promise.made_at, 0.0)
+            if uuid in started or took_s > promise.p90_s:
+                past.append(Outcome(*promise[1:], took_s))
+        if len(left) == len(self.promises):
+            return self
+        return Calibration(left, tuple(past[-REMEMBERED:]))
+
+    def stretches(self) -> tuple[float, float]:
+        """Factors of waits until ``p50`` and ``p90``, >= 0.
+
+        1 while fewer than :data:`LEAST` outcomes are known.
+        """
+        if len(self.past) < LEAST:
+            return 1.0, 1.0
+        return (
+            _quantile(
+                [each.took_s / each.raw_p50_s for each in self.past],
+                ends.MEDIAN,
+            ),
+            _quantile(
+                [each.took_s / each.raw_p90_s for each in self.past],
+                ends.LATE,
+            ),
+        )
+
+    def judged(self) -> cluster.Calibrated | None:
+        """How good past promises were; ``None`` if nothing is known."""
+        if not self.past:
+            return None
+        count = len(self.past)
+        off = sorted(each.took_s - each.p50_s for each in self.past)
+        late = sorted(each.took_s - each.p90_s for each in self.past)
+        return cluster.Calibrated(
+            count,
+            sum(each.took_s <= each.p50_s for each in self.past) / count,
+            sum(each.took_s <= each.p90_s for each in self.past) / count,
+            off[math.ceil(ends.MEDIAN * count) - 1],
+            late[math.ceil(ends.LATE * count) - 1],
+        )
+
+
+def _wait(at: float, now: float) -> float:
+    return max(at - now, _SHORTEST_S)
+
+
+def _quantile(values: Sequence[float], part: float) -> float:
+    """Smallest value that the next is within by this chance, or the largest.
+
+    :param values: not sorted, at least one.
+    """
+    ordered = sorted(values)
+    place = math.ceil(part * (len(ordered) + 1))
+    return ordered[min(place, len(ordered)) - 1]
