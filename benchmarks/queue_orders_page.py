@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tables of orders and of patience, of what ``cluster compare`` wrote.
+"""Tables of orders, patience and estimates, of what the simulator wrote.
 
     python benchmarks/queue_orders_page.py
 
 reads what ``benchmarks/results/queue`` has of each standard cloud, and of
-patience in ``patience`` beside it, and writes
-``doc/source/contributor/order-evidence.inc`` and ``patience-evidence.inc``.
+patience and estimates in folders beside it, and writes
+``doc/source/contributor/order-evidence.inc``, ``patience-evidence.inc`` and
+``estimates-evidence.inc``.
 """
 
 import json
@@ -26,6 +27,14 @@ HEAD = (
     'Mean wait h',
     'Longest h',
     'Expired',
+)
+ESTIMATES_HEAD = (
+    'Cloud',
+    'Requests',
+    'By p50 %, not stretched',
+    'By p50 %',
+    'By p90 %, not stretched',
+    'By p90 %',
 )
 COLUMNS = '.. list-table::\n   :header-rows: 1\n'
 
@@ -74,6 +83,24 @@ def patience():
     return text([head, *(patient(run) for run in found)])
 
 
+def estimates():
+    """The table of estimates."""
+    paths = sorted((RESULTS / 'estimates').glob('*.json'))
+    found = [json.loads(path.read_text('utf-8')) for path in paths]
+    return text([ESTIMATES_HEAD, *(estimated(run) for run in found)])
+
+
+def estimated(run):
+    """Cells of a run whose estimates were judged."""
+    judged = run['estimates']
+    parts = ('by_p50_alone', 'by_p50', 'by_p90_alone', 'by_p90')
+    return (
+        run['scenario'],
+        str(judged['count']),
+        *(f'{100 * judged[part]:.0f}' for part in parts),
+    )
+
+
 def text(rows):
     """A whole table."""
     lines = [COLUMNS]
@@ -85,6 +112,10 @@ def text(rows):
 
 
 if __name__ == '__main__':
-    for name, table in (('order', orders), ('patience', patience)):
+    for name, table in (
+        ('order', orders),
+        ('patience', patience),
+        ('estimates', estimates),
+    ):
         page = PAGES / f'{name}-evidence.inc'
         page.write_text(table(), encoding='utf-8')
