@@ -145,7 +145,16 @@ _SPAN: parts.Schema = {
     'description': 'Seconds; null for what the file says',
 }
 
-_TIMES = {'time_limit': _SPAN, 'longest_wait': _SPAN}
+_LIMITED = {
+    'time_limit': _SPAN,
+    'longest_wait': _SPAN,
+    'budget': {
+        'type': ['number', 'null'],
+        'minimum': 0,
+        'maximum': 1e12,
+        'description': 'Unit-hours of a period; null for what the file says',
+    },
+}
 
 LIMIT = parts.record(
     {
@@ -153,6 +162,9 @@ LIMIT = parts.record(
         'parent': _MAYBE_TEXT,
         'time_limit': _MAYBE_NUMBER,
         'longest_wait': _MAYBE_NUMBER,
+        'budget': _MAYBE_NUMBER,
+        'budget_left': _MAYBE_NUMBER,
+        'budget_until': _MAYBE_TEXT,
     }
 )
 
@@ -165,7 +177,9 @@ LIMITS = parts.record(
 )
 
 SET_LIMITS: parts.Schema = {
-    **parts.record({'account': _ACCOUNT, **_TIMES}, optional=tuple(_TIMES)),
+    **parts.record(
+        {'account': _ACCOUNT, **_LIMITED}, optional=tuple(_LIMITED)
+    ),
     'minProperties': 2,
 }
 

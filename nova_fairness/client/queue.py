@@ -4,9 +4,7 @@
 
 import argparse
 from collections.abc import Mapping
-import types
 from typing import Any
-from typing import ClassVar
 
 from nova_fairness.client import base
 from nova_fairness.client import columns
@@ -27,6 +25,8 @@ _FORMS = {
     'normalised_share': columns.Number,
     'used': columns.Numbers,
     'fair_share': columns.Number,
+    'budget': columns.Number,
+    'budget_left': columns.Number,
     'leaving': columns.Tree,
 }
 
@@ -60,7 +60,9 @@ def _seconds(text: str) -> float:
 _LIMITS = {
     'time_limit': 'how long servers may run: ' + duration.FORM,
     'longest_wait': 'how long requests may wait: ' + duration.FORM,
+    'budget': 'unit-hours that all below it may use in a period',
 }
+_SPANS = frozenset({'time_limit', 'longest_wait'})
 
 
 def _whose(parsed_args: argparse.Namespace) -> dict[str, Any]:
@@ -208,13 +210,16 @@ class SetShare(UnsetShare):
 
 
 class ListLimit(base.Lister):
-    """List how long accounts may wait and run"""
+    """List how long accounts may wait and run, and their budgets"""
 
     _columns = (
         ('Account', 'account'),
         ('Parent', 'parent'),
         ('Time Limit', 'time_limit'),
         ('Longest Wait', 'longest_wait'),
+        ('Budget', 'budget'),
+        ('Budget Left', 'budget_left'),
+        ('Until', 'budget_until'),
     )
 
     def get_parser(self, prog_name: str) -> Any:
@@ -230,12 +235,7 @@ class ListLimit(base.Lister):
 
 
 class SetLimit(base.ShowOne):
-    """Set how long an account may wait and run"""
-
-    _takes: ClassVar[Mapping[str, Any]] = {
-        'type': _seconds,
-        'metavar': '<span>',
-    }
+    """Set how long an account may wait and run, and its budget"""
 
     def get_parser(self, prog_name: str) -> Any:
         """Take an account and its limits."""
@@ -243,16 +243,25 @@ class SetLimit(base.ShowOne):
         _add_account(parser)
         for name, what in _LIMITS.items():
             flag = f'--{name.replace("_", "-")}'
-            parser.add_argument(flag, dest=name, help=what, **self._takes)
+            parser.add_argument(
+                flag, dest=name, help=what, **self._takes(name)
+            )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
         """Ask for them."""
         given = vars(parsed_args)
-        limits = {name: given[name] for name in _LIMITS if given[name]}
+        limits = {
+            name: given[name] for name in _LIMITS if given[name] is not None
+        }
         return base.fields(
             self.api.set_limits(parsed_args.account, self._wanted(limits)), {}
         )
+
+    def _takes(self, name: str) -> Mapping[str, Any]:
+        if name in _SPANS:
+            return {'type': _seconds, 'metavar': '<span>'}
+        return {'type': float, 'metavar': '<hours>'}
 
     def _wanted(self, given: dict[str, Any]) -> dict[str, Any]:
         return given
@@ -261,7 +270,8 @@ class SetLimit(base.ShowOne):
 class UnsetLimit(SetLimit):
     """Take back limits of an account: the file of shares counts again"""
 
-    _takes = types.MappingProxyType({'action': 'store_true'})
+    def _takes(self, name: str) -> Mapping[str, Any]:
+        return {'action': 'store_const', 'const': True}
 
     def _wanted(self, given: dict[str, Any]) -> dict[str, Any]:
         return dict.fromkeys(given)

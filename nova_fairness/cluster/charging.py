@@ -20,6 +20,7 @@ from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
+from nova_fairness.shares import budgets
 from nova_fairness.shares import ledger as ledger_module
 from nova_fairness.shares import tree as tree_module
 
@@ -42,8 +43,8 @@ class Charging:
     :param store: where it is.
     :param reader: says what users have allocated.
     :param half_life_s: seconds after which use counts half, > 0.
-    :param preemptible: part of what preemptible servers have that counts, 0
-        to 1.
+    :param terms: what budgets are counted in, and what preemptible servers
+        count as in them and in the ledger.
     """
 
     def __init__(
@@ -51,9 +52,9 @@ class Charging:
         store: store_module.Store,
         reader: snapshot_module.Reader,
         half_life_s: float,
-        preemptible: float = 0.0,
+        terms: budgets.Terms,
     ) -> None:
-        self._preemptible = preemptible
+        self._terms = terms
         self._store = store
         self._reader = reader
         self._half_life_s = half_life_s
@@ -70,12 +71,14 @@ class Charging:
         :param view: of the cloud.
         :param now: seconds of the epoch.
         :param epoch: of the leader.
-        :returns: the snapshot with :attr:`.ClusterSnapshot.history` and
-            :attr:`.ClusterSnapshot.granted`.
+        :returns: the snapshot with :attr:`.ClusterSnapshot.history`,
+            :attr:`.ClusterSnapshot.granted` and
+            :attr:`.ClusterSnapshot.budgets`.
         :raises Deposed: if that leader leads no more.
         :raises CloudError: if it cannot be read what users have.
         """
         snapshot, kept = view.snapshot, self._store.used()
+        since, spent = self._of_period(kept, now)
         classes = tuple(
             sorted({*snapshot.classes}.union(*kept.parts.values()))
         )
@@ -85,12 +88,49 @@ class Charging:
             {name: _row(each, classes) for name, each in kept.parts.items()},
         )
         if now - kept.at >= EVERY_S or kept.at - now > LONGEST_S:
-            ledger = self._moved(ledger, view, now, classes)
-            self._store.charge(_used(ledger, kept.version, classes), epoch)
+            current = self._current(view, classes)
+            elapsed_s = min(now - max(kept.at, since), LONGEST_S)
+            spent = self._spent(spent, current, classes, elapsed_s)
+            ledger = self._moved(ledger, view, now, classes, current)
+            used = _used(ledger, kept.version, classes)
+            used = dataclasses.replace(used, since=since, spent=spent)
+            self._store.charge(used, epoch)
         columns = [classes.index(name) for name in snapshot.classes]
         history = {name: use[columns] for name, use in ledger.use.items()}
-        granted = _granted(ledger, snapshot, now, self._preemptible)
-        return dataclasses.replace(snapshot, history=history, granted=granted)
+        granted = _granted(ledger, snapshot, now, self._terms.preemptible)
+        left = budgets.opened(snapshot, self._terms, spent, ledger.at, now)
+        return dataclasses.replace(
+            snapshot, history=history, granted=granted, budgets=left
+        )
+
+    def _of_period(
+        self, kept: records.Used, now: float
+    ) -> tuple[float, Mapping[str, float]]:
+        """When the period began, and what was spent in it as it is known."""
+        begin = self._terms.period.around(now)[0]
+        # A clock that went back does not make budgets anew.
+        if begin <= kept.since <= now + LONGEST_S:
+            return kept.since, kept.spent
+        return begin, {}
+
+    def _spent(
+        self,
+        spent: Mapping[str, float],
+        current: Mapping[str, _Floats],
+        classes: tuple[str, ...],
+        elapsed_s: float,
+    ) -> dict[str, float]:
+        """Unit-seconds by account, with those of the last while."""
+        weights = self._terms.weights
+        units = np.array([weights.get(name, 0.0) for name in classes])
+        new = {
+            name: float(units @ amounts) * max(elapsed_s, 0.0)
+            for name, amounts in current.items()
+        }
+        return {
+            name: spent.get(name, 0.0) + new.get(name, 0.0)
+            for name in sorted({*spent, *new})
+        }
 
     def _moved(
         self,
@@ -98,6 +138,7 @@ class Charging:
         view: snapshot_module.View,
         now: float,
         classes: tuple[str, ...],
+        current: Mapping[str, _Floats],
     ) -> ledger_module.Ledger:
         """The ledger at this moment."""
         if ledger.at > now:
@@ -109,7 +150,7 @@ class Charging:
         capacity[columns] = snapshot.inventory.capacity.sum(axis=0)
         # Nobody saw what was used before: it fades for all alike.
         ledger = ledger.advanced(now - LONGEST_S, {}, capacity)
-        return ledger.advanced(now, self._current(view, classes), capacity)
+        return ledger.advanced(now, current, capacity)
 
     def _current(
         self, view: snapshot_module.View, classes: tuple[str, ...]
@@ -130,7 +171,7 @@ class Charging:
             own[project] = np.maximum(own[project] - amounts, 0.0)
         for (project, user), amounts in snapshot.preemptible.items():
             own[request_model.account_of(project, user)] += (
-                self._preemptible * amounts
+                self._terms.preemptible * amounts
             )
         total = tree_module.with_below(own, snapshot, users)
         columns = [classes.index(name) for name in snapshot.classes]

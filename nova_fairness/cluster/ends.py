@@ -13,9 +13,11 @@ from nova_fairness.cluster import leaving as leaving_module
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import records
+from nova_fairness.model import cluster
 from nova_fairness.model import leaving
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.shares import budgets
 
 LOG = logging.getLogger(__name__)
 
@@ -122,15 +124,44 @@ class Ends:
             return request
         return dataclasses.replace(request, time_limit_s=None)
 
-    def check_extension(
-        self, request: request_model.Request, by_s: float
-    ) -> None:
-        """See to it that a request can be extended.
+    def extended(
+        self,
+        record: records.Record,
+        by_s: float,
+        snapshot: cluster.ClusterSnapshot,
+        now: float,
+    ) -> cluster.ClusterSnapshot:
+        """See to it that a request can be extended, and take what it costs.
 
         :param by_s: seconds.
+        :param snapshot: of the last cycle.
+        :param now: seconds of the epoch.
+        :returns: the snapshot with what is left of budgets.
         :raises IllegalStep: if it has no end, may not run as much longer, or
-            its servers leave already.
+            its servers leave already; or if a budget is too small.
         """
+        self._check_extension(record.request, by_s)
+        if record.request.state not in _STARTED:
+            # It is paid for as it starts.
+            return snapshot
+        spending = budgets.Spending(snapshot.budgets, snapshot.accounts)
+        is_active = record.request.state is _S.ACTIVE
+        since = record.changed_at if is_active else now
+        lack = spending.lacking_extension(record.request, since, by_s)
+        if lack:
+            hour_s = budgets.HOUR_S
+            raise exception.IllegalStep(
+                f'request {record.request.uuid} would use up to'
+                f' {lack.asked_s / hour_s:.1f} unit-hours more,'
+                f' {lack.left_s / hour_s:.1f} of the budget of'
+                f' {lack.account} are left'
+            )
+        spending.take_extension(record.request, since, by_s)
+        return dataclasses.replace(snapshot, budgets=spending.left())
+
+    def _check_extension(
+        self, request: request_model.Request, by_s: float
+    ) -> None:
         most_s = self._rules.extension_s
         if request.state in request_model.FINAL:
             raise exception.IllegalStep(

@@ -25,7 +25,11 @@ from nova_fairness.runtime import signatures as signatures_module
 from nova_fairness.shares import overview
 from nova_fairness.shares import tree as tree_module
 
-_FIELDS = {'time_limit': 'time_limit_s', 'longest_wait': 'longest_wait_s'}
+_FIELDS = {
+    'time_limit': 'time_limit_s',
+    'longest_wait': 'longest_wait_s',
+    'budget': 'budget_hours',
+}
 """Fields of accounts by what answers call them."""
 
 _OPEN = frozenset(request_model.State) - request_model.FINAL
@@ -157,10 +161,11 @@ class Operations(interface.Operations):
         self, project: str | None, marker: str | None, limit: int
     ) -> interface.Answer:
         """Accounts that have limits of their own."""
-        accounts = self._service.last().snapshot.accounts
+        snapshot = self._service.last().snapshot
+        accounts, budgets = snapshot.accounts, snapshot.budgets
         names = tree_module.below(accounts, project)
         found = [
-            _limits(each)
+            _limits(each, budgets)
             for each in sorted(accounts, key=lambda each: each.name)
             if each.name in names and _has_limits(each)
         ]
@@ -218,9 +223,18 @@ def _tree(snapshot: cluster.ClusterSnapshot) -> dict[str, Any]:
     return {'version': tree_module.version(accounts), 'accounts': accounts}
 
 
-def _limits(account: cluster.Account) -> dict[str, Any]:
+def _limits(
+    account: cluster.Account, budgets: cluster.Budgets | None
+) -> dict[str, Any]:
     own = {key: getattr(account, field) for key, field in _FIELDS.items()}
-    return {'account': account.name, 'parent': account.parent, **own}
+    left = budgets.left.get(account.name) if budgets else None
+    return {
+        'account': account.name,
+        'parent': account.parent,
+        **own,
+        'budget_left': max(left[0], 0.0) / 3600.0 if left else None,
+        'budget_until': _time(budgets.ends[0]) if budgets and left else None,
+    }
 
 
 def _has_limits(account: cluster.Account) -> bool:

@@ -246,8 +246,10 @@ class Service:
         """
         with self._acting:
             record, epoch = self._asked_about(uuid)
-            self._ends.check_extension(record.request, by_s)
+            last, now = self.last(), self._clock()
+            left = self._ends.extended(record, by_s, last.snapshot, now)
             self._store.extend(record.request, by_s, epoch)
+            self._last = dataclasses.replace(last, snapshot=left)
 
     def change_account(
         self, name: str, numbers: Mapping[str, float | None]
@@ -425,7 +427,7 @@ class Service:
         if not there:
             # With servers that are gone it only cleans up; those of what
             # cannot be read are unknown.
-            if not _is_unread(request):
+            if not request.is_unread:
                 self._executor.return_unsent(record, epoch)
             return
         now_s = self._monotonic()
@@ -490,11 +492,3 @@ class Service:
             raise
         except exception.ClusterError as error:
             LOG.warning('request %s: %s', record.request.uuid, error)
-
-
-def _is_unread(request: request_model.Request) -> bool:
-    """Tell whether its message could not be read: its servers are unknown."""
-    return (
-        request.origin is request_model.Origin.BUILD
-        and not request.demand.amounts
-    )

@@ -5,6 +5,7 @@
 from collections.abc import Mapping
 from collections.abc import Sequence
 import pathlib
+from typing import Any
 
 from oslo_log import log as logging
 import yaml
@@ -23,7 +24,7 @@ MOST = 100_000
 NOT_TAKEN_OVER = 'shares_file is not taken over, shares stay as they are: %s'
 TAKEN_OVER = 'shares_file %s has %d accounts now'
 
-_KEYS = ('name', 'parent', 'share', 'time_limit', 'longest_wait')
+_KEYS = ('name', 'parent', 'share', 'time_limit', 'longest_wait', 'budget')
 
 
 class ShareFile:
@@ -57,7 +58,7 @@ def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
     """Read the share tree.
 
     :param path: of YAML: a list ``accounts``, each with ``name`` and, if it
-        likes, ``parent``, ``share`` and times.
+        likes, ``parent``, ``share``, times and ``budget``.
     :raises BadShares: if anything is wrong; says what, and the line.
     """
     try:
@@ -95,23 +96,29 @@ def _account(path: pathlib.Path, node: yaml.Node) -> cluster.Account:
     }
     if 'name' not in parts:
         raise _wrong(path, node, 'an account must have a name')
-    share = parts.get('share', '1')
-    what = 'share'
+    numbers: dict[str, float | None] = {}
+    what = ''
     try:
-        number = float(share)
-        times: dict[str, float | None] = {}
+        for what, field in (('share', 'share'), ('budget', 'budget_hours')):
+            if what in parts:
+                numbers[field] = _number(parts[what])
         for what in ('time_limit', 'longest_wait'):
-            text = parts.get(what)
-            times[f'{what}_s'] = duration.seconds(text) if text else None
+            if what in parts:
+                numbers[f'{what}_s'] = duration.seconds(parts[what])
     except ValueError as error:
-        why = 'must be a number, got ' + repr(share)
         raise _wrong(
-            path,
-            node,
-            f'{what} of account {parts["name"]!r}'
-            + (f' {why}' if what == 'share' else f': {error}'),
+            path, node, f'{what} of account {parts["name"]!r}: {error}'
         ) from None
-    return cluster.Account(parts['name'], parts.get('parent'), number, **times)
+    return cluster.Account(
+        parts['name'], parts.get('parent'), **dict[str, Any](numbers)
+    )
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f'expected a number, got {text!r}') from None
 
 
 def _section(

@@ -17,6 +17,7 @@ from collections.abc import Callable  # noqa: E402
 from collections.abc import Iterator  # noqa: E402
 import contextlib  # noqa: E402
 import functools  # noqa: E402
+import math  # noqa: E402
 import pathlib  # noqa: E402
 import socket  # noqa: E402
 import time  # noqa: E402
@@ -67,6 +68,7 @@ from nova_fairness.rpc import requests  # noqa: E402
 from nova_fairness.rpc import server  # noqa: E402
 from nova_fairness.runtime import signatures  # noqa: E402
 from nova_fairness.runtime import transport  # noqa: E402
+from nova_fairness.shares import budgets  # noqa: E402
 
 _OTHER_LEADS = 'another process leads; stop the service on the host'
 _NOT_STARTED = {request.State.SENDING, *request.UNSENT}
@@ -155,6 +157,26 @@ def _order(conf: cfg.ConfigOpts) -> order_module.Order:
         raise exception.ConfigurationError(
             f'[fairness_cluster] order, order_parameters: {error}'
         ) from error
+
+
+def _budget_terms(conf: cfg.ConfigOpts) -> budgets.Terms:
+    """What budgets are counted in.
+
+    :raises ConfigurationError: if a weight is no number of at least 0.
+    """
+    options = conf.fairness_cluster
+    weights = dict(options.budget_weights)
+    for name, weight in weights.items():
+        if not 0 <= weight < math.inf:
+            raise exception.ConfigurationError(
+                '[fairness_cluster] budget_weights: expected numbers of at'
+                f' least 0, got {weight!r} for {name}'
+            )
+    return budgets.Terms(
+        budgets.Period(options.budget_period),
+        weights,
+        options.preemptible_charge,
+    )
 
 
 def _accounts(
@@ -248,7 +270,7 @@ def _service(
         accounts,
         reader,
         charging.Charging(
-            store, reader, options.half_life, options.preemptible_charge
+            store, reader, options.half_life, _budget_terms(conf)
         ),
         execute.Executor(store, room, nova, accepted, sender, time.time),
         nova,

@@ -9,6 +9,7 @@ import pathlib
 from oslo_config import cfg
 from oslo_config import types
 
+from nova_fairness.conf import cluster_ends
 from nova_fairness.conf import exchange
 from nova_fairness.conf import opts
 from nova_fairness.conf import transport
@@ -137,11 +138,12 @@ YAML file that says who has which share, which counts in all orders but
 
 Shares are numbers from 0 to 1e9, 1 if none is given, and count beside those of
 the same parent. ``time_limit: 12h`` says how long servers of an account may
-run, ``longest_wait: 3d`` how long its requests may wait. Projects that are not
+run, ``longest_wait: 3d`` how long its requests may wait, ``budget: 1000`` how
+many unit-hours all below it may use in a period. Projects that are not
 named stand at the top with a share of 1, users below their project. The file
 is read again when it changes; if anything in it is wrong, nothing of it is
-taken over. Set it if projects or users are to have different shares or limits.
-All processes of the service must have the same.
+taken over. Set it if projects or users are to have different shares, limits or
+budgets. All processes of the service must have the same.
 """,
     ),
     cfg.StrOpt(
@@ -295,58 +297,12 @@ separated by commas. Set it to sell flavors of servers that may have to leave.
         max=1.0,
         advanced=True,
         help="""
-Factor by which what preemptible servers have counts as used in orders by
-shares, from 0 to 1, no unit; 0: whoever runs in what others leave owes
-nothing. Raise it if it should count as well.
+Factor by which what preemptible servers have counts as used in budgets and in
+orders by shares, from 0 to 1, no unit; 0: whoever runs in what others leave
+owes nothing. Raise it if it should count as well.
 """,
     ),
-    cfg.ListOpt(
-        'end_actions',
-        default=['shelve', 'stop'],
-        advanced=True,
-        item_type=types.String(
-            choices=['stop', 'suspend', 'shelve', 'delete'], ignore_case=False
-        ),
-        help="""
-What is done to a server whose time limit is over, one after the other until
-Placement shows that its room is free: ``stop``, ``suspend``, ``shelve``,
-``delete``. Stopping and suspending free no room; shelving fails for some
-images. Use ``shelve,delete`` if the room must be free, whatever is lost. Only
-servers of which somebody said how long they may run have an end.
-""",
-    ),
-    cfg.FloatOpt(
-        'end_notice',
-        default=600.0,
-        min=120.0,
-        advanced=True,
-        help="""
-Seconds before that at which the owner is told, by metadata of the server and
-by a notification; at least 120, since Nova keeps the metadata that guests read
-for 15 s and guests poll it. Raise it if users need longer to save their work.
-""",
-    ),
-    cfg.FloatOpt(
-        'end_patience',
-        default=300.0,
-        min=10.0,
-        advanced=True,
-        help="""
-Seconds that each of ``end_actions`` may take until the room is free; then the
-next one is done. At least 10. Raise it if shelving takes longer: its image is
-uploaded.
-""",
-    ),
-    cfg.FloatOpt(
-        'longest_extension',
-        default=0.0,
-        min=0.0,
-        advanced=True,
-        help="""
-Seconds by which users may extend the time limit of a request, in all; 0: not
-at all. Set it if users may decide themselves that their work takes longer.
-""",
-    ),
+    *cluster_ends.OPTS,
     cfg.FloatOpt(
         'doubt',
         default=600.0,

@@ -104,6 +104,8 @@ class Account:
     :ivar time_limit_s: seconds that servers below it may run, > 0; ``None``
         for no limit of its own.
     :ivar longest_wait_s: seconds that requests below it may wait, likewise.
+    :ivar budget_hours: unit-hours that it and all below may use in a period,
+        >= 0; ``None`` for no budget of its own.
     """
 
     name: str
@@ -111,6 +113,28 @@ class Account:
     share: float = 1.0
     time_limit_s: float | None = None
     longest_wait_s: float | None = None
+    budget_hours: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Budgets:
+    """What accounts may still use, in this period and the next.
+
+    :ivar weights: units that one of a resource class counts as.
+    :ivar preemptible: part of what preemptible servers have that counts, 0
+        to 1.
+    :ivar at: seconds of the epoch; what is used later is still to be paid.
+    :ivar ends: of both periods, seconds of the epoch.
+    :ivar left: unit-seconds of both that nobody used or will until their
+        end, by account that has a budget; below 0 of who has more servers
+        than the budget lasts for.
+    """
+
+    weights: Mapping[str, float]
+    preemptible: float
+    at: float
+    ends: tuple[float, float]
+    left: Mapping[str, tuple[float, float]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -209,6 +233,7 @@ class ClusterSnapshot:
         others leave for: nobody else starts there.
     :ivar leaving: UUIDs of servers that were told to leave.
     :ivar evicted: number of servers that were told so in the last hour.
+    :ivar budgets: ``None`` if no account has one.
     :raises BadSnapshot: if shapes do not fit or amounts are negative.
     """
 
@@ -237,6 +262,7 @@ class ClusterSnapshot:
     )
     leaving: frozenset[str] = frozenset()
     evicted: int = 0
+    budgets: Budgets | None = None
 
     @functools.cached_property
     def preemptible(self) -> Mapping[tuple[str, str], Amounts]:

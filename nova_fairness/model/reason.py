@@ -24,6 +24,7 @@ class Reason(enum.Enum):
     TOO_LARGE = 'too_large'
     GROUP_TOO_LARGE = 'group_too_large'
     OVER_CEILING = 'over_ceiling'
+    BUDGET_SPENT = 'budget_spent'
     OVER_SHARED_PART = 'over_shared_part'
     SHARED_PART_TAKEN = 'shared_part_taken'
     NO_ROOM = 'no_room'
@@ -63,6 +64,10 @@ _SENTENCES = {
     Reason.OVER_CEILING: (
         'the project may have {ceiling:g} {subject} and has {used:g};'
         ' {asked:g} more are asked for'
+    ),
+    Reason.BUDGET_SPENT: (
+        'it may use up to {asked:g} unit-hours, {left:g} of the budget of'
+        ' {subject} are left'
     ),
     Reason.OVER_SHARED_PART: (
         '{asked:g} {subject} beyond the guaranteed part are asked for, all'
@@ -113,6 +118,7 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
     Reason.TOO_LARGE: ('asked', 'most'),
     Reason.GROUP_TOO_LARGE: ('asked', 'most'),
     Reason.OVER_CEILING: ('asked', 'used', 'ceiling'),
+    Reason.BUDGET_SPENT: ('asked', 'left'),
     Reason.OVER_SHARED_PART: ('asked', 'shared'),
     Reason.SHARED_PART_TAKEN: ('asked', 'free', 'shared'),
     Reason.NO_ROOM: ('asked', 'free'),
@@ -132,7 +138,8 @@ class Why:
     """A reason with its numbers.
 
     :ivar reason: the token.
-    :ivar subject: resource class, or where servers must lie; '' without.
+    :ivar subject: resource class, account, or where servers must lie; ''
+        without.
     :ivar numbers: name and amount, in the order of :data:`NUMBERS`.
     :raises BadReason: if the numbers are not those of the reason.
     """

@@ -239,6 +239,11 @@ class Request:
         """Whether its servers make room for others."""
         return self.band is Band.PREEMPTIBLE
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether its message could not be read: its servers are unknown."""
+        return self.origin is Origin.BUILD and not self.demand.amounts
+
     def ends_at(self, since: float) -> float | None:
         """When its servers leave; ``None`` for never.
 

@@ -34,6 +34,8 @@ ROOT = -1
 
 LARGEST_SHARE = 1e9
 LONGEST_S = 1e9
+LARGEST_BUDGET = 1e12
+"""Unit-hours."""
 
 
 class Tree:
@@ -42,8 +44,8 @@ class Tree:
     :param accounts: in any order.
     :raises BadShares: if a name comes twice, a parent is unknown, parents
         form a circle, a share is no number from 0 to :data:`LARGEST_SHARE`,
-        or a time none above 0 to :data:`LONGEST_S`; all that is wrong is
-        named.
+        a time none above 0 to :data:`LONGEST_S`, or a budget none from 0 to
+        :data:`LARGEST_BUDGET`; all that is wrong is named.
 
     :ivar names: (a,) parents first, siblings by name.
     :ivar parent: (a,) place of the parent, or :data:`ROOT`.
@@ -54,6 +56,7 @@ class Tree:
         given = tuple(accounts)
         by_name = {each.name: each for each in given}
         wrong = [*_twice(given), *_bad_shares(given), *_bad_times(given)]
+        wrong += _bad_budgets(given)
         wrong += _unknown_parents(given, by_name)
         wrong = wrong or _circles(by_name)
         if wrong:
@@ -309,6 +312,16 @@ def _bad_times(accounts: Sequence[cluster.Account]) -> list[str]:
             ('longest wait', each.longest_wait_s),
         )
         if seconds is not None and not 0 < seconds <= LONGEST_S
+    ]
+
+
+def _bad_budgets(accounts: Sequence[cluster.Account]) -> list[str]:
+    return [
+        f'budget of account {each.name!r} must be a number of unit-hours from'
+        f' 0 to {LARGEST_BUDGET:g}, got {each.budget_hours!r}'
+        for each in accounts
+        if each.budget_hours is not None
+        and not 0 <= each.budget_hours <= LARGEST_BUDGET
     ]
 
 

@@ -40,6 +40,8 @@ class Used:
     :ivar at: seconds of the epoch that is charged up to; 0 if nothing was.
     :ivar parts: of the cloud by class of Placement, by account.
     :ivar version: number of writes.
+    :ivar since: when the period of budgets began, seconds of the epoch.
+    :ivar spent: unit-seconds of it by account.
     """
 
     at: float = 0.0
@@ -47,6 +49,8 @@ class Used:
         default_factory=dict
     )
     version: int = 0
+    since: float = 0.0
+    spent: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -363,7 +363,13 @@ class Store:
     def used(self) -> records.Used:
         """What accounts used."""
         row = self._tables.select(sa.select(_LEDGER))[0]
-        return records.Used(row['at'], json.loads(row['used']), row['version'])
+        return records.Used(
+            row['at'],
+            json.loads(row['used']),
+            row['version'],
+            row['since'],
+            json.loads(row['spent'] or '{}'),
+        )
 
     def charge(self, used: records.Used, epoch: int) -> None:
         """Write what accounts used.
@@ -374,7 +380,13 @@ class Store:
         :raises Outdated: if it was written meanwhile.
         """
         self._replace(
-            _LEDGER, used.version, epoch, at=used.at, used=_short(used.parts)
+            _LEDGER,
+            used.version,
+            epoch,
+            at=used.at,
+            used=_short(used.parts),
+            since=used.since,
+            spent=_short(used.spent),
         )
 
     def given(self) -> records.Given:

@@ -90,6 +90,9 @@ LEDGER = sa.Table(
     sa.Column('at', sa.Double, nullable=False),
     # JSON: parts of the cloud by account and class.
     sa.Column('used', _TEXT, nullable=False),
+    # Of the period of budgets that began then; JSON: unit-seconds by account.
+    sa.Column('since', sa.Double, nullable=False, server_default='0'),
+    sa.Column('spent', _TEXT),
     **_MYSQL,
 )
 """One row, changed as a whole: all is charged up to one moment, or nothing."""

@@ -28,6 +28,7 @@ from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.planners.fairqueue import ends as ends_module
+from nova_fairness.shares import budgets
 from nova_fairness.shares import ledger
 from nova_fairness.shares import tree as tree_module
 
@@ -56,9 +57,11 @@ _HOPELESS = frozenset(
         reason.Reason.NO_HOST_MATCHES,
         reason.Reason.TOO_LARGE,
         reason.Reason.GROUP_TOO_LARGE,
+        reason.Reason.BUDGET_SPENT,
     }
 )
-"""Reasons that no end of a server changes."""
+"""Reasons that no end of a server changes, or of which it is not foreseen:
+what a server that ends sooner leaves of a budget."""
 
 
 def forward(
@@ -160,6 +163,7 @@ class _Course:
         self._projects = dict(snapshot.used)
         self._granted = dict(snapshot.granted)
         self._members = dict(snapshot.members)
+        self._spending = budgets.Spending(snapshot.budgets, snapshot.accounts)
         users = {(each.project, each.user) for each in snapshot.running}
         users |= {(each.project, each.user) for each in snapshot.requests}
         self._parents = {
@@ -193,6 +197,7 @@ class _Course:
             request = self._known[action.request]
             if self._held.pop(request.uuid, None) and action.hosts:
                 self.began[request.uuid] = at
+                self._spending.take(request, at)
             for host in action.hosts:
                 self._start(request, host, at)
 
@@ -229,6 +234,7 @@ class _Course:
             members=dict(self._members),
             granted=dict(self._granted),
             running=tuple(self._running.values()),
+            budgets=self._spending.left(),
         )
 
     def _start(

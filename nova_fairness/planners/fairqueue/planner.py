@@ -40,6 +40,7 @@ from nova_fairness.planners.fairqueue import ends as ends_module
 from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.fairqueue import parts as parts_module
 from nova_fairness.planners.fairqueue import room as room_module
+from nova_fairness.shares import budgets
 from nova_fairness.shares import tree as tree_module
 
 _OLDEST_FIRST = order_module.OldestFirst()
@@ -204,6 +205,7 @@ class _Rounds:
         self._parts = parts_module.Parts(snapshot)
         self._room = room_module.Room(snapshot, rule)
         self._ends = ends_module.Ends(snapshot, now, self._room.hosts)
+        self._spending = budgets.Spending(snapshot.budgets, snapshot.accounts)
         self._promised: dict[str, cluster.Reservation] = {}
         self.reserved: dict[str, cluster.Reservation] = {}
         self._never: dict[str, reason.Why | None] = {}
@@ -247,6 +249,7 @@ class _Rounds:
             else:
                 self._room.take(unit, placement)
                 self._parts.take(unit)
+                self._spend(unit)
                 names = self._room.names(np.concatenate(placement))
                 self._promised.update(
                     (each.uuid, cluster.Reservation(names))
@@ -380,8 +383,28 @@ class _Rounds:
         first = unit.requests[0].uuid
         if first not in self._never:
             self._never[first] = self._room.never(unit)
-        never, over = self._never[first], self._parts.never(unit)
-        return reason.first((never, over)) if never and over else never or over
+        found = (
+            self._never[first],
+            self._parts.never(unit),
+            self._over_budget(unit),
+        )
+        reasons = [each for each in found if each]
+        return reason.first(reasons) if reasons else None
+
+    def _over_budget(self, unit: order_module.Unit) -> reason.Why | None:
+        lack = self._spending.lacking(unit.requests, self._now)
+        if lack is None:
+            return None
+        return reason.why(
+            reason.Reason.BUDGET_SPENT,
+            lack.account,
+            asked=round(lack.asked_s / budgets.HOUR_S, 1),
+            left=round(lack.left_s / budgets.HOUR_S, 1),
+        )
+
+    def _spend(self, unit: order_module.Unit) -> None:
+        for each in unit.requests:
+            self._spending.take(each, self._now)
 
     def _started(self, unit: order_module.Unit, is_short: bool) -> bool:
         placement = self._room.find(unit, is_short)
@@ -398,6 +421,7 @@ class _Rounds:
     ) -> None:
         self._room.take(unit, placement, is_short)
         self._parts.take(unit, is_short)
+        self._spend(unit)
         self._ends.start(unit, placement)
         for each, rows in zip(unit.requests, placement, strict=True):
             action = cluster.Action(

@@ -185,10 +185,17 @@ def test_limits_are_seen_set_and_taken_back(admin, alice):
     assert [item['Account'] for item in told] == [red]
     code, told = admin.ask(queue.ListLimit, '--all-projects')
     assert [item['Time Limit'] for item in told] == [7200.0] * 3
+    assert [item['Budget Left'] for item in told] == [12.5] * 3
     code, told = admin.ask(queue.SetLimit, red, '--time-limit', '2h')
     assert (code, told) == (0, {'account': red, 'time_limit': 7200.0})
     code, told = admin.ask(queue.UnsetLimit, red, '--longest-wait')
     assert (code, told) == (0, {'account': red, 'longest_wait': None})
+    code, told = admin.ask(queue.SetLimit, red, '--budget', '0')
+    assert (code, told) == (0, {'account': red, 'budget': 0.0})
+    code, told = admin.ask(queue.UnsetLimit, red, '--budget')
+    assert (code, told) == (0, {'account': red, 'budget': None})
+    with pytest.raises(exceptions.CommandError, match='HTTP 400'):
+        admin.run(queue.SetLimit, red, '--budget', '-1')
     with pytest.raises(exceptions.CommandError, match='HTTP 403'):
         alice.run(queue.SetLimit, red, '--time-limit', '2h')
     with pytest.raises(exceptions.CommandError, match='HTTP 400'):

@@ -237,6 +237,7 @@ class TestExtension:
 
     def test_no_more_than_is_allowed(self, world, server):
         process = process_of(world, 'stop', extension_s=3600.0)
+        process.cycle()
         process.extend(server, 2000.0)
         with pytest.raises(exception.IllegalStep, match='3600 s in all'):
             process.extend(server, 1601.0)

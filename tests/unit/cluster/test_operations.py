@@ -416,7 +416,8 @@ def test_limits_are_listed_set_and_taken_back(world, process, ask):
     [told] = ask.limits(None, 'p/u', 2)['limits']
     assert told == {
         'account': 'physics', 'parent': None, 'time_limit': 60.0,
-        'longest_wait': None,
+        'longest_wait': None, 'budget': None, 'budget_left': None,
+        'budget_until': None,
     }  # fmt: skip
     own = ask.limits('p', None, 9)['limits']
     assert [each['account'] for each in own] == ['p', 'p/u']

@@ -33,6 +33,7 @@ from nova_fairness.model import reason
 from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.fairqueue import planner
+from nova_fairness.shares import budgets
 from tests.fixtures import fake_cloud
 
 R, S = reason.Reason, request.State
@@ -126,7 +127,12 @@ class World:
             ),
             accounts,
             reader,
-            charging.Charging(store, reader, 86400.0, self.charged),
+            charging.Charging(
+                store,
+                reader,
+                86400.0,
+                budgets.Terms(preemptible=self.charged),
+            ),
             execute.Executor(
                 store,
                 placement,

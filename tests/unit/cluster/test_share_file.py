@@ -85,7 +85,10 @@ def test_a_list_may_be_empty(path):
         (listed('name: ""'), 'expected a text'),
         (listed('name: ' + 'a' * 256), 'of 1 to 255 printable characters'),
         (listed('name: "a\\x1b"'), 'line 2: expected a text'),
-        (listed('name: a, share: much'), "of account 'a' must be a number"),
+        (
+            listed('name: a, share: much'),
+            "share of account 'a': expected a number",
+        ),
         (listed('name: a, share: -1'), "account 'a' .* from 0 to 1e.09, got"),
         (listed('name: a, share: 1e10'), "account 'a' must be a number from"),
         (listed('name: a, share: nan'), "account 'a' must be a number from"),

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Options of the queue: what accounts may use, and when servers end."""
+
+from oslo_config import cfg
+from oslo_config import types
+
+OPTS = [
+    cfg.StrOpt(
+        'budget_period',
+        default='month',
+        advanced=True,
+        choices=[
+            ('day', 'at midnight'),
+            ('week', 'on Monday'),
+            ('month', 'on the first'),
+        ],
+        help="""
+When budgets of accounts begin anew, by the calendar of UTC; what was not used
+is lost. Set it to the period for which budgets are given. All processes of the
+service must have the same.
+""",
+    ),
+    cfg.Opt(
+        'budget_weights',
+        type=types.Dict(types.Float()),
+        default={'VCPU': 1.0},
+        advanced=True,
+        help="""
+Units that one of a resource class of Placement counts as in budgets, such as
+``VCPU:1,MEMORY_MB:0.00025``, by name, at least 0; what is not named counts for
+nothing. A budget is a number of such units times hours, so by default of
+VCPU-hours. Set it if memory or other devices cost something as well.
+""",
+    ),
+    cfg.ListOpt(
+        'end_actions',
+        default=['shelve', 'stop'],
+        advanced=True,
+        item_type=types.String(
+            choices=['stop', 'suspend', 'shelve', 'delete'], ignore_case=False
+        ),
+        help="""
+What is done to a server whose time limit is over, one after the other until
+Placement shows that its room is free: ``stop``, ``suspend``, ``shelve``,
+``delete``. Stopping and suspending free no room; shelving fails for some
+images. Use ``shelve,delete`` if the room must be free, whatever is lost. Only
+servers of which somebody said how long they may run have an end.
+""",
+    ),
+    cfg.FloatOpt(
+        'end_notice',
+        default=600.0,
+        min=120.0,
+        advanced=True,
+        help="""
+Seconds before that at which the owner is told, by metadata of the server and
+by a notification; at least 120, since Nova keeps the metadata that guests read
+for 15 s and guests poll it. Raise it if users need longer to save their work.
+""",
+    ),
+    cfg.FloatOpt(
+        'end_patience',
+        default=300.0,
+        min=10.0,
+        advanced=True,
+        help="""
+Seconds that each of ``end_actions`` may take until the room is free; then the
+next one is done. At least 10. Raise it if shelving takes longer: its image is
+uploaded.
+""",
+    ),
+    cfg.FloatOpt(
+        'longest_extension',
+        default=0.0,
+        min=0.0,
+        advanced=True,
+        help="""
+Seconds by which users may extend the time limit of a request, in all; 0: not
+at all. Set it if users may decide themselves that their work takes longer.
+""",
+    ),
+]

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Budgets: what accounts may use in a period, and what is left of it.
+
+Use is counted in units, a weighted sum of resource classes (as Slurm's
+``TRESBillingWeights``), times seconds. Servers count until their end from the
+moment on at which they start: who starts within a budget stays within it.
+What they leave of that, as they end sooner, is there again.
+
+Amounts are of two periods, (2,): of the one that goes on, and of the next.
+Servers without an end count in both for as long as these last.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import datetime as dt
+import enum
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import cluster
+from nova_fairness.model import request as request_model
+from nova_fairness.shares import tree as tree_module
+
+Floats = npt.NDArray[np.float64]
+
+HOUR_S = 3600.0
+
+
+class Period(enum.Enum):
+    """After which budgets begin anew, by the calendar of UTC."""
+
+    DAY = 'day'
+    WEEK = 'week'
+    """From Monday on."""
+    MONTH = 'month'
+
+    def around(self, now: float) -> tuple[float, float, float]:
+        """When the present one, the next and the one after that begin.
+
+        :param now: seconds of the epoch, as the results.
+        """
+        first = dt.datetime.fromtimestamp(now, dt.UTC).replace(
+            hour=0, minute=0, second=0, microsecond=0
+        )
+        if self is Period.WEEK:
+            first -= dt.timedelta(days=first.weekday())
+        elif self is Period.MONTH:
+            first = first.replace(day=1)
+        second = self._after(first)
+        third = self._after(second)
+        return first.timestamp(), second.timestamp(), third.timestamp()
+
+    def _after(self, first: dt.datetime) -> dt.datetime:
+        if self is Period.MONTH:
+            return (first + dt.timedelta(days=32)).replace(day=1)
+        return first + dt.timedelta(days=7 if self is Period.WEEK else 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """What budgets are counted in.
+
+    :ivar period: after which they begin anew.
+    :ivar weights: units that one of a class counts as, >= 0; what is not
+        named counts for nothing.
+    :ivar preemptible: part of what preemptible servers have that counts, 0
+        to 1.
+    """
+
+    period: Period = Period.MONTH
+    weights: Mapping[str, float] = dataclasses.field(
+        default_factory=lambda: {'VCPU': 1.0}
+    )
+    preemptible: float = 0.0
+
+
+def opened(
+    snapshot: cluster.ClusterSnapshot,
+    terms: Terms,
+    spent: Mapping[str, float],
+    at: float,
+    now: float,
+) -> cluster.Budgets | None:
+    """Budgets of all that have one, less what is spent; ``None`` without.
+
+    :param snapshot: says which accounts there are, and what runs.
+    :param terms: what is counted.
+    :param spent: unit-seconds of this period by account, with all below it.
+    :param at: up to when these are known, seconds of the epoch.
+    :param now: seconds of the epoch.
+    """
+    hours = {
+        each.name: each.budget_hours
+        for each in snapshot.accounts
+        if each.budget_hours is not None
+    }
+    if not hours:
+        return None
+    begin, second, third = terms.period.around(now)
+    left = {
+        name: (HOUR_S * much - spent.get(name, 0.0), HOUR_S * much)
+        for name, much in hours.items()
+    }
+    full = cluster.Budgets(
+        terms.weights,
+        terms.preemptible,
+        max(at, begin),
+        (second, third),
+        left,
+    )
+    spending = Spending(full, snapshot.accounts)
+    for each in snapshot.running:
+        spending.take_running(each)
+    return spending.left()
+
+
+class Lack(NamedTuple):
+    """What an account lacks.
+
+    :ivar account: its name.
+    :ivar asked_s: unit-seconds that are needed in one of the periods.
+    :ivar left_s: that are left of it, >= 0.
+    """
+
+    account: str
+    asked_s: float
+    left_s: float
+
+
+class Spending:
+    """Budgets while a plan is made.
+
+    :param budgets: at its begin; ``None`` if there are none.
+    :param accounts: of the share tree.
+    """
+
+    def __init__(
+        self,
+        budgets: cluster.Budgets | None,
+        accounts: Iterable[cluster.Account],
+    ) -> None:
+        self._budgets = budgets
+        self._left: dict[str, Floats] = {}
+        self._by_name: dict[str, cluster.Account] = {}
+        self._chains: dict[tuple[str, str], tuple[str, ...]] = {}
+        if budgets is not None:
+            self._by_name = {each.name: each for each in accounts}
+            self._left = {
+                name: np.array(left) for name, left in budgets.left.items()
+            }
+
+    def left(self) -> cluster.Budgets | None:
+        """Budgets less what was taken."""
+        if self._budgets is None:
+            return None
+        left = {
+            name: (float(now), float(next_))
+            for name, (now, next_) in self._left.items()
+        }
+        return dataclasses.replace(self._budgets, left=left)
+
+    def lacking(
+        self, requests: Iterable[request_model.Request], now: float
+    ) -> Lack | None:
+        """Say whose budget is too small for a start, the largest lack first.
+
+        :param requests: that start together.
+        :param now: when, seconds of the epoch.
+        """
+        if self._budgets is None:
+            return None
+        needed: dict[str, Floats] = {}
+        for each in requests:
+            cost = self._cost(self._units(each), each.ends_at(now))
+            for name in self._chain(each.project, each.user):
+                needed[name] = needed.get(name, 0.0) + cost
+        return self._most_lacking(needed)
+
+    def lacking_extension(
+        self, request: request_model.Request, since: float, by_s: float
+    ) -> Lack | None:
+        """The same for servers that run and are to run longer.
+
+        :param request: whose servers these are.
+        :param since: when they started, seconds of the epoch.
+        :param by_s: seconds, > 0.
+        """
+        cost = self._extension(request, since, by_s)
+        chain = self._chain(request.project, request.user)
+        return self._most_lacking(dict.fromkeys(chain, cost))
+
+    def take(self, request: request_model.Request, now: float) -> None:
+        """A request starts."""
+        cost = self._cost(self._units(request), request.ends_at(now))
+        self._take(request.project, request.user, cost)
+
+    def take_running(self, server: cluster.Running) -> None:
+        """A server goes on until its end."""
+        units = self._unit(server.amounts, server.band)
+        cost = self._cost(units, server.ends_at)
+        self._take(server.project, server.user, cost)
+
+    def take_extension(
+        self, request: request_model.Request, since: float, by_s: float
+    ) -> None:
+        """Its servers run longer."""
+        self._take(
+            request.project,
+            request.user,
+            self._extension(request, since, by_s),
+        )
+
+    def _take(self, project: str, user: str, cost: Floats) -> None:
+        for name in self._chain(project, user):
+            self._left[name] = self._left[name] - cost
+
+    def _most_lacking(self, needed: Mapping[str, Floats]) -> Lack | None:
+        found = [
+            Lack(name, float(much), max(float(left), 0.0))
+            for name, each in needed.items()
+            for much, left in zip(each, self._left[name], strict=True)
+            if 0 < much > left
+        ]
+        if not found:
+            return None
+        return max(
+            found, key=lambda each: (each.asked_s - each.left_s, each.account)
+        )
+
+    def _extension(
+        self, request: request_model.Request, since: float, by_s: float
+    ) -> Floats:
+        end, units = request.ends_at(since), self._units(request)
+        later = None if end is None else end + by_s
+        return self._cost(units, later) - self._cost(units, end)
+
+    def _cost(self, units: float, end: float | None) -> Floats:
+        """Unit-seconds in both periods, (2,)."""
+        if self._budgets is None:
+            return np.zeros(2)
+        until = math.inf if end is None else end
+        begins = (self._budgets.at, self._budgets.ends[0])
+        return np.array(
+            [
+                units * max(min(until, stop) - begin, 0.0)
+                for begin, stop in zip(begins, self._budgets.ends, strict=True)
+            ]
+        )
+
+    def _chain(self, project: str, user: str) -> tuple[str, ...]:
+        """Names of the accounts above a user that have a budget."""
+        if (project, user) not in self._chains:
+            self._chains[project, user] = tuple(
+                each.name
+                for each in tree_module.chain(self._by_name, project, user)
+                if each.name in self._left
+            )
+        return self._chains[project, user]
+
+    def _units(self, request: request_model.Request) -> float:
+        one = self._unit(request.demand.amounts, request.band)
+        return one * len(request.servers)
+
+    def _unit(
+        self, amounts: Iterable[tuple[str, int]], band: request_model.Band
+    ) -> float:
+        """Units that one server counts as."""
+        if self._budgets is None:
+            return 0.0
+        weights = self._budgets.weights
+        units = sum(weights.get(name, 0.0) * much for name, much in amounts)
+        if band is request_model.Band.PREEMPTIBLE:
+            units *= self._budgets.preemptible
+        return units

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Whoever starts stays within the budgets of all above."""
+
+import dataclasses
+
+import hypothesis
+from hypothesis import strategies as st
+import pytest
+
+from nova_fairness.model import cluster
+from nova_fairness.model import reason
+from nova_fairness.planners.fairqueue import estimates
+from nova_fairness.planners.fairqueue import planner
+from nova_fairness.shares import budgets
+from tests.fixtures import small_cloud
+
+HOUR_S = 3600.0
+NOW = 0.0
+ACCOUNTS = (
+    cluster.Account('all', budget_hours=30.0),
+    cluster.Account('p', 'all', budget_hours=20.0),
+    cluster.Account('p/u', 'p', budget_hours=15.0),
+    cluster.Account('q', 'all', budget_hours=15.0),
+)
+
+
+def cloud(requests, accounts=ACCOUNTS, **more):
+    snapshot = small_cloud.cloud(
+        [small_cloud.host('h', 64)], requests, accounts=accounts, **more
+    )
+    terms = budgets.Terms(budgets.Period.DAY)
+    left = budgets.opened(snapshot, terms, {}, NOW, NOW)
+    return dataclasses.replace(snapshot, budgets=left)
+
+
+def ask(name, hours=None, **more):
+    limit_s = None if hours is None else hours * HOUR_S
+    return small_cloud.ask(name, time_limit_s=limit_s, **more)
+
+
+def started(plan):
+    return [each.request for each in plan.actions]
+
+
+def test_who_has_no_budget_left_is_told_so_and_keeps_nobody_back():
+    requests = (ask('first', 10), ask('second', 10), ask('third', 5))
+    plan = planner.plan(cloud(requests), NOW)
+    assert started(plan) == ['first', 'third']
+    waits = plan.waiting['second']
+    assert waits.why == reason.why(
+        reason.Reason.BUDGET_SPENT, 'p/u', asked=10.0, left=0.0
+    )
+    assert waits.why.sentence == (
+        'it may use up to 10 unit-hours, 0 of the budget of p/u are left'
+    )
+    assert waits.reserved is None
+
+
+def test_guaranteed_parts_pay_as_well():
+    snapshot = cloud(
+        (ask('r', 16),), limits={'p': small_cloud.guaranteed(64, 10_000)}
+    )
+    assert not planner.plan(snapshot, NOW).actions
+
+
+def test_without_an_end_it_is_paid_until_the_period_is_over():
+    requests = (ask('r'),)
+    assert not planner.plan(cloud(requests), NOW).actions
+    rich = (cluster.Account('p', budget_hours=24.0),)
+    assert started(planner.plan(cloud(requests, rich), NOW)) == ['r']
+
+
+def test_no_start_is_estimated_for_who_has_no_budget():
+    requests = (ask('large', 10, vcpu=64), ask('r', 16))
+    snapshot = cloud(requests)
+    plan = planner.plan(snapshot, NOW)
+    steps = estimates.forward(
+        snapshot, plan, NOW, planner.plan, lambda _: 1.0, None
+    )
+    with pytest.raises(StopIteration) as done:
+        next(steps)
+    assert done.value.value == {}
+
+
+@hypothesis.given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(['p', 'q', 'free']),
+            st.integers(1, 4),
+            st.one_of(st.none(), st.floats(0.1, 12)),
+            st.integers(1, 2),
+        ),
+        max_size=12,
+    )
+)
+def test_never_more_than_is_left_and_nothing_that_would_fit_waits(wanted):
+    requests = tuple(
+        ask(f'r{n}', hours, vcpu=vcpu, project=project, count=count)
+        for n, (project, vcpu, hours, count) in enumerate(wanted)
+    )
+    snapshot = cloud(requests)
+    plan = planner.plan(snapshot, NOW)
+    spending = budgets.Spending(snapshot.budgets, snapshot.accounts)
+    by_uuid = {each.uuid: each for each in requests}
+    for uuid in started(plan):
+        spending.take(by_uuid[uuid], NOW)
+    left = spending.left().left
+    assert all(min(each) >= -1e-6 for each in left.values())
+    for uuid, waits in plan.waiting.items():
+        if waits.why.reason is reason.Reason.BUDGET_SPENT:
+            assert spending.lacking([by_uuid[uuid]], NOW)
