@@ -220,6 +220,7 @@ class ListLimit(base.Lister):
         ('Budget', 'budget'),
         ('Budget Left', 'budget_left'),
         ('Until', 'budget_until'),
+        ('Opens At', 'opens_at'),
     )
 
     def get_parser(self, prog_name: str) -> Any:

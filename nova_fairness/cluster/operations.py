@@ -24,6 +24,7 @@ from nova_fairness.rpc import requests as interface
 from nova_fairness.runtime import signatures as signatures_module
 from nova_fairness.shares import overview
 from nova_fairness.shares import tree as tree_module
+from nova_fairness.shares import windows
 
 _FIELDS = {
     'time_limit': 'time_limit_s',
@@ -161,11 +162,11 @@ class Operations(interface.Operations):
         self, project: str | None, marker: str | None, limit: int
     ) -> interface.Answer:
         """Accounts that have limits of their own."""
-        snapshot = self._service.last().snapshot
+        snapshot, now = self._service.last().snapshot, self._service.last().at
         accounts, budgets = snapshot.accounts, snapshot.budgets
         names = tree_module.below(accounts, project)
         found = [
-            _limits(each, budgets)
+            _limits(each, budgets, now)
             for each in sorted(accounts, key=lambda each: each.name)
             if each.name in names and _has_limits(each)
         ]
@@ -224,7 +225,7 @@ def _tree(snapshot: cluster.ClusterSnapshot) -> dict[str, Any]:
 
 
 def _limits(
-    account: cluster.Account, budgets: cluster.Budgets | None
+    account: cluster.Account, budgets: cluster.Budgets | None, now: float
 ) -> dict[str, Any]:
     own = {key: getattr(account, field) for key, field in _FIELDS.items()}
     left = budgets.left.get(account.name) if budgets else None
@@ -234,11 +235,17 @@ def _limits(
         **own,
         'budget_left': max(left[0], 0.0) / 3600.0 if left else None,
         'budget_until': _time(budgets.ends[0]) if budgets and left else None,
+        'windows': [
+            f'{each.begins} for {each.lasts_s / 3600:g} h'
+            f' ({dt.datetime.fromtimestamp(now, each.zone):%Z})'
+            for each in account.windows
+        ],
+        'opens_at': _time(windows.opens(account.windows, now)),
     }
 
 
 def _has_limits(account: cluster.Account) -> bool:
-    return any(
+    return bool(account.windows) or any(
         getattr(account, field) is not None for field in _FIELDS.values()
     )
 

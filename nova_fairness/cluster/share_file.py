@@ -2,10 +2,12 @@
 
 """The file that says who has which share of the cloud."""
 
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import pathlib
 from typing import Any
+import zoneinfo
 
 from oslo_log import log as logging
 import yaml
@@ -15,6 +17,7 @@ from nova_fairness.model import cluster
 from nova_fairness.model import duration
 from nova_fairness.rpc import protocol
 from nova_fairness.shares import tree
+from nova_fairness.shares import windows as windows_module
 
 LOG = logging.getLogger(__name__)
 
@@ -24,7 +27,23 @@ MOST = 100_000
 NOT_TAKEN_OVER = 'shares_file is not taken over, shares stay as they are: %s'
 TAKEN_OVER = 'shares_file %s has %d accounts now'
 
-_KEYS = ('name', 'parent', 'share', 'time_limit', 'longest_wait', 'budget')
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f'expected a number, got {text!r}') from None
+
+
+_NUMBERS: Mapping[str, tuple[str, Callable[[str], float]]] = {
+    'share': ('share', _number),
+    'budget': ('budget_hours', _number),
+    'time_limit': ('time_limit_s', duration.seconds),
+    'longest_wait': ('longest_wait_s', duration.seconds),
+}
+"""Fields of accounts, and how each is read."""
+_KEYS = ('name', 'parent', *_NUMBERS, 'windows')
+_WINDOW = ('begins', 'lasts', 'zone')
 
 
 class ShareFile:
@@ -58,7 +77,7 @@ def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
     """Read the share tree.
 
     :param path: of YAML: a list ``accounts``, each with ``name`` and, if it
-        likes, ``parent``, ``share``, times and ``budget``.
+        likes, ``parent``, ``share``, times, ``budget`` and ``windows``.
     :raises BadShares: if anything is wrong; says what, and the line.
     """
     try:
@@ -90,35 +109,66 @@ def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
 
 
 def _account(path: pathlib.Path, node: yaml.Node) -> cluster.Account:
+    given = _section(path, node, _KEYS)
+    windows = given.get('windows')
     parts = {
         key: _text(path, each)
-        for key, each in _section(path, node, _KEYS).items()
+        for key, each in given.items()
+        if key != 'windows'
     }
     if 'name' not in parts:
         raise _wrong(path, node, 'an account must have a name')
-    numbers: dict[str, float | None] = {}
+    numbers: dict[str, float] = {}
     what = ''
     try:
-        for what, field in (('share', 'share'), ('budget', 'budget_hours')):
+        for what in _NUMBERS:
             if what in parts:
-                numbers[field] = _number(parts[what])
-        for what in ('time_limit', 'longest_wait'):
-            if what in parts:
-                numbers[f'{what}_s'] = duration.seconds(parts[what])
+                field, read_as = _NUMBERS[what]
+                numbers[field] = read_as(parts[what])
     except ValueError as error:
         raise _wrong(
             path, node, f'{what} of account {parts["name"]!r}: {error}'
         ) from None
     return cluster.Account(
-        parts['name'], parts.get('parent'), **dict[str, Any](numbers)
+        parts['name'],
+        parts.get('parent'),
+        windows=_windows(path, windows) if windows else (),
+        **dict[str, Any](numbers),
     )
 
 
-def _number(text: str) -> float:
+def _windows(
+    path: pathlib.Path, node: yaml.Node
+) -> tuple[cluster.Window, ...]:
+    if not isinstance(node, yaml.SequenceNode) or not node.value:
+        raise _wrong(path, node, 'windows must be a list of at least one')
+    return tuple(_window(path, each) for each in node.value)
+
+
+def _window(path: pathlib.Path, node: yaml.Node) -> cluster.Window:
+    parts = {
+        key: _text(path, each)
+        for key, each in _section(path, node, _WINDOW).items()
+    }
+    if not {'begins', 'lasts'} <= parts.keys():
+        raise _wrong(path, node, 'a window must have begins and lasts')
+    name = parts.get('zone', 'UTC')
     try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f'expected a number, got {text!r}') from None
+        zone = zoneinfo.ZoneInfo(name)
+    except (OSError, ValueError, KeyError) as error:
+        raise _wrong(
+            path,
+            node,
+            f'there is no time zone {name!r}, expected one such as'
+            ' Europe/Zurich',
+        ) from error
+    try:
+        lasts_s = duration.seconds(parts['lasts'])
+    except ValueError as error:
+        raise _wrong(path, node, f'lasts of a window: {error}') from None
+    if fault := windows_module.fault(parts['begins'], lasts_s):
+        raise _wrong(path, node, fault)
+    return cluster.Window(parts['begins'], lasts_s, zone)
 
 
 def _section(

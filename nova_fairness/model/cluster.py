@@ -10,6 +10,7 @@ the largest unit.
 
 from collections.abc import Mapping
 import dataclasses
+import datetime as dt
 import enum
 import functools
 import types
@@ -95,6 +96,21 @@ NO_LIMITS = Limits()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Window:
+    """A time that comes again and again.
+
+    :ivar begins: cron line of its begins: minute, hour, day of the month,
+        month, day of the week.
+    :ivar lasts_s: seconds, > 0.
+    :ivar zone: of the times in ``begins``.
+    """
+
+    begins: str
+    lasts_s: float
+    zone: dt.tzinfo = dt.UTC
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Account:
     """A node of the share tree: a domain, a project, a group or a user.
 
@@ -106,6 +122,8 @@ class Account:
     :ivar longest_wait_s: seconds that requests below it may wait, likewise.
     :ivar budget_hours: unit-hours that it and all below may use in a period,
         >= 0; ``None`` for no budget of its own.
+    :ivar windows: in which requests below it may start; without any they may
+        at all times.
     """
 
     name: str
@@ -114,6 +132,7 @@ class Account:
     time_limit_s: float | None = None
     longest_wait_s: float | None = None
     budget_hours: float | None = None
+    windows: tuple[Window, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,6 +25,7 @@ class Reason(enum.Enum):
     GROUP_TOO_LARGE = 'group_too_large'
     OVER_CEILING = 'over_ceiling'
     BUDGET_SPENT = 'budget_spent'
+    WINDOW_CLOSED = 'window_closed'
     OVER_SHARED_PART = 'over_shared_part'
     SHARED_PART_TAKEN = 'shared_part_taken'
     NO_ROOM = 'no_room'
@@ -68,6 +69,9 @@ _SENTENCES = {
     Reason.BUDGET_SPENT: (
         'it may use up to {asked:g} unit-hours, {left:g} of the budget of'
         ' {subject} are left'
+    ),
+    Reason.WINDOW_CLOSED: (
+        'requests of {subject} start at certain times, next in {opens_h:g} h'
     ),
     Reason.OVER_SHARED_PART: (
         '{asked:g} {subject} beyond the guaranteed part are asked for, all'
@@ -119,6 +123,7 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
     Reason.GROUP_TOO_LARGE: ('asked', 'most'),
     Reason.OVER_CEILING: ('asked', 'used', 'ceiling'),
     Reason.BUDGET_SPENT: ('asked', 'left'),
+    Reason.WINDOW_CLOSED: ('opens_h',),
     Reason.OVER_SHARED_PART: ('asked', 'shared'),
     Reason.SHARED_PART_TAKEN: ('asked', 'free', 'shared'),
     Reason.NO_ROOM: ('asked', 'free'),

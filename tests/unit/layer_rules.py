@@ -143,7 +143,7 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
     'scipy': ('shares.programs',),
     # Tables of states are read in one place.
     'automaton': ('model.steps',),
-    'croniter': ('planners.partition.calendars',),
+    'croniter': ('shares.windows',),
     # The database is one room: others get values.
     'sqlalchemy': ('cluster.store',),
     'alembic': ('cluster.store.schema', 'cluster.store.migrations'),
@@ -254,7 +254,7 @@ PURE_MAY_IMPORT_IN = {
     # Tables of states, which know neither clock nor thread.
     'model.steps': frozenset({'automaton'}),
     # Cron lines are reckoned with; the time is an argument.
-    'planners.partition.calendars': frozenset({'croniter'}),
+    'shares.windows': frozenset({'croniter'}),
     # Assignments and integer programs: values in, values out.
     'shares.programs': frozenset({'scipy'}),
 }

@@ -58,10 +58,12 @@ _HOPELESS = frozenset(
         reason.Reason.TOO_LARGE,
         reason.Reason.GROUP_TOO_LARGE,
         reason.Reason.BUDGET_SPENT,
+        reason.Reason.WINDOW_CLOSED,
     }
 )
 """Reasons that no end of a server changes, or of which it is not foreseen:
-what a server that ends sooner leaves of a budget."""
+what a server that ends sooner leaves of a budget. Windows tell themselves when
+they open."""
 
 
 def forward(

@@ -42,6 +42,7 @@ from nova_fairness.planners.fairqueue import parts as parts_module
 from nova_fairness.planners.fairqueue import room as room_module
 from nova_fairness.shares import budgets
 from nova_fairness.shares import tree as tree_module
+from nova_fairness.shares import windows
 
 _OLDEST_FIRST = order_module.OldestFirst()
 
@@ -206,6 +207,7 @@ class _Rounds:
         self._room = room_module.Room(snapshot, rule)
         self._ends = ends_module.Ends(snapshot, now, self._room.hosts)
         self._spending = budgets.Spending(snapshot.budgets, snapshot.accounts)
+        self._openings = windows.Openings(snapshot.accounts, now)
         self._promised: dict[str, cluster.Reservation] = {}
         self.reserved: dict[str, cluster.Reservation] = {}
         self._never: dict[str, reason.Why | None] = {}
@@ -387,9 +389,24 @@ class _Rounds:
             self._never[first],
             self._parts.never(unit),
             self._over_budget(unit),
+            self._outside(unit),
         )
         reasons = [each for each in found if each]
         return reason.first(reasons) if reasons else None
+
+    def _outside(self, unit: order_module.Unit) -> reason.Why | None:
+        """Say whose window is closed that opens last."""
+        found = [
+            closed
+            for each in unit.requests
+            if (closed := self._openings.closed(each.project, each.user))
+        ]
+        if not found:
+            return None
+        name, at = max(found, key=lambda closed: (closed[1], closed[0]))
+        # Finer is another number in every cycle.
+        hours = math.ceil((at - self._now) / 360.0) / 10
+        return reason.why(reason.Reason.WINDOW_CLOSED, name, opens_h=hours)
 
     def _over_budget(self, unit: order_module.Unit) -> reason.Why | None:
         lack = self._spending.lacking(unit.requests, self._now)

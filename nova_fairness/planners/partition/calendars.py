@@ -7,10 +7,9 @@ import dataclasses
 import datetime as dt
 import math
 
-import croniter
-
 from nova_fairness import exception
 from nova_fairness.model import partition
+from nova_fairness.shares import windows as windows_module
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,15 +30,12 @@ class Window:
     zone: dt.tzinfo = dt.UTC
 
     def __post_init__(self) -> None:
-        if not croniter.croniter.is_valid(self.begins):
+        if fault := windows_module.fault(self.begins, self.lasts_s):
+            raise exception.BadPartition(fault)
+        if self.hosts < 0:
             raise exception.BadPartition(
-                'a window begins by a cron line of five fields, got'
-                f' {self.begins!r}'
-            )
-        if not (0 < self.lasts_s < math.inf and self.hosts >= 0):
-            raise exception.BadPartition(
-                f'the window {self.begins!r} must last more than 0 s and name'
-                f' at least 0 hosts, got {self.lasts_s!r} and {self.hosts!r}'
+                f'the window {self.begins!r} must name at least 0 hosts, got'
+                f' {self.hosts!r}'
             )
 
     def begun(self, now: float) -> float | None:
@@ -48,11 +44,7 @@ class Window:
         :param now: seconds of the epoch.
         :returns: ``None`` outside of it.
         """
-        # Strictly before the next second: what begins now has begun.
-        next_second = dt.datetime.fromtimestamp(math.floor(now) + 1, self.zone)
-        last = croniter.croniter(self.begins, next_second)
-        at = last.get_prev(dt.datetime).timestamp()
-        return at if now < at + self.lasts_s else None
+        return windows_module.begun(self.begins, self.lasts_s, self.zone, now)
 
 
 def target(windows: Iterable[Window], now: float) -> partition.Target | None:

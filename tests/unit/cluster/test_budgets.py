@@ -184,3 +184,13 @@ def test_a_budget_is_set_while_the_service_runs(world, process):
     assert world.reason(waits) is R.BUDGET_SPENT
     with pytest.raises(exception.BadShares, match='budget of account'):
         process.change_account('the-project', {'budget_hours': -1.0})
+
+
+def test_outside_of_its_window_an_account_starts_nothing(world, process):
+    window = cluster.Window('0 20 * * *', HOUR_S)
+    world.accounts = (cluster.Account('the-project', windows=(window,)),)
+    waits = start(world, process, 'r1')
+    assert world.reason(waits) is R.WINDOW_CLOSED
+    world.now = 20 * HOUR_S
+    process.cycle()
+    assert world.state(waits) is S.STARTING

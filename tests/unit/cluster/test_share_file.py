@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import logging
+import zoneinfo
 
 import pytest
 
@@ -42,6 +43,10 @@ def listed(*accounts):
     return '\n'.join(['accounts:', *(f'- {{{each}}}' for each in accounts)])
 
 
+def window(text):
+    return listed(f'name: a, windows: [{{{text}}}]')
+
+
 def test_a_tree_of_any_depth_is_read(path):
     assert share_file.read(path) == READ
 
@@ -50,6 +55,21 @@ def test_times_are_read_in_units(path):
     path.write_text(listed('name: a, time_limit: 12h, longest_wait: 90'))
     assert share_file.read(path) == (
         cluster.Account('a', None, 1.0, 43200.0, 90.0),
+    )
+
+
+def test_budgets_and_windows_are_read(path):
+    night = 'begins: 0 20 * * mon-fri, lasts: 10h'
+    zone = 'zone: Europe/Zurich'
+    path.write_text(
+        listed(f'name: a, budget: 9.5, windows: [{{{night}, {zone}}}]')
+    )
+    [account] = share_file.read(path)
+    assert account.budget_hours == 9.5
+    assert account.windows == (
+        cluster.Window(
+            '0 20 * * mon-fri', 36000.0, zoneinfo.ZoneInfo('Europe/Zurich')
+        ),
     )
 
 
@@ -89,9 +109,26 @@ def test_a_list_may_be_empty(path):
             listed('name: a, share: much'),
             "share of account 'a': expected a number",
         ),
+        (listed('name: a, windows: []'), 'a list of at least one'),
+        (listed('name: a, windows: night'), 'a list of at least one'),
+        (window('begins: 0 20 * * *'), 'must have begins and lasts'),
+        (window('begins: 0 20 * * *, lasts: long'), 'lasts of a window: exp'),
+        (window('begins: 0 20 * * *, lasts: 0'), 'must last more than 0 s'),
+        (window('begins: at 8, lasts: 1h'), "five fields, got 'at 8'"),
+        (
+            window('begins: 0 20 * * *, lasts: 1h, zone: Mars/Base'),
+            "line 2: there is no time zone 'Mars/Base'",
+        ),
+        (
+            window('begins: 0 20 * * *, lasts: 1h, ends: 2h'),
+            "unknown key 'ends'",
+        ),
         (listed('name: a, share: -1'), "account 'a' .* from 0 to 1e.09, got"),
         (listed('name: a, share: 1e10'), "account 'a' must be a number from"),
         (listed('name: a, share: nan'), "account 'a' must be a number from"),
+        (listed('name: a, budget: much'), "budget of account 'a': expected"),
+        (listed('name: a, budget: -1'), "budget of account 'a' must be"),
+        (listed('name: a, budget: nan'), "budget of account 'a' must be"),
         (listed('name: a, parent: b'), "parent 'b' of account 'a' is not in"),
         (listed('name: a, parent: a'), 'circle: a > a'),
         (
