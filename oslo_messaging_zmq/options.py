@@ -156,8 +156,9 @@ Calls and casts per second, on average, that one listener takes from one peer;
 0: any number. Ten seconds' worth may come at once, and each 64 KiB of a
 message count as one more. What exceeds this is read slowly, dropped before it
 is decoded, counted, and logged with the peer's name; so a peer that sends
-without end costs little and delays nobody. Raise it for a service that one
-client asks more often.
+without end costs little and delays nobody. For ten seconds after that its key
+makes no further connections. Raise it for a service that one client asks more
+often.
 """,
     ),
     cfg.FloatOpt(

@@ -30,6 +30,12 @@ LOG = logging.getLogger(__name__)
 
 CHECK_INTERVAL_S = 5.0
 HANDSHAKE_S = 10.0
+KEPT_OUT_S = 10.0
+"""How long a peer that sent too many messages makes no further connections.
+
+What came by connections that it left waits here until it is read, and floods
+are read slowly: without this, ever new ones would fill the memory.
+"""
 
 _EVENTS = (
     zmq.EVENT_ACCEPTED
@@ -119,6 +125,7 @@ class Authenticator:
         refused peer waits for that before it tries again, so this is how
         long it takes, at most, until a key that is allowed gets in.
     :param most_connections: of one key to each socket; ``None``: any number.
+    :param kept_out_s: for how long :meth:`keep_out` holds, seconds.
     """
 
     def __init__(
@@ -130,6 +137,7 @@ class Authenticator:
         check_interval_s: float = CHECK_INTERVAL_S,
         handshake_s: float = HANDSHAKE_S,
         most_connections: int | None = None,
+        kept_out_s: float = KEPT_OUT_S,
     ) -> None:
         self.public = keys.public
         self._keys = keys
@@ -137,6 +145,9 @@ class Authenticator:
         self._interval_s = check_interval_s
         self._handshake_ms = round(handshake_s * 1000)
         self._most = most_connections
+        self._kept_out_s = kept_out_s
+        # Until when, by the name of a peer; as many as the allow-list has.
+        self._kept_out: dict[str, float] = {}
         self._refusals = refusals.Refusals(domain)
         # By the name under which ZeroMQ asks about a socket.
         self._guarded: dict[str, _Guarded] = {}
@@ -201,6 +212,13 @@ class Authenticator:
             return None
         return {'name': entry.name, 'role': entry.role}
 
+    def keep_out(self, name: str) -> None:
+        """Let a peer make no further connections for a while. Any thread's.
+
+        :param name: of the peer; those that it has stay.
+        """
+        self._kept_out[name] = time.monotonic() + self._kept_out_s
+
     def on_withdrawn(self, callback: Callable[[str], None]) -> None:
         """Have something done when a server's key is no longer good.
 
@@ -230,6 +248,7 @@ class Authenticator:
             'refused_wrong_server_key': counts['wrong_server_key'],
             'refused_handshake': counts['handshake'],
             'refused_connections': counts['connections'],
+            'refused_flood': counts['flood'],
             'sessions': sum(len(each.sessions) for each in guarded),
             'sessions_doubtful': sum(
                 each.sessions.doubtful() for each in guarded
@@ -327,16 +346,24 @@ class Authenticator:
         peer = address.decode(errors='replace')
         if not self._is_allowed(key, peer):
             return ''
-        most = self._most
-        if most is not None and not guarded.sessions.has_room(key, most):
-            who = f'{self._name(key)} at {peer}'
-            why = f'it has {most} connections already'
-            self._refusals.note('connections', who, why)
+        if not self._has_room(guarded, key, peer):
             return ''
         if not guarded.sessions.admit(key, peer):
             return ''
         self._admitted += 1
         return key
+
+    def _has_room(self, guarded: _Guarded, key: str, address: str) -> bool:
+        """Whether a good key may have one more connection."""
+        entry, most = self._keys.entry(key), self._most
+        if entry and self._kept_out.get(entry.name, 0.0) > time.monotonic():
+            kind, why = 'flood', 'it sends too many messages'
+        elif most is not None and not guarded.sessions.has_room(key, most):
+            kind, why = 'connections', f'it has {most} connections already'
+        else:
+            return True
+        self._refusals.note(kind, f'{self._name(key)} at {address}', why)
+        return False
 
     def _is_allowed(self, key: str, address: str) -> bool:
         if self._stopped:

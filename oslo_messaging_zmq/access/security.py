@@ -50,6 +50,9 @@ class Guard(Protocol):
             the frame must be dropped.
         """
 
+    def keep_out(self, name: str) -> None:
+        """Let a peer that floods make no further connections for a while."""
+
     def on_withdrawn(self, callback: Callable[[str], None]) -> None:
         """Have something done with the key of a peer that was revoked."""
 
@@ -83,6 +86,9 @@ class Open:
     def peer(self, frame: zmq.Frame) -> Identity | None:
         """Say that it may be anybody."""
         return {'name': None, 'role': None, 'insecure': True}
+
+    def keep_out(self, name: str) -> None:
+        """Nobody has a name here."""
 
     def on_withdrawn(self, callback: Callable[[str], None]) -> None:
         """There are no keys."""

@@ -404,6 +404,8 @@ class Port:
             self._limiter.admits(name, size) and self._has_room(name, size)
         ):
             self._refuse('flood', frame, 'it sends too many messages', peer)
+            if peer['name']:
+                self._guard.keep_out(peer['name'])
             time.sleep(_DROP_S)
             return None
         try:

@@ -48,7 +48,9 @@ def server(cloud, context):
 @pytest.fixture
 def hasty_server(cloud, context):
     """A server whom a refused client may ask again soon."""
-    made = curve_cloud.Server(context, cloud.node('hasty'), handshake_s=0.2)
+    made = curve_cloud.Server(
+        context, cloud.node('hasty'), handshake_s=0.2, kept_out_s=0.5
+    )
     yield made
     made.close()
 
@@ -68,6 +70,27 @@ def test_an_allowed_key_gets_in_and_its_messages_say_whose_they_are(
     assert server.access.peer(frame)['name'] == 'member'
     assert server.access.peer(frame)['role'] == 'node'
     assert server.count('admitted') == 1
+
+
+def test_who_is_kept_out_keeps_what_it_has_and_comes_back_later(
+    cloud, far_context, hasty_server
+):
+    server = hasty_server
+    keys, client = member(cloud, far_context, server)
+    client.send(b'hello')
+    assert server.receive().bytes == b'hello'
+
+    def refused():
+        server.access.keep_out('member')
+        return server.count('refused_flood')
+
+    refused()
+    another = curve_cloud.client(far_context, keys, server)
+    another.send(b'later')
+    assert eventually(refused)
+    client.send(b'still here')
+    assert server.receive().bytes == b'still here'
+    assert server.receive().bytes == b'later'
 
 
 def test_the_role_of_a_controller_arrives(cloud, far_context, server):

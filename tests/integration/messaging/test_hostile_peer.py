@@ -83,6 +83,10 @@ class Attack:
         counts = self.transport._driver.statistics()
         return counts.get(f'received_dropped_{kind}', 0)
 
+    def handshakes(self, kind):
+        """How many handshakes came to this, such as ``admitted``."""
+        return self.transport._driver.statistics()[f'access_{kind}']
+
     def still_serves(self):
         """Whether an honest peer is served as if nothing had been."""
         client = self.cloud.client('topic', self.join('honest'))
@@ -274,17 +278,16 @@ def test_half_open_connections_are_ended_and_cost_no_descriptor(attack):
 
 
 def test_one_key_has_no_more_connections_than_it_may_have(attack, caplog):
-    def count(name):
-        return attack.transport._driver.statistics()[f'access_{name}']
-
     assert attack.still_serves()
-    before = count('admitted')
+    before = attack.handshakes('admitted')
     many = [
         attack.socket(attack.listener.peer.rpc) for _ in range(3 * CONNECTIONS)
     ]
     refused = 2 * CONNECTIONS
-    assert eventually(lambda: count('refused_connections') >= refused)
-    assert count('admitted') - before == CONNECTIONS
+    assert eventually(
+        lambda: attack.handshakes('refused_connections') >= refused
+    )
+    assert attack.handshakes('admitted') - before == CONNECTIONS
     assert any(f'it has {CONNECTIONS} con' in m for m in caplog.messages)
     assert attack.still_serves()
     for each in many:
@@ -293,6 +296,25 @@ def test_one_key_has_no_more_connections_than_it_may_have(attack, caplog):
     again = attack.socket(attack.listener.peer.rpc)
     again.send(packed())
     assert eventually(lambda: attack.endpoint.calls)
+
+
+def test_who_floods_makes_no_further_connections_meanwhile(attack, caplog):
+    rpc = attack.listener.peer.rpc
+    flooding = attack.socket(rpc)
+    # More than may wait; each takes 0.4 s.
+    for _ in range(1100):
+        flooding.send(
+            packed(kind=messages.CAST, message={'method': 'work', 'args': {}})
+        )
+    assert eventually(lambda: attack.dropped('flood'))
+    another = attack.socket(rpc)
+    assert eventually(lambda: attack.handshakes('refused_flood'))
+    another.close()
+    assert any(
+        'refused evil' in said and 'too many messages' in said
+        for said in caplog.messages
+    )
+    assert attack.still_serves()
 
 
 GREETING = bytes.fromhex('ff00000000000000007f0300') + b'CURVE'.ljust(
@@ -325,12 +347,15 @@ def test_answers_that_nobody_reads_are_bounded(attack):
     question = packed(message={'method': 'much', 'args': {}})
     # However many connections one key has.
     readers = [attack.socket(attack.listener.peer.rpc) for _ in range(10)]
+    # Whoever floods makes no further ones.
+    assert eventually(lambda: attack.handshakes('admitted') >= len(readers))
     for number in range(5000):
         readers[number % 10].send(question)
     assert eventually(lambda: attack.dropped('flood'))
     # What each connection has room for on its way, and a peer's part.
+    assert eventually(lambda: attack.endpoint.asked >= 4)
     asked = attack.endpoint.asked
-    assert 4 <= asked < 4000
+    assert asked < 4000
     assert resident_bytes() - before < 70_000_000
     assert attack.still_serves()
     # Whoever reads is answered again.
