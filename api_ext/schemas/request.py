@@ -165,6 +165,7 @@ LIMIT = parts.record(
         'budget': _MAYBE_NUMBER,
         'budget_left': _MAYBE_NUMBER,
         'budget_until': _MAYBE_TEXT,
+        'ceiling': parts.NUMBERS,
         'windows': {'type': 'array', 'items': parts.TEXT},
         'opens_at': _MAYBE_TEXT,
     }

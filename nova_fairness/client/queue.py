@@ -26,6 +26,7 @@ _FORMS = {
     'used': columns.Numbers,
     'fair_share': columns.Number,
     'budget': columns.Number,
+    'ceiling': columns.Numbers,
     'budget_left': columns.Number,
     'leaving': columns.Tree,
 }
@@ -210,7 +211,7 @@ class SetShare(UnsetShare):
 
 
 class ListLimit(base.Lister):
-    """List how long accounts may wait and run, and their budgets"""
+    """List how long accounts may wait and run, and what they may have"""
 
     _columns = (
         ('Account', 'account'),
@@ -220,6 +221,7 @@ class ListLimit(base.Lister):
         ('Budget', 'budget'),
         ('Budget Left', 'budget_left'),
         ('Until', 'budget_until'),
+        ('Ceiling', 'ceiling'),
         ('Opens At', 'opens_at'),
     )
 

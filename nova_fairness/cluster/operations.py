@@ -235,6 +235,7 @@ def _limits(
         **own,
         'budget_left': max(left[0], 0.0) / 3600.0 if left else None,
         'budget_until': _time(budgets.ends[0]) if budgets and left else None,
+        'ceiling': dict(account.ceiling),
         'windows': [
             f'{each.begins} for {each.lasts_s / 3600:g} h'
             f' ({dt.datetime.fromtimestamp(now, each.zone):%Z})'
@@ -245,7 +246,7 @@ def _limits(
 
 
 def _has_limits(account: cluster.Account) -> bool:
-    return bool(account.windows) or any(
+    return bool(account.windows or account.ceiling) or any(
         getattr(account, field) is not None for field in _FIELDS.values()
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import pathlib
+import re
 from typing import Any
 import zoneinfo
 
@@ -42,7 +43,10 @@ _NUMBERS: Mapping[str, tuple[str, Callable[[str], float]]] = {
     'longest_wait': ('longest_wait_s', duration.seconds),
 }
 """Fields of accounts, and how each is read."""
-_KEYS = ('name', 'parent', *_NUMBERS, 'windows')
+_NESTED = ('windows', 'ceiling')
+_KEYS = ('name', 'parent', *_NUMBERS, *_NESTED)
+_CLASS = re.compile('[A-Z0-9_]{1,255}')
+_AMOUNT = re.compile('[0-9]{1,15}', re.ASCII)
 _WINDOW = ('begins', 'lasts', 'zone')
 
 
@@ -77,7 +81,8 @@ def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
     """Read the share tree.
 
     :param path: of YAML: a list ``accounts``, each with ``name`` and, if it
-        likes, ``parent``, ``share``, times, ``budget`` and ``windows``.
+        likes, ``parent``, ``share``, times, ``budget``, ``windows`` and
+        ``ceiling``.
     :raises BadShares: if anything is wrong; says what, and the line.
     """
     try:
@@ -110,11 +115,11 @@ def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
 
 def _account(path: pathlib.Path, node: yaml.Node) -> cluster.Account:
     given = _section(path, node, _KEYS)
-    windows = given.get('windows')
+    windows, ceiling = (given.get(key) for key in _NESTED)
     parts = {
         key: _text(path, each)
         for key, each in given.items()
-        if key != 'windows'
+        if key not in _NESTED
     }
     if 'name' not in parts:
         raise _wrong(path, node, 'an account must have a name')
@@ -133,8 +138,35 @@ def _account(path: pathlib.Path, node: yaml.Node) -> cluster.Account:
         parts['name'],
         parts.get('parent'),
         windows=_windows(path, windows) if windows else (),
+        ceiling=_ceiling(path, ceiling) if ceiling else (),
         **dict[str, Any](numbers),
     )
+
+
+def _ceiling(
+    path: pathlib.Path, node: yaml.Node
+) -> tuple[tuple[str, int], ...]:
+    """Whole amounts by resource class of Placement, each class once."""
+    found: dict[str, int] = {}
+    if not isinstance(node, yaml.MappingNode) or not node.value:
+        raise _wrong(path, node, 'a ceiling must give classes amounts')
+    for key, value in node.value:
+        name, text = _text(path, key), _text(path, value)
+        if not _CLASS.fullmatch(name):
+            raise _wrong(
+                path,
+                key,
+                f'{name!r} is no resource class of Placement, expected one'
+                ' such as VCPU',
+            )
+        if name in found:
+            raise _wrong(path, key, f'the class {name} comes twice')
+        if not _AMOUNT.fullmatch(text):
+            raise _wrong(
+                path, value, f'expected a whole amount of {name}, got {text!r}'
+            )
+        found[name] = int(text)
+    return tuple(sorted(found.items()))
 
 
 def _windows(

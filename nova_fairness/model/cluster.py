@@ -124,6 +124,8 @@ class Account:
         >= 0; ``None`` for no budget of its own.
     :ivar windows: in which requests below it may start; without any they may
         at all times.
+    :ivar ceiling: most that it and all below it may have at once, by resource
+        class; sorted, each class once.
     """
 
     name: str
@@ -133,6 +135,7 @@ class Account:
     longest_wait_s: float | None = None
     budget_hours: float | None = None
     windows: tuple[Window, ...] = ()
+    ceiling: tuple[tuple[str, int], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

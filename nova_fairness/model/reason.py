@@ -24,6 +24,7 @@ class Reason(enum.Enum):
     TOO_LARGE = 'too_large'
     GROUP_TOO_LARGE = 'group_too_large'
     OVER_CEILING = 'over_ceiling'
+    OVER_ACCOUNT_CEILING = 'over_account_ceiling'
     BUDGET_SPENT = 'budget_spent'
     WINDOW_CLOSED = 'window_closed'
     OVER_SHARED_PART = 'over_shared_part'
@@ -65,6 +66,10 @@ _SENTENCES = {
     Reason.OVER_CEILING: (
         'the project may have {ceiling:g} {subject} and has {used:g};'
         ' {asked:g} more are asked for'
+    ),
+    Reason.OVER_ACCOUNT_CEILING: (
+        '{asked:g} {subject} are asked for, it has {used:g} and may have'
+        ' {ceiling:g}'
     ),
     Reason.BUDGET_SPENT: (
         'it may use up to {asked:g} unit-hours, {left:g} of the budget of'
@@ -122,6 +127,7 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
     Reason.TOO_LARGE: ('asked', 'most'),
     Reason.GROUP_TOO_LARGE: ('asked', 'most'),
     Reason.OVER_CEILING: ('asked', 'used', 'ceiling'),
+    Reason.OVER_ACCOUNT_CEILING: ('asked', 'used', 'ceiling'),
     Reason.BUDGET_SPENT: ('asked', 'left'),
     Reason.WINDOW_CLOSED: ('opens_h',),
     Reason.OVER_SHARED_PART: ('asked', 'shared'),

@@ -145,14 +145,13 @@ class Spending:
         accounts: Iterable[cluster.Account],
     ) -> None:
         self._budgets = budgets
-        self._left: dict[str, Floats] = {}
-        self._by_name: dict[str, cluster.Account] = {}
-        self._chains: dict[tuple[str, str], tuple[str, ...]] = {}
-        if budgets is not None:
-            self._by_name = {each.name: each for each in accounts}
-            self._left = {
-                name: np.array(left) for name, left in budgets.left.items()
-            }
+        left = {} if budgets is None else budgets.left
+        self._left: dict[str, Floats] = {
+            name: np.array(each) for name, each in left.items()
+        }
+        self._above = tree_module.Above(
+            accounts, lambda account: account.name in left
+        )
 
     def left(self) -> cluster.Budgets | None:
         """Budgets less what was taken."""
@@ -177,7 +176,8 @@ class Spending:
         needed: dict[str, Floats] = {}
         for each in requests:
             cost = self._cost(self._units(each), each.ends_at(now))
-            for name in self._chain(each.project, each.user):
+            for account in self._above.of(each.project, each.user):
+                name = account.name
                 needed[name] = needed.get(name, 0.0) + cost
         return self._most_lacking(needed)
 
@@ -191,8 +191,8 @@ class Spending:
         :param by_s: seconds, > 0.
         """
         cost = self._extension(request, since, by_s)
-        chain = self._chain(request.project, request.user)
-        return self._most_lacking(dict.fromkeys(chain, cost))
+        above = self._above.of(request.project, request.user)
+        return self._most_lacking({each.name: cost for each in above})
 
     def take(self, request: request_model.Request, now: float) -> None:
         """A request starts."""
@@ -216,8 +216,8 @@ class Spending:
         )
 
     def _take(self, project: str, user: str, cost: Floats) -> None:
-        for name in self._chain(project, user):
-            self._left[name] = self._left[name] - cost
+        for each in self._above.of(project, user):
+            self._left[each.name] = self._left[each.name] - cost
 
     def _most_lacking(self, needed: Mapping[str, Floats]) -> Lack | None:
         found = [
@@ -251,16 +251,6 @@ class Spending:
                 for begin, stop in zip(begins, self._budgets.ends, strict=True)
             ]
         )
-
-    def _chain(self, project: str, user: str) -> tuple[str, ...]:
-        """Names of the accounts above a user that have a budget."""
-        if (project, user) not in self._chains:
-            self._chains[project, user] = tuple(
-                each.name
-                for each in tree_module.chain(self._by_name, project, user)
-                if each.name in self._left
-            )
-        return self._chains[project, user]
 
     def _units(self, request: request_model.Request) -> float:
         one = self._unit(request.demand.amounts, request.band)

@@ -8,6 +8,7 @@ something: an account whose whole branch wants nothing takes nothing from its
 siblings, so that many small accounts dilute nobody.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -263,6 +264,39 @@ def chain(
         found.append(accounts[up])
         up = accounts[up].parent
     return found
+
+
+class Above:
+    """Accounts above users that have something of their own.
+
+    :param accounts: of a tree.
+    :param has: says whether an account has it.
+    """
+
+    def __init__(
+        self,
+        accounts: Iterable[cluster.Account],
+        has: Callable[[cluster.Account], bool],
+    ) -> None:
+        by_name = {each.name: each for each in accounts}
+        self._having = {
+            name for name, account in by_name.items() if has(account)
+        }
+        self._by_name = by_name if self._having else {}
+        self._known: dict[tuple[str, str], tuple[cluster.Account, ...]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._having)
+
+    def of(self, project: str, user: str) -> tuple[cluster.Account, ...]:
+        """Those above a user, the lowest first."""
+        if (project, user) not in self._known:
+            self._known[project, user] = tuple(
+                each
+                for each in chain(self._by_name, project, user)
+                if each.name in self._having
+            )
+        return self._known[project, user]
 
 
 def _over_siblings(amount: Floats, parent: Places) -> Floats:

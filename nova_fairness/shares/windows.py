@@ -88,10 +88,9 @@ class Openings:
     def __init__(
         self, accounts: Iterable[cluster.Account], now: float
     ) -> None:
-        by_name = {each.name: each for each in accounts}
-        self._any = any(each.windows for each in by_name.values())
-        self._by_name = by_name if self._any else {}
-        self._now = now
+        self._above = tree_module.Above(
+            accounts, lambda account: bool(account.windows)
+        )
         self._opens = functools.cache(lambda windows: opens(windows, now))
 
     def closed(self, project: str, user: str) -> tuple[str, float] | None:
@@ -99,11 +98,11 @@ class Openings:
 
         :returns: its name and seconds of the epoch; ``None`` if all are open.
         """
-        if not self._any:
+        if not self._above:
             return None
         found = [
             (at, each.name)
-            for each in tree_module.chain(self._by_name, project, user)
+            for each in self._above.of(project, user)
             if (at := self._opens(each.windows)) is not None
         ]
         if not found:

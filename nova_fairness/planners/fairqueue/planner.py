@@ -41,6 +41,7 @@ from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.fairqueue import parts as parts_module
 from nova_fairness.planners.fairqueue import room as room_module
 from nova_fairness.shares import budgets
+from nova_fairness.shares import ceilings
 from nova_fairness.shares import tree as tree_module
 from nova_fairness.shares import windows
 
@@ -207,6 +208,7 @@ class _Rounds:
         self._room = room_module.Room(snapshot, rule)
         self._ends = ends_module.Ends(snapshot, now, self._room.hosts)
         self._spending = budgets.Spending(snapshot.budgets, snapshot.accounts)
+        self._ceilings = ceilings.Ceilings(snapshot)
         self._openings = windows.Openings(snapshot.accounts, now)
         self._promised: dict[str, cluster.Reservation] = {}
         self.reserved: dict[str, cluster.Reservation] = {}
@@ -251,7 +253,7 @@ class _Rounds:
             else:
                 self._room.take(unit, placement)
                 self._parts.take(unit)
-                self._spend(unit)
+                self._charge(unit)
                 names = self._room.names(np.concatenate(placement))
                 self._promised.update(
                     (each.uuid, cluster.Reservation(names))
@@ -388,6 +390,7 @@ class _Rounds:
         found = (
             self._never[first],
             self._parts.never(unit),
+            self._over_ceiling(unit),
             self._over_budget(unit),
             self._outside(unit),
         )
@@ -408,6 +411,18 @@ class _Rounds:
         hours = math.ceil((at - self._now) / 360.0) / 10
         return reason.why(reason.Reason.WINDOW_CLOSED, name, opens_h=hours)
 
+    def _over_ceiling(self, unit: order_module.Unit) -> reason.Why | None:
+        over = self._ceilings.passed(unit.requests)
+        if over is None:
+            return None
+        return reason.why(
+            reason.Reason.OVER_ACCOUNT_CEILING,
+            f'{over.resource} of {over.account}',
+            asked=over.asked,
+            used=over.used,
+            ceiling=over.ceiling,
+        )
+
     def _over_budget(self, unit: order_module.Unit) -> reason.Why | None:
         lack = self._spending.lacking(unit.requests, self._now)
         if lack is None:
@@ -419,9 +434,10 @@ class _Rounds:
             left=round(lack.left_s / budgets.HOUR_S, 1),
         )
 
-    def _spend(self, unit: order_module.Unit) -> None:
+    def _charge(self, unit: order_module.Unit) -> None:
         for each in unit.requests:
             self._spending.take(each, self._now)
+            self._ceilings.take(each)
 
     def _started(self, unit: order_module.Unit, is_short: bool) -> bool:
         placement = self._room.find(unit, is_short)
@@ -438,7 +454,7 @@ class _Rounds:
     ) -> None:
         self._room.take(unit, placement, is_short)
         self._parts.take(unit, is_short)
-        self._spend(unit)
+        self._charge(unit)
         self._ends.start(unit, placement)
         for each, rows in zip(unit.requests, placement, strict=True):
             action = cluster.Action(

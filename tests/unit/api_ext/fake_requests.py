@@ -130,6 +130,7 @@ class FakeOperations(requests.Operations):
                 'account': each, 'parent': None, 'time_limit': 7200.0,
                 'longest_wait': None, 'budget': 100.0, 'budget_left': 12.5,
                 'budget_until': '2026-02-01T00:00:00+00:00',
+                'ceiling': {'VCPU': 40},
                 'windows': ['0 20 * * * for 10 h (UTC)'], 'opens_at': None,
             }
             for each in names

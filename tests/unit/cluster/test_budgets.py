@@ -194,3 +194,18 @@ def test_outside_of_its_window_an_account_starts_nothing(world, process):
     world.now = 20 * HOUR_S
     process.cycle()
     assert world.state(waits) is S.STARTING
+
+
+def test_an_account_starts_no_more_than_its_ceiling(world, process):
+    world.cloud.add_host('h2', 4)
+    world.accounts = (
+        cluster.Account('faculty', ceiling=(('VCPU', 7),)),
+        cluster.Account('the-project', 'faculty'),
+    )
+    first, second = start(world, process, 'r1'), start(world, process, 'r2')
+    assert world.state(first) is S.ACTIVE
+    assert world.reason(second) is R.OVER_ACCOUNT_CEILING
+    world.cloud.remove(first)
+    for _ in range(2):
+        process.cycle()
+    assert world.state(second) is S.STARTING

@@ -417,7 +417,7 @@ def test_limits_are_listed_set_and_taken_back(world, process, ask):
     assert told == {
         'account': 'physics', 'parent': None, 'time_limit': 60.0,
         'longest_wait': None, 'budget': None, 'budget_left': None,
-        'budget_until': None, 'windows': [], 'opens_at': None,
+        'budget_until': None, 'windows': [], 'opens_at': None, 'ceiling': {},
     }  # fmt: skip
     own = ask.limits('p', None, 9)['limits']
     assert [each['account'] for each in own] == ['p', 'p/u']
@@ -430,17 +430,18 @@ def test_limits_are_listed_set_and_taken_back(world, process, ask):
         ask.set_limits('p', {'time_limit': None})
 
 
-def test_budgets_and_windows_are_told_with_limits(world, process, ask):
+def test_all_that_limits_an_account_is_told(world, process, ask):
     night = cluster.Window('0 20 * * *', 36000.0)
     world.accounts = (
         cluster.Account('p', budget_hours=2.0),
-        cluster.Account('q', windows=(night,)),
+        cluster.Account('q', windows=(night,), ceiling=(('VCPU', 4),)),
     )
     world.now = 12 * 3600.0
     process.cycle()
     p, q = ask.limits(None, None, 9)['limits']
     assert (p['budget'], p['budget_left']) == (2.0, 2.0)
     assert p['budget_until'] == '1970-02-01T00:00:00+00:00'
+    assert q['ceiling'] == {'VCPU': 4}
     assert q['windows'] == ['0 20 * * * for 10 h (UTC)']
     assert q['opens_at'] == '1970-01-01T20:00:00+00:00'
     ask.set_limits('p', {'budget': 5.0})

@@ -58,14 +58,18 @@ def test_times_are_read_in_units(path):
     )
 
 
-def test_budgets_and_windows_are_read(path):
+def test_budgets_windows_and_ceilings_are_read(path):
     night = 'begins: 0 20 * * mon-fri, lasts: 10h'
     zone = 'zone: Europe/Zurich'
     path.write_text(
-        listed(f'name: a, budget: 9.5, windows: [{{{night}, {zone}}}]')
+        listed(
+            f'name: a, budget: 9.5, windows: [{{{night}, {zone}}}],'
+            ' ceiling: {VCPU: 40, MEMORY_MB: 0}'
+        )
     )
     [account] = share_file.read(path)
     assert account.budget_hours == 9.5
+    assert account.ceiling == (('MEMORY_MB', 0), ('VCPU', 40))
     assert account.windows == (
         cluster.Window(
             '0 20 * * mon-fri', 36000.0, zoneinfo.ZoneInfo('Europe/Zurich')
@@ -109,6 +113,13 @@ def test_a_list_may_be_empty(path):
             listed('name: a, share: much'),
             "share of account 'a': expected a number",
         ),
+        (listed('name: a, ceiling: {}'), 'must give classes amounts'),
+        (listed('name: a, ceiling: 4'), 'must give classes amounts'),
+        (listed('name: a, ceiling: {vcpus: 4}'), "line 2: 'vcpus' is no res"),
+        (listed('name: a, ceiling: {VCPU: -4}'), "amount of VCPU, got '-4'"),
+        (listed('name: a, ceiling: {VCPU: 4.5}'), "amount of VCPU, got '4.5'"),
+        (listed('name: a, ceiling: {VCPU: [4]}'), 'expected a text'),
+        (listed('name: a, ceiling: {VCPU: 4, VCPU: 5}'), 'VCPU comes twice'),
         (listed('name: a, windows: []'), 'a list of at least one'),
         (listed('name: a, windows: night'), 'a list of at least one'),
         (window('begins: 0 20 * * *'), 'must have begins and lasts'),
