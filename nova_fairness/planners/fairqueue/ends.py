@@ -63,13 +63,22 @@ def end(
     :param quantile: as of :func:`expected`.
     """
     kind = cluster.kind_of(each.project, each.amounts)
-    age_s = max(now - each.since, 0.0)
-    lasts = expected(lifetimes.get(kind, ()), age_s, quantile)
-    found = [
-        *([] if lasts is None else [each.since + lasts]),
-        *([] if each.ends_at is None else [max(each.ends_at, now)]),
-    ]
-    return min(found, default=None)
+    return _end(each, lifetimes.get(kind, ()), now, quantile)
+
+
+def _end(
+    each: cluster.Running,
+    lasted: Sequence[float],
+    now: float,
+    quantile: float,
+) -> float | None:
+    """The same with the lifetimes of its kind."""
+    lasts = expected(lasted, max(now - each.since, 0.0), quantile)
+    at = None if lasts is None else each.since + lasts
+    if each.ends_at is None:
+        return at
+    latest = max(each.ends_at, now)
+    return latest if at is None else min(at, latest)
 
 
 def started(
@@ -115,6 +124,10 @@ class Ends:
         self._now = now
         self._names = hosts.names
         self._owners: dict[str, int] = {}
+        self._kinds: dict[
+            tuple[str, tuple[tuple[str, int], ...]],
+            tuple[Sequence[float], tuple[int, ...]],
+        ] = {}
         self._sorted: _Table | None = None
         self._ends: list[tuple[float, int, int, tuple[int, ...]]] = []
         # Their ends are worked out when somebody asks: most plans do not.
@@ -193,7 +206,8 @@ class Ends:
         self._running = ()
 
     def _add(self, each: cluster.Running, row: int) -> None:
-        at = end(each, self._lifetimes, self._now, MEDIAN)
+        lasted, amounts = self._alike(each.project, each.amounts)
+        at = _end(each, lasted, self._now, MEDIAN)
         if at is None:
             return
         # What is preemptible comes back to no project's part.
@@ -201,7 +215,18 @@ class Ends:
         if each.band is request_model.Band.PREEMPTIBLE:
             project = ''
         owner = self._owners.setdefault(project, len(self._owners))
-        named = dict(each.amounts)
-        amounts = tuple(named.get(name, 0) for name in self._classes)
         self._ends.append((at, row, owner, amounts))
         self._sorted = None
+
+    def _alike(
+        self, project: str, amounts: tuple[tuple[str, int], ...]
+    ) -> tuple[Sequence[float], tuple[int, ...]]:
+        """Lifetimes of servers like one, and what each has, (c,)."""
+        key = project, amounts
+        if key not in self._kinds:
+            named = dict(amounts)
+            self._kinds[key] = (
+                self._lifetimes.get(cluster.kind_of(project, amounts), ()),
+                tuple(named.get(name, 0) for name in self._classes),
+            )
+        return self._kinds[key]

@@ -116,8 +116,10 @@ def _by_bands(
     factors: dict[str, cluster.Factors] = {}
     for band in request_model.Band:
         those = [each for each in waiting if each.band is band]
+        if not those:
+            continue
         seen = snapshot
-        if those and band is request_model.Band.PREEMPTIBLE:
+        if band is request_model.Band.PREEMPTIBLE:
             seen = _with_preemptible(snapshot)
         arranged += _arranged(those, seen, now, order)
         factors.update(_factors(those, seen, now, order))
