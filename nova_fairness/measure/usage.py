@@ -191,12 +191,13 @@ def _remembered(
     )
     rows = _places(after.incarnations, past.incarnations)
     remembered = np.where(lasting[:, np.newaxis], rates, np.nan)
+    old = _picked(remembered, rows)
     # A VM that was paused, as on arrival by live migration, begins anew: what
     # it did not do meanwhile is no past of what it does.
-    was_paused = _picked(_paused(past.incarnations), rows) == 1
-    resumed = was_paused & (_paused(after.incarnations) == 0)
-    old = _picked(remembered, rows)
-    old[resumed] = np.nan
+    paused = _paused(past.incarnations)
+    if paused.any():
+        was_paused = _picked(paused, rows) == 1
+        old[was_paused & (_paused(after.incarnations) == 0)] = np.nan
     return old
 
 
