@@ -8,6 +8,7 @@ version is there first. The VM that the agent steers is a real one.
 
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 
@@ -15,6 +16,7 @@ import pytest
 
 from fairness_lab.testbed.nodes import processes
 from tests.fixtures import booted
+from tests.fixtures import devstack_host
 
 pytestmark = [
     pytest.mark.real,
@@ -38,6 +40,8 @@ FOUND = 2000
 
 OLDER = '0.0.0~older'
 SECRET = '/etc/nova-fairness/keys/ctl.secret'
+STACK = 'stack'
+GUIDE = devstack_host.TOP.joinpath('doc/source/install/index.rst').read_text()
 
 
 def older(package, place):
@@ -210,6 +214,108 @@ def test_a_stop_restores(life):
     assert '0 controls restored, 0 failed' in done
 
 
+@pytest.fixture
+def of_nova(life):
+    """The agent's unit for who is not root, as the guide says."""
+    machine = life.machine
+    unit = f'/etc/systemd/system/{AGENT}.service.d/not-root.conf'
+    permit = '/etc/sudoers.d/nova-fairness'
+    shared = '/usr/share/nova-fairness/not-root.conf'
+    machine.check('systemctl', 'stop', AGENT)
+    machine.check('useradd', '--system', 'nova')
+    machine.check('install', '-D', '--mode=644', shared, unit)
+    (line,) = re.findall(r'^ +(nova ALL = .*)$', GUIDE, re.MULTILINE)
+    (machine.root / permit.lstrip('/')).write_text(
+        line.replace('/opt/nova-fairness/', '/opt/venvs/nova-fairness/') + '\n'
+    )
+    machine.check('chgrp', 'nova', CONF)
+    machine.check('systemctl', 'daemon-reload')
+    yield
+    machine.check('systemctl', 'stop', AGENT)
+    machine.check('rm', unit, permit)
+    machine.check('systemctl', 'daemon-reload')
+    machine.check('chgrp', 'root', CONF)
+    machine.check('userdel', 'nova')
+
+
+def test_an_agent_that_is_not_root_steers_by_sudo(life, of_nova):
+    pid = life.started()
+    status = life.machine.check('cat', f'/proc/{pid}/status')
+    assert not re.search(r'^Uid:.*\t0\b', status, re.MULTILINE), status
+    life.machine.check('systemctl', 'kill', '--signal=KILL', AGENT)
+    life.await_steered(False)
+    life.await_steered()
+    life.machine.check('systemctl', 'stop', AGENT)
+    assert life.shares == FOUND
+
+
+class Stacked(devstack_host.DevstackHost):
+    """The machine as who stacks it leaves it; they become root by sudo."""
+
+    SERVICES = ('fairness-redis', 'fairness-agent')
+
+    def __init__(self, machine):
+        self._machine = machine
+        top = machine.exchange / 'clone'
+        for name in ('devstack', 'rootwrap.d', 'tests/fixtures'):
+            shutil.copytree(devstack_host.TOP / name, top / name)
+        machine.check('useradd', '--create-home', STACK)
+        (machine.root / 'etc/sudoers.d/stack').write_text(
+            f'{STACK} ALL = (root) NOPASSWD: ALL\n'
+        )
+        super().__init__(
+            machine.exchange / 'stacked',
+            pathlib.Path('/opt/venvs/nova-fairness'),
+            {
+                'STACK_USER': STACK,
+                'FAIRNESS_AGENT_USER': STACK,
+                'HOST_IP': '127.0.0.1',
+                'SERVICE_HOST': '127.0.0.1',
+                'ENABLED_SERVICES': 'n-api,n-cpu',
+                'FAIRNESS_INTERVAL': '0.5',
+                'FAIRNESS_NOVA_SERVICE': 'off',
+            },
+            {'fairness': {'policy': 'thesis', 'controls': 'cpu'}},
+            self._as_stack,
+            top=top,
+            functions=devstack_host.UNITS,
+        )
+        given = devstack_host.TOP / 'tests' / 'data' / 'devstack'
+        for path in given.iterdir():
+            text = path.read_text().replace('/etc/nova/', f'{self.nova}/')
+            (self.nova / path.name).write_text(text)
+        machine.check('chown', '--recursive', STACK, str(self.place))
+
+    def _as_stack(self, words):
+        inside = ['nsenter', f'--target={self._machine.pid}', '--all']
+        become = ['env', '--chdir=/', 'runuser', f'--user={STACK}']
+        return [*inside, '--root', *become, '--', *words]
+
+    def pids(self):
+        return {
+            name: int(self._machine.show(f'devstack@{name}', 'MainPID'))
+            for name in self.SERVICES
+        }
+
+
+def test_devstack_makes_units_of_who_is_not_root(life):
+    host = Stacked(life.machine)
+    host.stack()
+    life.await_steered()
+    first = host.pids()
+    status = life.machine.check(
+        'cat', f'/proc/{first["fairness-agent"]}/status'
+    )
+    assert not re.search(r'^Uid:.*\t0\b', status, re.MULTILINE), status
+    host.stack()
+    life.await_steered()
+    assert not set(first.values()) & set(host.pids().values())
+    host.destroy()
+    assert set(host.pids().values()) == {0}
+    assert life.shares == FOUND
+    assert not host.conf.exists()
+
+
 @pytest.fixture(scope='module')
 def queue(life, packages):
     """The machine with the services of the queue, which has a key."""
@@ -283,6 +389,10 @@ def test_the_relay_waits_for_its_broker_as_its_own_user(queue):
 
 
 def test_a_purge_leaves_nothing_and_vms_run_on(queue, life):
+    for services in (QUEUE, (AGENT,)):
+        life.started()
+        queue.check('systemctl', 'disable', '--now', *services)
+    assert life.shares == FOUND
     life.started()
     for package in ('nova-fairness-cluster', AGENT):
         queue.check('dpkg', '--purge', package)

@@ -34,6 +34,7 @@ SYSTEM_COMMANDS = frozenset(
         'chgrp',
         'curl',
         'git',
+        'install',
         'ip',
         'journalctl',
         'kill',
