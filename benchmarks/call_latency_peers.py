@@ -92,14 +92,14 @@ class Agent(Unasked):
         for number in range(peers):
             message = codec.encode(peer_report(number), as_bytes=True)
             self._intake.received({}, message)
-        self._round = self._made()
+        self.go_round()
 
     def _view(self) -> report.View:
         return self._intake.view(
             time.monotonic(), peer_report(PEERS), mesh_nodes.METRIC, 1e6
         )
 
-    def _made(self) -> types.SimpleNamespace:
+    def go_round(self) -> None:
         """Add all reports up, as a round does."""
         found = totals.combined(
             self._view(), mesh_nodes.INTERVAL_S, mesh_nodes.METRIC
@@ -112,7 +112,7 @@ class Agent(Unasked):
             user_usage=found.totals.usage,
             quota=found.totals.quota,
         )
-        return types.SimpleNamespace(measured=measured)
+        self._round = types.SimpleNamespace(measured=measured)
 
     def status(self) -> endpoint.Answer:
         """Say how old the report of each peer is."""

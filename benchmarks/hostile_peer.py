@@ -43,6 +43,7 @@ from tests.fixtures import redis_server  # noqa: E402
 DOMAIN = 'nova-fairness'
 PAUSE_S = 0.02
 TIMEOUT_S = 30.0
+ROUND_S = 1.0
 RECOVERY_S = 14.0
 """Longer than a handshake may take."""
 
@@ -59,14 +60,15 @@ def transport(url: str) -> oslo_messaging.Transport:
 def serve(url: str) -> None:
     """Answer calls until standard input ends."""
     made = transport(url)
+    agent = call_latency_peers.Agent(call_latency_peers.PEERS)
     serving = server.FairnessServer(
         made,
         DOMAIN,
         call_latency_peers.HOST,
-        endpoint.FairnessEndpoint(
-            call_latency_peers.Agent(call_latency_peers.PEERS)
-        ),
+        endpoint.FairnessEndpoint(agent),
     )
+    rounds = Rounds(agent)
+    rounds.start()
     serving.start()
     serving.wait_ready(TIMEOUT_S)
     # The port and the key of a listener, which Redis would tell as well.
@@ -74,7 +76,32 @@ def serve(url: str) -> None:
     address = f'{peer.exchange}/{peer.topic}/{peer.server}'
     print(json.dumps([peer.rpc, peer.key, address]), flush=True)
     sys.stdin.read()
+    print(json.dumps(rounds.end()), flush=True)
     serving.stop()
+
+
+class Rounds(threading.Thread):
+    """The rounds of an agent, until they are ended."""
+
+    def __init__(self, agent: call_latency_peers.Agent) -> None:
+        super().__init__(daemon=True)
+        self._agent = agent
+        self._ended = threading.Event()
+        self._ends: list[tuple[float, float]] = []
+
+    def run(self) -> None:
+        """Go round each second; late ones are made up for."""
+        due_s = time.monotonic()
+        while not self._ended.wait(max(0.0, due_s - time.monotonic())):
+            self._agent.go_round()
+            self._ends.append((due_s, time.monotonic()))
+            due_s += ROUND_S
+
+    def end(self) -> list[tuple[float, float]]:
+        """When each was due, and when it was done."""
+        self._ended.set()
+        self.join()
+        return self._ends
 
 
 class Victim:
@@ -102,10 +129,10 @@ class Victim:
         """How many files are open."""
         return sum(1 for _ in (self._proc / 'fd').iterdir())
 
-    def stop(self) -> None:
-        """End it."""
-        self._process.stdin.close()
-        self._process.wait(TIMEOUT_S)
+    def stop(self) -> list[tuple[float, float]]:
+        """End it; when its rounds were due, and done."""
+        ends, _ = self._process.communicate(timeout=TIMEOUT_S)
+        return json.loads(ends)
 
 
 class Peaks(threading.Thread):
@@ -161,9 +188,11 @@ def under(
             failed += 1
         took_ms.append((time.perf_counter() - before_s) * 1e3)
         time.sleep(PAUSE_S)
-    wall_s = time.monotonic() - began_s
+    ended_s = time.monotonic()
+    wall_s = ended_s - began_s
     peaks.end()
     return {
+        'lasted_s': [began_s, ended_s],
         'did': json.loads(attacker.stdout.read() or '{}'),
         'cpu_share': (victim.cpu_s() - spent_s) / wall_s,
         'resident_peak_bytes': peaks.resident,
@@ -204,9 +233,28 @@ def measure(directory: pathlib.Path, url: str, options: object) -> dict:
             }
         finally:
             opened.cleanup()
-            victim.stop()
+            rounds = victim.stop()
+        for each in (quiet, attacked):
+            each['rounds'] = _within(rounds, *each.pop('lasted_s'))
         print(json.dumps({name: found[name]}, indent=1), flush=True)
     return found
+
+
+def _within(
+    rounds: list[tuple[float, float]], began_s: float, ended_s: float
+) -> dict:
+    """Those due in a time, and how long after that each was done."""
+    took_ms = [
+        (done_s - due_s) * 1e3
+        for due_s, done_s in rounds
+        if began_s <= due_s < ended_s
+    ]
+    return {
+        'due': int((ended_s - began_s) / ROUND_S),
+        'done': len(took_ms),
+        'p50_ms': statistics.median(took_ms),
+        'longest_ms': max(took_ms),
+    }
 
 
 def _compared(name: str, quiet: dict, attacked: dict) -> dict:

@@ -6,12 +6,16 @@ A process of its own, which ``hostile_peer.py`` starts. Only the loopback
 interface is attacked.
 """
 
+import collections
 from collections.abc import Callable
 import dataclasses
+import itertools
 import json
 import pathlib
+import re
 import select
 import socket
+import subprocess
 import sys
 import time
 
@@ -28,6 +32,20 @@ SILENT = 5000
 """Connections that say nothing."""
 
 SMALL_PER_S = 50_000
+SENDERS = 180
+"""Connections that they come by; one key may have 200."""
+
+WAITING = 50
+"""Messages that wait in the attacker for each connection, at most."""
+
+BURST = 200
+"""Messages of one that is left soon."""
+
+LINGER_MS = 1000
+
+_AROUND = 35
+"""Bytes that CURVE and ZMTP add to a small message."""
+
 LARGE = 100 * 1000**2
 LARGE_COUNT = 20
 LARGEST_COMMAND = 15 * 1024**2
@@ -70,6 +88,17 @@ class Target:
         """A plain connection to the listener."""
         host, _, port = self.endpoint.removeprefix('tcp://').rpartition(':')
         return socket.create_connection((host, int(port)))
+
+    def taken_bytes(self) -> int:
+        """How much the kernel of the listener took of open connections."""
+        port = self.endpoint.rpartition(':')[2]
+        told = subprocess.run(
+            ['ss', '-tniH', f'dport = :{port}'],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        return sum(map(int, re.findall(r'bytes_acked:(\d+)', told)))
 
     def peer(self, context: zmq.Context, *, known: bool) -> zmq.Socket:
         """A socket that shows a key.
@@ -160,22 +189,67 @@ def commands(target: Target) -> dict:
 
 
 def small(target: Target) -> dict:
-    """Small casts with a good key, so many a second."""
+    """Small casts with a good key, so many a second, on many connections."""
     payload = target.request(messages.CAST, 'get_status')
+    offered, turns = 0, itertools.cycle(range(SENDERS))
     with curve_cloud.context() as context:
-        sender = target.peer(context, known=True)
-        sender.connect(target.endpoint)
-        began_s, sent = time.monotonic(), 0
+        made = [target.peer(context, known=True) for _ in range(SENDERS)]
+        for each in made:
+            each.setsockopt(zmq.SNDHWM, WAITING)
+            each.connect(target.endpoint)
+        began_s = time.monotonic()
         while (passed := time.monotonic() - began_s) < target.seconds:
-            due = int(passed * SMALL_PER_S) - sent
-            try:
-                for _ in range(due):
-                    sender.send(payload, zmq.NOBLOCK)
-                    sent += 1
-            except zmq.Again:
-                pass
+            for turn in itertools.islice(turns, SENDERS):
+                due = int(passed * SMALL_PER_S) - offered
+                offered += _sent(made[turn], payload, min(due, WAITING))
             time.sleep(_PAUSE_S)
-    return {'messages': sent, 'bytes_each': len(payload)}
+        left = target.taken_bytes() // (len(payload) + _AROUND)
+    return {
+        'offered': offered,
+        'messages': left,
+        'per_s': left / passed,
+        'bytes_each': len(payload),
+    }
+
+
+def _sent(sender: zmq.Socket, payload: bytes, most: int) -> int:
+    """How many times it was sent before its queue was full."""
+    for count in range(most):
+        try:
+            sender.send(payload, zmq.NOBLOCK)
+        except zmq.Again:
+            return count
+    return max(most, 0)
+
+
+def small_anew(target: Target) -> dict:
+    """Small casts with a good key, so many a second, on ever new connections.
+
+    What a listener does not read of one that stays waits where it comes from.
+    """
+    payload = target.request(messages.CAST, 'get_status')
+    made, count = collections.deque(), 0
+    with curve_cloud.context() as context:
+        began_s = time.monotonic()
+        while (passed := time.monotonic() - began_s) < target.seconds:
+            while count < passed * SMALL_PER_S / BURST:
+                each = target.peer(context, known=True)
+                each.setsockopt(zmq.LINGER, LINGER_MS)
+                each.connect(target.endpoint)
+                _sent(each, payload, BURST)
+                made.append(each)
+                count += 1
+            while len(made) > SENDERS:
+                made.popleft().close()
+            time.sleep(_PAUSE_S)
+        for each in made:
+            each.close(linger=0)
+    return {
+        'connections': count,
+        'offered': count * BURST,
+        'per_s': count * BURST / passed,
+        'bytes_each': len(payload),
+    }
 
 
 def large(target: Target) -> dict:
@@ -258,13 +332,21 @@ ATTACKS: dict[str, Callable[[Target], dict]] = {
         strangers,
         commands,
         small,
+        small_anew,
         large,
         slow_reader,
         questions,
         connections,
     )
 }
-WITH_KEY = ('small', 'large', 'slow_reader', 'questions', 'connections')
+WITH_KEY = (
+    'small',
+    'small_anew',
+    'large',
+    'slow_reader',
+    'questions',
+    'connections',
+)
 
 
 def main() -> int:

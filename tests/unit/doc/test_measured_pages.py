@@ -13,6 +13,7 @@ from tests.fixtures import benchmark
         'all_at_once_page',
         'api_latency_page',
         'exchange_page',
+        'hostile_peer_page',
         'queue_cost_page',
         'scenarios_page',
         'sizing_page',
