@@ -85,6 +85,41 @@ def test_a_dead_agent_is_down_and_the_api_says_so(cloud):
     )
 
 
+def test_a_node_is_taken_out_of_the_list_and_comes_back(cloud):
+    node = cloud.nodes['cmp2']
+
+    def listed():
+        return set(cloud.services('nova-fairness'))
+
+    node.stop_agent()
+    try:
+        for said in ('is no longer', 'was not'):
+            done = node.run_agent('withdraw')
+            assert done.returncode == 0, done.stderr
+            assert done.stdout == f'cmp2 {said} a service of Nova\n'
+            assert listed() == {'cmp1'}
+    finally:
+        node.start_agent()
+    watching.eventually(lambda: listed() == set(cloud.nodes), listed)
+
+
+def test_the_row_of_a_node_that_is_gone_goes_as_the_page_says(cloud):
+    node = cloud.nodes['cmp2']
+    path = '/os-services?binary=nova-fairness&host=cmp2'
+    node.stop_agent()
+    try:
+        (row,) = cloud.admin.get('compute', path)['services']
+        gone = cloud.admin.ask(
+            'DELETE', 'compute', f'/os-services/{row["id"]}'
+        )
+        # Nova's own list of senders of notifications lacks it.
+        assert gone.status == 500
+        assert not cloud.admin.get('compute', path)['services']
+    finally:
+        node.start_agent()
+    watching.eventually(lambda: cloud.admin.get('compute', path)['services'])
+
+
 def test_an_owner_that_the_domain_does_not_name_is_asked_of_nova(
     cloud, servers
 ):

@@ -141,6 +141,38 @@ def test_a_plain_user_sees_only_what_is_his(cloud, fair):
     assert {alice.user, bob.user} <= {user['id'] for user in everything}
 
 
+AT_REST = {
+    'os-stop': ('SHUTOFF', 'This server is stopped: it does not run'),
+    'os-start': ('ACTIVE', ''),
+    'pause': ('PAUSED', 'This VM is paused'),
+    'unpause': ('ACTIVE', ''),
+    'suspend': ('SUSPENDED', 'This server is suspended: it does not run'),
+}
+"""Status that an action leads to, and how what is said then begins."""
+
+
+# Each action takes seconds; unit/api_ext/test_instances.py has what is said.
+@pytest.mark.slow
+def test_the_owner_of_a_server_that_does_not_run_is_told_so(cloud, servers):
+    server = cloud.boot('carol', 'carol-rests', 'cmp2')
+    path = f'/fairness/instances/{server}'
+
+    def said():
+        answer = cloud.users['carol'].ask('GET', 'compute', path)
+        return answer.status == 200 and answer.body['instance']['summary']
+
+    try:
+        cloud.await_status(server)
+        for action, (status, begins) in AT_REST.items():
+            cloud.act(server, action)
+            cloud.await_status(server, status)
+            watching.eventually(
+                lambda begun=begins: str(said()).startswith(begun), said
+            )
+    finally:
+        cloud.delete([server])
+
+
 def test_nobody_sees_anything_without_a_token(cloud):
     nobody = rest.Session(cloud.controller)
     assert nobody.ask('GET', 'compute', '/fairness').status == 401

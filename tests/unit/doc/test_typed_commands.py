@@ -41,8 +41,7 @@ TYPED = {
     r'mkdir -p .*': f'{DEBIAN}::node',
     r'(/opt/\S+/)?nova-fairness restore .*': f'{DEBIAN}::the_package_replaces',
     r'/opt/\S+/nova-fairness .*': f'{DEBIAN}::agent',
-    r'nova-fairness withdraw .*': 'unit/nova_service/test_record.py::'
-    'a_row_is_removed',
+    r'nova-fairness withdraw .*': f'{NOVA}/test_service.py::a_node_is_taken',
     r'nova-fairness-ctl .*controller\.conf': 'integration/test_devstack.py::'
     'the_page_shows_each_command',
     r'nova-fairness-ctl .*': f'{DEBIAN}::the_guide_makes_keys',
@@ -70,8 +69,8 @@ TYPED = {
     r'runuser -u nova-fairness .*': f'{SERVICES}::queue',
     r'openstack compute service list .*': f'{NOVA}/test_service.py::'
     'the_command_line_lists',
-    r'openstack compute service delete .*': 'unit/nova_service/test_record.py'
-    '::nova_cannot_notify',
+    r'openstack compute service delete .*': f'{NOVA}/test_service.py::'
+    'the_row_of_a_node',
     r'/opt/\S+/pip install \.': f'{DEBIAN}::node',
     r'/opt/\S+/pip install .*': f'{DEBIAN}::the_guide_installs_it_with_nova',
     r'pip (un)?install .*': f'{DEBIAN}::the_filter_goes',
