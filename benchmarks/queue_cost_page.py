@@ -2,8 +2,8 @@
 
 """Write the part of the manual that says what the queue costs.
 
-Takes ``benchmarks/results/queue_cycle.json`` and ``fairqueue.json``; measures
-nothing itself::
+Takes ``benchmarks/results/relay.json``, ``holds.json``, ``queue_cycle.json``
+and ``fairqueue.json``; measures nothing itself::
 
     python benchmarks/queue_cost_page.py
 """
@@ -20,6 +20,13 @@ TOP = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = TOP / 'benchmarks/results'
 PAGE = TOP / 'doc/source/admin/queue-cost.inc'
 
+CALLS = ('A call of conductor', 'Half of them, ms', '99 of 100, ms')
+NAMES = {
+    'directly': 'without the relay',
+    'with_the_relay': 'with the relay',
+    'added': 'what it adds',
+}
+HOLDS = ('Held', 'Memory of the relay, MiB', 'Holds a second')
 CYCLES = (
     'Requests',
     'Hosts',
@@ -29,6 +36,42 @@ CYCLES = (
 )
 PLANS = ('Order', 'Flavors', 'A plan, s of CPU', 'Exponent')
 ORDERS = {'OldestFirst': '``fifo``', 'FairTree': '``fair_tree``'}
+
+
+def calls(relay: dict) -> list[tuple[str, ...]]:
+    """Rows of :data:`CALLS`."""
+    return [
+        (
+            told,
+            f'{relay["a_call"][name]["p50_ms"]:.1f}',
+            f'{relay["a_call"][name]["p99_ms"]:.1f}',
+        )
+        for name, told in NAMES.items()
+    ]
+
+
+def holds(relay: dict) -> list[tuple[str, ...]]:
+    """Rows of :data:`HOLDS`."""
+    return [
+        (
+            f'{each["held"]:,}',
+            f'{each["memory_mib"]:.0f}',
+            f'{each["holds_a_second"]:,}',
+        )
+        for each in relay['holding']
+    ]
+
+
+def databases(found: dict) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Header and rows: holds a second by database and size of batches."""
+    by_name = found['holds_a_second']
+    sizes = list(next(iter(by_name.values())))
+    header = tuple(each.replace('_', ' ') for each in sizes)
+    rows = [
+        (name, *(f'{numbers[size]:,}' for size in sizes))
+        for name, numbers in by_name.items()
+    ]
+    return ('Holds a second', *header), rows
 
 
 def cycles(found: dict) -> list[tuple[str, ...]]:
@@ -61,9 +104,9 @@ def plans(found: dict) -> list[tuple[str, ...]]:
 
 def recorded() -> str:
     """The part of the manual, from what is recorded."""
-    cycle, plan = (
+    relay, holding, cycle, plan = (
         json.loads((RESULTS / f'{name}.json').read_text())
-        for name in ('queue_cycle', 'fairqueue')
+        for name in ('relay', 'holds', 'queue_cycle', 'fairqueue')
     )
     largest = plan['plans'][0]['plans'][-1]
     grows = (
@@ -73,6 +116,9 @@ def recorded() -> str:
     )
     return '\n'.join(
         [
+            *manual_table.lines(CALLS, calls(relay)),
+            *manual_table.lines(HOLDS, holds(relay)),
+            *manual_table.lines(*databases(holding)),
             *manual_table.lines(CYCLES, cycles(cycle)),
             grows,
             '',
