@@ -49,6 +49,13 @@ class Past:
     def picked(self, rows: usage_model.Indices) -> 'Past':
         """Some rows; those below 0 as never seen."""
         seen = rows >= 0
+        if seen.all():
+            return Past(
+                self.wanted[:, rows],
+                self.interval_s,
+                self.waiting.picked(rows),
+                self.paused[rows],
+            )
         result = dataclasses.replace(
             Past.unknown(len(rows), self.interval_s),
             waiting=self.waiting.picked(rows),
