@@ -85,8 +85,9 @@ class Watchdog:
                     self.deaths[program] += 1
             for server in ('broker', 'database'):
                 if not self._cloud.runs(server):
-                    self._cloud.revive(server)
+                    # First: nobody must kill again who is just coming back.
                     self.deaths[server] += 1
+                    self._cloud.revive(server)
 
 
 @pytest.fixture
@@ -178,7 +179,7 @@ def one_kill(cloud, orders, chance, victim, dog, running):
     if victim not in PROGRAMS:
         # Nova itself loses what it is doing when it loses one of these.
         watching.eventually(lambda: is_told(cloud, asked, {'held'}))
-        struck = dog.deaths[victim] > before
+        struck = dog.deaths[victim] > before or not cloud.runs(victim)
         if not struck:
             strike(cloud, orders, victim)
         watching.eventually(lambda: dog.deaths[victim] > before)
