@@ -16,7 +16,8 @@ import openstack.config
 from nova_fairness import exception
 
 _PLACEMENT_VERSION = '1.36'
-_NOVA_VERSION = '2.88'
+# From 2.88 on Nova asks each host how long it is up when hosts are listed.
+_NOVA_VERSION = '2.87'
 _KEYSTONE_VERSION = '3'
 _NOT_FOUND = 404
 _SERVER_ERROR = 500

@@ -236,6 +236,11 @@ def test_groups_on_several_pages_are_read_to_the_end(
     assert (found['g4'], found['g0'], found['gone']) == (('h1',), (), ())
 
 
+def test_no_host_is_asked(cloud, reader):
+    seen(reader)
+    assert cloud.uptimes_asked == 0
+
+
 @pytest.mark.parametrize('name', ['hypervisors', 'server_groups'])
 def test_a_list_that_comes_to_no_end_is_an_outage(
     cloud, reader, monkeypatch, name
