@@ -83,14 +83,13 @@ STEPS: dict[State, dict[Event, State]] = {
 }
 """Transitions: state, event, next state; there are no others."""
 
-FINAL = frozenset(state for state, leads in STEPS.items() if not leads)
+_TABLE = steps.Table('server', STEPS)
+
+FINAL = _TABLE.final
 LIVE = frozenset(State) - FINAL
 
 UNTOUCHED = frozenset({State.CHOSEN, State.TOLD})
 """States in which nothing was done to the server."""
-
-
-_TABLE = steps.Table('server', STEPS)
 
 
 def after(state: State, event: Event) -> State:

@@ -110,14 +110,13 @@ STEPS: dict[State, dict[Event, State]] = {
 }
 """Transitions: state, event, next state; there are no others."""
 
-FINAL = frozenset(state for state, leads in STEPS.items() if not leads)
+_TABLE = steps.Table('request', STEPS)
+
+FINAL = _TABLE.final
 """States that nothing leads out of."""
 
 UNSENT = frozenset({State.HELD, State.RESERVED})
 """States in which Nova knows nothing of the request yet."""
-
-
-_TABLE = steps.Table('request', STEPS)
 
 
 def after(state: State, event: Event) -> State:

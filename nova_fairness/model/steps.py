@@ -42,6 +42,13 @@ class Table(Generic[_State, _Event]):
         )
         self._machine.freeze()
 
+    @property
+    def final(self) -> frozenset[_State]:
+        """States that nothing leads out of."""
+        return frozenset(
+            state for state, leads in self._steps.items() if not leads
+        )
+
     def after(self, state: _State, event: _Event) -> _State:
         """The state that an event leads to.
 
