@@ -236,7 +236,8 @@ ROUTES: Sequence[Route] = (
         name='listLimits',
         method='GET',
         path='/fairness/limits',
-        summary='List how long accounts may wait and run',
+        summary='List how long accounts may wait and run, and what they may'
+        ' have',
         answers=request_handler.limits,
         answer=request_schemas.LIMITS,
         query=request_schemas.SHARES_QUERY,

@@ -145,6 +145,51 @@ _SPAN: parts.Schema = {
     'description': 'Seconds; null for what the file says',
 }
 
+_RESOURCE_CLASS: parts.Schema = {'pattern': '^[A-Z0-9_]{1,255}$'}
+
+
+def _amounts(what: str) -> parts.Schema:
+    return {
+        'type': ['object', 'null'],
+        'propertyNames': _RESOURCE_CLASS,
+        'additionalProperties': {
+            'type': 'integer',
+            'minimum': 0,
+            'maximum': 10**15,
+        },
+        'maxProperties': 100,
+        'description': f'{what}, by resource class; null for what the file'
+        ' says',
+    }
+
+
+_WINDOWS: parts.Schema = {
+    'type': 'array',
+    'maxItems': 100,
+    'items': parts.record(
+        {
+            'begins': {
+                'type': 'string',
+                'maxLength': 255,
+                'description': 'A cron line: minute, hour, day of the month,'
+                ' month, day of the week',
+            },
+            'lasts': {
+                'type': 'number',
+                'exclusiveMinimum': 0,
+                'maximum': 1e9,
+                'description': 'Seconds',
+            },
+            'zone': {
+                'type': 'string',
+                'maxLength': 255,
+                'description': 'Time zone, such as Europe/Zurich; else UTC',
+            },
+        },
+        optional=('zone',),
+    ),
+}
+
 _LIMITED = {
     'time_limit': _SPAN,
     'longest_wait': _SPAN,
@@ -153,6 +198,16 @@ _LIMITED = {
         'minimum': 0,
         'maximum': 1e12,
         'description': 'Unit-hours of a period; null for what the file says',
+    },
+    'ceiling': _amounts('Most that all below it may have at once'),
+    'nominal': _amounts('What it owns beside what those below it own'),
+    'borrowing_limit': _amounts('Most that all below it may use beyond'),
+    'lending_limit': _amounts('Most that others may use of what it owns'),
+    'windows': {
+        **_WINDOWS,
+        'type': ['array', 'null'],
+        'description': 'Times in which requests start; null for what the'
+        ' file says',
     },
 }
 
@@ -166,7 +221,10 @@ LIMIT = parts.record(
         'budget_left': _MAYBE_NUMBER,
         'budget_until': _MAYBE_TEXT,
         'ceiling': parts.NUMBERS,
-        'windows': {'type': 'array', 'items': parts.TEXT},
+        'nominal': parts.NUMBERS,
+        'borrowing_limit': parts.NUMBERS,
+        'lending_limit': parts.NUMBERS,
+        'windows': _WINDOWS,
         'opens_at': _MAYBE_TEXT,
     }
 )

@@ -75,12 +75,11 @@ class FairnessApi:
         given = {'account': account, 'share': share}
         return self._asked('PUT', '/shares', json=given)
 
-    def set_limits(
-        self, account: str, limits: Mapping[str, float | None]
-    ) -> Answer:
+    def set_limits(self, account: str, limits: Mapping[str, Any]) -> Answer:
         """Set limits of an account.
 
-        :param limits: seconds by name; ``None`` for what the file says.
+        :param limits: by name, in the form of the API; ``None`` for what
+            the file says.
         """
         return self._asked(
             'PUT', '/limits', json={'account': account, **limits}

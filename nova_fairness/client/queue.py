@@ -4,6 +4,7 @@
 
 import argparse
 from collections.abc import Mapping
+import re
 from typing import Any
 
 from nova_fairness.client import base
@@ -27,6 +28,10 @@ _FORMS = {
     'fair_share': columns.Number,
     'budget': columns.Number,
     'ceiling': columns.Numbers,
+    'nominal': columns.Numbers,
+    'borrowing_limit': columns.Numbers,
+    'lending_limit': columns.Numbers,
+    'windows': columns.Tree,
     'budget_left': columns.Number,
     'leaving': columns.Tree,
 }
@@ -58,12 +63,73 @@ def _seconds(text: str) -> float:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-_LIMITS = {
-    'time_limit': 'how long servers may run: ' + duration.FORM,
-    'longest_wait': 'how long requests may wait: ' + duration.FORM,
-    'budget': 'unit-hours that all below it may use in a period',
+def _amounts(text: str) -> dict[str, int]:
+    """Read ``CLASS=AMOUNT,...``; a dash alone for none at all."""
+    found: dict[str, int] = {}
+    for each in [] if text == '-' else text.split(','):
+        name, _, amount = each.partition('=')
+        if not (name and amount.isascii() and amount.isdigit()):
+            raise argparse.ArgumentTypeError(
+                f'expected CLASS=AMOUNT with commas in between, got {text!r}'
+            )
+        if name in found:
+            raise argparse.ArgumentTypeError(f'the class {name} comes twice')
+        found[name] = int(amount)
+    return found
+
+
+_WINDOW = re.compile(
+    r'(?P<begins>.+?) for (?P<lasts>\S+)(?: in (?P<zone>\S+))?'
+)
+
+
+def _window(text: str) -> dict[str, Any]:
+    """Read ``BEGINS for SPAN [in ZONE]``."""
+    found = _WINDOW.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(
+            "expected BEGINS for SPAN [in ZONE], such as '0 20 * * mon-fri for"
+            f" 10h in Europe/Zurich', got {text!r}"
+        )
+    parts = {name: each for name, each in found.groupdict().items() if each}
+    return {**parts, 'lasts': _seconds(parts['lasts'])}
+
+
+_SPAN: Mapping[str, Any] = {'type': _seconds, 'metavar': '<span>'}
+_AMOUNTS: Mapping[str, Any] = {
+    'type': _amounts,
+    'metavar': '<class=amount,...>',
 }
-_SPANS = frozenset({'time_limit', 'longest_wait'})
+_LIMITS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    'time_limit': ('how long servers may run: ' + duration.FORM, _SPAN),
+    'longest_wait': ('how long requests may wait: ' + duration.FORM, _SPAN),
+    'budget': (
+        'unit-hours that all below it may use in a period',
+        {'type': float, 'metavar': '<hours>'},
+    ),
+    'ceiling': ('most that all below it may have at once', _AMOUNTS),
+    'nominal': (
+        'what it owns beside what those below it own; - for nothing',
+        _AMOUNTS,
+    ),
+    'borrowing_limit': (
+        'most that all below it may use beyond what they own; - for no limit',
+        _AMOUNTS,
+    ),
+    'lending_limit': (
+        'most that others may use of what it owns; - for no limit',
+        _AMOUNTS,
+    ),
+    'windows': (
+        'when requests start: <cron> for <span> in <zone>; repeatable',
+        {'type': _window, 'metavar': '<window>', 'action': 'append'},
+    ),
+}
+"""Limits by name: what each is, and how it is read."""
+
+
+def _flag(name: str) -> str:
+    return '--window' if name == 'windows' else f'--{name.replace("_", "-")}'
 
 
 def _whose(parsed_args: argparse.Namespace) -> dict[str, Any]:
@@ -222,6 +288,10 @@ class ListLimit(base.Lister):
         ('Budget Left', 'budget_left'),
         ('Until', 'budget_until'),
         ('Ceiling', 'ceiling'),
+        ('Nominal', 'nominal'),
+        ('Borrowing Limit', 'borrowing_limit'),
+        ('Lending Limit', 'lending_limit'),
+        ('Windows', 'windows'),
         ('Opens At', 'opens_at'),
     )
 
@@ -238,16 +308,15 @@ class ListLimit(base.Lister):
 
 
 class SetLimit(base.ShowOne):
-    """Set how long an account may wait and run, and its budget"""
+    """Set how long an account may wait and run, and what it may have"""
 
     def get_parser(self, prog_name: str) -> Any:
         """Take an account and its limits."""
         parser = super().get_parser(prog_name)
         _add_account(parser)
-        for name, what in _LIMITS.items():
-            flag = f'--{name.replace("_", "-")}'
+        for name, (what, _) in _LIMITS.items():
             parser.add_argument(
-                flag, dest=name, help=what, **self._takes(name)
+                _flag(name), dest=name, help=what, **self._takes(name)
             )
         return parser
 
@@ -258,13 +327,12 @@ class SetLimit(base.ShowOne):
             name: given[name] for name in _LIMITS if given[name] is not None
         }
         return base.fields(
-            self.api.set_limits(parsed_args.account, self._wanted(limits)), {}
+            self.api.set_limits(parsed_args.account, self._wanted(limits)),
+            _FORMS,
         )
 
     def _takes(self, name: str) -> Mapping[str, Any]:
-        if name in _SPANS:
-            return {'type': _seconds, 'metavar': '<span>'}
-        return {'type': float, 'metavar': '<hours>'}
+        return _LIMITS[name][1]
 
     def _wanted(self, given: dict[str, Any]) -> dict[str, Any]:
         return given

@@ -4,8 +4,10 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping
+from typing import Any
 
 from nova_fairness import exception
+from nova_fairness.cluster import account_forms
 from nova_fairness.cluster import share_file
 from nova_fairness.cluster.casts import times as times_module
 from nova_fairness.cluster.store import records
@@ -34,7 +36,7 @@ class Accounts:
 
         :raises StoreError: if it cannot be read what was set.
         """
-        given = self._store.given().accounts
+        given = _typed(self._store.given().accounts)
         return tree_module.overlaid(self._written(), given)
 
     def times(self, longest_wait_s: float | None) -> times_module.Granted:
@@ -56,39 +58,57 @@ class Accounts:
 
         return granted
 
-    def change(
-        self, name: str, numbers: Mapping[str, float | None], epoch: int
-    ) -> None:
-        """Set numbers of an account; they count from the next cycle on.
+    def change(self, name: str, values: Mapping[str, Any], epoch: int) -> None:
+        """Set fields of an account; they count from the next cycle on.
 
         :param name: of the account.
-        :param numbers: by field of :class:`.cluster.Account`; ``None`` for
-            what the file says.
+        :param values: by field of :class:`.cluster.Account`, in the form of
+            :mod:`.account_forms`; ``None`` for what the file says.
         :param epoch: of the leader.
-        :raises BadShares: if one is out of its range, or too many are set.
+        :raises BadShares: if one is none, or too many are set.
         :raises UnknownAccount: if none was set that could be taken back.
         :raises StoreError: if it cannot be done now.
         """
         before = self._store.given()
         own = dict(before.accounts.get(name, {}))
         if not any(
-            number is not None or field in own
-            for field, number in numbers.items()
+            value is not None or field in own
+            for field, value in values.items()
         ):
             raise exception.UnknownAccount(
                 f'nothing of account {name} was set that is taken back'
             )
         own = {
-            field: number
-            for field, number in {**own, **numbers}.items()
-            if number is not None
+            field: value
+            for field, value in {**own, **values}.items()
+            if value is not None
         }
         accounts = {**before.accounts, name: own}
         if not own:
             del accounts[name]
-        tree_module.Tree(tree_module.overlaid((), accounts))
+        tree_module.Tree(tree_module.overlaid((), _typed(accounts)))
         if len(accounts) > share_file.MOST:
             raise exception.BadShares(
                 f'{share_file.MOST} accounts can be set, and are'
             )
         self._store.give(records.Given(accounts, before.version), epoch)
+
+
+def _typed(
+    accounts: Mapping[str, Mapping[str, Any]],
+) -> dict[str, dict[str, Any]]:
+    """What was set, by name of the account and of its field.
+
+    :raises BadShares: if something is none.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for name, own in accounts.items():
+        found[name] = {}
+        for field, value in own.items():
+            try:
+                found[name][field] = account_forms.typed(field, value)
+            except ValueError as error:
+                raise exception.BadShares(
+                    f'{field} of account {name!r}: {error}'
+                ) from None
+    return found

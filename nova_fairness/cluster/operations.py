@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from nova_fairness import exception
+from nova_fairness.cluster import account_forms
 from nova_fairness.cluster import estimating
 from nova_fairness.cluster import service as service_module
 from nova_fairness.cluster.store import records
@@ -30,6 +31,7 @@ _FIELDS = {
     'time_limit': 'time_limit_s',
     'longest_wait': 'longest_wait_s',
     'budget': 'budget_hours',
+    **{name: name for name in (*account_forms.AMOUNTS, 'windows')},
 }
 """Fields of accounts by what answers call them."""
 
@@ -174,7 +176,7 @@ class Operations(interface.Operations):
         return {'limits': found[:limit], 'more': len(found) > limit}
 
     def set_limits(
-        self, name: str, limits: Mapping[str, float | None]
+        self, name: str, limits: Mapping[str, Any]
     ) -> interface.Answer:
         """Set limits of an account."""
         if unknown := limits.keys() - _FIELDS.keys():
@@ -182,8 +184,8 @@ class Operations(interface.Operations):
                 f'there are no limits {", ".join(sorted(unknown))}, there is'
                 f' {", ".join(_FIELDS)}'
             )
-        numbers = {_FIELDS[key]: number for key, number in limits.items()}
-        self._service.change_account(name, numbers)
+        values = {_FIELDS[key]: value for key, value in limits.items()}
+        self._service.change_account(name, values)
         return {'account': name, **limits}
 
     def tree(self, known: str) -> interface.Answer:
@@ -227,7 +229,10 @@ def _tree(snapshot: cluster.ClusterSnapshot) -> dict[str, Any]:
 def _limits(
     account: cluster.Account, budgets: cluster.Budgets | None, now: float
 ) -> dict[str, Any]:
-    own = {key: getattr(account, field) for key, field in _FIELDS.items()}
+    own = {
+        key: account_forms.written(field, getattr(account, field))
+        for key, field in _FIELDS.items()
+    }
     left = budgets.left.get(account.name) if budgets else None
     return {
         'account': account.name,
@@ -235,19 +240,13 @@ def _limits(
         **own,
         'budget_left': max(left[0], 0.0) / 3600.0 if left else None,
         'budget_until': _time(budgets.ends[0]) if budgets and left else None,
-        'ceiling': dict(account.ceiling),
-        'windows': [
-            f'{each.begins} for {each.lasts_s / 3600:g} h'
-            f' ({dt.datetime.fromtimestamp(now, each.zone):%Z})'
-            for each in account.windows
-        ],
         'opens_at': _time(windows.opens(account.windows, now)),
     }
 
 
 def _has_limits(account: cluster.Account) -> bool:
-    return bool(account.windows or account.ceiling) or any(
-        getattr(account, field) is not None for field in _FIELDS.values()
+    return any(
+        getattr(account, field) not in (None, ()) for field in _FIELDS.values()
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
 import threading
+from typing import Any
 
 from oslo_log import log as logging
 
@@ -251,10 +252,8 @@ class Service:
             self._store.extend(record.request, by_s, epoch)
             self._last = dataclasses.replace(last, snapshot=left)
 
-    def change_account(
-        self, name: str, numbers: Mapping[str, float | None]
-    ) -> None:
-        """Set numbers of an account: :meth:`.accounts.Accounts.change`.
+    def change_account(self, name: str, values: Mapping[str, Any]) -> None:
+        """Set fields of an account: :meth:`.accounts.Accounts.change`.
 
         :raises BadShares: if one is out of its range, or too many are set.
         :raises UnknownAccount: if none was set that could be taken back.
@@ -264,7 +263,7 @@ class Service:
             epoch = self._election.lead()
             if epoch is None:
                 raise self._not_leading()
-            self._accounts.change(name, numbers, epoch)
+            self._accounts.change(name, values, epoch)
 
     def drain(self) -> list[records.Record]:
         """Start all that waits, also what there is no room for.

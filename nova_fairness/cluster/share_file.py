@@ -3,22 +3,22 @@
 """The file that says who has which share of the cloud."""
 
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import pathlib
 import re
 from typing import Any
-import zoneinfo
 
 from oslo_log import log as logging
 import yaml
 
 from nova_fairness import exception
+from nova_fairness.cluster import account_forms
 from nova_fairness.model import cluster
 from nova_fairness.model import duration
 from nova_fairness.rpc import protocol
 from nova_fairness.shares import tree
-from nova_fairness.shares import windows as windows_module
 
 LOG = logging.getLogger(__name__)
 
@@ -43,9 +43,8 @@ _NUMBERS: Mapping[str, tuple[str, Callable[[str], float]]] = {
     'longest_wait': ('longest_wait_s', duration.seconds),
 }
 """Fields of accounts, and how each is read."""
-_NESTED = ('windows', 'ceiling')
+_NESTED = ('windows', *account_forms.AMOUNTS)
 _KEYS = ('name', 'parent', *_NUMBERS, *_NESTED)
-_CLASS = re.compile('[A-Z0-9_]{1,255}')
 _AMOUNT = re.compile('[0-9]{1,15}', re.ASCII)
 _WINDOW = ('begins', 'lasts', 'zone')
 
@@ -81,8 +80,9 @@ def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
     """Read the share tree.
 
     :param path: of YAML: a list ``accounts``, each with ``name`` and, if it
-        likes, ``parent``, ``share``, times, ``budget``, ``windows`` and
-        ``ceiling``.
+        likes, ``parent``, ``share``, times, ``budget``, ``windows``, and
+        amounts: ``ceiling``, ``nominal``, ``borrowing_limit`` and
+        ``lending_limit``.
     :raises BadShares: if anything is wrong; says what, and the line.
     """
     try:
@@ -105,17 +105,21 @@ def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
     if not isinstance(listed, yaml.SequenceNode) or len(listed.value) > MOST:
         raise _wrong(path, node, f'accounts must be a list, {MOST} at most')
     accounts = tuple(_account(path, each) for each in listed.value)
-    try:
-        tree.Tree(accounts)
-    except exception.BadShares as error:
-        raise exception.BadShares(f'{path}: {error}') from error
-    _check_users(path, accounts)
+    wrong = tree.faults(accounts) or list(_misplaced_users(accounts))
+    if wrong:
+        # Of a name that comes twice the second one is wrong.
+        lines = {
+            each.name: node.start_mark.line + 1
+            for each, node in zip(accounts, listed.value, strict=True)
+        }
+        said = [f'line {lines[each.account]}: {each.what}' for each in wrong]
+        raise exception.BadShares(f'{path}, {"; ".join(said)}')
     return accounts
 
 
 def _account(path: pathlib.Path, node: yaml.Node) -> cluster.Account:
     given = _section(path, node, _KEYS)
-    windows, ceiling = (given.get(key) for key in _NESTED)
+    windows = given.get('windows')
     parts = {
         key: _text(path, each)
         for key, each in given.items()
@@ -134,31 +138,32 @@ def _account(path: pathlib.Path, node: yaml.Node) -> cluster.Account:
         raise _wrong(
             path, node, f'{what} of account {parts["name"]!r}: {error}'
         ) from None
+    amounts = {
+        key: _amounts(path, key, given[key])
+        for key in account_forms.AMOUNTS
+        if key in given
+    }
     return cluster.Account(
         parts['name'],
         parts.get('parent'),
         windows=_windows(path, windows) if windows else (),
-        ceiling=_ceiling(path, ceiling) if ceiling else (),
-        **dict[str, Any](numbers),
+        **dict[str, Any]({**amounts, **numbers}),
     )
 
 
-def _ceiling(
-    path: pathlib.Path, node: yaml.Node
+def _amounts(
+    path: pathlib.Path, what: str, node: yaml.Node
 ) -> tuple[tuple[str, int], ...]:
     """Whole amounts by resource class of Placement, each class once."""
     found: dict[str, int] = {}
     if not isinstance(node, yaml.MappingNode) or not node.value:
-        raise _wrong(path, node, 'a ceiling must give classes amounts')
+        raise _wrong(path, node, f'{what} must give classes amounts')
     for key, value in node.value:
         name, text = _text(path, key), _text(path, value)
-        if not _CLASS.fullmatch(name):
-            raise _wrong(
-                path,
-                key,
-                f'{name!r} is no resource class of Placement, expected one'
-                ' such as VCPU',
-            )
+        try:
+            account_forms.resource_class(name)
+        except ValueError as error:
+            raise _wrong(path, key, str(error)) from None
         if name in found:
             raise _wrong(path, key, f'the class {name} comes twice')
         if not _AMOUNT.fullmatch(text):
@@ -184,23 +189,16 @@ def _window(path: pathlib.Path, node: yaml.Node) -> cluster.Window:
     }
     if not {'begins', 'lasts'} <= parts.keys():
         raise _wrong(path, node, 'a window must have begins and lasts')
-    name = parts.get('zone', 'UTC')
-    try:
-        zone = zoneinfo.ZoneInfo(name)
-    except (OSError, ValueError, KeyError) as error:
-        raise _wrong(
-            path,
-            node,
-            f'there is no time zone {name!r}, expected one such as'
-            ' Europe/Zurich',
-        ) from error
     try:
         lasts_s = duration.seconds(parts['lasts'])
     except ValueError as error:
         raise _wrong(path, node, f'lasts of a window: {error}') from None
-    if fault := windows_module.fault(parts['begins'], lasts_s):
-        raise _wrong(path, node, fault)
-    return cluster.Window(parts['begins'], lasts_s, zone)
+    try:
+        return account_forms.window(
+            parts['begins'], lasts_s, parts.get('zone', 'UTC')
+        )
+    except ValueError as error:
+        raise _wrong(path, node, str(error)) from None
 
 
 def _section(
@@ -232,10 +230,10 @@ def _text(path: pathlib.Path, node: yaml.Node) -> str:
     return text
 
 
-def _check_users(
-    path: pathlib.Path, accounts: Sequence[cluster.Account]
-) -> None:
-    """See to it that users are below the projects that their names say.
+def _misplaced_users(
+    accounts: Sequence[cluster.Account],
+) -> Iterator[tree.Fault]:
+    """Users that are not below the projects that their names say.
 
     What they use would be charged to others.
     """
@@ -246,9 +244,10 @@ def _check_users(
         while slash and above not in (project, None):
             above = parents[above]
         if slash and above is None:
-            raise exception.BadShares(
-                f'{path}: account {each.name!r} is that of a user of project'
-                f' {project!r} and must be below it'
+            yield tree.Fault(
+                each.name,
+                f'account {each.name!r} is that of a user of project'
+                f' {project!r} and must be below it',
             )
 
 

@@ -140,7 +140,9 @@ Shares are numbers from 0 to 1e9, 1 if none is given, and count beside those of
 the same parent. ``time_limit: 12h`` says how long servers of an account may
 run, ``longest_wait: 3d`` how long its requests may wait, ``budget: 1000`` how
 many unit-hours all below it may use in a period, ``ceiling: {VCPU: 40}`` what
-they may have at once, ``windows`` when requests start. Projects that are not
+they may have at once, ``windows`` when requests start. ``nominal: {VCPU: 40}``
+is what an account owns, ``lending_limit`` how much of it others may use, and
+``borrowing_limit`` how much it may use of theirs. Projects that are not
 named stand at the top with a share of 1, users below their project. The file
 is read again when it changes; if anything in it is wrong, nothing of it is
 taken over. Set it if projects or users are to have different shares, limits or

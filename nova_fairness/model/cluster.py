@@ -126,6 +126,11 @@ class Account:
         at all times.
     :ivar ceiling: most that it and all below it may have at once, by resource
         class; sorted, each class once.
+    :ivar nominal: what it owns beside what those below it own, likewise; what
+        is not named is 0.
+    :ivar borrowing_limit: most that it and all below it may use beyond what
+        they own, likewise; what is not named has no limit.
+    :ivar lending_limit: most that others may use of what they own, likewise.
     """
 
     name: str
@@ -136,6 +141,14 @@ class Account:
     budget_hours: float | None = None
     windows: tuple[Window, ...] = ()
     ceiling: tuple[tuple[str, int], ...] = ()
+    nominal: tuple[tuple[str, int], ...] = ()
+    borrowing_limit: tuple[tuple[str, int], ...] = ()
+    lending_limit: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def has_quota(self) -> bool:
+        """Whether it owns, borrows or lends otherwise than others."""
+        return bool(self.nominal or self.borrowing_limit or self.lending_limit)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,9 +25,11 @@ class Reason(enum.Enum):
     GROUP_TOO_LARGE = 'group_too_large'
     OVER_CEILING = 'over_ceiling'
     OVER_ACCOUNT_CEILING = 'over_account_ceiling'
+    OVER_BORROWING_LIMIT = 'over_borrowing_limit'
     BUDGET_SPENT = 'budget_spent'
     WINDOW_CLOSED = 'window_closed'
     OVER_SHARED_PART = 'over_shared_part'
+    NOMINAL_IS_LENT = 'nominal_is_lent'
     SHARED_PART_TAKEN = 'shared_part_taken'
     NO_ROOM = 'no_room'
     GROUP_HAS_NO_ROOM = 'group_has_no_room'
@@ -71,6 +73,10 @@ _SENTENCES = {
         '{asked:g} {subject} are asked for, it has {used:g} and may have'
         ' {ceiling:g}'
     ),
+    Reason.OVER_BORROWING_LIMIT: (
+        'with it {asked:g} {subject} would be borrowed beyond what it owns,'
+        ' {limit:g} may be'
+    ),
     Reason.BUDGET_SPENT: (
         'it may use up to {asked:g} unit-hours, {left:g} of the budget of'
         ' {subject} are left'
@@ -81,6 +87,10 @@ _SENTENCES = {
     Reason.OVER_SHARED_PART: (
         '{asked:g} {subject} beyond the guaranteed part are asked for, all'
         ' that projects share is {shared:g}'
+    ),
+    Reason.NOMINAL_IS_LENT: (
+        '{asked:g} {subject} are asked for, which it owns and others use;'
+        ' {free:g} are left, and it comes before those who borrow'
     ),
     Reason.SHARED_PART_TAKEN: (
         '{asked:g} {subject} beyond the guaranteed part are asked for,'
@@ -128,9 +138,11 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
     Reason.GROUP_TOO_LARGE: ('asked', 'most'),
     Reason.OVER_CEILING: ('asked', 'used', 'ceiling'),
     Reason.OVER_ACCOUNT_CEILING: ('asked', 'used', 'ceiling'),
+    Reason.OVER_BORROWING_LIMIT: ('asked', 'limit'),
     Reason.BUDGET_SPENT: ('asked', 'left'),
     Reason.WINDOW_CLOSED: ('opens_h',),
     Reason.OVER_SHARED_PART: ('asked', 'shared'),
+    Reason.NOMINAL_IS_LENT: ('asked', 'free'),
     Reason.SHARED_PART_TAKEN: ('asked', 'free', 'shared'),
     Reason.NO_ROOM: ('asked', 'free'),
     Reason.GROUP_HAS_NO_ROOM: ('asked', 'fit'),

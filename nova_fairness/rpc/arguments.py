@@ -91,19 +91,29 @@ def numbers(value: Any) -> dict[str, float | None]:
     :raises BadArgument: if it is anything else, empty, or has more than
         :data:`protocol.MOST_NUMBERS` entries.
     """
-    limit = protocol.MOST_NUMBERS
-    if not isinstance(value, dict) or not 0 < len(value) <= limit:
-        raise exception.BadArgument(
-            f'expected an object with 1 to {limit} numbers by name, got '
-            f'{type(value).__name__}'
-        )
-    for key, number in value.items():
-        name('name', key)
+    for key, number in by_name(value).items():
         is_number = isinstance(number, int | float | None)
         if not is_number or isinstance(number, bool):
             raise exception.BadArgument(
                 f'{key} is {type(number).__name__}, expected a number or null'
             )
+    return dict(value)
+
+
+def by_name(value: Any) -> dict[str, Any]:
+    """Take an object of whatever has names.
+
+    :raises BadArgument: if it is anything else, empty, or has more than
+        :data:`protocol.MOST_NUMBERS` entries.
+    """
+    limit = protocol.MOST_NUMBERS
+    if not isinstance(value, dict) or not 0 < len(value) <= limit:
+        raise exception.BadArgument(
+            f'expected an object with 1 to {limit} entries by name, got '
+            f'{type(value).__name__}'
+        )
+    for key in value:
+        name('name', key)
     return dict(value)
 
 

@@ -108,13 +108,14 @@ class Operations(abc.ABC):
         """
 
     @abc.abstractmethod
-    def set_limits(
-        self, name: str, limits: Mapping[str, float | None]
-    ) -> Answer:
+    def set_limits(self, name: str, limits: Mapping[str, Any]) -> Answer:
         """Set limits of an account.
 
-        :param limits: ``time_limit`` and ``longest_wait``, seconds; ``None``
-            for what the file says.
+        :param limits: ``time_limit`` and ``longest_wait``, seconds;
+            ``budget``, unit-hours; ``ceiling``, ``nominal``,
+            ``borrowing_limit`` and ``lending_limit``, amounts by resource
+            class; ``windows``, a list of ``begins``, ``lasts`` (seconds) and
+            ``zone``; ``None`` for what the file says.
         :returns: ``account`` and the limits, as given.
         :raises BadArgument: if there is no such limit.
         :raises BadShares: if one is out of its range.
@@ -224,7 +225,7 @@ class RequestsEndpoint:
     def set_limits(self, ctxt: Context, account: Any, limits: Any) -> Answer:
         """Set limits of an account."""
         return self._operations.set_limits(
-            arguments.name('account', account), arguments.numbers(limits)
+            arguments.name('account', account), arguments.by_name(limits)
         )
 
     @_READ

@@ -10,13 +10,14 @@ siblings, so that many small accounts dilute nobody.
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import hashlib
 import json
-import math
 from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,10 +44,7 @@ class Tree:
     """Accounts in an order in which parents come before their children.
 
     :param accounts: in any order.
-    :raises BadShares: if a name comes twice, a parent is unknown, parents
-        form a circle, a share is no number from 0 to :data:`LARGEST_SHARE`,
-        a time none above 0 to :data:`LONGEST_S`, or a budget none from 0 to
-        :data:`LARGEST_BUDGET`; all that is wrong is named.
+    :raises BadShares: see :func:`faults`; all that is wrong is named.
 
     :ivar names: (a,) parents first, siblings by name.
     :ivar parent: (a,) place of the parent, or :data:`ROOT`.
@@ -55,13 +53,9 @@ class Tree:
 
     def __init__(self, accounts: Iterable[cluster.Account]) -> None:
         given = tuple(accounts)
+        if wrong := faults(given):
+            raise exception.BadShares('; '.join(each.what for each in wrong))
         by_name = {each.name: each for each in given}
-        wrong = [*_twice(given), *_bad_shares(given), *_bad_times(given)]
-        wrong += _bad_budgets(given)
-        wrong += _unknown_parents(given, by_name)
-        wrong = wrong or _circles(by_name)
-        if wrong:
-            raise exception.BadShares('; '.join(wrong))
         self.names = tuple(_parents_first(given))
         self._place = {name: at for at, name in enumerate(self.names)}
         parents = [by_name[name].parent for name in self.names]
@@ -176,9 +170,9 @@ def completed(
 
 def overlaid(
     accounts: Iterable[cluster.Account],
-    given: Mapping[str, Mapping[str, float]],
+    given: Mapping[str, Mapping[str, Any]],
 ) -> tuple[cluster.Account, ...]:
-    """Accounts of which some numbers are others.
+    """Accounts of which some fields are others.
 
     One that is not among them stands where :func:`completed` would place it.
 
@@ -191,7 +185,7 @@ def overlaid(
             by_name.setdefault(project, cluster.Account(project))
         usual = cluster.Account(name, project if slash else None)
         by_name[name] = dataclasses.replace(
-            by_name.get(name, usual), **dict[str, Any](given[name])
+            by_name.get(name, usual), **given[name]
         )
     return tuple(by_name.values())
 
@@ -318,67 +312,92 @@ def _parents_first(accounts: Sequence[cluster.Account]) -> list[str]:
     return names
 
 
-def _twice(accounts: Sequence[cluster.Account]) -> list[str]:
+class Fault(NamedTuple):
+    """Something wrong with an account.
+
+    :ivar account: its name.
+    :ivar what: in words, with the name.
+    """
+
+    account: str
+    what: str
+
+
+def faults(accounts: Sequence[cluster.Account]) -> list[Fault]:
+    """All that is wrong with accounts.
+
+    A name comes twice, a parent is unknown, parents form a circle, a share is
+    no number from 0 to :data:`LARGEST_SHARE`, a time none above 0 to
+    :data:`LONGEST_S`, a budget none from 0 to :data:`LARGEST_BUDGET`, or a
+    user owns, borrows or lends something.
+    """
+    by_name = {each.name: each for each in accounts}
+    wrong = [
+        Fault(each.name, what)
+        for each in accounts
+        for what in (*_bad_numbers(each), *_bad_place(each, by_name))
+    ]
+    return [*_twice(accounts), *wrong] or _circles(by_name)
+
+
+def _twice(accounts: Sequence[cluster.Account]) -> list[Fault]:
     seen: set[str] = set()
     twice: set[str] = set()
     for each in accounts:
         (twice if each.name in seen else seen).add(each.name)
-    return [f'account {name!r} comes twice' for name in sorted(twice)]
-
-
-def _bad_shares(accounts: Sequence[cluster.Account]) -> list[str]:
     return [
-        f'share of account {each.name!r} must be a number from 0 to'
-        f' {LARGEST_SHARE:g}, got {each.share!r}'
-        for each in accounts
-        if not math.isfinite(each.share)
-        or not 0 <= each.share <= LARGEST_SHARE
+        Fault(name, f'account {name!r} comes twice') for name in sorted(twice)
     ]
 
 
-def _bad_times(accounts: Sequence[cluster.Account]) -> list[str]:
-    return [
-        f'{what} of account {each.name!r} must be more than 0 and at most'
-        f' {LONGEST_S:g} s, got {seconds!r}'
-        for each in accounts
-        for what, seconds in (
-            ('time limit', each.time_limit_s),
-            ('longest wait', each.longest_wait_s),
+def _bad_numbers(each: cluster.Account) -> Iterator[str]:
+    if not 0 <= each.share <= LARGEST_SHARE:
+        yield (
+            f'share of account {each.name!r} must be a number from 0 to'
+            f' {LARGEST_SHARE:g}, got {each.share!r}'
         )
-        if seconds is not None and not 0 < seconds <= LONGEST_S
-    ]
+    for what, seconds in (
+        ('time limit', each.time_limit_s),
+        ('longest wait', each.longest_wait_s),
+    ):
+        if seconds is not None and not 0 < seconds <= LONGEST_S:
+            yield (
+                f'{what} of account {each.name!r} must be more than 0 and at'
+                f' most {LONGEST_S:g} s, got {seconds!r}'
+            )
+    hours = each.budget_hours
+    if hours is not None and not 0 <= hours <= LARGEST_BUDGET:
+        yield (
+            f'budget of account {each.name!r} must be a number of unit-hours'
+            f' from 0 to {LARGEST_BUDGET:g}, got {hours!r}'
+        )
 
 
-def _bad_budgets(accounts: Sequence[cluster.Account]) -> list[str]:
-    return [
-        f'budget of account {each.name!r} must be a number of unit-hours from'
-        f' 0 to {LARGEST_BUDGET:g}, got {each.budget_hours!r}'
-        for each in accounts
-        if each.budget_hours is not None
-        and not 0 <= each.budget_hours <= LARGEST_BUDGET
-    ]
+def _bad_place(
+    each: cluster.Account, by_name: Mapping[str, cluster.Account]
+) -> Iterator[str]:
+    if each.parent is not None and each.parent not in by_name:
+        yield (
+            f'parent {each.parent!r} of account {each.name!r} is not in the'
+            ' tree'
+        )
+    if '/' in each.name and each.has_quota:
+        yield (
+            f'account {each.name!r} is that of a user, who has no nominal,'
+            ' borrowing_limit or lending_limit; give them a ceiling, or'
+            ' quotas to the project'
+        )
 
 
-def _unknown_parents(
-    accounts: Sequence[cluster.Account],
-    by_name: Mapping[str, cluster.Account],
-) -> list[str]:
-    return [
-        f'parent {each.parent!r} of account {each.name!r} is not in the tree'
-        for each in accounts
-        if each.parent is not None and each.parent not in by_name
-    ]
-
-
-def _circles(by_name: Mapping[str, cluster.Account]) -> list[str]:
+def _circles(by_name: Mapping[str, cluster.Account]) -> list[Fault]:
     sound: set[str] = set()
     for name in sorted(by_name):
         path: list[str] = []
         up: str | None = name
         while up is not None and up not in sound:
             if up in path:
-                circle = [*path[path.index(up) :], up]
-                return ['accounts form a circle: ' + ' > '.join(circle)]
+                circle = ' > '.join([*path[path.index(up) :], up])
+                return [Fault(up, f'accounts form a circle: {circle}')]
             path.append(up)
             up = by_name[up].parent
         sound.update(path)

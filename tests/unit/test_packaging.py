@@ -33,6 +33,7 @@ DISTRIBUTION = {
     'libvirt': 'libvirt-python',
     'libvirt_qemu': 'libvirt-python',
     'openstack': 'openstacksdk',
+    'os_resource_classes': 'os-resource-classes',
     'openstackclient': 'python-openstackclient',
     'osc_lib': 'osc-lib',
     'prometheus_client': 'prometheus-client',

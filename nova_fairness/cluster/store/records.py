@@ -57,11 +57,11 @@ class Used:
 class Given:
     """What was set of accounts while the service ran.
 
-    :ivar accounts: numbers by name of the account and of its field.
+    :ivar accounts: JSON types by name of the account and of its field.
     :ivar version: number of writes.
     """
 
-    accounts: Mapping[str, Mapping[str, float]]
+    accounts: Mapping[str, Mapping[str, Any]]
     version: int = 0
 
 

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import math
 from typing import ClassVar
 
+from nova_fairness import exception
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
 
@@ -133,3 +135,60 @@ class OldestFirst(Order):
             each.uuid: {'waited_s': max(now - each.asked_at, 0.0)}
             for each in waiting
         }
+
+
+def factors(
+    waiting: Sequence[request_model.Request],
+    snapshot: cluster.ClusterSnapshot,
+    now: float,
+    order: Order,
+) -> Mapping[str, cluster.Factors]:
+    """What an order says of requests, checked: :meth:`Order.factors`.
+
+    :raises PluginMisbehaved: if it failed, or told what is no number.
+    """
+    name = type(order).__name__
+    try:
+        told = order.factors(waiting, snapshot, now)
+        is_sound = all(
+            math.isfinite(number)
+            for each in told.values()
+            for number in each.values()
+        )
+    except Exception as error:
+        raise exception.PluginMisbehaved(
+            f'factors of the order {name} failed:'
+            f' {type(error).__name__}: {error}'
+        ) from error
+    if not is_sound:
+        raise exception.PluginMisbehaved(
+            f'factors of the order {name} must be finite numbers'
+        )
+    return told
+
+
+def arranged(
+    waiting: Sequence[request_model.Request],
+    snapshot: cluster.ClusterSnapshot,
+    now: float,
+    order: Order,
+) -> list[request_model.Request]:
+    """Requests as an order puts them, checked: :meth:`Order.arrange`.
+
+    :raises PluginMisbehaved: if it failed, lost or doubled a request.
+    """
+    name = type(order).__name__
+    try:
+        found = list(order.arrange(waiting, snapshot, now))
+    except Exception as error:
+        raise exception.PluginMisbehaved(
+            f'the order {name} failed: {type(error).__name__}: {error}'
+        ) from error
+    if sorted(each.uuid for each in found) != sorted(
+        each.uuid for each in waiting
+    ):
+        raise exception.PluginMisbehaved(
+            f'the order {name} must give back each of {len(waiting)} requests'
+            f' once, and gave {len(found)}'
+        )
+    return found

@@ -377,13 +377,15 @@ class _Projects:
             [snapshot.used.get(name, none) for name in self.names],
             dtype=np.float64,
         ).reshape(-1, classes)
+        owned = {each.name: dict(each.nominal) for each in snapshot.accounts}
         self.guaranteed: Floats = np.array(
             [
-                [limits.guaranteed.get(each, 0) for each in snapshot.classes]
-                for limits in (
-                    snapshot.limits.get(name, cluster.NO_LIMITS)
-                    for name in self.names
+                cluster.vector(
+                    snapshot.limits.get(name, cluster.NO_LIMITS).guaranteed,
+                    snapshot.classes,
                 )
+                + cluster.vector(owned.get(name, {}), snapshot.classes)
+                for name in self.names
             ],
             dtype=np.float64,
         ).reshape(-1, classes)

@@ -5,21 +5,24 @@
 A project's guaranteed part is its own, used or not. What the cloud has
 beyond all guaranteed parts is shared, and what a project has beyond its
 guaranteed part is taken from it (the private and the shared quota of
-Synergy).
+Synergy). What accounts own and do not lend is guaranteed to all below them.
 
 What preemptible servers have counts for neither part: they run in what others
 leave, up to a limit of their own.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import functools
+import heapq
 
 import numpy as np
 
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.planners.fairqueue import order
+from nova_fairness.shares import quotas
 
 UNLIMITED = np.iinfo(np.int64).max
 
@@ -28,8 +31,6 @@ class Parts:
     """What every project has and may have, while a plan is made.
 
     :param snapshot: of the cloud.
-
-    :ivar shared: (c,) what projects share, >= 0.
     """
 
     def __init__(self, snapshot: cluster.ClusterSnapshot) -> None:
@@ -37,23 +38,57 @@ class Parts:
         self._column = {name: c for c, name in enumerate(snapshot.classes)}
         self._limits = snapshot.limits
         self._used = {name: use.copy() for name, use in snapshot.used.items()}
-        self._guaranteed: dict[str, cluster.Amounts] = {}
         self._ceiling: dict[tuple[str, bool], cluster.Amounts] = {}
         self._asked: dict[str, cluster.Amounts] = {}
-        self._over: dict[str, cluster.Amounts] = {}
         self._excesses: dict[str, dict[str, cluster.Amounts]] = {}
         self._never: dict[str, dict[str, reason.Why | None]] = {}
+        self._known: dict[str, int] = {}
         self._slack: cluster.Amounts | None = None
         self._kept: dict[str, cluster.Amounts] = {}
         self._lent: dict[str, cluster.Amounts] = {}
         for (project, _), use in snapshot.preemptible.items():
             self._lent[project] = self._lent.get(project, 0) + use
-        promised, taken = self._none(), self._none()
-        for project in sorted({*snapshot.limits, *snapshot.used}):
-            promised += self._part(project)
-            taken += self._beyond(project, self._none())
-        self.shared = np.maximum(_supply(snapshot) - promised, 0)
-        self._left = self.shared - taken
+        self._quotas = quotas.Quotas(
+            snapshot.accounts,
+            {
+                project: self._vector(limits.guaranteed, 0)
+                for project, limits in snapshot.limits.items()
+            },
+            snapshot.used,
+            _supply(snapshot),
+            snapshot.classes,
+        )
+
+    def owners_first(
+        self, units: Sequence[order.Unit]
+    ) -> Iterator[order.Unit]:
+        """Units in turn, but before others those who ask for what they own.
+
+        What is taken meanwhile counts: the next one may own less by then.
+
+        :param units: preemptible ones last.
+        """
+        if not self._quotas.has_owners:
+            yield from units
+            return
+        waiting = [
+            (each.is_preemptible, self._steps(each), place)
+            for place, each in enumerate(units)
+        ]
+        heapq.heapify(waiting)
+        while waiting:
+            is_preemptible, before, place = waiting[0]
+            steps = self._steps(units[place])
+            if steps > before:
+                heapq.heapreplace(waiting, (is_preemptible, steps, place))
+            else:
+                heapq.heappop(waiting)
+                yield units[place]
+
+    def _steps(self, unit: order.Unit) -> int:
+        if unit.is_preemptible:
+            return 0
+        return self._quotas.steps(unit.project, self._sum(unit))
 
     def guaranteed(self, unit: order.Unit) -> bool:
         """Tell whether a unit fits into what its project is guaranteed."""
@@ -61,7 +96,8 @@ class Parts:
 
     def never(self, unit: order.Unit) -> reason.Why | None:
         """Say which limit a unit is over, whatever others have."""
-        # The same until its project takes something.
+        # The same until its project takes something, or one beside it.
+        self._refresh(unit.project)
         known = self._never.setdefault(unit.project, {})
         key = unit.requests[0].uuid
         if key not in known:
@@ -81,14 +117,23 @@ class Parts:
                 used=float(use[c]),
                 ceiling=float(ceiling[c]),
             )
-        excess = self._excess(unit)
-        over = excess > self.shared
+        if unit.is_preemptible:
+            return None
+        excess, shared = self._excess(unit), self._quotas.shared
+        over = excess > shared
         for c in np.flatnonzero(over) if over.any() else ():
             return reason.why(
                 reason.Reason.OVER_SHARED_PART,
                 self._classes[c],
                 asked=float(excess[c]),
-                shared=float(self.shared[c]),
+                shared=float(shared[c]),
+            )
+        if passed := self._quotas.passed(unit.project, asked):
+            return reason.why(
+                reason.Reason.OVER_BORROWING_LIMIT,
+                f'{self._classes[passed.column]} of {passed.account}',
+                asked=float(passed.asked),
+                limit=float(passed.limit),
             )
         return None
 
@@ -97,19 +142,30 @@ class Parts:
 
         :returns: says it when it is called, as long as nothing more is taken.
         """
-        excess = self._excess(unit)
-        over = excess > self._left
+        excess, left = self._excess(unit), self._quotas.left
+        over = excess > left
         for c in np.flatnonzero(over & (excess > 0)) if over.any() else ():
-            return functools.partial(self._taken, int(c), int(excess[c]))
+            return functools.partial(
+                self._taken, unit.project, int(c), int(excess[c])
+            )
         return None
 
-    def _taken(self, c: int, excess: int) -> reason.Why:
+    def _taken(self, project: str, c: int, excess: int) -> reason.Why:
+        numbers = {
+            'asked': float(excess),
+            'free': float(max(self._quotas.left[c], 0)),
+        }
+        one = self._none()
+        one[c] = excess
+        owner = self._quotas.owner(project, one)
+        if owner:
+            what = f'{self._classes[c]} of {owner}'
+            return reason.why(reason.Reason.NOMINAL_IS_LENT, what, **numbers)
         return reason.why(
             reason.Reason.SHARED_PART_TAKEN,
             self._classes[c],
-            asked=float(excess),
-            free=float(max(self._left[c], 0)),
-            shared=float(self.shared[c]),
+            shared=float(self._quotas.shared[c]),
+            **numbers,
         )
 
     def behind(self, unit: order.Unit) -> bool:
@@ -132,14 +188,12 @@ class Parts:
         if unit.is_preemptible:
             self._lent[unit.project] = self._own(unit) + asked
             return
-        self._left -= excess
         if self._slack is not None and not is_short:
             self._slack = self._slack - excess
             if unit.project in self._kept:
                 self._kept[unit.project] = self._kept[unit.project] - asked
         self._used[unit.project] = self._use(unit.project) + asked
-        self._over.pop(unit.project, None)
-        self._excesses.pop(unit.project, None)
+        self._quotas.take(unit.project, asked)
 
     def fits_later(
         self, unit: order.Unit, returned: Mapping[str, cluster.Amounts]
@@ -174,30 +228,26 @@ class Parts:
         :returns: of the shared part, and below its project's ceiling; what
             is missing is negative.
         """
-        names = list(returned)
-        use = self._table(self._use(name) for name in names)
-        part = self._table(self._part(name) for name in names)
-        back = self._table(returned.values())
-        after = np.maximum(use - back, 0)
-        left = self._left + (
-            np.maximum(use - part, 0) - np.maximum(after - part, 0)
-        ).sum(axis=0)
-        asked, project = self._sum(unit), unit.project
+        later = self._quotas.after(
+            {
+                name: np.minimum(back, self._use(name))
+                for name, back in returned.items()
+                # What is preemptible comes back to no project's part.
+                if name
+            }
+        )
+        left, asked = later.left, self._sum(unit)
         own, excess = self._own(unit), self._none()
         if not unit.is_preemptible:
-            own = np.maximum(own - returned.get(project, self._none()), 0)
-            excess = np.maximum(own + asked - self._part(project), 0)
-            excess -= np.maximum(own - self._part(project), 0)
+            back = returned.get(unit.project, self._none())
+            own = np.maximum(own - back, 0)
+            excess = self._quotas.excess(unit.project, asked, later)
         room = self._top(unit) - own - asked
         # What others have too much of does not stop who asks for none of it.
         return (
             np.where(excess > 0, left - excess, np.maximum(left, 0)),
             np.where(asked > 0, room, np.maximum(room, 0)),
         )
-
-    def _table(self, rows: Iterable[cluster.Amounts]) -> cluster.Amounts:
-        listed = np.array(list(rows), dtype=np.int64)
-        return listed.reshape(-1, len(self._classes))
 
     def _sum(self, unit: order.Unit) -> cluster.Amounts:
         """(c,) what a unit asks for; classes that nobody has left out."""
@@ -215,30 +265,25 @@ class Parts:
         """What comes from the shared part if a unit starts."""
         if unit.is_preemptible:
             return self._none()
-        project, key = unit.project, unit.requests[0].uuid
-        known = self._excesses.setdefault(project, {})
+        self._refresh(unit.project)
+        known = self._excesses.setdefault(unit.project, {})
+        key = unit.requests[0].uuid
         if key not in known:
-            if project not in self._over:
-                self._over[project] = self._beyond(project, self._none())
-            beyond = self._beyond(project, self._sum(unit))
-            known[key] = beyond - self._over[project]
+            known[key] = self._quotas.excess(unit.project, self._sum(unit))
         return known[key]
 
-    def _beyond(self, project: str, more: cluster.Amounts) -> cluster.Amounts:
-        use = self._use(project) + more
-        beyond: cluster.Amounts = np.maximum(use - self._part(project), 0)
-        return beyond
+    def _refresh(self, project: str) -> None:
+        """Forget what is known of a project if something was taken."""
+        changes = self._quotas.changes(project)
+        if self._known.get(project) != changes:
+            self._known[project] = changes
+            self._never.pop(project, None)
+            self._excesses.pop(project, None)
 
     def _use(self, project: str) -> cluster.Amounts:
         if project not in self._used:
             self._used[project] = self._none()
         return self._used[project]
-
-    def _part(self, project: str) -> cluster.Amounts:
-        if project not in self._guaranteed:
-            limits = self._limits.get(project, cluster.NO_LIMITS)
-            self._guaranteed[project] = self._vector(limits.guaranteed, 0)
-        return self._guaranteed[project]
 
     def _own(self, unit: order.Unit) -> cluster.Amounts:
         """What a unit's project has of its kind, (c,)."""

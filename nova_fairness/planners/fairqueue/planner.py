@@ -12,6 +12,9 @@ project's ceiling, and hosts. Those behind use what is left. Rounds follow
 until one starts nothing, so that a state in which nothing is to be done stays
 as it is.
 
+Those who ask for what they own, and others borrow now, come before those who
+borrow, and get the reservation: who lends gets it back first.
+
 Whoever room is made for has a promise: it starts on its hosts as soon as they
 are free, and nobody else does.
 
@@ -31,7 +34,6 @@ import math
 
 import numpy as np
 
-from nova_fairness import exception
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
@@ -121,8 +123,8 @@ def _by_bands(
         seen = snapshot
         if band is request_model.Band.PREEMPTIBLE:
             seen = _with_preemptible(snapshot)
-        arranged += _arranged(those, seen, now, order)
-        factors.update(_factors(those, seen, now, order))
+        arranged += order_module.arranged(those, seen, now, order)
+        factors.update(order_module.factors(those, seen, now, order))
     return arranged, factors
 
 
@@ -134,55 +136,6 @@ def _with_preemptible(
     for name, part in tree_module.preemptible_parts(snapshot).items():
         granted[name] = granted.get(name, 0.0) + part
     return dataclasses.replace(snapshot, granted=granted)
-
-
-def _factors(
-    waiting: list[request_model.Request],
-    snapshot: cluster.ClusterSnapshot,
-    now: float,
-    order: order_module.Order,
-) -> Mapping[str, cluster.Factors]:
-    name = type(order).__name__
-    try:
-        told = order.factors(waiting, snapshot, now)
-        is_sound = all(
-            math.isfinite(number)
-            for each in told.values()
-            for number in each.values()
-        )
-    except Exception as error:
-        raise exception.PluginMisbehaved(
-            f'factors of the order {name} failed:'
-            f' {type(error).__name__}: {error}'
-        ) from error
-    if not is_sound:
-        raise exception.PluginMisbehaved(
-            f'factors of the order {name} must be finite numbers'
-        )
-    return told
-
-
-def _arranged(
-    waiting: list[request_model.Request],
-    snapshot: cluster.ClusterSnapshot,
-    now: float,
-    order: order_module.Order,
-) -> list[request_model.Request]:
-    name = type(order).__name__
-    try:
-        arranged = list(order.arrange(waiting, snapshot, now))
-    except Exception as error:
-        raise exception.PluginMisbehaved(
-            f'the order {name} failed: {type(error).__name__}: {error}'
-        ) from error
-    if sorted(each.uuid for each in arranged) != sorted(
-        each.uuid for each in waiting
-    ):
-        raise exception.PluginMisbehaved(
-            f'the order {name} must give back each of {len(waiting)} requests'
-            f' once, and gave {len(arranged)}'
-        )
-    return arranged
 
 
 class _Rounds:
@@ -233,7 +186,8 @@ class _Rounds:
                 ]
                 self.reserved.update(self._promised)
                 return self._actions, [*first, *told]
-            units = [each for each, _ in waiting]
+            left = {each.requests[0].uuid for each, _ in waiting}
+            units = [each for each in units if each.requests[0].uuid in left]
 
     def _keep_promises(
         self, units: list[order_module.Unit]
@@ -292,7 +246,8 @@ class _Rounds:
         self.reserved.clear()
         waiting: list[_Judged] = []
         before = 0
-        for unit in [each for each in units if not self._at_once(each)]:
+        left = [each for each in units if not self._at_once(each)]
+        for unit in self._parts.owners_first(left):
             why = self._in_turn(unit, before)
             if why:
                 waiting.append((unit, why))

@@ -130,8 +130,12 @@ class FakeOperations(requests.Operations):
                 'account': each, 'parent': None, 'time_limit': 7200.0,
                 'longest_wait': None, 'budget': 100.0, 'budget_left': 12.5,
                 'budget_until': '2026-02-01T00:00:00+00:00',
-                'ceiling': {'VCPU': 40},
-                'windows': ['0 20 * * * for 10 h (UTC)'], 'opens_at': None,
+                'ceiling': {'VCPU': 40}, 'nominal': {'VCPU': 20},
+                'borrowing_limit': {}, 'lending_limit': {'VCPU': 5},
+                'windows': [
+                    {'begins': '0 20 * * *', 'lasts': 36000.0, 'zone': 'UTC'}
+                ],
+                'opens_at': None,
             }
             for each in names
             if project in (None, each) and each > (marker or '')

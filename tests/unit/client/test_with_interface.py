@@ -194,8 +194,44 @@ def test_limits_are_seen_set_and_taken_back(admin, alice):
     assert (code, told) == (0, {'account': red, 'budget': 0.0})
     code, told = admin.ask(queue.UnsetLimit, red, '--budget')
     assert (code, told) == (0, {'account': red, 'budget': None})
+    code, told = admin.ask(
+        queue.SetLimit,
+        red,
+        *('--ceiling', 'VCPU=4,CUSTOM_GOLD=1', '--nominal', 'VCPU=2'),
+        *('--lending-limit', 'VCPU=0', '--borrowing-limit', '-'),
+        *('--window', '0 20 * * mon-fri for 10h in Europe/Zurich'),
+        *('--window', '0 0 * * sat for 2d'),
+    )
+    assert told == {
+        'account': red,
+        'ceiling': {'VCPU': 4, 'CUSTOM_GOLD': 1},
+        'nominal': {'VCPU': 2},
+        'lending_limit': {'VCPU': 0},
+        'borrowing_limit': {},
+        'windows': [
+            {
+                'begins': '0 20 * * mon-fri',
+                'lasts': 36000.0,
+                'zone': 'Europe/Zurich',
+            },
+            {'begins': '0 0 * * sat', 'lasts': 172800.0},
+        ],
+    }
+    code, told = admin.ask(queue.UnsetLimit, red, '--nominal', '--window')
+    assert told == {'account': red, 'nominal': None, 'windows': None}
     with pytest.raises(exceptions.CommandError, match='HTTP 400'):
         admin.run(queue.SetLimit, red, '--budget', '-1')
+    with pytest.raises(exceptions.CommandError, match='HTTP 400'):
+        admin.run(queue.SetLimit, red, '--nominal', 'vcpu=4')
+    for flag, words in (
+        ('--nominal', 'VCPU'),
+        ('--nominal', 'VCPU=-4'),
+        ('--ceiling', 'VCPU=4,VCPU=5'),
+        ('--window', 'at night'),
+        ('--window', '0 20 * * * for long'),
+    ):
+        with pytest.raises(SystemExit):
+            admin.run(queue.SetLimit, red, flag, words)
     with pytest.raises(exceptions.CommandError, match='HTTP 403'):
         alice.run(queue.SetLimit, red, '--time-limit', '2h')
     with pytest.raises(exceptions.CommandError, match='HTTP 400'):

@@ -418,6 +418,7 @@ def test_limits_are_listed_set_and_taken_back(world, process, ask):
         'account': 'physics', 'parent': None, 'time_limit': 60.0,
         'longest_wait': None, 'budget': None, 'budget_left': None,
         'budget_until': None, 'windows': [], 'opens_at': None, 'ceiling': {},
+        'nominal': {}, 'borrowing_limit': {}, 'lending_limit': {},
     }  # fmt: skip
     own = ask.limits('p', None, 9)['limits']
     assert [each['account'] for each in own] == ['p', 'p/u']
@@ -442,12 +443,85 @@ def test_all_that_limits_an_account_is_told(world, process, ask):
     assert (p['budget'], p['budget_left']) == (2.0, 2.0)
     assert p['budget_until'] == '1970-02-01T00:00:00+00:00'
     assert q['ceiling'] == {'VCPU': 4}
-    assert q['windows'] == ['0 20 * * * for 10 h (UTC)']
+    assert q['windows'] == [
+        {'begins': '0 20 * * *', 'lasts': 36000.0, 'zone': 'UTC'}
+    ]
     assert q['opens_at'] == '1970-01-01T20:00:00+00:00'
     ask.set_limits('p', {'budget': 5.0})
     process.cycle()
     p, q = ask.limits(None, None, 9)['limits']
     assert p['budget_left'] == 5.0
+
+
+def test_amounts_and_windows_are_set_as_they_are_listed(world, process, ask):
+    process.cycle()
+    wanted = {
+        'ceiling': {'VCPU': 8},
+        'nominal': {'CUSTOM_GOLD': 1, 'VCPU': 4},
+        'borrowing_limit': {'VCPU': 0},
+        'lending_limit': {'VCPU': 2},
+        'windows': [
+            {'begins': '0 20 * * *', 'lasts': 60.0, 'zone': 'Europe/Zurich'}
+        ],
+    }
+    assert ask.set_limits('p', wanted) == {'account': 'p', **wanted}
+    process.cycle()
+    [told] = ask.limits(None, None, 9)['limits']
+    assert {key: told[key] for key in wanted} == wanted
+    [account] = process.last().snapshot.accounts
+    assert account.nominal == (('CUSTOM_GOLD', 1), ('VCPU', 4))
+    ask.set_limits('p', dict.fromkeys(wanted))
+    process.cycle()
+    assert ask.limits(None, None, 9)['limits'] == []
+
+
+@pytest.mark.parametrize(
+    ('account', 'limit', 'value', 'said'),
+    [
+        ('p', 'nominal', {'VCPUS': 4}, "'VCPUS' is no resource class"),
+        ('p', 'nominal', {'CUSTOM_a': 4}, 'no resource class'),
+        ('p', 'ceiling', {'VCPU': -4}, "ceiling of account 'p': expected a w"),
+        ('p', 'ceiling', {'VCPU': 10**16}, 'whole amount of VCPU'),
+        ('p', 'ceiling', {'VCPU': 4.5}, 'whole amount of VCPU'),
+        ('p', 'ceiling', {'VCPU': True}, 'whole amount of VCPU'),
+        ('p', 'ceiling', [4], 'expected amounts by resource class'),
+        ('p', 'ceiling', dict.fromkeys(map(str, range(101)), 1), 'at most'),
+        ('p', 'windows', 'night', 'expected a list of 100 windows'),
+        ('p', 'windows', ['night'], 'must have begins and lasts'),
+        ('p', 'windows', [{'begins': '0 9 * * *'}], 'must have begins and'),
+        ('p', 'windows', [{'begins': 9, 'lasts': 9}], 'must have begins and'),
+        ('p', 'windows', [{'begins': 'x', 'lasts': 9}], 'of five fields'),
+        (
+            'p',
+            'windows',
+            [{'begins': '0 9 * * *', 'lasts': float('nan')}],
+            'must last more',
+        ),
+        (
+            'p',
+            'windows',
+            [{'begins': '0 9 * * *', 'lasts': 'long'}],
+            "expected a number, got 'long'",
+        ),
+        (
+            'p',
+            'windows',
+            [{'begins': '0 9 * * *', 'lasts': 9, 'zone': 'Mars/Base'}],
+            "no time zone 'Mars/Base'",
+        ),
+        ('p', 'budget', 'much', 'expected a number'),
+        ('p/u', 'nominal', {'VCPU': 4}, "'p/u' is that of a user, who has no"),
+        ('p/u', 'lending_limit', {'VCPU': 4}, 'who has no nominal'),
+    ],
+)
+def test_limits_that_are_none_are_refused_whole(
+    process, ask, account, limit, value, said
+):
+    process.cycle()
+    with pytest.raises(exception.BadShares, match=said):
+        ask.set_limits(account, {'time_limit': 30.0, limit: value})
+    process.cycle()
+    assert ask.limits(None, None, 9)['limits'] == []
 
 
 def test_users_extend_what_operators_allow(world, process, ask):

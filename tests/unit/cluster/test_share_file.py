@@ -77,6 +77,23 @@ def test_budgets_windows_and_ceilings_are_read(path):
     )
 
 
+def test_quotas_are_read_as_kueue_names_them(path):
+    path.write_text(
+        listed(
+            'name: a, nominal: {VCPU: 40, CUSTOM_GOLD: 1}, borrowing_limit:'
+            ' {VCPU: 0}, lending_limit: {VCPU: 10}'
+        )
+    )
+    assert share_file.read(path) == (
+        cluster.Account(
+            'a',
+            nominal=(('CUSTOM_GOLD', 1), ('VCPU', 40)),
+            borrowing_limit=(('VCPU', 0),),
+            lending_limit=(('VCPU', 10),),
+        ),
+    )
+
+
 def test_a_list_may_be_empty(path):
     path.write_text('accounts: []')
     assert share_file.read(path) == ()
@@ -94,7 +111,10 @@ def test_a_list_may_be_empty(path):
         ('accounts: 7', 'accounts must be a list'),
         ('accounts: []\naccounts: []', 'line 2: the key accounts comes twi'),
         (listed('share: 1'), 'line 2: an account must have a name'),
-        (listed('name: a', 'name: a'), "account 'a' comes twice"),
+        (
+            listed('name: a', 'name: b', 'name: a'),
+            "line 4: account 'a' comes twice",
+        ),
         (listed('name: a, share: 1, share: 2'), 'the key share comes twice'),
         (listed('name: a', 'name: b, shares: 2'), "line 3: unknown key 'shar"),
         (listed('name: [a]'), 'expected a text'),
@@ -134,18 +154,41 @@ def test_a_list_may_be_empty(path):
             window('begins: 0 20 * * *, lasts: 1h, ends: 2h'),
             "unknown key 'ends'",
         ),
-        (listed('name: a, share: -1'), "account 'a' .* from 0 to 1e.09, got"),
-        (listed('name: a, share: 1e10'), "account 'a' must be a number from"),
-        (listed('name: a, share: nan'), "account 'a' must be a number from"),
+        (listed('name: a, nominal: {VCPUS: 4}'), "'VCPUS' is no resource cl"),
+        (listed('name: a, lending_limit: 4'), 'lending_limit must give clas'),
+        (listed('name: a, borrowing_limit: {VCPU: x}'), "VCPU, got 'x'"),
+        (
+            listed('name: p', 'name: p/u, parent: p, nominal: {VCPU: 4}'),
+            "line 3: account 'p/u' is that of a user, who has no nominal",
+        ),
+        (
+            listed('name: b', 'name: a, share: -1'),
+            "line 3: share of account 'a' must .* from 0 to 1e.09, got -1",
+        ),
+        (
+            listed('name: a, share: 1e10'),
+            "line 2: share of account 'a' must be a number from",
+        ),
+        (
+            listed('name: a, share: nan'),
+            "line 2: share of account 'a' must be a number from",
+        ),
         (listed('name: a, budget: much'), "budget of account 'a': expected"),
         (listed('name: a, budget: -1'), "budget of account 'a' must be"),
         (listed('name: a, budget: nan'), "budget of account 'a' must be"),
-        (listed('name: a, parent: b'), "parent 'b' of account 'a' is not in"),
-        (listed('name: a, parent: a'), 'circle: a > a'),
+        (
+            listed('name: a, parent: b'),
+            "line 2: parent 'b' of account 'a' is not in",
+        ),
+        (
+            listed('name: a, parent: b', 'name: c, share: -1'),
+            "line 2: parent 'b' .*; line 3: share of account 'c'",
+        ),
+        (listed('name: a, parent: a'), 'line 2: accounts form a circle: a > '),
         (
             listed('name: a, parent: c', 'name: b, parent: a', 'name: c')
             + '\n- {name: d, parent: d}',
-            'circle: d > d',
+            'line 5: accounts form a circle: d > d',
         ),
         (
             listed('name: a, parent: b', 'name: b, parent: a'),

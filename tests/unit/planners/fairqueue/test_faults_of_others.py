@@ -100,6 +100,30 @@ def test_who_grew_past_their_ceiling_starts_nothing():
     assert not started(plan)
 
 
+def test_an_account_that_is_renamed_keeps_what_it_uses():
+    # Kueue: quota was passed by renaming after admission.
+    for name in ('physics', 'renamed'):
+        accounts = (
+            cluster.Account(
+                name,
+                nominal=(('VCPU', 4),),
+                borrowing_limit=(('VCPU', 0),),
+            ),
+            cluster.Account('p', name),
+        )
+        plan = planner.plan(
+            small_cloud.cloud(
+                [host('h', used=4)],
+                [ask('a', project='p')],
+                accounts=accounts,
+                used={'p': np.array([4, 400])},
+            ),
+            9.0,
+        )
+        assert not started(plan)
+        assert name in plan.waiting['a'].why.sentence
+
+
 def test_users_of_one_name_in_two_projects_are_two():
     # Kueue: two queues of one name mixed up their positions.
     requests = [

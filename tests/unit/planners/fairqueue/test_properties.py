@@ -11,7 +11,9 @@ import numpy as np
 
 from nova_fairness.model import cluster
 from nova_fairness.model import request
+from nova_fairness.planners.fairqueue import orders
 from nova_fairness.planners.fairqueue import planner
+from nova_fairness.shares import quotas
 from tests.fixtures import small_cloud
 
 PROJECTS = ('p', 'q', 'r')
@@ -83,6 +85,31 @@ limits = st.dictionaries(
 )
 
 
+named = st.one_of(
+    st.just(()),
+    st.dictionaries(
+        st.sampled_from(small_cloud.CLASSES), amounts, max_size=2
+    ).map(lambda each: tuple(sorted(each.items()))),
+)
+
+
+@st.composite
+def accounts(draw):
+    """A share tree with quotas; mostly none, as in most clouds."""
+    if draw(st.integers(0, 2)):
+        return ()
+    return tuple(
+        cluster.Account(
+            name,
+            None if name == 'top' else draw(st.sampled_from([None, 'top'])),
+            nominal=draw(named),
+            borrowing_limit=draw(named),
+            lending_limit=draw(named),
+        )
+        for name in ('top', *PROJECTS)
+    )
+
+
 @st.composite
 def clouds(draw):
     listed = draw(hosts())
@@ -121,6 +148,7 @@ def clouds(draw):
         limits=draw(limits),
         used=draw(st.dictionaries(st.sampled_from(PROJECTS), uses)),
         members=draw(members),
+        accounts=draw(accounts()),
     )
 
 
@@ -128,28 +156,25 @@ def starts(plan):
     return [a for a in plan.actions if a.verb is cluster.Verb.START]
 
 
-def shared_free(snapshot):
-    """What is left of the shared part by class, from its definition."""
-    found = []
-    for c, name in enumerate(snapshot.classes):
-        supply = sum(
-            int(
-                snapshot.inventory.capacity[row, c]
-                if provider.takes
-                else snapshot.inventory.used[row, c]
-            )
-            for row, provider in enumerate(snapshot.providers)
-        )
-        parts = {
-            project: each.guaranteed.get(name, 0)
-            for project, each in snapshot.limits.items()
-        }
-        taken = sum(
-            max(int(use[c]) - parts.get(project, 0), 0)
-            for project, use in snapshot.used.items()
-        )
-        found.append(max(supply - sum(parts.values()), 0) - taken)
-    return found
+def quotas_of(snapshot):
+    """What accounts have of what they own and may borrow."""
+    supply = np.where(
+        np.array([[each.takes] for each in snapshot.providers], bool).reshape(
+            -1, 1
+        ),
+        snapshot.inventory.capacity,
+        snapshot.inventory.used,
+    ).sum(axis=0, dtype=np.int64)
+    return quotas.Quotas(
+        snapshot.accounts,
+        {
+            name: cluster.vector(each.guaranteed, snapshot.classes)
+            for name, each in snapshot.limits.items()
+        },
+        snapshot.used,
+        supply,
+        snapshot.classes,
+    )
 
 
 @hypothesis.given(clouds())
@@ -166,9 +191,12 @@ def test_no_host_is_filled_beyond_what_it_has(snapshot):
 @hypothesis.given(clouds())
 def test_no_project_gets_beyond_its_ceiling_or_the_shared_part(snapshot):
     later = small_cloud.after(snapshot, planner.plan(snapshot, NOW), NOW)
-    before = shared_free(snapshot)
-    for c, left in enumerate(shared_free(later)):
-        assert left >= min(before[c], 0)
+    before, left = quotas_of(snapshot), quotas_of(later)
+    assert (left.left >= np.minimum(before.left, 0)).all()
+    for project in PROJECTS:
+        passed = left.passed(project, np.zeros(2, np.int64) + 1)
+        had = before.passed(project, np.zeros(2, np.int64) + 1)
+        assert passed is None or had or passed.asked == passed.limit + 1
     for project, use in later.used.items():
         limit = snapshot.limits.get(project, cluster.NO_LIMITS)
         had = snapshot.used.get(project, np.zeros(len(use)))
@@ -280,3 +308,84 @@ def test_what_is_planned_changes_no_argument(snapshot):
     assert (snapshot.inventory.used == used).all()
     for name, use in projects.items():
         assert (snapshot.used[name] == use).all()
+
+
+BY_SHARES = st.sampled_from(
+    [
+        orders.FairTree(),
+        orders.Multifactor(),
+        orders.Synergy(),
+        orders.DominantShare(),
+        orders.Distribution(),
+    ]
+)
+
+
+@st.composite
+def contended(draw):
+    """Servers of one size ask for a host that cannot hold them all."""
+    there = [
+        small_cloud.ask(
+            f'{draw(st.integers(0, 99)):02}-{n}',
+            project=draw(st.sampled_from(PROJECTS)),
+            at=float(draw(st.integers(0, 5))),
+        )
+        for n in range(draw(st.integers(1, 12)))
+    ]
+    asked = [
+        dataclasses.replace(each, user=draw(st.sampled_from('uvw')))
+        for each in there
+    ]
+    part = st.floats(0, 0.5).map(lambda use: np.array([use, use / 2]))
+    users = [f'{project}/{user}' for project in PROJECTS for user in 'uvw']
+    history = {name: draw(part) for name in users}
+    for project in PROJECTS:
+        history[project] = sum(history[f'{project}/{user}'] for user in 'uvw')
+    return small_cloud.cloud(
+        [small_cloud.host('h', vcpu=draw(st.integers(1, 8)))],
+        asked,
+        history=history,
+        accounts=tuple(
+            cluster.Account(project, None, draw(st.integers(1, 9)))
+            for project in PROJECTS
+        ),
+    )
+
+
+def started_of(snapshot, order, project):
+    of = {each.uuid: each.project for each in snapshot.requests}
+    plan = planner.plan(snapshot, NOW, order)
+    return sum(of[each.request] == project for each in starts(plan))
+
+
+@hypothesis.given(contended(), BY_SHARES, st.integers(2, 50))
+def test_a_plan_is_monotone_in_shares(snapshot, order, factor):
+    first, *others = snapshot.accounts
+    larger = dataclasses.replace(first, share=first.share * factor)
+    richer = dataclasses.replace(snapshot, accounts=(larger, *others))
+    before = started_of(snapshot, order, first.name)
+    assert started_of(richer, order, first.name) >= before
+
+
+@hypothesis.given(contended(), BY_SHARES, st.permutations('uvw'))
+def test_a_permutation_of_users_changes_nothing(snapshot, order, names):
+    """Who is called how is another matter; what they used goes with them."""
+    other = dict(zip('uvw', names, strict=True))
+    renamed = dataclasses.replace(
+        snapshot,
+        requests=tuple(
+            dataclasses.replace(each, user=other[each.user])
+            for each in snapshot.requests
+        ),
+        history={
+            name[:2] + other[name[2:]] if '/' in name else name: use
+            for name, use in snapshot.history.items()
+        },
+    )
+    plan, after = (
+        planner.plan(each, NOW, order) for each in (snapshot, renamed)
+    )
+    assert [each.request for each in after.actions] == [
+        each.request for each in plan.actions
+    ]
+    assert list(after.waiting) == list(plan.waiting)

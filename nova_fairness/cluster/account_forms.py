@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What can be set of accounts, in the form that calls and the store have.
+
+Times are numbers of seconds, amounts objects by resource class, and windows
+lists of objects with ``begins``, ``lasts`` and ``zone``.
+"""
+
+from collections.abc import Mapping
+import re
+from typing import Any
+import zoneinfo
+
+import os_resource_classes
+
+from nova_fairness.model import cluster
+from nova_fairness.shares import windows as windows_module
+
+AMOUNTS = ('ceiling', 'nominal', 'borrowing_limit', 'lending_limit')
+"""Fields of accounts that are amounts by resource class."""
+
+LARGEST_AMOUNT = 10**15
+
+_MOST_WINDOWS = 100
+_MOST_CLASSES = 100
+_CUSTOM = re.compile('CUSTOM_[A-Z0-9_]{1,248}')
+_UTC = 'UTC'
+
+
+def typed(field: str, value: Any) -> Any:
+    """The value of a field of an account; its range is judged by the tree.
+
+    :param field: of :class:`.cluster.Account`.
+    :param value: of JSON types.
+    :raises ValueError: if it is none.
+    """
+    if field in AMOUNTS:
+        return _amounts(value)
+    return _windows(value) if field == 'windows' else _number(value)
+
+
+def written(field: str, value: Any) -> Any:
+    """The same the other way round: JSON types of a field's value."""
+    if field in AMOUNTS:
+        return dict(value)
+    if field == 'windows':
+        return [
+            {
+                'begins': each.begins,
+                'lasts': each.lasts_s,
+                'zone': getattr(each.zone, 'key', _UTC),
+            }
+            for each in value
+        ]
+    return value
+
+
+def window(begins: str, lasts_s: float, zone: str = _UTC) -> cluster.Window:
+    """Make a window.
+
+    :param begins: cron line of its begins.
+    :param zone: name of the time zone.
+    :raises ValueError: if there is no such zone, or the window cannot be.
+    """
+    try:
+        found = zoneinfo.ZoneInfo(zone)
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(
+            f'there is no time zone {zone!r}, expected one such as'
+            ' Europe/Zurich'
+        ) from error
+    if fault := windows_module.fault(begins, lasts_s):
+        raise ValueError(fault)
+    return cluster.Window(begins, lasts_s, found)
+
+
+def resource_class(name: str) -> str:
+    """Take the name of a resource class.
+
+    :raises ValueError: if Placement can have none of that name.
+    """
+    is_known = name in os_resource_classes.STANDARDS
+    if not (is_known or _CUSTOM.fullmatch(name)):
+        raise ValueError(
+            f'{name!r} is no resource class of Placement, expected one such'
+            ' as VCPU or CUSTOM_GOLD'
+        )
+    return name
+
+
+def _number(value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number:
+        raise ValueError(f'expected a number, got {value!r:.40}')
+    return float(value)
+
+
+def _amounts(value: Any) -> tuple[tuple[str, int], ...]:
+    if not isinstance(value, Mapping) or len(value) > _MOST_CLASSES:
+        raise ValueError(
+            f'expected amounts by resource class, {_MOST_CLASSES} at most'
+        )
+    for name, amount in value.items():
+        resource_class(name)
+        if type(amount) is not int or not 0 <= amount <= LARGEST_AMOUNT:
+            raise ValueError(
+                f'expected a whole amount of {name} from 0 to'
+                f' {LARGEST_AMOUNT:g}, got {amount!r:.40}'
+            )
+    return tuple(sorted(value.items()))
+
+
+def _windows(value: Any) -> tuple[cluster.Window, ...]:
+    if not isinstance(value, list) or len(value) > _MOST_WINDOWS:
+        raise ValueError(f'expected a list of {_MOST_WINDOWS} windows at most')
+    found = []
+    for each in value:
+        known = {'begins', 'lasts', 'zone'}
+        if (
+            not isinstance(each, Mapping)
+            or not {'begins', 'lasts'} <= each.keys() <= known
+            or not isinstance(each['begins'], str)
+            or not isinstance(each.get('zone', _UTC), str)
+        ):
+            raise ValueError(
+                'a window must have begins and lasts, and may have zone'
+            )
+        lasts_s = _number(each['lasts'])
+        found.append(window(each['begins'], lasts_s, each.get('zone', _UTC)))
+    return tuple(found)

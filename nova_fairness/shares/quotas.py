@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Quotas: what accounts own, lend and borrow, in every resource class.
+
+An account has a nominal part beside those of the accounts below it. What it
+does not lend is kept for it, used or not; all else it lends to everybody, by
+way of its parent, as long as nobody below it asks for it. What those below it
+use beyond that comes from its parent, as much as it may borrow. At the top is
+all that the cloud has and nobody keeps (Kueue: ``pkg/cache/resource_node.go``
+of its scheduler; here the top never lends what the cloud does not have).
+
+Amounts are int64, (c,) by resource class.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from nova_fairness.model import cluster
+from nova_fairness.shares import tree as tree_module
+
+UNLIMITED = np.iinfo(np.int64).max // 2
+
+
+class Over(NamedTuple):
+    """A borrowing limit that would be passed.
+
+    :ivar account: its name.
+    :ivar column: of the class.
+    :ivar asked: that would be borrowed with what is borrowed already.
+    :ivar limit: that it may borrow.
+    """
+
+    account: str
+    column: int
+    asked: int
+    limit: int
+
+
+class Later(NamedTuple):
+    """How it is once something was given back.
+
+    :ivar left: (c,) of what nobody keeps.
+    :ivar use: (a, c) of accounts, in the order of their tree.
+    """
+
+    left: cluster.Amounts
+    use: cluster.Amounts
+
+
+class Quotas:
+    """What accounts have of what they own and may borrow, during a plan.
+
+    :param accounts: of the share tree.
+    :param kept: (c,) nominal parts of projects that are never lent, beside
+        those of their accounts.
+    :param used: (c,) what projects have.
+    :param supply: (c,) what the cloud has.
+    :param classes: resource classes, the columns.
+
+    :ivar shared: (c,) what nobody keeps, >= 0.
+    :ivar left: (c,) of that; below 0 if more is in use.
+    """
+
+    def __init__(
+        self,
+        accounts: Iterable[cluster.Account],
+        kept: Mapping[str, cluster.Amounts],
+        used: Mapping[str, cluster.Amounts],
+        supply: cluster.Amounts,
+        classes: tuple[str, ...],
+    ) -> None:
+        given = tuple(accounts)
+        given = given if any(each.has_quota for each in given) else ()
+        known = {each.name: each for each in given}
+        rows = tree_module.completed(given, kept, ())
+        tree = tree_module.Tree(rows)
+        self._names = tree.names
+        self._row = {name: row for row, name in enumerate(tree.names)}
+        self._parent = tree.parent
+        self._levels = _levels(tree.parent)
+        self._paths = _paths(tree.parent)
+        usual = cluster.Account('')
+        listed = [known.get(name, usual) for name in tree.names]
+
+        def table(amounts: Iterable[_Named], others: int) -> cluster.Amounts:
+            rows = [_vector(dict(each), classes, others) for each in amounts]
+            return np.array(rows, np.int64).reshape(len(tree), len(classes))
+
+        nominal = table((each.nominal for each in listed), 0)
+        lends = table((each.lending_limit for each in listed), UNLIMITED)
+        self._limit = table(
+            (each.borrowing_limit for each in listed), UNLIMITED
+        )
+        # Who names none of a class neither lends it nor gets it back.
+        self._named = nominal.any(axis=0)
+        self._part = nominal
+        self._own = np.zeros_like(nominal)
+        for name, amounts in kept.items():
+            self._own[self._row[name]] = amounts
+        self._lend(lends)
+        self.shared: cluster.Amounts = np.maximum(
+            supply - self._own.sum(axis=0), 0
+        )
+        self.left = self.shared.copy()
+        self._use = np.zeros_like(nominal)
+        self._changes = [0] * len(listed)
+        for project in sorted(used):
+            self.take(project, used[project])
+
+    @property
+    def has_owners(self) -> bool:
+        """Whether an account owns anything that it might lend."""
+        return bool(self._named.any())
+
+    def changes(self, project: str) -> int:
+        """Number that is another once :meth:`excess` may be another."""
+        return sum(self._changes[row] for row in self._path(project))
+
+    def excess(
+        self,
+        project: str,
+        asked: cluster.Amounts,
+        later: Later | None = None,
+    ) -> cluster.Amounts:
+        """What would come from the top, (c,), if a project took more.
+
+        :param later: from :meth:`after`; now without it.
+        """
+        use = self._use if later is None else later.use
+        for row in self._path(project):
+            unused = np.maximum(self._own[row] - use[row], 0)
+            asked = np.maximum(asked - unused, 0)
+        return asked
+
+    def steps(self, project: str, asked: cluster.Amounts) -> int:
+        """Number of accounts that more for a project is borrowed beyond.
+
+        0 if it is within the nominal part of its own account, 1 if of the one
+        above. Who asks at fewer steps comes first: what they ask for was lent
+        to those who ask at more, or to those who ask for nothing that anybody
+        owns.
+        """
+        left = np.where(self._named, asked, 0)
+        path = self._path(project) if left.any() else ()
+        for step, row in enumerate(path):
+            covered = self._use[row] + left <= self._part[row]
+            if covered[left > 0].all():
+                return step
+            left = np.maximum(left - self._unused(row), 0)
+        return len(self._names)
+
+    def owner(self, project: str, asked: cluster.Amounts) -> str | None:
+        """The account that owns what a project asks for; ``None``: nobody."""
+        step, path = self.steps(project, asked), self._path(project)
+        return self._names[path[step]] if step < len(path) else None
+
+    def passed(self, project: str, asked: cluster.Amounts) -> Over | None:
+        """The borrowing limit that a start would pass, the lowest first."""
+        for row in self._path(project):
+            borrowed = self._use[row] + asked - self._part[row]
+            over = (asked > 0) & (borrowed > self._limit[row])
+            for c in np.flatnonzero(over) if over.any() else ():
+                return Over(
+                    self._names[row],
+                    int(c),
+                    int(borrowed[c]),
+                    int(self._limit[row, c]),
+                )
+            asked = np.maximum(asked - self._unused(row), 0)
+        return None
+
+    def take(self, project: str, asked: cluster.Amounts) -> None:
+        """A project takes more."""
+        for row in self._path(project):
+            beyond = np.maximum(asked - self._unused(row), 0)
+            self._use[row] += asked
+            self._changes[row] += 1
+            asked = beyond
+        self.left = self.left - asked
+
+    def after(self, returned: Mapping[str, cluster.Amounts]) -> Later:
+        """What there is once projects gave something back.
+
+        :param returned: (c,) by project, at most what it has.
+        """
+        back = np.zeros_like(self._use)
+        left, use = self.left.copy(), self._use.copy()
+        for project, amounts in returned.items():
+            if project in self._row:
+                back[self._row[project]] += amounts
+            else:
+                left += amounts
+        for rows in self._levels:
+            before = np.maximum(use[rows] - self._own[rows], 0)
+            use[rows] -= back[rows]
+            freed = before - np.maximum(use[rows] - self._own[rows], 0)
+            parents = self._parent[rows]
+            top = parents == tree_module.ROOT
+            left += freed[top].sum(axis=0)
+            np.add.at(back, parents[~top], freed[~top])
+        return Later(left, use)
+
+    def _lend(self, lends: cluster.Amounts) -> None:
+        """Work out parts with what is lent from below, and what is kept."""
+        self._part += self._own
+        for rows in self._levels:
+            free = self._part[rows] - self._own[rows]
+            self._own[rows] += np.maximum(free - lends[rows], 0)
+            lent = self._part[rows] - self._own[rows]
+            parents = self._parent[rows]
+            below = parents != tree_module.ROOT
+            np.add.at(self._part, parents[below], lent[below])
+
+    def _path(self, project: str) -> tuple[int, ...]:
+        row = self._row.get(project)
+        return () if row is None else self._paths[row]
+
+    def _unused(self, row: int) -> cluster.Amounts:
+        """Part of what an account keeps that is not in use, (c,)."""
+        unused: cluster.Amounts = np.maximum(
+            self._own[row] - self._use[row], 0
+        )
+        return unused
+
+
+_Named = Iterable[tuple[str, int]]
+
+
+def _vector(
+    amounts: Mapping[str, int], classes: tuple[str, ...], others: int
+) -> list[int]:
+    return [amounts.get(name, others) for name in classes]
+
+
+def _paths(parent: tree_module.Places) -> list[tuple[int, ...]]:
+    """Rows from each account up to the top."""
+    found: list[tuple[int, ...]] = []
+    for row, up in enumerate(parent.tolist()):
+        found.append((row, *(found[up] if up != tree_module.ROOT else ())))
+    return found
+
+
+def _levels(parent: tree_module.Places) -> list[tree_module.Places]:
+    """Rows that are equally far from the top, the farthest first."""
+    depth = np.array([len(each) for each in _paths(parent)], dtype=np.intp)
+    return [
+        np.flatnonzero(depth == level)
+        for level in range(int(depth.max(initial=0)), 0, -1)
+    ]
