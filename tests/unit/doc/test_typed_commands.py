@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Every command of README, of installing and of the queue has its test.
+"""Every command of README, of installing and of the queue is typed.
 
-Those on a minimal Debian read them from the pages, as they are written.
+The tests that type them read them from the pages, as they are written.
 """
 
 import re
@@ -21,6 +21,7 @@ PAGES = (
     OF_QUEUE,
 )
 DEBIAN = 'functional/test_minimal_debian.py'
+GUESTS = 'functional/test_minimal_debian_lab.py'
 SERVICES = 'functional/test_services.py'
 SCENARIOS = 'functional/test_lab_scenarios.py'
 NOVA = 'integration/nova'
@@ -34,7 +35,7 @@ TYPED = {
     r'apt-get purge nova-fairness': f'{DEBIAN}::the_package_replaces',
     r'apt-get purge nova-fairness-cluster.*': f'{SERVICES}::a_purge_leaves',
     r'chgrp .*': f'{DEBIAN}::the_guide_starts_it',
-    r'curl .*': f'{NOVA}/test_readme_lines.py::the_lines_of_the_readme',
+    r'curl .*': f'{GUESTS}::shells_inside',
     r'install -D .*': f'{SERVICES}::of_nova',
     r'journalctl .*': f'{SERVICES}::a_reload_is_taken_over',
     r'ln -s .*': f'{DEBIAN}::the_guide_starts_it',
@@ -82,8 +83,11 @@ TYPED = {
     r'systemctl disable .*': f'{SERVICES}::a_purge_leaves',
     r'\./tools/deb\.sh': f'{DEBIAN}::built',
     r'\./tools/deb\.sh --extras .*': f'{DEBIAN}::a_package_without_nova',
-    r'\./tools/lab\.sh.*': f'{SCENARIOS}::a_whole_scenario',
-    r'\./tools/nova\.sh.*': f'{NOVA}/test_inside.py::a_command_has',
+    r'\./tools/lab\.sh': f'{GUESTS}::one_line_shows',
+    r'\./tools/lab\.sh .*': f'{SCENARIOS}::a_whole_scenario',
+    r'\./tools/nova\.sh( --queue)?': f'{GUESTS}::cloud',
+    r'\./tools/nova\.sh shell.*': f'{GUESTS}::shells_inside',
+    r'\./tools/nova\.sh run .*': f'{GUESTS}::who_waits_is_listed',
 }
 """What types a command, by a pattern of it; the first that fits."""
 
