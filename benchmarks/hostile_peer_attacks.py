@@ -48,6 +48,9 @@ _AROUND = 35
 
 LARGE = 100 * 1000**2
 LARGE_COUNT = 20
+FRAME = 1024**2
+FRAMES = 2000
+"""Of one message, which is never shown to whoever reads."""
 LARGEST_COMMAND = 15 * 1024**2
 """Just below what ends a connection while it is read."""
 
@@ -252,21 +255,41 @@ def small_anew(target: Target) -> dict:
     }
 
 
-def large(target: Target) -> dict:
-    """Messages of 100 MB with a good key."""
-    payload, lost = bytes(LARGE), 0
+def _ended(target: Target, send: Callable[[zmq.Socket], None]) -> int:
+    """How many connections with a good key ended by what was sent."""
+    lost = 0
     with curve_cloud.context() as context:
         end_s = time.monotonic() + target.seconds
         for _ in range(LARGE_COUNT):
             sender = target.peer(context, known=True)
             monitor = curve_cloud.disconnections(sender)
             sender.connect(target.endpoint)
-            sender.send(payload, copy=False)
+            send(sender)
             lost += monitor.poll(2000) > 0
             sender.close(linger=0)
             if time.monotonic() > end_s:
                 break
+    return lost
+
+
+def large(target: Target) -> dict:
+    """Messages of 100 MB with a good key."""
+    payload = bytes(LARGE)
+    lost = _ended(target, lambda sender: sender.send(payload, copy=False))
     return {'connections_ended': lost, 'bytes_each': LARGE}
+
+
+def frames(target: Target) -> dict:
+    """Messages of 2,000 frames of 1 MiB with a good key."""
+    frame = zmq.Frame(bytes(FRAME))
+
+    def send(sender: zmq.Socket) -> None:
+        for _ in range(FRAMES):
+            sender.send(frame, zmq.SNDMORE, copy=False)
+        sender.send(b'')
+
+    lost = _ended(target, send)
+    return {'connections_ended': lost, 'bytes_each': FRAMES * FRAME}
 
 
 def _ask(target: Target, count: int, sockets: int, *, reads: bool) -> dict:
@@ -334,6 +357,7 @@ ATTACKS: dict[str, Callable[[Target], dict]] = {
         small,
         small_anew,
         large,
+        frames,
         slow_reader,
         questions,
         connections,
@@ -343,6 +367,7 @@ WITH_KEY = (
     'small',
     'small_anew',
     'large',
+    'frames',
     'slow_reader',
     'questions',
     'connections',

@@ -40,6 +40,8 @@ DID = {
     'small_anew': '{offered:,} small casts on {connections:,} connections, '
     'each left soon',
     'large': 'messages of 100 MB, whose {connections_ended} connections ended',
+    'frames': 'messages of 2 GB in frames of 1 MiB, whose {connections_ended} '
+    'connections ended',
     'slow_reader': '{questions:,} questions with long answers, never read',
     'questions': '{questions:,} questions with long answers, read',
     'connections': '{connections:,} connections with one good key, of which '

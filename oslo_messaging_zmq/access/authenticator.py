@@ -24,6 +24,7 @@ from oslo_messaging_zmq import errors
 from oslo_messaging_zmq import tasks
 from oslo_messaging_zmq.access import refusals
 from oslo_messaging_zmq.access import sessions
+from oslo_messaging_zmq.access import unread
 from oslo_messaging_zmq.keys import keyring
 
 LOG = logging.getLogger(__name__)
@@ -56,6 +57,10 @@ _AFTER_FAULT_S = 0.1
 _HANDSHAKES_S = 0.1
 """How often handshakes are looked at; if that takes long, a tenth of the time
 is spent on it."""
+_MEMORY_S = 0.2
+"""How often this process looks how much memory it has. At 600 MB/s, as fast
+as ZeroMQ decrypts, 120 MB come in that time."""
+MOST_UNREAD = 32 * 1024**2
 _MOST_ANSWERS = 100
 _NUMBERS = itertools.count(1)
 
@@ -69,10 +74,15 @@ class _Guarded:
     :param socket: the bound one.
     :param failed: hears of handshakes that failed before a key was known:
         value of the monitor's event, and who it was.
+    :param opened: hears of accepted connections: descriptor, and what tells
+        whose it is.
     """
 
     def __init__(
-        self, socket: 'zmq.Socket[bytes]', failed: Callable[[int, str], None]
+        self,
+        socket: 'zmq.Socket[bytes]',
+        failed: Callable[[int, str], None],
+        opened: Callable[[int, Callable[[], str]], None],
     ) -> None:
         name = f'inproc://zmq-monitor-{next(_NUMBERS)}'
         socket.monitor(name, int(_EVENTS))
@@ -82,6 +92,7 @@ class _Guarded:
         self.monitor.connect(name)
         self.sessions = sessions.Sessions()
         self._failed = failed
+        self._opened = opened
         self._failure: int | None = None
 
     def read_monitor(self) -> bool:
@@ -101,7 +112,9 @@ class _Guarded:
 
     def _note(self, event: int, value: int) -> None:
         if event == zmq.EVENT_ACCEPTED:
-            self.sessions.accepted(value)
+            accepted = self.sessions.accepted(value)
+            if accepted is not None:
+                self._opened(value, lambda: accepted.key or accepted.peer)
         elif event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL:
             # The next disconnection says whose.
             self._failure = value
@@ -126,6 +139,7 @@ class Authenticator:
         long it takes, at most, until a key that is allowed gets in.
     :param most_connections: of one key to each socket; ``None``: any number.
     :param kept_out_s: for how long :meth:`keep_out` holds, seconds.
+    :param most_unread: bytes of one peer that may wait to be read.
     """
 
     def __init__(
@@ -138,6 +152,7 @@ class Authenticator:
         handshake_s: float = HANDSHAKE_S,
         most_connections: int | None = None,
         kept_out_s: float = KEPT_OUT_S,
+        most_unread: int = MOST_UNREAD,
     ) -> None:
         self.public = keys.public
         self._keys = keys
@@ -149,6 +164,8 @@ class Authenticator:
         # Until when, by the name of a peer; as many as the allow-list has.
         self._kept_out: dict[str, float] = {}
         self._refusals = refusals.Refusals(domain)
+        self._unread = unread.Unread(most_unread)
+        self.took = self._unread.took
         # By the name under which ZeroMQ asks about a socket.
         self._guarded: dict[str, _Guarded] = {}
         self._servers: set[tuple[str, str]] = set()
@@ -172,7 +189,7 @@ class Authenticator:
         name = f'{self._domain}#{next(_NUMBERS)}'
         keyring.as_server(socket, self._keys, name)
         socket.setsockopt(zmq.HANDSHAKE_IVL, self._handshake_ms)
-        guarded = _Guarded(socket, self._failed)
+        guarded = _Guarded(socket, self._failed, self._unread.opened)
         self._tasks.put(lambda: self._guarded.update({name: guarded}))
 
     def as_client(
@@ -211,6 +228,10 @@ class Authenticator:
         if entry is None:
             return None
         return {'name': entry.name, 'role': entry.role}
+
+    def connected(self, descriptor: int, endpoint: str) -> None:
+        """Note a connection that was made to a server. Any thread's."""
+        self._unread.opened(descriptor, lambda: endpoint)
 
     def keep_out(self, name: str) -> None:
         """Let a peer make no further connections for a while. Any thread's.
@@ -275,12 +296,16 @@ class Authenticator:
                         each.sessions.has_open()
                         for each in self._guarded.values()
                     )
-                    until = (
-                        min(next_look, next_check) if is_open else next_check
+                    until = min(
+                        next_check,
+                        time.monotonic() + _MEMORY_S,
+                        next_look if is_open else next_check,
                     )
                     self._turn(max(until - time.monotonic(), 0.0))
                     if is_open and time.monotonic() >= next_look:
                         next_look = self._look_at_handshakes()
+                    if self._unread.may_be_much():
+                        self._end_unread()
                     if time.monotonic() >= next_check:
                         next_check = time.monotonic() + self._interval_s
                         self._check()
@@ -404,6 +429,7 @@ class Authenticator:
         """Close the sessions of withdrawn keys, and leave their servers."""
         if self._stopped:
             return
+        self._end_unread()
         for guarded in self._guarded.values():
             for session in guarded.sessions.withdraw(self._is_good):
                 self._closed += 1
@@ -424,6 +450,14 @@ class Authenticator:
         self._servers -= gone
         for key in sorted({key for key, _ in gone}):
             self._withdraw(key)
+
+    def _end_unread(self) -> None:
+        for who, size in self._unread.end().items():
+            entry = self._keys.entry(who)
+            if entry is not None:
+                self.keep_out(entry.name)
+            why = f'it has sent {size >> 20} MiB that nobody has read'
+            self._refusals.note('flood', self._name(who), why)
 
     def _is_good(self, key: str) -> bool:
         return self._keys.allowed(key) is not None

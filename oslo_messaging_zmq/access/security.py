@@ -18,6 +18,9 @@ from oslo_messaging_zmq.keys import keyring
 
 LOG = logging.getLogger(__name__)
 
+_MOST_UNREAD = 4
+"""Largest messages of a peer that may wait to be read."""
+
 Context = zmq.Context['zmq.Socket[bytes]']
 Socket = zmq.Socket[bytes]
 Identity = dict[str, Any]
@@ -49,6 +52,12 @@ class Guard(Protocol):
         :returns: what endpoints see as ``ctxt['zmq_peer']``, or None when
             the frame must be dropped.
         """
+
+    def took(self, frame: zmq.Frame) -> None:
+        """Note that a frame was read."""
+
+    def connected(self, descriptor: int, endpoint: str) -> None:
+        """Note a connection that was made, by its file descriptor."""
 
     def keep_out(self, name: str) -> None:
         """Let a peer that floods make no further connections for a while."""
@@ -86,6 +95,12 @@ class Open:
     def peer(self, frame: zmq.Frame) -> Identity | None:
         """Say that it may be anybody."""
         return {'name': None, 'role': None, 'insecure': True}
+
+    def took(self, frame: zmq.Frame) -> None:
+        """Nothing is counted."""
+
+    def connected(self, descriptor: int, endpoint: str) -> None:
+        """Nothing is counted."""
 
     def keep_out(self, name: str) -> None:
         """Nobody has a name here."""
@@ -126,7 +141,11 @@ def make(settings: options.Settings, context: Context, domain: str) -> Guard:
     if settings.keys_path:
         keys = keyring.Keyring(settings.keys_path)
         return authenticator.Authenticator(
-            context, keys, domain, most_connections=settings.peer_connections
+            context,
+            keys,
+            domain,
+            most_connections=settings.peer_connections,
+            most_unread=_MOST_UNREAD * settings.max_message_size,
         )
     LOG.warning(
         '[oslo_messaging_zmq] insecure is set: messages of %s are neither'

@@ -177,16 +177,20 @@ class Sessions:
         """How many connections have no certain key."""
         return sum(each.doubtful for each in list(self._sessions.values()))
 
-    def accepted(self, descriptor: int) -> None:
-        """Note a connection that the monitor reported."""
+    def accepted(self, descriptor: int) -> Session | None:
+        """Note a connection that the monitor reported.
+
+        :returns: it, unless it has ended or was known.
+        """
         found = self._look(descriptor)
         known = self._sessions.get(descriptor)
         if found is None:
-            return
+            return None
         if known is not None and known.cookie == found.cookie:
-            return
+            return None
         session = Session(descriptor, found.cookie, found.address, found.port)
         self._sessions[descriptor] = self._open[descriptor] = session
+        return session
 
     def disconnected(self, descriptor: int) -> Session | None:
         """Note that a connection ended or is about to.

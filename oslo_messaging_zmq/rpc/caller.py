@@ -21,7 +21,8 @@ from oslo_messaging_zmq.matchmaker import contract
 from oslo_messaging_zmq.rpc import routes
 
 _EVENTS = (
-    zmq.EVENT_HANDSHAKE_SUCCEEDED
+    zmq.EVENT_CONNECTED
+    | zmq.EVENT_HANDSHAKE_SUCCEEDED
     | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
     | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
     | zmq.EVENT_HANDSHAKE_FAILED_AUTH
@@ -120,6 +121,7 @@ class Caller:
         name: str,
     ) -> None:
         self._limit = settings.max_message_size
+        self._guard = guard
         self._refused = refusals.Refusals(name)
         self._socket = routes.sender(context, settings.queue_length)
         self._socket.setsockopt(zmq.MAXMSGSIZE, 2 * self._limit)
@@ -282,8 +284,12 @@ class Caller:
     def _read_events(self) -> None:
         while self._monitor.poll(0):
             event = monitor.recv_monitor_message(self._monitor, zmq.NOBLOCK)
+            endpoint = event['endpoint'].decode()
+            if event['event'] == zmq.EVENT_CONNECTED:
+                self._guard.connected(event['value'], endpoint)
+                continue
             is_up = event['event'] == zmq.EVENT_HANDSHAKE_SUCCEEDED
-            for route in self._routes.at(event['endpoint'].decode()):
+            for route in self._routes.at(endpoint):
                 route.up = is_up
                 route.ups += is_up
         self._tell_settled()
@@ -291,17 +297,20 @@ class Caller:
     def _read_answers(self) -> None:
         for _ in range(_BATCH):
             try:
-                sender, payload, *_more = self._socket.recv_multipart(
-                    zmq.NOBLOCK
+                sender, *frames = self._socket.recv_multipart(
+                    zmq.NOBLOCK, copy=False
                 )
             except zmq.Again:
                 return
+            for frame in frames:
+                self._guard.took(frame)
+            name = sender.bytes
             try:
-                answer = messages.decode_answer(payload, self._limit)
+                answer = messages.decode_answer(frames[0].bytes, self._limit)
             except errors.BadMessage as error:
-                self._refused.note('malformed', sender.decode(), str(error))
+                self._refused.note('malformed', name.decode(), str(error))
                 continue
-            self._take(sender, answer)
+            self._take(name, answer)
 
     def _take(self, sender: bytes, answer: messages.Answer) -> None:
         message = self._pending.get(answer.msg_id)

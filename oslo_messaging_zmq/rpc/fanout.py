@@ -19,6 +19,7 @@ import threading
 import uuid
 
 import zmq
+from zmq.utils import monitor
 
 from oslo_messaging_zmq import messages
 from oslo_messaging_zmq import options
@@ -56,6 +57,8 @@ class FanoutSender:
         self._lock = threading.Lock()
         self._socket = routes.sender(context, settings.fanout_queue_length)
         self._socket.setsockopt(zmq.RCVHWM, 1)
+        self._guard = guard
+        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_CONNECTED)
         # Without the conveniences that cost more than sending does.
         self._send = super(zmq.Socket, self._socket).send
         self._refused = refusals.Refusals(name)
@@ -79,6 +82,7 @@ class FanoutSender:
         with self._lock:
             if self._is_closed:
                 return 0
+            self._read_events()
             if self._known.get((exchange, topic)) is not peers:
                 self._renew(exchange, topic, peers)
             taken = self._deliver(self._ids[exchange, topic], frame)
@@ -105,7 +109,14 @@ class FanoutSender:
         """End all connections."""
         with self._lock:
             self._is_closed = True
+            self._socket.disable_monitor()
+            self._monitor.close(0)
             self._socket.close()
+
+    def _read_events(self) -> None:
+        while self._monitor.poll(0):
+            event = monitor.recv_monitor_message(self._monitor, zmq.NOBLOCK)
+            self._guard.connected(event['value'], event['endpoint'].decode())
 
     def _renew(self, exchange: str, topic: str, peers: contract.Peers) -> None:
         self._routes.keep(exchange, topic, peers)

@@ -314,10 +314,8 @@ class Port:
         :returns: None if it is none that may come here.
         """
         frame: Any = self.socket.recv(0, False)
-        if frame.more:
-            self._drop_rest(frame)
-            return None
-        return self._incoming(sender, frame)
+        self._guard.took(frame)
+        return self._incoming(sender, frame, self._rest(frame))
 
     def dropped(self) -> dict[str, int]:
         """How much did not pass, by reason."""
@@ -391,13 +389,24 @@ class Port:
         port = bound.rstrip(b'\0').rpartition(b':')[2].decode('ascii')
         return f'tcp://{_bracketed(host)}:{port}'
 
-    def _incoming(self, sender: bytes, frame: zmq.Frame) -> Incoming | None:
+    def _rest(self, frame: Any) -> int:
+        """Read further frames of a message; how many bytes they have."""
+        size = 0
+        while frame.more:
+            frame = self.socket.recv(0, False)
+            self._guard.took(frame)
+            size += 1 + len(frame)
+        return size
+
+    def _incoming(
+        self, sender: bytes, frame: zmq.Frame, rest: int
+    ) -> Incoming | None:
         peer = self._guard.peer(frame)
         if peer is None:
             self._refuse('unauthorised', frame, 'its key is not allowed')
             return None
         payload = frame.bytes
-        size = len(payload)
+        size = len(payload) + rest
         # Without keys there is nothing better than the connection.
         name = peer['name'] or sender
         if not (
@@ -407,6 +416,9 @@ class Port:
             if peer['name']:
                 self._guard.keep_out(peer['name'])
             time.sleep(_DROP_S)
+            return None
+        if rest:
+            self._refuse('malformed', frame, 'more than one frame', peer)
             return None
         try:
             request = messages.decode_request(payload, self._limit)
@@ -442,11 +454,6 @@ class Port:
         name = peer and peer['name']
         who = f'{name} ({_origin(frame)})' if name else _origin(frame)
         self._refused.note(kind, who, why)
-
-    def _drop_rest(self, frame: Any) -> None:
-        self._refuse('malformed', frame, 'more than one frame')
-        while frame.more:
-            frame = self.socket.recv(0, False)
 
 
 def encoded(answer: messages.Answer, limit: int) -> bytes:

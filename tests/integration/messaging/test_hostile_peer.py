@@ -13,6 +13,7 @@ import pytest
 import zmq
 
 from oslo_messaging_zmq import messages
+from oslo_messaging_zmq.matchmaker import contract
 from tests.fixtures import curve_cloud
 from tests.fixtures import zmq_cloud
 from tests.fixtures.patience import eventually
@@ -232,6 +233,72 @@ def test_a_message_far_too_large_ends_its_connection_unread(attack):
     assert resident_bytes() - before < 2 * len(payload)
     assert attack.dropped() == 0
     assert attack.still_serves()
+
+
+def send_without_end(socket):
+    """One message that has a thousand frames, none of them too large."""
+    frame = zmq.Frame(bytes(LIMIT))
+    for _ in range(1000):
+        socket.send(frame, zmq.SNDMORE, copy=False)
+    socket.send(b'')
+
+
+def test_a_message_of_frames_without_end_ends_its_connection_unread(attack):
+    socket = attack.socket(attack.listener.peer.rpc)
+    lost = curve_cloud.disconnections(socket)
+    before = resident_bytes()
+    send_without_end(socket)
+    assert lost.poll(curve_cloud.PATIENCE_S * 1000)
+    assert resident_bytes() - before < 500 * LIMIT
+    assert attack.dropped() == 0
+    assert attack.still_serves()
+
+
+def test_messages_that_wait_unread_end_their_connection(attack):
+    socket = attack.socket(attack.listener.peer.rpc)
+    lost = curve_cloud.disconnections(socket)
+    frame = zmq.Frame(packed(message={'method': 'work', 'args': {}}))
+    for _ in range(1000):
+        socket.send(frame, copy=False)
+    big = zmq.Frame(bytes(LIMIT))
+    before = resident_bytes()
+    for _ in range(900):
+        socket.send(big, copy=False)
+    assert lost.poll(curve_cloud.PATIENCE_S * 1000)
+    assert resident_bytes() - before < 500 * LIMIT
+    assert attack.still_serves()
+
+
+@pytest.mark.parametrize('way', ['call', 'fanout'])
+def test_a_server_that_sends_without_end_loses_its_connection(attack, way):
+    server = attack.context.socket(zmq.DEALER)
+    server.linger = 0
+    server.curve_publickey = attack.evil.public.encode()
+    server.curve_secretkey = attack.evil.secret
+    server.curve_server = True
+    port = server.bind_to_random_port('tcp://127.0.0.1')
+    lost = curve_cloud.disconnections(server)
+    place = f'tcp://127.0.0.1:{port}'
+    peer = contract.Peer(
+        'e' * 32,
+        *ADDRESS[:2],
+        'evil',
+        'evil',
+        place,
+        place,
+        attack.evil.public,
+    )
+    engine = attack.join('honest')._driver._running()
+    before = resident_bytes()
+    if way == 'call':
+        engine._caller.settle((peer,))
+    else:
+        engine._fanout.send(*ADDRESS[:2], (peer,), GOOD)
+        assert server.poll(curve_cloud.PATIENCE_S * 1000)
+        engine._fanout.send(*ADDRESS[:2], (peer,), GOOD)
+    send_without_end(server)
+    assert lost.poll(curve_cloud.PATIENCE_S * 1000)
+    assert resident_bytes() - before < 500 * LIMIT
 
 
 def test_a_flood_of_garbage_leaves_no_memory_behind(attack):
