@@ -93,6 +93,24 @@ def test_who_is_kept_out_keeps_what_it_has_and_comes_back_later(
     assert server.receive().bytes == b'later'
 
 
+def test_messages_that_wait_unread_end_their_connection(
+    cloud, far_context, hasty_server
+):
+    server = hasty_server
+    keys, client = member(cloud, far_context, server)
+    lost = disconnections(client)
+    frame = zmq.Frame(bytes(2**20))
+    for _ in range(200):
+        client.send(frame, copy=False)
+    assert lost.poll(curve_cloud.PATIENCE_S * 1000)
+    client.close(linger=0)
+    again = curve_cloud.client(far_context, keys, server)
+    again.send(b'sorry')
+    while (found := server.receive().bytes) == frame.bytes:
+        pass
+    assert found == b'sorry'
+
+
 def test_the_role_of_a_controller_arrives(cloud, far_context, server):
     keys = curve_cloud.ring(cloud.node('ctl', 'controller'))
     curve_cloud.client(far_context, keys, server).send(b'set')

@@ -254,21 +254,6 @@ def test_a_message_of_frames_without_end_ends_its_connection_unread(attack):
     assert attack.still_serves()
 
 
-def test_messages_that_wait_unread_end_their_connection(attack):
-    socket = attack.socket(attack.listener.peer.rpc)
-    lost = curve_cloud.disconnections(socket)
-    frame = zmq.Frame(packed(message={'method': 'work', 'args': {}}))
-    for _ in range(1000):
-        socket.send(frame, copy=False)
-    big = zmq.Frame(bytes(LIMIT))
-    before = resident_bytes()
-    for _ in range(900):
-        socket.send(big, copy=False)
-    assert lost.poll(curve_cloud.PATIENCE_S * 1000)
-    assert resident_bytes() - before < 500 * LIMIT
-    assert attack.still_serves()
-
-
 @pytest.mark.parametrize('way', ['call', 'fanout'])
 def test_a_server_that_sends_without_end_loses_its_connection(attack, way):
     server = attack.context.socket(zmq.DEALER)
