@@ -7,6 +7,7 @@ of hosts are those of :class:`.hosts.Hosts`. Everything is put in an order that
 does not depend on how it was listed.
 """
 
+from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 
@@ -152,6 +153,21 @@ class Pool:
         have = self.free[asked] >= piece.amounts[asked, np.newaxis]
         return np.flatnonzero(rows & have.all(axis=0))
 
+    def entries(self, piece: Piece, rows: Marks, may: Marks) -> Rows:
+        """Entries on hosts that have room for one server without them.
+
+        :param piece: that it is of.
+        :param rows: (p,) hosts on which it may lie.
+        :param may: (v,) parties that may leave.
+        """
+        field, asked = self.field, np.flatnonzero(piece.amounts > 0)
+        found = np.flatnonzero(may[field.party] & rows[field.row])
+        row = field.row[found]
+        free = self.free[asked].T.copy()
+        np.add.at(free, row, field.amounts[found][:, asked])
+        is_enough = np.asarray((free >= piece.amounts[asked]).all(axis=1))
+        return np.asarray(found[is_enough[row]], dtype=np.intp)
+
     def _move(self, party: int, sign: int) -> None:
         entries = np.flatnonzero(self.field.party == party)
         for entry in entries:
@@ -164,3 +180,22 @@ def price(field: Field, choices: Sequence[Choice | None]) -> float:
     """What all choices cost together."""
     left = sorted({v for each in choices if each for v in each.parties})
     return float(field.price[left].sum())
+
+
+def assigned(
+    field: Field,
+    rows: Sequence[tuple[tuple[int, ...], ...]],
+    parties: Iterable[int],
+) -> list[Choice]:
+    """Choices of which each party leaves for the first need on its host.
+
+    :param rows: of hosts, for every piece of every need.
+    :param parties: that leave for all together.
+    """
+    left, choices = set(parties), []
+    for hosts in rows:
+        mine = np.isin(field.row, [row for each in hosts for row in each])
+        those = sorted(left & set(field.party[mine].tolist()))
+        left -= set(those)
+        choices.append(Choice(hosts, tuple(those)))
+    return choices

@@ -6,7 +6,8 @@ A price has in it who is over their share, work that is lost, and the number of
 servers; see :mod:`.pricing`. What is small is chosen exactly, by an integer
 program over all needs at once. What is large is chosen one server after the
 other: the best host is found by bounds, the best parties on it by branch and
-bound; at the end whoever is not needed stays.
+bound; at the end whoever is not needed stays. The same is done from the last
+need to the first, and the cheaper one counts.
 """
 
 from collections.abc import Sequence
@@ -53,11 +54,36 @@ class Least(victims.OneByOne):
         field: field_module.Field,
     ) -> Sequence[field_module.Choice | None]:
         """Choose for all at once if they are few; see the module."""
-        greedy = _without_needless(super().choose(needs, field), needs, field)
-        if program.size(needs, field) > self.exact or None in greedy:
-            return greedy
-        best = program.best(needs, field)
-        return greedy if best is None else best
+        first = _without_needless(super().choose(needs, field), needs, field)
+        # Different parties for different needs: who leaves for whom counts.
+        if None in first or any(
+            (each.may != needs[0].may).any() for each in needs
+        ):
+            return first
+        if program.size(needs, field) <= self.exact:
+            best = program.best(needs, field)
+            if best is not None:
+                return best
+        return self._cheaper(first, needs, field)
+
+    def _cheaper(
+        self,
+        first: Sequence[field_module.Choice | None],
+        needs: Sequence[field_module.Need],
+        field: field_module.Field,
+    ) -> Sequence[field_module.Choice | None]:
+        """Choices, or cheaper ones that are made from the last need on."""
+        back = needs[::-1]
+        last = _without_needless(super().choose(back, field), back, field)
+        found = [each for each in reversed(last) if each]
+        if len(found) < len(needs) or (
+            field_module.price(field, found)
+            >= field_module.price(field, first)
+        ):
+            return first
+        rows = [each.rows for each in found]
+        parties = [v for each in found for v in each.parties]
+        return field_module.assigned(field, rows, parties)
 
     def one(
         self,
@@ -134,16 +160,13 @@ def _entries(
     whoever makes room brings at least one of each.
     """
     field, asked = pool.field, np.flatnonzero(piece.amounts > 0)
-    deficit = (piece.amounts[asked, np.newaxis] - pool.free[asked]).T
-    entries = np.flatnonzero(may[field.party] & rows[field.row])
+    entries = pool.entries(piece, rows, may)
     row, have = field.row[entries], field.amounts[entries][:, asked]
-    total = np.zeros_like(deficit)
-    np.add.at(total, row, have)
-    is_enough = np.asarray((total >= deficit).all(axis=1))
+    deficit = (piece.amounts[asked, np.newaxis] - pool.free[asked]).T
     lack = np.maximum(deficit[row], 0)
     brings = np.minimum(have, lack) / np.maximum(lack, 1)
     use: field_module.Floats = brings.sum(axis=1)
-    keep = np.flatnonzero(is_enough[row] & (use > 0))
+    keep = np.flatnonzero(use > 0)
     if not len(keep):
         return None
     price = field.price[field.party[entries[keep]]]

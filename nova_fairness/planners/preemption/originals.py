@@ -38,7 +38,7 @@ class _HostByHost(victims.OneByOne):
         pool: field_module.Pool,
     ) -> victims.Found | None:
         """Gather hosts, and let the strategy choose."""
-        able = dict(_able(piece, rows, may, pool))
+        able = _able(piece, rows, may, pool)
         return self.among(piece, able, pool) if able else None
 
     @abc.abstractmethod
@@ -265,18 +265,14 @@ def _able(
     rows: field_module.Marks,
     may: field_module.Marks,
     pool: field_module.Pool,
-) -> Iterator[tuple[int, list[int]]]:
+) -> dict[int, list[int]]:
     """Hosts that would have room without their parties, and the parties."""
-    field = pool.field
-    entries = np.flatnonzero(may[field.party] & rows[field.row])
-    free = pool.free.T.copy()
-    np.add.at(free, field.row[entries], field.amounts[entries])
-    asked = piece.amounts > 0
-    able = rows & (free[:, asked] >= piece.amounts[asked]).all(axis=1)
-    able &= np.isin(np.arange(len(able)), field.row[entries])
-    for row in np.flatnonzero(able).tolist():
-        here = entries[field.row[entries] == row]
-        yield row, np.unique(field.party[here]).tolist()
+    field, entries = pool.field, pool.entries(piece, rows, may)
+    row = field.row[entries]
+    return {
+        at: np.unique(field.party[entries[row == at]]).tolist()
+        for at in np.unique(row).tolist()
+    }
 
 
 def _until_fits(

@@ -128,12 +128,9 @@ def _choices(
     leaves: field_module.Marks,
     found: programs.Choice,
 ) -> list[field_module.Choice]:
-    """Choices: each leaves for the first need with a server on its host."""
     counts = found.chosen[len(field.servers) :]
-    left = set(np.flatnonzero(leaves).tolist())
-    choices = []
-    for n, need in enumerate(needs):
-        rows = [
+    rows = [
+        tuple(
             tuple(
                 row
                 for at, (m, j, row) in enumerate(spots)
@@ -141,9 +138,7 @@ def _choices(
                 for _ in range(int(counts[at]))
             )
             for k in range(len(need.pieces))
-        ]
-        mine = np.isin(field.row, [row for each in rows for row in each])
-        those = sorted(left & set(field.party[mine].tolist()))
-        left -= set(those)
-        choices.append(field_module.Choice(tuple(rows), tuple(those)))
-    return choices
+        )
+        for n, need in enumerate(needs)
+    ]
+    return field_module.assigned(field, rows, np.flatnonzero(leaves).tolist())

@@ -76,15 +76,17 @@ def test_a_number_out_of_its_range_is_refused(exact):
         plugins.load_victims('least', {'exact': exact})
 
 
-@pytest.mark.parametrize('seed', range(10))
-def test_one_after_the_other_is_nearly_as_cheap_as_the_program(seed):
-    needs, field = victims_contract.make_case(seed, needs=2)
-    best = program.best(needs, field)
-    greedy = least.Least(exact=0.0).choose(needs, field)
-    assert best is not None
-    bound = field_module.price(field, best)
-    assert bound > 0
-    assert field_module.price(field, greedy) >= bound * (1 - 1e-4)
+def test_one_after_the_other_costs_hardly_more_than_the_program():
+    gaps = []
+    for seed in range(40):
+        needs, field = victims_contract.make_case(seed, needs=2)
+        best = program.best(needs, field)
+        greedy = least.Least(exact=0.0).choose(needs, field)
+        assert best is not None
+        bound = field_module.price(field, best)
+        gaps.append(field_module.price(field, greedy) / bound - 1)
+    assert min(gaps) >= -1e-4
+    assert np.mean(gaps) < 0.03
 
 
 @pytest.mark.parametrize('seed', range(10))
