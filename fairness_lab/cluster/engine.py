@@ -5,7 +5,9 @@
 Requests are asked for, start, end and are deleted at their moments. Plans are
 made at cycles, as the service makes them; a cycle is left out if nothing
 happened since the last one that could start somebody: a good state plans
-nothing. What users have allocated is charged exactly.
+nothing. What users have allocated is charged exactly, but for what
+preemptible servers have. Those are told, leave after the notice without what
+they had done, and wait again with their age.
 """
 
 from collections.abc import Iterator
@@ -18,6 +20,8 @@ import math
 
 import numpy as np
 
+from fairness_lab.cluster import hosts as hosts_module
+from fairness_lab.cluster import leaving
 from fairness_lab.cluster import promising
 from fairness_lab.cluster import workload
 from nova_fairness.model import cluster
@@ -25,6 +29,8 @@ from nova_fairness.model import request as request_model
 from nova_fairness.planners.fairqueue import estimates
 from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.fairqueue import planner
+from nova_fairness.planners.preemption import planner as preemption
+from nova_fairness.planners.preemption import victims as victims_module
 from nova_fairness.shares import ledger as ledger_module
 
 Floats = workload.Floats
@@ -50,9 +56,10 @@ class _Event(enum.IntEnum):
     """What can happen, in the order in which it does if it is at once."""
 
     END = 0
-    DELETE = 1
-    EXPIRE = 2
-    RESIZE = 3
+    LEAVE = 1
+    DELETE = 2
+    EXPIRE = 3
+    RESIZE = 4
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -71,45 +78,79 @@ class Moment:
     area: Floats
 
 
+class _Use:
+    """What users have and want, (u, c), and what they had, times seconds."""
+
+    def __init__(self, users: int, classes: int) -> None:
+        amounts = np.zeros((3, users, classes), dtype=np.int64)
+        # Of what is used the second is what preemptible servers have.
+        self.used, self.lent, self.wanted = amounts
+        self.area, self.lent_area = np.zeros((2, users, classes))
+        self.at_s = 0.0
+
+    def last_until(self, until_s: float) -> None:
+        """Let time pass in which nothing happens."""
+        self.area += self.used * (until_s - self.at_s)
+        self.lent_area += self.lent * (until_s - self.at_s)
+        self.at_s = until_s
+
+
+def _resized(stream: workload.Stream) -> workload.Indices:
+    """Sizes to which requests are resized; preemptible ones never are."""
+    if stream.resized is None:
+        return np.full(len(stream), -1)
+    return np.where(stream.is_preemptible, -1, stream.resized)
+
+
+def _queue(
+    cloud: workload.Cloud, order: order_module.Order
+) -> estimates.Planner:
+    return functools.partial(
+        planner.plan,
+        order=order,
+        backfill=planner.Backfill(patience_s=cloud.patience_s),
+    )
+
+
 class Simulation:
     """One run.
 
     :param cloud: what is simulated.
     :param order: says who is next.
+    :param victims: says who makes room.
 
     :ivar fate: (n,) of each request, :class:`Fate`.
-    :ivar started_s: (n,) when each started; NaN for those that did not.
+    :ivar started_s: (n,) when each started first; NaN for those that did not.
     :ivar left_s: (n,) when each stopped waiting without a start; NaN for all
         others.
+    :ivar leaving: who left for others, and what they lost.
     :ivar plans: number of plans that were made.
     :ivar promising: estimates starts; ``None`` if the cloud has none.
     """
 
     def __init__(
-        self, cloud: workload.Cloud, order: order_module.Order
+        self,
+        cloud: workload.Cloud,
+        order: order_module.Order,
+        victims: victims_module.Victims = preemption.LEAST,
     ) -> None:
         self._cloud = cloud
-        self._planner: estimates.Planner = functools.partial(
-            planner.plan,
-            order=order,
-            backfill=planner.Backfill(patience_s=cloud.patience_s),
-        )
+        queue = _queue(cloud, order)
         stream, owners = cloud.stream, cloud.owners
+        self._preemptible = stream.is_preemptible
+        self._planner = functools.partial(
+            preemption.plan, queue=queue, victims=victims
+        )
         self._demands = [size.demand for size in stream.sizes]
         self._amounts = np.array([size.amounts for size in stream.sizes])
         self._size = stream.size.copy()
-        self._resized = np.full(len(stream), -1)
-        if stream.resized is not None:
-            self._resized = stream.resized
+        self._resized = _resized(stream)
         self._accounts = owners.accounts
         self._project = np.array(owners.project, dtype=np.int64)
-        self._hosts = _Hosts(cloud.hosts)
+        self._hosts = hosts_module.Hosts(cloud.hosts)
         users, classes = len(owners.users), len(workload.CLASSES)
-        self._used = np.zeros((users, classes), dtype=np.int64)
-        self._wanted = np.zeros((users, classes), dtype=np.int64)
-        self._area = np.zeros((users, classes))
+        self._use = _Use(users, classes)
         self._charged = np.zeros((users, classes))
-        self._at = 0.0
         self._capacity = np.tile(
             cloud.capacity.astype(float), len(self._accounts)
         )
@@ -121,6 +162,8 @@ class Simulation:
         self._waiting: dict[int, request_model.Request] = {}
         self._placed: dict[int, list[int]] = {}
         self._running: dict[int, list[cluster.Running]] = {}
+        self._ends_s: dict[int, float] = {}
+        self.leaving = leaving.Leaving(len(stream))
         self._lifetimes = cluster.Lifetimes()
         # What users have and the ledger lacks, as it was at that time.
         self._fresh = np.zeros((users, classes))
@@ -133,7 +176,7 @@ class Simulation:
         self.promising = None
         if cloud.estimates_s is not None:
             self.promising = promising.Promising(
-                self._planner, self._ledger.kept, cloud.estimates_s
+                queue, self._ledger.kept, cloud.estimates_s
             )
 
     def moments(self, every_s: float) -> Iterator[Moment]:
@@ -152,9 +195,9 @@ class Simulation:
             self._happen(until_s)
             yield Moment(
                 until_s,
-                self._used.copy(),
-                self._wanted.copy(),
-                self._area.copy(),
+                self._use.used.copy(),
+                self._use.wanted.copy(),
+                self._use.area.copy(),
             )
 
     def _due(self) -> float:
@@ -175,7 +218,7 @@ class Simulation:
         """Let everything happen up to a moment."""
         asked_s = self._cloud.stream.asked_s
         while (at_s := self._next_event()) <= until_s:
-            self._pass(at_s)
+            self._use.last_until(at_s)
             if self._events and self._events[0][0] <= at_s:
                 _, event, n = heapq.heappop(self._events)
                 self._ended(event, n, at_s)
@@ -187,20 +230,25 @@ class Simulation:
                     self._asked += 1
             if self._waiting:
                 self._unplanned_s = min(self._unplanned_s, at_s)
-        self._pass(until_s)
-
-    def _pass(self, until_s: float) -> None:
-        self._area += self._used * (until_s - self._at)
-        self._at = until_s
+        self._use.last_until(until_s)
 
     def _ask(self, n: int) -> None:
+        stream = self._cloud.stream
+        expires_s = None
+        if self._cloud.longest_wait_s is not None:
+            expires_s = float(stream.asked_s[n]) + self._cloud.longest_wait_s
+            heapq.heappush(self._events, (expires_s, _Event.EXPIRE, n))
+        self._wait(n, expires_s)
+        if math.isfinite(stream.deleted_s[n]):
+            when_s = float(stream.deleted_s[n])
+            heapq.heappush(self._events, (when_s, _Event.DELETE, n))
+
+    def _wait(self, n: int, expires_s: float | None) -> None:
         stream, owners = self._cloud.stream, self._cloud.owners
         user, size = int(stream.user[n]), int(self._size[n])
-        asked_s = float(stream.asked_s[n])
-        uuid, expires_s = f'{n:08d}', None
-        if self._cloud.longest_wait_s is not None:
-            expires_s = asked_s + self._cloud.longest_wait_s
-            heapq.heappush(self._events, (expires_s, _Event.EXPIRE, n))
+        uuid, band = f'{n:08d}', request_model.Band.NORMAL
+        if self._preemptible[n]:
+            band = request_model.Band.PREEMPTIBLE
         servers = stream.sizes[size].servers
         self._waiting[n] = request_model.Request(
             uuid,
@@ -208,28 +256,63 @@ class Simulation:
             owners.users[user],
             tuple(f'{uuid}-{m}' for m in range(servers)),
             self._demands[size],
-            asked_s,
+            float(stream.asked_s[n]),
             expires_at=expires_s,
+            band=band,
         )
         self.fate[n] = Fate.WAITING
-        self._wanted[user] += self._amounts[size]
-        if math.isfinite(stream.deleted_s[n]):
-            when_s = float(stream.deleted_s[n])
-            heapq.heappush(self._events, (when_s, _Event.DELETE, n))
+        self._use.wanted[user] += self._amounts[size]
 
     def _ended(self, event: _Event, n: int, at_s: float) -> None:
         if event is _Event.RESIZE:
             self._resize(n, at_s)
+        elif event is _Event.LEAVE:
+            self._make_way(n, at_s)
+        elif event is _Event.END and self._ends_s.get(n) != at_s:
+            # It left before, and has begun again or waits.
+            return
         elif n in self._placed and event is not _Event.EXPIRE:
-            stream = self._cloud.stream
-            user, size = int(stream.user[n]), int(self._size[n])
-            self._hosts.free(self._placed.pop(n), self._cloud, size)
-            self._used[user] -= self._amounts[size]
-            self._learn(n, user, at_s)
+            self._learn(n, at_s)
+            self._vacate(n, at_s)
             self.fate[n] = Fate.ENDED
-        elif n in self._waiting:
+        elif n in self._waiting and not (
+            event is _Event.EXPIRE and np.isfinite(self.started_s[n])
+        ):
             is_late = event is _Event.EXPIRE
             self._leave(n, at_s, Fate.EXPIRED if is_late else Fate.DELETED)
+
+    def _vacate(self, n: int, at_s: float) -> None:
+        """Free what servers of a request have."""
+        user = int(self._cloud.stream.user[n])
+        size, amounts = int(self._size[n]), self._amounts[self._size[n]]
+        self._hosts.free(self._placed.pop(n), self._cloud, size)
+        self._use.used[user] -= amounts
+        running = self._running.pop(n)
+        for each in running:
+            self.leaving.forget(each.uuid)
+        del self._ends_s[n]
+        if self._preemptible[n]:
+            self._use.lent[user] -= amounts
+            return
+        self._fade(at_s)
+        kept = self._ledger.kept(at_s - running[0].since)
+        self._fresh[user] -= kept * amounts
+        # What is left beside nothing is an error of rounding.
+        self._fresh[user] *= self._use.used[user] - self._use.lent[user] > 0
+
+    def _make_way(self, n: int, at_s: float) -> None:
+        """Let a request's servers leave, if somebody waits for that still."""
+        if n not in self._placed:
+            return
+        running = self._running[n]
+        told = [self.leaving.forget(each.uuid) for each in running]
+        if not any(told):
+            return
+        lasted_s = at_s - running[0].since
+        self.leaving.left[n] += 1
+        self.leaving.lost[n] += self._amounts[self._size[n]] * lasted_s
+        self._vacate(n, at_s)
+        self._wait(n, None)
 
     def _resize(self, n: int, at_s: float) -> None:
         """Resize where its servers are; try again later if hosts are full."""
@@ -251,7 +334,7 @@ class Simulation:
             int(stream.user[n]),
             self._amounts[new] - self._amounts[old],
         )
-        self._used[user] += more
+        self._use.used[user] += more
         self._fade(at_s)
         lasted_s = at_s - float(self.started_s[n])
         self._fresh[user] += self._ledger.kept(lasted_s) * more
@@ -261,17 +344,11 @@ class Simulation:
             for each in self._running[n]
         ]
 
-    def _learn(self, n: int, user: int, at_s: float) -> None:
-        """Servers of a request of a user have ended."""
-        lasted_s = at_s - float(self.started_s[n])
-        for m, each in enumerate(self._running.pop(n)):
+    def _learn(self, n: int, at_s: float) -> None:
+        """Servers of a request have ended."""
+        for m, each in enumerate(self._running[n]):
             kind = cluster.kind_of(each.project, each.amounts)
-            self._lifetimes.learn(kind, f'{n}-{m}', lasted_s)
-        amounts = self._amounts[self._size[n]]
-        self._fade(at_s)
-        self._fresh[user] -= self._ledger.kept(lasted_s) * amounts
-        # What is left beside nothing is an error of rounding.
-        self._fresh[user] *= self._used[user] > 0
+            self._lifetimes.learn(kind, f'{n}-{m}', at_s - each.since)
 
     def _fade(self, now_s: float) -> None:
         self._fresh *= self._ledger.kept(now_s - self._fresh_at)
@@ -280,8 +357,9 @@ class Simulation:
     def _leave(self, n: int, at_s: float, fate: Fate) -> None:
         """Let a request wait no more."""
         del self._waiting[n]
+        self.leaving.promised.pop(f'{n:08d}', None)
         stream = self._cloud.stream
-        self._wanted[stream.user[n]] -= self._amounts[self._size[n]]
+        self._use.wanted[stream.user[n]] -= self._amounts[self._size[n]]
         self.fate[n] = fate
         if fate is not Fate.RUNNING:
             self.left_s[n] = at_s
@@ -292,8 +370,9 @@ class Simulation:
         elapsed_s = now_s - self._ledger.at
         if elapsed_s <= 0:
             return
-        mean = (self._area - self._charged) / elapsed_s
-        self._charged = self._area.copy()
+        paid = self._use.area - self._use.lent_area
+        mean = (paid - self._charged) / elapsed_s
+        self._charged = paid
         self._ledger = self._ledger.advanced(
             now_s, {_ALL: self._of_all(mean)}, self._capacity
         )
@@ -308,7 +387,19 @@ class Simulation:
         if self.promising:
             self.promising.see(snapshot, plan, now_s)
         for action in plan.actions:
-            self._start(int(action.request), now_s, action.hosts)
+            if action.verb is cluster.Verb.MAKE_ROOM:
+                self._make_room(action, now_s)
+            else:
+                self._start(int(action.request), now_s, action.hosts)
+        if self._waiting and self._use.lent.any():
+            # Who waited too short, or ran too short, is looked at again.
+            self._unplanned_s = now_s + self._cloud.cycle_s / 2
+
+    def _make_room(self, action: cluster.Action, now_s: float) -> None:
+        self.leaving.tell(action, now_s)
+        at_s = now_s + self._cloud.notice_s
+        for n in sorted({int(each[:8]) for each in action.leaving}):
+            heapq.heappush(self._events, (at_s, _Event.LEAVE, n))
 
     def _start(self, n: int, now_s: float, hosts: tuple[str, ...]) -> None:
         self._leave(n, now_s, Fate.RUNNING)
@@ -316,8 +407,11 @@ class Simulation:
         size = int(self._size[n])
         self._placed[n] = self._hosts.rows(hosts)
         self._hosts.take(self._placed[n], self._cloud, size)
-        self._used[stream.user[n]] += self._amounts[size]
         owners, user = self._cloud.owners, int(stream.user[n])
+        self._use.used[user] += self._amounts[size]
+        band = request_model.Band.NORMAL
+        if self._preemptible[n]:
+            band = request_model.Band.PREEMPTIBLE
         project = owners.projects[owners.project[user]]
         amounts = self._demands[size].amounts
         self._running[n] = [
@@ -328,13 +422,21 @@ class Simulation:
                 now_s,
                 owners.users[user],
                 f'{n:08d}-{m}',
+                band=band,
+                # All of them leave, or none.
+                group=f'{n:08d}' if self._preemptible[n] else '',
             )
             for m, host in enumerate(hosts)
         ]
-        self._fade(now_s)
-        self._fresh[user] += self._amounts[size]
-        self.started_s[n] = now_s
+        if self._preemptible[n]:
+            self._use.lent[user] += self._amounts[size]
+        else:
+            self._fade(now_s)
+            self._fresh[user] += self._amounts[size]
+        if np.isnan(self.started_s[n]):
+            self.started_s[n] = now_s
         end_s = now_s + float(stream.lifetime_s[n])
+        self._ends_s[n] = end_s
         heapq.heappush(self._events, (end_s, _Event.END, n))
         if self._resized[n] >= 0:
             resized_s = now_s + workload.RESIZED_AFTER_S
@@ -345,7 +447,7 @@ class Simulation:
         used = np.zeros(
             (len(owners.projects), len(workload.CLASSES)), dtype=np.int64
         )
-        np.add.at(used, self._project, self._used)
+        np.add.at(used, self._project, self._use.used - self._use.lent)
         return cluster.ClusterSnapshot(
             workload.CLASSES,
             self._hosts.providers,
@@ -360,6 +462,9 @@ class Simulation:
             granted=self._by_account(self._granted(now_s)),
             running=tuple(itertools.chain(*self._running.values())),
             lifetimes=self._lifetimes.by_kind(),
+            promised=dict(self.leaving.promised),
+            leaving=self.leaving.servers,
+            evicted=self.leaving.lately(now_s),
         )
 
     def _granted(self, now_s: float) -> Floats:
@@ -380,44 +485,3 @@ class Simulation:
             self._accounts[a].name: table[a]
             for a in np.flatnonzero(table.any(axis=1)).tolist()
         }
-
-
-class _Hosts:
-    """What hosts have, and what is allocated on them."""
-
-    def __init__(self, capacity: cluster.Amounts) -> None:
-        self._capacity = capacity
-        self._used = np.zeros_like(capacity)
-        names = [f'host-{n:04d}' for n in range(len(capacity))]
-        self.providers = tuple(cluster.Provider(name, name) for name in names)
-        self._row = {name: row for row, name in enumerate(names)}
-
-    def inventory(self) -> cluster.Inventory:
-        """Of this moment."""
-        return cluster.Inventory(
-            self._capacity,
-            self._used.copy(),
-            self._capacity,
-            np.ones_like(self._capacity),
-        )
-
-    def rows(self, names: tuple[str, ...]) -> list[int]:
-        """Where hosts stand."""
-        return [self._row[name] for name in names]
-
-    def take(self, rows: list[int], cloud: workload.Cloud, size: int) -> None:
-        """Allocate a request's servers."""
-        self._change(rows, cloud.stream.sizes[size], 1)
-
-    def over(self) -> bool:
-        """Whether some host has more allocated than it has."""
-        return bool((self._used > self._capacity).any())
-
-    def free(self, rows: list[int], cloud: workload.Cloud, size: int) -> None:
-        """Free the room that a request's servers had."""
-        self._change(rows, cloud.stream.sizes[size], -1)
-
-    def _change(self, rows: list[int], size: workload.Size, sign: int) -> None:
-        one = sign * size.amounts // size.servers
-        for row in rows:
-            self._used[row] += one

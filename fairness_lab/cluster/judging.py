@@ -117,12 +117,13 @@ class Judge:
                 simulation.promising.result() if simulation.promising else None
             ),
             'utilisation': self._utilisation(),
+            'made_room': self._made_room(simulation),
             **self._spreads(series),
         }
         tables = {
             'series': series,
             'projects': self._project_table(waits),
-            'users': self._user_table(waits),
+            'users': self._user_table(waits, simulation),
             'sizes': self._size_table(waits),
         }
         return Judgement(summary, tables)
@@ -189,12 +190,55 @@ class Judge:
             **waits.table(project, self._projects),
         }
 
-    def _user_table(self, waits: '_Waits') -> Columns:
+    def _made_room(self, simulation: engine.Simulation) -> Json | None:
+        """What servers lost that left; ``None`` if none ever could."""
+        stream = self._cloud.stream
+        if not stream.is_preemptible.any():
+            return None
+        servers = self._servers_left(simulation)
+        lost = simulation.leaving.lost.sum(axis=0)
+        done = self._last.area.sum(axis=0)
+        return {
+            'servers': int(servers.sum()),
+            'lost_part': float((lost / np.maximum(done, 1e-9)).max()),
+            'follows_share': self._follows_share(servers),
+        }
+
+    def _servers_left(self, simulation: engine.Simulation) -> Floats:
+        """Number of servers that left, of each user, (u,)."""
+        stream = self._cloud.stream
+        each = np.array([size.servers for size in stream.sizes])
+        found: Floats = np.bincount(
+            stream.user,
+            simulation.leaving.left * each[stream.size],
+            minlength=len(self._cloud.owners.users),
+        ).astype(float)
+        return found
+
+    def _follows_share(self, servers: Floats) -> float | None:
+        """Rank correlation of servers that left and use in times of a share.
+
+        Of users of preemptible servers; ``None`` if all are alike.
+        """
+        stream = self._cloud.stream
+        users = np.unique(stream.user[stream.is_preemptible])
+        counts = np.bincount(self._project, minlength=self._projects)
+        share = (self._share / counts)[self._project]
+        over = self._own(self._last.area) / share
+        if np.ptp(over[users]) == 0 or np.ptp(servers[users]) == 0:
+            return None
+        ranks = np.corrcoef(_ranks(over[users]), _ranks(servers[users]))
+        return float(ranks[0, 1])
+
+    def _user_table(
+        self, waits: '_Waits', simulation: engine.Simulation
+    ) -> Columns:
         owners, end = self._cloud.owners, self._last
         return {
             'project': [owners.projects[p] for p in owners.project],
             'user': list(owners.users),
             'dominant_share': self._own(end.area / end.at_s),
+            'servers_left': self._servers_left(simulation),
             **waits.table(self._cloud.stream.user, len(owners.users)),
         }
 
@@ -279,6 +323,14 @@ class _Waits:
             )
             for key in found[0]
         }
+
+
+def _ranks(values: Floats) -> Floats:
+    """Places of values in their order; those that are equal share theirs."""
+    order = np.sort(values)
+    first = np.searchsorted(order, values, 'left')
+    last = np.searchsorted(order, values, 'right')
+    return np.asarray((first + last) / 2, dtype=np.float64)
 
 
 def _error(held: Floats, entitled: Floats) -> float:

@@ -84,6 +84,8 @@ def _cloud(whole: yaml.Value) -> workload.Cloud:
     estimates_h = section.take(
         'estimates_every_hours', yaml.Value.positive, None
     )
+    notice_s = section.take('notice_s', yaml.Value.number, 600.0)
+    all_run = section.take('with_preemptible', yaml.Value.yes_or_no, True)
     hosts = section.need('hosts', _hosts)
     trace = section.take('trace', _trace, None)
     if trace is None:
@@ -94,6 +96,8 @@ def _cloud(whole: yaml.Value) -> workload.Cloud:
     else:
         section.finish()
         owners, stream = traces.read(trace, int(hosts[:, 1].max()))
+    if not all_run:
+        stream = stream.without_preemptible()
     return workload.Cloud(
         name=whole.path.stem,
         description=description,
@@ -109,6 +113,7 @@ def _cloud(whole: yaml.Value) -> workload.Cloud:
         hosts=hosts,
         owners=owners,
         stream=stream,
+        notice_s=notice_s,
     )
 
 
@@ -198,6 +203,7 @@ def _recipe(value: yaml.Value, days: float) -> streams.Recipe:
             ((0.0, days * workload.DAY_S),),
         ),
         deleted=section.take('deleted', _part, 0.0),
+        preemptible=section.take('preemptible', yaml.Value.yes_or_no, False),
     )
     section.finish()
     return found

@@ -19,6 +19,9 @@ from nova_fairness import version
 VERSION = 1
 """Of ``result.json``: changes when a reader of the old would be misled."""
 
+VICTIMS = 'least'
+"""Who makes room if nothing else is said."""
+
 Json = dict[str, Any]
 
 _LOOKS_PER_HALF_LIFE = 48
@@ -31,21 +34,28 @@ def run(
     order: str,
     directory: pathlib.Path,
     meter: running.Meter | None = None,
+    victims: str = VICTIMS,
 ) -> Json:
     """Run a cloud under an order and write what it came to.
 
     :param order: name of the plugin; its numbers have their defaults.
     :param directory: that exists.
+    :param victims: name of the plugin that says who makes room.
     :returns: what ``result.json`` holds.
-    :raises UnknownPlugin: if there is no such order.
-    :raises PluginMisbehaved: if the order fails.
+    :raises UnknownPlugin: if there is no such order, or are no such victims.
+    :raises PluginMisbehaved: if one of the two fails.
     """
-    simulation = engine.Simulation(cloud, plugins.load_order(order))
+    simulation = engine.Simulation(
+        cloud, plugins.load_order(order), plugins.load_victims(victims)
+    )
     judge = judging.Judge(cloud)
     every_s = _between_looks(cloud)
     if meter is not None:
         looks = math.ceil(cloud.duration_s / every_s)
-        meter.begin(f'{cloud.name}, {order}', looks)
+        named = f'{cloud.name}, {order}'
+        if victims != VICTIMS:
+            named += f', {victims}'
+        meter.begin(named, looks)
     try:
         for n, moment in enumerate(simulation.moments(every_s), 1):
             judge.see(moment)
@@ -59,7 +69,7 @@ def run(
         table = files.CsvTable(directory / name)
         table.add(columns)
         table.close()
-    result = {**_head(cloud, order), **judged.summary}
+    result = {**_head(cloud, order, victims), **judged.summary}
     files.write_json(directory / files.RESULT, result)
     return result
 
@@ -71,7 +81,7 @@ def _between_looks(cloud: workload.Cloud) -> float:
     return min(every_s, cloud.duration_s / _FEWEST_LOOKS)
 
 
-def _head(cloud: workload.Cloud, order: str) -> Json:
+def _head(cloud: workload.Cloud, order: str, victims: str) -> Json:
     capacity = dict(
         zip(workload.CLASSES, cloud.capacity.tolist(), strict=True)
     )
@@ -81,12 +91,14 @@ def _head(cloud: workload.Cloud, order: str) -> Json:
         'description': cloud.description,
         'package_version': version.release(),
         'order': order,
+        'victims': victims,
         'seed': cloud.seed,
         'duration_s': cloud.duration_s,
         'cycle_s': cloud.cycle_s,
         'half_life_s': cloud.half_life_s,
         'longest_wait_s': cloud.longest_wait_s,
         'patience_s': cloud.patience_s,
+        'notice_s': cloud.notice_s,
         'hosts': len(cloud.hosts),
         'capacity': capacity,
         'projects': len(cloud.owners.projects),

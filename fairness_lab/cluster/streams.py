@@ -52,6 +52,7 @@ class Recipe:
         seconds, ascending.
     :ivar deleted: part of requests that their user deletes at any moment
         until a lifetime after asking.
+    :ivar preemptible: whether its servers make room for others.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Recipe:
     burst: float
     active: tuple[tuple[float, float], ...]
     deleted: float
+    preemptible: bool = False
 
 
 def owners(recipes: Sequence[Recipe]) -> workload.Owners:
@@ -106,7 +108,7 @@ def drawn(
             first_user += each.users
             number += 1
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    asked, lifetime, deleted, user, size = columns
+    asked, lifetime, deleted, user, size, marks = columns
     order = np.argsort(asked, kind='stable')
     return workload.Stream(
         asked[order],
@@ -115,6 +117,7 @@ def drawn(
         user[order].astype(np.int64),
         size[order].astype(np.int64),
         tuple(sizes),
+        preemptible=marks[order] > 0 if marks.any() else None,
     )
 
 
@@ -145,7 +148,8 @@ def _project(
     lifetime = _lifetimes(recipe, draw(_LIVES))
     when = asked + draw(_WHEN) * lifetime
     deleted = np.where(draw(_DELETED) < recipe.deleted, when, np.inf)
-    return asked, lifetime, deleted, user, size
+    marks = np.full(len(asked), float(recipe.preemptible))
+    return asked, lifetime, deleted, user, size, marks
 
 
 def _asked(recipe: Recipe, rate: float, seed: int, number: int) -> Floats:

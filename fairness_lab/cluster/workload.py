@@ -16,6 +16,7 @@ from nova_fairness.model import request as request_model
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
+Marks = npt.NDArray[np.bool_]
 
 CLASSES = ('MEMORY_MB', 'VCPU')
 """What servers of simulated clouds need."""
@@ -109,6 +110,8 @@ class Stream:
     :ivar resized: (n,) index of the size that its user resizes it to as soon
         as hosts have room, which asks no queue; below 0 for none, as for all
         without it.
+    :ivar preemptible: (n,) whether its servers make room for others; without
+        it none do.
     """
 
     asked_s: Floats
@@ -118,6 +121,21 @@ class Stream:
     size: Indices
     sizes: tuple[Size, ...]
     resized: Indices | None = None
+    preemptible: Marks | None = None
+
+    def without_preemptible(self) -> 'Stream':
+        """The same, if nobody had asked for preemptible servers."""
+        rows = ~self.is_preemptible
+        columns = ('asked_s', 'lifetime_s', 'deleted_s', 'user', 'size')
+        kept = {name: getattr(self, name)[rows] for name in columns}
+        return Stream(sizes=self.sizes, **kept)
+
+    @property
+    def is_preemptible(self) -> Marks:
+        """(n,) the same, also if none do."""
+        if self.preemptible is None:
+            return np.zeros(len(self), dtype=bool)
+        return self.preemptible
 
     def __len__(self) -> int:
         return len(self.asked_s)
@@ -140,6 +158,7 @@ class Cloud:
     :ivar hosts: (h, c) capacity.
     :ivar owners: who shares it.
     :ivar stream: what they ask for.
+    :ivar notice_s: after which a server leaves that was told to, >= 0.
     """
 
     name: str
@@ -154,6 +173,7 @@ class Cloud:
     hosts: cluster.Amounts
     owners: Owners
     stream: Stream
+    notice_s: float = 600.0
 
     @property
     def capacity(self) -> cluster.Amounts:

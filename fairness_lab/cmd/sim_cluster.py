@@ -34,6 +34,7 @@ def _list(_options: argparse.Namespace) -> int:
             name: reader.find(name).description for name in reader.names()
         },
         'orders': plugins.describe_orders(),
+        'victims': plugins.describe_victims(),
     }
     for title, entries in known.items():
         sys.stdout.write(f'{title}:\n')
@@ -45,9 +46,14 @@ def _list(_options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     cloud = reader.find(options.scenario, _overrides(options))
     plugins.load_order(options.order)
+    plugins.load_victims(options.victims)
     with files.whole(options.out) as directory:
         result = running.run(
-            cloud, options.order, directory, progress.BatchProgress()
+            cloud,
+            options.order,
+            directory,
+            progress.BatchProgress(),
+            options.victims,
         )
     _say([result], options)
     return 0
@@ -60,13 +66,24 @@ def _compare(options: argparse.Namespace) -> int:
     clouds = [reader.find(name, _overrides(options)) for name in names]
     for order in orders:
         plugins.load_order(order)
+    for victims in options.victims:
+        plugins.load_victims(victims)
     runs = []
     with files.whole(options.out) as directory:
-        for cloud, order in itertools.product(clouds, orders):
+        every = itertools.product(
+            clouds, orders, options.victims or [running.VICTIMS]
+        )
+        for cloud, order, victims in every:
             place = pathlib.Path('runs', cloud.name, order)
+            if options.victims:
+                place /= victims
             (directory / place).mkdir(parents=True)
             result = running.run(
-                cloud, order, directory / place, progress.BatchProgress()
+                cloud,
+                order,
+                directory / place,
+                progress.BatchProgress(),
+                victims,
             )
             runs.append({**result, 'directory': place.as_posix()})
         content = {'version': VERSION, 'runs': runs}
@@ -155,15 +172,6 @@ def _overrides(options: argparse.Namespace) -> dict[str, str]:
     return found
 
 
-def _say(results: Sequence[Json], options: argparse.Namespace) -> None:
-    lines = [['scenario', 'order', *_SHOWN]]
-    for result in results:
-        cells = [read(result) for read in _SHOWN.values()]
-        lines.append([result['scenario'], result['order'], *cells])
-    numeric = [False] * 2 + [True] * len(_SHOWN)
-    sys.stdout.write(f'{wording.aligned(lines, numeric)}{options.out}\n')
-
-
 def _hours(name: str) -> Callable[[Json], str]:
     def read(result: Json) -> str:
         seconds = result['waiting'][name]
@@ -191,6 +199,35 @@ _SHOWN: Mapping[str, Callable[[Json], str]] = {
     'expired': lambda result: str(result['waiting']['expired']),
 }
 """Columns for people, of what is shown of each result."""
+
+
+def _left(name: str, times: float, digits: int) -> Callable[[Json], str]:
+    def read(result: Json) -> str:
+        found = (result['made_room'] or {}).get(name)
+        return '-' if found is None else f'{times * found:.{digits}f}'
+
+    return read
+
+
+_LEFT: Mapping[str, Callable[[Json], str]] = {
+    'left': _left('servers', 1, 0),
+    'work lost %': _left('lost_part', 100, 2),
+    'follows share': _left('follows_share', 1, 2),
+}
+"""The same of clouds some of whose servers make room."""
+
+
+def _say(results: Sequence[Json], options: argparse.Namespace) -> None:
+    first, shown = ['scenario', 'order'], dict(_SHOWN)
+    if any(result['made_room'] for result in results):
+        first.append('victims')
+        shown.update(_LEFT)
+    lines = [[*first, *shown]]
+    for result in results:
+        cells = [read(result) for read in shown.values()]
+        lines.append([*(result[key] for key in first), *cells])
+    numeric = [False] * len(first) + [True] * len(shown)
+    sys.stdout.write(f'{wording.aligned(lines, numeric)}{options.out}\n')
 
 
 COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import pathlib
 
 from fairness_lab.cluster import attacks
+from fairness_lab.cluster import running
 from fairness_lab.cmd import batches
 from fairness_lab.ideal import ideal
 from fairness_lab.measures import files
@@ -60,6 +61,12 @@ def _add_cluster_run(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         '--order', required=True, metavar='NAME', help='says who is next'
+    )
+    parser.add_argument(
+        '--victims',
+        default=running.VICTIMS,
+        metavar='NAME',
+        help='says who makes room (default: %(default)s)',
     )
     _add_drawn(parser)
     _add_out(parser)
@@ -151,6 +158,13 @@ def _add_cluster_compare(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar='NAME,NAME...',
         help='orders, which say who is next (default: all installed)',
+    )
+    parser.add_argument(
+        '--victims',
+        type=_words,
+        default=[],
+        metavar='NAME,NAME...',
+        help=f'what says who makes room (default: {running.VICTIMS} alone)',
     )
     _add_drawn(parser)
     _add_out(parser)

@@ -35,7 +35,8 @@ from nova_fairness.shares import ledger
 
 Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
 
-_LEAST = least.Least()
+LEAST = least.Least()
+"""The choice of this product."""
 
 _LACKS_ROOM = frozenset(
     {reason.Reason.NO_ROOM, reason.Reason.GROUP_HAS_NO_ROOM}
@@ -71,7 +72,7 @@ def plan(
     snapshot: cluster.ClusterSnapshot,
     now: float,
     queue: Planner,
-    victims: victims_module.Victims = _LEAST,
+    victims: victims_module.Victims = LEAST,
     rules: Rules = USUAL,
 ) -> cluster.Plan:
     """Say who starts, and who makes room for whom.

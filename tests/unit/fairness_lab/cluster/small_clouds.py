@@ -25,11 +25,14 @@ def cloud(
     shares=(1.0, 1.0),
     patience_s=86400.0,
     estimates_s=None,
+    preemptible=(),
+    notice_s=30.0,
 ):
     """A cloud of hosts of 4 VCPUs; project ``p0`` has user ``u0`` alone, ...
 
     :param requests: tuples of when, project, size, lifetime and, if it is
         deleted, when.
+    :param preemptible: projects whose servers make room.
     """
     sizes = tuple(dict.fromkeys(each[2] for each in requests)) or (ONE,)
     deleted = [each[4] if len(each) > 4 else math.inf for each in requests]
@@ -46,6 +49,7 @@ def cloud(
         np.array([each[1] for each in requests], dtype=np.int64),
         np.array([sizes.index(each[2]) for each in requests], dtype=np.int64),
         sizes,
+        preemptible=np.array([each[1] in preemptible for each in requests]),
     )
     return workload.Cloud(
         'small',
@@ -60,4 +64,5 @@ def cloud(
         np.array([[4096, 4]] * hosts, dtype=np.int64),
         owners,
         stream,
+        notice_s,
     )

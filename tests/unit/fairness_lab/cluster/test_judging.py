@@ -113,3 +113,19 @@ def test_nobody_asks():
     assert found.summary['waiting']['longest_s'] is None
     assert found.summary['share_error']['mean'] == 0
     assert found.summary['jain']['mean'] == 1
+
+
+def test_what_is_lost_to_others_is_a_part_of_all_that_was_used():
+    """One user's server leaves after 690 s, another's would, too."""
+    requests = [(0, 0, WHOLE, 2000), (0, 1, WHOLE, 2000), (600, 2, WHOLE, 300)]
+    cloud = small_clouds.cloud(
+        requests, hosts=2, shares=(1.0, 2.0, 1.0), preemptible={0, 1}
+    )
+    found = judged(cloud)
+    left = found.tables['users']['servers_left'].tolist()
+    assert left == [1, 0, 0]
+    assert found.summary['made_room'] == {
+        'servers': 1,
+        'lost_part': pytest.approx(690 / (690 + 300 + 10 + 1000)),
+        'follows_share': pytest.approx(1),
+    }

@@ -88,6 +88,35 @@ def test_orders_side_by_side(tmp_path, capsys):
     assert [line.split()[:2] for line in said[1:-1]] == [[*r] for r in ran]
 
 
+def test_victims_side_by_side(tmp_path, capsys):
+    words = (
+        'cluster compare spot --orders fifo --victims least,youngest'
+        ' --set days=0.05 --set hosts.count=2'
+    )
+    out = tmp_path / 'result'
+    assert sim.main([*words.split(), '--out', str(out)]) == 0
+    runs = json.loads((out / 'compare.json').read_text())['runs']
+    assert [run['victims'] for run in runs] == ['least', 'youngest']
+    assert all(run['made_room']['servers'] >= 0 for run in runs)
+    assert (out / 'runs' / 'spot' / 'fifo' / 'youngest').is_dir()
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split()[2] for line in said[:3]] == [
+        'victims',
+        'least',
+        'youngest',
+    ]
+
+
+def test_the_same_cloud_without_preemptible_servers(tmp_path):
+    words = (
+        'cluster run spot --order fifo --set with_preemptible=false'
+        ' --set days=0.05'
+    )
+    out = tmp_path / 'result'
+    assert sim.main([*words.split(), '--out', str(out)]) == 0
+    assert json.loads((out / 'result.json').read_text())['made_room'] is None
+
+
 def test_an_interrupted_run_of_the_queue_leaves_nothing(tmp_path, monkeypatch):
     def interrupt(*_arguments):
         raise KeyboardInterrupt
