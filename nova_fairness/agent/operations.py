@@ -175,6 +175,13 @@ class AgentOperations(endpoint.Operations):
             done, users=status.of_users(done), entity=self._entity
         )
 
+    def usage(self) -> endpoint.Answer:
+        """Say which part of all known nodes each user uses."""
+        done = self._of.newest_round()
+        return self._listed(
+            done, users=status.of_usage(done), entity=self._entity
+        )
+
     def projects(self) -> endpoint.Answer:
         """Say how the projects of this node, or of all, are."""
         done = self._of.newest_round()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What accounts are charged: what they have allocated, for as long.
+"""What accounts are charged: what they have or use, for as long.
 
 The ledger in the store says up to when everything is charged, and who leads
 moves it forward: after a restart or another takeover nothing is charged
@@ -8,6 +8,8 @@ twice, and what was not seen is charged as what is there now, for an hour at
 most.
 """
 
+from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 
@@ -22,6 +24,7 @@ from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
 from nova_fairness.shares import budgets
 from nova_fairness.shares import ledger as ledger_module
+from nova_fairness.shares import measured as measured_module
 from nova_fairness.shares import tree as tree_module
 
 LOG = logging.getLogger(__name__)
@@ -37,6 +40,10 @@ WENT_BACK = 'the ledger goes on from now: the clock went back by %.0f s'
 _Floats = npt.NDArray[np.float64]
 
 
+def _nothing() -> None:
+    """What is known where nobody measures."""
+
+
 class Charging:
     """Keeps the ledger.
 
@@ -45,6 +52,8 @@ class Charging:
     :param half_life_s: seconds after which use counts half, > 0.
     :param terms: what budgets are counted in, and what preemptible servers
         count as in them and in the ledger.
+    :param charge: what the ledger has; budgets have what is allocated.
+    :param measured: what agents measured, if they say it.
     """
 
     def __init__(
@@ -53,8 +62,12 @@ class Charging:
         reader: snapshot_module.Reader,
         half_life_s: float,
         terms: budgets.Terms,
+        charge: measured_module.Charge = measured_module.Charge.ALLOCATED,
+        measured: Callable[[], measured_module.Measured | None] = _nothing,
     ) -> None:
         self._terms = terms
+        self._charge = charge
+        self._measured = measured
         self._store = store
         self._reader = reader
         self._half_life_s = half_life_s
@@ -88,9 +101,9 @@ class Charging:
             {name: _row(each, classes) for name, each in kept.parts.items()},
         )
         if now - kept.at >= EVERY_S or kept.at - now > LONGEST_S:
-            current = self._current(view, classes)
+            allocated, current = self._current(view, classes)
             elapsed_s = min(now - max(kept.at, since), LONGEST_S)
-            spent = self._spent(spent, current, classes, elapsed_s)
+            spent = self._spent(spent, allocated, classes, elapsed_s)
             ledger = self._moved(ledger, view, now, classes, current)
             used = _used(ledger, kept.version, classes)
             used = dataclasses.replace(used, since=since, spent=spent)
@@ -154,32 +167,69 @@ class Charging:
 
     def _current(
         self, view: snapshot_module.View, classes: tuple[str, ...]
-    ) -> dict[str, _Floats]:
-        """What every account has allocated, with all below it."""
-        snapshot = view.snapshot
+    ) -> tuple[dict[str, _Floats], dict[str, _Floats]]:
+        """What every account has allocated with all below it, and is charged.
+
+        The second is the same as the first unless it is measured.
+        """
         users = self._reader.used_by_users(view)
-        own: dict[str, _Floats] = {
-            name: amounts.astype(np.float64)
-            for name, amounts in snapshot.used.items()
-            if name
-        }
-        for (project, user), amounts in users.items():
-            own[request_model.account_of(project, user)] = amounts.astype(
-                np.float64
-            )
-            # Lists are read one after the other: they may differ.
-            own[project] = np.maximum(own[project] - amounts, 0.0)
-        for (project, user), amounts in snapshot.preemptible.items():
-            own[request_model.account_of(project, user)] += (
-                self._terms.preemptible * amounts
-            )
-        total = tree_module.with_below(own, snapshot, users)
+        own, lent = _allocated(view.snapshot, users)
+        allocated = self._total(own, lent, None, view.snapshot, users, classes)
+        if self._charge is measured_module.Charge.ALLOCATED:
+            return allocated, allocated
+        return allocated, self._total(
+            own, lent, self._measured(), view.snapshot, users, classes
+        )
+
+    def _total(
+        self,
+        own: Mapping[str, _Floats],
+        lent: Mapping[str, _Floats],
+        measured: measured_module.Measured | None,
+        snapshot: cluster.ClusterSnapshot,
+        users: Iterable[tuple[str, str]],
+        classes: tuple[str, ...],
+    ) -> dict[str, _Floats]:
+        """What accounts are charged with all below them, (c,), by name."""
+        capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
+        counts = measured_module.charged(
+            self._charge,
+            own,
+            lent,
+            self._terms.preemptible,
+            measured,
+            dict(zip(snapshot.classes, capacity.tolist(), strict=True)),
+        )
         columns = [classes.index(name) for name in snapshot.classes]
-        current = {}
+        found = {}
+        total = tree_module.with_below(counts, snapshot, users)
         for name, each in total.items():
-            current[name] = np.zeros(len(classes))
-            current[name][columns] = each
-        return current
+            found[name] = np.zeros(len(classes))
+            found[name][columns] = each
+        return found
+
+
+def _allocated(
+    snapshot: cluster.ClusterSnapshot,
+    users: Mapping[tuple[str, str], cluster.Amounts],
+) -> tuple[dict[str, _Floats], dict[str, _Floats]]:
+    """What accounts have themselves, and in preemptible servers, (c,)."""
+    own: dict[str, _Floats] = {
+        name: amounts.astype(np.float64)
+        for name, amounts in snapshot.used.items()
+        if name
+    }
+    for (project, user), amounts in users.items():
+        own[request_model.account_of(project, user)] = amounts.astype(
+            np.float64
+        )
+        # Lists are read one after the other: they may differ.
+        own[project] = np.maximum(own[project] - amounts, 0.0)
+    lent = {
+        request_model.account_of(*owner): amounts.astype(np.float64)
+        for owner, amounts in snapshot.preemptible.items()
+    }
+    return own, lent
 
 
 def _granted(

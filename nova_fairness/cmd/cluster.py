@@ -35,6 +35,7 @@ from nova_fairness.cluster import execute  # noqa: E402
 from nova_fairness.cluster import intake  # noqa: E402
 from nova_fairness.cluster import leaving  # noqa: E402
 from nova_fairness.cluster import limits  # noqa: E402
+from nova_fairness.cluster import measuring  # noqa: E402
 from nova_fairness.cluster import operations as operations_module  # noqa: E402
 from nova_fairness.cluster import placement  # noqa: E402
 from nova_fairness.cluster import servers  # noqa: E402
@@ -69,10 +70,13 @@ from nova_fairness.rpc import server  # noqa: E402
 from nova_fairness.runtime import signatures  # noqa: E402
 from nova_fairness.runtime import transport  # noqa: E402
 from nova_fairness.shares import budgets  # noqa: E402
+from nova_fairness.shares import measured  # noqa: E402
 
 _OTHER_LEADS = 'another process leads; stop the service on the host'
 _NOT_STARTED = {request.State.SENDING, *request.UNSENT}
 _RESEALED_AT_ONCE = 1000
+_ASKED_S = 5.0
+"""Longest wait for what agents measured."""
 _ON_THE_WAY = ('conductor', 'scheduler')
 """Queues of Nova through which a start goes before it shows anywhere."""
 
@@ -199,6 +203,26 @@ def _accounts(
         ) from error
 
 
+def _asking(conf: cfg.ConfigOpts) -> measuring.Ask:
+    """What asks any agent which part of the cloud is used.
+
+    :raises ConfigurationError: if it is to be asked and cannot be.
+    """
+    if conf.fairness_cluster.charge == measured.Charge.ALLOCATED.value:
+        return dict
+    if not conf.transport_url:
+        raise exception.ConfigurationError(
+            f'[fairness_cluster] charge = {conf.fairness_cluster.charge} needs'
+            ' transport_url, by which agents are asked'
+        )
+    asked = client.FairnessClient(
+        transport.open_transport(conf, client.ALLOWED_REMOTE_MODULES),
+        _ASKED_S,
+        conf.fairness_exchange.domain,
+    )
+    return functools.partial(asked.call, None, 'get_usage')
+
+
 def _terms(conf: cfg.ConfigOpts) -> intake.Terms:
     options = conf.fairness_cluster
     return intake.Terms(
@@ -270,7 +294,12 @@ def _service(
         accounts,
         reader,
         charging.Charging(
-            store, reader, options.half_life, _budget_terms(conf)
+            store,
+            reader,
+            options.half_life,
+            _budget_terms(conf),
+            measured.Charge(options.charge),
+            measuring.Measuring(_asking(conf)).measured,
         ),
         execute.Executor(store, room, nova, accepted, sender, time.time),
         nova,

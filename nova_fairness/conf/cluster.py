@@ -293,6 +293,26 @@ Names of flavors of which all requests are preemptible, marked or not,
 separated by commas. Set it to sell flavors of servers that may have to leave.
 """,
     ),
+    cfg.StrOpt(
+        'charge',
+        default='allocated',
+        choices=[
+            ('allocated', 'what accounts have allocated in Placement'),
+            ('used', 'what agents measured that they use'),
+            ('larger', 'the larger of both, in each resource class'),
+        ],
+        advanced=True,
+        help="""
+What accounts are charged in orders by shares. Agents measure the use of CPU
+time and memory, which are charged as ``VCPU`` and ``MEMORY_MB``; of all other
+classes, and of users whom no agent knows, what is allocated is charged. While
+no agent answers, so is everything. Budgets always count what is allocated.
+``used`` and ``larger`` need agents on all hosts and ``[DEFAULT]
+transport_url``. Set ``used`` where users should pay for what they use and not
+for what they keep idle; ``larger`` where they should pay for both. All
+processes of the service must have the same.
+""",
+    ),
     cfg.FloatOpt(
         'preemptible_charge',
         default=0.0,

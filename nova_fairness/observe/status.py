@@ -122,6 +122,22 @@ def of_users(done: round_model.Round | None) -> Mapping[str, Any]:
     }
 
 
+def of_usage(done: round_model.Round | None) -> Mapping[str, Any]:
+    """Say which part of all known nodes each user uses, by id."""
+    measured = None if done is None else done.measured
+    if measured is None or measured.user_usage is None:
+        return {}
+    users = measured.ownership.users
+    here = np.bincount(measured.ownership.user_index, minlength=len(users))
+    rows = _told(here, measured.user_heaviness)
+    used = measured.user_usage[rows]
+    supply = np.broadcast_to(measured.supply, used.shape)
+    return {
+        users[row]: {'usage_parts': parts}
+        for row, parts in zip(rows, _in_parts(used, supply), strict=True)
+    }
+
+
 def of_projects(done: round_model.Round | None) -> Mapping[str, Any]:
     """Say how heavy the VMs of each project on this node are, by id.
 

@@ -95,6 +95,10 @@ class Operations(abc.ABC):
         """Say how the projects are: of this node, or of all known ones."""
 
     @abc.abstractmethod
+    def usage(self) -> Answer:
+        """Say which part of all known nodes each user uses."""
+
+    @abc.abstractmethod
     def plugins(self) -> Answer:
         """Say which metrics and policies are installed here."""
 
@@ -237,6 +241,11 @@ class FairnessEndpoint:
     def list_projects(self, ctxt: Context) -> Answer:
         """Say how the projects of this node, or of all, are."""
         return self._operations.projects()
+
+    @_READ
+    def get_usage(self, ctxt: Context) -> Answer:
+        """Say which part of all known nodes each user uses."""
+        return self._operations.usage()
 
     @_READ
     def get_plugins(self, ctxt: Context) -> Answer:

@@ -135,6 +135,7 @@ def test_the_fakes_answer_as_the_interface_of_agents_says():
         'get_status': agent.status(),
         'list_users': agent.users(),
         'list_projects': agent.projects(),
+        'get_usage': agent.usage(),
         'get_plugins': agent.plugins(),
         'get_preview': agent.preview(None),
     }

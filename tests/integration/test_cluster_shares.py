@@ -8,6 +8,7 @@ Placement, the VMs and their CPU are fakes.
 
 import pytest
 
+from nova_fairness.cluster import measuring
 from nova_fairness.cluster import operations
 from nova_fairness.model import cluster
 from nova_fairness.rpc import client
@@ -111,6 +112,28 @@ def got(node):
         )
     }
     return used['bob'] / used['ann']
+
+
+def test_what_agents_measured_is_charged_to_projects(url, start, tmp_path):
+    node = start()
+    eventually(lambda: node.newest and node.newest.measured)
+    conf = fake_ends.configuration(url, tmp_path, 'c1', {})
+    opened = transport.open_transport(conf, client.ALLOWED_REMOTE_MODULES)
+    try:
+        asked = client.FairnessClient(
+            opened, 5.0, conf.fairness_exchange.domain
+        )
+        measures = measuring.Measuring(
+            lambda: asked.call(None, 'get_usage')
+        ).measured
+        eventually(lambda: measures() and len(measures().parts) == 2)
+        found = measures()
+        assert found.by_project
+        parts = [each['cpu_time'] for each in found.parts.values()]
+        assert all(0 < part <= 1 for part in parts)
+        assert sum(parts) == pytest.approx(1.0, abs=0.2)
+    finally:
+        opened.cleanup()
 
 
 def test_what_runs_is_divided_by_the_shares_of_the_queue(world, serve, start):

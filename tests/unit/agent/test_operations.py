@@ -27,6 +27,7 @@ KEYS = {
     'exchange': '<name>',
     'transport': '<name>',
     'wanting': '<control>',
+    'usage_parts': '<resource>',
     'weight_ratios': '<control>',
     'applied_units': '<control>',
     'controls': '<control>',
@@ -133,6 +134,7 @@ def answers(agent):
         'list_instances': asked.instances(),
         'list_users': asked.users(),
         'list_projects': asked.projects(),
+        'get_usage': asked.usage(),
         'get_plugins': asked.plugins(),
         'get_preview': asked.preview(None),
     } | ({'get_instance': asked.instance('a-1')} if agent.newest else {})

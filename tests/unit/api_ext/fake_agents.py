@@ -167,6 +167,14 @@ class FakeAgent(endpoint.Operations):
             'users': self._owners(self.entity),
         }
 
+    def usage(self):
+        return {
+            'host': self.host,
+            'round': 41,
+            'entity': self.entity,
+            'users': {},
+        }
+
     def projects(self):
         return {
             'host': self.host,

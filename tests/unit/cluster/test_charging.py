@@ -15,6 +15,7 @@ from nova_fairness.cluster.casts import parser
 from nova_fairness.model import cluster
 from nova_fairness.planners.fairqueue import order
 from nova_fairness.planners.fairqueue import orders
+from nova_fairness.shares import measured
 from tests.fixtures import fake_cloud
 from tests.unit.cluster import test_service
 
@@ -108,6 +109,49 @@ def test_preemptible_servers_are_charged_as_far_as_operators_say(
         assert part == pytest.approx(charged * 0.5 * known)
         granted = process.last().snapshot.granted.get(name)
         assert granted is not None if charged else granted is None
+
+
+@pytest.mark.parametrize(
+    ('charge', 'by_project', 'ann', 'bob'),
+    [
+        ('allocated', False, 8 / 16, 4 / 16),
+        ('used', False, 2 / 16, 4 / 16),
+        ('larger', False, 8 / 16, 4 / 16),
+        ('used', True, 6 / 16 * 8 / 12, 6 / 16 * 4 / 12),
+    ],
+)
+def test_what_agents_measured_is_charged_as_operators_say(
+    world, charge, by_project, ann, bob
+):
+    world.charge = measured.Charge(charge)
+    whose = {'p': {'cpu_time': 6 / 16}}
+    if not by_project:
+        # Of bob no agent knows; memory of nobody.
+        whose = {'ann': {'cpu_time': 2 / 16}, 'eve': {'cpu_time': 1.0}}
+    world.measured = measured.Measured(by_project, whose)
+    process = world.process()
+    process.cycle()
+    runs(world, 's1', 8, 'p', 'ann')
+    runs(world, 's2', 4, 'p', 'bob')
+    world.now += 600
+    process.cycle()
+    known = 1 - 0.5 ** (600 / HALF_LIFE_S)
+    expected = {'p': ann + bob, 'p/ann': ann, 'p/bob': bob}
+    assert parts(world) == pytest.approx(
+        {name: part * known for name, part in expected.items()}
+    )
+    # Budgets pay for what is allocated.
+    assert world.store.used().spent['p'] == 12 * 600
+
+
+def test_while_no_agent_answers_what_is_allocated_is_charged(world):
+    world.charge = measured.Charge.USED
+    process = world.process()
+    process.cycle()
+    runs(world, 's1', 8, 'p', 'ann')
+    world.now += 600
+    process.cycle()
+    assert parts(world)['p'] / 0.5 == after(600)
 
 
 def test_what_waits_is_not_charged(world, process):

@@ -34,6 +34,7 @@ from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.fairqueue import planner
 from nova_fairness.shares import budgets
+from nova_fairness.shares import measured
 from tests.fixtures import fake_cloud
 
 R, S = reason.Reason, request.State
@@ -101,6 +102,8 @@ class World:
         self.order = order_module.OldestFirst()
         self.accounts = ()
         self.charged = 0.0
+        self.charge = measured.Charge.ALLOCATED
+        self.measured = None
         self.now = 1000.0
         self.tick = 0.0
         engine = database.connect(f'sqlite:///{path}/store.sqlite')
@@ -132,6 +135,8 @@ class World:
                 reader,
                 86400.0,
                 budgets.Terms(preemptible=self.charged),
+                self.charge,
+                lambda: self.measured,
             ),
             execute.Executor(
                 store,

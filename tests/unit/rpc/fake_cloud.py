@@ -103,6 +103,9 @@ class FakeOperations(endpoint.Operations):
     def users(self):
         return {'host': self.host, 'entity': 'user', 'users': {}}
 
+    def usage(self):
+        return {'host': self.host, 'entity': 'user', 'users': {}}
+
     def projects(self):
         return {'host': self.host, 'scope': 'host', 'projects': {}}
 

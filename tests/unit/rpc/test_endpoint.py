@@ -20,6 +20,7 @@ READS = (
     'get_status',
     'list_users',
     'list_projects',
+    'get_usage',
     'get_plugins',
     'get_preview',
 )

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What accounts are charged: what they have allocated, or what they used.
+
+Agents measure what users use of CPU time and memory; of all else, and of those
+whom no agent knows, only what is allocated is known.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import enum
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+RESOURCES: Mapping[str, str] = {'VCPU': 'cpu_time', 'MEMORY_MB': 'memory'}
+"""What agents measure of a resource class of Placement."""
+
+
+class Charge(enum.Enum):
+    """What is charged."""
+
+    ALLOCATED = 'allocated'
+    USED = 'used'
+    LARGER = 'larger'
+    """The larger of both, in every class."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """What is used of all nodes that agents know.
+
+    :ivar by_project: whether it is told of projects; else of users, in all
+        their projects together.
+    :ivar parts: of what these nodes have, >= 0, by resource, by id.
+    """
+
+    by_project: bool
+    parts: Mapping[str, Mapping[str, float]]
+
+
+def charged(
+    charge: Charge,
+    own: Mapping[str, Floats],
+    lent: Mapping[str, Floats],
+    lent_counts: float,
+    measured: Measured | None,
+    capacity: Mapping[str, float],
+) -> dict[str, Floats]:
+    """Amounts that accounts are charged for themselves, (c,), by name.
+
+    Use that is told of several accounts together, such as those of one user
+    in two projects, is divided as what they have allocated.
+
+    :param charge: what is charged.
+    :param own: (c,) allocated, by name of the account.
+    :param lent: (c,) the same of preemptible servers.
+    :param lent_counts: part of that which is charged, 0 to 1.
+    :param measured: ``None`` if it is not known.
+    :param capacity: of the cloud by class, in the order of the columns.
+    """
+    names = sorted({*own, *lent})
+    none = np.zeros(len(capacity))
+    counts = {
+        name: own.get(name, none) + lent_counts * lent.get(name, none)
+        for name in names
+    }
+    if charge is Charge.ALLOCATED or measured is None:
+        return counts
+    owned: dict[str, list[str]] = {}
+    for name in names:
+        project, _, user = name.partition('/')
+        owned.setdefault(project if measured.by_project else user, []).append(
+            name
+        )
+    for c, (resource_class, much) in enumerate(capacity.items()):
+        for owner, accounts in owned.items():
+            part = measured.parts.get(owner, {}).get(
+                RESOURCES.get(resource_class, '')
+            )
+            there = sum(
+                own.get(name, none)[c] + lent.get(name, none)[c]
+                for name in accounts
+            )
+            if part is None or not there:
+                continue
+            for name in accounts:
+                used = part * much * counts[name][c] / there
+                if charge is Charge.LARGER:
+                    used = max(used, counts[name][c])
+                counts[name][c] = used
+    return counts

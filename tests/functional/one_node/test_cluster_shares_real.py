@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Shares of the queue divide a CPU among the real guests of two projects.
+
+Ann's project has two guests, bob's has one; all of them want the one CPU.
+Agent, Redis, driver, service and store are real; Nova and Placement are not.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from fairness_lab.testbed.guests import domain
+from fairness_lab.testbed.nodes import processes
+from tests.functional import agent_process
+from tests.functional import share_service
+from tests.functional.agent_site import is_measured
+
+pytestmark = pytest.mark.real
+
+REDIS_PORT = 6379
+URL = f'zmq+redis://127.0.0.1:{REDIS_PORT}/?insecure=true&host=127.0.0.1'
+TOP = pathlib.Path(__file__).resolve().parents[3]
+ROUNDS = 3
+"""After which what was set holds."""
+LOOKED_AT = 6
+"""Rounds over which use is added up."""
+
+
+class Served(agent_process.Agent):
+    """An agent whose shares are those of the queue."""
+
+    def configure(self, **options):
+        super().configure(host='node-1', **options)
+        text = f'[DEFAULT]\ntransport_url = {URL}\n'
+        self.config.write_text(text + self.config.read_text())
+
+    @property
+    def round(self):
+        """The newest."""
+        return self.rounds()[-1]['round']
+
+    def await_number(self, number):
+        """Wait until a round is over."""
+        self.await_round(lambda done: done['round'] >= number)
+
+
+def write_shares(path, ann, bob):
+    """Replace the file as a whole, as an operator's tool does."""
+    ids = {name: domain.owner_id(f'project {name}') for name in ('ann', 'bob')}
+    new = path.with_suffix('.new')
+    new.write_text(
+        'accounts:\n'
+        f'- {{name: {ids["ann"]}, share: {ann}}}\n'
+        f'- {{name: {ids["bob"]}, share: {bob}}}\n'
+    )
+    new.replace(path)
+
+
+@pytest.fixture(scope='module')
+def redis(site, tmp_path_factory):
+    words = ['redis-server', '--port', str(REDIS_PORT), '--save', '']
+    directory = tmp_path_factory.mktemp('redis')
+    running = site.node.popen(
+        [*words, '--dir', str(directory)], stdout=subprocess.DEVNULL
+    )
+    yield
+    running.terminate()
+    running.wait(agent_process.PATIENCE_S)
+
+
+@pytest.fixture
+def shares(tmp_path):
+    path = tmp_path / 'shares.yaml'
+    write_shares(path, 1, 1)
+    return path
+
+
+@pytest.fixture
+def service(site, redis, tmp_path, shares):
+    log = tmp_path / 'service.log'
+    with log.open('w') as out:
+        running = site.node.popen(
+            [
+                *(sys.executable, '-m', 'tests.functional.share_service'),
+                *(URL, str(tmp_path), str(shares)),
+            ],
+            stdout=out,
+            stderr=out,
+            cwd=TOP,
+            env={**os.environ, 'PYTHONPATH': str(TOP)},
+        )
+    assert processes.wait_until(
+        lambda: share_service.READY in log.read_text(),
+        agent_process.PATIENCE_S,
+    ), log.read_text()
+    yield running
+    running.kill()
+    running.wait(agent_process.PATIENCE_S)
+
+
+@pytest.fixture
+def agent(site, service, tmp_path):
+    made = Served(
+        site.node,
+        tmp_path,
+        entity='project',
+        cluster_shares='shares',
+        interval=1,
+    )
+    made.start()
+    yield made
+    made.close()
+
+
+def used_s(site):
+    """CPU seconds of both projects, as the kernel counts them."""
+    found = {'ann': 0.0, 'bob': 0.0}
+    for name in site.guests:
+        with site.domain(name) as each:
+            found[name[:3]] += each.info()[4] / 1e9
+    return found
+
+
+def ratio(site, agent):
+    """Bob's CPU time beside ann's from now on, for some rounds."""
+    before = used_s(site)
+    agent.await_number(agent.round + LOOKED_AT)
+    after = used_s(site)
+    return (after['bob'] - before['bob']) / (after['ann'] - before['ann'])
+
+
+def test_projects_with_shares_1_and_3_get_1_and_3_after_three_rounds(
+    site, agent, service, shares
+):
+    agent.await_round(lambda done: is_measured(done, 'ann-1', 'bob-1'), 5)
+    assert ratio(site, agent) == pytest.approx(1.0, rel=0.1)
+
+    write_shares(shares, 1, 3)
+    agent.await_number(agent.round + ROUNDS)
+    assert ratio(site, agent) == pytest.approx(3.0, rel=0.1)
+
+    service.terminate()
+    assert service.wait(agent_process.PATIENCE_S) == 0
+    agent.await_number(agent.round + LOOKED_AT)
+    assert ratio(site, agent) == pytest.approx(3.0, rel=0.1)
