@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from oslo_log import log as logging
 
+from nova_fairness.cluster import recording
 from nova_fairness.cluster import snapshot as snapshot_module
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import store as store_module
@@ -71,6 +72,7 @@ class Charging:
         self._store = store
         self._reader = reader
         self._half_life_s = half_life_s
+        self._recorder = recording.Recorder(store)
 
     def kept(self, elapsed_s: float) -> float:
         """Part of use that still counts after so many seconds, 0 to 1."""
@@ -104,7 +106,9 @@ class Charging:
             allocated, current = self._current(view, classes)
             elapsed_s = min(now - max(kept.at, since), LONGEST_S)
             spent = self._spent(spent, allocated, classes, elapsed_s)
-            ledger = self._moved(ledger, view, now, classes, current)
+            ledger = self._moved(
+                ledger, view, now, classes, current, kept, epoch
+            )
             used = _used(ledger, kept.version, classes)
             used = dataclasses.replace(used, since=since, spent=spent)
             self._store.charge(used, epoch)
@@ -152,8 +156,10 @@ class Charging:
         now: float,
         classes: tuple[str, ...],
         current: Mapping[str, _Floats],
+        kept: records.Used,
+        epoch: int,
     ) -> ledger_module.Ledger:
-        """The ledger at this moment."""
+        """The ledger at this moment; what it is charged is recorded first."""
         if ledger.at > now:
             LOG.warning(WENT_BACK, ledger.at - now)
             return dataclasses.replace(ledger, at=now)
@@ -162,7 +168,10 @@ class Charging:
         columns = [classes.index(name) for name in snapshot.classes]
         capacity[columns] = snapshot.inventory.capacity.sum(axis=0)
         # Nobody saw what was used before: it fades for all alike.
-        ledger = ledger.advanced(now - LONGEST_S, {}, capacity)
+        begins = max(ledger.at, now - LONGEST_S)
+        charge = ledger_module.Charge(begins, now, current, capacity)
+        self._recorder.record(ledger, charge, classes, kept.version + 1, epoch)
+        ledger = ledger.advanced(begins, {}, capacity)
         return ledger.advanced(now, current, capacity)
 
     def _current(

@@ -325,6 +325,7 @@ class Service:
         before = now - self._rules.history_s
         self._store.remove_ended(before, _REMOVED_AT_ONCE)
         self._store.leaves.remove_ended(before)
+        self._store.charges.remove(before)
 
     def _put_back(self, epoch: int) -> list[records.Record]:
         """Let wait what was reserved and not sent; say what there is."""

@@ -38,6 +38,7 @@ from nova_fairness.cluster import limits  # noqa: E402
 from nova_fairness.cluster import measuring  # noqa: E402
 from nova_fairness.cluster import operations as operations_module  # noqa: E402
 from nova_fairness.cluster import placement  # noqa: E402
+from nova_fairness.cluster import recording  # noqa: E402
 from nova_fairness.cluster import servers  # noqa: E402
 from nova_fairness.cluster import service  # noqa: E402
 from nova_fairness.cluster import share_file  # noqa: E402
@@ -146,6 +147,38 @@ def _reseal(conf: cfg.ConfigOpts) -> None:
     path = pathlib.Path(conf.fairness_cluster.key_file)
     sealing.drop_old_keys(path)
     sys.stdout.write(f'all messages are encrypted with the key of {path}\n')
+
+
+def _export_ledger(conf: cfg.ConfigOpts) -> None:
+    if not conf.to:
+        raise exception.ConfigurationError('--to FILE says where it goes')
+    try:
+        # What only this command needs takes more memory than the service.
+        from nova_fairness.cluster import exporting
+    except ImportError as error:
+        raise exception.ConfigurationError(
+            f'export-ledger needs pyarrow: {error}'
+        ) from error
+    store = queueing.open_store(conf)
+    classes, charges = recording.recorded(store, store.used().version)
+    count = exporting.write(pathlib.Path(conf.to), charges, classes)
+    sys.stdout.write(f'{conf.to} has {count} rows\n')
+
+
+def _check_ledger(conf: cfg.ConfigOpts) -> None:
+    store = queueing.open_store(conf)
+    difference, count = recording.difference(
+        store, conf.fairness_cluster.half_life
+    )
+    sys.stdout.write(
+        f'worked out anew from {count} charges, the ledger differs by'
+        f' {difference:.3g} of the cloud at most\n'
+    )
+    if difference > recording.TOLERATED:
+        raise exception.BadLedger(
+            f'expected a difference of at most {recording.TOLERATED:g}; it is'
+            ' larger if half_life was another one meanwhile'
+        )
 
 
 def _order(conf: cfg.ConfigOpts) -> order_module.Order:
@@ -431,6 +464,14 @@ def main(arguments: list[str] | None = None) -> int:
                 _reseal,
                 'encrypt all messages with the first key, remove the others',
             ),
+            'export-ledger': (
+                _export_ledger,
+                'write what accounts were charged to a file',
+            ),
+            'check-ledger': (
+                _check_ledger,
+                'work the ledger out anew from what was charged',
+            ),
         },
         arguments,
         [
@@ -439,6 +480,11 @@ def main(arguments: list[str] | None = None) -> int:
                 default=False,
                 help='Run the relay in this process, too: enough for a small'
                 ' cloud.',
-            )
+            ),
+            cfg.StrOpt(
+                'to',
+                default='',
+                help='File that export-ledger writes, *.csv or *.parquet.',
+            ),
         ],
     )

@@ -11,9 +11,11 @@ counts for the project.
 """
 
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -120,6 +122,92 @@ def recomputed(
         weight = empty.kept(now - end) - empty.kept(now - start)
         use[each.account] = use.get(each.account, 0) + weight * each.part
     return dataclasses.replace(empty, use=use)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Charge:
+    """What all accounts are charged for a while.
+
+    :ivar begins: seconds of the epoch.
+    :ivar ends: seconds of the epoch, >= ``begins``.
+    :ivar current: (c,) amounts by account, with all below it; others have
+        nothing.
+    :ivar capacity: (c,) of the cloud.
+    :ivar opening: (c,) use by account at its begin; empty if it goes on where
+        the one before ends.
+    """
+
+    begins: float
+    ends: float
+    current: Mapping[str, Floats]
+    capacity: Floats
+    opening: Mapping[str, Floats] = dataclasses.field(default_factory=dict)
+
+
+def replayed(charges: Iterable[Charge], half_life_s: float) -> Ledger:
+    """The ledger worked out anew from what was charged.
+
+    Only the opening of the first one counts.
+
+    :param charges: in the order in which they were made.
+    :param half_life_s: seconds after which use counts half, > 0.
+    :raises BadLedger: see :class:`Ledger`.
+    """
+    ledger: Ledger | None = None
+    for each in charges:
+        if ledger is None:
+            ledger = Ledger(half_life_s, each.begins, each.opening)
+        # The clock went back: what is known goes on from there.
+        at = min(ledger.at, each.begins)
+        ledger = dataclasses.replace(ledger, at=at)
+        ledger = ledger.advanced(each.begins, {}, each.capacity)
+        ledger = ledger.advanced(each.ends, each.current, each.capacity)
+    return ledger or Ledger(half_life_s, 0.0)
+
+
+class Run(NamedTuple):
+    """A time in which an account was charged the same.
+
+    :ivar account: name.
+    :ivar begins: seconds of the epoch.
+    :ivar ends: seconds of the epoch.
+    :ivar amounts: (c,).
+    :ivar parts: (c,) parts of the cloud that these are.
+    """
+
+    account: str
+    begins: float
+    ends: float
+    amounts: Floats
+    parts: Floats
+
+
+def runs(charges: Iterable[Charge]) -> Iterator[Run]:
+    """What was charged, as few runs of each account as there can be.
+
+    :param charges: in the order in which they were made.
+    """
+    open_: dict[str, Run] = {}
+    for each in charges:
+        before, open_ = open_, {}
+        for name, amounts in each.current.items():
+            part = parts(amounts, each.capacity)
+            new = Run(name, each.begins, each.ends, amounts, part)
+            old = before.get(name)
+            if old is not None and _goes_on(old, new):
+                open_[name] = old._replace(ends=new.ends)
+                del before[name]
+            else:
+                open_[name] = new
+        yield from before.values()
+    yield from open_.values()
+
+
+def _goes_on(old: Run, new: Run) -> bool:
+    return old.ends == new.begins and all(
+        np.array_equal(left, right)
+        for left, right in zip(old[3:], new[3:], strict=True)
+    )
 
 
 def periods(

@@ -54,6 +54,28 @@ class Used:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Charge:
+    """What was charged at once.
+
+    :ivar version: of the ledger after it.
+    :ivar begins: seconds of the epoch.
+    :ivar ends: seconds of the epoch.
+    :ivar capacity: of the cloud by class.
+    :ivar changed: amounts by class, by account, of those that have others
+        than in the charge before; of all if there is an opening.
+    :ivar opening: what the ledger had at the begin, parts of the cloud by
+        class, by account; ``None`` if it goes on from the charge before.
+    """
+
+    version: int
+    begins: float
+    ends: float
+    capacity: Mapping[str, float]
+    changed: Mapping[str, Mapping[str, float]]
+    opening: Mapping[str, Mapping[str, float]] | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Given:
     """What was set of accounts while the service ran.
 
@@ -77,6 +99,11 @@ class Promised:
     promises: Mapping[str, Sequence[float]]
     past: Sequence[Sequence[float]]
     version: int = 0
+
+
+def short(content: object) -> str:
+    """JSON in few characters."""
+    return json.dumps(content, separators=(',', ':'))
 
 
 def row_of(record: Record) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from typing import NoReturn
 import sqlalchemy as sa
 
 from nova_fairness import exception
+from nova_fairness.cluster.store import charges as charges_module
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import records
@@ -68,6 +69,7 @@ class Store:
     :raises SchemaMismatch: if the tables are not those of this version.
 
     :ivar leaves: servers that leave.
+    :ivar charges: what was charged when.
     """
 
     def __init__(self, engine: sa.Engine, sealer: sealing.Sealer) -> None:
@@ -77,6 +79,7 @@ class Store:
         self._sealer = sealer
         self._changed: Changed = lambda *_: None
         self.leaves = leaves_module.Leaves(self._tables, self._check_leads)
+        self.charges = charges_module.Charges(self._tables, self._check_leads)
 
     def listen(self, changed: Changed) -> None:
         """Tell somebody of all that is done through this object."""
@@ -384,9 +387,9 @@ class Store:
             used.version,
             epoch,
             at=used.at,
-            used=_short(used.parts),
+            used=records.short(used.parts),
             since=used.since,
-            spent=_short(used.spent),
+            spent=records.short(used.spent),
         )
 
     def given(self) -> records.Given:
@@ -403,7 +406,7 @@ class Store:
         :raises Outdated: if it was written meanwhile.
         """
         self._replace(
-            _SHARES, given.version, epoch, given=_short(given.accounts)
+            _SHARES, given.version, epoch, given=records.short(given.accounts)
         )
 
     def promised(self) -> records.Promised:
@@ -421,7 +424,9 @@ class Store:
         :raises Outdated: if it was written meanwhile.
         """
         kept = {'promises': promised.promises, 'past': promised.past}
-        self._replace(_PROMISES, promised.version, epoch, kept=_short(kept))
+        self._replace(
+            _PROMISES, promised.version, epoch, kept=records.short(kept)
+        )
 
     def _replace(
         self, table: sa.Table, version: int, epoch: int, **values: Any
@@ -478,7 +483,3 @@ def open_store(url: str, keys: pathlib.Path) -> Store:
     :raises BadKeyFile: if the keys cannot be used.
     """
     return Store(database.connect(url), sealing.read(keys))
-
-
-def _short(content: object) -> str:
-    return json.dumps(content, separators=(',', ':'))

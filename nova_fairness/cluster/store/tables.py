@@ -97,6 +97,25 @@ LEDGER = sa.Table(
 )
 """One row, changed as a whole: all is charged up to one moment, or nothing."""
 
+CHARGES = sa.Table(
+    'charges',
+    METADATA,
+    # That the ledger got by it.
+    sa.Column('version', sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column('begins', sa.Double, nullable=False),
+    sa.Column('ends', sa.Double, nullable=False),
+    # JSON: of the cloud by class.
+    sa.Column('capacity', sa.Text, nullable=False),
+    # JSON: amounts by account and class, of accounts that have others than
+    # in the row before.
+    sa.Column('changed', _TEXT, nullable=False),
+    # JSON: what the ledger had at the begin, by account and class; then all
+    # accounts are in ``changed``. NULL where the row goes on from another.
+    sa.Column('opening', _TEXT),
+    **_MYSQL,
+)
+"""One row for each time that the ledger was moved forward."""
+
 SHARES = sa.Table(
     'shares',
     METADATA,

@@ -6,14 +6,17 @@ import logging
 import pathlib
 import threading
 
+import numpy as np
 import pytest
 
 from nova_fairness import exception
+from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import sealing
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cmd import cluster
 from nova_fairness.conf import cluster as cluster_conf
 from nova_fairness.model import cast as cast_module
+from nova_fairness.shares import ledger
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +48,7 @@ def test_tables_are_upgraded(tmp_path, capsys):
     given = configured(tmp_path)
     assert cluster.main([*given, 'upgrade']) == 0
     assert cluster.main([*given, 'upgrade']) == 0
-    assert 'revision 9_budgets' in capsys.readouterr().out
+    assert 'revision 10_charges' in capsys.readouterr().out
 
 
 def test_the_file_that_the_page_names_is_read(tmp_path, capsys, monkeypatch):
@@ -98,6 +101,47 @@ def test_keys_are_changed_while_messages_wait(tmp_path):
     assert cluster.main([*given, 'reseal']) == 0
     assert len(path.read_text().split()) == 1
     assert store_module.open_store(url, path).cast('m1') == cast
+
+
+def charged(tmp_path):
+    """A store in which something was charged, and how it is named."""
+    keys = tmp_path / 'keys'
+    given = configured(tmp_path, key_file=keys)
+    sealing.add_key(keys)
+    assert cluster.main([*given, 'upgrade']) == 0
+    store = store_module.open_store(f'sqlite:///{tmp_path}/store.sqlite', keys)
+    epoch = store.take_over(0, 'one', 1.0)
+    amounts = {'p': {'VCPU': 2.0}}
+    store.charges.add(
+        records.Charge(1, 600.0, 1200.0, {'VCPU': 8.0}, amounts, {}), epoch
+    )
+    again = ledger.Ledger(604800.0, 600.0).advanced(
+        1200.0, {'p': np.array([2.0])}, np.array([8.0])
+    )
+    part = float(again.use['p'][0])
+    store.charge(records.Used(1200.0, {'p': {'VCPU': part}}), epoch)
+    return given
+
+
+def test_what_was_charged_is_exported(tmp_path, capsys):
+    given, path = charged(tmp_path), tmp_path / 'ledger.csv'
+    assert cluster.main([*given, '--to', str(path), 'export-ledger']) == 0
+    assert f'{path} has 1 rows' in capsys.readouterr().out
+    [_, row] = path.read_text().splitlines()
+    assert row.startswith('"p","VCPU",1970-01-01 00:10:00')
+    assert cluster.main([*given, 'export-ledger']) == 2
+    assert '--to FILE says where' in capsys.readouterr().err
+
+
+def test_the_ledger_is_checked_against_what_was_charged(tmp_path, capsys):
+    given = charged(tmp_path)
+    assert cluster.main([*given, 'check-ledger']) == 0
+    said = capsys.readouterr().out
+    assert 'from 1 charges, the ledger differs by 0 of the cloud' in said
+    path = tmp_path / 'service.conf'
+    path.write_text(path.read_text() + '\nhalf_life = 60\n')
+    assert cluster.main([*given, 'check-ledger']) == 1
+    assert 'if half_life was another one' in capsys.readouterr().err
 
 
 def test_tables_that_are_missing_are_named(tmp_path, capsys):

@@ -147,3 +147,65 @@ def test_a_record_that_ends_before_it_begins_is_refused():
 def test_periods_of_no_length_are_refused():
     with pytest.raises(exception.BadLedger, match='length above 0'):
         ledger_module.periods([], 0, 0, 3, 0.5)
+
+
+part = strategies.floats(0, 1)
+steps = strategies.lists(
+    strategies.tuples(
+        strategies.floats(60, 7200),
+        strategies.dictionaries(strategies.sampled_from('abc'), part),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(steps, strategies.dictionaries(strategies.sampled_from('abd'), part))
+def test_worked_out_anew_from_charges_it_is_the_same(taken, opening):
+    before = {name: np.array([use]) for name, use in opening.items()}
+    ledger = ledger_module.Ledger(WEEK, 100.0, before)
+    charges, records = [], []
+    for seconds, parts in taken:
+        begins, ends = ledger.at, ledger.at + seconds
+        current = {name: np.array([100 * use]) for name, use in parts.items()}
+        charges.append(
+            ledger_module.Charge(begins, ends, current, CLOUD, before)
+        )
+        records += [
+            ledger_module.Record(name, begins, ends, each / CLOUD)
+            for name, each in current.items()
+        ]
+        ledger = ledger.advanced(ends, current, CLOUD)
+    again = ledger_module.replayed(charges, WEEK)
+    assert again.at == ledger.at
+    assert again.use == ledger.use
+    # Each charge by its definition, and what fades of the opening.
+    closed = ledger_module.recomputed(records, ledger.at, WEEK)
+    fades = ledger.kept(ledger.at - 100.0)
+    none = np.array([0.0])
+    for name in 'abcd':
+        expected = closed.use.get(name, none) + fades * before.get(name, none)
+        assert again.use.get(name, none) == pytest.approx(expected, abs=1e-9)
+
+
+def test_runs_go_on_as_long_as_nothing_changes():
+    def charge(begins, ends, much, cloud=100.0):
+        amounts = {} if much is None else {'a': np.array([much])}
+        return ledger_module.Charge(begins, ends, amounts, np.array([cloud]))
+
+    found = ledger_module.runs(
+        [
+            charge(0, 1, 10.0),
+            charge(1, 2, 10.0),
+            charge(2, 3, 10.0, 50.0),
+            charge(4, 5, 10.0, 50.0),
+            charge(5, 6, None),
+            charge(6, 7, 10.0, 50.0),
+        ]
+    )
+    assert [(run.begins, run.ends, run.parts[0]) for run in found] == [
+        (0, 2, 0.1),
+        (2, 3, 0.2),
+        (4, 5, 0.2),
+        (6, 7, 0.2),
+    ]

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What was charged, as a table for other programs."""
+
+from collections.abc import Iterable
+import pathlib
+
+import pyarrow as pa
+from pyarrow import csv
+from pyarrow import parquet
+
+from nova_fairness import exception
+from nova_fairness.shares import ledger as ledger_module
+
+SCHEMA = pa.schema(
+    [
+        ('account', pa.string()),
+        ('resource_class', pa.string()),
+        ('begins', pa.timestamp('us', tz='UTC')),
+        ('ends', pa.timestamp('us', tz='UTC')),
+        ('amount', pa.float64()),
+        ('part', pa.float64()),
+    ]
+)
+"""``amount`` of the class between two moments, and which ``part`` of the
+cloud that was."""
+
+_WRITERS = {'.csv': csv.write_csv, '.parquet': parquet.write_table}
+
+
+def write(
+    path: pathlib.Path,
+    charges: Iterable[ledger_module.Charge],
+    classes: tuple[str, ...],
+) -> int:
+    """Write what was charged.
+
+    :param path: of a file ``*.csv`` or ``*.parquet``; it is whole or not
+        there.
+    :param classes: of the columns of the charges.
+    :returns: number of rows.
+    :raises ConfigurationError: if the file has another suffix, or cannot be
+        written.
+    """
+    if path.suffix not in _WRITERS:
+        raise exception.ConfigurationError(
+            f'{path} must end with {" or ".join(_WRITERS)}'
+        )
+    rows = [
+        (
+            run.account,
+            resource_class,
+            round(run.begins * 1e6),
+            round(run.ends * 1e6),
+            float(run.amounts[c]),
+            float(run.parts[c]),
+        )
+        for run in ledger_module.runs(charges)
+        for c, resource_class in enumerate(classes)
+        if run.amounts[c]
+    ]
+    columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
+    table = pa.table(
+        [
+            pa.array(column, field.type)
+            for column, field in zip(columns, SCHEMA, strict=True)
+        ],
+        schema=SCHEMA,
+    )
+    new = path.with_name(f'.{path.name}.new')
+    try:
+        _WRITERS[path.suffix](table, new)
+        new.replace(path)
+    except OSError as error:
+        raise exception.ConfigurationError(
+            f'{path} cannot be written: {error}'
+        ) from error
+    return len(rows)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Records of what was charged: written, read, and worked out anew.
+
+Only what changed since the charge before is written. A charge that does not
+begin where the one before ends, the first of each process, and one a day, say
+what the ledger had at their begin: from each of these on it can be worked out
+anew.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.shares import ledger as ledger_module
+
+WHOLE_EVERY = 1440
+"""Charges."""
+
+TOLERATED = 1e-9
+"""Part of the cloud by which rounding may change the ledger."""
+
+_Floats = npt.NDArray[np.float64]
+_Amounts = Mapping[str, Mapping[str, float]]
+
+
+class Recorder:
+    """Writes what is about to be charged.
+
+    :param store: where.
+    """
+
+    def __init__(self, store: store_module.Store) -> None:
+        self._store = store
+        self._last: tuple[int, float, _Amounts] = (-1, 0.0, {})
+
+    def record(
+        self,
+        ledger: ledger_module.Ledger,
+        charge: ledger_module.Charge,
+        classes: tuple[str, ...],
+        version: int,
+        epoch: int,
+    ) -> None:
+        """Write a charge.
+
+        :param ledger: before it.
+        :param charge: what is charged.
+        :param classes: of the columns.
+        :param version: that the ledger gets by it.
+        :param epoch: of the leader.
+        :raises Deposed: if that leader leads no more.
+        """
+        current = _named(charge.current, classes)
+        before, ended, known = self._last
+        opening, changed = None, dict[str, Mapping[str, float]]()
+        if (
+            before != version - 1
+            or ended != charge.begins
+            or (version % WHOLE_EVERY == 0)
+        ):
+            at = ledger.advanced(charge.begins, {}, charge.capacity)
+            opening, changed = _named(at.use, classes), dict(current)
+        else:
+            changed = {
+                name: current.get(name, {})
+                for name in sorted({*current, *known})
+                if current.get(name) != known.get(name)
+            }
+        capacity = dict(zip(classes, charge.capacity.tolist(), strict=True))
+        self._store.charges.add(
+            records.Charge(
+                version, charge.begins, charge.ends, capacity, changed, opening
+            ),
+            epoch,
+        )
+        self._last = version, charge.ends, current
+
+
+def recorded(
+    store: store_module.Store, until: int
+) -> tuple[tuple[str, ...], list[ledger_module.Charge]]:
+    """Classes, and all charges that are known, the oldest first.
+
+    :param until: version of the ledger.
+    """
+    rows = list(store.charges.all(until))
+    # What the first ones go on from was removed.
+    while rows and rows[0].opening is None:
+        del rows[0]
+    classes = tuple(sorted({name for row in rows for name in row.capacity}))
+    return classes, list(_whole(rows, classes))
+
+
+def difference(
+    store: store_module.Store, half_life_s: float
+) -> tuple[float, int]:
+    """How far the ledger is from what it is worked out anew.
+
+    :param half_life_s: seconds after which use counts half, > 0.
+    :returns: the largest difference of any account in any class, part of the
+        cloud; and the number of charges that are known.
+    """
+    kept = store.used()
+    classes, charges = recorded(store, kept.version)
+    if not charges:
+        return 0.0, 0
+    known = {name: _vector(each, classes) for name, each in kept.parts.items()}
+    again = ledger_module.replayed(charges, half_life_s).use
+    none = np.zeros(len(classes))
+    return max(
+        (
+            float(np.abs(known.get(name, none) - again.get(name, none)).max())
+            for name in {*known, *again}
+        ),
+        default=0.0,
+    ), len(charges)
+
+
+def _whole(
+    rows: list[records.Charge], classes: tuple[str, ...]
+) -> Iterator[ledger_module.Charge]:
+    """Charges with all that they charge, not only what changed."""
+    current: dict[str, _Floats] = {}
+    for row in rows:
+        if row.opening is not None:
+            current = {}
+        for name, amounts in row.changed.items():
+            current[name] = _vector(amounts, classes)
+        current = {name: each for name, each in current.items() if each.any()}
+        yield ledger_module.Charge(
+            row.begins,
+            row.ends,
+            dict(current),
+            _vector(row.capacity, classes),
+            {
+                name: _vector(each, classes)
+                for name, each in (row.opening or {}).items()
+            },
+        )
+
+
+def _named(
+    amounts: Mapping[str, _Floats], classes: tuple[str, ...]
+) -> dict[str, dict[str, float]]:
+    """By class, without what is 0."""
+    return {
+        name: {
+            resource_class: much
+            for resource_class, much in zip(
+                classes, each.tolist(), strict=True
+            )
+            if much
+        }
+        for name, each in amounts.items()
+    }
+
+
+def _vector(amounts: Mapping[str, float], classes: tuple[str, ...]) -> _Floats:
+    return np.array([amounts.get(name, 0.0) for name in classes])

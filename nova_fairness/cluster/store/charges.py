@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What was charged when, as it is stored: the ledger can be worked out anew.
+
+A row is written before the ledger is, with the version that the ledger gets
+by it. A process that dies in between leaves a row that counts for nothing,
+and that the next one writes over.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import json
+
+import sqlalchemy as sa
+
+from nova_fairness.cluster.store import database
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import tables
+
+_CHARGES = tables.CHARGES
+_READ_AT_ONCE = 1000
+
+
+class Charges:
+    """The table of what was charged.
+
+    :param rows: of the database.
+    :param check_leads: raises ``Deposed`` unless an epoch is the newest.
+    """
+
+    def __init__(
+        self, rows: database.Tables, check_leads: Callable[[int], None]
+    ) -> None:
+        self._tables = rows
+        self._check_leads = check_leads
+
+    def add(self, charge: records.Charge, epoch: int) -> None:
+        """Write what is about to be charged.
+
+        :param epoch: of the leader.
+        :raises Deposed: if that leader leads no more.
+        """
+        leads = tables.newest_epoch() == epoch
+        self._tables.update(
+            sa.delete(_CHARGES).where(
+                _CHARGES.c.version >= charge.version, leads
+            )
+        )
+        row = {
+            'version': charge.version,
+            'begins': charge.begins,
+            'ends': charge.ends,
+            'capacity': records.short(charge.capacity),
+            'changed': records.short(charge.changed),
+            'opening': None
+            if charge.opening is None
+            else records.short(charge.opening),
+        }
+        if not self._tables.insert_if(_CHARGES, row, leads):
+            self._check_leads(epoch)
+
+    def all(self, until: int) -> Iterator[records.Charge]:
+        """Charges that count, the oldest first.
+
+        :param until: version of the ledger.
+        """
+        last = -1
+        while True:
+            query = (
+                sa.select(_CHARGES)
+                .where(_CHARGES.c.version > last, _CHARGES.c.version <= until)
+                .order_by(_CHARGES.c.version)
+                .limit(_READ_AT_ONCE)
+            )
+            rows = self._tables.select(query)
+            for row in rows:
+                opening = row['opening']
+                yield records.Charge(
+                    row['version'],
+                    row['begins'],
+                    row['ends'],
+                    json.loads(row['capacity']),
+                    json.loads(row['changed']),
+                    None if opening is None else json.loads(opening),
+                )
+            if len(rows) < _READ_AT_ONCE:
+                return
+            last = rows[-1]['version']
+
+    def remove(self, before: float) -> None:
+        """Remove old ones, but for those that later ones go on from.
+
+        :param before: seconds of the epoch.
+        """
+        [row] = self._tables.select(
+            sa.select(sa.func.max(_CHARGES.c.version).label('first')).where(
+                _CHARGES.c.opening.is_not(None), _CHARGES.c.begins < before
+            )
+        )
+        if row['first'] is not None:
+            self._tables.update(
+                sa.delete(_CHARGES).where(_CHARGES.c.version < row['first'])
+            )
