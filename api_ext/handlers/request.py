@@ -4,6 +4,7 @@
 by which they wait.
 """
 
+from collections.abc import Callable
 from collections.abc import Mapping
 import logging
 from typing import Any
@@ -80,7 +81,12 @@ def shares(asked: asked_module.Asked) -> asked_module.Answer:
 def set_share(asked: asked_module.Asked) -> asked_module.Answer:
     """Set the share of an account, or take it back."""
     account, share = asked.body['account'], asked.body['share']
-    _require_manager(asked, policies.SHARES_SET, {'share': share})
+    _require_manager(
+        asked,
+        policies.SHARES_SET,
+        {'share': share},
+        lambda: _parent(asked, account),
+    )
     said = _call(asked, 'set_share', account=account, share=share)
     return _checked(said, _SET_SHARE)
 
@@ -97,22 +103,32 @@ def set_limits(asked: asked_module.Asked) -> asked_module.Answer:
     wanted = {
         name: limit for name, limit in asked.body.items() if name != 'account'
     }
-    _require_manager(asked, policies.LIMITS_SET, wanted)
+    # More than a share: who owns more takes it from others.
+    _require_manager(asked, policies.LIMITS_SET, wanted, lambda: '')
     account = asked.body['account']
     said = _call(asked, 'set_limits', account=account, limits=wanted)
     return _checked(said, _SET_LIMITS)
 
 
 def _require_manager(
-    asked: asked_module.Asked, rule: str, wanted: Mapping[str, Any]
+    asked: asked_module.Asked,
+    rule: str,
+    wanted: Mapping[str, Any],
+    parent: Callable[[], str],
 ) -> None:
     """See to it that the caller may change an account.
 
-    Whoever manages a project divides it; its own part is others' matter.
+    Whoever manages an account divides it among those below it; its own part
+    is others' matter.
+
+    :param parent: says which account is above that of no user; '' for none
+        that counts.
     """
     account = asked.body['account']
-    project, slash, _ = account.partition('/')
-    asked.caller.require(rule, project_id=project if slash else '')
+    above, slash, _ = account.partition('/')
+    if not asked.caller.may(rule, project_id='', domain_id=''):
+        above = above if slash else parent()
+        asked.caller.require(rule, project_id=above, domain_id=above)
     LOG.info(
         '%s of account %s was asked for by user %s in %s',
         dict(wanted),
@@ -120,6 +136,13 @@ def _require_manager(
         asked.caller.user_id,
         asked.caller.request_id,
     )
+
+
+def _parent(asked: asked_module.Asked, account: str) -> str:
+    """The account above another one; '' if there is none."""
+    said = _call(asked, 'list_shares', project=account, marker=None, limit=1)
+    found = [_checked(each, _SHARE) for each in _part(said, 'shares')]
+    return str(found[0]['parent'] or '') if found else ''
 
 
 def _whose(asked: asked_module.Asked, own: str, of_all: str) -> str | None:

@@ -2,6 +2,8 @@
 
 """What the rules are made of."""
 
+from collections.abc import Sequence
+
 from oslo_policy import policy
 
 ADMIN = 'role:admin'
@@ -10,7 +12,7 @@ OPERATOR = f'{ADMIN} or (role:reader and system_scope:all)'
 
 EVERYBODY = 'role:reader or role:admin'
 
-_SCOPES = ['system', 'project']
+SCOPES = ('system', 'project')
 """Tokens of projects are what Nova knows; those of the system are good here
 as well, because nothing of this belongs to one project."""
 
@@ -21,12 +23,17 @@ def name(noun: str, verb: str) -> str:
 
 
 def rule(
-    of: str, default: str, description: str, *urls: str
+    of: str,
+    default: str,
+    description: str,
+    *urls: str,
+    scopes: Sequence[str] = SCOPES,
 ) -> policy.DocumentedRuleDefault:
     """Make a rule.
 
     :param of: its name, see :func:`name`.
     :param urls: method and URL, with a blank between.
+    :param scopes: of tokens that are good for it.
     """
     operations: list[policy.Operation] = []
     for url in urls:
@@ -37,5 +44,5 @@ def rule(
         check_str=default,
         description=description,
         operations=operations,
-        scope_types=_SCOPES,
+        scope_types=list(scopes),
     )

@@ -72,10 +72,13 @@ RULES = (
     ),
     base.rule(
         SHARES_SET,
-        f'{base.ADMIN} or (role:manager and project_id:%(project_id)s)',
+        f'{base.ADMIN} or (role:manager and project_id:%(project_id)s)'
+        ' or (role:manager and domain_id:%(domain_id)s)',
         'Set the share of an account, or take it back. By default managers '
-        'of a project set those of its users.',
+        'of a project or domain set those of its users and of the projects '
+        'right below it.',
         'PUT /fairness/shares',
+        scopes=(*base.SCOPES, 'domain'),
     ),
     base.rule(
         LIMITS,

@@ -106,6 +106,7 @@ SHARE = parts.record(
         'normalised_share': parts.NUMBER,
         'used': parts.NUMBERS,
         'fair_share': parts.NUMBER,
+        'vanished': parts.TRUTH,
     }
 )
 

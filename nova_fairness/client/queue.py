@@ -228,6 +228,7 @@ class ListShare(base.Lister):
         ('Normalised Share', 'normalised_share'),
         ('Used', 'used'),
         ('Fair Share', 'fair_share'),
+        ('Vanished', 'vanished'),
     )
 
     def get_parser(self, prog_name: str) -> Any:

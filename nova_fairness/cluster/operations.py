@@ -259,6 +259,7 @@ def _standing(standing: overview.Standing) -> dict[str, Any]:
         'normalised_share': standing.part,
         'used': dict(standing.used),
         'fair_share': standing.factor,
+        'vanished': account.vanished,
     }
 
 

@@ -33,6 +33,7 @@ from nova_fairness.cluster import election  # noqa: E402
 from nova_fairness.cluster import ends  # noqa: E402
 from nova_fairness.cluster import execute  # noqa: E402
 from nova_fairness.cluster import intake  # noqa: E402
+from nova_fairness.cluster import keystone  # noqa: E402
 from nova_fairness.cluster import leaving  # noqa: E402
 from nova_fairness.cluster import limits  # noqa: E402
 from nova_fairness.cluster import measuring  # noqa: E402
@@ -313,6 +314,13 @@ def _service(
     accepted = tokens.Tokens(
         cloud.keystone, past_end=options.expired_tokens == 'start'
     )
+    if options.keystone_tree:
+        written = keystone.Mirror(
+            keystone.Keystone(cloud.keystone),
+            written,
+            lambda: store.used().parts,
+            time.monotonic,
+        ).accounts
     accounts = accounts_module.Accounts(store, written)
     reader = snapshot.Reader(room, nova, given, accounts.present)
     patience = leaving.Patience(options.end_notice, options.end_patience)

@@ -149,6 +149,19 @@ taken over. Set it if projects or users are to have different shares, limits or
 budgets. All processes of the service must have the same.
 """,
     ),
+    cfg.BoolOpt(
+        'keystone_tree',
+        default=False,
+        advanced=True,
+        help="""
+Whether the share tree has the domains and projects of Keystone, each below its
+parent, by their IDs. ``shares_file`` and what is set by the API count for them
+as before; an account that the file names without a parent stays where Keystone
+has it. Without it, projects that nobody names stand side by side at the top.
+Set it where domains or parent projects are to be divided among those below
+them. All processes of the service must have the same.
+""",
+    ),
     cfg.StrOpt(
         'order',
         default='fifo',

@@ -131,6 +131,7 @@ class Account:
     :ivar borrowing_limit: most that it and all below it may use beyond what
         they own, likewise; what is not named has no limit.
     :ivar lending_limit: most that others may use of what they own, likewise.
+    :ivar vanished: whether it is there only for what it used.
     """
 
     name: str
@@ -144,6 +145,7 @@ class Account:
     nominal: tuple[tuple[str, int], ...] = ()
     borrowing_limit: tuple[tuple[str, int], ...] = ()
     lending_limit: tuple[tuple[str, int], ...] = ()
+    vanished: bool = False
 
     @property
     def has_quota(self) -> bool:

@@ -51,6 +51,7 @@ class FakeOperations(requests.Operations):
             BLUES: item(BLUES, '2' * 32, position=2),
         }
         self.error = None
+        self.parents = {}
         self.done = []
 
     def _known(self, uuid):
@@ -91,7 +92,8 @@ class FakeOperations(requests.Operations):
     def shares(self, project, marker, limit):
         if self.error:
             raise self.error
-        names = ['physics', '1' * 32, '2' * 32]
+        names = ['physics', '1' * 32, '2' * 32, *self.parents]
+        names = sorted(set(names), key=names.index)
         found = [each for each in names if project in (None, each)]
         if marker is not None:
             if marker not in found:
@@ -99,9 +101,10 @@ class FakeOperations(requests.Operations):
             found = found[found.index(marker) + 1 :]
         listed = [
             {
-                'name': each, 'parent': None, 'share': 70.0,
+                'name': each, 'parent': self.parents.get(each),
+                'share': 70.0,
                 'normalised_share': 0.7, 'used': {'VCPU': 0.25},
-                'fair_share': 0.5,
+                'fair_share': 0.5, 'vanished': False,
             }
             for each in found
         ]  # fmt: skip

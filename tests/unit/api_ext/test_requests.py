@@ -134,6 +134,28 @@ def test_managers_divide_their_project_and_administrators_all(
         assert put(cloud, 'alice', account).status_code == 403
 
 
+def test_managers_divide_what_they_manage_among_all_right_below(
+    cloud, monkeypatch
+):
+    red, blue = fake_cloud.RED, fake_cloud.BLUE
+    cloud.requests.operations.parents = {blue: red, 'group': blue}
+    # A project above others, or a domain: its parent.
+    for scope in ('project_id', 'domain_id'):
+        with monkeypatch.context() as patched:
+            alice = fake_cloud.TOKENS['alice']
+            patched.setitem(alice, 'project_id', None)
+            patched.setitem(alice, scope, red)
+            assert put(cloud, 'alice', blue).status_code == 403
+            patched.setitem(alice, 'roles', [*fake_cloud.MEMBER, 'manager'])
+            assert put(cloud, 'alice', blue).json['share'] == 2.0
+            for account in (red, 'group', 'unknown'):
+                assert put(cloud, 'alice', account).status_code == 403
+            # Who owns more takes it from others: that is an operator's.
+            body = {'account': blue, 'nominal': {'VCPU': 9}}
+            answer = cloud.ask('alice', 'PUT', '/fairness/limits', body)
+            assert answer.status_code == 403
+
+
 @pytest.mark.parametrize(
     'body',
     [
