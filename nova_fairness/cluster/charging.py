@@ -42,7 +42,7 @@ _Floats = npt.NDArray[np.float64]
 
 
 def _nothing() -> None:
-    """What is known where nobody measures."""
+    """Measure nothing."""
 
 
 class Charging:

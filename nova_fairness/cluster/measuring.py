@@ -21,7 +21,7 @@ Ask = Callable[[], Any]
 
 
 class Measuring:
-    """What agents measured.
+    """Use that agents measured.
 
     :param ask: asks one of them.
     """
@@ -31,7 +31,7 @@ class Measuring:
         self._is_known = True
 
     def measured(self) -> measured_module.Measured | None:
-        """What is used now; ``None`` if nobody says, or says nonsense."""
+        """Use of this moment; ``None`` if nobody says, or says nonsense."""
         try:
             found = _believed(self._ask())
         except exception.FairnessError as error:

@@ -17,7 +17,6 @@ from collections.abc import Callable  # noqa: E402
 from collections.abc import Iterator  # noqa: E402
 import contextlib  # noqa: E402
 import functools  # noqa: E402
-import math  # noqa: E402
 import pathlib  # noqa: E402
 import socket  # noqa: E402
 import time  # noqa: E402
@@ -27,7 +26,6 @@ from oslo_config import cfg  # noqa: E402
 from nova_fairness import exception  # noqa: E402
 from nova_fairness import plugins  # noqa: E402
 from nova_fairness.cluster import accounts as accounts_module  # noqa: E402
-from nova_fairness.cluster import charging  # noqa: E402
 from nova_fairness.cluster import clients  # noqa: E402
 from nova_fairness.cluster import election  # noqa: E402
 from nova_fairness.cluster import ends  # noqa: E402
@@ -36,10 +34,8 @@ from nova_fairness.cluster import intake  # noqa: E402
 from nova_fairness.cluster import keystone  # noqa: E402
 from nova_fairness.cluster import leaving  # noqa: E402
 from nova_fairness.cluster import limits  # noqa: E402
-from nova_fairness.cluster import measuring  # noqa: E402
 from nova_fairness.cluster import operations as operations_module  # noqa: E402
 from nova_fairness.cluster import placement  # noqa: E402
-from nova_fairness.cluster import recording  # noqa: E402
 from nova_fairness.cluster import servers  # noqa: E402
 from nova_fairness.cluster import service  # noqa: E402
 from nova_fairness.cluster import share_file  # noqa: E402
@@ -51,6 +47,7 @@ from nova_fairness.cluster.store import database  # noqa: E402
 from nova_fairness.cluster.store import schema  # noqa: E402
 from nova_fairness.cluster.store import sealing  # noqa: E402
 from nova_fairness.cluster.store import store as store_module  # noqa: E402
+from nova_fairness.cmd import ledger  # noqa: E402
 from nova_fairness.cmd import queueing  # noqa: E402
 from nova_fairness.model import cast as cast_module  # noqa: E402
 from nova_fairness.model import cluster  # noqa: E402
@@ -71,14 +68,10 @@ from nova_fairness.rpc import requests  # noqa: E402
 from nova_fairness.rpc import server  # noqa: E402
 from nova_fairness.runtime import signatures  # noqa: E402
 from nova_fairness.runtime import transport  # noqa: E402
-from nova_fairness.shares import budgets  # noqa: E402
-from nova_fairness.shares import measured  # noqa: E402
 
 _OTHER_LEADS = 'another process leads; stop the service on the host'
 _NOT_STARTED = {request.State.SENDING, *request.UNSENT}
 _RESEALED_AT_ONCE = 1000
-_ASKED_S = 5.0
-"""Longest wait for what agents measured."""
 _ON_THE_WAY = ('conductor', 'scheduler')
 """Queues of Nova through which a start goes before it shows anywhere."""
 
@@ -150,38 +143,6 @@ def _reseal(conf: cfg.ConfigOpts) -> None:
     sys.stdout.write(f'all messages are encrypted with the key of {path}\n')
 
 
-def _export_ledger(conf: cfg.ConfigOpts) -> None:
-    if not conf.to:
-        raise exception.ConfigurationError('--to FILE says where it goes')
-    try:
-        # What only this command needs takes more memory than the service.
-        from nova_fairness.cluster import exporting
-    except ImportError as error:
-        raise exception.ConfigurationError(
-            f'export-ledger needs pyarrow: {error}'
-        ) from error
-    store = queueing.open_store(conf)
-    classes, charges = recording.recorded(store, store.used().version)
-    count = exporting.write(pathlib.Path(conf.to), charges, classes)
-    sys.stdout.write(f'{conf.to} has {count} rows\n')
-
-
-def _check_ledger(conf: cfg.ConfigOpts) -> None:
-    store = queueing.open_store(conf)
-    difference, count = recording.difference(
-        store, conf.fairness_cluster.half_life
-    )
-    sys.stdout.write(
-        f'worked out anew from {count} charges, the ledger differs by'
-        f' {difference:.3g} of the cloud at most\n'
-    )
-    if difference > recording.TOLERATED:
-        raise exception.BadLedger(
-            f'expected a difference of at most {recording.TOLERATED:g}; it is'
-            ' larger if half_life was another one meanwhile'
-        )
-
-
 def _order(conf: cfg.ConfigOpts) -> order_module.Order:
     """The order that says who is next.
 
@@ -197,24 +158,21 @@ def _order(conf: cfg.ConfigOpts) -> order_module.Order:
         ) from error
 
 
-def _budget_terms(conf: cfg.ConfigOpts) -> budgets.Terms:
-    """What budgets are counted in.
-
-    :raises ConfigurationError: if a weight is no number of at least 0.
-    """
-    options = conf.fairness_cluster
-    weights = dict(options.budget_weights)
-    for name, weight in weights.items():
-        if not 0 <= weight < math.inf:
-            raise exception.ConfigurationError(
-                '[fairness_cluster] budget_weights: expected numbers of at'
-                f' least 0, got {weight!r} for {name}'
-            )
-    return budgets.Terms(
-        budgets.Period(options.budget_period),
-        weights,
-        options.preemptible_charge,
-    )
+def _mirrored(
+    conf: cfg.ConfigOpts,
+    cloud: clients.Cloud,
+    store: store_module.Store,
+    written: Callable[[], tuple[cluster.Account, ...]],
+) -> Callable[[], tuple[cluster.Account, ...]]:
+    """The same accounts, with those of Keystone if these are wanted."""
+    if not conf.fairness_cluster.keystone_tree:
+        return written
+    return keystone.Mirror(
+        keystone.Keystone(cloud.keystone),
+        written,
+        lambda: store.used().parts,
+        time.monotonic,
+    ).accounts
 
 
 def _accounts(
@@ -235,26 +193,6 @@ def _accounts(
         raise exception.ConfigurationError(
             f'[fairness_cluster] shares_file: {error}'
         ) from error
-
-
-def _asking(conf: cfg.ConfigOpts) -> measuring.Ask:
-    """What asks any agent which part of the cloud is used.
-
-    :raises ConfigurationError: if it is to be asked and cannot be.
-    """
-    if conf.fairness_cluster.charge == measured.Charge.ALLOCATED.value:
-        return dict
-    if not conf.transport_url:
-        raise exception.ConfigurationError(
-            f'[fairness_cluster] charge = {conf.fairness_cluster.charge} needs'
-            ' transport_url, by which agents are asked'
-        )
-    asked = client.FairnessClient(
-        transport.open_transport(conf, client.ALLOWED_REMOTE_MODULES),
-        _ASKED_S,
-        conf.fairness_exchange.domain,
-    )
-    return functools.partial(asked.call, None, 'get_usage')
 
 
 def _terms(conf: cfg.ConfigOpts) -> intake.Terms:
@@ -314,14 +252,9 @@ def _service(
     accepted = tokens.Tokens(
         cloud.keystone, past_end=options.expired_tokens == 'start'
     )
-    if options.keystone_tree:
-        written = keystone.Mirror(
-            keystone.Keystone(cloud.keystone),
-            written,
-            lambda: store.used().parts,
-            time.monotonic,
-        ).accounts
-    accounts = accounts_module.Accounts(store, written)
+    accounts = accounts_module.Accounts(
+        store, _mirrored(conf, cloud, store, written)
+    )
     reader = snapshot.Reader(room, nova, given, accounts.present)
     patience = leaving.Patience(options.end_notice, options.end_patience)
     leaves = leaving.Leaving(store.leaves, nova, room, time.time, patience)
@@ -334,14 +267,7 @@ def _service(
         ),
         accounts,
         reader,
-        charging.Charging(
-            store,
-            reader,
-            options.half_life,
-            _budget_terms(conf),
-            measured.Charge(options.charge),
-            measuring.Measuring(_asking(conf)).measured,
-        ),
+        ledger.charging(conf, store, reader),
         execute.Executor(store, room, nova, accepted, sender, time.time),
         nova,
         ends.Ends(store.leaves, leaves, _ends(options), options.end_notice),
@@ -473,11 +399,11 @@ def main(arguments: list[str] | None = None) -> int:
                 'encrypt all messages with the first key, remove the others',
             ),
             'export-ledger': (
-                _export_ledger,
+                ledger.export,
                 'write what accounts were charged to a file',
             ),
             'check-ledger': (
-                _check_ledger,
+                ledger.check,
                 'work the ledger out anew from what was charged',
             ),
         },

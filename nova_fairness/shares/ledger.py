@@ -126,7 +126,7 @@ def recomputed(
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Charge:
-    """What all accounts are charged for a while.
+    """Amounts that all accounts are charged for a while.
 
     :ivar begins: seconds of the epoch.
     :ivar ends: seconds of the epoch, >= ``begins``.

@@ -20,7 +20,7 @@ RESOURCES: Mapping[str, str] = {'VCPU': 'cpu_time', 'MEMORY_MB': 'memory'}
 
 
 class Charge(enum.Enum):
-    """What is charged."""
+    """Kind of use that is charged."""
 
     ALLOCATED = 'allocated'
     USED = 'used'
@@ -30,7 +30,7 @@ class Charge(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """What is used of all nodes that agents know.
+    """Use of all nodes that agents know.
 
     :ivar by_project: whether it is told of projects; else of users, in all
         their projects together.

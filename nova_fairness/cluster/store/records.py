@@ -55,7 +55,7 @@ class Used:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Charge:
-    """What was charged at once.
+    """Amounts that were charged at once.
 
     :ivar version: of the ledger after it.
     :ivar begins: seconds of the epoch.

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The ledger of the cluster service: how it is kept, and commands about it."""
+
+import functools
+import math
+import pathlib
+import sys
+
+from oslo_config import cfg
+
+from nova_fairness import exception
+from nova_fairness.cluster import charging as charging_module
+from nova_fairness.cluster import measuring
+from nova_fairness.cluster import recording
+from nova_fairness.cluster import snapshot
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.cmd import queueing
+from nova_fairness.rpc import client
+from nova_fairness.runtime import transport
+from nova_fairness.shares import budgets
+from nova_fairness.shares import measured
+
+_ASKED_S = 5.0
+"""Longest wait for what agents measured."""
+
+
+def charging(
+    conf: cfg.ConfigOpts,
+    store: store_module.Store,
+    reader: snapshot.Reader,
+) -> charging_module.Charging:
+    """What keeps the ledger.
+
+    :raises ConfigurationError: if agents are to be asked and cannot be.
+    """
+    options = conf.fairness_cluster
+    return charging_module.Charging(
+        store,
+        reader,
+        options.half_life,
+        _budget_terms(conf),
+        measured.Charge(options.charge),
+        measuring.Measuring(_asking(conf)).measured,
+    )
+
+
+def _asking(conf: cfg.ConfigOpts) -> measuring.Ask:
+    """What asks any agent which part of the cloud is used.
+
+    :raises ConfigurationError: if it is to be asked and cannot be.
+    """
+    if conf.fairness_cluster.charge == measured.Charge.ALLOCATED.value:
+        return dict
+    if not conf.transport_url:
+        raise exception.ConfigurationError(
+            f'[fairness_cluster] charge = {conf.fairness_cluster.charge} needs'
+            ' transport_url, by which agents are asked'
+        )
+    asked = client.FairnessClient(
+        transport.open_transport(conf, client.ALLOWED_REMOTE_MODULES),
+        _ASKED_S,
+        conf.fairness_exchange.domain,
+    )
+    return functools.partial(asked.call, None, 'get_usage')
+
+
+def _budget_terms(conf: cfg.ConfigOpts) -> budgets.Terms:
+    """What budgets are counted in.
+
+    :raises ConfigurationError: if a weight is no number of at least 0.
+    """
+    options = conf.fairness_cluster
+    weights = dict(options.budget_weights)
+    for name, weight in weights.items():
+        if not 0 <= weight < math.inf:
+            raise exception.ConfigurationError(
+                '[fairness_cluster] budget_weights: expected numbers of at'
+                f' least 0, got {weight!r} for {name}'
+            )
+    return budgets.Terms(
+        budgets.Period(options.budget_period),
+        weights,
+        options.preemptible_charge,
+    )
+
+
+def export(conf: cfg.ConfigOpts) -> None:
+    """Write what accounts were charged to a file."""
+    if not conf.to:
+        raise exception.ConfigurationError('--to FILE says where it goes')
+    try:
+        # What only this command needs takes more memory than the service.
+        from nova_fairness.cluster import exporting
+    except ImportError as error:
+        raise exception.ConfigurationError(
+            f'export-ledger needs pyarrow: {error}'
+        ) from error
+    store = queueing.open_store(conf)
+    classes, charges = recording.recorded(store, store.used().version)
+    count = exporting.write(pathlib.Path(conf.to), charges, classes)
+    sys.stdout.write(f'{conf.to} has {count} rows\n')
+
+
+def check(conf: cfg.ConfigOpts) -> None:
+    """Work the ledger out anew from what was charged.
+
+    :raises BadLedger: if it is another one.
+    """
+    store = queueing.open_store(conf)
+    difference, count = recording.difference(
+        store, conf.fairness_cluster.half_life
+    )
+    sys.stdout.write(
+        f'worked out anew from {count} charges, the ledger differs by'
+        f' {difference:.3g} of the cloud at most\n'
+    )
+    if difference > recording.TOLERATED:
+        raise exception.BadLedger(
+            f'expected a difference of at most {recording.TOLERATED:g}; it is'
+            ' larger if half_life was another one meanwhile'
+        )
