@@ -12,6 +12,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
+import types
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,7 @@ LONGEST_S = 3600.0
 WENT_BACK = 'the ledger goes on from now: the clock went back by %.0f s'
 
 _Floats = npt.NDArray[np.float64]
+_ALIKE: Mapping[str, float] = types.MappingProxyType({})
 
 
 def _nothing() -> None:
@@ -55,6 +57,7 @@ class Charging:
         count as in them and in the ledger.
     :param charge: what the ledger has; budgets have what is allocated.
     :param measured: what agents measured, if they say it.
+    :param weights: :attr:`.ClusterSnapshot.weights`.
     """
 
     def __init__(
@@ -65,8 +68,10 @@ class Charging:
         terms: budgets.Terms,
         charge: measured_module.Charge = measured_module.Charge.ALLOCATED,
         measured: Callable[[], measured_module.Measured | None] = _nothing,
+        weights: Mapping[str, float] = _ALIKE,
     ) -> None:
         self._terms = terms
+        self._weights = weights
         self._charge = charge
         self._measured = measured
         self._store = store
@@ -117,7 +122,11 @@ class Charging:
         granted = _granted(ledger, snapshot, now, self._terms.preemptible)
         left = budgets.opened(snapshot, self._terms, spent, ledger.at, now)
         return dataclasses.replace(
-            snapshot, history=history, granted=granted, budgets=left
+            snapshot,
+            history=history,
+            granted=granted,
+            budgets=left,
+            weights=self._weights,
         )
 
     def _of_period(

@@ -32,7 +32,8 @@ def charging(
 ) -> charging_module.Charging:
     """What keeps the ledger.
 
-    :raises ConfigurationError: if agents are to be asked and cannot be.
+    :raises ConfigurationError: if agents are to be asked and cannot be, or a
+        weight is no number of at least 0.
     """
     options = conf.fairness_cluster
     return charging_module.Charging(
@@ -42,6 +43,7 @@ def charging(
         _budget_terms(conf),
         measured.Charge(options.charge),
         measuring.Measuring(_asking(conf)).measured,
+        _weights(conf, 'charge_weights'),
     )
 
 
@@ -71,18 +73,26 @@ def _budget_terms(conf: cfg.ConfigOpts) -> budgets.Terms:
     :raises ConfigurationError: if a weight is no number of at least 0.
     """
     options = conf.fairness_cluster
-    weights = dict(options.budget_weights)
+    return budgets.Terms(
+        budgets.Period(options.budget_period),
+        _weights(conf, 'budget_weights'),
+        options.preemptible_charge,
+    )
+
+
+def _weights(conf: cfg.ConfigOpts, option: str) -> dict[str, float]:
+    """Weights of resource classes.
+
+    :raises ConfigurationError: if one is no number of at least 0.
+    """
+    weights = dict(conf.fairness_cluster[option])
     for name, weight in weights.items():
         if not 0 <= weight < math.inf:
             raise exception.ConfigurationError(
-                '[fairness_cluster] budget_weights: expected numbers of at'
+                f'[fairness_cluster] {option}: expected numbers of at'
                 f' least 0, got {weight!r} for {name}'
             )
-    return budgets.Terms(
-        budgets.Period(options.budget_period),
-        weights,
-        options.preemptible_charge,
-    )
+    return weights
 
 
 def export(conf: cfg.ConfigOpts) -> None:

@@ -326,6 +326,20 @@ for what they keep idle; ``larger`` where they should pay for both. All
 processes of the service must have the same.
 """,
     ),
+    cfg.Opt(
+        'charge_weights',
+        type=types.Dict(types.Float()),
+        default={},
+        advanced=True,
+        help="""
+Weights by which the use of resource classes of Placement counts in orders by
+shares, such as ``VCPU:1,MEMORY_MB:0.5,CUSTOM_GPU:2``, by name, at least 0, no
+unit. Use of a class is a part of what the cloud has of it; what counts is that
+of the class with the largest product. What is not named counts for nothing.
+Empty: all classes count alike. Set it if some classes are scarcer than others.
+All processes of the service must have the same.
+""",
+    ),
     cfg.FloatOpt(
         'preemptible_charge',
         default=0.0,

@@ -271,6 +271,8 @@ class ClusterSnapshot:
     :ivar leaving: UUIDs of servers that were told to leave.
     :ivar evicted: number of servers that were told so in the last hour.
     :ivar budgets: ``None`` if no account has one.
+    :ivar weights: that the use of a resource class counts with beside that of
+        the others, >= 0; those not named count for nothing. Empty: all alike.
     :raises BadSnapshot: if shapes do not fit or amounts are negative.
     """
 
@@ -300,6 +302,15 @@ class ClusterSnapshot:
     leaving: frozenset[str] = frozenset()
     evicted: int = 0
     budgets: Budgets | None = None
+    weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    @functools.cached_property
+    def counts(self) -> npt.NDArray[np.float64]:
+        """Weights of the classes, (c,)."""
+        others = 0.0 if self.weights else 1.0
+        return np.array(
+            [self.weights.get(name, others) for name in self.classes]
+        )
 
     @functools.cached_property
     def preemptible(self) -> Mapping[tuple[str, str], Amounts]:

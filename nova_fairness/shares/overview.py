@@ -45,7 +45,8 @@ def standings(
     tree = tree_module.Tree(accounts)
     part = tree.part(np.ones(len(tree), dtype=bool))
     history = tree.table(snapshot.history, len(snapshot.classes))
-    use = factors.normalised(tree, history.max(axis=1, initial=0.0))
+    counted = (history * snapshot.counts).max(axis=1, initial=0.0)
+    use = factors.normalised(tree, counted)
     factor = factors.classic(tree, use, part)
     return [
         Standing(

@@ -42,6 +42,7 @@ class Parts:
         self._asked: dict[str, cluster.Amounts] = {}
         self._excesses: dict[str, dict[str, cluster.Amounts]] = {}
         self._never: dict[str, dict[str, reason.Why | None]] = {}
+        self._far: dict[str, dict[str, int]] = {}
         self._known: dict[str, int] = {}
         self._slack: cluster.Amounts | None = None
         self._kept: dict[str, cluster.Amounts] = {}
@@ -88,7 +89,12 @@ class Parts:
     def _steps(self, unit: order.Unit) -> int:
         if unit.is_preemptible:
             return 0
-        return self._quotas.steps(unit.project, self._sum(unit))
+        self._refresh(unit.project)
+        known = self._far.setdefault(unit.project, {})
+        key = unit.requests[0].uuid
+        if key not in known:
+            known[key] = self._quotas.steps(unit.project, self._sum(unit))
+        return known[key]
 
     def guaranteed(self, unit: order.Unit) -> bool:
         """Tell whether a unit fits into what its project is guaranteed."""
@@ -279,6 +285,7 @@ class Parts:
             self._known[project] = changes
             self._never.pop(project, None)
             self._excesses.pop(project, None)
+            self._far.pop(project, None)
 
     def _use(self, project: str) -> cluster.Amounts:
         if project not in self._used:

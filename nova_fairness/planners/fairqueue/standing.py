@@ -26,7 +26,7 @@ class Standing:
     :ivar classes: the columns.
     :ivar tree: with the project and the user of every request.
     :ivar history: (a, c) decayed part of the cloud, with all below, and what
-        of it was granted since.
+        of it was granted since, by the weights of the classes.
     :ivar wants: (a,) who has a request that waits.
     :ivar part: (a,) of the cloud by shares, among those who want.
     :ivar capacity: (c,) of the cloud.
@@ -53,6 +53,8 @@ class Standing:
         if charge:
             granted = self.tree.table(snapshot.granted, len(self.classes))
             self.history += charge * granted
+        self._counts = snapshot.counts
+        self.history *= self._counts
         self.wants = np.zeros(len(self.tree), dtype=bool)
         self.wants[[self.tree.place(each.account) for each in waiting]] = True
         self.part = self.tree.part(self.wants)
@@ -64,8 +66,9 @@ class Standing:
         return each.astype(np.float64) * len(request.servers)
 
     def asked_part(self, request: request_model.Request) -> Floats:
-        """The same as a part of the cloud, (c,)."""
-        return ledger.parts(self.asked(request), self.capacity)
+        """The same as a part of the cloud by the weights of classes, (c,)."""
+        asked = ledger.parts(self.asked(request), self.capacity)
+        return asked * self._counts
 
     def uses(self, request: request_model.Request) -> cluster.Factors:
         """What a request's project and its user used of their shares.

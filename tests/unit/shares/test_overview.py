@@ -74,3 +74,15 @@ def test_a_cloud_in_which_nothing_was_used_has_standings():
     snapshot = cloud(requests=(), accounts=(), history={})
     assert [e.factor for e in overview.standings(snapshot)] == [1, 1]
     assert overview.standings(cloud(requests=(), accounts=(), used={})) == []
+
+
+def test_classes_count_by_their_weights():
+    found = {
+        each.account.name: each
+        for each in overview.standings(cloud(weights={'MEMORY_MB': 1.0}))
+    }
+    # Bob used no memory, which alone counts; told is all that was used.
+    assert found['p/bob'].used == {'VCPU': 0.1, 'MEMORY_MB': 0.0}
+    alike = {e.account.name: e for e in overview.standings(cloud())}
+    assert found['p/bob'].factor > alike['p/bob'].factor
+    assert found['q'].factor < alike['q'].factor

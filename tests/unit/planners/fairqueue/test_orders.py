@@ -302,3 +302,31 @@ def test_one_user_is_not_first_in_every_cycle(charge, begun):
         granted = granted | {project: granted[project] + [0.1, 0.0]}
         found += project
     assert found == begun
+
+
+BY_USE = (orders.FairTree(), orders.FairTree(charge=0), orders.Multifactor())
+
+
+@pytest.mark.parametrize('order', BY_USE, ids=lambda each: str(each)[:22])
+@pytest.mark.parametrize(
+    ('weights', 'first'),
+    [
+        ({}, 'cpus'),
+        ({'VCPU': 1.0}, 'memory'),
+        ({'MEMORY_MB': 1.0}, 'cpus'),
+        ({'VCPU': 1.0, 'MEMORY_MB': 0.25}, 'memory'),
+        ({'VCPU': 0.5, 'MEMORY_MB': 0.5}, 'cpus'),
+    ],
+)
+def test_classes_count_by_their_weights(order, weights, first):
+    requests = [
+        small_cloud.ask('cpus', project='p'),
+        small_cloud.ask('memory', project='q'),
+    ]
+    snapshot = small_cloud.cloud(
+        [small_cloud.host('h', vcpu=1000, memory=1_000_000)],
+        requests,
+        history={'p': np.array([0.3, 0.0]), 'q': np.array([0.0, 0.6])},
+        weights=weights,
+    )
+    assert order.arrange(requests, snapshot, 9.0)[0].uuid == first
