@@ -3,6 +3,7 @@
 """What was charged, as a table for other programs."""
 
 from collections.abc import Iterable
+import contextlib
 import pathlib
 
 import pyarrow as pa
@@ -72,6 +73,8 @@ def write(
         _WRITERS[path.suffix](table, new)
         new.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            new.unlink()
         raise exception.ConfigurationError(
             f'{path} cannot be written: {error}'
         ) from error

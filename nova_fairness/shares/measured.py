@@ -6,6 +6,7 @@ Agents measure what users use of CPU time and memory; of all else, and of those
 whom no agent knows, only what is allocated is known.
 """
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import enum
@@ -69,17 +70,11 @@ def charged(
     }
     if charge is Charge.ALLOCATED or measured is None:
         return counts
-    owned: dict[str, list[str]] = {}
-    for name in names:
-        project, _, user = name.partition('/')
-        owned.setdefault(project if measured.by_project else user, []).append(
-            name
-        )
+    owned = _owned(names, measured.by_project)
     for c, (resource_class, much) in enumerate(capacity.items()):
+        resource = RESOURCES.get(resource_class, '')
         for owner, accounts in owned.items():
-            part = measured.parts.get(owner, {}).get(
-                RESOURCES.get(resource_class, '')
-            )
+            part = measured.parts.get(owner, {}).get(resource)
             there = sum(
                 own.get(name, none)[c] + lent.get(name, none)[c]
                 for name in accounts
@@ -92,3 +87,12 @@ def charged(
                     used = max(used, counts[name][c])
                 counts[name][c] = used
     return counts
+
+
+def _owned(names: Iterable[str], by_project: bool) -> dict[str, list[str]]:
+    """Accounts of each project, or of each user in all their projects."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        project, _, user = name.partition('/')
+        found.setdefault(project if by_project else user, []).append(name)
+    return found

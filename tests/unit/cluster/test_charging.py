@@ -17,6 +17,7 @@ from nova_fairness.planners.fairqueue import order
 from nova_fairness.planners.fairqueue import orders
 from nova_fairness.shares import measured
 from tests.fixtures import fake_cloud
+from tests.fixtures.patience import eventually
 from tests.unit.cluster import test_service
 
 HALF_LIFE_S = 86400.0
@@ -299,11 +300,11 @@ def test_an_order_that_fails_ends_the_cycle_and_not_the_service(world):
     world.order = Fails()
     world.post('r1')
     process, stopped = world.process(), threading.Event()
-    thread = threading.Timer(0.2, stopped.set)
+    thread = threading.Thread(target=process.run, args=(stopped, 0.01))
     thread.start()
-    process.run(stopped, 0.01)
+    eventually(lambda: process.cycles_failed > 1)
+    stopped.set()
     thread.join()
-    assert process.cycles > 1
     assert process.cycles_failed == process.cycles
     assert world.conductor.sent == []
 
