@@ -2,8 +2,7 @@
 
 """Write the part of the manual that says what one peer can cost an agent.
 
-Takes ``benchmarks/results/hostile_peer.json`` and ``hostile_peer_small.json``;
-measures nothing itself::
+Takes ``benchmarks/results/hostile_peer.json``; measures nothing itself::
 
     python benchmarks/hostile_peer_page.py
 """
@@ -17,9 +16,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import manual_table
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
-RESULTS = TOP / 'benchmarks/results'
+RESULT = TOP / 'benchmarks/results/hostile_peer.json'
 PAGE = TOP / 'doc/source/admin/hostile-peers.inc'
-SOURCES = ('hostile_peer.json', 'hostile_peer_small.json')
 
 HEADER = (
     'Attack',
@@ -89,10 +87,7 @@ def page(attacks: dict) -> str:
 
 def recorded() -> str:
     """The text of what is recorded."""
-    attacks = {}
-    for name in SOURCES:
-        attacks |= json.loads((RESULTS / name).read_text())['attacks']
-    return page(attacks)
+    return page(json.loads(RESULT.read_text())['attacks'])
 
 
 def main() -> int:
