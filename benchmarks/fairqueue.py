@@ -4,12 +4,14 @@
 
 Clouds that are nearly full, in which a few can start and most wait; and the
 same with hosts as large as each other and as many flavors as requests, in the
-order of asking and by shares. Twenty servers run on every host; of half of
-their kinds it is known how long they last. Run alone on the machine::
+order of asking and by shares; each without accounts, and with accounts that
+have budgets, windows and ceilings. Twenty servers run on every host; of half
+of their kinds it is known how long they last. Run alone on the machine::
 
     PYTHONPATH=. python benchmarks/fairqueue.py --out results/fairqueue.json
 """
 
+import dataclasses
 import math
 import random
 import time
@@ -23,8 +25,16 @@ from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.fairqueue import orders
 from nova_fairness.planners.fairqueue import planner
+from nova_fairness.shares import budgets
 
 CLASSES = ('DISK_GB', 'MEMORY_MB', 'VCPU', 'PCPU', 'CUSTOM_GPU')
+PROJECTS, FACULTIES = 200, 10
+USERS = 10
+"""Of each project."""
+
+NOW = 0.0
+"""Midnight of a Thursday."""
+
 SIZES = ((1250, 125), (2500, 250), (5000, 500), (10_000, 1000))
 
 
@@ -91,8 +101,8 @@ def requests(
         made.append(
             request.Request(
                 f'r{n:06}',
-                f'p{chance.randrange(200)}',
-                f'u{chance.randrange(10)}',
+                f'p{chance.randrange(PROJECTS)}',
+                f'u{chance.randrange(USERS)}',
                 tuple(f'r{n:06}-{k}' for k in range(servers)),
                 demand(n, chance, flavors),
                 float(n),
@@ -111,9 +121,10 @@ def running(count: int, chance: random.Random) -> list[cluster.Running]:
         made.append(
             cluster.Running(
                 f'host-{n // 20:05}',
-                f'p{chance.randrange(200)}',
+                f'p{chance.randrange(PROJECTS)}',
                 amounts,
-                -86400.0 * chance.random(),
+                NOW - 86400.0 * chance.random(),
+                f'u{n % USERS}',
             )
         )
     return made
@@ -130,6 +141,53 @@ def lifetimes(
         for p in range(0, 200, 2)
         for vcpu in range(1, 17)
     }
+
+
+def accounts(hosts: int) -> tuple[cluster.Account, ...]:
+    """Faculties, their projects and users, each with bounds of its kind.
+
+    A faculty may have a fifth of the cloud; one in five may start by day
+    alone, which it is not, others at night. A budget of a project is what it
+    uses in a month, or less, or more. Users have ceilings.
+    """
+    night = cluster.Window('0 20 * * *', 10 * budgets.HOUR_S)
+    day = cluster.Window('0 8 * * mon-fri', 12 * budgets.HOUR_S)
+    top = [
+        cluster.Account(
+            f'f{n}',
+            share=1.0 + n,
+            windows=(night, day)[n % 5 == 0 :],
+            ceiling=(('VCPU', 128 * hosts // 5),),
+        )
+        for n in range(FACULTIES)
+    ]
+    projects = [
+        cluster.Account(
+            f'p{n}', f'f{n % FACULTIES}', budget_hours=12.0 * hosts * n
+        )
+        for n in range(PROJECTS)
+    ]
+    users = [
+        cluster.Account(
+            request.account_of(f'p{n}', f'u{user}'),
+            f'p{n}',
+            ceiling=(('MEMORY_MB', 2048 * hosts), ('VCPU', hosts // 10)),
+        )
+        for n in range(PROJECTS)
+        for user in range(USERS)
+    ]
+    return (*top, *projects, *users)
+
+
+def bounded(
+    snapshot: cluster.ClusterSnapshot, now: float
+) -> cluster.ClusterSnapshot:
+    """The same cloud with accounts and what is left of their budgets."""
+    named = dataclasses.replace(
+        snapshot, accounts=accounts(len(snapshot.providers))
+    )
+    left = budgets.opened(named, budgets.Terms(), {}, now, now)
+    return dataclasses.replace(named, budgets=left)
 
 
 def cloud(waiting: int, count: int, flavors: int) -> cluster.ClusterSnapshot:
@@ -155,13 +213,17 @@ def cloud(waiting: int, count: int, flavors: int) -> cluster.ClusterSnapshot:
     )
 
 
-def measure(flavors: int, order: order_module.Order) -> dict[str, Any]:
+def measure(
+    flavors: int, order: order_module.Order, is_bounded: bool
+) -> dict[str, Any]:
     """Plan clouds of every size; what it costs, and how that grows."""
     logs, found = [], []
     for waiting, count in SIZES:
         snapshot = cloud(waiting, count, min(flavors, waiting))
+        if is_bounded:
+            snapshot = bounded(snapshot, NOW)
         begun_s = time.process_time()
-        plan = planner.plan(snapshot, 0.0, order)
+        plan = planner.plan(snapshot, NOW, order)
         cost_s = time.process_time() - begun_s
         logs.append((math.log(waiting), math.log(cost_s)))
         found.append(
@@ -177,6 +239,7 @@ def measure(flavors: int, order: order_module.Order) -> dict[str, Any]:
     return {
         'order': type(order).__name__,
         'flavors': flavors,
+        'bounded': is_bounded,
         'exponent': round(float(slope), 2),
         'plans': found,
     }
@@ -186,7 +249,8 @@ def main() -> None:
     """Measure."""
     out = recorded.parser(__doc__).parse_args().out
     found = [
-        measure(flavors, order)
+        measure(flavors, order, is_bounded)
+        for is_bounded in (False, True)
         for flavors in (50, 10_000)
         for order in (order_module.OldestFirst(), orders.FairTree())
     ]

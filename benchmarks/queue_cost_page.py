@@ -26,15 +26,25 @@ NAMES = {
     'with_the_relay': 'with the relay',
     'added': 'what it adds',
 }
-HOLDS = ('Held', 'Memory of the relay, MiB', 'Holds a second')
+HOLDS = (
+    'Held',
+    'Senders',
+    'Memory of the relay, MiB',
+    'CPU time of the relay, ms a hold',
+    'Holds a second',
+)
 CYCLES = (
     'Requests',
     'Hosts',
-    'A look, s of CPU',
-    'A plan, s of CPU',
-    'Both, s of CPU',
+    'Accounts',
+    'A look',
+    'The ledger',
+    'A plan',
+    'A cycle',
+    'Once a minute',
 )
-PLANS = ('Order', 'Flavors', 'A plan, s of CPU', 'Exponent')
+PLANS = ('Order', 'Flavors', 'Accounts', 'A plan, s of CPU', 'Exponent')
+ACCOUNTS = {False: 'none', True: 'bounded'}
 ORDERS = {'OldestFirst': '``fifo``', 'FairTree': '``fair_tree``'}
 
 
@@ -55,7 +65,9 @@ def holds(relay: dict) -> list[tuple[str, ...]]:
     return [
         (
             f'{each["held"]:,}',
+            str(each['senders']),
             f'{each["memory_mib"]:.0f}',
+            f'{each["cpu_ms_a_hold"]:.2f}',
             f'{each["holds_a_second"]:,}',
         )
         for each in relay['holding']
@@ -80,12 +92,14 @@ def cycles(found: dict) -> list[tuple[str, ...]]:
         (
             f'{each["requests"]:,}',
             f'{each["hosts"]:,}',
+            ACCOUNTS[cloud['bounded']],
             *(
-                f'{each[name]:.2f}'
-                for name in ('look_cpu_s', 'plan_cpu_s', 'cycle_cpu_s')
+                f'{each[f"{name}_cpu_s"]:.2f}'
+                for name in ('look', 'ledger', 'plan', 'cycle', 'charge')
             ),
         )
-        for each in found['cycles']
+        for cloud in found['clouds']
+        for each in cloud['cycles']
     ]
 
 
@@ -95,6 +109,7 @@ def plans(found: dict) -> list[tuple[str, ...]]:
         (
             ORDERS[each['order']],
             f'{each["flavors"]:,}',
+            ACCOUNTS[each['bounded']],
             f'{each["plans"][-1]["cpu_s"]:.2f}',
             f'{each["exponent"]:.2f}',
         )
@@ -109,10 +124,12 @@ def recorded() -> str:
         for name in ('relay', 'holds', 'queue_cycle', 'fairqueue')
     )
     largest = plan['plans'][0]['plans'][-1]
+    without, bounded = (each['exponent'] for each in cycle['clouds'])
     grows = (
-        'A look and a plan together grow with the size of the cloud to the '
-        f'power of {cycle["exponent"]:.2f}. Plans for '
-        f'{largest["requests"]:,} requests on {largest["hosts"]:,} hosts:'
+        'A cycle grows with the size of the cloud to the power of '
+        f'{without:.2f} without accounts, and of {bounded:.2f} with them. '
+        f'Plans for {largest["requests"]:,} requests on '
+        f'{largest["hosts"]:,} hosts:'
     )
     return '\n'.join(
         [

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a cycle of the queue costs: a look at the cloud, and a plan.
+"""What a cycle of the queue costs: a look at the cloud, the ledger, a plan.
 
 Clouds up to 1,000 hosts with 20 servers each, in which up to 10,000 requests
-wait. Placement and Nova are a fake that answers over HTTP, in a process of its
-own: only the CPU time of who asks is counted. As Nova does, it lists servers
-that no host has each time, and others when they changed. Run alone on the
-machine::
+wait; without accounts, and with 2,210 that have budgets, windows and
+ceilings. The ledger is read in each cycle and charged once a minute, which is
+every third here. Placement and Nova are a fake that answers over HTTP, in a
+process of its own: only the CPU time of who asks is counted. As Nova does, it
+lists servers that no host has each time, and others when they changed. Run
+alone on the machine::
 
     PYTHONPATH=. python benchmarks/queue_cycle.py --out FILE
 """
@@ -14,9 +16,12 @@ machine::
 from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
+import functools
 import math
 import multiprocessing
+import pathlib
 import random
+import tempfile
 import time
 from typing import Any
 
@@ -27,13 +32,19 @@ from keystoneauth1 import session
 import numpy as np
 import recorded
 
+from nova_fairness.cluster import charging
 from nova_fairness.cluster import clients
 from nova_fairness.cluster import placement
 from nova_fairness.cluster import servers
 from nova_fairness.cluster import snapshot as snapshot_module
+from nova_fairness.cluster.store import database
+from nova_fairness.cluster.store import schema
+from nova_fairness.cluster.store import sealing
+from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
 from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import planner
+from nova_fairness.shares import budgets
 from tests.fixtures import fake_cloud
 
 SERVERS = 20
@@ -41,7 +52,10 @@ CHANGED = 30
 """Servers that changed since the last look."""
 
 LOOKS = 5
-_PROJECTS = 200
+BEGIN = 1.8e9
+"""A Friday morning, seconds of the epoch."""
+
+PAUSE_S = 20.0
 _FLAVOR = {'vcpus': 2, 'ram': 2048, 'disk': 10, 'ephemeral': 0}
 _REST = 'x' * 1400
 """What else Nova says of a server: 1.8 kB altogether."""
@@ -67,17 +81,32 @@ class FakeLargeCloud(fake_cloud.FakeCloud):
             if each.group:
                 self.groups[each.group.uuid] = list(each.servers)
         self._sums: dict[tuple[str, str], int] = {}
-        for parts in self.allocations.values():
+        self._usages: dict[tuple[str, str], dict[str, int]] = {}
+        for consumer, parts in self.allocations.items():
+            project = self.owners[consumer]
+            user = self.servers[consumer]['user_id']
             for provider, amounts in parts.items():
                 for name, amount in amounts.items():
-                    key = provider, name
-                    self._sums[key] = self._sums.get(key, 0) + amount
+                    self._count(self._sums, (provider, name), amount)
+                    for key in ((project, ''), (project, user)):
+                        whose = self._usages.setdefault(key, {})
+                        self._count(whose, name, amount)
+
+    def _count(self, sums: dict[Any, int], key: Any, amount: int) -> None:
+        sums[key] = sums.get(key, 0) + amount
+
+    def _get_usages(self, place, query, body):
+        whose = query['project_id'], query.get('user_id', '')
+        return {'usages': self._usages.get(whose, {})}
 
     def used(self, provider: str, name: str) -> int:
         return self._sums.get((provider, name), 0)
 
     def _add_running(self, name: str, host: int, chance: random.Random):
-        vcpus, project = 1 + chance.randrange(10), f'p{chance.randrange(200)}'
+        vcpus, project = (
+            1 + chance.randrange(10),
+            f'p{chance.randrange(fairqueue.PROJECTS)}',
+        )
         flavor = {
             'vcpus': vcpus,
             'ram': vcpus * 2048,
@@ -85,7 +114,8 @@ class FakeLargeCloud(fake_cloud.FakeCloud):
             'ephemeral': 0,
         }
         server = fake_cloud.name_uuid(name)
-        self.add_server(server, project, flavor=flavor, more=_REST)
+        user = f'u{chance.randrange(fairqueue.USERS)}'
+        self.add_server(server, project, user, flavor=flavor, more=_REST)
         self.servers[server]['OS-SRV-USG:launched_at'] = _BEGAN
         amounts = {'VCPU': vcpus, 'MEMORY_MB': vcpus * 2048}
         self.build(server, f'host-{host:05}', amounts)
@@ -129,63 +159,88 @@ def timed_s(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - begun_s, found
 
 
-def measure(waiting: int, hosts: int, flavors: int) -> dict[str, Any]:
-    """Look and plan some times; the medians."""
+@contextlib.contextmanager
+def stored() -> Iterator[store_module.Store]:
+    """A store that this process leads with the epoch 1."""
+    with tempfile.TemporaryDirectory() as place:
+        keys = pathlib.Path(place) / 'keys'
+        sealing.add_key(keys)
+        engine = database.connect(f'sqlite:///{place}/s.sqlite')
+        schema.upgrade(engine)
+        store = store_module.Store(engine, sealing.read(keys))
+        store.take_over(0, 'benchmark', 0.0)
+        yield store
+
+
+def measure(
+    waiting: int, hosts: int, flavors: int, is_bounded: bool
+) -> dict[str, Any]:
+    """Look, charge and plan some times; medians, and what a charge takes."""
     requests = fairqueue.requests(waiting, random.Random(waiting), flavors)
     limits = {
         f'p{n}': cluster.Limits({'VCPU': 10}, {'VCPU': 100_000})
-        for n in range(0, _PROJECTS, 2)
+        for n in range(0, fairqueue.PROJECTS, 2)
     }
-    looks, plans = [], []
-    with served(FakeLargeCloud(hosts, requests)) as ask:
+    accounts = fairqueue.accounts(hosts) if is_bounded else ()
+    spent_s: dict[str, list[float]] = {'look': [], 'ledger': [], 'plan': []}
+    with served(FakeLargeCloud(hosts, requests)) as ask, stored() as store:
         reader = snapshot_module.Reader(
             placement.Placement(ask(clients.placement)),
             servers.Nova(ask(clients.nova)),
             limits,
+            lambda: accounts,
         )
+        ledger = charging.Charging(store, reader, 7 * 86400.0, budgets.Terms())
         for number in range(LOOKS + 2):
-            now = 1.8e9 + 20 * number
-            look_s, view = timed_s(
-                lambda now=now: reader.read(requests, {}, now)
-            )
-            plan_s, _ = timed_s(
-                lambda view=view, now=now: planner.plan(view.snapshot, now)
-            )
+            now = BEGIN + PAUSE_S * number
+            look = functools.partial(reader.read, requests, {}, now)
+            look_s, view = timed_s(look)
+            charge = functools.partial(ledger.charge, view, now, 1)
+            ledger_s, snapshot = timed_s(charge)
+            plan_s, _ = timed_s(functools.partial(planner.plan, snapshot, now))
             # The first looks read everything.
             if number >= 2:
-                looks.append(look_s)
-                plans.append(plan_s)
-    look_s, plan_s = float(np.median(looks)), float(np.median(plans))
+                for name, took_s in zip(
+                    spent_s, (look_s, ledger_s, plan_s), strict=True
+                ):
+                    spent_s[name].append(took_s)
+    medians_s = {
+        f'{name}_cpu_s': round(float(np.median(each)), 3)
+        for name, each in spent_s.items()
+    }
     found = {
         'requests': waiting,
         'hosts': hosts,
-        'look_cpu_s': round(look_s, 3),
-        'plan_cpu_s': round(plan_s, 3),
-        'cycle_cpu_s': round(look_s + plan_s, 3),
+        **medians_s,
+        'cycle_cpu_s': round(sum(medians_s.values()), 3),
+        'charge_cpu_s': round(max(spent_s['ledger']), 3),
     }
     print(found, flush=True)
     return found
 
 
-def main() -> None:
-    """Measure every size."""
-    parser = recorded.parser(__doc__)
-    parser.add_argument('--flavors', type=int, default=50)
-    given = parser.parse_args()
-    found = [measure(*size, given.flavors) for size in fairqueue.SIZES]
+def measure_all(flavors: int, is_bounded: bool) -> dict[str, Any]:
+    """Measure every size; what cycles cost, and how that grows."""
+    found = [measure(*size, flavors, is_bounded) for size in fairqueue.SIZES]
     logs = [
         (math.log(each['requests']), math.log(each['cycle_cpu_s']))
         for each in found
     ]
     slope = np.polyfit(*zip(*logs, strict=True), 1)[0]
-    recorded.write(
-        given.out,
-        {
-            'flavors': given.flavors,
-            'exponent': round(float(slope), 2),
-            'cycles': found,
-        },
-    )
+    return {
+        'bounded': is_bounded,
+        'exponent': round(float(slope), 2),
+        'cycles': found,
+    }
+
+
+def main() -> None:
+    """Measure without accounts and with them."""
+    parser = recorded.parser(__doc__)
+    parser.add_argument('--flavors', type=int, default=50)
+    given = parser.parse_args()
+    clouds = [measure_all(given.flavors, each) for each in (False, True)]
+    recorded.write(given.out, {'flavors': given.flavors, 'clouds': clouds})
 
 
 if __name__ == '__main__':

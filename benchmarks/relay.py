@@ -5,15 +5,19 @@
 A real RabbitMQ, a conductor that answers at once (a fake), and the relay as a
 process of its own with a store on SQLite. Calls go to conductor directly and
 through the relay in turn, so that whatever else the machine does falls on
-both. Then builds are held, and the memory of the relay is read. Run alone on
-the machine::
+both. Then builds are held, and memory and CPU time of the relay are read. A
+sender waits until the broker has its message on the disk, and nova-api has
+many of them: what one alone reaches is measured at the end. Run alone on the
+machine::
 
     PYTHONPATH=. python benchmarks/relay.py --out benchmarks/results/relay.json
 """
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from concurrent import futures
 import contextlib
+import os
 import pathlib
 import subprocess
 import sys
@@ -23,11 +27,12 @@ from typing import Any
 
 import numpy as np
 import recorded
+import sqlalchemy as sa
 
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing
-from nova_fairness.cluster.store import store as store_module
+from nova_fairness.cluster.store import tables
 from nova_fairness.relay import link
 from nova_fairness.relay import topology
 from tests.fixtures import rabbitmq_server
@@ -35,6 +40,10 @@ from tests.integration.relay import test_relay as ends
 
 CALLS, HOLDS = 2000, 10_000
 STEPS = 5
+SENDERS = 16
+ALONE = 1000
+"""Builds of one sender."""
+
 WARM_UP = 50
 """Calls that make connections and are not counted."""
 
@@ -46,8 +55,8 @@ _RELAY = 'from nova_fairness.cmd import relay; raise SystemExit(relay.main())'
 @contextlib.contextmanager
 def relay(
     directory: pathlib.Path, url: str, places: topology.Places
-) -> Iterator[tuple[int, store_module.Store]]:
-    """The process of a relay and its store."""
+) -> Iterator[tuple[int, sa.Engine]]:
+    """The process of a relay and its database."""
     keys, stored = directory / 'keys', f'sqlite:///{directory}/s.sqlite'
     sealing.add_key(keys)
     engine = database.connect(stored)
@@ -66,7 +75,7 @@ def relay(
             stderr=log,
         )
     try:
-        yield process.pid, store_module.Store(engine, sealing.read(keys))
+        yield process.pid, engine
     finally:
         process.terminate()
         process.wait()
@@ -78,6 +87,13 @@ def rss_mib(pid: int) -> float:
         if line.startswith('VmRSS:'):
             return int(line.split()[1]) / 1024
     raise RuntimeError(f'process {pid} has ended')
+
+
+def cpu_s(pid: int) -> float:
+    """CPU time that a process has used."""
+    told = pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2]
+    user, system = told.split()[11:13]
+    return (int(user) + int(system)) / os.sysconf('SC_CLK_TCK')
 
 
 def timed_ms(call: Callable[[], object]) -> float:
@@ -110,37 +126,63 @@ def passing(direct: Any, front: Any, count: int) -> dict[str, Any]:
     }
 
 
-def holding(
-    front: Any,
-    pid: int,
-    store: store_module.Store,
-    watching: link.Link,
-    queue: str,
-    count: int,
-) -> list[dict[str, float]]:
-    """Hold builds; the relay's memory and holds a second after each step."""
-    text, sent, found = 'x' * BODY_BYTES, 0, []
-    for step in range(1, STEPS + 1):
-        begun_s = time.monotonic()
-        upto = count * step // STEPS
-        while sent < upto:
-            front.cast({}, ends.BUILD, number=sent, text=text)
-            sent += 1
-        # The store is asked last: to count in it takes time from the relay.
-        while not (watching.taken(queue) and len(store.unread(count)) == upto):
+class Holding:
+    """Builds that are sent, and held by a relay.
+
+    :param front: where nova-api sends.
+    :param pid: of the relay.
+    :param engine: of its database.
+    :param watching: the broker.
+    :param queue: of what is to be stored.
+    """
+
+    def __init__(
+        self,
+        front: Any,
+        pid: int,
+        engine: sa.Engine,
+        watching: link.Link,
+        queue: str,
+    ) -> None:
+        self._front = front
+        self._pid = pid
+        self._engine = engine
+        self._watching = watching
+        self._queue = queue
+        self._text = 'x' * BODY_BYTES
+
+    def step(self, count: int, senders: int) -> dict[str, float]:
+        """Hold so many more, sent by so many at once."""
+        upto = self._held() + count
+        begun_s, spent_s = time.monotonic(), cpu_s(self._pid)
+        with futures.ThreadPoolExecutor(senders) as pool:
+            list(pool.map(self._send, range(count)))
+        # The database is asked last, which takes time from the relay.
+        while not (self._watching.taken(self._queue) and self._held() == upto):
             if time.monotonic() - begun_s > PATIENCE_S:
                 raise RuntimeError(f'fewer than {upto} are held')
-            time.sleep(0.2)
-        rate = count / STEPS / (time.monotonic() - begun_s)
-        found.append(
-            {
-                'held': upto,
-                'memory_mib': round(rss_mib(pid), 1),
-                'holds_a_second': round(rate),
-            }
+            time.sleep(0.05)
+        took_s, spent_s = (
+            time.monotonic() - begun_s,
+            cpu_s(self._pid) - spent_s,
         )
-        print(found[-1], flush=True)
-    return found
+        found = {
+            'held': upto,
+            'senders': senders,
+            'memory_mib': round(rss_mib(self._pid), 1),
+            'cpu_ms_a_hold': round(1000 * spent_s / count, 2),
+            'holds_a_second': round(count / took_s),
+        }
+        print(found, flush=True)
+        return found
+
+    def _held(self) -> int:
+        query = sa.select(sa.func.count()).select_from(tables.CASTS)
+        with self._engine.connect() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def _send(self, number: int) -> None:
+        self._front.cast({}, ends.BUILD, number=number, text=self._text)
 
 
 def main() -> None:
@@ -153,7 +195,7 @@ def main() -> None:
     with (
         rabbitmq_server.running() as broker,
         tempfile.TemporaryDirectory() as place,
-        relay(pathlib.Path(place), broker.url, places) as (pid, store),
+        relay(pathlib.Path(place), broker.url, places) as (pid, engine),
         ends.conductor(broker, places),
         ends.nova_api(broker, places) as front,
     ):
@@ -164,7 +206,11 @@ def main() -> None:
         calls = passing(client, front, given.calls)
         print(calls, flush=True)
         watching = link.Link(broker.url, places)
-        held = holding(front, pid, store, watching, places.held, given.holds)
+        holding = Holding(front, pid, engine, watching, places.held)
+        held = [
+            holding.step(given.holds // STEPS, SENDERS) for _ in range(STEPS)
+        ]
+        held.append(holding.step(ALONE, 1))
         watching.close()
         direct.cleanup()
     recorded.write(

@@ -343,16 +343,16 @@ class _Rounds:
         """Say what keeps a unit from starting whatever others have."""
         first = unit.requests[0].uuid
         if first not in self._never:
-            self._never[first] = self._room.never(unit)
-        found = (
+            # These two stay as they are while a plan is made.
+            self._never[first] = _first(
+                self._room.never(unit), self._outside(unit)
+            )
+        return _first(
             self._never[first],
             self._parts.never(unit),
             self._over_ceiling(unit),
             self._over_budget(unit),
-            self._outside(unit),
         )
-        reasons = [each for each in found if each]
-        return reason.first(reasons) if reasons else None
 
     def _outside(self, unit: order_module.Unit) -> reason.Why | None:
         """Say whose window is closed that opens last."""
@@ -422,6 +422,11 @@ class _Rounds:
                 reason.why(reason.Reason.ROOM_KEPT),
             )
             self._actions.append(action)
+
+
+def _first(*found: reason.Why | None) -> reason.Why | None:
+    reasons = [each for each in found if each]
+    return reason.first(reasons) if reasons else None
 
 
 def _late(request: request_model.Request, now: float) -> bool:

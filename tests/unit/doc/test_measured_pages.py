@@ -2,6 +2,8 @@
 
 """What the manual says was measured is what was recorded."""
 
+import json
+
 import pytest
 
 from tests.fixtures import benchmark
@@ -22,3 +24,25 @@ from tests.fixtures import benchmark
 def test_the_page_is_made_of_what_is_recorded(name):
     page = benchmark.load(name)
     assert page.PAGE.read_text() == page.recorded()
+
+
+def recorded(name):
+    return json.loads((benchmark.RESULTS / f'{name}.json').read_text())
+
+
+def test_the_relay_is_recorded_to_be_quick_enough_and_not_to_grow():
+    relay = recorded('relay')
+    added, steps = relay['a_call']['added'], relay['holding']
+    assert added['p50_ms'] <= 5
+    assert added['p99_ms'] <= 15
+    assert max(each['held'] for each in steps) >= 10_000
+    assert min(each['holds_a_second'] for each in steps) >= 200
+    memory_mib = [each['memory_mib'] for each in steps]
+    assert max(memory_mib) <= 1.02 * min(memory_mib)
+
+
+def test_a_cycle_of_the_largest_cloud_is_recorded_to_be_quick_enough():
+    for cloud in recorded('queue_cycle')['clouds']:
+        largest = cloud['cycles'][-1]
+        assert (largest['requests'], largest['hosts']) == (10_000, 1000)
+        assert largest['cycle_cpu_s'] + largest['charge_cpu_s'] <= 2
