@@ -9,7 +9,7 @@ from nova_fairness.model import cluster
 
 
 class Leaving:
-    """Who leaves for whom.
+    """Servers that leave, and for whom.
 
     :param requests: number of them.
 

@@ -20,7 +20,7 @@ VERSION = 1
 """Of ``result.json``: changes when a reader of the old would be misled."""
 
 VICTIMS = 'least'
-"""Who makes room if nothing else is said."""
+"""Name of those who make room if nothing else is said."""
 
 Json = dict[str, Any]
 

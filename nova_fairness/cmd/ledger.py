@@ -104,7 +104,7 @@ def export(conf: cfg.ConfigOpts) -> None:
         from nova_fairness.cluster import exporting
     except ImportError as error:
         raise exception.ConfigurationError(
-            f'export-ledger needs pyarrow: {error}'
+            f'export-ledger needs the extra parquet: {error}'
         ) from error
     store = queueing.open_store(conf)
     classes, charges = recording.recorded(store, store.used().version)

@@ -4,12 +4,15 @@
 
 import logging
 import pathlib
+import sys
 import threading
 
 import numpy as np
 import pytest
 
+from nova_fairness import cluster as cluster_package
 from nova_fairness import exception
+from nova_fairness.cluster import exporting
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import sealing
 from nova_fairness.cluster.store import store as store_module
@@ -131,6 +134,17 @@ def test_what_was_charged_is_exported(tmp_path, capsys):
     assert row.startswith('"p","VCPU",1970-01-01 00:10:00')
     assert cluster.main([*given, 'export-ledger']) == 2
     assert '--to FILE says where' in capsys.readouterr().err
+
+
+def test_without_its_library_nothing_is_exported(
+    tmp_path, capsys, monkeypatch
+):
+    given = charged(tmp_path)
+    monkeypatch.delitem(sys.modules, exporting.__name__)
+    monkeypatch.delattr(cluster_package, 'exporting')
+    monkeypatch.setitem(sys.modules, 'pyarrow', None)
+    assert cluster.main([*given, '--to', 'ledger.csv', 'export-ledger']) == 2
+    assert 'needs the extra parquet' in capsys.readouterr().err
 
 
 def test_the_ledger_is_checked_against_what_was_charged(tmp_path, capsys):
