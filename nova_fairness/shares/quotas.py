@@ -50,6 +50,17 @@ class Later(NamedTuple):
     use: cluster.Amounts
 
 
+class _Reach(NamedTuple):
+    """How much a project may still take.
+
+    :ivar owned: (k, c) within what it owns, and each account above it.
+    :ivar most: (c,) by the borrowing limits of all of them.
+    """
+
+    owned: cluster.Amounts
+    most: cluster.Amounts
+
+
 class Quotas:
     """What accounts have of what they own and may borrow, during a plan.
 
@@ -62,6 +73,7 @@ class Quotas:
 
     :ivar shared: (c,) what nobody keeps, >= 0.
     :ivar left: (c,) of that; below 0 if more is in use.
+    :ivar takes: number of times that somebody took more.
     """
 
     def __init__(
@@ -107,6 +119,8 @@ class Quotas:
         self.left = self.shared.copy()
         self._use = np.zeros_like(nominal)
         self._changes = [0] * len(listed)
+        self._reaches: dict[str, tuple[int, _Reach]] = {}
+        self.takes = 0
         for project in sorted(used):
             self.take(project, used[project])
 
@@ -143,14 +157,10 @@ class Quotas:
         to those who ask at more, or to those who ask for nothing that anybody
         owns.
         """
-        left = np.where(self._named, asked, 0)
-        path = self._path(project) if left.any() else ()
-        for step, row in enumerate(path):
-            covered = self._use[row] + left <= self._part[row]
-            if covered[left > 0].all():
-                return step
-            left = np.maximum(left - self._unused(row), 0)
-        return len(self._names)
+        if not asked[self._named].any():
+            return len(self._names)
+        within = (asked <= self._reach(project).owned).all(axis=1)
+        return int(within.argmax()) if within.any() else len(self._names)
 
     def owner(self, project: str, asked: cluster.Amounts) -> str | None:
         """The account that owns what a project asks for; ``None``: nobody."""
@@ -159,6 +169,8 @@ class Quotas:
 
     def passed(self, project: str, asked: cluster.Amounts) -> Over | None:
         """The borrowing limit that a start would pass, the lowest first."""
+        if (asked <= self._reach(project).most).all():
+            return None
         for row in self._path(project):
             borrowed = self._use[row] + asked - self._part[row]
             over = (asked > 0) & (borrowed > self._limit[row])
@@ -179,6 +191,7 @@ class Quotas:
             self._use[row] += asked
             self._changes[row] += 1
             asked = beyond
+        self.takes += 1
         self.left = self.left - asked
 
     def after(self, returned: Mapping[str, cluster.Amounts]) -> Later:
@@ -213,6 +226,28 @@ class Quotas:
             parents = self._parent[rows]
             below = parents != tree_module.ROOT
             np.add.at(self._part, parents[below], lent[below])
+
+    def _reach(self, project: str) -> _Reach:
+        """Amounts that a project may still take, worked out once."""
+        changes = self.changes(project)
+        known = self._reaches.get(project)
+        if known is None or known[0] != changes:
+            known = changes, self._worked_out(project)
+            self._reaches[project] = known
+        return known[1]
+
+    def _worked_out(self, project: str) -> _Reach:
+        kept = np.zeros_like(self.shared)
+        owned = []
+        most = np.full_like(kept, UNLIMITED)
+        for row in self._path(project):
+            free = self._part[row] - self._use[row]
+            owned.append(np.maximum(free, 0) + kept)
+            lent = np.maximum(free + self._limit[row], 0) + kept
+            most = np.minimum(most, lent)
+            kept = kept + self._unused(row)
+        table = np.array(owned, np.int64).reshape(-1, len(kept))
+        return _Reach(np.where(self._named, table, UNLIMITED), most)
 
     def _path(self, project: str) -> tuple[int, ...]:
         row = self._row.get(project)

@@ -44,6 +44,7 @@ class Parts:
         self._never: dict[str, dict[str, reason.Why | None]] = {}
         self._far: dict[str, dict[str, int]] = {}
         self._known: dict[str, int] = {}
+        self._looked: dict[str, int] = {}
         self._slack: cluster.Amounts | None = None
         self._kept: dict[str, cluster.Amounts] = {}
         self._lent: dict[str, cluster.Amounts] = {}
@@ -280,6 +281,10 @@ class Parts:
 
     def _refresh(self, project: str) -> None:
         """Forget what is known of a project if something was taken."""
+        takes = self._quotas.takes
+        if self._looked.get(project) == takes:
+            return
+        self._looked[project] = takes
         changes = self._quotas.changes(project)
         if self._known.get(project) != changes:
             self._known[project] = changes

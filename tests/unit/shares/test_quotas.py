@@ -40,6 +40,41 @@ def opened(accounts, used=None, kept=None, supply=20):
     )
 
 
+def most(found, project):
+    """VCPUs that a project alone could take."""
+    much = 0
+    while (
+        found.passed(project, amounts(much + 1)) is None
+        and found.excess(project, amounts(much + 1))[1] <= found.left[1]
+    ):
+        much += 1
+    return much
+
+
+@pytest.mark.parametrize(
+    ('borrows', 'lends', 'used', 'expected'),
+    [
+        (None, None, 0, 21),
+        (1, None, 0, 10),
+        (None, 1, 0, 10),
+        (None, 0, 0, 9),
+        (None, None, 5, 16),
+        (None, 1, 12, 9),
+        (None, 1, 11, 10),
+    ],
+)
+def test_two_teams_of_kueues_manual_get_what_it_says(
+    borrows, lends, used, expected
+):
+    """Kueue, concepts/cluster_queue: of 21 CPUs team a owns 9, team b 12."""
+    teams = [
+        account('a', nominal=9, borrows=borrows),
+        account('b', nominal=12, lends=lends),
+    ]
+    found = opened(teams, {'b': used}, supply=21)
+    assert most(found, 'a') == expected
+
+
 FACULTIES = (
     account('physics', nominal=10),
     account('biology', nominal=6),
