@@ -6,6 +6,8 @@ All take a :class:`.tree.Tree` and what accounts use with everybody below
 them, and know no request. A share of 0 comes last, never first.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from nova_fairness.shares import tree as tree_module
@@ -78,19 +80,23 @@ def fair_tree(tree: tree_module.Tree, use: Floats, members: Bools) -> Floats:
     total = int(members.sum())
     factor = np.zeros(len(tree))
     before = 0
-    stack = [list(children[tree_module.ROOT])]
+    stack = _tied(children[tree_module.ROOT], level)
     while stack:
-        siblings = stack.pop()
-        if not siblings:
-            continue
-        best = max(level[at] for at in siblings)
-        tied = [at for at in siblings if level[at] == best]
-        stack.append([at for at in siblings if level[at] != best])
-        stack.append([below for at in tied for below in children[at]])
+        tied = stack.pop()
+        below = [child for at in tied for child in children[at]]
+        stack += _tied(below, level)
         ranked = [at for at in tied if members[at]]
         factor[ranked] = (total - before) / max(total, 1)
         before += len(ranked)
     return factor
+
+
+def _tied(siblings: Iterable[int], level: Floats) -> list[list[int]]:
+    """Those of one level together, the largest level last."""
+    found: dict[float, list[int]] = {}
+    for at in siblings:
+        found.setdefault(float(level[at]), []).append(at)
+    return [found[each] for each in sorted(found)]
 
 
 def dominant_share(

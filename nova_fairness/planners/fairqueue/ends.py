@@ -10,6 +10,7 @@ it is known when a server is ended, it ends by then.
 """
 
 import bisect
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import math
@@ -63,16 +64,7 @@ def end(
     :param quantile: as of :func:`expected`.
     """
     kind = cluster.kind_of(each.project, each.amounts)
-    return _end(each, lifetimes.get(kind, ()), now, quantile)
-
-
-def _end(
-    each: cluster.Running,
-    lasted: Sequence[float],
-    now: float,
-    quantile: float,
-) -> float | None:
-    """The same with the lifetimes of its kind."""
+    lasted = lifetimes.get(kind, ())
     lasts = expected(lasted, max(now - each.since, 0.0), quantile)
     at = None if lasts is None else each.since + lasts
     if each.ends_at is None:
@@ -97,12 +89,39 @@ def started(
 
 
 class _Table(NamedTuple):
-    """Ends, the next one first: when, where, whose and what."""
+    """Ends: when, where, whose and what."""
 
     at: npt.NDArray[np.float64]
     rows: hosts_module.Rows
     owners: hosts_module.Rows
     amounts: cluster.Amounts
+
+
+def _nothing(classes: int) -> _Table:
+    none = np.zeros(0, dtype=np.intp)
+    return _Table(
+        np.zeros(0), none, none, np.zeros((0, classes), dtype=np.int64)
+    )
+
+
+def _joined(tables: Sequence[_Table]) -> _Table:
+    """All ends, the next one first."""
+    at = np.concatenate([each.at for each in tables])
+    first = np.argsort(at, kind='stable')
+    return _Table(
+        at[first],
+        np.concatenate([each.rows for each in tables])[first],
+        np.concatenate([each.owners for each in tables])[first],
+        np.concatenate([each.amounts for each in tables])[first],
+    )
+
+
+class _Alike(NamedTuple):
+    """What servers have in common of which the same is expected."""
+
+    project: str
+    amounts: tuple[tuple[str, int], ...]
+    is_preemptible: bool
 
 
 class Ends:
@@ -124,13 +143,10 @@ class Ends:
         self._now = now
         self._names = hosts.names
         self._owners: dict[str, int] = {}
-        self._kinds: dict[
-            tuple[str, tuple[tuple[str, int], ...]],
-            tuple[Sequence[float], tuple[int, ...]],
-        ] = {}
         self._sorted: _Table | None = None
-        self._ends: list[tuple[float, int, int, tuple[int, ...]]] = []
+        self._tables = [_nothing(len(snapshot.classes))]
         # Their ends are worked out when somebody asks: most plans do not.
+        self._new: list[tuple[cluster.Running, int]] = []
         self._running = snapshot.running
 
     def last(self, unit: order.Unit) -> float | None:
@@ -155,9 +171,11 @@ class Ends:
         self, unit: order.Unit, placement: Sequence[hosts_module.Rows]
     ) -> None:
         """Servers of a unit run from now on."""
+        self._sorted = None
         for each, rows in zip(unit.requests, placement, strict=True):
-            for row in rows.tolist():
-                self._add(started(each, '', self._now), row)
+            self._new += [
+                (started(each, '', self._now), row) for row in rows.tolist()
+            ]
 
     def times(self) -> npt.NDArray[np.float64]:
         """Moments of ends, seconds of the epoch, the next one first."""
@@ -184,49 +202,70 @@ class Ends:
         return hosts.T, dict(zip(self._owners, projects, strict=True))
 
     def _table(self) -> _Table:
-        self._add_running()
         if self._sorted is None:
-            ends = sorted(self._ends)
-            amounts = np.array([each for *_, each in ends], dtype=np.int64)
-            self._sorted = _Table(
-                np.array([at for at, *_ in ends]),
-                np.array([row for _, row, _, _ in ends], dtype=np.intp),
-                np.array([owner for _, _, owner, _ in ends], dtype=np.intp),
-                amounts.reshape(-1, len(self._classes)),
-            )
+            self._add_running()
+            self._add(self._new)
+            self._new = []
+            self._sorted = _joined(self._tables)
         return self._sorted
 
     def _add_running(self) -> None:
-        if not self._running:
-            return
         rows = {name: row for row, name in enumerate(self._names)}
-        for each in self._running:
-            if each.host in rows:
-                self._add(each, rows[each.host])
+        self._add(
+            (each, rows[each.host])
+            for each in self._running
+            if each.host in rows
+        )
         self._running = ()
 
-    def _add(self, each: cluster.Running, row: int) -> None:
-        lasted, amounts = self._alike(each.project, each.amounts)
-        at = _end(each, lasted, self._now, MEDIAN)
-        if at is None:
-            return
-        # What is preemptible comes back to no project's part.
-        project = each.project
-        if each.band is request_model.Band.PREEMPTIBLE:
-            project = ''
-        owner = self._owners.setdefault(project, len(self._owners))
-        self._ends.append((at, row, owner, amounts))
-        self._sorted = None
+    def _add(self, servers: Iterable[tuple[cluster.Running, int]]) -> None:
+        """Servers and the rows of their hosts, all of a kind at once."""
+        found: dict[_Alike, list[tuple[float, float, int]]] = {}
+        for each, row in servers:
+            is_preemptible = each.band is request_model.Band.PREEMPTIBLE
+            alike = _Alike(each.project, each.amounts, is_preemptible)
+            latest = math.inf if each.ends_at is None else each.ends_at
+            found.setdefault(alike, []).append((each.since, latest, row))
+        self._tables += [
+            self._of_kind(alike, listed) for alike, listed in found.items()
+        ]
 
-    def _alike(
-        self, project: str, amounts: tuple[tuple[str, int], ...]
-    ) -> tuple[Sequence[float], tuple[int, ...]]:
-        """Lifetimes of servers like one, and what each has, (c,)."""
-        key = project, amounts
-        if key not in self._kinds:
-            named = dict(amounts)
-            self._kinds[key] = (
-                self._lifetimes.get(cluster.kind_of(project, amounts), ()),
-                tuple(named.get(name, 0) for name in self._classes),
-            )
-        return self._kinds[key]
+    def _of_kind(
+        self, alike: _Alike, listed: list[tuple[float, float, int]]
+    ) -> _Table:
+        """Ends of servers that are alike; some have none."""
+        since, latest, rows = np.array(listed).T
+        kind = cluster.kind_of(alike.project, alike.amounts)
+        at = np.minimum(
+            _medians(self._lifetimes.get(kind, ()), since, self._now),
+            np.maximum(latest, self._now),
+        )
+        ends = np.isfinite(at)
+        # What is preemptible comes back to no project's part.
+        project = '' if alike.is_preemptible else alike.project
+        owner = self._owners.setdefault(project, len(self._owners))
+        one = cluster.vector(dict(alike.amounts), self._classes)
+        count = int(ends.sum())
+        return _Table(
+            at[ends],
+            rows[ends].astype(np.intp),
+            np.full(count, owner),
+            np.tile(one, (count, 1)),
+        )
+
+
+def _medians(
+    lifetimes: Sequence[float], since: npt.NDArray[np.float64], now: float
+) -> npt.NDArray[np.float64]:
+    """When servers end as :func:`expected`, (n,); infinite: not known."""
+    if len(lifetimes) < LEAST:
+        return np.full(len(since), math.inf)
+    lasted = np.array([*lifetimes, math.inf])
+    age = np.maximum(now - since, 0.0)
+    younger = np.searchsorted(lasted[:-1], age, side='right')
+    older = len(lifetimes) - younger
+    place = younger + np.ceil(MEDIAN * older).astype(np.intp) - 1
+    at: npt.NDArray[np.float64] = (
+        since + lasted[np.where(older > 0, place, -1)]
+    )
+    return at
