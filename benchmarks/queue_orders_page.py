@@ -6,10 +6,12 @@
 
 reads what ``benchmarks/results/queue`` has of each standard cloud, and of
 patience and estimates in folders beside it, and writes
-``doc/source/contributor/order-evidence.inc``, ``patience-evidence.inc`` and
-``estimates-evidence.inc``.
+``doc/source/contributor/order-evidence.inc``, ``order-bars.inc``,
+``patience-evidence.inc`` and ``estimates-evidence.inc``.
 """
 
+from collections.abc import Callable
+import itertools
 import json
 import pathlib
 
@@ -28,6 +30,21 @@ HEAD = (
     'Longest h',
     'Expired',
 )
+BARS_HEAD = (
+    'Order',
+    'Clouds within 5 %',
+    'Largest error %',
+    'Mean error %',
+    'Half of the best peer',
+    'Most even between users',
+    'Least even (Jain) %',
+    'Utilisation below the fullest, points',
+    'Longest h',
+    'Expired',
+)
+WITHIN = 0.05
+"""Of the error of shares, and of the utilisation that it may cost."""
+
 ESTIMATES_HEAD = (
     'Cloud',
     'Requests',
@@ -68,10 +85,75 @@ def patient(run):
     return (cloud, order, f'{run["patience_s"] / 3600:g}', *others)
 
 
+def standard():
+    """Runs of all orders on all standard clouds."""
+    return runs(RESULTS / f'{name}.json' for name in sorted(reader.STANDARD))
+
+
 def orders():
     """The table of orders."""
-    paths = [RESULTS / f'{name}.json' for name in sorted(reader.STANDARD)]
-    return text([HEAD, *(row(run) for run in runs(paths))])
+    return text([HEAD, *(row(run) for run in standard())])
+
+
+def error(run):
+    """Mean error of shares after two half-lives, 0 to 1."""
+    return run['share_error']['mean']
+
+
+def used(run):
+    """Mean utilisation after two half-lives, 0 to 1."""
+    return run['utilisation']['settled_mean']
+
+
+def even(run):
+    """Jain's index of users beside what they are entitled to, 0 to 1."""
+    return run['jain']['mean']
+
+
+def bars():
+    """The table of what each order keeps, that with the least error first."""
+    found = {
+        order: list(group)
+        for order, group in itertools.groupby(
+            sorted(standard(), key=lambda run: run['order']),
+            key=lambda run: run['order'],
+        )
+    }
+    first = sorted(found, key=lambda order: max(map(error, found[order])))
+    return text([BARS_HEAD, *(kept(order, found) for order in first)])
+
+
+def kept(order, found):
+    """Cells of an order, beside all others."""
+    own = found[order]
+    others = {run['scenario']: [] for group in found.values() for run in group}
+    for name, group in found.items():
+        for run in group if name != order else ():
+            others[run['scenario']].append(run)
+    errors = [error(run) for run in own]
+    beside = [(run, others[run['scenario']]) for run in own]
+    lost = [max(map(used, peers)) - used(run) for run, peers in beside]
+    most = [even(run) > max(map(even, peers)) for run, peers in beside]
+    waits = [run['waiting'] for run in own]
+    return (
+        f'``{order}``',
+        f'{sum(each <= WITHIN for each in errors)} of {len(own)}',
+        f'{100 * max(errors):.1f}',
+        f'{100 * sum(errors) / len(own):.1f}',
+        f'{sum(itertools.starmap(is_half, beside))} of {len(own)}',
+        f'{sum(most)} of {len(own)}',
+        f'{100 * min(map(even, own)):.1f}',
+        f'{100 * max(lost):.1f}',
+        f'{max(each["longest_s"] for each in waits) / 3600:.1f}',
+        str(sum(each['expired'] for each in waits)),
+    )
+
+
+def is_half(run, peers):
+    """Whether a run has half the best peer's error, and is nearly as full."""
+    best = min(peers, key=error)
+    is_full = used(run) >= (1 - WITHIN) * used(best)
+    return error(run) <= error(best) / 2 and is_full
 
 
 def patience():
@@ -111,11 +193,15 @@ def text(rows):
     return '\n'.join(lines) + '\n'
 
 
+TABLES: dict[str, Callable[[], str]] = {
+    'order-evidence': orders,
+    'order-bars': bars,
+    'patience-evidence': patience,
+    'estimates-evidence': estimates,
+}
+"""By the name of the page."""
+
+
 if __name__ == '__main__':
-    for name, table in (
-        ('order', orders),
-        ('patience', patience),
-        ('estimates', estimates),
-    ):
-        page = PAGES / f'{name}-evidence.inc'
-        page.write_text(table(), encoding='utf-8')
+    for name, table in TABLES.items():
+        (PAGES / f'{name}.inc').write_text(table(), encoding='utf-8')

@@ -164,13 +164,13 @@ them. All processes of the service must have the same.
     ),
     cfg.StrOpt(
         'order',
-        default='fifo',
+        default='fair_tree',
         help="""
-Which request is next of those beyond their project's guaranteed part: ``fifo``
-is first come, first served; ``fair_tree``, ``multifactor``, ``synergy``,
-``dominant_share`` and ``distribution`` go by shares. Others can be installed.
-Set it if whoever asks first should not have everything. All processes of the
-service must have the same.
+Which request is next of those beyond their project's guaranteed part:
+``fair_tree``, ``multifactor``, ``synergy``, ``dominant_share`` and
+``distribution`` go by shares; ``fifo`` is first come, first served. Others can
+be installed. Set ``fifo`` if whoever asks first should come first, however
+much they have. All processes of the service must have the same.
 """,
     ),
     cfg.Opt(

@@ -77,7 +77,7 @@ def test_the_page_names_the_file_that_is_read():
         (
             {'broker': 'amqp://h//', 'order_parameters': 'age:1'},
             2,
-            'order fifo has no number age',
+            'order fair_tree has no number age',
         ),
         ({'broker': 'amqp://h//', 'key_file': '/none'}, 1, '/none'),
     ],

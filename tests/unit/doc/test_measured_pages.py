@@ -46,3 +46,10 @@ def test_a_cycle_of_the_largest_cloud_is_recorded_to_be_quick_enough():
         largest = cloud['cycles'][-1]
         assert (largest['requests'], largest['hosts']) == (10_000, 1000)
         assert largest['cycle_cpu_s'] + largest['charge_cpu_s'] <= 2
+
+
+@pytest.mark.parametrize('name', benchmark.load('queue_orders_page').TABLES)
+def test_tables_of_orders_are_made_of_what_is_recorded(name):
+    page = benchmark.load('queue_orders_page')
+    text = (page.PAGES / f'{name}.inc').read_text()
+    assert text == page.TABLES[name]()
