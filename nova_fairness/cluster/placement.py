@@ -144,21 +144,26 @@ class Placement:
         """
         if not request.demand.amounts or self.keeps(request):
             return
+        shares = _shares(request, trees)
         body = {
-            'allocations': {
-                provider: {'resources': amounts}
-                for provider, amounts in _shares(request, trees).items()
-            },
-            'consumer_generation': None,
-            'project_id': request.project,
-            'user_id': request.user or request.project,
+            # Each server has one: the largest unit is that of a consumer.
+            _consumer(server): {
+                'allocations': {
+                    provider: {'resources': amounts}
+                    for provider, amounts in share.items()
+                },
+                'consumer_generation': None,
+                'project_id': request.project,
+                'user_id': request.user or request.project,
+            }
+            for server, share in zip(request.servers, shares, strict=True)
         }
-        self._api.put(f'/allocations/{_consumer(request)}', body)
+        self._api.post('/allocations', body)
         self._usages.pop(request.project, None)
 
     def keeps(self, request: request_model.Request) -> bool:
         """Tell whether room is kept for a request."""
-        return self.claimed(_consumer(request))
+        return self.claimed(_consumer(request.servers[0]))
 
     def claimed(self, server: str) -> bool:
         """Tell whether Nova has claimed room for a server.
@@ -170,7 +175,9 @@ class Placement:
 
     def free(self, request: request_model.Request) -> None:
         """Free the room that is kept for a request; there may be none."""
-        self._api.delete(f'/allocations/{_consumer(request)}')
+        # The first one last: it says whether any is kept.
+        for server in reversed(request.servers):
+            self._api.delete(f'/allocations/{_consumer(server)}')
         self._usages.pop(request.project, None)
 
     def _provider(
@@ -269,31 +276,40 @@ def _both(one: Amount | None, other: Amount) -> Amount:
 
 def _shares(
     request: request_model.Request, trees: Iterable[Tree]
-) -> dict[str, dict[str, int]]:
-    """Allocations by provider.
+) -> list[dict[str, dict[str, int]]]:
+    """Allocations by provider, of each server.
 
     :raises CloudRefused: if there is not as much.
     """
-    taken: dict[str, dict[str, int]] = {}
-    for tree in trees:
-        for name, amount in request.demand.amounts:
-            left = amount
-            for provider, amounts in tree.parts.items():
-                mine = taken.setdefault(provider, {})
-                capacity, used, unit, _ = amounts.get(name, (0, 0, 0, 1))
-                room = capacity - used - mine.get(name, 0)
-                part = max(min(left, unit, room), 0)
-                mine[name] = mine.get(name, 0) + part
+    taken: dict[tuple[str, str], int] = {}
+    return [_share(request.demand.amounts, tree, taken) for tree in trees]
+
+
+def _share(
+    demand: Iterable[tuple[str, int]],
+    tree: Tree,
+    taken: dict[tuple[str, str], int],
+) -> dict[str, dict[str, int]]:
+    """Allocations of one server.
+
+    :param taken: by those before it, by provider and class; gets its own.
+    """
+    share: dict[str, dict[str, int]] = {}
+    for name, amount in demand:
+        left = amount
+        for provider, amounts in tree.parts.items():
+            capacity, used, unit, _ = amounts.get(name, (0, 0, 0, 1))
+            before = taken.get((provider, name), 0)
+            part = max(min(left, unit, capacity - used - before), 0)
+            if part:
+                taken[provider, name] = before + part
+                share.setdefault(provider, {})[name] = part
                 left -= part
-            if left:
-                raise exception.CloudRefused(f'{tree.name} has no {name} left')
-    found = {
-        provider: {name: part for name, part in mine.items() if part}
-        for provider, mine in taken.items()
-    }
-    return {provider: mine for provider, mine in found.items() if mine}
+        if left:
+            raise exception.CloudRefused(f'{tree.name} has no {name} left')
+    return share
 
 
-def _consumer(request: request_model.Request) -> str:
-    """The name of a hold, the same in every process."""
-    return str(uuid_module.uuid5(uuid_module.UUID(request.uuid), 'hold'))
+def _consumer(server: str) -> str:
+    """The name of a hold for a server, the same in every process."""
+    return str(uuid_module.uuid5(uuid_module.UUID(server), 'hold'))

@@ -63,7 +63,7 @@ def test_who_waits_is_counted_by_project_and_reason(world, process, watch):
 
 def test_a_request_that_waits_again_is_told_once(world, process, watch, told):
     world.post('r1')
-    world.cloud.broken['PUT /allocations'] = 409
+    world.cloud.broken['POST /allocations'] = 409
     process.cycle()
     process.cycle()
     assert events(told) == ['held']
