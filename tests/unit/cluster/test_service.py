@@ -106,10 +106,10 @@ class World:
         self.measured = None
         self.now = 1000.0
         self.tick = 0.0
-        engine = database.connect(f'sqlite:///{path}/store.sqlite')
-        schema.upgrade(engine)
+        self.engine = database.connect(f'sqlite:///{path}/store.sqlite')
+        schema.upgrade(self.engine)
         sealer = sealing.Sealer((fernet.Fernet.generate_key().decode(),))
-        self.store = store_module.Store(engine, sealer)
+        self.store = store_module.Store(self.engine, sealer)
 
     def process(self, name='one', store=None, at_end=None, **rules):
         """A new process."""
@@ -355,6 +355,20 @@ class TestInDoubt:
         again = ['cast-r1'] if was_sending else []
         assert world.conductor.sent == [*sent, *again]
         assert world.store.cast('cast-r1') is None
+
+
+def test_messages_that_cannot_be_decrypted_keep_none_behind_them_waiting(
+    world, monkeypatch
+):
+    monkeypatch.setattr(intake, '_AT_ONCE', 2)
+    sealer = sealing.Sealer((fernet.Fernet.generate_key().decode(),))
+    other = store_module.Store(world.engine, sealer)
+    for n in range(5):
+        other.hold(build(f'other{n}', fake_cloud.name_uuid(f'o{n}'), 1))
+    server = world.post('r1')
+    world.process().cycle()
+    assert world.state(server) is S.STARTING
+    assert len(world.store.unread(9)) == 5
 
 
 @pytest.mark.parametrize('number', [1, 12])
@@ -940,11 +954,8 @@ def test_clocks_that_jump_lose_nothing_and_double_nothing(world):
     assert sorted(world.conductor.sent) == ['cast-r0', 'cast-r1', 'cast-r2']
 
 
-def test_a_thousand_servers_of_one_request_wait_for_room_for_all(world):
-    servers = [fake_cloud.name_uuid(f's{n}') for n in range(1000)]
-    for each in servers:
-        world.cloud.add_server(each)
-    cast = build('r1', servers[0], 1)
+def several(cast, servers):
+    """The same build for several servers."""
     body = json.loads(cast.body)
     message = json.loads(body['oslo.message'])
     [spec] = message['args']['request_specs']
@@ -959,7 +970,57 @@ def test_a_thousand_servers_of_one_request_wait_for_room_for_all(world):
         for each in servers
     ]
     body['oslo.message'] = json.dumps(message)
-    world.store.hold(dataclasses.replace(cast, body=json.dumps(body).encode()))
+    return dataclasses.replace(cast, body=json.dumps(body).encode())
+
+
+def posted_together(world, name, count, vcpu):
+    """A user asks for several servers at once."""
+    servers = [fake_cloud.name_uuid(f'{name}-{n}') for n in range(count)]
+    for each in servers:
+        world.cloud.add_server(each)
+    world.store.hold(several(build(name, servers[0], vcpu), servers))
+    return servers
+
+
+@pytest.mark.parametrize('most', [1, 2, 3, 8])
+def test_several_servers_on_a_host_start_whatever_one_of_them_may_have(
+    world, most
+):
+    # With overcommitment one server gets less of a host than there is.
+    root = world.cloud.add_host('h2', 8)
+    world.cloud.providers[root]['inventories']['VCPU']['max_unit'] = most
+    servers = posted_together(world, 'r1', 7, 1)
+    process = world.process()
+    process.cycle()
+    assert world.state(servers[0]) is S.STARTING
+    assert world.conductor.sent == ['cast-r1']
+    assert world.cloud.holds() == []
+
+
+def test_room_of_several_consumers_is_freed_whoever_dies_meanwhile(world):
+    root = world.cloud.add_host('h2', 8)
+    world.cloud.providers[root]['inventories']['VCPU']['max_unit'] = 2
+    servers = posted_together(world, 'r1', 7, 1)
+    world.conductor.listens = False
+    free = world.cloud.broken
+    free['DELETE /allocations'] = 503
+    world.process().cycle()
+    assert len(world.cloud.holds()) > 1
+    free.clear()
+    world.conductor.listens = True
+    other = world.process('two')
+    # It sees the leader stand still first.
+    assert not other.cycle()
+    world.tick += 60
+    other.cycle()
+    other.cycle()
+    assert world.cloud.holds() == []
+    assert world.conductor.sent == ['cast-r1']
+    assert world.state(servers[0]) is S.STARTING
+
+
+def test_a_thousand_servers_of_one_request_wait_for_room_for_all(world):
+    servers = posted_together(world, 'r1', 1000, 1)
     other = world.post('r2', 1)
     root = world.cloud.add_host('h2', 995, memory=10**6)
     # Of each server, not of all: Nova says how many CPUs the host has.
