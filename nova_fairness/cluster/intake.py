@@ -51,13 +51,36 @@ def take_in(
     :param now: seconds of the epoch.
     :param times: says how long somebody may wait and run.
     :param preemptible: says which requests are.
-    :raises StoreError: if the store does not do it.
+    :raises StoreAway: if the store does not answer.
     """
-    for uuid in store.unread(_AT_ONCE):
-        try:
-            _take(store, uuid, now, times, preemptible)
-        except exception.SealBroken as error:
-            LOG.error('message %s cannot be decrypted: %s', uuid, error)
+    skipped = 0
+    while uuids := store.unread(_AT_ONCE, skipped):
+        left = [
+            uuid
+            for uuid in uuids
+            if not _is_taken(store, uuid, now, times, preemptible)
+        ]
+        if len(left) < len(uuids):
+            return
+        skipped += len(left)
+
+
+def _is_taken(
+    store: store_module.Store,
+    uuid: str,
+    now: float,
+    times: times_module.Granted,
+    preemptible: parser.Preemptible,
+) -> bool:
+    """Make a request; ``False`` if one message cannot become any."""
+    try:
+        _take(store, uuid, now, times, preemptible)
+    except exception.StoreAway:
+        raise
+    except exception.StoreError as error:
+        LOG.error('message %s stays where it is: %s', uuid, error)
+        return False
+    return True
 
 
 def _take(

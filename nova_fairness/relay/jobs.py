@@ -291,8 +291,11 @@ class Keeper(Job):
         except exception.StoreAway:
             raise
         except exception.StoreError:
-            for each in came:
-                self._store_or_send(link, *each)
+            refused = [each for each in came if self._is_refused(each)]
+            # Only now: had the store gone away before, all would come again.
+            for _, delivery in refused:
+                self.counts['refused'] += 1
+                link.publish(self._places.target, delivery)
         super().settle(link)
 
     def _connected(self) -> None:
@@ -309,21 +312,16 @@ class Keeper(Job):
             self.counts['held' if new else 'known'] += 1
             LOG.info('message %s %s', cast.uuid, said)
 
-    def _store_or_send(
-        self,
-        link: link_module.Link,
-        cast: cast_module.Cast,
-        delivery: link_module.Delivery,
-    ) -> None:
+    def _is_refused(self, came: _Came) -> bool:
+        """Store one alone; whether it starts rather at once than never."""
         try:
-            self._store([(cast, delivery)])
+            self._store([came])
         except exception.StoreAway:
             raise
         except exception.StoreError as error:
-            # Rather at once than never.
-            self.counts['refused'] += 1
-            LOG.error('message %s starts at once: %s', cast.uuid, error)
-            link.publish(self._places.target, delivery)
+            LOG.error('message %s starts at once: %s', came[0].uuid, error)
+            return True
+        return False
 
 
 class Watcher(Job):

@@ -122,9 +122,11 @@ def _add_extra(total: _Sum, extra: Mapping[str, Any]) -> None:
         kind, group, name = match.groups()
         if kind == 'trait':
             total.judge(name, value, group or '')
-        elif _CLASS.fullmatch(name) and str(value).isdecimal():
-            # Nova, too, passes over what is no class or no number.
-            total.add(name, int(value))
+            continue
+        amount = fields.whole(value)
+        # Nova, too, passes over what is no class or no number.
+        if _CLASS.fullmatch(name) and amount is not None:
+            total.add(name, amount)
 
 
 def _add_pinned(
@@ -220,11 +222,12 @@ def _masked(mask: str, vcpus: int) -> int:
     among: set[int] = set()
     without: set[int] = set()
     for part in filter(None, mask.replace(' ', '').split(',')):
-        first, _, last = part.lstrip('^').partition('-')
-        if not first.isdecimal() or not (last or first).isdecimal():
+        begin, _, end = part.lstrip('^').partition('-')
+        first, last = fields.whole(begin), fields.whole(end or begin)
+        if first is None or last is None:
             raise exception.Unreadable('a mask of CPUs cannot be read')
         # Beyond the flavor there are none, whatever the mask says.
-        span = range(int(first), min(int(last or first) + 1, vcpus))
+        span = range(first, min(last + 1, vcpus))
         (without if part.startswith('^') else among).update(span)
     return len((among or set(range(vcpus if mask else 0))) - without)
 

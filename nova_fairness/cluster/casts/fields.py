@@ -13,6 +13,9 @@ _VERSIONS = {'Instance': '2.'}
 
 _UUID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 _LONGEST_NAME = 255
+MANY = 2**63
+_UNWRITABLE = re.compile('[\0\ud800-\udfff]')
+"""What JSON can name and no database keeps."""
 
 
 def versioned(value: object, name: str) -> Mapping[str, Any]:
@@ -115,8 +118,24 @@ def number(fields: Mapping[str, Any], name: str) -> int:
     return value
 
 
+def whole(value: object) -> int | None:
+    """What decimal digits say; ``None`` if they are none.
+
+    :returns: :data:`MANY` at most: Python does not read thousands of digits.
+    """
+    digits = str(value)
+    if not digits.isdecimal():
+        return None
+    return int(digits) if len(digits) < len(str(MANY)) else MANY
+
+
 def _check_name(value: object, name: str) -> None:
-    if not isinstance(value, str) or len(value) > _LONGEST_NAME:
+    if (
+        not isinstance(value, str)
+        or len(value) > _LONGEST_NAME
+        or _UNWRITABLE.search(value)
+    ):
         raise exception.Unreadable(
-            f'{name} must be text of at most {_LONGEST_NAME} characters'
+            f'{name} must be text of at most {_LONGEST_NAME} characters,'
+            ' none of which is NUL or half of another'
         )

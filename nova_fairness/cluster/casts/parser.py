@@ -282,9 +282,10 @@ def _group(spec: Mapping[str, Any]) -> request.Group | None:
         return None
     rule = request.Rule(policy)
     # Nova's object writes the rules as what is private to it.
-    most = fields.mapping(group, '_rules').get('max_server_per_host', 1)
-    if rule is request.Rule.TOGETHER or not str(most).isdecimal():
+    rules = fields.mapping(group, '_rules')
+    most = fields.whole(rules.get('max_server_per_host', 1))
+    if rule is request.Rule.TOGETHER or most is None:
         most = 1
     return request.Group(
-        fields.uuid(group, 'uuid'), rule, max(1, min(int(most), 2**31 - 1))
+        fields.uuid(group, 'uuid'), rule, max(1, min(most, 2**31 - 1))
     )

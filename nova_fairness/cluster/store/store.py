@@ -136,10 +136,11 @@ class Store:
             row['uuid'], row['method'], row['received_at'], row['sealed']
         )
 
-    def unread(self, most: int) -> list[str]:
+    def unread(self, most: int, skipped: int = 0) -> list[str]:
         """UUIDs of messages without a request, the oldest first.
 
         :param most: how many at most.
+        :param skipped: how many of the oldest are left out.
         """
         known = sa.exists().where(_REQUESTS.c.cast_uuid == _CASTS.c.uuid)
         query = (
@@ -147,6 +148,7 @@ class Store:
             .where(~known, _CASTS.c.kept)
             .order_by(_CASTS.c.received_at, _CASTS.c.uuid)
             .limit(most)
+            .offset(skipped)
         )
         return [row['uuid'] for row in self._tables.select(query)]
 

@@ -169,6 +169,25 @@ def test_of_messages_that_came_together_only_one_that_is_refused_starts():
     assert [exchange for exchange, _, _ in sent] == ['nova']
 
 
+def test_what_is_refused_goes_on_once_if_the_store_goes_away_meanwhile():
+    """All of them come again then, also the one that was refused."""
+
+    def hold(casts):
+        if len(casts) == 1 and casts[0].uuid == 'u1':
+            raise exception.StoreAway('down')
+        if any(each.uuid == 'u0' for each in casts):
+            raise exception.StoreError('too large')
+        return [True] * len(casts)
+
+    found = FakeLink()
+    job = jobs.Keeper('', PLACES, threading.Event(), hold)
+    for n in range(2):
+        job.do(found, delivery(_unique_id=f'u{n}'))
+    with pytest.raises(exception.StoreAway):
+        job.settle(found)
+    assert found.sent == []
+
+
 def test_a_message_waits_for_a_store_that_is_away():
     store = FakeStore(exception.StoreAway('down'))
     with pytest.raises(exception.StoreAway):

@@ -253,6 +253,24 @@ def test_only_rules_that_bind_make_a_group(policy, rules, expected):
     assert (group and (group.rule, group.per_host)) == expected
 
 
+def test_a_number_of_thousands_of_digits_is_a_large_one():
+    def change(message):
+        spec = first_spec(message)
+        group = nova_casts.group('anti-affinity', max_server_per_host=3)
+        spec['instance_group'] = group.obj_to_primitive()
+        data = spec['instance_group']['nova_object.data']
+        data['_rules']['max_server_per_host'] = '9' * 5000
+        spec['flavor']['nova_object.data'].update(
+            extra_specs={
+                'hw:cpu_policy': 'mixed',
+                'hw:cpu_realtime_mask': f'0-{"9" * 5000}',
+            }
+        )
+
+    group = parser.parse(changed(change)).group
+    assert group.per_host == 2**31 - 1
+
+
 def test_every_unshelve_of_a_server_is_a_request_of_its_own():
     spec = nova_casts.spec()
     built = parser.parse(nova_casts.build([spec]))
@@ -296,6 +314,8 @@ BROKEN = {
     'no project': _spec_data(project_id=None),
     'a project that is none': _spec_data(project_id={'secret': 1}),
     'a long user': _spec_data(user_id='secret' * 99),
+    'a user that no database keeps': _spec_data(user_id='secret\0'),
+    'half a character': _spec_data(user_id='secret\ud800'),
     'no server': _spec_data(instance_uuid='secret'),
     'no flavor': _spec_data(flavor=None),
     'a zone that is none': _spec_data(availability_zone=['secret']),
