@@ -17,6 +17,7 @@ from fairness_lab.testbed.guests import domain
 from fairness_lab.testbed.nodes import processes
 from tests.functional import agent_process
 from tests.functional import share_service
+from tests.functional.agent_site import FOUND
 from tests.functional.agent_site import is_measured
 
 pytestmark = pytest.mark.real
@@ -114,6 +115,7 @@ def agent(site, service, tmp_path):
     made.start()
     yield made
     made.close()
+    assert site.shares() == FOUND
 
 
 def used_s(site):
