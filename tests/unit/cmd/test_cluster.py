@@ -6,8 +6,10 @@ import logging
 import pathlib
 import sys
 import threading
+import types
 
 import numpy as np
+from oslo_config import cfg
 import pytest
 
 from nova_fairness import cluster as cluster_package
@@ -19,7 +21,9 @@ from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cmd import cluster
 from nova_fairness.conf import cluster as cluster_conf
 from nova_fairness.model import cast as cast_module
+from nova_fairness.model import cluster as model
 from nova_fairness.shares import ledger
+from tests.fixtures import fake_cloud
 
 
 @pytest.fixture(autouse=True)
@@ -104,6 +108,24 @@ def test_keys_are_changed_while_messages_wait(tmp_path):
     assert cluster.main([*given, 'reseal']) == 0
     assert len(path.read_text().split()) == 1
     assert store_module.open_store(url, path).cast('m1') == cast
+
+
+@pytest.mark.parametrize('wanted', [False, True])
+def test_the_tree_is_keystones_where_that_is_wanted(wanted):
+    conf = cfg.ConfigOpts()
+    cluster_conf.register_opts(conf)
+    conf([])
+    conf.set_override('keystone_tree', wanted, 'fairness_cluster')
+    cloud = fake_cloud.FakeCloud()
+    cloud.add_domain('physics')
+    cloud.add_project('strings', 'physics')
+    file = (model.Account('strings', None, 3.0),)
+    store = types.SimpleNamespace(used=records.Used)
+    found = cluster._mirrored(conf, cloud.apis, store, lambda: file)()
+    strings = model.Account('strings', 'physics' if wanted else None, 3.0)
+    assert found == (
+        (model.Account('physics'), strings) if wanted else (strings,)
+    )
 
 
 def charged(tmp_path):
