@@ -13,6 +13,7 @@ Amounts are int64, (c,) by resource class.
 """
 
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -183,6 +184,19 @@ class Quotas:
                 )
             asked = np.maximum(asked - self._unused(row), 0)
         return None
+
+    def above(
+        self, project: str, asked: cluster.Amounts
+    ) -> Iterator[tuple[int, str]]:
+        """Accounts that have more in use if a project takes more.
+
+        :returns: steps up to each, and its name.
+        """
+        for step, row in enumerate(self._path(project)):
+            if not asked.any():
+                return
+            yield step, self._names[row]
+            asked = np.maximum(asked - self._unused(row), 0)
 
     def take(self, project: str, asked: cluster.Amounts) -> None:
         """A project takes more."""

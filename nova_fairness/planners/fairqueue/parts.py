@@ -43,6 +43,7 @@ class Parts:
         self._excesses: dict[str, dict[str, cluster.Amounts]] = {}
         self._never: dict[str, dict[str, reason.Why | None]] = {}
         self._far: dict[str, dict[str, int]] = {}
+        self._owed: dict[str, int] = {}
         self._known: dict[str, int] = {}
         self._looked: dict[str, int] = {}
         self._slack: cluster.Amounts | None = None
@@ -96,6 +97,30 @@ class Parts:
         if key not in known:
             known[key] = self._quotas.steps(unit.project, self._sum(unit))
         return known[key]
+
+    def owe(self, unit: order.Unit) -> None:
+        """Let nobody borrow before a unit that may not start.
+
+        That holds where an account may borrow no more, and what the unit asks
+        for is owned below it: others there have borrowed it.
+        """
+        if unit.is_preemptible or not self._quotas.has_owners:
+            return
+        asked, steps = self._sum(unit), self._steps(unit)
+        passed = self._quotas.passed(unit.project, asked)
+        for step, name in self._quotas.above(unit.project, asked):
+            if passed and name == passed.account and step > steps:
+                self._owed[name] = min(steps, self._owed.get(name, steps))
+
+    def owes(self, unit: order.Unit) -> bool:
+        """Tell whether a unit would borrow what is owed to one before it."""
+        if unit.is_preemptible or not self._owed:
+            return False
+        steps = self._steps(unit)
+        return any(
+            steps > self._owed.get(name, steps)
+            for _, name in self._quotas.above(unit.project, self._sum(unit))
+        )
 
     def guaranteed(self, unit: order.Unit) -> bool:
         """Tell whether a unit fits into what its project is guaranteed."""
@@ -226,6 +251,7 @@ class Parts:
         """Keep nothing for anybody any more."""
         self._slack = None
         self._kept = {}
+        self._owed = {}
 
     def _later(
         self, unit: order.Unit, returned: Mapping[str, cluster.Amounts]

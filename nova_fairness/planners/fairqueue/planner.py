@@ -266,7 +266,12 @@ class _Rounds:
         """Start a unit, or say why it waits."""
         never = self._hopeless(unit)
         if never:
+            self._parts.owe(unit)
             return never
+        if self._parts.owes(unit):
+            return functools.partial(
+                reason.why, reason.Reason.BEHIND_OTHERS, before=before
+            )
         if self._reservation:
             if self._tried >= self._backfill.depth:
                 return functools.partial(

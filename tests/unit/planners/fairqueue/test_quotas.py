@@ -148,6 +148,39 @@ def test_who_may_not_borrow_more_is_told_and_keeps_nobody_back(
     )
 
 
+def test_who_lends_below_an_account_that_may_borrow_no_more_gets_it_back():
+    limited = owner('up', 4, borrowing_limit=(('VCPU', 0),))
+    accounts = [
+        limited,
+        owner('lends', 4, 'up'),
+        cluster.Account('borrows', 'up'),
+        owner('beside', 2, 'up'),
+    ]
+    requests = [
+        ask('small', 2, 'borrows', at=0.0),
+        ask('large', 4, 'lends', at=5.0),
+        ask('other', 2, 'free', at=6.0),
+    ]
+    there = cloud(requests, accounts, vcpu=20, used={'borrows': 8})
+    plan = planner.plan(there, 9.0)
+    # What is left below the limit is not for who borrowed it.
+    assert started(plan) == ['other']
+    assert plan.waiting['large'].why.reason is (
+        reason.Reason.OVER_BORROWING_LIMIT
+    )
+    assert plan.waiting['small'].why.reason is reason.Reason.BEHIND_OTHERS
+    # Who owns what they ask for waits for nobody.
+    own = cloud(
+        [*requests, ask('own', 2, 'beside', at=7.0)],
+        accounts,
+        vcpu=20,
+        used={'borrows': 8},
+    )
+    assert started(planner.plan(own, 9.0)) == ['own', 'other']
+    later = cloud(requests, accounts, vcpu=20, used={'borrows': 6})
+    assert started(planner.plan(later, 9.0)) == ['large', 'other']
+
+
 def test_preemptible_requests_neither_own_nor_borrow():
     limited = owner('p', 0, borrowing_limit=(('VCPU', 0),))
     request = ask('r', 4, 'p', band=small_cloud.request.Band.PREEMPTIBLE)
