@@ -18,6 +18,7 @@ from fairness_lab.cluster import reader
 from fairness_lab.cluster import running
 from fairness_lab.cluster import workload
 from fairness_lab.figures import progress
+from fairness_lab.figures import queue_page
 from fairness_lab.measures import files
 from nova_fairness import plugins
 from nova_fairness.model import wording
@@ -55,6 +56,7 @@ def _run(options: argparse.Namespace) -> int:
             progress.BatchProgress(),
             options.victims,
         )
+        queue_page.write_run(directory, _titled(result), result)
     _say([result], options)
     return 0
 
@@ -85,11 +87,20 @@ def _compare(options: argparse.Namespace) -> int:
                 progress.BatchProgress(),
                 victims,
             )
+            queue_page.write_run(directory / place, _titled(result), result)
             runs.append({**result, 'directory': place.as_posix()})
         content = {'version': VERSION, 'runs': runs}
         files.write_json(directory / 'compare.json', content)
+        titled = [(_titled(each), each) for each in runs]
+        queue_page.write_compare(directory, titled)
     _say(runs, options)
     return 0
+
+
+def _titled(result: Json) -> str:
+    """Order of a run, and its victims if they are not the usual ones."""
+    order, victims = str(result['order']), result['victims']
+    return order if victims == running.VICTIMS else f'{order}, {victims}'
 
 
 def _attack(options: argparse.Namespace) -> int:

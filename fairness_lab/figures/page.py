@@ -131,37 +131,39 @@ def scenarios(results: Sequence[Result]) -> str:
     return '\n'.join(
         f'<h2>Scenario {html.escape(name)}</h2>\n'
         f'<p>{html.escape(str(result.get("description", "")))}</p>\n'
-        f'{_defined(_settings(result))}'
+        f'{defined(_settings(result))}'
         for name, result in first.items()
     )
 
 
 def meanings() -> str:
     """Words of a report with their meanings."""
-    return f'<h2>What the words mean</h2>\n{_defined(MEANINGS)}'
+    return f'<h2>What the words mean</h2>\n{defined(MEANINGS)}'
 
 
 def _settings(result: Result) -> Iterator[tuple[str, str]]:
     for key, says in _SETTINGS:
         if key in result:
-            yield says, _said(result[key])
+            yield says, said(result[key])
     agents = result.get('agents', {})
     for key, says in _OF_AGENTS:
         if agents.get(key) is not None:
-            yield says, _said(agents[key])
+            yield says, said(agents[key])
     for name, value in result.get('parameters', {}).items():
-        yield f'parameter {name} of the policy', _said(value)
+        yield f'parameter {name} of the policy', said(value)
 
 
-def _said(value: Any) -> str:
+def said(value: Any) -> str:
+    """A value of a result for people; nested ones with commas."""
     if isinstance(value, Mapping):
-        return ', '.join(f'{key} {_said(item)}' for key, item in value.items())
+        return ', '.join(f'{key} {said(item)}' for key, item in value.items())
     if isinstance(value, list):
-        return ', '.join(map(_said, value))
+        return ', '.join(map(said, value))
     return f'{value:g}' if isinstance(value, float) else str(value)
 
 
-def _defined(pairs: Iterable[tuple[str, str]]) -> str:
+def defined(pairs: Iterable[tuple[str, str]]) -> str:
+    """Words and what they mean, as a list in HTML."""
     rows = '\n'.join(
         f'<dt>{html.escape(word)}</dt><dd>{html.escape(text)}</dd>'
         for word, text in pairs
@@ -259,17 +261,35 @@ def page(
 
     :param images: captions and PNG images.
     """
-    shown = '\n'.join(
+    return document(
+        title,
+        _table(results),
+        pictures(images),
+        scenarios(results),
+        meanings(),
+    )
+
+
+def pictures(images: Sequence[tuple[str, bytes]]) -> str:
+    """Images inside a page, below their captions.
+
+    :param images: captions and PNG images.
+    """
+    return '\n'.join(
         f'<h2>{html.escape(caption)}</h2>\n<img alt="{html.escape(caption)}"'
         f' src="data:image/png;base64,{base64.b64encode(image).decode()}">'
         for caption, image in images
     )
+
+
+def document(title: str, *parts: str) -> str:
+    """A whole page of parts in HTML, one below the other."""
+    body = '\n'.join(parts)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<title>{html.escape(title)}</title>\n<style>{_STYLE}</style>\n'
         f'</head><body>\n<h1>{html.escape(title)}</h1>\n'
-        f'{_table(results)}\n{shown}\n{scenarios(results)}\n'
-        f'{meanings()}\n'
+        f'{body}\n'
         '</body></html>\n'
     )
 

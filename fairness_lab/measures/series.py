@@ -163,13 +163,17 @@ def read(directory: pathlib.Path) -> Series:
     """
     return Series(
         *(
-            _rows(directory / f'{field.name}.csv')
+            rows(directory / f'{field.name}.csv')
             for field in dataclasses.fields(Series)
         )
     )
 
 
-def _rows(path: pathlib.Path) -> Sequence[Row]:
+def rows(path: pathlib.Path) -> Sequence[Row]:
+    """Rows of a table; none if there is no such file.
+
+    :raises BadSeries: if it cannot be read; names it.
+    """
     if not path.exists():
         return ()
     try:
@@ -195,7 +199,7 @@ def curve(
     ]
     return (
         [float(row['round']) for row in chosen],
-        [_number(row.get(quantity)) for row in chosen],
+        [number(row.get(quantity)) for row in chosen],
     )
 
 
@@ -204,7 +208,8 @@ def names(rows: Sequence[Row], column: str) -> list[str]:
     return list(dict.fromkeys(row[column] for row in rows))
 
 
-def _number(text: str | None) -> float:
+def number(text: str | None) -> float:
+    """An entry of a table; NaN where it is none."""
     try:
         return float(text) if text else math.nan
     except ValueError:

@@ -47,6 +47,8 @@ def test_a_run_of_the_queue(tmp_path, capsys):
     result = json.loads((tmp_path / 'result' / 'result.json').read_text())
     assert (result['scenario'], result['seed']) == ('churn', 3)
     assert result['duration_s'] == 8640
+    assert (tmp_path / 'result' / 'report.html').is_file()
+    assert (tmp_path / 'result' / 'run.png').is_file()
 
 
 def test_attacks_of_several_clouds(tmp_path, capsys):
@@ -84,6 +86,9 @@ def test_orders_side_by_side(tmp_path, capsys):
     for run in content['runs']:
         directory = out / run.pop('directory')
         assert json.loads((directory / 'result.json').read_text()) == run
+        assert (directory / 'report.html').is_file()
+    assert (out / 'report.html').is_file()
+    assert (out / 'compare.png').is_file()
     said = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in said[1:-1]] == [[*r] for r in ran]
 

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Pictures and pages of runs of the queue."""
+
+import dataclasses
+import io
+import re
+
+from matplotlib import image
+import pytest
+
+from fairness_lab.cluster import running
+from fairness_lab.figures import queue
+from fairness_lab.figures import queue_page
+from nova_fairness import exception
+from nova_fairness import version
+from tests.unit.fairness_lab.cluster import small_clouds
+
+ONE, WHOLE = small_clouds.ONE, small_clouds.WHOLE
+REQUESTS = [(0, 0, WHOLE, 95), (5, 1, ONE, 20), (5, 0, ONE, 20)]
+
+
+def ran(place, order='fifo', requests=REQUESTS, **more):
+    """Run a small cloud in a new place; its result."""
+    place.mkdir(parents=True)
+    return running.run(small_clouds.cloud(requests, **more), order, place)
+
+
+def page_of(place, result):
+    queue_page.write_run(place, result['order'], result)
+    return (place / 'report.html').read_text('utf-8')
+
+
+def height_and_width(picture):
+    return image.imread(io.BytesIO(picture)).shape[:2]
+
+
+def test_a_page_explains_itself(tmp_path):
+    result = ran(tmp_path / 'a')
+    page = page_of(tmp_path / 'a', result)
+    for says in (
+        '<h1>small, fifo</h1>',
+        '<p>a test</p>',
+        '<dt>seed of all chance</dt><dd>0</dd>',
+        f'<dd>{version.release()}</dd>',
+        '<dt>after which use counts half, seconds</dt><dd>100</dd>',
+        '<dt>after which a request stops waiting, seconds</dt><dd>never</dd>',
+        '<dd>MEMORY_MB 4096, VCPU 4</dd>',
+        *(f'<dt>{word}</dt>' for word in ('entitled to', 'utilisation')),
+    ):
+        assert says in page, says
+    assert not re.search(r'(src|href)="(?!data:)', page)
+
+
+def test_numbers_of_a_page_are_those_of_the_result(tmp_path):
+    result = ran(tmp_path / 'a')
+    page = page_of(tmp_path / 'a', result)
+    error = 100 * result['share_error']['mean']
+    assert f'<td>{error:.1f} %</td>' in page
+    assert f'<td>{result["waiting"]["longest_s"] / 3600:.2f} h</td>' in page
+
+
+@pytest.mark.parametrize('requests', [REQUESTS, []])
+def test_the_same_picture_again(tmp_path, requests):
+    result = ran(tmp_path / 'a', requests=requests)
+    pictures = []
+    for _ in range(2):
+        page_of(tmp_path / 'a', result)
+        pictures.append((tmp_path / 'a' / 'run.png').read_bytes())
+    assert pictures[0] == pictures[1]
+    assert height_and_width(pictures[0]) == (1080, 1800)
+
+
+def test_work_lost_is_told_where_servers_make_room(tmp_path):
+    result = ran(tmp_path / 'a')
+    page = page_of(tmp_path / 'a', result)
+    assert '<th>work lost</th>' not in page
+    result['made_room'] = {'servers': 3, 'lost_part': 0.0125}
+    page = page_of(tmp_path / 'a', result)
+    assert '<th>work lost</th>' in page
+    assert '<td>3</td><td>1.25 %</td>' in page
+
+
+def test_names_cannot_break_the_page(tmp_path):
+    result = ran(tmp_path / 'a')
+    result['description'] = 'a <script>'
+    assert 'a &lt;script&gt;' in page_of(tmp_path / 'a', result)
+
+
+def test_of_many_users_some_are_drawn_and_counted(tmp_path, monkeypatch):
+    side = queue.read('fifo', ran(tmp_path / 'a'), tmp_path / 'a')
+    many = [
+        {**side.users[0], 'user': f'u{n}', 'mean_s': str(n), 'p95_s': str(n)}
+        for n in range(100)
+    ]
+    notes = []
+    monkeypatch.setattr(
+        queue.style, 'note', lambda _, said: notes.append(said)
+    )
+    queue.run(dataclasses.replace(side, users=many))
+    assert notes == ['20 of 100', 'line: entitled to']
+
+
+def test_a_broken_table_is_refused_by_name(tmp_path):
+    result = ran(tmp_path / 'a')
+    (tmp_path / 'a' / 'users.csv').write_bytes(b'project\n\xff\n')
+    with pytest.raises(exception.BadSeries, match=r'users\.csv'):
+        page_of(tmp_path / 'a', result)
+
+
+def test_runs_side_by_side_lead_to_their_pages(tmp_path):
+    runs = []
+    for order in ('fifo', 'fair_tree'):
+        result = ran(tmp_path / 'runs' / order, order)
+        page_of(tmp_path / 'runs' / order, result)
+        runs.append((order, {**result, 'directory': f'runs/{order}'}))
+    runs[1][1]['scenario'] = 'other'
+    queue_page.write_compare(tmp_path, runs)
+    page = (tmp_path / 'report.html').read_text('utf-8')
+    links = re.findall(r'href="([^"]*)"', page)
+    assert len(links) == 2
+    assert all((tmp_path / link).is_file() for link in links)
+    clouds = re.findall('<h2>Cloud (.*)</h2>', page)
+    assert clouds == ['small', 'other']
+
+
+def test_what_is_nothing_everywhere_has_no_bars(tmp_path):
+    side = queue.read('fifo', ran(tmp_path / 'a'), tmp_path / 'a')
+    lost = dataclasses.replace(
+        side, result={**side.result, 'made_room': {'lost_part': 0.1}}
+    )
+    without = height_and_width(queue.compare([side]))
+    assert height_and_width(queue.compare([side, lost]))[0] > without[0]
