@@ -47,6 +47,9 @@ REQUESTS = 2
 SILENT_S = 300
 """Hosts are silent for a while when Nova's broker or database has died."""
 
+DELETED_S = 60
+"""Nova may lose with its broker what a host was told: it is told again."""
+
 TOLD = environment.TOP / 'build/kills-nova.json'
 TEST = str(pathlib.Path(__file__).relative_to(environment.TOP))
 _LISTENS = """
@@ -161,6 +164,22 @@ def status(cloud, server):
     return answer.body['server']['status'] if answer.status == 200 else ''
 
 
+def delete(cloud, servers):
+    """Delete servers; how often a host had to be told again."""
+    left = list(servers)
+    for again in range(5):
+        for each in left:
+            cloud.admin.ask('DELETE', 'compute', f'/servers/{each}')
+        processes.wait_until(
+            lambda: not any(map(cloud.exists, servers)), DELETED_S, 0.2
+        )
+        left = [each for each in servers if cloud.exists(each)]
+        if not left:
+            return again
+        print([cloud.show(each) for each in left], flush=True)
+    raise AssertionError(f'{left} are not deleted')
+
+
 def is_told(cloud, servers, states):
     """Whether the queue says that all requests are in one of some states."""
     return {cloud.request(each).get('state') for each in servers} <= states
@@ -169,8 +188,8 @@ def is_told(cloud, servers, states):
 def one_kill(cloud, orders, chance, victim, dog, running):
     """Ask for servers, kill, make room.
 
-    :returns: requests, whether one was withdrawn, and whether somebody died
-        at a write.
+    :returns: requests, whether one was withdrawn, whether somebody died at a
+        write, and how often hosts had to be told again to delete.
     """
     before = dog.deaths[victim]
     arm(cloud, orders, chance, victim)
@@ -189,9 +208,9 @@ def one_kill(cloud, orders, chance, victim, dog, running):
         )
         watching.eventually(lambda: is_told(cloud, asked, {'held'}))
     if chance.random() < 0.3:
-        cloud.delete([left.pop()])
+        delete(cloud, [left.pop()])
     running.extend(left)
-    cloud.delete([running.popleft() for _ in left])
+    again = delete(cloud, [running.popleft() for _ in left])
     watching.eventually(
         lambda: {status(cloud, each) for each in left} == {'ACTIVE'},
         lambda: [cloud.request(each) for each in left],
@@ -201,7 +220,7 @@ def one_kill(cloud, orders, chance, victim, dog, running):
         if not struck:
             strike(cloud, orders, victim)
         watching.eventually(lambda: dog.deaths[victim] > before)
-    return asked, len(left) < len(asked), struck
+    return asked, len(left) < len(asked), struck, again
 
 
 def sent(cloud):
@@ -255,7 +274,7 @@ def left_over(cloud, running, asked):
     ]
 
 
-def record(cloud, dog, running, asked, gone, struck):
+def record(cloud, dog, running, asked, gone, struck, again):
     """Write what came of the kills, and say what is not as it should be."""
     wrong = left_over(cloud, running, asked)
     found = {
@@ -264,6 +283,7 @@ def record(cloud, dog, running, asked, gone, struck):
         'at_a_write': struck,
         'requests': len(asked),
         'withdrawn': gone,
+        'deletions_asked_again': again,
         'not_as_it_should_be': wrong,
     }
     TOLD.parent.mkdir(exist_ok=True)
@@ -278,19 +298,22 @@ def test_kills_lose_nothing_start_nothing_twice_and_leave_nothing(
     victims = [name for name, n in VICTIMS.items() for _ in range(n)]
     chance.shuffle(victims)
     running, asked = collections.deque(full), []
-    gone = struck = 0
+    gone = struck = again = 0
     try:
         with Watchdog(cloud) as dog:
             for victim in victims:
-                new, is_gone, at_write = one_kill(
+                new, is_gone, at_write, told = one_kill(
                     cloud, orders, chance, victim, dog, running
                 )
                 asked += new
                 gone += is_gone
                 struck += at_write
-                print(victim, at_write, dict(dog.deaths), flush=True)
+                again += told
+                print(victim, at_write, told, dict(dog.deaths), flush=True)
             watching.eventually(
-                lambda: not record(cloud, dog, running, asked, gone, struck),
+                lambda: (
+                    not record(cloud, dog, running, asked, gone, struck, again)
+                ),
                 TOLD.read_text,
             )
         assert all(dog.deaths[name] >= n for name, n in VICTIMS.items())
