@@ -46,7 +46,7 @@ def told(seen: crowd_module.Seen, asked: list[str]) -> dict[str, Any]:
         'lost': len({*asked} - seen.builds.keys()),
         'built_twice': sum(each > 1 for each in seen.builds.values()),
         'looks': seen.looks,
-        'looks_beyond_capacity': seen.beyond,
+        'beyond_capacity': sorted(seen.beyond),
         'release_to_active_s': {
             'seen': len(waits),
             'p50': round(float(median), 2),
@@ -86,7 +86,7 @@ def main() -> int:
     out = recorded.parser(__doc__).parse_args().out
     found = measured()
     recorded.write(out, found)
-    names = ('lost', 'built_twice', 'looks_beyond_capacity')
+    names = ('lost', 'built_twice', 'beyond_capacity')
     return int(any(found[name] for name in names))
 
 

@@ -92,6 +92,17 @@ def test_what_was_killed_in_front_of_nova_is_told_as_recorded():
     )
 
 
+def test_what_was_killed_of_the_real_cloud_is_told_as_recorded():
+    found = recorded('kills-nova.json')
+    assert sum(found['killed'].values()) == 20
+    assert found['not_as_it_should_be'] == []
+    asked, gone = found['requests'], found['withdrawn']
+    page = (TOP / 'doc/source/admin/queue.rst').read_text('utf-8')
+    told = re.search(r'Of the (\d+) requests in the.+\n(\d+) withdrawn', page)
+    assert told
+    assert told.groups() == (str(asked), str(gone))
+
+
 @pytest.mark.parametrize(
     ('path', 'name'), re.findall(r'``([\w/]+\.py)(?:::([\w:]+))?``', TEXT)
 )
