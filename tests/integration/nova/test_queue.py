@@ -256,7 +256,10 @@ def test_servers_of_one_request_start_together(cloud, full):
         filling.await_told(cloud, [uuid], 'state', ['held'])
         assert states() == {'BUILD'}
         cloud.delete(full[1:2])
-        watching.eventually(lambda: states() == {'ACTIVE'}, found)
+        watching.eventually(
+            lambda: states() == {'ACTIVE'},
+            lambda: (cloud.request(uuid), cloud.queue.said()),
+        )
     finally:
         cloud.delete(servers)
 

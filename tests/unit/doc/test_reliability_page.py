@@ -103,6 +103,21 @@ def test_what_was_killed_of_the_real_cloud_is_told_as_recorded():
     assert told.groups() == (str(asked), str(gone))
 
 
+def test_what_many_hosts_were_asked_for_is_told_as_recorded():
+    found = recorded('many_hosts.json')
+    asked, hosts = found['requests'], found['hosts']
+    room = hosts * found['vcpus_of_a_host']
+    assert found['active'] == asked
+    assert not found['lost'] + found['built_twice']
+    assert found['beyond_capacity'] == []
+    page = (TOP / 'doc/source/admin/queue.rst').read_text('utf-8')
+    told = re.search(
+        r'with (\d+) hosts of its.+ for (\d+)\nservers, of which (\d+)', page
+    )
+    assert told
+    assert told.groups() == (str(hosts), str(asked), str(room))
+
+
 @pytest.mark.parametrize(
     ('path', 'name'), re.findall(r'``([\w/]+\.py)(?:::([\w:]+))?``', TEXT)
 )
