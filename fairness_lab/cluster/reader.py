@@ -95,7 +95,9 @@ def _cloud(whole: yaml.Value) -> workload.Cloud:
         section.finish()
     else:
         section.finish()
-        owners, stream = traces.read(trace, int(hosts[:, 1].max()))
+        memory_mib, vcpus = hosts.max(axis=0).tolist()
+        largest = workload.Size(vcpus, memory_mib)
+        owners, stream = traces.read(trace, largest)
     if not all_run:
         stream = stream.without_preemptible()
     return workload.Cloud(

@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Requests of a trace: CSV, Parquet, or the Standard Workload Format.
+"""Requests of a trace: CSV, Parquet, SWF, or Azure's for packing.
 
 A row of a table is a request. A line of the Standard Workload Format
 (Feitelson, Parallel Workloads Archive) is a job of a batch system: it becomes
-a request of servers as large as the largest host at most. A file is taken
-whole or not at all.
+a request of servers as large as the largest host at most. A VM of Azure's
+trace for packing (Hadary et al., OSDI 2020) needs parts of a machine, which
+is the largest host here. A file is taken whole or not at all.
 """
 
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
 import dataclasses
 import math
 import pathlib
+import sqlite3
+import types
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +53,36 @@ SWF_FIELDS = (
 )
 """The 18 fields of a line; -1 is what nobody knows."""
 
+PACKING = ('.sqlite', '.db')
+PACKING_TABLES: Mapping[str, Sequence[str]] = types.MappingProxyType(
+    {
+        'vm': (
+            'vmId',
+            'tenantId',
+            'vmTypeId',
+            'priority',
+            'starttime',
+            'endtime',
+        ),
+        'vmType': ('vmTypeId', 'machineId', 'core', 'memory'),
+    }
+)
+"""Columns that are read, by table."""
+
+PACKING_DAYS = 90.0
+"""A VM without an end lived longer than that."""
+
+_VMS = """
+SELECT vm.rowid, vm.tenantId, vm.vmTypeId, vm.priority, vm.starttime,
+    vm.endtime, kind.core, kind.memory
+FROM vm LEFT JOIN (
+    SELECT vmTypeId, core, memory, min(machineId) FROM vmType GROUP BY vmTypeId
+) kind ON kind.vmTypeId = vm.vmTypeId
+ORDER BY vm.rowid
+"""
+"""What a type needs is that on the first machine that has it: SQLite takes
+the other columns from the row with the least."""
+
 MOST_SERVERS = 10_000
 _MOST_AMOUNT = 10**9
 _KIB_PER_MIB = 1024
@@ -76,18 +112,19 @@ class _Asked:
     size: workload.Size
     lifetime_s: float
     deleted_s: float = math.inf
+    is_preemptible: bool = False
 
 
 def read(
-    trace: Trace, most_vcpus: int
+    trace: Trace, largest: workload.Size
 ) -> tuple[workload.Owners, workload.Stream]:
     """Read a trace.
 
-    :param most_vcpus: of one server of a job: VCPUs of the largest host.
+    :param largest: what the largest host has: no server of a job has more,
+        and VMs of Azure's trace need parts of it.
     :raises BadTrace: with file, line, column and what was expected.
     """
-    is_swf = trace.path.suffix == SWF
-    found = list(_swf(trace, most_vcpus) if is_swf else _table(trace.path))
+    found = list(_read(trace, largest))
     if not found:
         raise exception.BadTrace(
             f'{trace.path}: expected at least one request'
@@ -111,6 +148,14 @@ def read(
     return owners, _stream(found, users)
 
 
+def _read(trace: Trace, largest: workload.Size) -> Iterator[_Asked]:
+    if trace.path.suffix == SWF:
+        return _swf(trace, largest.vcpus)
+    if trace.path.suffix in PACKING:
+        return _packing(trace.path, largest)
+    return _table(trace.path)
+
+
 def _stream(
     found: list[_Asked], users: list[tuple[str, str]]
 ) -> workload.Stream:
@@ -124,6 +169,7 @@ def _stream(
         np.array([user[each.project, each.user] for each in found]),
         np.array([size[each.size] for each in found]),
         tuple(sizes),
+        preemptible=np.array([each.is_preemptible for each in found]),
     )
 
 
@@ -245,3 +291,86 @@ def _numbers(
             if not math.isfinite(job[name]):
                 raise place.wrong(f'{n} ({name})', word, 'a number')
         yield place, job
+
+
+def _packing(path: pathlib.Path, largest: workload.Size) -> Iterator[_Asked]:
+    """VMs of Azure's trace for packing, those that lived on at its begin."""
+    for place, row in _vms(path):
+        low = row['priority']
+        if low not in (0, 1):
+            raise place.wrong('priority', low, '0 or 1')
+        begin = _number(place, row, 'starttime')
+        end = PACKING_DAYS
+        if row['endtime'] is not None:
+            end = _number(place, row, 'endtime')
+        if end < begin:
+            raise place.wrong('endtime', end, f'at least {begin:g}')
+        begin = max(begin, 0.0)
+        if end <= begin:
+            continue
+        tenant = f'tenant-{trace_rows.text(place, row, "tenantId")}'
+        yield _Asked(
+            begin * workload.DAY_S,
+            tenant,
+            tenant,
+            workload.Size(
+                _of_machine(place, row, 'core', largest.vcpus),
+                _of_machine(place, row, 'memory', largest.memory_mib),
+            ),
+            (end - begin) * workload.DAY_S,
+            is_preemptible=bool(low),
+        )
+
+
+def _vms(
+    path: pathlib.Path,
+) -> Iterator[tuple[trace_rows.Place, trace_rows.Row]]:
+    """Rows of ``vm`` with what their types need."""
+    try:
+        address = f'{path.absolute().as_uri()}?mode=ro'
+        with contextlib.closing(sqlite3.connect(address, uri=True)) as file:
+            for table, columns in PACKING_TABLES.items():
+                _check_table(path, file, table, columns)
+            file.row_factory = sqlite3.Row
+            for row in file.execute(_VMS):
+                yield trace_rows.Place(path, row['rowid']), dict(row)
+    except sqlite3.Error as error:
+        raise exception.BadTrace(f'{path} cannot be read: {error}') from None
+
+
+def _check_table(
+    path: pathlib.Path,
+    file: sqlite3.Connection,
+    table: str,
+    columns: Sequence[str],
+) -> None:
+    there = [row[1] for row in file.execute(f'PRAGMA table_info({table})')]
+    missing = [name for name in columns if name not in there]
+    if missing:
+        raise exception.BadTrace(
+            f'{path}: table {table} lacks {", ".join(missing)}'
+        )
+
+
+def _number(
+    place: trace_rows.Place, row: Mapping[str, Any], key: str
+) -> float:
+    found = trace_rows.number(place, row, key, math.nan, -math.inf)
+    if not math.isfinite(found):
+        raise place.wrong(key, row[key], 'a number of days')
+    return found
+
+
+def _of_machine(
+    place: trace_rows.Place, row: Mapping[str, Any], key: str, whole: int
+) -> int:
+    """Amount of a part of a machine, at least 1."""
+    if row[key] is None:
+        raise place.wrong(
+            'vmTypeId', row['vmTypeId'], f'a type that vmType has with {key}'
+        )
+    part = trace_rows.number(place, row, key, math.nan)
+    if not 0 <= part <= 1:
+        raise place.wrong(key, row[key], 'a part of a machine, from 0 to 1')
+    # Parts are rounded in the trace: half of 64 may be 32.000001.
+    return max(math.ceil(part * whole - 1e-6), 1)

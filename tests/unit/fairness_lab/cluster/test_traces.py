@@ -2,7 +2,10 @@
 
 """Requests of a trace."""
 
+import contextlib
 import math
+import re
+import sqlite3
 
 import pytest
 
@@ -10,6 +13,8 @@ from fairness_lab.cluster import reader
 from fairness_lab.cluster import traces
 from fairness_lab.cluster import workload
 from nova_fairness import exception
+
+LARGEST = workload.Size(16, 65536)
 
 TABLE = """\
 asked_s,project,user,vcpus,memory_gib,lifetime_s,servers,deleted_s
@@ -34,7 +39,7 @@ JOBS = """\
 def read(tmp_path, text, name='trace.csv', shares=()):
     path = tmp_path / name
     path.write_text(text)
-    return traces.read(traces.Trace(path, dict(shares), 4.0), 16)
+    return traces.read(traces.Trace(path, dict(shares), 4.0), LARGEST)
 
 
 def test_a_table(tmp_path):
@@ -172,4 +177,121 @@ def test_a_share_of_nobody(tmp_path):
 @pytest.mark.parametrize('name', ['x.swf', 'x.csv'])
 def test_a_file_that_is_not_there(tmp_path, name):
     with pytest.raises(exception.BadTrace, match='cannot be read'):
-        traces.read(traces.Trace(tmp_path / name, {}, 4.0), 16)
+        traces.read(traces.Trace(tmp_path / name, {}, 4.0), LARGEST)
+
+
+# vmId, tenantId, vmTypeId, priority, starttime, endtime (days)
+VMS = (
+    (1, 7, 1, 0, -2.0, 0.5),
+    (2, 7, 2, 1, 0.25, 0.75),
+    (3, 8, 2, 0, 1.0, None),
+    (4, 8, 1, 0, -3.0, -1.0),
+)
+# id, vmTypeId, machineId, core, memory, hdd, ssd, nic
+KINDS = (
+    (1, 1, 2, 0.5, 0.5, 0, 0.1, 0.1),
+    (2, 1, 1, 0.25, 0.125, None, 0.1, 0.1),
+    (3, 2, 1, 0.03, 1.0, None, 0.1, 0.1),
+)
+
+
+def packing(path, vms=VMS, kinds=KINDS):
+    """A file with the schema of Azure's trace for packing."""
+    with contextlib.closing(sqlite3.connect(path)) as file, file:
+        file.execute(
+            'CREATE TABLE vm (vmId, tenantId, vmTypeId, priority, starttime,'
+            ' endtime)'
+        )
+        file.execute(
+            'CREATE TABLE vmType (id, vmTypeId, machineId, core, memory, hdd,'
+            ' ssd, nic)'
+        )
+        file.executemany('INSERT INTO vm VALUES (?, ?, ?, ?, ?, ?)', vms)
+        file.executemany(
+            'INSERT INTO vmType VALUES (?, ?, ?, ?, ?, ?, ?, ?)', kinds
+        )
+    return path
+
+
+def test_vms_of_azure_need_parts_of_the_largest_host(tmp_path):
+    path = packing(tmp_path / 'packing.sqlite')
+    trace = traces.Trace(path, {'tenant-8': 2.0}, 4.0)
+    owners, stream = traces.read(trace, LARGEST)
+    assert owners.projects == owners.users == ('tenant-7', 'tenant-8')
+    assert owners.shares == (1, 2)
+    assert stream.asked_s.tolist() == [0, 21600, 86400]
+    # Alive at the begin, and longer than anybody looked.
+    assert stream.lifetime_s.tolist() == [43200, 43200, 89 * 86400]
+    assert stream.is_preemptible.tolist() == [False, True, False]
+    assert [stream.sizes[n] for n in stream.size] == [
+        workload.Size(4, 8192),
+        workload.Size(1, 65536),
+        workload.Size(1, 65536),
+    ]
+
+
+@pytest.mark.parametrize(
+    ('vms', 'kinds', 'message'),
+    [
+        (
+            [*VMS, (5, 7, 3, 0, 1.0, 2.0)],
+            KINDS,
+            'column vmTypeId: expected a type that vmType has with core',
+        ),
+        (
+            [(1, 7, 1, 2, 1.0, 2.0)],
+            KINDS,
+            'line 1, column priority: expected 0 or 1, got 2',
+        ),
+        (
+            [(1, 7, 1, 0, 'soon', 2.0)],
+            KINDS,
+            "column starttime: expected a number, at least -inf, got 'soon'",
+        ),
+        (
+            [(1, 7, 1, 0, None, 2.0)],
+            KINDS,
+            'column starttime: expected a number of days, got None',
+        ),
+        (
+            [(1, 7, 1, 0, 1.0, 0.5)],
+            KINDS,
+            'column endtime: expected at least 1, got 0.5',
+        ),
+        (
+            [(1, None, 1, 0, 1.0, 2.0)],
+            KINDS,
+            'column tenantId: expected a name, got None',
+        ),
+        (
+            [(1, 7, 1, 0, 1.0, 2.0)],
+            [(1, 1, 1, 0.5, 1.5, 0, 0, 0)],
+            'expected a part of a machine, from 0 to 1, got 1.5',
+        ),
+        ([], KINDS, 'expected at least one request'),
+    ],
+)
+def test_what_is_wrong_in_the_trace_of_azure_is_named(
+    tmp_path, vms, kinds, message
+):
+    path = packing(tmp_path / 'packing.sqlite', vms, kinds)
+    with pytest.raises(exception.BadTrace, match=re.escape(message)) as error:
+        traces.read(traces.Trace(path, {}, 4.0), LARGEST)
+    assert str(path) in str(error.value)
+
+
+def test_a_file_that_is_no_trace_of_azure_is_refused(tmp_path):
+    path = tmp_path / 'packing.sqlite'
+    trace = traces.Trace(path, {}, 4.0)
+    with pytest.raises(exception.BadTrace, match='cannot be read: unable'):
+        traces.read(trace, LARGEST)
+    path.write_text('not a database, but a text that is long enough')
+    with pytest.raises(exception.BadTrace, match='cannot be read: file is'):
+        traces.read(trace, LARGEST)
+    path.unlink()
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        file.execute('CREATE TABLE vm (vmId, tenantId, vmTypeId, priority)')
+    with pytest.raises(
+        exception.BadTrace, match='table vm lacks starttime, endtime'
+    ):
+        traces.read(trace, LARGEST)
