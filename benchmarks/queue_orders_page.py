@@ -7,7 +7,8 @@
 reads what ``benchmarks/results/queue`` has of each standard cloud, and of
 patience and estimates in folders beside it, and writes
 ``doc/source/contributor/order-evidence.inc``, ``order-bars.inc``,
-``patience-evidence.inc`` and ``estimates-evidence.inc``.
+``patience-evidence.inc``, ``estimates-evidence.inc`` and, of ``spot.json`` and
+``spot-without.json``, ``preemption-choices.inc``.
 """
 
 from collections.abc import Callable
@@ -52,6 +53,14 @@ ESTIMATES_HEAD = (
     'By p50 %',
     'By p90 %, not stretched',
     'By p90 %',
+)
+CHOICES_HEAD = (
+    'Who makes room',
+    'Servers left',
+    'Work lost %',
+    'Follows shares',
+    'Error of shares %',
+    'Utilisation %',
 )
 COLUMNS = '.. list-table::\n   :header-rows: 1\n'
 
@@ -183,6 +192,33 @@ def estimated(run):
     )
 
 
+def choices():
+    """The table of victims, and the cloud without preemptible servers."""
+    without = json.loads((RESULTS / 'spot-without.json').read_text('utf-8'))
+    found = [choice(run) for run in runs([RESULTS / 'spot.json'])]
+    return text([CHOICES_HEAD, *found, choice(without)])
+
+
+def choice(run):
+    """Cells of a run in which servers made room."""
+    made, name = run['made_room'], f'``{run["victims"]}``'
+    left = ['-'] * 3
+    if made is None:
+        name = 'without preemptible servers'
+    else:
+        left = [
+            str(made['servers']),
+            f'{100 * made["lost_part"]:.1f}',
+            f'{made["follows_share"]:.2f}',
+        ]
+    return (
+        name,
+        *left,
+        f'{100 * run["share_error"]["mean"]:.1f}',
+        f'{100 * run["utilisation"]["settled_mean"]:.1f}',
+    )
+
+
 def text(rows):
     """A whole table."""
     lines = [COLUMNS]
@@ -198,6 +234,7 @@ TABLES: dict[str, Callable[[], str]] = {
     'order-bars': bars,
     'patience-evidence': patience,
     'estimates-evidence': estimates,
+    'preemption-choices': choices,
 }
 """By the name of the page."""
 

@@ -8,6 +8,7 @@ from typing import Any
 Schema = Mapping[str, Any]
 
 TEXT: Schema = {'type': 'string'}
+MAYBE_TEXT: Schema = {'type': ['string', 'null']}
 TRUTH: Schema = {'type': 'boolean'}
 COUNT: Schema = {'type': 'integer', 'minimum': 0}
 NUMBER: Schema = {'type': 'number'}

@@ -58,6 +58,8 @@ ITEM = parts.record(
             {
                 'server': parts.TEXT,
                 'state': parts.TEXT,
+                'cause': parts.TEXT,
+                'for_request': parts.MAYBE_TEXT,
                 'action': parts.TEXT,
                 'leaves_at': parts.TEXT,
                 'reason': parts.TEXT,

@@ -3,6 +3,7 @@
 """Messages that came become requests."""
 
 import dataclasses
+import math
 
 from oslo_log import log as logging
 
@@ -11,6 +12,7 @@ from nova_fairness.cluster.casts import parser
 from nova_fairness.cluster.casts import times as times_module
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cast as cast_module
+from nova_fairness.model import leaving
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 
@@ -99,10 +101,32 @@ def _take(
         LOG.error('message %s cannot be read: %s', uuid, error)
     else:
         given = {'why': _SENT} if cast.is_doubtful else {}
+        request = _returning(store, request)
         if store.add(_begun(request, cast), uuid, now, **given):
             return
         LOG.error('message %s is about servers that wait already', uuid)
     store.add(_begun(parser.unread(cast), cast), uuid, now, _UNREADABLE)
+
+
+def _returning(
+    store: store_module.Store, request: request_model.Request
+) -> request_model.Request:
+    """What starts again that made room, with its age and its band."""
+    if request.origin is not request_model.Origin.UNSHELVE:
+        return request
+    for leave in store.leaves.of(request.servers).values():
+        is_back = (
+            leave.cause is leaving.Cause.ROOM
+            and leave.state is leaving.State.GONE
+        )
+        if is_back and leave.asked_at is not None:
+            return dataclasses.replace(
+                request,
+                # Behind the request that it was, which is there still.
+                asked_at=math.nextafter(leave.asked_at, math.inf),
+                band=request_model.Band.PREEMPTIBLE,
+            )
+    return request
 
 
 def _begun(

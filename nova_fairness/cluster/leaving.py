@@ -102,6 +102,8 @@ class Leaving:
         actions: tuple[leaving.Action, ...],
         epoch: int,
         at: float = 0.0,
+        request: str = '',
+        asked_at: float | None = None,
     ) -> leaving.Leave:
         """Let a server leave; its owner is told before anything is done.
 
@@ -111,6 +113,8 @@ class Leaving:
         :param epoch: of the leader that decided it.
         :param at: before that nothing is done, seconds of the epoch; at
             least the notice is waited.
+        :param request: that it makes room for.
+        :param asked_at: when it was asked for itself.
         :raises Outdated: if it leaves already.
         :raises Deposed: if that leader leads no more.
         """
@@ -124,6 +128,8 @@ class Leaving:
             actions,
             max(at, now + self._patience.notice_s),
             now,
+            request=request,
+            asked_at=asked_at,
         )
         before = self._leaves.of([server.uuid]).get(server.uuid)
         chosen = self._leaves.choose(leave, before, epoch)
@@ -136,13 +142,26 @@ class Leaving:
         :raises IllegalStep: if something was.
         :raises ClusterError: if it cannot be done now.
         """
-        leaving.after(leave.state, _E.SPARE)
+        self._untell(leave, _E.SPARE, epoch)
+
+    def welcome(self, leave: leaving.Leave, epoch: int) -> None:
+        """Take note of a server that left and runs again.
+
+        :raises IllegalStep: if it did not leave.
+        :raises ClusterError: if it cannot be done now.
+        """
+        self._untell(leave, _E.RETURN, epoch)
+
+    def _untell(
+        self, leave: leaving.Leave, event: leaving.Event, epoch: int
+    ) -> None:
+        leaving.after(leave.state, event)
         try:
             for key in (LEAVES_AT, LEAVES_BY, LEAVES_WHY):
                 self._nova.unmark(leave.server, key)
         except exception.CloudRefused as error:
             LOG.warning('what was told to a server stays there: %s', error)
-        self._leaves.step(leave, _E.SPARE, epoch, self._clock())
+        self._leaves.step(leave, event, epoch, self._clock())
 
     def work(
         self, servers: Mapping[str, servers_module.Server], epoch: int

@@ -275,6 +275,13 @@ class Nova:
         else:
             self._api.post(f'/servers/{uuid}/action', {_ASKED[action]: None})
 
+    def unshelve(self, uuid: str) -> None:
+        """Let a shelved server start again; in a queue it waits before.
+
+        :raises CloudError: if it is not known that it will be done.
+        """
+        self._api.post(f'/servers/{uuid}/action', {'unshelve': None})
+
     def offload(self, uuid: str) -> None:
         """Take a shelved server off its host.
 

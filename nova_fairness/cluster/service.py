@@ -19,6 +19,7 @@ from nova_fairness.cluster import estimating
 from nova_fairness.cluster import execute
 from nova_fairness.cluster import intake
 from nova_fairness.cluster import leaving as leaving_module
+from nova_fairness.cluster import making as making_module
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import snapshot as snapshot_module
 from nova_fairness.cluster.store import records
@@ -74,6 +75,7 @@ class Service:
     :param nova: where servers are looked at.
     :param ends: says whose time is up.
     :param leaving: lets servers leave.
+    :param making: makes room.
     :param plan: the planner.
     :param clock: seconds of the epoch.
     :param monotonic: seconds that never go back.
@@ -94,6 +96,7 @@ class Service:
         nova: servers_module.Nova,
         ends: ends_module.Ends,
         leaving: leaving_module.Leaving,
+        making: making_module.Making,
         plan: Planner,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
@@ -108,6 +111,7 @@ class Service:
         self._nova = nova
         self._ends = ends
         self._leaving = leaving
+        self._making = making
         self._plan = plan
         self._clock = clock
         self._monotonic = monotonic
@@ -303,6 +307,7 @@ class Service:
         self._sweep(found)
         ends = ends_module.ends(found, now)
         view = self._view(found, now, self._ends.known(ends))
+        view = self._making.seen(view, found, now)
         self._watch(found, view, epoch)
         snapshot = self._charging.charge(view, now, epoch)
         planned = self._plan(snapshot, now)
@@ -319,6 +324,7 @@ class Service:
             planned, {each.request.uuid: each for each in found}, view, epoch
         )
         self._ends.apply(ends, view.servers, now, epoch)
+        self._making.work(found, view.servers, epoch)
         self._leaving.work(view.servers, epoch)
         for record in self._store.left_over(_CLEANED_AT_ONCE):
             self._try(record, self._executor.clean_up, record)
@@ -461,6 +467,9 @@ class Service:
     ) -> None:
         for action in planned.actions:
             record = found[action.request]
+            if action.verb is cluster.Verb.MAKE_ROOM:
+                self._try(record, self._making.promise, action, record, epoch)
+                continue
             self._try(
                 record, self._executor.carry_out, action, record, view, epoch
             )
@@ -483,11 +492,7 @@ class Service:
         """Do something for one request; its failure keeps no other back."""
         try:
             do(*arguments)
-        except (
-            exception.Deposed,
-            exception.StoreAway,
-            exception.BrokerAway,
-        ):
+        except (exception.Deposed, exception.StoreAway, exception.BrokerAway):
             # The next one would fare no better.
             raise
         except exception.ClusterError as error:

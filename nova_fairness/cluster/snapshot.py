@@ -215,7 +215,7 @@ def _running(
     ends: Mapping[str, float],
 ) -> list[cluster.Running]:
     preemptible = {
-        uuid: each.demand.amounts
+        uuid: each
         for each in requests
         if each.is_preemptible
         for uuid in each.servers
@@ -225,7 +225,9 @@ def _running(
             each.host,
             each.project,
             # Flavors say more than is allocated of one that has a volume.
-            preemptible.get(each.uuid, each.amounts),
+            preemptible[each.uuid].demand.amounts
+            if each.uuid in preemptible
+            else each.amounts,
             each.launched_at or now,
             each.user,
             each.uuid,
@@ -233,10 +235,15 @@ def _running(
             request_model.Band.PREEMPTIBLE
             if each.uuid in preemptible
             else request_model.Band.NORMAL,
+            _group(preemptible.get(each.uuid)),
         )
         for each in servers.values()
         if each.host
     ]
+
+
+def _group(request: request_model.Request | None) -> str:
+    return request.group.uuid if request and request.group else ''
 
 
 def _leave_out(

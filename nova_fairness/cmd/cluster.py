@@ -34,6 +34,7 @@ from nova_fairness.cluster import intake  # noqa: E402
 from nova_fairness.cluster import keystone  # noqa: E402
 from nova_fairness.cluster import leaving  # noqa: E402
 from nova_fairness.cluster import limits  # noqa: E402
+from nova_fairness.cluster import making  # noqa: E402
 from nova_fairness.cluster import operations as operations_module  # noqa: E402
 from nova_fairness.cluster import placement  # noqa: E402
 from nova_fairness.cluster import servers  # noqa: E402
@@ -58,6 +59,7 @@ from nova_fairness.observe import queue  # noqa: E402
 from nova_fairness.planners import placement as placement_rules  # noqa: E402
 from nova_fairness.planners.fairqueue import order as order_module  # noqa: E402
 from nova_fairness.planners.fairqueue import planner  # noqa: E402
+from nova_fairness.planners.preemption import planner as preemption  # noqa: E402
 from nova_fairness.relay import hints  # noqa: E402
 from nova_fairness.relay import jobs  # noqa: E402
 from nova_fairness.relay import link  # noqa: E402
@@ -216,7 +218,40 @@ def _ends(options: cfg.ConfigOpts.GroupAttr) -> ends.Rules:
     return ends.Rules(actions, options.longest_extension)
 
 
+def _making(options: cfg.ConfigOpts.GroupAttr) -> making.Rules:
+    actions = tuple(map(leaving_model.Action, options.room_actions))
+    if not any(each.frees for each in actions):
+        raise exception.ConfigurationError(
+            '[fairness_cluster] room_actions must name shelve or delete: the'
+            ' others free no room'
+        )
+    lasts_s = options.end_notice + (len(actions) + 1) * options.end_patience
+    return making.Rules(actions, lasts_s, options.end_patience)
+
+
 def _plan(conf: cfg.ConfigOpts) -> service.Planner:
+    options, queued = conf.fairness_cluster, _queue_plan(conf)
+    if not options.make_room:
+        return queued
+    try:
+        victims = plugins.load_victims(options.room_victims)
+    except exception.PluginError as error:
+        raise exception.ConfigurationError(
+            f'[fairness_cluster] room_victims: {error}'
+        ) from error
+    rules = preemption.Rules(
+        patience_s=options.room_patience,
+        least_run_s=options.room_least_run,
+        per_hour=options.room_per_hour,
+        step_s=options.room_step,
+        by_shares=options.room_by_shares,
+    )
+    return functools.partial(
+        preemption.plan, queue=queued, victims=victims, rules=rules
+    )
+
+
+def _queue_plan(conf: cfg.ConfigOpts) -> service.Planner:
     options = conf.fairness_cluster
     return functools.partial(
         planner.plan,
@@ -234,18 +269,14 @@ def _service(
     options = conf.fairness_cluster
     url, places = queueing.broker(conf), queueing.places(conf)
     # Before anything is opened: choices are checked when they are read.
-    rules = service.Rules(
-        _terms(conf),
-        options.unreadable == 'pass',
-        options.doubt,
-        options.history,
-    )
+    passes = options.unreadable == 'pass'
+    rules = service.Rules(_terms(conf), passes, options.doubt, options.history)
     given = (
         limits.read(pathlib.Path(options.limits_file))
         if options.limits_file
         else {}
     )
-    plan, written = _plan(conf), _accounts(conf)
+    plan, written, rooms = _plan(conf), _accounts(conf), _making(options)
     store = queueing.open_store(conf)
     cloud = clients.connect(options.cloud)
     room, nova = placement.Placement(cloud.placement), servers.Nova(cloud.nova)
@@ -272,6 +303,7 @@ def _service(
         nova,
         ends.Ends(store.leaves, leaves, _ends(options), options.end_notice),
         leaves,
+        making.Making(store, nova, leaves, time.time, rooms),
         plan,
         time.time,
         time.monotonic,

@@ -10,6 +10,7 @@ from oslo_config import cfg
 from oslo_config import types
 
 from nova_fairness.conf import cluster_ends
+from nova_fairness.conf import cluster_room
 from nova_fairness.conf import exchange
 from nova_fairness.conf import opts
 from nova_fairness.conf import transport
@@ -353,6 +354,7 @@ owes nothing. Raise it if it should count as well.
 """,
     ),
     *cluster_ends.OPTS,
+    *cluster_room.OPTS,
     cfg.FloatOpt(
         'doubt',
         default=600.0,

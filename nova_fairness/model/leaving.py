@@ -32,6 +32,9 @@ class State(enum.Enum):
     GONE = 'gone'
     """Its room is free."""
 
+    RETURNED = 'returned'
+    """It made room for another, and runs again."""
+
     STAYS = 'stays'
     """Every action was done or failed, and it has its room still."""
 
@@ -57,6 +60,9 @@ class Event(enum.Enum):
     GIVE_UP = 'give_up'
     """No action is left."""
 
+    RETURN = 'return'
+    """It is seen to run again."""
+
     SPARE = 'spare'
     """There is no reason any more."""
 
@@ -77,7 +83,8 @@ STEPS: dict[State, dict[Event, State]] = {
     },
     State.ACTING: {Event.ASK: State.ASKED, **_ACTED},
     State.ASKED: _ACTED,
-    State.GONE: {},
+    State.GONE: {Event.RETURN: State.RETURNED},
+    State.RETURNED: {},
     State.STAYS: {},
     State.SPARED: {},
 }
@@ -85,7 +92,9 @@ STEPS: dict[State, dict[Event, State]] = {
 
 _TABLE = steps.Table('server', STEPS)
 
-FINAL = _TABLE.final
+FINAL = _TABLE.final | {State.GONE}
+"""States in which nothing more is done so that its room is free."""
+
 LIVE = frozenset(State) - FINAL
 
 UNTOUCHED = frozenset({State.CHOSEN, State.TOLD})
@@ -118,6 +127,8 @@ class Cause(enum.Enum):
     """The reason for which a server is to leave."""
 
     TIME_LIMIT = 'time_limit'
+    ROOM = 'room'
+    """It makes room for a request."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -137,6 +148,9 @@ class Leave:
     :ivar state: how far it has left.
     :ivar version: number of writes to its row; a write names the version that
         it was decided on.
+    :ivar request: UUID of the one that it makes room for; '' without.
+    :ivar asked_at: when it was asked for itself, seconds of the epoch;
+        ``None`` if that is not known.
     """
 
     server: str
@@ -150,6 +164,8 @@ class Leave:
     tried: int = 0
     state: State = State.CHOSEN
     version: int = 0
+    request: str = ''
+    asked_at: float | None = None
 
     @property
     def action(self) -> Action:

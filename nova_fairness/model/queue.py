@@ -101,6 +101,8 @@ def leave_facts(leave: leaving.Leave) -> dict[str, Any]:
     return {
         'server': leave.server,
         'state': leave.state.value,
+        'cause': leave.cause.value,
+        'for_request': leave.request or None,
         'action': leave.action.value,
         'leaves_at': _exact(leave.at),
         'reason': leave.why.reason.value,
@@ -116,6 +118,7 @@ _LEAVING = {
     leaving.State.ACTING: 'leaves now',
     leaving.State.ASKED: 'leaves now',
     leaving.State.GONE: 'left',
+    leaving.State.RETURNED: 'left, and runs again',
     leaving.State.STAYS: 'was to leave, and has its room still',
 }
 _DONE = {

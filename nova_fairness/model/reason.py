@@ -50,6 +50,7 @@ class Reason(enum.Enum):
     CANCELLED_BY_OPERATOR = 'cancelled_by_operator'
     SERVER_DELETED = 'server_deleted'
     TIME_IS_UP = 'time_is_up'
+    MAKES_ROOM = 'makes_room'
 
 
 _SENTENCES = {
@@ -128,6 +129,10 @@ _SENTENCES = {
     Reason.CANCELLED_BY_OPERATOR: 'an operator cancelled it',
     Reason.SERVER_DELETED: 'its server was deleted',
     Reason.TIME_IS_UP: 'it may run for {limit_s:.0f} s',
+    Reason.MAKES_ROOM: (
+        'it makes room for a request of project {subject}, and has run for'
+        ' {ran_s:.0f} s'
+    ),
 }
 
 ORDER = {reason: place for place, reason in enumerate(Reason)}
@@ -152,6 +157,7 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
     Reason.IN_DOUBT: ('since_s',),
     Reason.WAITED_TOO_LONG: ('waited_s',),
     Reason.TIME_IS_UP: ('limit_s',),
+    Reason.MAKES_ROOM: ('ran_s',),
 }
 """Names of the numbers that belong to a reason; others have none."""
 

@@ -53,6 +53,20 @@ class Leaves:
         rows = self._tables.select(query)
         return {row['server']: _leave(row) for row in rows}
 
+    def lately(
+        self, cause: leaving.Cause, since: float
+    ) -> dict[str, leaving.Leave]:
+        """Servers that came into their state of late, by UUID.
+
+        :param cause: for which they leave or left.
+        :param since: seconds of the epoch.
+        """
+        query = sa.select(_LEAVES).where(
+            _LEAVES.c.cause == cause.value, _LEAVES.c.changed_at >= since
+        )
+        rows = self._tables.select(query)
+        return {row['server']: _leave(row) for row in rows}
+
     def of(self, servers: Collection[str]) -> dict[str, leaving.Leave]:
         """How far some servers have left, by UUID; others never did."""
         query = sa.select(_LEAVES).where(_LEAVES.c.server.in_(list(servers)))
@@ -161,6 +175,8 @@ def _row(leave: leaving.Leave) -> dict[str, Any]:
         'tried': leave.tried,
         'state': leave.state.value,
         'version': leave.version,
+        'request': leave.request or None,
+        'asked_at': leave.asked_at,
         **records.columns_of(leave.why),
     }
 
@@ -178,4 +194,6 @@ def _leave(row: Mapping[str, Any]) -> leaving.Leave:
         tried=row['tried'],
         state=leaving.State(row['state']),
         version=row['version'],
+        request=row['request'] or '',
+        asked_at=row['asked_at'],
     )

@@ -15,6 +15,22 @@ _USUAL = request_model.Band.NORMAL
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Room:
+    """Room that is promised to a request.
+
+    :ivar hosts: names, one per server.
+    :ivar leaving: UUIDs of servers that leave for it.
+    :ivar at: when it was promised, seconds of the epoch.
+    :ivar until: when the promise ends, likewise.
+    """
+
+    hosts: tuple[str, ...]
+    leaving: tuple[str, ...]
+    at: float
+    until: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Record:
     """A request as it is stored.
 
@@ -24,6 +40,7 @@ class Record:
     :ivar changed_at: when it came into its state, seconds of the epoch.
     :ivar hosts: where room was found when it was sent last, one per server;
         empty before, and if none was looked for.
+    :ivar room: that was promised to it last; ``None`` if none was.
     """
 
     request: request_model.Request
@@ -31,6 +48,7 @@ class Record:
     why: reason.Why
     changed_at: float
     hosts: tuple[str, ...] = ()
+    room: Room | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -159,7 +177,24 @@ def record_of(row: Mapping[str, Any]) -> Record:
     )
     hosts = tuple(json.loads(row['hosts'] or '[]'))
     return Record(
-        request, row['cast_uuid'], why_of(row), row['changed_at'], hosts
+        request,
+        row['cast_uuid'],
+        why_of(row),
+        row['changed_at'],
+        hosts,
+        _room(row['room']),
+    )
+
+
+def _room(written: str | None) -> Room | None:
+    if written is None:
+        return None
+    found = json.loads(written)
+    return Room(
+        tuple(found['hosts']),
+        tuple(found['leaving']),
+        found['at'],
+        found['until'],
     )
 
 

@@ -350,6 +350,19 @@ class Store:
         if not self._tables.update(_guarded(request, epoch).values(**values)):
             self._explain(request, epoch)
 
+    def promise_room(
+        self, request: request_model.Request, room: records.Room, epoch: int
+    ) -> None:
+        """Promise room to a request; state and version stay.
+
+        :raises Outdated: if it is no longer in that state and version.
+        :raises Deposed: if that leader leads no more.
+        """
+        written = records.short(dataclasses.asdict(room))
+        promised = _guarded(request, epoch).values(room=written)
+        if not self._tables.update(promised):
+            self._explain(request, epoch)
+
     def extend(
         self, request: request_model.Request, by_s: float, epoch: int
     ) -> None:

@@ -56,6 +56,8 @@ REQUESTS = sa.Table(
     sa.Column('band', sa.String(16)),
     sa.Column('time_limit_s', sa.Double),
     sa.Column('extended_s', sa.Double, nullable=False, server_default='0'),
+    # JSON: hosts that are promised, and who leaves for that.
+    sa.Column('room', _TEXT),
     sa.Index('ix_requests_state_changed_at', 'state', 'changed_at'),
     **_MYSQL,
 )
@@ -77,6 +79,9 @@ LEAVES = sa.Table(
     sa.Column('reason', sa.String(64), nullable=False),
     sa.Column('subject', sa.String(255), nullable=False),
     sa.Column('numbers', sa.Text, nullable=False),
+    # Of who makes room for a request.
+    sa.Column('request', sa.String(36)),
+    sa.Column('asked_at', sa.Double),
     sa.Index('ix_leaves_state_changed_at', 'state', 'changed_at'),
     **_MYSQL,
 )

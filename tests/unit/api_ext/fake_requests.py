@@ -17,6 +17,7 @@ BLUES = '22222222-3333-4222-8222-222222222222'
 def leaving(uuid):
     return {
         'server': uuid, 'state': 'told', 'action': 'shelve',
+        'cause': 'time_limit', 'for_request': None,
         'leaves_at': '2026-01-01T03:00:00+00:00', 'reason': 'time_is_up',
         'explanation': 'it may run for 7200 s', 'subject': '',
         'numbers': {'limit_s': 7200.0},

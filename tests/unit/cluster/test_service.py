@@ -18,6 +18,7 @@ from nova_fairness.cluster import ends
 from nova_fairness.cluster import execute
 from nova_fairness.cluster import intake
 from nova_fairness.cluster import leaving
+from nova_fairness.cluster import making
 from nova_fairness.cluster import placement as placement_module
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import service as service_module
@@ -104,6 +105,8 @@ class World:
         self.charged = 0.0
         self.charge = measured.Charge.ALLOCATED
         self.measured = None
+        self.making = making.Rules()
+        self.plan = None
         self.now = 1000.0
         self.tick = 0.0
         self.engine = database.connect(f'sqlite:///{path}/store.sqlite')
@@ -149,7 +152,8 @@ class World:
             nova,
             ends.Ends(store.leaves, leaves, at_end or ends.Rules(), NOTICE_S),
             leaves,
-            functools.partial(planner.plan, order=self.order),
+            making.Making(store, nova, leaves, clock, self.making),
+            self.plan or functools.partial(planner.plan, order=self.order),
             clock,
             lambda: self.tick,
             service_module.Rules(**rules),

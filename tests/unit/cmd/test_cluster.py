@@ -55,7 +55,7 @@ def test_tables_are_upgraded(tmp_path, capsys):
     given = configured(tmp_path)
     assert cluster.main([*given, 'upgrade']) == 0
     assert cluster.main([*given, 'upgrade']) == 0
-    assert 'revision 10_charges' in capsys.readouterr().out
+    assert 'revision 11_room' in capsys.readouterr().out
 
 
 def test_the_file_that_the_page_names_is_read(tmp_path, capsys, monkeypatch):

@@ -35,4 +35,4 @@ def test_who_was_acted_on_is_not_spared():
         state for state, to in leaving.STEPS.items() if S.SPARED in to.values()
     }
     assert spared == leaving.UNTOUCHED
-    assert {S.GONE, S.STAYS, S.SPARED} == leaving.FINAL
+    assert {S.GONE, S.RETURNED, S.STAYS, S.SPARED} == leaving.FINAL

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers make room for requests, beside a fake cloud; the store is real."""
+
+import functools
+
+import pytest
+
+from nova_fairness.cluster import intake
+from nova_fairness.cluster import leaving as leaving_module
+from nova_fairness.cluster import making as making_module
+from nova_fairness.cluster import servers as servers_module
+from nova_fairness.cluster.casts import parser
+from nova_fairness.cluster.store import leaves as leaves_module
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import leaving
+from nova_fairness.model import reason
+from nova_fairness.model import request
+from nova_fairness.planners.fairqueue import planner as queue
+from nova_fairness.planners.preemption import planner as preemption
+from tests.fixtures import nova_casts
+from tests.unit.cluster import test_ends
+from tests.unit.cluster import test_service
+
+world = test_service.world
+A, S, R = leaving.Action, leaving.State, test_service.S
+NOTICE_S = test_service.NOTICE_S
+LEAST_S = preemption.USUAL.least_run_s
+TERMS = intake.Terms(
+    preemptible=parser.Preemptible(projects=frozenset({'spare'}))
+)
+
+
+def process_of(world, name, *actions):
+    """A new process that leads."""
+    world.plan = functools.partial(preemption.plan, queue=queue.plan)
+    chosen = tuple(map(A, actions or ['shelve']))
+    world.making = making_module.Rules(chosen)
+    process = world.process(name, terms=TERMS)
+    process.cycle()
+    world.tick += 31
+    process.cycle()
+    return process
+
+
+def runs(world, process, name, host, project='spare'):
+    """A server that was asked for and runs."""
+    server = world.post(name, project=project)
+    flavor = {'vcpus': 4, 'ram': 100, 'disk': 0}
+    world.cloud.servers[server]['flavor'] = flavor
+    process.cycle()
+    world.cloud.build(server, host, test_service.NEED)
+    launched = '1970-01-01T00:16:40'
+    world.cloud.servers[server]['OS-SRV-USG:launched_at'] = launched
+    process.cycle()
+    return server
+
+
+@pytest.fixture
+def process(world):
+    return process_of(world, 'one')
+
+
+@pytest.fixture
+def spot(world, process):
+    """A preemptible server on the only host."""
+    return runs(world, process, 's1', 'h1')
+
+
+def go(world, process, for_s, every=60.0):
+    end = world.now + for_s
+    while world.now < end:
+        world.now += every
+        process.cycle()
+
+
+def leave(world, server):
+    return world.store.leaves.of([server]).get(server)
+
+
+def test_its_owner_is_told_for_whom_and_what_for(world, process, spot):
+    asked = world.post('r1', project='rich')
+    go(world, process, LEAST_S + 60)
+    found = leave(world, spot)
+    assert (found.state, found.request) == (S.TOLD, asked)
+    assert found.at >= world.now + NOTICE_S - 60
+    ran_s = dict(found.why.numbers)['ran_s']
+    assert found.why == reason.why(
+        reason.Reason.MAKES_ROOM, 'rich', ran_s=ran_s
+    )
+    assert ran_s >= LEAST_S
+    told = world.cloud.servers[spot]['metadata']
+    assert told[leaving_module.LEAVES_BY] == 'shelve'
+    assert 'project rich' in told[leaving_module.LEAVES_WHY]
+    assert world.reason(asked) is reason.Reason.ROOM_IS_MADE
+    assert world.cloud.acted == []
+
+
+def test_whoever_waited_for_it_starts_in_its_room(world, process, spot):
+    asked = world.post('r1', project='rich')
+    go(world, process, LEAST_S + NOTICE_S + 300)
+    assert leave(world, spot).state is S.GONE
+    assert world.cloud.acted[0] == (spot, 'shelve')
+    assert world.state(asked) is R.STARTING
+
+
+def test_nobody_else_takes_the_room(world, process, spot):
+    asked = world.post('r1', project='rich')
+    go(world, process, LEAST_S + 120)
+    # Of the same band, and there before the room is free.
+    other = world.post('r2', project='rich')
+    go(world, process, NOTICE_S + 300)
+    assert world.state(asked) is R.STARTING
+    assert world.state(other) is R.HELD
+
+
+def back(world, server):
+    """Nova has taken the unshelving and sends it; the relay holds it."""
+    cast = nova_casts.unshelve(nova_casts.spec(), server=server)
+    world.store.hold(cast)
+
+
+def test_it_returns_with_its_age_and_its_band(world, process, spot):
+    world.post('r1', project='rich')
+    begun = world.store.request(spot).request.asked_at
+    go(world, process, LEAST_S + NOTICE_S + 300)
+    assert world.cloud.acted == [(spot, 'shelve'), (spot, 'unshelve')]
+    # While it waits nobody asks again.
+    back(world, spot)
+    go(world, process, 900)
+    assert len(world.cloud.acted) == 2
+    [waits] = [
+        each.request
+        for each in world.store.requests({R.HELD})
+        if each.request.servers == (spot,)
+    ]
+    assert waits.origin is request.Origin.UNSHELVE
+    assert waits.is_preemptible
+    assert waits.asked_at == pytest.approx(begun, abs=1e-3)
+    assert waits.asked_at > begun
+
+
+def test_what_it_was_told_is_taken_back_once_it_runs_again(
+    world, process, spot
+):
+    asked = world.post('r1', project='rich')
+    go(world, process, LEAST_S + NOTICE_S + 300)
+    world.cloud.remove(asked)
+    world.cloud.build(spot, 'h1', test_service.NEED)
+    go(world, process, 120)
+    assert leave(world, spot).state is S.RETURNED
+    assert world.cloud.servers[spot]['metadata'] == {}
+
+
+def test_a_server_need_not_leave_for_who_gave_up(world, process, spot):
+    asked = world.post('r1', project='rich')
+    go(world, process, LEAST_S + 60)
+    assert leave(world, spot).state is S.TOLD
+    why = reason.why(reason.Reason.TAKEN_BACK)
+    process.cancel(asked, why)
+    go(world, process, 2 * NOTICE_S)
+    assert leave(world, spot).state is S.SPARED
+    assert world.cloud.acted == []
+    assert world.cloud.servers[spot]['metadata'] == {}
+
+
+@pytest.mark.parametrize('happens', ['deleted', 'stopped'])
+def test_what_its_owner_does_meanwhile_is_no_fault(
+    world, process, spot, happens
+):
+    asked = world.post('r1', project='rich')
+    go(world, process, LEAST_S + 60)
+    if happens == 'deleted':
+        world.cloud.remove(spot)
+    else:
+        world.cloud.servers[spot]['status'] = 'SHUTOFF'
+    go(world, process, NOTICE_S + 300)
+    assert leave(world, spot).state is S.GONE
+    assert world.state(asked) is R.STARTING
+
+
+def test_one_whose_room_stays_taken_is_left_alone_for_a_while(world, process):
+    """Shelving fails: the next plan looks for another."""
+    world.cloud.add_host('h2', 4)
+    first = runs(world, process, 's1', 'h1')
+    second = runs(world, process, 's2', 'h2')
+    world.cloud.takes_no_snapshots = True
+    asked = world.post('r1', project='rich')
+    while not world.store.leaves.found({S.STAYS}):
+        go(world, process, 60)
+    [stays] = world.store.leaves.found({S.STAYS})
+    world.cloud.takes_no_snapshots = False
+    go(world, process, NOTICE_S + 300)
+    [other] = {first, second} - {stays}
+    assert leave(world, stays).state is S.STAYS
+    assert leave(world, other).state is S.GONE
+    assert world.state(asked) is R.STARTING
+
+
+def test_no_more_leave_than_are_needed(world, process):
+    for n in range(2, 5):
+        world.cloud.add_host(f'h{n}', 4)
+    servers = [runs(world, process, f's{n}', f'h{n}') for n in range(1, 5)]
+    world.post('r1', project='rich')
+    go(world, process, LEAST_S + NOTICE_S + 900)
+    left = [each for each in servers if leave(world, each)]
+    assert len(left) == 1
+
+
+PLACES = [
+    (store_module.Store, 'promise_room', 1),
+    (leaves_module.Leaves, 'choose', 1),
+    (leaves_module.Leaves, 'choose', 2),
+    (servers_module.Nova, 'mark', 1),
+    *((leaves_module.Leaves, 'step', n) for n in range(1, 6)),
+    (servers_module.Nova, 'act', 1),
+    (servers_module.Nova, 'act', 2),
+    (servers_module.Nova, 'unshelve', 1),
+    *((store_module.Store, 'step', n) for n in range(1, 4)),
+]
+
+
+@pytest.mark.parametrize('when', ['before', 'after'])
+@pytest.mark.parametrize(('thing', 'method', 'number'), PLACES)
+def test_whoever_dies_anywhere_room_is_made_once(
+    world, monkeypatch, thing, method, number, when
+):
+    """Two servers leave for one request, and each is asked back once."""
+    world.cloud.add_host('h1', 0)
+    world.cloud.add_host('h2', 8)
+    one = process_of(world, 'one')
+    servers = [runs(world, one, f's{n}', 'h2') for n in (1, 2)]
+    asked = world.post('r1', 8, project='rich')
+    with monkeypatch.context() as patched:
+        test_ends.dying(patched, thing, method, number, when)
+        with pytest.raises(test_ends.Killed):
+            go(world, one, LEAST_S + NOTICE_S + 600, every=120.0)
+    world.tick += 31
+    successor = process_of(world, 'two')
+    go(world, successor, LEAST_S + NOTICE_S + 600, every=120.0)
+    assert [leave(world, each).state for each in servers] == [S.GONE] * 2
+    asks = [(each, a) for each in servers for a in ('shelve', 'unshelve')]
+    assert sorted(world.cloud.acted) == sorted(asks)
+    need = {**test_service.NEED, 'VCPU': 8}
+    if world.conductor.sent.count('cast-r1'):
+        world.cloud.build(asked, 'h2', need)
+    # Whether Nova has it is known for sure only later.
+    for _ in range(3):
+        world.tick += 601
+        successor.cycle()
+    assert world.conductor.sent.count('cast-r1') == 1
+    world.cloud.build(asked, 'h2', need)
+    go(world, successor, 120)
+    assert world.state(asked) is R.ACTIVE
+    assert world.cloud.holds() == []
