@@ -260,7 +260,7 @@ class Quotas:
             lent = np.maximum(free + self._limit[row], 0) + kept
             most = np.minimum(most, lent)
             kept = kept + self._unused(row)
-        table = np.array(owned, np.int64).reshape(-1, len(kept))
+        table = np.array(owned, np.int64).reshape(len(owned), len(kept))
         return _Reach(np.where(self._named, table, UNLIMITED), most)
 
     def _path(self, project: str) -> tuple[int, ...]:
