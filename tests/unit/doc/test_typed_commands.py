@@ -52,7 +52,7 @@ TYPED = {
     'the_page_shows_each_command',
     r'nova-fairness-status --controller .*': f'{DEBIAN}::the_filter_goes',
     r'nova-fairness-status .*': f'{DEBIAN}::the_package_replaces',
-    r'nova-fairness-cluster drain': 'unit/cluster/test_operations.py::'
+    r'nova-fairness-cluster drain': 'integration/cluster/test_taking_out.py::'
     'all_that_waits_is_started',
     r'nova-fairness-cluster (new-key|reseal)': f'{COMMANDS}::keys_are_changed',
     r'nova-fairness-cluster upgrade': f'{COMMANDS}::tables_are_upgraded',
