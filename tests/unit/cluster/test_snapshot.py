@@ -136,6 +136,46 @@ def test_room_that_a_server_left_by_moving_is_seen_at_once(cloud, reader):
     assert int(used.sum()) == 2 * 200
 
 
+SMALL, LARGE = {'VCPU': 1, 'MEMORY_MB': 10}, {'VCPU': 3, 'MEMORY_MB': 30}
+
+
+@pytest.mark.parametrize(
+    ('there', 'status'),
+    [
+        pytest.param(SMALL, 'MIGRATING', id='live migration'),
+        pytest.param(SMALL, 'RESIZE', id='cold migration'),
+        pytest.param(LARGE, 'VERIFY_RESIZE', id='resize'),
+        pytest.param(SMALL, 'REBUILD', id='evacuation'),
+    ],
+)
+def test_a_server_that_moves_is_counted_on_both_hosts_until_it_has_moved(
+    cloud, reader, there, status
+):
+    first, second = map(fake_cloud.name_uuid, ('h1', 'h2'))
+    cloud.add_server('s1')
+    cloud.build('s1', 'h1', SMALL)
+    seen(reader)
+    cloud.servers['s1']['status'] = status
+    if status == 'REBUILD':
+        # The server alone has both until the host that failed is back.
+        cloud.write('s1', {first: SMALL, second: there}, 'the-project')
+    else:
+        # The migration takes over what the server has where it was.
+        cloud.write('a-migration', {first: SMALL}, 'the-project')
+        cloud.write('s1', {second: there}, 'the-project')
+    found = seen(reader)
+    rows = [list(SMALL.values())[::-1], list(there.values())[::-1]]
+    assert found.inventory.used[:, :2].tolist() == rows
+    both = [one + other for one, other in zip(*rows, strict=True)]
+    assert found.used['the-project'][:2].tolist() == both
+    # It has moved.
+    cloud.write('a-migration', {}, '')
+    cloud.build('s1', 'h2', there)
+    found = seen(reader)
+    assert found.inventory.used[:, :2].tolist() == [[0, 0], rows[1]]
+    assert found.used['the-project'][:2].tolist() == rows[1]
+
+
 def told_of(cloud, begin):
     return [each for each in cloud.asked if each.startswith(begin)]
 

@@ -75,7 +75,15 @@ def test_what_is_to_wait_goes_to_disk():
 
 
 @pytest.mark.parametrize(
-    'delivered', [delivery('rebuild_instance'), delivery(_msg_id='m')]
+    'delivered',
+    [
+        # Evacuation; resize and cold migration; live migration, two ways.
+        delivery('rebuild_instance'),
+        delivery('migrate_server'),
+        delivery('migrate_server', _msg_id='m'),
+        delivery('live_migrate_instance'),
+        delivery(_msg_id='m'),
+    ],
 )
 def test_everything_else_goes_to_conductor_as_it_is(delivered):
     assert sorted_by(delivered) == [('nova', 'conductor', None)]
