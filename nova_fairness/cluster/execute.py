@@ -21,6 +21,7 @@ import dataclasses
 from oslo_log import log as logging
 
 from nova_fairness import exception
+from nova_fairness.cluster import clients
 from nova_fairness.cluster import placement as placement_module
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import snapshot as snapshot_module
@@ -34,6 +35,9 @@ from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 
 LOG = logging.getLogger(__name__)
+
+_ONE_BY_ONE = 20
+"""Servers of one request."""
 
 _E, _S, _R = request_model.Event, request_model.State, reason.Reason
 
@@ -241,7 +245,7 @@ class Executor:
         if is_build and not self._tokens.is_taken(parser.token(cast)):
             self._give_up(kept, _E.EXPIRE, _R.TOKEN_REFUSED, epoch)
             return
-        started = any(self._lies_somewhere(uuid) for uuid in kept.servers)
+        started = any(each.host for each in self._present(kept))
         why = reason.why(_R.SENT)
         try:
             sending = self._store.step(
@@ -275,9 +279,21 @@ class Executor:
         why = reason.why(token)
         self._store.step(kept, event, epoch, why, self._clock())
 
-    def _lies_somewhere(self, uuid: str) -> bool:
-        server = self._nova.server(uuid)
-        return server is not None and bool(server.host)
+    def _present(
+        self, request: request_model.Request
+    ) -> list[servers_module.Server]:
+        """Its servers as Nova shows them now.
+
+        Many are looked up in one list: asked for one by one they would take
+        longer than a leader may be silent.
+        """
+        if len(request.servers) <= _ONE_BY_ONE:
+            looked = [self._nova.server(uuid) for uuid in request.servers]
+        else:
+            with clients.reading("Nova's list of servers"):
+                listed = self._nova.servers(self._clock())
+            looked = [listed.get(uuid) for uuid in request.servers]
+        return [each for each in looked if each is not None]
 
 
 def judged(

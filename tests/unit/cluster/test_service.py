@@ -1036,6 +1036,28 @@ def test_a_thousand_servers_of_one_request_wait_for_room_for_all(world):
     assert world.cloud.holds() == []
     world.cloud.build(other, 'h1', {'VCPU': 1, 'MEMORY_MB': 100})
     world.cloud.add_host('h3', 2)
+    world.cloud.asked.clear()
     process.cycle()
     assert world.state(servers[0]) is S.STARTING
     assert world.conductor.sent == ['cast-r2', 'cast-r1']
+    # One by one they would be asked for longer than a lease lasts.
+    assert sum('GET /servers/' in each for each in world.cloud.asked) < 9
+
+
+def test_one_of_many_servers_that_runs_already_keeps_all_from_being_sent(
+    world, monkeypatch
+):
+    world.cloud.add_host('h2', 64)
+    servers = posted_together(world, 'r1', 30, 1)
+    process = world.process()
+
+    keep = placement_module.Placement.keep
+
+    def kept_and_built(*given):
+        # After the look at the cloud, before the request is sent.
+        keep(*given)
+        world.cloud.build(servers[7], 'h2', {'VCPU': 1, 'MEMORY_MB': 100})
+
+    monkeypatch.setattr(placement_module.Placement, 'keep', kept_and_built)
+    process.cycle()
+    assert world.conductor.sent == []
