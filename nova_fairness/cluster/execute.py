@@ -17,6 +17,7 @@ import abc
 from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
+import functools
 
 from oslo_log import log as logging
 
@@ -77,6 +78,8 @@ class Executor:
     :param tokens: where tokens are looked at.
     :param sender: of messages.
     :param clock: seconds of the epoch.
+    :param binds: whether servers lie where they were planned, and nowhere
+        else.
     """
 
     def __init__(
@@ -87,7 +90,10 @@ class Executor:
         tokens: tokens_module.Tokens,
         sender: Sender,
         clock: Callable[[], float],
+        *,
+        binds: bool = False,
     ) -> None:
+        self._binds = binds
         self._store = store
         self._placement = placement
         self._nova = nova
@@ -100,10 +106,12 @@ class Executor:
         action: cluster.Action,
         record: records.Record,
         view: snapshot_module.View,
+        others: frozenset[str],
         epoch: int,
     ) -> None:
         """Do one action, if its request is still as it was.
 
+        :param others: hosts on which its servers must not lie: :meth:`apart`.
         :raises CloudError: if Nova or Placement fails; it is made good later.
         :raises BrokerAway: if the broker fails; it is made good later.
         :raises StoreError: if the store did not take a step, or another did.
@@ -120,9 +128,43 @@ class Executor:
         # Before room is kept: without a broker it would come and go for ever.
         self._sender.connect()
         trees = [view.trees[host] for host in action.hosts]
-        kept = self._kept(record.request, trees, action.why, epoch)
-        if kept is not None:
-            self._send(kept, record.cast_uuid, action.hosts, epoch)
+        reserved = self._kept(record.request, trees, action.why, epoch)
+        if reserved is not None:
+            without = functools.partial(parser.without, hosts=others)
+            self._send(
+                reserved, record.cast_uuid, action.hosts, epoch, without
+            )
+
+    def apart(
+        self,
+        planned: cluster.Plan,
+        found: Iterable[records.Record],
+        view: snapshot_module.View,
+    ) -> Callable[[cluster.Action], frozenset[str]]:
+        """Keep requests apart: on which hosts one must not come to lie.
+
+        Placement keeps no room for the future, and two claims at once for the
+        last room of a host may both be taken. So nobody may go where room is
+        somebody else's, and of all other hosts each has some of its own, for
+        Nova to choose from.
+
+        :param found: requests that have not ended.
+        """
+        kept = _kept(planned, found, view)
+        starts = [
+            each.key
+            for each in planned.actions
+            if each.verb is cluster.Verb.START
+        ]
+        turns = {key: n for n, key in enumerate(starts)}
+        free = [] if self._binds else sorted(view.trees.keys() - kept)
+        all_ = frozenset(kept.union(view.trees))
+
+        def others(action: cluster.Action) -> frozenset[str]:
+            own = free[turns.get(action.key, 0) :: max(len(turns), 1)]
+            return all_.difference(action.hosts, own)
+
+        return others
 
     def clean_up(self, record: records.Record) -> None:
         """Leave nothing of a request that needs its message no more.
@@ -166,7 +208,8 @@ class Executor:
         self._sender.connect()
         now = self._clock()
         kept = self._store.step(record.request, _E.RESERVE, epoch, why, now)
-        self._send(kept, record.cast_uuid, (), epoch, is_gone=is_gone)
+        changed = parser.nowhere if is_gone else _as_it_is
+        self._send(kept, record.cast_uuid, (), epoch, changed)
 
     def forget_room(self, request: request_model.Request) -> None:
         """Free room that a process left behind which died or was late."""
@@ -231,8 +274,7 @@ class Executor:
         cast_uuid: str,
         hosts: tuple[str, ...],
         epoch: int,
-        *,
-        is_gone: bool = False,
+        changed: Callable[[cast_module.Cast], cast_module.Cast],
     ) -> None:
         cast = self._store.cast(cast_uuid)
         is_build = kept.origin is request_model.Origin.BUILD
@@ -260,7 +302,7 @@ class Executor:
             if started:
                 LOG.error('request %s runs already: it is not sent', kept.uuid)
             else:
-                self._sender.send(parser.nowhere(cast) if is_gone else cast)
+                self._sender.send(changed(cast))
         except (exception.CloudError, exception.NobodyListens):
             # The next cycle lets it wait again.
             self._store.step(sending, _E.RETURN, epoch, why, self._clock())
@@ -294,6 +336,35 @@ class Executor:
                 listed = self._nova.servers(self._clock())
             looked = [listed.get(uuid) for uuid in request.servers]
         return [each for each in looked if each is not None]
+
+
+def _kept(
+    planned: cluster.Plan,
+    found: Iterable[records.Record],
+    view: snapshot_module.View,
+) -> set[str]:
+    """Names of hosts with room that is somebody's.
+
+    It is reserved, or promised, or somebody is sent there now, or was and
+    Nova has not claimed it yet.
+    """
+    hosts = {host for each in planned.actions for host in each.hosts}
+    for waiting in planned.waiting.values():
+        if waiting.reserved is not None:
+            hosts.update(waiting.reserved.hosts)
+    for record in found:
+        if record.request.state in (_S.SENDING, _S.STARTING):
+            pairs = zip(record.request.servers, record.hosts, strict=False)
+            hosts.update(
+                host
+                for uuid, host in pairs
+                if uuid in view.servers and not view.servers[uuid].host
+            )
+    return hosts
+
+
+def _as_it_is(cast: cast_module.Cast) -> cast_module.Cast:
+    return cast
 
 
 def judged(

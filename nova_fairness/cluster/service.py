@@ -379,12 +379,11 @@ class Service:
         epoch: int,
     ) -> None:
         """See what became of what was sent, and who was deleted."""
+        servers = view.servers
         for record in found:
             request = record.request
             there = [
-                view.servers[uuid]
-                for uuid in request.servers
-                if uuid in view.servers
+                servers[uuid] for uuid in request.servers if uuid in servers
             ]
             if request.state not in request_model.UNSENT:
                 self._try(record, self._judge, record, there, epoch)
@@ -465,14 +464,14 @@ class Service:
         view: snapshot_module.View,
         epoch: int,
     ) -> None:
+        do = self._executor.carry_out
+        others = self._executor.apart(planned, found.values(), view)
         for action in planned.actions:
             record = found[action.request]
             if action.verb is cluster.Verb.MAKE_ROOM:
                 self._try(record, self._making.promise, action, record, epoch)
                 continue
-            self._try(
-                record, self._executor.carry_out, action, record, view, epoch
-            )
+            self._try(record, do, action, record, view, others(action), epoch)
         news = [
             (found[uuid], each.why)
             for uuid, each in planned.waiting.items()

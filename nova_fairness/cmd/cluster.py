@@ -289,7 +289,7 @@ def _service(
     reader = snapshot.Reader(room, nova, given, accounts.present)
     patience = leaving.Patience(options.end_notice, options.end_patience)
     leaves = leaving.Leaving(store.leaves, nova, room, time.time, patience)
-    sender = ConductorSender(url, places)
+    sender, binds = ConductorSender(url, places), options.placement_binds
     holder = f'{socket.gethostname()}:{os.getpid()}'
     made = service.Service(
         store,
@@ -299,7 +299,9 @@ def _service(
         accounts,
         reader,
         ledger.charging(conf, store, reader),
-        execute.Executor(store, room, nova, accepted, sender, time.time),
+        execute.Executor(
+            store, room, nova, accepted, sender, time.time, binds=binds
+        ),
         nova,
         ends.Ends(store.leaves, leaves, _ends(options), options.end_notice),
         leaves,

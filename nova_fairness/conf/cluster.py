@@ -191,25 +191,6 @@ which age counts in full). ``synergy`` has the weights ``vcpus`` (100) and
 Change them if age or size should count more or less beside shares.
 """,
     ),
-    cfg.StrOpt(
-        'placement',
-        default='fullest',
-        advanced=True,
-        choices=[
-            ('fullest', 'the fullest host'),
-            ('best_fit', 'least left over, by the sum of squares'),
-            ('cosine', 'the fuller one, if what is left has its proportions'),
-            ('dot_product', 'most left of what it asks for most'),
-            ('emptiest', 'the emptiest host: servers are spread'),
-            ('random', 'any'),
-        ],
-        help="""
-On which of the hosts that have room a request's servers are started. Set it to
-``best_fit`` or ``cosine`` if hosts run out of one class while others are left,
-to ``emptiest`` if servers should have more room to work rather than large
-requests room to start.
-""",
-    ),
     cfg.IntOpt(
         'backfill_depth',
         default=1000,

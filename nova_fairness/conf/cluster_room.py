@@ -1,11 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of the queue: who makes room for whom."""
+"""Options of the queue: where servers start, and who makes room for whom."""
 
 from oslo_config import cfg
 from oslo_config import types
 
 OPTS = [
+    cfg.StrOpt(
+        'placement',
+        default='fullest',
+        advanced=True,
+        choices=[
+            ('fullest', 'the fullest host'),
+            ('best_fit', 'least left over, by the sum of squares'),
+            ('cosine', 'the fuller one, if what is left has its proportions'),
+            ('dot_product', 'most left of what it asks for most'),
+            ('emptiest', 'the emptiest host: servers are spread'),
+            ('random', 'any'),
+        ],
+        help="""
+On which of the hosts with room a request's room is kept. Set it to
+``best_fit`` or ``cosine`` if hosts run out of one class while others are left,
+to ``emptiest`` if servers should have more room to work rather than large
+requests room to start.
+""",
+    ),
+    cfg.BoolOpt(
+        'placement_binds',
+        default=False,
+        advanced=True,
+        help="""
+Whether servers come to lie on the hosts that ``placement`` found. If not, Nova
+chooses among hosts whose room is kept for nobody else, and goes on to another
+if a build fails. Set it to have servers packed as ``placement`` says; a build
+that fails then ends in ERROR.
+""",
+    ),
     cfg.BoolOpt(
         'make_room',
         default=False,

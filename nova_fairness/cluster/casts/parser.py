@@ -2,6 +2,8 @@
 
 """Makes a request of a message of Nova that waits."""
 
+from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
 from typing import Any
@@ -151,14 +153,46 @@ def nowhere(cast: cast_module.Cast) -> cast_module.Cast:
 
     :param cast: what is no build, or cannot be read, stays as it is.
     """
+    if cast.method != request.Origin.BUILD.value:
+        return cast
+    return _changed(cast, lambda _: {'force_hosts': [_NOWHERE]})
+
+
+def without(
+    cast: cast_module.Cast, hosts: Collection[str]
+) -> cast_module.Cast:
+    """The same request, for which Nova does not choose some hosts.
+
+    Its servers may not lie there, whatever is free; all else is Nova's choice
+    as before, and so is another host when a build fails.
+
+    :param cast: what cannot be read stays as it is.
+    :param hosts: names of services.
+    """
+    if not hosts:
+        return cast
+
+    def more(spec: Mapping[str, Any]) -> dict[str, Any]:
+        known = spec.get('ignore_hosts') or []
+        return {'ignore_hosts': sorted({*known, *hosts})}
+
+    return _changed(cast, more)
+
+
+def _changed(
+    cast: cast_module.Cast,
+    change: Callable[[Mapping[str, Any]], dict[str, Any]],
+) -> cast_module.Cast:
+    """A message with other fields in what it asks for."""
     try:
         message = envelope.message(cast.body)
-        if message.get('method') != request.Origin.BUILD.value:
-            return cast
-        specs = fields.listed(fields.mapping(message, 'args'), 'request_specs')
+        arguments = fields.mapping(message, 'args')
+        specs: list[Any] = [arguments.get('request_spec')]
+        if cast.method == request.Origin.BUILD.value:
+            specs = fields.listed(arguments, 'request_specs')
         for each in specs:
             spec = fields.versioned(each, 'RequestSpec')
-            each['nova_object.data'] = {**spec, 'force_hosts': [_NOWHERE]}
+            each['nova_object.data'] = {**spec, **change(spec)}
     except exception.Unreadable:
         return cast
     body = envelope.with_message(cast.body, message)

@@ -53,6 +53,7 @@ class FakeConductor(execute.Sender):
     def __init__(self):
         self.sent = []
         self.forced = []
+        self.without = []
         self.away = False
         self.drained = True
         self.listens = True
@@ -65,7 +66,8 @@ class FakeConductor(execute.Sender):
         if not self.listens:
             raise exception.NobodyListens('no queue')
         self.sent.append(cast.uuid)
-        self.forced.append(_forced(cast))
+        self.forced.append(_named(cast, 'force_hosts'))
+        self.without.append(_named(cast, 'ignore_hosts'))
 
     def is_drained(self):
         if self.away:
@@ -73,8 +75,8 @@ class FakeConductor(execute.Sender):
         return self.drained
 
 
-def _forced(cast):
-    """Hosts that a build may go to; none for any."""
+def _named(cast, field):
+    """Hosts in a field of what a build asks for."""
     try:
         message = envelope.message(cast.body)
     except exception.Unreadable:
@@ -83,7 +85,7 @@ def _forced(cast):
     return [
         host
         for each in specs
-        for host in each['nova_object.data'].get('force_hosts') or ()
+        for host in each['nova_object.data'].get(field) or ()
     ]
 
 
@@ -106,6 +108,7 @@ class World:
         self.charge = measured.Charge.ALLOCATED
         self.measured = None
         self.making = making.Rules()
+        self.binds = False
         self.plan = None
         self.now = 1000.0
         self.tick = 0.0
@@ -148,6 +151,7 @@ class World:
                 tokens.Tokens(apis.keystone),
                 self.conductor,
                 clock,
+                binds=self.binds,
             ),
             nova,
             ends.Ends(store.leaves, leaves, at_end or ends.Rules(), NOTICE_S),
@@ -168,6 +172,10 @@ class World:
 
     def state(self, server):
         return self.store.request(server).request.state
+
+    def hosts(self, name):
+        server = fake_cloud.name_uuid(name)
+        return self.store.request(server).hosts
 
     def reason(self, server):
         return self.store.request(server).why.reason
@@ -561,6 +569,42 @@ def test_a_start_that_fails_is_told(world):
     process.cycle()
     assert world.state(server) is S.FAILED
     assert world.reason(server) is R.NO_VALID_HOST
+
+
+def test_no_two_requests_meet_on_a_host_on_which_they_were_not_planned(world):
+    names = {f'h{number}' for number in range(1, 8)}
+    for name in names - {'h1'}:
+        world.cloud.add_host(name, 4)
+    for number in range(3):
+        world.post(f'r{number}', vcpu=3)
+    world.post('large', vcpu=9)
+    process = world.process()
+    process.cycle()
+    sent = world.store.requests({S.STARTING})
+    given = [set(each.hosts) for each in sent]
+    may = [names.difference(each) for each in world.conductor.without]
+    assert len(sent) == 3
+    assert all(one <= other for one, other in zip(given, may, strict=True))
+    # Each host is one's at most, and all of them are somebody's.
+    assert sorted(itertools.chain(*may)) == sorted(names)
+    # Nova has claimed nothing yet; another one is sent meanwhile.
+    world.post('late', vcpu=1)
+    process.cycle()
+    [others] = world.conductor.without[3:]
+    kept = set().union(*given)
+    assert {*others} == kept - {*world.hosts('late')}
+
+
+def test_servers_lie_where_they_were_planned_if_that_binds(world):
+    for name in ('h2', 'h3'):
+        world.cloud.add_host(name, 4)
+    world.binds = True
+    process = world.process()
+    world.post('r1', vcpu=3)
+    process.cycle()
+    [record] = world.store.requests({S.STARTING})
+    [hosts] = world.conductor.without
+    assert sorted([*hosts, *record.hosts]) == ['h1', 'h2', 'h3']
 
 
 def test_who_deletes_a_server_that_waits_leaves_nothing_behind(world):

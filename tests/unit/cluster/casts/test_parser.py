@@ -149,6 +149,37 @@ def test_what_is_no_build_stays_as_it_is(cast):
     assert parser.nowhere(cast) is cast
 
 
+def specs_of(cast):
+    arguments = envelope.message(cast.body)['args']
+    found = arguments.get('request_specs') or [arguments['request_spec']]
+    return [objects.RequestSpec.obj_from_primitive(each) for each in found]
+
+
+@pytest.mark.parametrize(
+    'cast',
+    [
+        nova_casts.build([nova_casts.spec(each) for each in U[:2]]),
+        nova_casts.unshelve(nova_casts.spec()),
+    ],
+)
+def test_nova_does_not_choose_hosts_that_are_kept_for_others(cast):
+    before = [
+        each.to_legacy_filter_properties_dict() for each in specs_of(cast)
+    ]
+    found = parser.without(parser.without(cast, {'h3'}), {'h1', 'h2'})
+    for each, old in zip(specs_of(found), before, strict=True):
+        told = each.to_legacy_filter_properties_dict()
+        assert told.pop('ignore_hosts') == ['h1', 'h2', 'h3']
+        assert told.keys() == old.keys()
+    assert parser.parse(found) == parser.parse(cast)
+    assert parser.without(cast, ()) is cast
+
+
+def test_what_cannot_be_read_is_sent_as_it_is():
+    cast = dataclasses.replace(built(), body=b'nonsense')
+    assert parser.without(cast, {'h1'}) is cast
+
+
 def test_ten_megabytes_are_read():
     files = [['/etc/x', 'A' * 10_000_000]]
     cast = nova_casts.build([nova_casts.spec()], injected_files=files)
