@@ -245,12 +245,9 @@ def _build(
 
 def _servers(arguments: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Fields of the servers that a build names, by UUID."""
-    if arguments.get('build_requests') is None:
-        return {}
-    listed = fields.versioned(arguments['build_requests'], 'BuildRequestList')
     builds = [
         fields.versioned(each, 'BuildRequest')
-        for each in fields.listed(listed, 'objects')
+        for each in fields.listed(arguments, 'build_requests')
     ]
     found = [
         fields.versioned(each['instance'], 'Instance')

@@ -79,10 +79,9 @@ def _said(arguments: Mapping[str, Any], name: str) -> Iterator[str]:
 
 
 def _servers(arguments: Mapping[str, Any]) -> list[object]:
-    builds = _fields(arguments.get('build_requests'), 'BuildRequestList')
     built = [
         _fields(each, 'BuildRequest').get('instance')
-        for each in _listed(builds.get('objects'))
+        for each in _listed(arguments.get('build_requests'))
     ]
     return [*built, arguments.get('instance')]
 

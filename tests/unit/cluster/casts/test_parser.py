@@ -71,9 +71,7 @@ def built(metadata=None, **more):
             instance_uuid=U[0], instance=instance(metadata or {})
         )
     ]
-    return nova_casts.build(
-        [spec], build_requests=objects.BuildRequestList(objects=builds)
-    )
+    return nova_casts.build([spec], build_requests=builds)
 
 
 @pytest.mark.parametrize(
@@ -476,8 +474,7 @@ def wishing(metadata=(), hints=(), unshelved=False):
             {'instance': instance, 'request_spec': spec},
         )
     build = objects.BuildRequest(instance_uuid=U[0], instance=instance)
-    builds = objects.BuildRequestList(objects=[build])
-    return nova_casts.build([spec], build_requests=builds)
+    return nova_casts.build([spec], build_requests=[build])
 
 
 @pytest.mark.parametrize('unshelved', [False, True])
