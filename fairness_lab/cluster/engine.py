@@ -109,6 +109,7 @@ def _queue(
         planner.plan,
         order=order,
         backfill=planner.Backfill(patience_s=cloud.patience_s),
+        tells=False,
     )
 
 

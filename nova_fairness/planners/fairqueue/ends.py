@@ -24,6 +24,8 @@ from nova_fairness.model import request as request_model
 from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners.fairqueue import order
 
+_PREEMPTIBLE = request_model.Band.PREEMPTIBLE
+
 LEAST = 5
 """Lifetimes of a kind that must be known."""
 
@@ -221,11 +223,17 @@ class Ends:
     def _add(self, servers: Iterable[tuple[cluster.Running, int]]) -> None:
         """Servers and the rows of their hosts, all of a kind at once."""
         found: dict[_Alike, list[tuple[float, float, int]]] = {}
+        # Most have their amounts from few objects, which are quick to compare.
+        known: dict[tuple[str, int, bool], list[tuple[float, float, int]]] = {}
         for each, row in servers:
-            is_preemptible = each.band is request_model.Band.PREEMPTIBLE
-            alike = _Alike(each.project, each.amounts, is_preemptible)
+            is_preemptible = each.band is _PREEMPTIBLE
+            key = each.project, id(each.amounts), is_preemptible
+            listed = known.get(key)
+            if listed is None:
+                alike = _Alike(each.project, each.amounts, is_preemptible)
+                listed = known[key] = found.setdefault(alike, [])
             latest = math.inf if each.ends_at is None else each.ends_at
-            found.setdefault(alike, []).append((each.since, latest, row))
+            listed.append((each.since, latest, row))
         self._tables += [
             self._of_kind(alike, listed) for alike, listed in found.items()
         ]

@@ -184,9 +184,8 @@ def arranged(
         raise exception.PluginMisbehaved(
             f'the order {name} failed: {type(error).__name__}: {error}'
         ) from error
-    if sorted(each.uuid for each in found) != sorted(
-        each.uuid for each in waiting
-    ):
+    named = {each.uuid for each in found}
+    if len(found) != len(waiting) or named != {e.uuid for e in waiting}:
         raise exception.PluginMisbehaved(
             f'the order {name} must give back each of {len(waiting)} requests'
             f' once, and gave {len(found)}'

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import heapq
+import math
+import operator
 from typing import ClassVar
 
 import numpy as np
@@ -107,18 +109,21 @@ class _TreeOfTurns:
         waiting: Requests,
         charge: float,
     ) -> None:
-        self._standing = standing
-        self._charge = charge
-        self._tree = standing.tree
-        self._use = standing.history.copy()
+        self._standing, self._charge = standing, charge
+        tree = standing.tree
+        self._parent: list[int] = tree.parent.tolist()
+        self._share: list[float] = tree.share.tolist()
+        # A start changes a few numbers: plain ones are quicker than arrays.
+        self._use: list[list[float]] = standing.history.tolist()
+        self._asked: dict[tuple[object, int], list[float]] = {}
         self._queues: dict[int, list[request_model.Request]] = {}
         aged = order_module.oldest_first(waiting)
         self._age = {each.uuid: n for n, each in enumerate(aged)}
         for each in reversed(aged):
-            place = self._tree.place(each.account)
+            place = tree.place(each.account)
             self._queues.setdefault(place, []).append(each)
         self._heaps: dict[int, list[_Entry]] = {}
-        for at in range(len(self._tree) - 1, -1, -1):
+        for at in range(len(tree) - 1, -1, -1):
             self._push(at)
 
     def __iter__(self) -> Iterator[request_model.Request]:
@@ -131,23 +136,30 @@ class _TreeOfTurns:
             at = self._heaps[at][0][2]
             path.append(at)
         taken = self._queues[at].pop()
-        self._use[path] += self._charge * self._standing.asked_part(taken)
+        part = self._part(taken)
         for below in reversed(path):
-            heapq.heappop(self._heaps[int(self._tree.parent[below])])
+            self._use[below] = list(map(operator.add, self._use[below], part))
+            heapq.heappop(self._heaps[self._parent[below]])
             self._push(below)
         return taken
+
+    def _part(self, taken: request_model.Request) -> list[float]:
+        """What a start is charged, (c,) as parts of the cloud."""
+        key = taken.demand.amounts, len(taken.servers)
+        if key not in self._asked:
+            part = self._charge * self._standing.asked_part(taken)
+            self._asked[key] = part.tolist()
+        return self._asked[key]
 
     def _push(self, at: int) -> None:
         """Put a branch into the heap above it, if it has requests left."""
         age = self._age_of_next(at)
         if age is None:
             return
-        above = int(self._tree.parent[at])
-        share = float(self._tree.share[at])
-        use = float(self._use[at].max(initial=0.0))
-        level = use / share if share else np.inf
+        share, use = self._share[at], max(0.0, *self._use[at])
+        level = use / share if share else math.inf
         entry = (level, age, at)
-        heapq.heappush(self._heaps.setdefault(above, []), entry)
+        heapq.heappush(self._heaps.setdefault(self._parent[at], []), entry)
 
     def _age_of_next(self, at: int) -> int | None:
         """Where the next request of a branch stands among all by age."""

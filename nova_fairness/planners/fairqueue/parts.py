@@ -98,19 +98,25 @@ class Parts:
             known[key] = self._quotas.steps(unit.project, self._sum(unit))
         return known[key]
 
-    def owe(self, unit: order.Unit) -> None:
+    def owe(self, unit: order.Unit) -> bool:
         """Let nobody borrow before a unit that may not start.
 
         That holds where an account may borrow no more, and what the unit asks
         for is owned below it: others there have borrowed it.
+
+        :returns: whether others may owe more now.
         """
         if unit.is_preemptible or not self._quotas.has_owners:
-            return
+            return False
         asked, steps = self._sum(unit), self._steps(unit)
-        passed = self._quotas.passed(unit.project, asked)
+        passed, before = (
+            self._quotas.passed(unit.project, asked),
+            {**self._owed},
+        )
         for step, name in self._quotas.above(unit.project, asked):
             if passed and name == passed.account and step > steps:
                 self._owed[name] = min(steps, self._owed.get(name, steps))
+        return self._owed != before
 
     def owes(self, unit: order.Unit) -> bool:
         """Tell whether a unit would borrow what is owed to one before it."""

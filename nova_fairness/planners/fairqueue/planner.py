@@ -38,6 +38,7 @@ from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.planners import placement
+from nova_fairness.planners.fairqueue import alike as alike_module
 from nova_fairness.planners.fairqueue import ends as ends_module
 from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.fairqueue import parts as parts_module
@@ -47,6 +48,7 @@ from nova_fairness.shares import ceilings
 from nova_fairness.shares import tree as tree_module
 from nova_fairness.shares import windows
 
+_R = reason.Reason
 _OLDEST_FIRST = order_module.OldestFirst()
 
 
@@ -78,6 +80,8 @@ def plan(
     order: order_module.Order = _OLDEST_FIRST,
     backfill: Backfill = _USUAL,
     rule: placement.Rule = placement.fullest,
+    *,
+    tells: bool = True,
 ) -> cluster.Plan:
     """Say which requests start now and where, and why the others wait.
 
@@ -86,6 +90,7 @@ def plan(
     :param order: who is next of those beyond their guaranteed part.
     :param backfill: who may start before the first that does not fit.
     :param rule: says which of the hosts with room a server is put on.
+    :param tells: whether factors of the order are told.
     :raises PluginMisbehaved: if the order failed, lost or doubled a request,
         or told a factor that is no number.
     """
@@ -99,7 +104,7 @@ def plan(
         key=lambda each: each.uuid,
     )
     waiting = [each for each in held if not _late(each, now)]
-    arranged, told = _by_bands(waiting, snapshot, now, order)
+    arranged, told = _by_bands(waiting, snapshot, now, order, tells)
     expired = tuple(_expired(each, now) for each in late)
     rounds = _Rounds(snapshot, now, backfill, rule)
     started, units = rounds.run(order_module.units(arranged))
@@ -112,6 +117,7 @@ def _by_bands(
     snapshot: cluster.ClusterSnapshot,
     now: float,
     order: order_module.Order,
+    tells: bool,
 ) -> tuple[list[request_model.Request], dict[str, cluster.Factors]]:
     """Those of the first band, then those of the next, and factors of all."""
     arranged: list[request_model.Request] = []
@@ -124,7 +130,8 @@ def _by_bands(
         if band is request_model.Band.PREEMPTIBLE:
             seen = _with_preemptible(snapshot)
         arranged += order_module.arranged(those, seen, now, order)
-        factors.update(order_module.factors(those, seen, now, order))
+        if tells:
+            factors.update(order_module.factors(those, seen, now, order))
     return arranged, factors
 
 
@@ -167,7 +174,8 @@ class _Rounds:
         self._openings = windows.Openings(snapshot.accounts, now)
         self._promised: dict[str, cluster.Reservation] = {}
         self.reserved: dict[str, cluster.Reservation] = {}
-        self._never: dict[str, reason.Why | None] = {}
+        self._alike = alike_module.Alike((), ())
+        self._never: dict[int, reason.Why | None] = {}
         self._actions: list[cluster.Action] = []
         self._reservation: cluster.Reservation | None = None
         self._tried = 0
@@ -177,6 +185,7 @@ class _Rounds:
     ) -> tuple[list[cluster.Action], list[_Told]]:
         """The starts, and the units that wait with their reasons."""
         first, units = self._keep_promises(units)
+        self._alike = alike_module.Alike(units, self._snapshot.accounts)
         while True:
             waiting = self._round(units)
             if len(waiting) == len(units):
@@ -200,6 +209,8 @@ class _Rounds:
         """
         waiting: list[_Told] = []
         others: list[order_module.Unit] = []
+        if not self._snapshot.promised:
+            return waiting, units
         for unit in units:
             placement = self._promise(unit)
             if placement is None:
@@ -215,12 +226,9 @@ class _Rounds:
                     (each.uuid, cluster.Reservation(names))
                     for each in unit.requests
                 )
-                waiting.append((unit, self._why_promised()))
+                n, made = len(self._snapshot.leaving), _R.ROOM_IS_MADE
+                waiting.append((unit, reason.why(made, servers=float(n))))
         return waiting, others
-
-    def _why_promised(self) -> reason.Why:
-        leaving = float(len(self._snapshot.leaving))
-        return reason.why(reason.Reason.ROOM_IS_MADE, servers=leaving)
 
     def _promise(
         self, unit: order_module.Unit
@@ -242,6 +250,7 @@ class _Rounds:
     def _round(self, units: list[order_module.Unit]) -> list[_Judged]:
         self._parts.forget()
         self._room.forget()
+        self._alike.forget()
         self._reservation, self._tried = None, 0
         self.reserved.clear()
         waiting: list[_Judged] = []
@@ -256,47 +265,72 @@ class _Rounds:
 
     def _at_once(self, unit: order_module.Unit) -> bool:
         """Start a unit within its project's guaranteed part, if it fits."""
-        if not self._parts.guaranteed(unit) or self._hopeless(unit):
+        kind = self._alike.of(unit)
+        if kind in self._alike.sharing:
             return False
-        return self._started(unit, is_short=False)
+        if self._parts.guaranteed(unit):
+            return not self._hopeless(unit) and self._started(unit, False)
+        self._alike.sharing.add(kind)
+        return False
 
     def _in_turn(
         self, unit: order_module.Unit, before: int
     ) -> reason.Why | reason.Lazy | None:
         """Start a unit, or say why it waits."""
-        never = self._hopeless(unit)
-        if never:
-            self._parts.owe(unit)
-            return never
-        if self._parts.owes(unit):
-            return functools.partial(
-                reason.why, reason.Reason.BEHIND_OTHERS, before=before
-            )
-        if self._reservation:
+        why = self._held_back(unit)
+        if why is None and self._reservation:
             if self._tried >= self._backfill.depth:
+                depth = self._backfill.depth
                 return functools.partial(
-                    reason.why,
-                    reason.Reason.BEYOND_DEPTH,
-                    before=before,
-                    depth=self._backfill.depth,
+                    reason.why, _R.BEYOND_DEPTH, before=before, depth=depth
                 )
             self._tried += 1
-        why: reason.Why | reason.Lazy | None
-        why = self._parts.lacking(unit)
+        if why is None:
+            why = self._tried_out(unit)
+        if why is alike_module.BEHIND:
+            return functools.partial(reason.why, why, before=before)
+        return why
+
+    def _held_back(
+        self, unit: order_module.Unit
+    ) -> alike_module.Failed | None:
+        """Say what keeps a unit from being tried at all."""
+        kind, known = self._alike.of(unit), self._alike.held_back
+        if kind in known or kind in self._alike.tried:
+            return known.get(kind)
+        why: alike_module.Failed | None = self._hopeless(unit)
+        if why and self._parts.owe(unit):
+            self._alike.forget()
+        elif not why and self._parts.owes(unit):
+            why = alike_module.BEHIND
+        if why:
+            known[kind] = why
+        else:
+            self._alike.tried.add(kind)
+        return why
+
+    def _tried_out(
+        self, unit: order_module.Unit
+    ) -> alike_module.Failed | None:
+        """Start a unit if there is room, or say what it lacks."""
+        kind, known = self._alike.of(unit), self._alike.failed
+        if kind in known:
+            return known[kind]
+        why: alike_module.Failed | None = self._parts.lacking(unit)
         is_short = self._ends_before(unit)
         if not why and (is_short or not self._parts.behind(unit)):
             if self._started(unit, is_short):
                 return None
             why = self._room.lacking(unit, is_short)
-        if not why:
-            return functools.partial(
-                reason.why, reason.Reason.BEHIND_OTHERS, before=before
-            )
-        if not self._reservation:
+        why = why or alike_module.BEHIND
+        if not self._reservation and why is not alike_module.BEHIND:
             self._reservation = self._reserved(unit)
             self.reserved.update(
                 (each.uuid, self._reservation) for each in unit.requests
             )
+            self._alike.forget()
+        else:
+            known[kind] = why
         return why
 
     def _ends_before(self, unit: order_module.Unit) -> bool:
@@ -346,14 +380,14 @@ class _Rounds:
 
     def _hopeless(self, unit: order_module.Unit) -> reason.Why | None:
         """Say what keeps a unit from starting whatever others have."""
-        first = unit.requests[0].uuid
-        if first not in self._never:
+        kind = self._alike.of(unit)
+        if kind not in self._never:
             # These two stay as they are while a plan is made.
-            self._never[first] = _first(
+            self._never[kind] = _first(
                 self._room.never(unit), self._outside(unit)
             )
         return _first(
-            self._never[first],
+            self._never[kind],
             self._parts.never(unit),
             self._over_ceiling(unit),
             self._over_budget(unit),
@@ -417,6 +451,7 @@ class _Rounds:
         self._room.take(unit, placement, is_short)
         self._parts.take(unit, is_short)
         self._charge(unit)
+        self._alike.tried.clear()
         self._ends.start(unit, placement)
         for each, rows in zip(unit.requests, placement, strict=True):
             action = cluster.Action(
