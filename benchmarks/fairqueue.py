@@ -5,8 +5,9 @@
 Clouds that are nearly full, in which a few can start and most wait; and the
 same with hosts as large as each other and as many flavors as requests, in the
 order of asking and by shares; each without accounts, and with accounts that
-have budgets, windows and ceilings. Twenty servers run on every host; of half
-of their kinds it is known how long they last. Run alone on the machine::
+have budgets, windows, ceilings and quotas. Twenty servers run on every host;
+of half of their kinds it is known how long they last. Run alone on the
+machine::
 
     PYTHONPATH=. python benchmarks/fairqueue.py --out results/fairqueue.json
 """
@@ -148,7 +149,8 @@ def accounts(hosts: int) -> tuple[cluster.Account, ...]:
 
     A faculty may have a fifth of the cloud; one in five may start by day
     alone, which it is not, others at night. A budget of a project is what it
-    uses in a month, or less, or more. Users have ceilings.
+    uses in a month, or less, or more. Users have ceilings. Half of the cloud
+    is owned by faculties and projects, who lend half of that at most.
     """
     night = cluster.Window('0 20 * * *', 10 * budgets.HOUR_S)
     day = cluster.Window('0 8 * * mon-fri', 12 * budgets.HOUR_S)
@@ -158,12 +160,18 @@ def accounts(hosts: int) -> tuple[cluster.Account, ...]:
             share=1.0 + n,
             windows=(night, day)[n % 5 == 0 :],
             ceiling=(('VCPU', 128 * hosts // 5),),
+            nominal=(('VCPU', 128 * hosts // (4 * FACULTIES)),),
+            borrowing_limit=(('VCPU', 128 * hosts),),
         )
         for n in range(FACULTIES)
     ]
     projects = [
         cluster.Account(
-            f'p{n}', f'f{n % FACULTIES}', budget_hours=12.0 * hosts * n
+            f'p{n}',
+            f'f{n % FACULTIES}',
+            budget_hours=12.0 * hosts * n,
+            nominal=(('VCPU', 128 * hosts // (4 * PROJECTS)),),
+            lending_limit=(('VCPU', 128 * hosts // (8 * PROJECTS)),),
         )
         for n in range(PROJECTS)
     ]

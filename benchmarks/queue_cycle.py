@@ -3,9 +3,9 @@
 """What a cycle of the queue costs: a look at the cloud, the ledger, a plan.
 
 Clouds up to 1,000 hosts with 20 servers each, in which up to 10,000 requests
-wait; without accounts, and with 2,210 that have budgets, windows and
-ceilings. The ledger is read in each cycle and charged once a minute, which is
-every third here. Placement and Nova are a fake that answers over HTTP, in a
+wait; without accounts, and with 2,210 that have budgets, windows, ceilings
+and quotas. The ledger is read in each cycle and charged once a minute, which
+is every third here. Placement and Nova are a fake that answers over HTTP, in a
 process of its own: only the CPU time of who asks is counted. As Nova does, it
 lists servers that no host has each time, and others when they changed. Run
 alone on the machine::
