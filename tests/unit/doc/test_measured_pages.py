@@ -48,6 +48,13 @@ def test_a_cycle_of_the_largest_cloud_is_recorded_to_be_quick_enough():
         assert largest['cycle_cpu_s'] + largest['charge_cpu_s'] <= 2
 
 
+def test_a_simulated_month_is_recorded_to_be_quick_enough():
+    month = recorded('queue/month')
+    assert (month['days'], month['hosts']) == (30, 1000)
+    assert month['requests'] >= 100_000
+    assert month['cpu_s'] <= 60
+
+
 @pytest.mark.parametrize('name', benchmark.load('queue_orders_page').TABLES)
 def test_tables_of_orders_are_made_of_what_is_recorded(name):
     page = benchmark.load('queue_orders_page')
