@@ -46,5 +46,11 @@ def measure() -> dict[str, Any]:
     }
 
 
+def main() -> None:
+    """Measure, and write what was found."""
+    out = recorded.parser(__doc__).parse_args().out
+    recorded.write(out, measure())
+
+
 if __name__ == '__main__':
-    recorded.write(recorded.parser(__doc__).parse_args().out, measure())
+    main()

@@ -22,7 +22,7 @@ Failed = reason.Why | reason.Lazy | Literal[reason.Reason.BEHIND_OTHERS]
 
 
 class Alike:
-    """What is known of units by their kind.
+    """Kinds of units, and why units of a kind do not start.
 
     :param units: that wait.
     :param accounts: of the share tree.
