@@ -91,18 +91,28 @@ def curl(
 
 
 def openstack(
-    cloud: cloud_module.Cloud, *words: str, user: str = 'admin'
+    cloud: cloud_module.Cloud,
+    *words: str,
+    user: str = 'admin',
+    scope: Mapping[str, str] | None = None,
 ) -> Any:
-    """Run the openstack command as the administrator or another user."""
+    """Run the openstack command as the administrator or another user.
+
+    :param scope: of the token, as variables of the environment; the user's
+        project unless it is given.
+    """
+    scope = scope or {
+        'OS_PROJECT_NAME': places.USERS.get(user, user),
+        'OS_PROJECT_DOMAIN_ID': 'default',
+    }
     environment = machine.environment(
         cloud.venv,
         {
             'OS_AUTH_URL': places.url('identity'),
             'OS_USERNAME': user,
             'OS_PASSWORD': places.PASSWORD,
-            'OS_PROJECT_NAME': places.USERS.get(user, user),
             'OS_USER_DOMAIN_ID': 'default',
-            'OS_PROJECT_DOMAIN_ID': 'default',
+            **scope,
         },
     )
     done = subprocess.run(
