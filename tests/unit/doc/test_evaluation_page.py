@@ -3,6 +3,7 @@
 """Every test that the evaluation's page names is there."""
 
 import ast
+import json
 import pathlib
 import re
 
@@ -33,6 +34,19 @@ def test_a_command_chooses_tests(path, chosen):
     ]
     word = chosen.split()[-1] if chosen else ''
     assert [name for name in tests if word in name]
+
+
+def test_what_came_of_shares_in_front_of_a_real_nova_is_told_as_recorded():
+    path = TOP / 'benchmarks/results/queue/shares-nova.json'
+    found = json.loads(path.read_text())
+    where = ('part_of_physics', 'part_of_physics_in_ledger')
+    parts = [found[name] for name in where]
+    assert all(abs(each - 0.7) <= 0.05 for each in parts)
+    first, asked = found['estimates']['first'], found['requests']
+    page = PAGE.read_text('utf-8')
+    for part in (*parts, first['by_p90']):
+        assert f'\n     - {100 * part:.0f} %\n' in page, part
+    assert f'{first["count"]} of {sum(asked.values())}\n' in page
 
 
 def test_every_attack_is_described():
