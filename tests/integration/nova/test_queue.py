@@ -225,6 +225,63 @@ def test_a_cold_migration_goes_on_while_others_wait(cloud, full):
         cloud.delete([waits])
 
 
+def vcpus(cloud, server):
+    """VCPUs that Placement has for a server, by name of the host."""
+    listed = cloud.admin.get('compute', '/os-hypervisors')['hypervisors']
+    names = {each['id']: each['hypervisor_hostname'] for each in listed}
+    found = cloud.admin.get('placement', f'/allocations/{server}')
+    return {
+        names[provider]: each['resources']['VCPU']
+        for provider, each in found['allocations'].items()
+    }
+
+
+def force_down(cloud, host, is_down):
+    """Tell Nova that a host is down; whether it takes that."""
+    path = f'/os-services?binary=nova-compute&host={host}'
+    [service] = cloud.admin.get('compute', path)['services']
+    path = f'/os-services/{service["id"]}'
+    body = {'forced_down': is_down}
+    return cloud.admin.ask('PUT', 'compute', path, body).status == 200
+
+
+def test_an_evacuation_goes_on_and_counts_on_both_hosts_until_it_is_over(
+    cloud, full
+):
+    node = cloud.nodes['cmp1']
+    moved = next(each for each in full if host_of(cloud, each) == 'cmp1')
+    gone = next(each for each in full if host_of(cloud, each) == 'cmp2')
+    node.stop_compute()
+    try:
+        assert force_down(cloud, 'cmp1', True)
+        waits = filling.boot(cloud, 'carol', 'waits', 'cmp1')
+        # A host that is down is none that matches.
+        filling.await_told(cloud, [waits], 'state', ['held'])
+        cloud.delete([gone])
+        watching.eventually(lambda: cloud.room(filling.FLAVOR) == 1)
+        cloud.act(moved, 'evacuate', host='cmp2')
+        cloud.await_status(moved)
+        assert host_of(cloud, moved) == 'cmp2'
+        assert vcpus(cloud, moved) == {'cmp1': 1, 'cmp2': 1}
+        watching.eventually(lambda: cloud.room(filling.FLAVOR) == 0)
+    finally:
+        node.resume_compute()
+        try:
+            # The host gives up what it had; until then it stays down.
+            watching.eventually(
+                lambda: vcpus(cloud, moved) == {'cmp2': 1},
+                lambda: vcpus(cloud, moved),
+            )
+        finally:
+            watching.eventually(lambda: force_down(cloud, 'cmp1', False))
+            cloud.await_up()
+    try:
+        cloud.await_status(waits)
+        assert host_of(cloud, waits) == 'cmp1'
+    finally:
+        cloud.delete([waits])
+
+
 def test_servers_of_one_request_start_together(cloud, full):
     about = {
         'name': 'both',
@@ -388,14 +445,8 @@ def test_a_credential_for_one_kind_of_request_starts_what_it_asked_for(
 def with_options(cloud, queue):
     """Starts both programs anew with other options; they are put back."""
 
-    def start(**options):
-        queue.set(**options)
-        for program in (waiting.RELAY, waiting.SERVICE):
-            queue.kill(program)
-            queue.start(program)
-
-    yield start
-    start()
+    yield queue.restart
+    queue.restart()
     cloud.capacity()
 
 
