@@ -245,6 +245,7 @@ def _plan(conf: cfg.ConfigOpts) -> service.Planner:
         per_hour=options.room_per_hour,
         step_s=options.room_step,
         by_shares=options.room_by_shares,
+        margin=options.room_margin,
     )
     return functools.partial(
         preemption.plan, queue=queued, victims=victims, rules=rules

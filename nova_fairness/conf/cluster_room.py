@@ -89,7 +89,7 @@ are to get used to it.
     ),
     cfg.FloatOpt(
         'room_step',
-        default=86400.0,
+        default=3600.0,
         min=0.0,
         advanced=True,
         help="""
@@ -106,6 +106,17 @@ be lost, whoever did it.
 Whether preemptible servers leave for preemptible requests of those who are
 further below their shares. Off, they leave for normal requests alone: set it
 so if too many leave.
+""",
+    ),
+    cfg.FloatOpt(
+        'room_margin',
+        default=2.0,
+        min=1.0,
+        advanced=True,
+        help="""
+How many times further over its share an account must be than another for which
+its preemptible servers leave, if both have preemptible ones. No unit. At 1 any
+difference counts, and more work is lost. Raise it if too many leave.
 """,
     ),
     cfg.ListOpt(

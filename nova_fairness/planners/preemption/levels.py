@@ -86,24 +86,26 @@ class Levels:
         asked: Floats,
         owners: Places,
         lost: Floats,
+        margin: float = 1.0,
     ) -> Marks:
         """Tell which preemptible servers may leave for a preemptible request.
 
         Where the paths of the two accounts part, the branch of the one who
         asks must be lower with what is asked for than the branch of the other
-        without what leaves. So two never take each other's room in turns: for
-        the way back the levels would have to be the other way round (Kueue's
-        rule of the final share, KEP-1714).
+        without what leaves, so many times as the margin says. So two never
+        take each other's room in turns: for the way back the levels would have
+        to be the other way round (Kueue's rule of the final share, KEP-1714).
 
         :param place: of the account that asks.
         :param asked: (c,) part of the cloud.
         :param owners: (v,) places of those whose servers would leave.
         :param lost: (v, c) part of the cloud that each would lose.
+        :param margin: >= 1.
         """
         mine, theirs = self._branches(place, owners)
         after = self._over(self._use[mine] + asked, self._part[mine])
         left = np.maximum(self._use[theirs] - lost, 0.0)
-        lower = after < self._over(left, self._part[theirs])
+        lower = margin * after < self._over(left, self._part[theirs])
         may: Marks = lower & (owners != place)
         return may
 

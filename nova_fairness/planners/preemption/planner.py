@@ -54,14 +54,17 @@ class Rules:
     :ivar step_s: seconds of lost work that a step of over-share outweighs, >=
         0; see :meth:`.levels.Levels.grades`.
     :ivar by_shares: whether preemptible servers leave for preemptible ones.
+    :ivar margin: how many times further over its share the account must be
+        whose server leaves for a preemptible one, >= 1.
     :ivar at_once: most requests for which room is made in one plan, >= 1.
     """
 
     patience_s: float = 60.0
     least_run_s: float = 600.0
     per_hour: int = 1000
-    step_s: float = 86400.0
+    step_s: float = 3600.0
     by_shares: bool = True
+    margin: float = 2.0
     at_once: int = 50
 
 
@@ -151,7 +154,7 @@ class _Making:
             asked, place = self._asked(unit), self._place(unit)
             lost = pricing.lost(self._snapshot, self.parties)
             owners = np.array([e.place for e in self.parties], dtype=np.intp)
-            may = self._levels.may_leave_for(place, asked, owners, lost)
+            may = self._may(place, asked, owners, lost)
             if not may.any():
                 continue
             need = self._need(unit, may)
@@ -208,8 +211,18 @@ class _Making:
         """
         parties = list(choice.parties)
         total = np.tile(lost[parties].sum(axis=0), (len(parties), 1))
-        may = self._levels.may_leave_for(place, asked, owners[parties], total)
-        return bool(may.all())
+        return bool(self._may(place, asked, owners[parties], total).all())
+
+    def _may(
+        self,
+        place: int,
+        asked: field_module.Floats,
+        owners: levels_module.Places,
+        lost: field_module.Floats,
+    ) -> field_module.Marks:
+        return self._levels.may_leave_for(
+            place, asked, owners, lost, self._rules.margin
+        )
 
     def _field(self) -> field_module.Field:
         return pricing.field(

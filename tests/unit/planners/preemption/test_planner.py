@@ -215,6 +215,16 @@ def test_a_preemptible_request_has_the_room_of_whoever_is_over_their_share():
     assert made(plan(snapshot, rules)) == {}
 
 
+@pytest.mark.parametrize(('margin', 'leave'), [(1.0, 1), (2.9, 1), (3.0, 0)])
+def test_they_must_be_further_over_it_by_the_margin(margin, leave):
+    running = [runs(f's{n}', n, project='rich') for n in 'abcd']
+    # Afterwards they have three times as much.
+    asked = [ask('r', 4, 'poor', band=LENT)]
+    snapshot = cloud(dict.fromkeys('abcd', 4), running, asked)
+    rules = planner.Rules(0.0, 0.0, margin=margin)
+    assert len(made(plan(snapshot, rules))) == leave
+
+
 def test_equal_ones_take_nothing_of_each_other():
     running = [runs('s1', 'a', project='p'), runs('s2', 'b', project='q')]
     asked = [

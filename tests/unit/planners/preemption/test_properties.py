@@ -195,8 +195,9 @@ asked_parts = st.integers(1, 20).map(lambda n: n / 64)
     asked_parts,
     asked_parts,
     asked_parts,
+    st.floats(1, 4),
 )
-def test_two_never_take_each_others_room(use, gains, loses, back):
+def test_two_never_take_each_others_room(use, gains, loses, back, margin):
     """For the way back, levels would have to be the other way round."""
     names = ['p', 'p/u', 'q', 'q/u']
     use = dict(zip(names, (use[0], use[0], use[1], use[1]), strict=True))
@@ -216,6 +217,7 @@ def test_two_never_take_each_others_room(use, gains, loses, back):
             np.full(2, asked),
             np.array([levels.place(other, 'u')]),
             np.full((1, 2), lost),
+            margin,
         )[0]
 
     hypothesis.assume(use['q'] >= loses)
