@@ -49,9 +49,9 @@ WITHIN = 0.05
 ESTIMATES_HEAD = (
     'Cloud',
     'Requests',
-    'By p50 %, not stretched',
+    'By p50 %, not corrected',
     'By p50 %',
-    'By p90 %, not stretched',
+    'By p90 %, not corrected',
     'By p90 %',
 )
 CHOICES_HEAD = (

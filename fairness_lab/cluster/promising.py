@@ -59,7 +59,7 @@ class Promising:
         """How good estimates were; ``None`` if nothing is known.
 
         ``by_p50_alone`` and ``by_p90_alone`` are what it had been if they had
-        not been stretched.
+        not been corrected.
         """
         judged = self._calibration.judged()
         if judged is None:

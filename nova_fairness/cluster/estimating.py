@@ -2,14 +2,19 @@
 
 """Estimates of starts, made in the pauses between cycles, and judged later."""
 
+import collections
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
+import itertools
 import math
+import statistics
 
 import numpy as np
 
+from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
@@ -22,6 +27,9 @@ EVERY_S = 60.0
 
 PART = 0.2
 """Of a pause that is spent on them."""
+
+_REMEMBERED = 100
+"""Builds, and cycles, by which delays are known."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +79,43 @@ class Estimating:
         self._raw: tuple[Mapping[str, cluster.Estimate], float] | None = None
         self._made: Mapping[str, cluster.Estimate] = {}
         self._known: tuple[calibration.Calibration, int] | None = None
+        self._sent: dict[str, float] = {}
+        self._built_s = collections.deque[float](maxlen=_REMEMBERED)
+        self._cycles = collections.deque[float](maxlen=_REMEMBERED)
+
+    def see(
+        self,
+        found: Iterable[records.Record],
+        servers: Mapping[str, servers_module.Server],
+        now: float,
+    ) -> None:
+        """Learn how long builds take, and how far cycles are apart.
+
+        :param found: requests that have not ended.
+        :param servers: by UUID.
+        :param now: seconds of the epoch.
+        """
+        self._cycles.append(now)
+        sent, self._sent = self._sent, {}
+        for record in found:
+            request = record.request
+            first = servers.get(request.servers[0])
+            launched_at = first.launched_at if first else None
+            if request.state is request_model.State.STARTING:
+                self._sent[request.uuid] = record.changed_at
+            elif request.uuid in sent and launched_at is not None:
+                took_s = launched_at - sent[request.uuid]
+                self._built_s.append(max(took_s, 0.0))
+
+    def _delays(self) -> estimates.Delays:
+        """On average an end is seen after half of the time between cycles."""
+        apart = [b - a for a, b in itertools.pairwise(self._cycles)]
+        if not apart or not self._built_s:
+            return estimates.Delays()
+        return estimates.Delays(
+            max(statistics.median(apart), 0.0) / 2,
+            statistics.median(self._built_s),
+        )
 
     def judge(
         self,
@@ -119,7 +164,7 @@ class Estimating:
                 ended = self._store.request(uuid)
                 # Removed long ago: it is not known what became of it.
                 gave_up[uuid] = ended.changed_at if ended else 0.0
-            elif record.request.state not in request_model.UNSENT:
+            elif record.request.state is request_model.State.ACTIVE:
                 started[uuid] = record.changed_at
         return started, gave_up
 
@@ -161,6 +206,7 @@ class Estimating:
                 self._kept,
                 # The same cloud has the same estimates.
                 np.random.default_rng(0),
+                self._delays(),
             )
         while self._monotonic() - begin_s <= PART * pause_s:
             try:

@@ -309,6 +309,7 @@ class Service:
         view = self._view(found, now, self._ends.known(ends))
         view = self._making.seen(view, found, now)
         self._watch(found, view, epoch)
+        self._estimating.see(found, view.servers, now)
         snapshot = self._charging.charge(view, now, epoch)
         planned = self._plan(snapshot, now)
         calibrated = self._estimating.judge(found, planned.waiting, epoch)

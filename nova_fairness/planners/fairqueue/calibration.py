@@ -5,11 +5,13 @@
 The first estimate that the owner of a request is told is a promise. Once the
 request starts, or gives up, it is known how long it took. What is not foreseen
 (:mod:`.estimates`) makes starts later than was estimated, in one cloud more
-than in another: waits are stretched by what was seen. The stretch of ``p90``
-is the ninth decile of what past waits took of theirs, with one more that is
-longer than all, so that the next is within it nine times of ten if it is like
+than in another: waits are corrected by what was seen. How far a start was off
+counts as a part of the estimated wait, of a short one as a part of
+:data:`_SHORT_S`, as what a short wait is off by does not grow with it. The
+correction of ``p90`` is the ninth decile of these parts, with one more that is
+larger than all, so that the next is within it nine times of ten if it is like
 those before it (split conformal prediction: Lei et al., Distribution-free
-predictive inference for regression, section 2.2).
+predictive inference for regression, sections 2.2 and 5.2).
 """
 
 from collections.abc import Mapping
@@ -27,15 +29,15 @@ LEAST = 20
 REMEMBERED = 500
 """Promises whose outcome is known, the newest."""
 
-_SHORTEST_S = 60.0
-"""Wait that a shorter one counts as: cycles and builds take as long."""
+_SHORT_S = 60.0
+"""Cycles and builds take as long, however short the wait is."""
 
 
 class Promise(NamedTuple):
     """What was told of a request first.
 
     :ivar made_at: seconds of the epoch.
-    :ivar raw_p50_s: estimated wait from then on, before it was stretched.
+    :ivar raw_p50_s: estimated wait from then on, before it was corrected.
     :ivar raw_p90_s: the same by which it would start nine times of ten.
     :ivar p50_s: what was told instead.
     :ivar p90_s: likewise.
@@ -76,17 +78,17 @@ class Calibration:
     def told(
         self, estimates: Mapping[str, cluster.Estimate], now: float
     ) -> dict[str, cluster.Estimate]:
-        """Estimates stretched by what was seen.
+        """Estimates corrected by what was seen.
 
         :param now: seconds of the epoch at which they were made.
         """
         if len(self.past) < LEAST:
             return dict(estimates)
-        stretch_50, stretch_90 = self.stretches()
+        off_50, off_90 = self.corrections()
         told = {}
         for uuid, each in estimates.items():
-            p50 = now + _wait(each.p50, now) * stretch_50
-            p90 = now + _wait(each.p90, now) * stretch_90
+            p50 = now + _corrected(each.p50 - now, off_50)
+            p90 = now + _corrected(each.p90 - now, off_90)
             told[uuid] = cluster.Estimate(p50, max(p50, p90))
         return told
 
@@ -103,8 +105,8 @@ class Calibration:
         new = {
             uuid: Promise(
                 now,
-                _wait(estimates[uuid].p50, now),
-                _wait(estimates[uuid].p90, now),
+                estimates[uuid].p50 - now,
+                estimates[uuid].p90 - now,
                 each.p50 - now,
                 each.p90 - now,
             )
@@ -138,20 +140,20 @@ class Calibration:
             return self
         return Calibration(left, tuple(past[-REMEMBERED:]))
 
-    def stretches(self) -> tuple[float, float]:
-        """Factors of waits until ``p50`` and ``p90``, >= 0.
+    def corrections(self) -> tuple[float, float]:
+        """Parts of waits that ``p50`` and ``p90`` are moved by, any sign.
 
-        1 while fewer than :data:`LEAST` outcomes are known.
+        0 while fewer than :data:`LEAST` outcomes are known.
         """
         if len(self.past) < LEAST:
-            return 1.0, 1.0
+            return 0.0, 0.0
         return (
             _quantile(
-                [each.took_s / each.raw_p50_s for each in self.past],
+                [_off(each.took_s, each.raw_p50_s) for each in self.past],
                 ends.MEDIAN,
             ),
             _quantile(
-                [each.took_s / each.raw_p90_s for each in self.past],
+                [_off(each.took_s, each.raw_p90_s) for each in self.past],
                 ends.LATE,
             ),
         )
@@ -172,8 +174,14 @@ class Calibration:
         )
 
 
-def _wait(at: float, now: float) -> float:
-    return max(at - now, _SHORTEST_S)
+def _off(took_s: float, wait_s: float) -> float:
+    """How much longer it took than was estimated, as a part of that."""
+    return (took_s - wait_s) / max(wait_s, _SHORT_S)
+
+
+def _corrected(wait_s: float, off: float) -> float:
+    """The wait that is off by such a part of what was estimated."""
+    return max(wait_s + off * max(wait_s, _SHORT_S), 0.0)
 
 
 def _quantile(values: Sequence[float], part: float) -> float:

@@ -46,6 +46,21 @@ Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
 Kept = Callable[[float], float]
 """Part of use that counts after so many seconds, 0 to 1."""
 
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Delays:
+    """What passes between a server's end and the next one's start.
+
+    :ivar seen_s: seconds until a plan knows of an end, >= 0.
+    :ivar build_s: seconds until what a plan starts runs, >= 0.
+    """
+
+    seen_s: float = 0.0
+    build_s: float = 0.0
+
+
+_NONE = Delays()
+
 Steps = Generator[None, None, Mapping[str, cluster.Estimate]]
 """A step for every plan; returns estimates by UUID of the request."""
 
@@ -73,6 +88,7 @@ def forward(
     planner: Planner,
     kept: Kept,
     chance: np.random.Generator,
+    delays: Delays = _NONE,
 ) -> Steps:
     """Estimates of starts, made in steps that may be apart.
 
@@ -82,12 +98,13 @@ def forward(
     :param planner: makes the plans that follow.
     :param kept: how use fades.
     :param chance: where lifetimes are drawn; all else is without chance.
+    :param delays: what passes beside lifetimes.
     :raises PluginMisbehaved: as the planner does.
     """
     followed = _followed(snapshot, plan)
     began: dict[str, list[float]] = {each.uuid: [] for each in followed}
     for _ in range(SAMPLES if followed else 0):
-        course = _Course(snapshot, followed, now, kept, chance)
+        course = _Course(snapshot, followed, now, kept, chance, delays)
         course.carry_out(plan, now)
         yield from course.run(planner)
         for uuid, at in course.began.items():
@@ -137,6 +154,7 @@ class _Course:
     :param now: seconds of the epoch.
     :param kept: how use fades.
     :param chance: where lifetimes are drawn.
+    :param delays: what passes beside lifetimes.
 
     :ivar began: seconds of the epoch by UUID of those that are followed;
         infinite of those that did not.
@@ -149,8 +167,10 @@ class _Course:
         now: float,
         kept: Kept,
         chance: np.random.Generator,
+        delays: Delays,
     ) -> None:
         self._snapshot = snapshot
+        self._delays = delays
         self._known = {each.uuid: each for each in snapshot.requests}
         self._held = {each.uuid: each for each in followed}
         self._kept = kept
@@ -201,7 +221,7 @@ class _Course:
                 continue
             request = self._known[action.request]
             if self._held.pop(request.uuid, None) and action.hosts:
-                self.began[request.uuid] = at
+                self.began[request.uuid] = at + self._delays.build_s
                 self._spending.take(request, at)
             for host in action.hosts:
                 self._start(request, host, at)
@@ -245,7 +265,8 @@ class _Course:
     def _start(
         self, request: request_model.Request, host: str, at: float
     ) -> None:
-        started = ends_module.started(request, host, at)
+        begin = at + self._delays.build_s
+        started = ends_module.started(request, host, begin)
         self._change(started, 1, 1.0)
         self._run(started, at)
         if request.group:
@@ -259,7 +280,7 @@ class _Course:
         quantile = 1.0 - self._chance.random()
         at = ends_module.end(each, self._snapshot.lifetimes, now, quantile)
         if at is not None and each.host in self._rows:
-            heapq.heappush(self._ends, (at, number))
+            heapq.heappush(self._ends, (at + self._delays.seen_s, number))
 
     def _change(self, each: cluster.Running, sign: int, counts: float) -> None:
         """What a server has is taken, or given back.

@@ -185,8 +185,10 @@ def run(faculty, turns):
         [name for name, count in ASKED.items() for _ in range(count)]
     )
     begin = time.time()
-    [last] = [each for each in asked if each not in turns.started][-1:]
-    while faculty.cloud.request(last)['reason'] == 'not_planned':
+    last = asked[-1]
+    new = 'not_planned'
+    # Nor does the queue know a request at once.
+    while faculty.cloud.request(last).get('reason', new) == new:
         turns.look()
     shown = faculty.openstack(turns.group[last], 'request', 'show', last)
     while turns.started.keys() < {*before, *asked}:
@@ -237,6 +239,6 @@ def test_two_projects_have_seventy_and_thirty_of_a_full_cloud(founded):
     TOLD.write_text(json.dumps(found, indent=1) + '\n')
     assert abs(found['part_of_physics'] - 0.7) <= 0.05, found
     assert abs(found['part_of_physics_in_ledger'] - 0.7) <= 0.05, found
-    assert found['estimates']['first']['count'], found
+    assert found['estimates']['first']['by_p90'] >= 0.9, found
     assert found['who_waits_reads']['reason'] in WAITS, found
     assert found['who_waits_reads']['summary'], found

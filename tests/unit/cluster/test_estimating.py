@@ -8,6 +8,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.cluster import estimating
+from nova_fairness.cluster import servers
 from nova_fairness.cluster.store import records
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
@@ -146,7 +147,7 @@ def made(pauses):
 @pytest.mark.parametrize(
     ('found', 'ended', 'late_s'),
     [
-        ((stored(S.SENDING, 105.0),), None, -5.0),
+        ((stored(S.ACTIVE, 105.0),), None, -5.0),
         ((stored(S.ACTIVE, 305.0),), None, 195.0),
         ((), stored(S.EXPIRED, 305.0), 195.0),
         # It might have started in time, or nobody knows.
@@ -162,6 +163,30 @@ def test_what_became_of_a_promise_is_kept(pauses, found, ended, late_s):
     assert pauses.store.kept.promises == {}
     past = [each.took_s - each.p90_s for each in pauses.store.kept.past]
     assert past == ([] if late_s is None else [late_s])
+
+
+@pytest.mark.parametrize('state', [S.SENDING, S.STARTING])
+def test_what_is_being_built_has_not_started(pauses, state):
+    made(pauses)
+    pauses.told(300.0, (stored(state, 105.0),), ())
+    assert [*pauses.store.kept.promises] == ['r']
+
+
+def server(launched_at):
+    return servers.Server(
+        'r', 'p', 'u', 'ACTIVE', '', 'a', launched_at=launched_at
+    )
+
+
+def test_what_builds_and_cycles_take_is_in_later_estimates(pauses):
+    seen = pauses.made.see
+    seen((stored(S.STARTING, 50.0),), {}, 60.0)
+    seen((stored(S.ACTIVE, 80.0),), {'r': server(57.0)}, 80.0)
+    for _ in range(7):
+        pauses.work()
+    # Its room is free at 110; a cycle sees that ten seconds later, and Nova
+    # builds it in seven.
+    assert pauses.told(100.0)['r'].p50 == 127.0
 
 
 def test_another_leader_knows_what_was_promised(pauses):

@@ -114,6 +114,8 @@ def test_who_waits_is_told_when_they_start(world, process, ask):
     # Once it started, it is known that it was late, by another process, too.
     assert ask.capacity()['estimates'] is None
     world.cloud.remove('runs')
+    process.cycle()
+    world.cloud.build(large, 'h1', {'VCPU': 4, 'MEMORY_MB': 100})
     for _ in range(2):
         process.cycle()
     judged = ask.capacity()['estimates']

@@ -46,6 +46,7 @@ def test_what_came_of_shares_in_front_of_a_real_nova_is_told_as_recorded():
     page = PAGE.read_text('utf-8')
     for part in (*parts, first['by_p90']):
         assert f'\n     - {100 * part:.0f} %\n' in page, part
+    assert f'By ``p50`` {100 * first["by_p50"]:.0f} of\n100 started' in page
     assert f'{first["count"]} of {sum(asked.values())}\n' in page
 
 

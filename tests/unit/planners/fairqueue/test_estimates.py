@@ -28,10 +28,13 @@ def kept(elapsed_s):
     return 0.5 ** (elapsed_s / 86400)
 
 
-def forward(snapshot, now=NOW, plan=planner.plan, seed=0):
+NO_DELAYS = estimates.Delays()
+
+
+def forward(snapshot, now=NOW, plan=planner.plan, seed=0, delays=NO_DELAYS):
     chance = np.random.default_rng(seed)
     steps = estimates.forward(
-        snapshot, plan(snapshot, now), now, plan, kept, chance
+        snapshot, plan(snapshot, now), now, plan, kept, chance, delays
     )
     while True:
         try:
@@ -60,6 +63,16 @@ def test_one_follows_the_other():
         'r': exact(110.0),
         's': exact(170.0),
         't': exact(230.0),
+    }
+
+
+def test_ends_are_seen_later_and_builds_take_their_time():
+    snapshot = full(*(ask(n, 8) for n in 'rst'), lifetimes=last(60, 8))
+    delays = estimates.Delays(seen_s=5.0, build_s=10.0)
+    assert forward(snapshot, delays=delays) == {
+        'r': exact(125.0),
+        's': exact(200.0),
+        't': exact(275.0),
     }
 
 
