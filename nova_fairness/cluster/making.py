@@ -29,6 +29,8 @@ from nova_fairness.model import cluster
 from nova_fairness.model import leaving
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.planners.preemption import planner as preemption
+from nova_fairness.planners.preemption import victims as victims_module
 
 LOG = logging.getLogger(__name__)
 
@@ -51,6 +53,46 @@ class Rules:
     actions: tuple[leaving.Action, ...] = (leaving.Action.SHELVE,)
     lasts_s: float = 1500.0
     again_s: float = 300.0
+
+
+class Planner:
+    """Plans who starts and who makes room; nobody does if victims fail.
+
+    What starts without that goes on.
+
+    :param queue: the queue's planner.
+    :param victims: chooses who leaves.
+    :param rules: when.
+    """
+
+    def __init__(
+        self,
+        queue: preemption.Planner,
+        victims: victims_module.Victims,
+        rules: preemption.Rules,
+    ) -> None:
+        self._queue, self._victims, self._rules = queue, victims, rules
+        self._said = ''
+
+    def __call__(
+        self, snapshot: cluster.ClusterSnapshot, now: float
+    ) -> cluster.Plan:
+        """Plan once.
+
+        :raises PluginMisbehaved: if the queue's planner does.
+        """
+        try:
+            found = preemption.plan(
+                snapshot, now, self._queue, self._victims, self._rules
+            )
+            self._said = ''
+        except exception.PluginMisbehaved as error:
+            found = self._queue(snapshot, now)
+            if str(error) != self._said:
+                # Estimates plan thousands of times.
+                LOG.error('nobody makes room: %s', error)
+            self._said = str(error)
+        return found
 
 
 class Making:

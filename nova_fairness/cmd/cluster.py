@@ -247,9 +247,7 @@ def _plan(conf: cfg.ConfigOpts) -> service.Planner:
         by_shares=options.room_by_shares,
         margin=options.room_margin,
     )
-    return functools.partial(
-        preemption.plan, queue=queued, victims=victims, rules=rules
-    )
+    return making.Planner(queued, victims, rules)
 
 
 def _queue_plan(conf: cfg.ConfigOpts) -> service.Planner:

@@ -2,8 +2,6 @@
 
 """Servers make room for requests, beside a fake cloud; the store is real."""
 
-import functools
-
 import pytest
 
 from nova_fairness.cluster import intake
@@ -19,8 +17,10 @@ from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import planner as queue
 from nova_fairness.planners.preemption import planner as preemption
 from tests.fixtures import nova_casts
+from tests.fixtures import small_cloud
 from tests.unit.cluster import test_ends
 from tests.unit.cluster import test_service
+from tests.unit.planners.preemption import test_planner
 
 world = test_service.world
 A, S, R = leaving.Action, leaving.State, test_service.S
@@ -33,7 +33,9 @@ TERMS = intake.Terms(
 
 def process_of(world, name, *actions):
     """A new process that leads."""
-    world.plan = functools.partial(preemption.plan, queue=queue.plan)
+    world.plan = making_module.Planner(
+        queue.plan, preemption.LEAST, preemption.USUAL
+    )
     chosen = tuple(map(A, actions or ['shelve']))
     world.making = making_module.Rules(chosen)
     process = world.process(name, terms=TERMS)
@@ -54,6 +56,28 @@ def runs(world, process, name, host, project='spare'):
     world.cloud.servers[server]['OS-SRV-USG:launched_at'] = launched
     process.cycle()
     return server
+
+
+class FakeBroken:
+    """Victims that fail as often as they are asked."""
+
+    def choose(self, needs, field):
+        raise ModuleNotFoundError("No module named 'scipy'")
+
+
+def test_victims_that_fail_keep_nobody_from_starting(caplog):
+    lent = test_planner.runs('s1', 'a', 4)
+    asked = [small_cloud.ask('r', 2, 'q'), small_cloud.ask('large', 4, 'q')]
+    snapshot = test_planner.cloud({'a': 4, 'b': 2}, [lent], asked)
+    plan = making_module.Planner(queue.plan, FakeBroken(), test_planner.SOON)
+    for _ in range(3):
+        found = plan(snapshot, test_planner.NOW)
+        assert [each.request for each in found.actions] == ['r']
+    [said] = [each.getMessage() for each in caplog.records]
+    assert said == (
+        'nobody makes room: the victims FakeBroken failed:'
+        " ModuleNotFoundError: No module named 'scipy'"
+    )
 
 
 @pytest.fixture

@@ -91,8 +91,8 @@ def test_the_youngest_of_those_who_are_alike_loses_least():
 
 def test_who_is_further_over_their_share_makes_room_before_younger_ones():
     running = [
-        runs('s1', 'a', 8, 'rich', 50_000),
-        runs('s2', 'b', 8, 'rich', 50_000),
+        runs('s1', 'a', 8, 'rich', 4000),
+        runs('s2', 'b', 8, 'rich', 4000),
         runs('s3', 'c', 8, 'poor', 700),
     ]
     snapshot = cloud(dict.fromkeys('abc', 8), running, [ask('r', 8, 'q')])
