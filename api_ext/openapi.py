@@ -22,7 +22,7 @@ JSON = 'application/json'
 _PLACES = {
     'host': 'Name of a host.',
     'id': 'Id, or "me" for the one of the token.',
-    'uuid': 'UUID of an instance or a request.',
+    'uuid': 'UUID of an instance, a request or a preemption.',
 }
 
 

@@ -16,6 +16,8 @@ from api_ext import openapi
 from api_ext.handlers import action as action_handler
 from api_ext.handlers import host as host_handler
 from api_ext.handlers import instance as instance_handler
+from api_ext.handlers import partition as partition_handler
+from api_ext.handlers import plan as plan_handler
 from api_ext.handlers import plugin as plugin_handler
 from api_ext.handlers import project as project_handler
 from api_ext.handlers import request as request_handler
@@ -23,6 +25,8 @@ from api_ext.handlers import user as user_handler
 from api_ext.policies import action as action_policies
 from api_ext.policies import document as document_policies
 from api_ext.policies import host as host_policies
+from api_ext.policies import partition as partition_policies
+from api_ext.policies import plan as plan_policies
 from api_ext.policies import plugin as plugin_policies
 from api_ext.policies import project as project_policies
 from api_ext.policies import request as request_policies
@@ -32,6 +36,8 @@ from api_ext.schemas import document as document_schemas
 from api_ext.schemas import host as host_schemas
 from api_ext.schemas import instance as instance_schemas
 from api_ext.schemas import owner as owner_schemas
+from api_ext.schemas import partition as partition_schemas
+from api_ext.schemas import plan as plan_schemas
 from api_ext.schemas import plugin as plugin_schemas
 from api_ext.schemas import request as request_schemas
 from api_ext.schemas import url
@@ -251,6 +257,175 @@ ROUTES: Sequence[Route] = (
         answers=request_handler.set_limits,
         answer=request_schemas.SET_LIMITS,
         body=request_schemas.SET_LIMITS,
+        faults=(*_ALWAYS, 404, 409, 413, 415),
+    ),
+    Route(
+        name='listGroups',
+        method='GET',
+        path='/fairness/groups',
+        summary='List groups of servers, and what is spent for them',
+        answers=request_handler.groups,
+        answer=request_schemas.GROUPS,
+        query=request_schemas.SHARES_QUERY,
+        faults=_ALWAYS,
+    ),
+    Route(
+        name='createGroup',
+        method='POST',
+        path='/fairness/groups',
+        summary='Say what is spent for a new group of servers',
+        answers=request_handler.create_group,
+        answer=request_schemas.SHOW_GROUP,
+        body=request_schemas.CREATE_GROUP,
+        faults=(*_ALWAYS, 409, 413, 415),
+    ),
+    Route(
+        name='setGroup',
+        method='PUT',
+        path='/fairness/groups',
+        summary='Change what is spent for a group, or take the group away',
+        answers=request_handler.set_group,
+        answer=request_schemas.SHOW_GROUP,
+        body=request_schemas.SET_GROUP,
+        faults=(*_ALWAYS, 404, 409, 413, 415),
+    ),
+    Route(
+        name='listPrices',
+        method='GET',
+        path='/fairness/prices',
+        summary='List what all servers of each host spend',
+        answers=request_handler.prices,
+        answer=request_schemas.PRICES,
+        rules=(request_policies.PRICES,),
+        query=request_schemas.PRICES_QUERY,
+        faults=_ALWAYS,
+    ),
+    Route(
+        name='listPricesOfHost',
+        method='GET',
+        path='/fairness/hosts/{host}/prices',
+        summary='List what all servers of a host spent, the newest first',
+        answers=request_handler.past_prices,
+        answer=request_schemas.PRICES,
+        rules=(request_policies.PRICES,),
+        query=request_schemas.PRICES_QUERY,
+        faults=(*_ALWAYS, 404),
+    ),
+    Route(
+        name='listPreemptions',
+        method='GET',
+        path='/fairness/preemptions',
+        summary='List when servers had to make room, the newest first',
+        answers=request_handler.preemptions,
+        answer=request_schemas.PREEMPTIONS,
+        query=request_schemas.PREEMPTIONS_QUERY,
+        faults=(*_ALWAYS, 404),
+    ),
+    Route(
+        name='showPreemption',
+        method='GET',
+        path='/fairness/preemptions/{uuid}',
+        summary='Show when a server had to make room, for whom, and what'
+        ' came of it',
+        answers=request_handler.show_preemption,
+        answer=request_schemas.SHOW_PREEMPTION,
+        faults=(*_ALWAYS, 404),
+    ),
+    Route(
+        name='showPartition',
+        method='GET',
+        path='/fairness/partition',
+        summary='Show what batch and cloud have and want of each other',
+        answers=partition_handler.border,
+        answer=partition_schemas.SHOW_BORDER,
+        rules=(partition_policies.LIST,),
+        faults=(*_ALWAYS, 404),
+    ),
+    Route(
+        name='setTarget',
+        method='PUT',
+        path='/fairness/partition',
+        summary='Say how many hosts the cloud is to have',
+        answers=partition_handler.set_target,
+        answer=partition_schemas.TARGET,
+        rules=(partition_policies.TARGET,),
+        body=partition_schemas.TARGET,
+        faults=(*_ALWAYS, 404, 409, 413, 415),
+    ),
+    Route(
+        name='listPartitionHosts',
+        method='GET',
+        path='/fairness/partition/hosts',
+        summary='List hosts that move between batch and cloud',
+        answers=partition_handler.index,
+        answer=partition_schemas.LIST,
+        rules=(partition_policies.LIST,),
+        query=partition_schemas.QUERY,
+        faults=(*_ALWAYS, 404),
+    ),
+    Route(
+        name='showPartitionHost',
+        method='GET',
+        path='/fairness/partition/hosts/{host}',
+        summary='Show where a host stands, what runs there and its history',
+        answers=partition_handler.show,
+        answer=partition_schemas.SHOW,
+        rules=(partition_policies.SHOW,),
+        faults=(*_ALWAYS, 404),
+    ),
+    Route(
+        name='actOnPartitionHost',
+        method='POST',
+        path='/fairness/partition/hosts/{host}/action',
+        summary='Send a host to the other side, or let it stay',
+        answers=partition_handler.perform,
+        answer=partition_schemas.SHOW,
+        body=partition_schemas.ACTION,
+        status=202,
+        faults=(*_ALWAYS, 404, 409, 413, 415),
+    ),
+    Route(
+        name='listPlans',
+        method='GET',
+        path='/fairness/plans',
+        summary='List plans of moves, the newest first',
+        answers=plan_handler.index,
+        answer=plan_schemas.LIST,
+        rules=(plan_policies.LIST,),
+        query=plan_schemas.QUERY,
+        faults=(*_ALWAYS, 404),
+    ),
+    Route(
+        name='createPlan',
+        method='POST',
+        path='/fairness/plans',
+        summary='Propose a plan that empties a host',
+        answers=plan_handler.create,
+        answer=plan_schemas.SHOW,
+        rules=(plan_policies.CREATE,),
+        body=plan_schemas.CREATE,
+        status=202,
+        faults=(*_ALWAYS, 404, 409, 413, 415),
+    ),
+    Route(
+        name='showPlan',
+        method='GET',
+        path='/fairness/plans/{uuid}',
+        summary='Show a plan of moves, what it promises and what it brought',
+        answers=plan_handler.show,
+        answer=plan_schemas.SHOW,
+        rules=(plan_policies.SHOW,),
+        faults=(*_ALWAYS, 404),
+    ),
+    Route(
+        name='actOnPlan',
+        method='POST',
+        path='/fairness/plans/{uuid}/action',
+        summary='Let a plan of moves begin, or end it',
+        answers=plan_handler.perform,
+        answer=plan_schemas.SHOW,
+        body=plan_schemas.ACTION,
+        status=202,
         faults=(*_ALWAYS, 404, 409, 413, 415),
     ),
     Route(

@@ -37,12 +37,15 @@ CYCLES = (
     'Requests',
     'Hosts',
     'Accounts',
+    'Cycle',
+    'The store',
     'A look',
     'The ledger',
     'A plan',
     'A cycle',
-    'Once a minute',
+    'Starts',
 )
+KINDS = ('whole', 'between')
 PLANS = ('Order', 'Flavors', 'Accounts', 'A plan, s of CPU', 'Exponent')
 ACCOUNTS = {False: 'none', True: 'bounded'}
 ORDERS = {'OldestFirst': '``fifo``', 'FairTree': '``fair_tree``'}
@@ -93,13 +96,17 @@ def cycles(found: dict) -> list[tuple[str, ...]]:
             f'{each["requests"]:,}',
             f'{each["hosts"]:,}',
             ACCOUNTS[cloud['bounded']],
+            kind,
             *(
-                f'{each[f"{name}_cpu_s"]:.2f}'
-                for name in ('look', 'ledger', 'plan', 'cycle', 'charge')
+                f'{each[kind][f"{name}_cpu_s"]:.2f}'
+                for name in ('store', 'look', 'ledger', 'plan')
             ),
+            f'{each[kind]["without_starts_cpu_s"]:.2f}',
+            f'{each[kind]["starts_cpu_s"]:.2f}',
         )
         for cloud in found['clouds']
         for each in cloud['cycles']
+        for kind in KINDS
     ]
 
 
@@ -126,7 +133,7 @@ def recorded() -> str:
     largest = plan['plans'][0]['plans'][-1]
     without, bounded = (each['exponent'] for each in cycle['clouds'])
     grows = (
-        'A cycle grows with the size of the cloud to the power of '
+        'A whole cycle grows with the size of the cloud to the power of '
         f'{without:.2f} without accounts, and of {bounded:.2f} with them. '
         f'Plans for {largest["requests"]:,} requests on '
         f'{largest["hosts"]:,} hosts:'

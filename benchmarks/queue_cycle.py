@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a cycle of the queue costs: a look at the cloud, the ledger, a plan.
+"""What a cycle of the queue costs: all of it, and each part.
 
-Clouds up to 1,000 hosts with 20 servers each, in which up to 10,000 requests
-wait, by shares; without accounts, and with 2,210 that have budgets, windows,
-ceilings and quotas. The ledger is read in each cycle and charged once a
-minute, which is every third here. Placement and Nova are a fake that answers
-over HTTP, in a process of its own: only the CPU time of who asks is counted.
-As Nova does, it lists servers that no host has each time, and others when they
+Clouds up to 1,000 full hosts with 20 servers each, in which up to 10,000
+requests wait, by shares; without accounts, and with 2,210 that have budgets,
+windows, ceilings and quotas. A cycle every ten seconds, before which a server
+ends on one of a hundred hosts, so that others start. One cycle a minute is
+whole, and charges what users have; those between plan for who is ahead.
+
+The store is SQLite. Placement, Nova and Keystone are a fake that answers over
+HTTP, in a process of its own: only the CPU time of the service is counted. As
+Nova does, it lists servers that no host has each time, and others when they
 changed. Run alone on the machine::
 
     PYTHONPATH=. python benchmarks/queue_cycle.py --out FILE
 """
 
+import collections
 from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
+import dataclasses
 import functools
+import json
 import math
 import multiprocessing
 import pathlib
@@ -32,15 +38,32 @@ from keystoneauth1 import session
 import numpy as np
 import recorded
 
+from nova_fairness.cluster import accounts as accounts_module
+from nova_fairness.cluster import at_risk
 from nova_fairness.cluster import charging
+from nova_fairness.cluster import chores
 from nova_fairness.cluster import clients
+from nova_fairness.cluster import election
+from nova_fairness.cluster import ends
+from nova_fairness.cluster import execute
+from nova_fairness.cluster import freeing
+from nova_fairness.cluster import idling
+from nova_fairness.cluster import images
+from nova_fairness.cluster import leaving
+from nova_fairness.cluster import making
 from nova_fairness.cluster import placement
+from nova_fairness.cluster import planning
+from nova_fairness.cluster import retiring
 from nova_fairness.cluster import servers
+from nova_fairness.cluster import service
 from nova_fairness.cluster import snapshot as snapshot_module
+from nova_fairness.cluster import tokens
+from nova_fairness.cluster import trading
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing
 from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import cast as cast_module
 from nova_fairness.model import cluster
 from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import orders
@@ -52,14 +75,17 @@ SERVERS = 20
 CHANGED = 30
 """Servers that changed since the last look."""
 
+VCPUS = 128
+
 ORDER = orders.FairTree()
 """What the service is delivered with."""
 
-LOOKS = 5
+MINUTES = 3
 BEGIN = 1.8e9
 """A Friday morning, seconds of the epoch."""
 
-PAUSE_S = 20.0
+PAUSE_S = 10.0
+PARTS = ('store', 'look', 'ledger', 'plan', 'starts')
 _FLAVOR = {'vcpus': 2, 'ram': 2048, 'disk': 10, 'ephemeral': 0}
 _REST = 'x' * 1400
 """What else Nova says of a server: 1.8 kB altogether."""
@@ -74,9 +100,14 @@ class FakeLargeCloud(fake_cloud.FakeCloud):
         super().__init__()
         chance = random.Random(hosts)
         for host in range(hosts):
-            self.add_host(f'host-{host:05}', 128, 512_000)
+            self._add_large(host, chance)
+            left = VCPUS
             for number in range(SERVERS):
-                self._add_running(f's{host}-{number}', host, chance)
+                most = left - (SERVERS - number - 1)
+                vcpus = min(1 + chance.randrange(11), most)
+                vcpus = left if number == SERVERS - 1 else vcpus
+                self._add_running(f's{host}-{number}', host, chance, vcpus)
+                left -= vcpus
         for each in requests:
             for server in each.servers:
                 self.add_server(
@@ -86,18 +117,43 @@ class FakeLargeCloud(fake_cloud.FakeCloud):
                 self.groups[each.group.uuid] = list(each.servers)
         self._sums: dict[tuple[str, str], int] = {}
         self._usages: dict[tuple[str, str], dict[str, int]] = {}
-        for consumer, parts in self.allocations.items():
-            project = self.owners[consumer]
-            user = self.servers[consumer]['user_id']
-            for provider, amounts in parts.items():
-                for name, amount in amounts.items():
-                    self._count(self._sums, (provider, name), amount)
-                    for key in ((project, ''), (project, user)):
-                        whose = self._usages.setdefault(key, {})
-                        self._count(whose, name, amount)
+        self._chance = chance
+        for consumer in self.allocations:
+            self._count(consumer, 1)
 
-    def _count(self, sums: dict[Any, int], key: Any, amount: int) -> None:
-        sums[key] = sums.get(key, 0) + amount
+    def _add_large(self, host: int, chance: random.Random) -> None:
+        """A host that requests of :mod:`fairqueue` can start on."""
+        name = f'host-{host:05}'
+        root = self.add_host(name, VCPUS, 512_000, zone=f'z{host % 3}')
+        provider = self.providers[root]
+        more = {'DISK_GB': 4000, **({} if host % 10 else {'CUSTOM_GPU': 4})}
+        provider['inventories'] |= {
+            each: {
+                **provider['inventories']['VCPU'],
+                'total': total,
+                'max_unit': total,
+            }
+            for each, total in more.items()
+        }
+        if chance.random() < 0.3:
+            provider['traits'].append('T1')
+
+    def end(self, count: int) -> None:
+        """Let so many servers end that run."""
+        for server in self._chance.sample(sorted(self.allocations), count):
+            self._count(server, -1)
+            self.remove(server)
+
+    def _count(self, consumer: str, sign: int) -> None:
+        project = self.owners[consumer]
+        user = self.servers[consumer]['user_id']
+        for provider, amounts in self.allocations[consumer].items():
+            for name, amount in amounts.items():
+                key = provider, name
+                self._sums[key] = self._sums.get(key, 0) + sign * amount
+                for whose in ((project, ''), (project, user)):
+                    use = self._usages.setdefault(whose, {})
+                    use[name] = use.get(name, 0) + sign * amount
 
     def _get_usages(self, place, query, body):
         whose = query['project_id'], query.get('user_id', '')
@@ -106,11 +162,10 @@ class FakeLargeCloud(fake_cloud.FakeCloud):
     def used(self, provider: str, name: str) -> int:
         return self._sums.get((provider, name), 0)
 
-    def _add_running(self, name: str, host: int, chance: random.Random):
-        vcpus, project = (
-            1 + chance.randrange(10),
-            f'p{chance.randrange(fairqueue.PROJECTS)}',
-        )
+    def _add_running(
+        self, name: str, host: int, chance: random.Random, vcpus: int
+    ):
+        project = f'p{chance.randrange(fairqueue.PROJECTS)}'
         flavor = {
             'vcpus': vcpus,
             'ram': vcpus * 2048,
@@ -125,42 +180,65 @@ class FakeLargeCloud(fake_cloud.FakeCloud):
         self.build(server, f'host-{host:05}', amounts)
 
     def _get_servers(self, place, query, body):
+        if place != ['detail']:
+            return super()._get_servers(place, query, body)
         found = list(self.servers.values())
         if 'changes-since' in query:
             waiting = [e for e in found if e['status'] == 'BUILD']
-            found = [*found[:CHANGED], *waiting]
+            found = [*found[:CHANGED], *waiting, *self.deleted[-CHANGED:]]
+        found = fake_cloud.of_status(found, query)
         return {'servers': fake_cloud.page(found, query)}
 
 
 def _serve(cloud: FakeLargeCloud, pipe: Any) -> None:
     with fake_cloud.serving(cloud) as port:
         pipe.send(port)
-        pipe.recv()
+        while count := pipe.recv():
+            with cloud.lock:
+                cloud.end(count)
+            pipe.send(count)
 
 
-@contextlib.contextmanager
-def served(
-    cloud: FakeLargeCloud,
-) -> Iterator[Callable[[Callable[..., Any]], Any]]:
-    """Who asks a cloud that is served by another process."""
-    context = multiprocessing.get_context('fork')
-    mine, its = context.Pipe()
-    process = context.Process(target=_serve, args=(cloud, its))
-    process.start()
-    url = f'http://127.0.0.1:{mine.recv()}'
-    plain = session.Session(noauth.NoAuth(url))
-    try:
-        yield lambda make: make(adapter.Adapter(plain, endpoint_override=url))
-    finally:
-        mine.send(None)
-        process.join()
+class Served:
+    """A cloud that is served by another process.
+
+    :ivar ask: makes a client of it.
+    """
+
+    def __init__(self, cloud: FakeLargeCloud) -> None:
+        context = multiprocessing.get_context('fork')
+        self._pipe, its = context.Pipe()
+        self._process = context.Process(target=_serve, args=(cloud, its))
+
+    def __enter__(self) -> 'Served':
+        self._process.start()
+        url = f'http://127.0.0.1:{self._pipe.recv()}'
+        plain = session.Session(noauth.NoAuth(url))
+        self.api = adapter.Adapter(plain, endpoint_override=url)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pipe.send(0)
+        self._process.join()
+
+    def end(self, count: int) -> None:
+        """Let so many servers end."""
+        self._pipe.send(count)
+        self._pipe.recv()
 
 
-def timed_s(call: Callable[[], Any]) -> tuple[float, Any]:
-    """CPU seconds of this process that a call takes, and what it gives."""
-    begun_s = time.process_time()
-    found = call()
-    return time.process_time() - begun_s, found
+class Conductor(execute.Sender):
+    """Takes all that is sent."""
+
+    def connect(self) -> None:
+        """Be ready."""
+
+    def send(self, cast: cast_module.Cast) -> None:
+        """Take it."""
+
+    def is_drained(self) -> bool:
+        """Have it all."""
+        return True
 
 
 @contextlib.contextmanager
@@ -171,55 +249,214 @@ def stored() -> Iterator[store_module.Store]:
         sealing.add_key(keys)
         engine = database.connect(f'sqlite:///{place}/s.sqlite')
         schema.upgrade(engine)
-        store = store_module.Store(engine, sealing.read(keys))
-        store.take_over(0, 'benchmark', 0.0)
-        yield store
+        yield store_module.Store(engine, sealing.read(keys))
+
+
+def asked(waiting: int, flavors: int) -> tuple[request.Request, ...]:
+    """Requests as they come from Nova: by UUIDs, up to the begin."""
+    named = fake_cloud.name_uuid
+    return tuple(
+        dataclasses.replace(
+            each,
+            uuid=named(each.servers[0]),
+            servers=tuple(map(named, each.servers)),
+            asked_at=BEGIN - waiting + each.asked_at,
+        )
+        for each in fairqueue.requests(
+            waiting, random.Random(waiting), flavors
+        )
+    )
+
+
+def keep(store: store_module.Store, each: request.Request) -> None:
+    """A request whose message came."""
+    spec = {
+        'nova_object.name': 'RequestSpec',
+        'nova_object.version': '1.0',
+        'nova_object.data': {'ignore_hosts': None, 'project_id': each.project},
+    }
+    message = {
+        'method': each.origin.value,
+        'version': '1.17',
+        '_context_auth_token': 'a-token',
+        'args': {'request_specs': [spec] * len(each.servers)},
+    }
+    body = {'oslo.version': '2.0', 'oslo.message': json.dumps(message)}
+    cast = cast_module.Cast(
+        f'cast-{each.uuid}',
+        each.origin.value,
+        each.asked_at,
+        'conductor',
+        json.dumps(body).encode(),
+        {},
+    )
+    store.hold(cast)
+    store.add(each, cast.uuid, each.asked_at)
+
+
+def usual_chores(
+    store: store_module.Store, nova: servers.Nova, leaves: leaving.Leaving
+) -> chores.Chores:
+    """What is done beside requests if nothing is configured."""
+    return chores.Chores(
+        idling.Idling(store.leaves, leaves, lambda _: {}, idling.Rules()),
+        at_risk.Warnings(store, nova, at_risk.Rules()),
+        lambda *_: [],
+        retiring.Retiring(store.leaves, nova, leaves, retiring.Rules()),
+        freeing.Freeing(store.leaves, leaves, freeing.Rules()),
+    )
+
+
+class Cycles:
+    """A service whose cycles are measured, part by part.
+
+    :param served: its cloud.
+    :param store: its store.
+    :param limits: of projects.
+    :param accounts: of the share tree.
+
+    :ivar now: seconds of the epoch.
+    """
+
+    def __init__(
+        self,
+        served: Served,
+        store: store_module.Store,
+        limits: dict[str, cluster.Limits],
+        accounts: tuple[cluster.Account, ...],
+    ) -> None:
+        self.now = BEGIN
+        self._spent_s: dict[str, float] = collections.defaultdict(float)
+        clock = lambda: self.now  # noqa: E731
+        rooms = placement.Placement(clients.placement(served.api))
+        nova = servers.Nova(clients.nova(served.api))
+        present = accounts_module.Accounts(store, lambda: accounts)
+        reader = snapshot_module.Reader(rooms, nova, limits, present.present)
+        ledger = charging.Charging(
+            store,
+            reader,
+            7 * 86400.0,
+            budgets.Terms(),
+            trading.Trading(store, 1.0, 30 * 86400.0),
+        )
+        patience = leaving.Patience()
+        leaves = leaving.Leaving(
+            store.leaves,
+            nova,
+            rooms,
+            images.Images(clients.glance(served.api)),
+            clock,
+            patience,
+        )
+        self.service = service.Service(
+            store,
+            election.Election(store, 'benchmark', 1e9, clock, clock),
+            present,
+            reader,
+            ledger,
+            execute.Executor(
+                store,
+                rooms,
+                nova,
+                tokens.Tokens(clients.keystone(served.api)),
+                Conductor(),
+                clock,
+            ),
+            nova,
+            ends.Ends(store.leaves, leaves, ends.Rules(), patience.notice_s),
+            usual_chores(store, nova, leaves),
+            leaves,
+            making.Making(store, nova, leaves, clock, making.Rules()),
+            functools.partial(planner.plan, order=ORDER),
+            clock,
+            time.monotonic,
+            service.Rules(),
+        )
+        self._time_parts(store, reader, ledger)
+
+    def _time_parts(
+        self,
+        store: store_module.Store,
+        reader: snapshot_module.Reader,
+        ledger: charging.Charging,
+    ) -> None:
+        for name, owner, method in (
+            ('store', store, 'requests'),
+            ('look', reader, 'read'),
+            ('ledger', ledger, 'charge'),
+            ('plan', self.service._planning, 'plan'),  # noqa: SLF001
+            ('starts', self.service, '_do'),
+        ):
+            setattr(owner, method, self._timed(name, getattr(owner, method)))
+
+    def _timed(
+        self, name: str, call: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        def timed(*given: Any, **named: Any) -> Any:
+            begun_s = time.process_time()
+            try:
+                return call(*given, **named)
+            finally:
+                self._spent_s[name] += time.process_time() - begun_s
+
+        return timed
+
+    def measured(self) -> dict[str, float]:
+        """CPU seconds of a cycle and of its parts, and how many start."""
+        self._spent_s.clear()
+        begun_s = time.process_time()
+        self.service.cycle()
+        cycle_s = time.process_time() - begun_s
+        parts = {name: self._spent_s[name] for name in PARTS}
+        started = sum(
+            each.verb is cluster.Verb.START
+            for each in self.service.last().plan.actions
+        )
+        return {**parts, 'cycle': cycle_s, 'started': started}
+
+
+def medians(measured: list[dict[str, float]]) -> dict[str, float]:
+    """Of each part; what is in none is the rest."""
+    found = {
+        f'{name}_cpu_s': round(
+            float(np.median([each[name] for each in measured])), 3
+        )
+        for name in (*PARTS, 'cycle')
+    }
+    without = [each['cycle'] - each['starts'] for each in measured]
+    found['without_starts_cpu_s'] = round(float(np.median(without)), 3)
+    found['started'] = int(np.median([each['started'] for each in measured]))
+    return found
 
 
 def measure(
     waiting: int, hosts: int, flavors: int, is_bounded: bool
 ) -> dict[str, Any]:
-    """Look, charge and plan some times; medians, and what a charge takes."""
-    requests = fairqueue.requests(waiting, random.Random(waiting), flavors)
+    """Some minutes of cycles: medians of whole ones and of those between."""
+    requests = asked(waiting, flavors)
     limits = {
         f'p{n}': cluster.Limits({'VCPU': 10}, {'VCPU': 100_000})
         for n in range(0, fairqueue.PROJECTS, 2)
     }
     accounts = fairqueue.accounts(hosts) if is_bounded else ()
-    spent_s: dict[str, list[float]] = {'look': [], 'ledger': [], 'plan': []}
-    with served(FakeLargeCloud(hosts, requests)) as ask, stored() as store:
-        reader = snapshot_module.Reader(
-            placement.Placement(ask(clients.placement)),
-            servers.Nova(ask(clients.nova)),
-            limits,
-            lambda: accounts,
-        )
-        ledger = charging.Charging(store, reader, 7 * 86400.0, budgets.Terms())
-        for number in range(LOOKS + 2):
-            now = BEGIN + PAUSE_S * number
-            look = functools.partial(reader.read, requests, {}, now)
-            look_s, view = timed_s(look)
-            charge = functools.partial(ledger.charge, view, now, 1)
-            ledger_s, snapshot = timed_s(charge)
-            plan_s, _ = timed_s(
-                functools.partial(planner.plan, snapshot, now, ORDER)
-            )
-            # The first looks read everything.
-            if number >= 2:
-                for name, took_s in zip(
-                    spent_s, (look_s, ledger_s, plan_s), strict=True
-                ):
-                    spent_s[name].append(took_s)
-    medians_s = {
-        f'{name}_cpu_s': round(float(np.median(each)), 3)
-        for name, each in spent_s.items()
-    }
+    spent: tuple[list[dict[str, float]], ...] = ([], [])
+    with Served(FakeLargeCloud(hosts, requests)) as served, stored() as store:
+        for each in requests:
+            keep(store, each)
+        cycles = Cycles(served, store, limits, accounts)
+        # The first minute reads everything.
+        for number in range(round(planning.EVERY_S / PAUSE_S) * MINUTES + 1):
+            served.end(max(hosts // 100, 1))
+            cycles.now = BEGIN + PAUSE_S * number
+            found = cycles.measured()
+            is_whole = (PAUSE_S * number) % planning.EVERY_S == 0
+            if PAUSE_S * number >= planning.EVERY_S:
+                spent[is_whole].append(found)
     found = {
         'requests': waiting,
         'hosts': hosts,
-        **medians_s,
-        'cycle_cpu_s': round(sum(medians_s.values()), 3),
-        'charge_cpu_s': round(max(spent_s['ledger']), 3),
+        'whole': medians(spent[True]),
+        'between': medians(spent[False]),
     }
     print(found, flush=True)
     return found
@@ -229,7 +466,10 @@ def measure_all(flavors: int, is_bounded: bool) -> dict[str, Any]:
     """Measure every size; what cycles cost, and how that grows."""
     found = [measure(*size, flavors, is_bounded) for size in fairqueue.SIZES]
     logs = [
-        (math.log(each['requests']), math.log(each['cycle_cpu_s']))
+        (
+            math.log(each['requests']),
+            math.log(each['whole']['without_starts_cpu_s']),
+        )
         for each in found
     ]
     slope = np.polyfit(*zip(*logs, strict=True), 1)[0]

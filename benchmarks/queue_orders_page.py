@@ -8,7 +8,8 @@ reads what ``benchmarks/results/queue`` has of each standard cloud, and of
 patience and estimates in folders beside it, and writes
 ``doc/source/contributor/order-evidence.inc``, ``order-bars.inc``,
 ``patience-evidence.inc``, ``estimates-evidence.inc`` and, of ``spot.json`` and
-``spot-without.json``, ``preemption-choices.inc``.
+``spot-without.json``, ``preemption-choices.inc``, and of ``spot-means.json``
+``preemption-means.inc``.
 """
 
 from collections.abc import Callable
@@ -61,6 +62,13 @@ CHOICES_HEAD = (
     'Follows shares',
     'Error of shares %',
     'Utilisation %',
+)
+MEANS_HEAD = (
+    'Who makes room',
+    'Kept free %',
+    'Notice s',
+    'Save their work %',
+    *CHOICES_HEAD[1:],
 )
 COLUMNS = '.. list-table::\n   :header-rows: 1\n'
 
@@ -199,6 +207,26 @@ def choices():
     return text([CHOICES_HEAD, *found, choice(without)])
 
 
+def means():
+    """The table of what else loses less than another choice."""
+    plain = ('least', 'youngest')
+    found = [e for e in runs([RESULTS / 'spot.json']) if e['victims'] in plain]
+    found += runs([RESULTS / 'spot-means.json'])
+    return text([MEANS_HEAD, *map(meant, found)])
+
+
+def meant(run):
+    """Cells of a run, with what was set for it."""
+    name, *cells = choice(run)
+    return (
+        name,
+        f'{100 * run.get("kept_free", 0):g}',
+        f'{run["notice_s"]:g}',
+        f'{100 * run.get("saves", 0):g}',
+        *cells,
+    )
+
+
 def choice(run):
     """Cells of a run in which servers made room."""
     made, name = run['made_room'], f'``{run["victims"]}``'
@@ -235,6 +263,7 @@ TABLES: dict[str, Callable[[], str]] = {
     'patience-evidence': patience,
     'estimates-evidence': estimates,
     'preemption-choices': choices,
+    'preemption-means': means,
 }
 """By the name of the page."""
 

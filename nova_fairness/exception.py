@@ -90,8 +90,24 @@ class UnknownRequest(RpcError):
     """There is no such request."""
 
 
+class UnknownPreemption(RpcError):
+    """No server was to make room at that time."""
+
+
 class UnknownAccount(RpcError):
     """There is no such account in the share tree."""
+
+
+class UnknownHost(RpcError):
+    """There is no host of that name, or it may not move."""
+
+
+class UnknownPlan(RpcError):
+    """There is no such plan of moves."""
+
+
+class UnknownGroup(RpcError):
+    """There is no such group with a spending rate."""
 
 
 class NotLeading(RpcError):

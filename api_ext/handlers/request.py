@@ -11,22 +11,23 @@ from typing import Any
 
 from api_ext import asked as asked_module
 from api_ext import faults
-from api_ext import paging
 from api_ext import validation
+from api_ext.handlers import service
 from api_ext.policies import base
 from api_ext.policies import request as policies
 from api_ext.schemas import request as schemas
-from nova_fairness import exception
 
 LOG = logging.getLogger(__name__)
 
-_UNKNOWN = 'Request {} could not be found.'
 _JUDGE = validation.Judge(schemas.ITEM)
 _CAPACITY = validation.Judge(schemas.CAPACITY_ITEM)
 _SHARE = validation.Judge(schemas.SHARE)
+_PREEMPTION = validation.Judge(schemas.PREEMPTION)
 _LIMIT = validation.Judge(schemas.LIMIT)
 _SET_LIMITS = validation.Judge(schemas.SET_LIMITS)
 _SET_SHARE = validation.Judge(schemas.SET_SHARE)
+_GROUP = validation.Judge(schemas.GROUP)
+_PRICE = validation.Judge(schemas.PRICE)
 
 
 def index(asked: asked_module.Asked) -> asked_module.Answer:
@@ -35,8 +36,11 @@ def index(asked: asked_module.Asked) -> asked_module.Answer:
     marker = asked.query.get('marker')
     if marker is not None:
         _item(asked, marker)
-    said = _call_page(asked, 'list_requests', project)
-    return _page(asked, said, 'requests', 'uuid', _JUDGE)
+    more: dict[str, Any] = {}
+    if (wanted := asked.query.get('preemptible')) is not None:
+        more['preemptible'] = wanted == 'true'
+    said = service.call_page(asked, 'list_requests', project, **more)
+    return service.page(asked, said, 'requests', 'uuid', _JUDGE)
 
 
 def show(asked: asked_module.Asked) -> asked_module.Answer:
@@ -61,21 +65,21 @@ def perform(asked: asked_module.Asked) -> asked_module.Answer:
     if action == 'cancel':
         given['by_operator'] = project != asked.caller.project_id
     given.update(order or {})
-    said = _call(asked, action, uuid=uuid, **given)
-    return {'request': _checked(_part(said, 'request'), _JUDGE)}
+    said = service.call(asked, action, uuid=uuid, **given)
+    return {'request': service.checked(service.part(said, 'request'), _JUDGE)}
 
 
 def capacity(asked: asked_module.Asked) -> asked_module.Answer:
     """Show how full the cloud is."""
-    said = _call(asked, 'get_capacity')
-    return {'capacity': _checked(said, _CAPACITY)}
+    said = service.call(asked, 'get_capacity')
+    return {'capacity': service.checked(said, _CAPACITY)}
 
 
 def shares(asked: asked_module.Asked) -> asked_module.Answer:
     """Show the share tree of the own project, or of all."""
     whose = _whose(asked, policies.SHARES, policies.SHARES_ALL)
-    said = _call_page(asked, 'list_shares', whose)
-    return _page(asked, said, 'shares', 'name', _SHARE)
+    said = service.call_page(asked, 'list_shares', whose)
+    return service.page(asked, said, 'shares', 'name', _SHARE)
 
 
 def set_share(asked: asked_module.Asked) -> asked_module.Answer:
@@ -87,15 +91,15 @@ def set_share(asked: asked_module.Asked) -> asked_module.Answer:
         {'share': share},
         lambda: _parent(asked, account),
     )
-    said = _call(asked, 'set_share', account=account, share=share)
-    return _checked(said, _SET_SHARE)
+    said = service.call(asked, 'set_share', account=account, share=share)
+    return service.checked(said, _SET_SHARE)
 
 
 def limits(asked: asked_module.Asked) -> asked_module.Answer:
     """Show limits of the own project and its users, or of all accounts."""
     whose = _whose(asked, policies.LIMITS, policies.LIMITS_ALL)
-    said = _call_page(asked, 'list_limits', whose)
-    return _page(asked, said, 'limits', 'account', _LIMIT)
+    said = service.call_page(asked, 'list_limits', whose)
+    return service.page(asked, said, 'limits', 'account', _LIMIT)
 
 
 def set_limits(asked: asked_module.Asked) -> asked_module.Answer:
@@ -106,8 +110,123 @@ def set_limits(asked: asked_module.Asked) -> asked_module.Answer:
     # More than a share: who owns more takes it from others.
     _require_manager(asked, policies.LIMITS_SET, wanted, lambda: '')
     account = asked.body['account']
-    said = _call(asked, 'set_limits', account=account, limits=wanted)
-    return _checked(said, _SET_LIMITS)
+    said = service.call(asked, 'set_limits', account=account, limits=wanted)
+    return service.checked(said, _SET_LIMITS)
+
+
+def groups(asked: asked_module.Asked) -> asked_module.Answer:
+    """List groups with spending rates of the own project, or of all."""
+    whose = _whose(asked, policies.GROUPS, policies.GROUPS_ALL)
+    said = service.call_page(asked, 'list_groups', whose)
+    return service.page(asked, said, 'groups', 'id', _GROUP)
+
+
+def prices(asked: asked_module.Asked) -> asked_module.Answer:
+    """List the prices of all hosts."""
+    return _prices(asked, None)
+
+
+def past_prices(asked: asked_module.Asked) -> asked_module.Answer:
+    """List the prices that a host has had."""
+    return _prices(asked, asked.names['host'])
+
+
+def _prices(
+    asked: asked_module.Asked, host: str | None
+) -> asked_module.Answer:
+    said = service.call(
+        asked,
+        'list_prices',
+        name=host,
+        marker=asked.query.get('marker'),
+        limit=service.limit(asked),
+    )
+    return service.page(asked, said, 'prices', 'id', _PRICE)
+
+
+def create_group(asked: asked_module.Asked) -> asked_module.Answer:
+    """Say what is spent for a group that is not there yet."""
+    body = asked.body
+    said = service.call(
+        asked,
+        'create_group',
+        project=_payer(asked),
+        group=body['name'],
+        rate=body['rate'],
+        count=body.get('count', 1),
+    )
+    return {'group': service.checked(service.part(said, 'group'), _GROUP)}
+
+
+def set_group(asked: asked_module.Asked) -> asked_module.Answer:
+    """Change what is spent for a group, or take the group away."""
+    body = asked.body
+    given = {'project': _payer(asked), 'group': body['name']}
+    if body.get('rate', 0) is None:
+        service.call(asked, 'delete_group', **given)
+        return {'group': None}
+    more = {key: body[key] for key in ('rate', 'count') if key in body}
+    said = service.call(asked, 'set_group', **given, **more)
+    return {'group': service.checked(service.part(said, 'group'), _GROUP)}
+
+
+def _payer(asked: asked_module.Asked) -> str:
+    """The project whose group is changed, by whoever may."""
+    project = asked.body.get('project_id') or asked.caller.project_id
+    if project is None:
+        raise faults.BadRequest('The token has no project.')
+    asked.caller.require(policies.GROUPS_SET, project_id=project)
+    LOG.info(
+        'group %s of project %s: %s was asked for by user %s in %s',
+        asked.body['name'],
+        project,
+        {key: asked.body.get(key) for key in ('rate', 'count')},
+        asked.caller.user_id,
+        asked.caller.request_id,
+    )
+    return str(project)
+
+
+def preemptions(asked: asked_module.Asked) -> asked_module.Answer:
+    """List when servers of the own project, or for it, had to make room."""
+    whose = _whose(asked, policies.PREEMPTIONS, policies.PREEMPTIONS_ALL)
+    marker = asked.query.get('marker')
+    if marker is not None:
+        _preemption(asked, marker)
+    said = service.call_page(asked, 'list_preemptions', whose)
+    answer = service.page(asked, said, 'preemptions', 'uuid', _PREEMPTION)
+    told = [_named(asked, each) for each in answer['preemptions']]
+    return {**answer, 'preemptions': told}
+
+
+def show_preemption(asked: asked_module.Asked) -> asked_module.Answer:
+    """Show when a server had to make room, to whoever may see it."""
+    return {'preemption': _preemption(asked, asked.names['uuid'].lower())}
+
+
+def _preemption(asked: asked_module.Asked, uuid: str) -> dict[str, Any]:
+    """One preemption that the caller may see.
+
+    :raises NotFound: for others, as if they were not there.
+    """
+    said = service.call(asked, 'get_preemption', uuid=uuid)
+    item = service.checked(service.part(said, 'preemption'), _PREEMPTION)
+    if not any(
+        asked.caller.may(policies.PREEMPTIONS_SHOW, project_id=item[whose])
+        for whose in ('project_id', 'for_project')
+    ):
+        raise faults.NotFound(service.UNKNOWN_PREEMPTION.format(uuid))
+    return _named(asked, item)
+
+
+def _named(
+    asked: asked_module.Asked, item: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A preemption, without names that the caller may not see."""
+    rule, owner = policies.PREEMPTIONS_SHOW, item['project_id']
+    if asked.caller.may(rule, project_id=owner):
+        return dict(item)
+    return {**item, 'server': None, 'project_id': None, 'user_id': None}
 
 
 def _require_manager(
@@ -140,8 +259,12 @@ def _require_manager(
 
 def _parent(asked: asked_module.Asked, account: str) -> str:
     """The account above another one; '' if there is none."""
-    said = _call(asked, 'list_shares', project=account, marker=None, limit=1)
-    found = [_checked(each, _SHARE) for each in _part(said, 'shares')]
+    said = service.call(
+        asked, 'list_shares', project=account, marker=None, limit=1
+    )
+    found = [
+        service.checked(each, _SHARE) for each in service.part(said, 'shares')
+    ]
     return str(found[0]['parent'] or '') if found else ''
 
 
@@ -161,89 +284,13 @@ def _whose(asked: asked_module.Asked, own: str, of_all: str) -> str | None:
     return project
 
 
-def _limit(asked: asked_module.Asked) -> int:
-    limit: int = min(
-        asked.query.get('limit', asked.max_limit), asked.max_limit
-    )
-    return min(limit, schemas.MOST)
-
-
-def _page(
-    asked: asked_module.Asked,
-    said: Any,
-    plural: str,
-    key: str,
-    judge: validation.Judge,
-) -> asked_module.Answer:
-    """A page of what the service said.
-
-    :param key: of what names an item.
-    """
-    items = [_checked(each, judge) for each in _part(said, plural)]
-    last = str(items[-1][key]) if items and said.get('more') else None
-    return paging.page(plural, asked.url, asked.query, items, last)
-
-
 def _item(asked: asked_module.Asked, uuid: str) -> dict[str, Any]:
     """One request that the caller may see.
 
     :raises NotFound: for others, as if they were not there.
     """
-    said = _call(asked, 'get_request', uuid=uuid)
-    item = _checked(_part(said, 'request'), _JUDGE)
+    said = service.call(asked, 'get_request', uuid=uuid)
+    item = service.checked(service.part(said, 'request'), _JUDGE)
     if not asked.caller.may(policies.SHOW, project_id=item['project_id']):
-        raise faults.NotFound(_UNKNOWN.format(uuid))
+        raise faults.NotFound(service.UNKNOWN.format(uuid))
     return item
-
-
-def _call_page(
-    asked: asked_module.Asked, method: str, project: str | None
-) -> Any:
-    """Ask for the page of a list that the caller's query names."""
-    return _call(
-        asked,
-        method,
-        project=project,
-        marker=asked.query.get('marker'),
-        limit=_limit(asked),
-    )
-
-
-def _call(asked: asked_module.Asked, method: str, **given: Any) -> Any:
-    try:
-        return asked.requests.call(method, **given)
-    except exception.UnknownRequest as error:
-        raise faults.NotFound(
-            _UNKNOWN.format(given.get('uuid') or given.get('marker'))
-        ) from error
-    except exception.UnknownAccount as error:
-        raise faults.NotFound(
-            f'Account {given.get("marker") or given.get("account")} could'
-            ' not be found.'
-        ) from error
-    except (exception.BadShares, exception.BadArgument) as error:
-        raise faults.BadRequest(str(error)) from error
-    except (exception.IllegalStep, exception.Outdated) as error:
-        raise faults.Conflict(str(error)) from error
-    except exception.FairnessError as error:
-        LOG.warning('%s: %s', method, error)
-        raise faults.Unavailable(
-            'The cluster service does not answer, or cannot do it now.'
-        ) from error
-
-
-def _part(said: Any, key: str) -> Any:
-    if not isinstance(said, Mapping) or key not in said:
-        raise faults.Unavailable('The answer cannot be understood.')
-    return said[key]
-
-
-def _checked(item: Any, judge: validation.Judge) -> dict[str, Any]:
-    """What the service said, if it is as described."""
-    try:
-        judge.check(item, 'answer')
-    except faults.BadRequest as error:
-        raise faults.Unavailable(
-            'The answer of the cluster service cannot be understood.'
-        ) from error
-    return dict(item)

@@ -10,6 +10,8 @@ from api_ext.policies import action
 from api_ext.policies import document
 from api_ext.policies import host
 from api_ext.policies import instance
+from api_ext.policies import partition
+from api_ext.policies import plan
 from api_ext.policies import plugin
 from api_ext.policies import project
 from api_ext.policies import request
@@ -27,4 +29,6 @@ def list_rules() -> Sequence[policy.DocumentedRuleDefault]:
         *project.RULES,
         *instance.RULES,
         *request.RULES,
+        *partition.RULES,
+        *plan.RULES,
     ]

@@ -13,6 +13,13 @@ SHARES_SET = base.name('shares', 'set')
 LIMITS = base.name('limits', 'list')
 LIMITS_ALL = base.name('limits', 'list-all')
 LIMITS_SET = base.name('limits', 'set')
+PREEMPTIONS = base.name('preemptions', 'list')
+PREEMPTIONS_ALL = base.name('preemptions', 'list-all')
+PREEMPTIONS_SHOW = base.name('preemptions', 'show')
+GROUPS = base.name('groups', 'list')
+GROUPS_ALL = base.name('groups', 'list-all')
+GROUPS_SET = base.name('groups', 'set')
+PRICES = base.name('prices', 'list')
 CAPACITY = base.name('capacity', 'show')
 
 _URL = 'POST /fairness/requests/{uuid}/action'
@@ -98,6 +105,55 @@ RULES = (
         'Set limits of an account, or take them back. By default managers of '
         'a project set those of its users.',
         'PUT /fairness/limits',
+    ),
+    base.rule(
+        PREEMPTIONS,
+        f'{base.OPERATOR} or ({_READER})',
+        "List when servers of the caller's own project had to make room, and "
+        'when others made room for it.',
+        'GET /fairness/preemptions',
+    ),
+    base.rule(
+        PREEMPTIONS_ALL,
+        base.OPERATOR,
+        'List when servers of all projects had to make room.',
+        'GET /fairness/preemptions (all_projects)',
+    ),
+    base.rule(
+        PREEMPTIONS_SHOW,
+        f'{base.OPERATOR} or ({_READER})',
+        'Show when a server had to make room. The project is that of the '
+        'server, or that of whom it made room for: then the names of the '
+        'server and of its owner are left out.',
+        'GET /fairness/preemptions/{uuid}',
+    ),
+    base.rule(
+        GROUPS,
+        f'{base.OPERATOR} or ({_READER})',
+        "List the groups with spending rates of the caller's own project.",
+        'GET /fairness/groups',
+    ),
+    base.rule(
+        GROUPS_ALL,
+        base.OPERATOR,
+        'List the groups with spending rates of all projects.',
+        'GET /fairness/groups (all_projects)',
+    ),
+    base.rule(
+        GROUPS_SET,
+        f'{base.ADMIN} or ({_MEMBER})',
+        'Say what is spent for a group of servers of a project, change it, or '
+        'take the group away.',
+        'POST /fairness/groups',
+        'PUT /fairness/groups',
+    ),
+    base.rule(
+        PRICES,
+        base.EVERYBODY,
+        'List what all servers of each host spend, now and in the past. '
+        'Names of hosts are told.',
+        'GET /fairness/prices',
+        'GET /fairness/hosts/{host}/prices',
     ),
     base.rule(
         CAPACITY,

@@ -29,6 +29,29 @@ _CALIBRATED: parts.Schema = {
     'type': ['object', 'null'],
 }
 
+_LEAVE: parts.Schema = {
+    'server': parts.TEXT,
+    'state': parts.TEXT,
+    'cause': parts.TEXT,
+    'for_request': parts.MAYBE_TEXT,
+    'action': parts.TEXT,
+    'leaves_at': parts.TEXT,
+    'reason': parts.TEXT,
+    'explanation': parts.TEXT,
+    'subject': parts.TEXT,
+    'numbers': parts.NUMBERS,
+}
+
+_RISK: parts.Schema = {
+    'server': parts.TEXT,
+    'state': parts.TEXT,
+    'since': parts.TEXT,
+    'reason': parts.TEXT,
+    'explanation': parts.TEXT,
+    'subject': parts.TEXT,
+    'numbers': parts.NUMBERS,
+}
+
 ITEM = parts.record(
     {
         'uuid': parts.TEXT,
@@ -36,6 +59,7 @@ ITEM = parts.record(
         'user_id': parts.TEXT,
         'origin': {'type': 'string', 'enum': ['build', 'unshelve']},
         'preemptible': {'type': 'boolean'},
+        'preemption_action': parts.MAYBE_TEXT,
         'servers': parts.TEXTS,
         'resources': parts.NUMBERS,
         'state': parts.TEXT,
@@ -54,20 +78,8 @@ ITEM = parts.record(
         'time_limit': _MAYBE_NUMBER,
         'extended': parts.NUMBER,
         'ends_at': _MAYBE_TEXT,
-        'leaving': parts.records(
-            {
-                'server': parts.TEXT,
-                'state': parts.TEXT,
-                'cause': parts.TEXT,
-                'for_request': parts.MAYBE_TEXT,
-                'action': parts.TEXT,
-                'leaves_at': parts.TEXT,
-                'reason': parts.TEXT,
-                'explanation': parts.TEXT,
-                'subject': parts.TEXT,
-                'numbers': parts.NUMBERS,
-            }
-        ),
+        'leaving': parts.records(_LEAVE),
+        'at_risk': parts.records(_RISK),
     }
 )
 
@@ -82,6 +94,9 @@ LIST = parts.record(
 SHOW = parts.record({'request': ITEM})
 
 
+_FLAG: parts.Schema = {'type': 'string', 'enum': ['true', 'false']}
+
+
 def _query(marker: parts.Schema) -> parts.Schema:
     """Query of a list of the own project or of all."""
     return parts.record(
@@ -92,13 +107,50 @@ def _query(marker: parts.Schema) -> parts.Schema:
                 'maximum': url.LARGEST_LIMIT,
             },
             'marker': marker,
-            'all_projects': {'type': 'string', 'enum': ['true', 'false']},
+            'all_projects': _FLAG,
         },
         optional=('limit', 'marker', 'all_projects'),
     )
 
 
-QUERY = _query({'type': 'string', 'pattern': url.UUID})
+_UUIDS = _query({'type': 'string', 'pattern': url.UUID})
+
+QUERY: parts.Schema = {
+    **_UUIDS,
+    'properties': {**_UUIDS['properties'], 'preemptible': _FLAG},
+}
+
+PREEMPTION = parts.record(
+    {
+        'uuid': parts.TEXT,
+        'project_id': parts.MAYBE_TEXT,
+        'user_id': parts.MAYBE_TEXT,
+        'server': parts.MAYBE_TEXT,
+        **{name: each for name, each in _LEAVE.items() if name != 'server'},
+        'for_project': parts.MAYBE_TEXT,
+        'outcome': {'enum': ['freed', 'stayed', 'spared', None]},
+        'chosen_at': parts.TEXT,
+        'told_at': parts.MAYBE_TEXT,
+        'acted_at': parts.MAYBE_TEXT,
+        'freed_at': parts.MAYBE_TEXT,
+        'returned_at': parts.MAYBE_TEXT,
+        'answered': parts.TRUTH,
+        'notice_s': parts.MAYBE_NUMBER,
+        'lost_vcpu_s': parts.NUMBER,
+    }
+)
+
+PREEMPTIONS = parts.record(
+    {
+        'preemptions': {'type': 'array', 'items': PREEMPTION},
+        'preemptions_links': parts.LINKS,
+    },
+    optional=('preemptions_links',),
+)
+
+PREEMPTIONS_QUERY = _UUIDS
+
+SHOW_PREEMPTION = parts.record({'preemption': PREEMPTION})
 
 SHARE = parts.record(
     {
@@ -202,6 +254,13 @@ _LIMITED = {
         'maximum': 1e12,
         'description': 'Unit-hours of a period; null for what the file says',
     },
+    'funds': {
+        'type': ['number', 'null'],
+        'minimum': 0,
+        'maximum': 1e12,
+        'description': 'Currency that it may ever spend; null for what the'
+        ' file says',
+    },
     'ceiling': _amounts('Most that all below it may have at once'),
     'nominal': _amounts('What it owns beside what those below it own'),
     'borrowing_limit': _amounts('Most that all below it may use beyond'),
@@ -223,6 +282,8 @@ LIMIT = parts.record(
         'budget': _MAYBE_NUMBER,
         'budget_left': _MAYBE_NUMBER,
         'budget_until': _MAYBE_TEXT,
+        'funds': _MAYBE_NUMBER,
+        'funds_left': _MAYBE_NUMBER,
         'ceiling': parts.NUMBERS,
         'nominal': parts.NUMBERS,
         'borrowing_limit': parts.NUMBERS,
@@ -245,6 +306,97 @@ SET_LIMITS: parts.Schema = {
         {'account': _ACCOUNT, **_LIMITED}, optional=tuple(_LIMITED)
     ),
     'minProperties': 2,
+}
+
+GROUP = parts.record(
+    {
+        'id': parts.TEXT,
+        'name': parts.TEXT,
+        'project_id': parts.TEXT,
+        'rate': parts.NUMBER,
+        'count': parts.COUNT,
+        'servers_count': parts.COUNT,
+        'server_rate': _MAYBE_NUMBER,
+    }
+)
+
+GROUPS = parts.record(
+    {
+        'groups': {'type': 'array', 'items': GROUP},
+        'groups_links': parts.LINKS,
+    },
+    optional=('groups_links',),
+)
+
+SHOW_GROUP = parts.record({'group': {**GROUP, 'type': ['object', 'null']}})
+
+PRICE = parts.record(
+    {
+        'id': parts.TEXT,
+        'host': parts.TEXT,
+        'resource_class': parts.TEXT,
+        'price': parts.NUMBER,
+        'capacity': parts.NUMBER,
+        'at': parts.TEXT,
+    }
+)
+
+PRICES_QUERY = parts.record(
+    {
+        'limit': {
+            'type': 'integer',
+            'minimum': 1,
+            'maximum': url.LARGEST_LIMIT,
+        },
+        'marker': {'type': 'string', 'minLength': 1, 'maxLength': 255},
+    },
+    optional=('limit', 'marker'),
+)
+
+PRICES = parts.record(
+    {
+        'prices': {'type': 'array', 'items': PRICE},
+        'prices_links': parts.LINKS,
+    },
+    optional=('prices_links',),
+)
+
+_PAID: dict[str, parts.Schema] = {
+    'name': {'type': 'string', 'pattern': '^[^/]{1,100}$'},
+    'project_id': {
+        'type': 'string',
+        'pattern': '^[^/]{1,255}$',
+        'description': 'If it is not that of the token',
+    },
+    'rate': {
+        'type': 'number',
+        'minimum': 0.001,
+        'maximum': 1e6,
+        'description': 'Currency for a CPU-hour, of all its servers together',
+    },
+    'count': {
+        'type': 'integer',
+        'minimum': 1,
+        'maximum': 100_000,
+        'description': 'Servers that the rate is for',
+    },
+}
+
+CREATE_GROUP = parts.record(_PAID, optional=('project_id', 'count'))
+
+SET_GROUP: parts.Schema = {
+    **parts.record(
+        {
+            **_PAID,
+            'rate': {
+                **_PAID['rate'],
+                'type': ['number', 'null'],
+                'description': 'null to take the group away',
+            },
+        },
+        optional=('project_id', 'rate', 'count'),
+    ),
+    'anyOf': [{'required': ['rate']}, {'required': ['count']}],
 }
 
 _EXTENSION = parts.record(

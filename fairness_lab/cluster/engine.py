@@ -10,6 +10,7 @@ preemptible servers have. Those are told, leave after the notice without what
 they had done, and wait again with their age.
 """
 
+from collections.abc import Iterable
 from collections.abc import Iterator
 import dataclasses
 import enum
@@ -22,6 +23,7 @@ import numpy as np
 
 from fairness_lab.cluster import hosts as hosts_module
 from fairness_lab.cluster import leaving
+from fairness_lab.cluster import moments
 from fairness_lab.cluster import promising
 from fairness_lab.cluster import workload
 from nova_fairness.model import cluster
@@ -31,11 +33,12 @@ from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.fairqueue import planner
 from nova_fairness.planners.preemption import planner as preemption
 from nova_fairness.planners.preemption import victims as victims_module
+from nova_fairness.planners.preemption import watermark
 from nova_fairness.shares import ledger as ledger_module
 
 Floats = workload.Floats
 
-_ALL = ''
+ALL = ''
 """Under which the ledger has all accounts, side by side in one row: the same
 arithmetic, at the speed of an array."""
 
@@ -62,44 +65,18 @@ class _Event(enum.IntEnum):
     RESIZE = 4
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Moment:
-    """The cloud at one moment.
-
-    :ivar at_s: when.
-    :ivar used: (u, c) allocated by user.
-    :ivar wanted: (u, c) what waits, by user.
-    :ivar area: (u, c) allocated amount times seconds, since the begin.
-    """
-
-    at_s: float
-    used: cluster.Amounts
-    wanted: cluster.Amounts
-    area: Floats
-
-
-class _Use:
-    """What users have and want, (u, c), and what they had, times seconds."""
-
-    def __init__(self, users: int, classes: int) -> None:
-        amounts = np.zeros((3, users, classes), dtype=np.int64)
-        # Of what is used the second is what preemptible servers have.
-        self.used, self.lent, self.wanted = amounts
-        self.area, self.lent_area = np.zeros((2, users, classes))
-        self.at_s = 0.0
-
-    def last_until(self, until_s: float) -> None:
-        """Let time pass in which nothing happens."""
-        self.area += self.used * (until_s - self.at_s)
-        self.lent_area += self.lent * (until_s - self.at_s)
-        self.at_s = until_s
-
-
 def _resized(stream: workload.Stream) -> workload.Indices:
     """Sizes to which requests are resized; preemptible ones never are."""
     if stream.resized is None:
         return np.full(len(stream), -1)
     return np.where(stream.is_preemptible, -1, stream.resized)
+
+
+def _marked(
+    cloud: workload.Cloud, queue: estimates.Planner
+) -> preemption.Planner:
+    upper = cloud.marks.upper
+    return functools.partial(watermark.plan, queue=queue, upper=upper)
 
 
 def _queue(
@@ -140,8 +117,10 @@ class Simulation:
         stream, owners = cloud.stream, cloud.owners
         self._preemptible = stream.is_preemptible
         self._planner = functools.partial(
-            preemption.plan, queue=queue, victims=victims
+            preemption.plan, queue=_marked(cloud, queue), victims=victims
         )
+        self._left_life_s = stream.lifetime_s.copy()
+        self._saves = leaving.saves(cloud)
         self._demands = [size.demand for size in stream.sizes]
         self._amounts = np.array([size.amounts for size in stream.sizes])
         self._size = stream.size.copy()
@@ -150,16 +129,16 @@ class Simulation:
         self._project = np.array(owners.project, dtype=np.int64)
         self._hosts = hosts_module.Hosts(cloud.hosts)
         users, classes = len(owners.users), len(workload.CLASSES)
-        self._use = _Use(users, classes)
+        self._use = moments.Use(users, classes)
         self._charged = np.zeros((users, classes))
         self._capacity = np.tile(
             cloud.capacity.astype(float), len(self._accounts)
         )
         self._ledger = ledger_module.Ledger(
-            cloud.half_life_s, 0.0, {_ALL: np.zeros_like(self._capacity)}
+            cloud.half_life_s, 0.0, {ALL: np.zeros_like(self._capacity)}
         )
         self._events: list[tuple[float, _Event, int]] = []
-        self._asked = 0
+        self._asked, self._unplanned_s = 0, math.inf
         self._waiting: dict[int, request_model.Request] = {}
         self._placed: dict[int, list[int]] = {}
         self._running: dict[int, list[cluster.Running]] = {}
@@ -167,9 +146,7 @@ class Simulation:
         self.leaving = leaving.Leaving(len(stream))
         self._lifetimes = cluster.Lifetimes()
         # What users have and the ledger lacks, as it was at that time.
-        self._fresh = np.zeros((users, classes))
-        self._fresh_at = 0.0
-        self._unplanned_s = math.inf
+        self._fresh, self._fresh_at = np.zeros((users, classes)), 0.0
         self.fate = np.full(len(stream), Fate.COMING, dtype=np.int8)
         self.started_s = np.full(len(stream), np.nan)
         self.left_s = np.full(len(stream), np.nan)
@@ -180,7 +157,7 @@ class Simulation:
                 queue, self._ledger.kept, cloud.estimates_s
             )
 
-    def moments(self, every_s: float) -> Iterator[Moment]:
+    def moments(self, every_s: float) -> Iterator[moments.Moment]:
         """Go through the time, and stop every so many seconds.
 
         :param every_s: seconds, > 0; the last moment is the end.
@@ -194,7 +171,7 @@ class Simulation:
                 self._charge(due_s)
                 self._plan(due_s)
             self._happen(until_s)
-            yield Moment(
+            yield moments.Moment(
                 until_s,
                 self._use.used.copy(),
                 self._use.wanted.copy(),
@@ -229,7 +206,7 @@ class Simulation:
                 ):
                     self._ask(self._asked)
                     self._asked += 1
-            if self._waiting:
+            if self._needs_plans():
                 self._unplanned_s = min(self._unplanned_s, at_s)
         self._use.last_until(until_s)
 
@@ -311,7 +288,10 @@ class Simulation:
             return
         lasted_s = at_s - running[0].since
         self.leaving.left[n] += 1
-        self.leaving.lost[n] += self._amounts[self._size[n]] * lasted_s
+        if self._saves[n]:
+            self._left_life_s[n] -= lasted_s
+        else:
+            self.leaving.lost[n] += self._amounts[self._size[n]] * lasted_s
         self._vacate(n, at_s)
         self._wait(n, None)
 
@@ -375,12 +355,12 @@ class Simulation:
         mean = (paid - self._charged) / elapsed_s
         self._charged = paid
         self._ledger = self._ledger.advanced(
-            now_s, {_ALL: self._of_all(mean)}, self._capacity
+            now_s, {ALL: self._of_all(mean)}, self._capacity
         )
 
     def _plan(self, now_s: float) -> None:
         self._unplanned_s = math.inf
-        if not self._waiting:
+        if not self._needs_plans():
             return
         self.plans += 1
         snapshot = self._snapshot(now_s)
@@ -392,14 +372,36 @@ class Simulation:
                 self._make_room(action, now_s)
             else:
                 self._start(int(action.request), now_s, action.hosts)
-        if self._waiting and self._use.lent.any():
+        self._free(snapshot, plan, now_s)
+        if self._needs_plans() and self._use.lent.any():
             # Who waited too short, or ran too short, is looked at again.
             self._unplanned_s = now_s + self._cloud.cycle_s / 2
 
+    def _needs_plans(self) -> bool:
+        """Whether somebody waits, or may have to leave before anybody does."""
+        return bool(self._waiting) or self._cloud.marks.lower > 0
+
     def _make_room(self, action: cluster.Action, now_s: float) -> None:
         self.leaving.tell(action, now_s)
+        self._tell(action.leaving, now_s)
+
+    def _free(
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        plan: cluster.Plan,
+        now_s: float,
+    ) -> None:
+        """Let servers leave so that a part of the cloud is free."""
+        lower = self._cloud.marks.lower
+        told = watermark.leaving(
+            snapshot, plan, now_s, preemption.USUAL, lower
+        )
+        self.leaving.free(told, now_s)
+        self._tell(told, now_s)
+
+    def _tell(self, servers: Iterable[str], now_s: float) -> None:
         at_s = now_s + self._cloud.notice_s
-        for n in sorted({int(each[:8]) for each in action.leaving}):
+        for n in sorted({int(each[:8]) for each in servers}):
             heapq.heappush(self._events, (at_s, _Event.LEAVE, n))
 
     def _start(self, n: int, now_s: float, hosts: tuple[str, ...]) -> None:
@@ -436,7 +438,7 @@ class Simulation:
             self._fresh[user] += self._amounts[size]
         if np.isnan(self.started_s[n]):
             self.started_s[n] = now_s
-        end_s = now_s + float(stream.lifetime_s[n])
+        end_s = now_s + float(self._left_life_s[n])
         self._ends_s[n] = end_s
         heapq.heappush(self._events, (end_s, _Event.END, n))
         if self._resized[n] >= 0:
@@ -459,7 +461,7 @@ class Simulation:
                 for p in np.flatnonzero(used.any(axis=1)).tolist()
             },
             accounts=self._accounts,
-            history=self._by_account(self._ledger.use[_ALL]),
+            history=self._by_account(self._ledger.use[ALL]),
             granted=self._by_account(self._granted(now_s)),
             running=tuple(itertools.chain(*self._running.values())),
             lifetimes=self._lifetimes.by_kind(),

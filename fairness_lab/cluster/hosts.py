@@ -2,6 +2,8 @@
 
 """Hosts of a simulated cloud."""
 
+import dataclasses
+
 import numpy as np
 
 from fairness_lab.cluster import workload
@@ -22,6 +24,16 @@ class Hosts:
         names = [f'host-{n:04d}' for n in range(len(capacity))]
         self.providers = tuple(cluster.Provider(name, name) for name in names)
         self._row = {name: row for row, name in enumerate(names)}
+
+    def set_takes(self, row: int, takes: bool) -> None:
+        """Let servers start on a host, or no more."""
+        providers = list(self.providers)
+        providers[row] = dataclasses.replace(providers[row], takes=takes)
+        self.providers = tuple(providers)
+
+    def free_amounts(self) -> cluster.Amounts:
+        """(h, c) what is left on each."""
+        return self._capacity - self._used
 
     def inventory(self) -> cluster.Inventory:
         """Of this moment."""

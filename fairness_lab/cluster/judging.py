@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from fairness_lab.cluster import engine
+from fairness_lab.cluster import moments
 from fairness_lab.cluster import workload
 from nova_fairness.shares import filling
 from nova_fairness.shares import jain
@@ -64,12 +65,12 @@ class Judge:
         self._entitled: list[Floats] = []
         self._counts_from_s = min(2 * cloud.half_life_s, cloud.duration_s / 2)
         nothing = np.zeros((len(owners.users), len(workload.CLASSES)))
-        begin = engine.Moment(
+        begin = moments.Moment(
             0.0, nothing.astype(np.int64), nothing.astype(np.int64), nothing
         )
         self._settled = self._last = begin
 
-    def see(self, moment: engine.Moment) -> None:
+    def see(self, moment: moments.Moment) -> None:
         """Take a moment in."""
         held = self._dominant(moment.used)
         wants = self._by_project(moment.wanted).any(axis=1)
@@ -129,7 +130,7 @@ class Judge:
         return Judgement(summary, tables)
 
     def _ideal(
-        self, moment: engine.Moment, held: Floats
+        self, moment: moments.Moment, held: Floats
     ) -> tuple[Floats, Floats]:
         """What projects (p,) and users (u,) are entitled to."""
         both = moment.used + moment.wanted

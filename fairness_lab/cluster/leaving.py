@@ -2,10 +2,22 @@
 
 """Servers of a simulated cloud that were told to leave, and for whom."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from fairness_lab.cluster import workload
+from fairness_lab.scenario import chance
 from nova_fairness.model import cluster
+
+SAVED_IN_S = 120.0
+"""Notice that is enough to save work."""
+
+_SAVED = 100
+"""Key under which it is drawn who saves their work."""
+
+_ANYBODY = 'anybody'
+"""For whom servers leave so that a part of the cloud is free."""
 
 
 class Leaving:
@@ -31,12 +43,19 @@ class Leaving:
         self._told.update(dict.fromkeys(action.leaving, action.request))
         self._told_s += [now_s] * len(action.leaving)
 
+    def free(self, servers: Iterable[str], now_s: float) -> None:
+        """Tell servers to leave, whoever comes into their room."""
+        told = list(servers)
+        self._told.update(dict.fromkeys(told, _ANYBODY))
+        self._told_s += [now_s] * len(told)
+
     def forget(self, server: str) -> bool:
         """A server was told, and leaves or stays.
 
         :returns: whether somebody waits for its room.
         """
-        return self._told.pop(server, '') in self.promised
+        request = self._told.pop(server, '')
+        return request in self.promised or request == _ANYBODY
 
     @property
     def servers(self) -> frozenset[str]:
@@ -48,3 +67,11 @@ class Leaving:
         hour_s = now_s - workload.HOUR_S
         self._told_s = [each for each in self._told_s if each > hour_s]
         return len(self._told_s)
+
+
+def saves(cloud: workload.Cloud) -> workload.Marks:
+    """(n,) whether servers of each request save their work at a notice."""
+    rows = np.arange(len(cloud.stream))
+    drawn = chance.uniform(cloud.seed, _SAVED, 0, rows)
+    is_time = cloud.notice_s >= SAVED_IN_S
+    return np.asarray((drawn < cloud.saves) & is_time)

@@ -13,7 +13,9 @@ from fairness_lab.cluster import traces
 from fairness_lab.cluster import workload
 from fairness_lab.scenario import yaml
 from nova_fairness import exception
+from nova_fairness.model import cluster
 from nova_fairness.planners.fairqueue import planner
+from nova_fairness.planners.preemption import watermark
 
 FOLDER = pathlib.Path(__file__).parents[1] / 'scenarios' / 'cluster'
 """Of the scenarios that come with the simulator."""
@@ -46,6 +48,30 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in FOLDER.glob('*.yaml')))
 
 
+def found_at(
+    name: str, folder: pathlib.Path, overrides: Mapping[str, str]
+) -> yaml.Value:
+    """Read what a scenario says.
+
+    :param name: of one in the folder, or the path of a YAML file.
+    :param overrides: YAML by key, with dots.
+    :raises BadScenario: if there is none, or it is no YAML.
+    """
+    path = folder / f'{name}.yaml'
+    names = sorted(each.stem for each in folder.glob('*.yaml'))
+    if name not in names:
+        path = pathlib.Path(name)
+        if path.suffix not in ('.yaml', '.yml'):
+            raise exception.BadScenario(
+                f'there is no scenario {name}: expected a path that ends in'
+                f' .yaml or one of {", ".join(names)}'
+            )
+    whole = yaml.load(path)
+    for key, text in overrides.items():
+        yaml.override(whole, key, text)
+    return whole
+
+
 def find(
     name: str, overrides: Mapping[str, str] = _AS_WRITTEN
 ) -> workload.Cloud:
@@ -56,25 +82,14 @@ def find(
     :raises BadScenario: if there is none, or it is wrong; says file and line.
     :raises BadTrace: if its trace is wrong; says file, line and column.
     """
-    path = FOLDER / f'{name}.yaml'
-    if name not in names():
-        path = pathlib.Path(name)
-        if path.suffix not in ('.yaml', '.yml'):
-            raise exception.BadScenario(
-                f'there is no scenario {name}: expected a path that ends in'
-                f' .yaml or one of {", ".join(names())}'
-            )
-    whole = yaml.load(path)
-    for key, text in overrides.items():
-        yaml.override(whole, key, text)
-    return _cloud(whole)
+    return _cloud(found_at(name, FOLDER, overrides))
 
 
 def _cloud(whole: yaml.Value) -> workload.Cloud:
     section = whole.section()
     description = section.need('description', yaml.Value.text)
     seed = section.take('seed', yaml.Value.integer, 1)
-    days = section.need('days', _days)
+    days = section.need('days', read_days)
     cycle_s = section.take('cycle_s', yaml.Value.positive, 60.0)
     half_life_h = section.take('half_life_hours', yaml.Value.positive, 168.0)
     wait_h = section.take('longest_wait_hours', yaml.Value.positive, None)
@@ -85,19 +100,10 @@ def _cloud(whole: yaml.Value) -> workload.Cloud:
         'estimates_every_hours', yaml.Value.positive, None
     )
     notice_s = section.take('notice_s', yaml.Value.number, 600.0)
+    marks, saves = _marks(section), section.take('saves', _part, 0.0)
     all_run = section.take('with_preemptible', yaml.Value.yes_or_no, True)
-    hosts = section.need('hosts', _hosts)
-    trace = section.take('trace', _trace, None)
-    if trace is None:
-        recipes = section.need('projects', lambda v: _recipes(v, days))
-        owners = streams.owners(recipes)
-        stream = streams.drawn(recipes, hosts.sum(axis=0), seed)
-        section.finish()
-    else:
-        section.finish()
-        memory_mib, vcpus = hosts.max(axis=0).tolist()
-        largest = workload.Size(vcpus, memory_mib)
-        owners, stream = traces.read(trace, largest)
+    hosts = section.need('hosts', read_hosts)
+    owners, stream = read_asked(section, hosts, days, seed)
     if not all_run:
         stream = stream.without_preemptible()
     return workload.Cloud(
@@ -116,7 +122,32 @@ def _cloud(whole: yaml.Value) -> workload.Cloud:
         owners=owners,
         stream=stream,
         notice_s=notice_s,
+        marks=marks,
+        saves=saves,
     )
+
+
+def read_asked(
+    section: yaml.Section, hosts: cluster.Amounts, days: float, seed: int
+) -> tuple[workload.Owners, workload.Stream]:
+    """Read owners of hosts and their requests: ``projects`` or ``trace``.
+
+    :param section: all other keys of which were read.
+    :param hosts: (h, c) capacity.
+    :param days: length of the run.
+    :param seed: of what is drawn.
+    :raises BadScenario: if the section is wrong, or has other keys.
+    :raises BadTrace: if its trace is wrong.
+    """
+    trace = section.take('trace', _trace, None)
+    if trace is not None:
+        section.finish()
+        memory_mib, vcpus = hosts.max(axis=0).tolist()
+        return traces.read(trace, workload.Size(vcpus, memory_mib))
+    recipes = section.need('projects', lambda v: _recipes(v, days))
+    section.finish()
+    stream = streams.drawn(recipes, hosts.sum(axis=0), seed)
+    return streams.owners(recipes), stream
 
 
 def _trace(value: yaml.Value) -> traces.Trace:
@@ -134,7 +165,8 @@ def _shares(value: yaml.Value) -> dict[str, float]:
     return {name: each.number() for name, each in value.entries().items()}
 
 
-def _days(value: yaml.Value) -> float:
+def read_days(value: yaml.Value) -> float:
+    """Length of a run."""
     days = value.positive()
     if days > _MOST_DAYS:
         raise value.wrong(f'at most {_MOST_DAYS:g} days')
@@ -153,7 +185,7 @@ def _memory(value: yaml.Value) -> int:
     return memory_mib
 
 
-def _hosts(value: yaml.Value) -> np.ndarray[tuple[int, int], np.dtype]:
+def read_hosts(value: yaml.Value) -> cluster.Amounts:
     """(h, c) capacity of each host, kind after kind."""
     rows: list[list[int]] = []
     for kind in value.items() if value.is_list() else [value]:
@@ -237,6 +269,19 @@ def _part(value: yaml.Value) -> float:
     part = value.number()
     if part > 1:
         raise value.wrong('a number from 0 to 1')
+    return part
+
+
+def _marks(section: yaml.Section) -> watermark.Marks:
+    upper = section.take('kept_free', _part, 0.0)
+    lower = section.take('freed', lambda each: _freed(each, upper), 0.0)
+    return watermark.Marks(upper, lower)
+
+
+def _freed(value: yaml.Value, kept_free: float) -> float:
+    part = value.number()
+    if part > kept_free:
+        raise value.wrong(f'a number from 0 to kept_free, {kept_free:g}')
     return part
 
 

@@ -113,6 +113,7 @@ class _Asked:
     lifetime_s: float
     deleted_s: float = math.inf
     is_preemptible: bool = False
+    limit_s: float = math.nan
 
 
 def read(
@@ -162,6 +163,7 @@ def _stream(
     sizes = list(dict.fromkeys(each.size for each in found))
     user = {name: n for n, name in enumerate(users)}
     size = {each: n for n, each in enumerate(sizes)}
+    limit_s = np.array([each.limit_s for each in found])
     return workload.Stream(
         np.array([each.at_s for each in found]),
         np.array([each.lifetime_s for each in found]),
@@ -170,6 +172,7 @@ def _stream(
         np.array([size[each.size] for each in found]),
         tuple(sizes),
         preemptible=np.array([each.is_preemptible for each in found]),
+        limit_s=None if np.isnan(limit_s).any() else limit_s,
     )
 
 
@@ -254,6 +257,7 @@ def _swf(trace: Trace, most_vcpus: int) -> Iterator[_Asked]:
             f'user-{job["user"]:g}',
             workload.Size(vcpus, memory, servers),
             job['run time'],
+            limit_s=max(job['requested time'], job['run time']),
         )
 
 

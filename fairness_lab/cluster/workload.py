@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
+from nova_fairness.planners.preemption import watermark
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -112,6 +113,8 @@ class Stream:
         without it.
     :ivar preemptible: (n,) whether its servers make room for others; without
         it none do.
+    :ivar limit_s: (n,) time limits of jobs, >= ``lifetime_s``; ``None`` if
+        nobody said them.
     """
 
     asked_s: Floats
@@ -122,6 +125,7 @@ class Stream:
     sizes: tuple[Size, ...]
     resized: Indices | None = None
     preemptible: Marks | None = None
+    limit_s: Floats | None = None
 
     def without_preemptible(self) -> 'Stream':
         """The same, if nobody had asked for preemptible servers."""
@@ -159,6 +163,9 @@ class Cloud:
     :ivar owners: who shares it.
     :ivar stream: what they ask for.
     :ivar notice_s: after which a server leaves that was told to, >= 0.
+    :ivar marks: parts of it that are to be free.
+    :ivar saves: part of preemptible requests whose servers save their work at
+        a notice, and go on from there later, 0 to 1.
     """
 
     name: str
@@ -174,6 +181,8 @@ class Cloud:
     owners: Owners
     stream: Stream
     notice_s: float = 600.0
+    marks: watermark.Marks = watermark.NONE
+    saves: float = 0.0
 
     @property
     def capacity(self) -> cluster.Amounts:

@@ -13,18 +13,25 @@ import statistics
 import sys
 from typing import Any
 
+from fairness_lab.border import reader as border_reader
+from fairness_lab.border import running as border_running
 from fairness_lab.cluster import attacks
+from fairness_lab.cluster import experiments
+from fairness_lab.cluster import helping
+from fairness_lab.cluster import market
 from fairness_lab.cluster import reader
 from fairness_lab.cluster import running
 from fairness_lab.cluster import workload
+from fairness_lab.figures import border as border_figures
 from fairness_lab.figures import progress
 from fairness_lab.figures import queue_page
 from fairness_lab.measures import files
+from nova_fairness import exception
 from nova_fairness import plugins
 from nova_fairness.model import wording
 
 VERSION = 1
-"""Of ``compare.json`` and ``attacks.json``."""
+"""Of all files of JSON that these commands write."""
 
 Json = dict[str, Any]
 
@@ -33,6 +40,10 @@ def _list(_options: argparse.Namespace) -> int:
     known = {
         'scenarios': {
             name: reader.find(name).description for name in reader.names()
+        },
+        'scenarios of border': {
+            name: border_reader.find(name).cloud.description
+            for name in border_reader.names()
         },
         'orders': plugins.describe_orders(),
         'victims': plugins.describe_victims(),
@@ -172,6 +183,75 @@ def _say_gains(
     sys.stdout.write(f'{wording.aligned(lines, numeric)}{options.out}\n')
 
 
+def _market(options: argparse.Namespace) -> int:
+    found = market.tables(options.seed)
+    return _write_tables(options, 'market', found, found)
+
+
+def _pack(options: argparse.Namespace) -> int:
+    names = options.experiment or list(experiments.EXPERIMENTS)
+    for name in names:
+        if name not in experiments.EXPERIMENTS:
+            known = ', '.join(experiments.EXPERIMENTS)
+            raise exception.UnknownParameter(
+                f'there is no experiment {name!r}; there are {known}'
+            )
+    meter, found = progress.BatchProgress(), {}
+    meter.begin('packing', len(names))
+    for n, name in enumerate(names, 1):
+        found[name] = experiments.EXPERIMENTS[name](options.seed)
+        meter.tick(n)
+    meter.end()
+    return _write_tables(options, 'packing', {'experiments': found}, found)
+
+
+def _tenants(options: argparse.Namespace) -> int:
+    found = helping.tables(options.seed, options.count)
+    return _write_tables(options, 'tenants', found, found)
+
+
+def _border(options: argparse.Namespace) -> int:
+    world = border_reader.find(options.scenario, _overrides(options))
+    with files.whole(options.out) as directory:
+        result = border_running.compare(
+            world,
+            options.mover or border_running.MOVERS,
+            directory,
+            progress.BatchProgress(),
+        )
+        border_figures.write(directory, result)
+        rows = border_figures.rows(result)
+        table = files.CsvTable(directory / 'border')
+        table.add({key: [row[key] for row in rows] for key in rows[0]})
+        table.close()
+    lines = [[*rows[0]], *([*row.values()] for row in rows)]
+    numeric = [False] + [True] * (len(rows[0]) - 1)
+    sys.stdout.write(f'{wording.aligned(lines, numeric)}{options.out}\n')
+    return 0
+
+
+def _write_tables(
+    options: argparse.Namespace,
+    stem: str,
+    content: Mapping[str, Any],
+    tables: Mapping[str, list[Json]],
+) -> int:
+    """Write and print tables, and a file of JSON beside them."""
+    with files.whole(options.out) as directory:
+        about = {'version': VERSION, 'seed': options.seed, **content}
+        files.write_json(directory / f'{stem}.json', about)
+        for name, rows in tables.items():
+            columns = {key: [row[key] for row in rows] for key in rows[0]}
+            table = files.CsvTable(directory / name)
+            table.add(columns)
+            table.close()
+            lines = [[*columns], *([*map(str, r.values())] for r in rows)]
+            numeric = [not isinstance(each, str) for each in rows[0].values()]
+            sys.stdout.write(f'{wording.aligned(lines, numeric)}\n')
+    sys.stdout.write(f'{options.out}\n')
+    return 0
+
+
 _LOST = ('neighbours_lose', 'others_lose')
 _GAINED = ('gain', 'largest gain', 'neighbours lose %', 'others lose %')
 
@@ -246,5 +326,9 @@ COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     'cluster run': _run,
     'cluster compare': _compare,
     'cluster attack': _attack,
+    'cluster market': _market,
+    'cluster pack': _pack,
+    'cluster tenants': _tenants,
+    'cluster border': _border,
 }
 """What to do, by command."""

@@ -8,7 +8,10 @@ from collections.abc import Callable
 from collections.abc import Mapping
 import pathlib
 
+from fairness_lab.border import running as border_running
 from fairness_lab.cluster import attacks
+from fairness_lab.cluster import experiments
+from fairness_lab.cluster import helping
 from fairness_lab.cluster import running
 from fairness_lab.cmd import batches
 from fairness_lab.ideal import ideal
@@ -196,6 +199,62 @@ def _add_cluster_attack(parser: argparse.ArgumentParser) -> None:
     _add_out(parser)
 
 
+def _add_cluster_market(parser: argparse.ArgumentParser) -> None:
+    _add_seed(parser)
+    _add_out(parser)
+
+
+def _add_cluster_pack(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'experiment',
+        nargs='*',
+        metavar='EXPERIMENT',
+        help='any of '
+        + ', '.join(experiments.EXPERIMENTS)
+        + ' (default: all, which takes minutes)',
+    )
+    _add_seed(parser)
+    _add_out(parser)
+
+
+def _add_cluster_tenants(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--count',
+        type=_positive,
+        default=helping.SEEDS,
+        help='clouds of one seed after the other (default: %(default)s)',
+    )
+    _add_seed(parser)
+    _add_out(parser)
+
+
+def _add_cluster_border(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'scenario',
+        nargs='?',
+        default='week',
+        help='name of a scenario, or path of a YAML file (default:'
+        ' %(default)s)',
+    )
+    parser.add_argument(
+        '--mover',
+        action='append',
+        choices=border_running.MOVERS,
+        help='what moves the border; may be given again (default: all)',
+    )
+    _add_drawn(parser)
+    _add_out(parser)
+
+
+def _add_seed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--seed',
+        type=_natural,
+        default=1,
+        help='of all that is drawn at random (default: %(default)s)',
+    )
+
+
 def _add_drawn(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--seed', type=_natural, help='of all that is drawn at random'
@@ -296,4 +355,11 @@ _CLUSTER_COMMANDS: Mapping[
     'run': ('run a scenario', _add_cluster_run),
     'compare': ('run orders side by side', _add_cluster_compare),
     'attack': ('say what attacks gain', _add_cluster_attack),
+    'market': ('say what a market of rates moves', _add_cluster_market),
+    'pack': ('pack servers on few hosts', _add_cluster_pack),
+    'tenants': ('move servers for who lacks CPUs', _add_cluster_tenants),
+    'border': (
+        'move hosts between batch and cloud, and compare who moves them',
+        _add_cluster_border,
+    ),
 }

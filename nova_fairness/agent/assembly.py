@@ -8,23 +8,29 @@ import dataclasses
 import logging
 import pathlib
 import time
+from typing import Any
 import uuid
 
 from oslo_config import cfg
 
 from nova_fairness import exception
 from nova_fairness import plugins
+from nova_fairness.agent import best_effort as best_effort_module
 from nova_fairness.agent import cloud as cloud_module
 from nova_fairness.agent import cluster_shares
 from nova_fairness.agent import controls as controls_module
 from nova_fairness.agent import cycle
 from nova_fairness.agent import decision
+from nova_fairness.agent import idling
 from nova_fairness.agent import in_force as in_force_module
+from nova_fairness.agent import lacking
 from nova_fairness.agent import measurement
 from nova_fairness.agent import operations
 from nova_fairness.agent import peering as peering_module
 from nova_fairness.agent import preferences as preferences_module
 from nova_fairness.agent import preview
+from nova_fairness.agent import proof
+from nova_fairness.agent import rates
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent.explain import history as weight_history
 from nova_fairness.apply import applier as applier_module
@@ -33,7 +39,9 @@ from nova_fairness.apply import found as found_module
 from nova_fairness.collect import counters
 from nova_fairness.collect import inventory
 from nova_fairness.collect import node as node_collect
+from nova_fairness.measure import quiet
 from nova_fairness.model import node as node_model
+from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.runtime import guard as guard_module
 from nova_fairness.runtime import state_file
@@ -50,6 +58,7 @@ class Parts:
     :ivar regime: what is in force; asked before each round.
     :ivar boot_id: of this run.
     :ivar cloud: of which the node is a part.
+    :ivar best_effort: knows which VMs get what nobody else wants.
     """
 
     node_cycle: cycle.Cycle
@@ -64,6 +73,7 @@ class Parts:
     preferences: preferences_module.Preferences
     boot_id: str
     cloud: cloud_module.Cloud
+    best_effort: best_effort_module.BestEffort
 
     @property
     def state_files(
@@ -185,21 +195,20 @@ def build(conf: cfg.ConfigOpts, cloud: cloud_module.Cloud = _ALONE) -> Parts:
     loaded = load_plugins(settings)
     owners = settings_module.owners(conf.fairness.owners_file)
     site = _site(conf, owners, cloud)
-    memory = state_file.PolicyMemory(site.state_path / 'policies.json')
-    orders = in_force_module.Orders(site.state_path / 'paused.json')
+    boot_id, path = str(uuid.uuid4()), site.state_path
+    memory = state_file.PolicyMemory(path / 'policies.json')
+    orders = in_force_module.Orders(path / 'paused.json')
     found, _ = open_record(conf)
-    boot_id = str(uuid.uuid4())
-    peering = peering_module.connect(conf, boot_id, site.state_path)
-    cloud = cluster_shares.connect(conf, cloud, peering, site.state_path)
+    peering = peering_module.connect(conf, boot_id, path)
+    cloud, spent = _asked(conf, cloud, peering, path)
+    best_effort = best_effort_module.connect(conf, peering, path)
     controls = controls_module.build(site)
-    preferences = preferences_module.Preferences(
-        site.state_path / 'preferences.json', conf.fairness.preferences_file
-    )
+    preferences = _preferences(conf, path)
     guard = guard_module.Guard(settings.metric_deadline_s)
     rooms = cycle.Rooms(
         inventory=site.inventory,
         counters=counters.CounterReader(),
-        measurement=_measurement(site, peering, guard, boot_id, cloud),
+        measurement=_measurement(site, peering, guard, boot_id, cloud, spent),
         decision=_decision(site, controls, guard, memory),
         applier=applier_module.Applier(controls.built, found),
         guard=guard,
@@ -208,6 +217,8 @@ def build(conf: cfg.ConfigOpts, cloud: cloud_module.Cloud = _ALONE) -> Parts:
         preferences=preferences.stated,
         throttling=controls.throttling,
         missing=controls.missing,
+        best_effort=best_effort.of,
+        **_watching(site, controls),
     )
     return Parts(
         node_cycle=cycle.Cycle(rooms, settings, loaded),
@@ -217,14 +228,58 @@ def build(conf: cfg.ConfigOpts, cloud: cloud_module.Cloud = _ALONE) -> Parts:
         controls=controls,
         pressure=site.pressure,
         peering=peering,
-        regime=in_force_module.Regime(
-            settings, orders, peering.newest, load_plugins
-        ),
+        regime=_regime(settings, orders, peering),
         orders=orders,
         preferences=preferences,
         boot_id=boot_id,
         cloud=cloud,
+        best_effort=best_effort,
     )
+
+
+def _asked(
+    conf: cfg.ConfigOpts,
+    cloud: cloud_module.Cloud,
+    peering: peering_module.Peering,
+    path: pathlib.Path,
+) -> tuple[cloud_module.Cloud, measurement.Rates]:
+    """The cloud with what the cluster service is asked for, and rates."""
+    cloud = cluster_shares.connect(conf, cloud, peering, path)
+    return rates.connect(conf, cloud, peering, path)
+
+
+def _preferences(
+    conf: cfg.ConfigOpts, path: pathlib.Path
+) -> preferences_module.Preferences:
+    return preferences_module.Preferences(
+        path / 'preferences.json', conf.fairness.preferences_file
+    )
+
+
+def _watching(
+    site: controls_module.Site, controls: controls_module.Controls
+) -> dict[str, Any]:
+    """What looks at VMs and steers none."""
+    options = site.conf.fairness
+    cpu = controls.scales.get(resources.Control.CPU)
+    return {
+        'proof': proof.Proof(site.node, cpu),
+        'idling': idling.Idling(
+            state_file.StateFile(site.state_path / 'idle.json', durable=False),
+            quiet.Limits(options.idle_cpus, options.idle_rate),
+            site.node.speed_factor,
+        ),
+        'lacking': lacking.Lacking(site.node.speed_factor),
+    }
+
+
+def _regime(
+    settings: settings_module.Settings,
+    orders: in_force_module.Orders,
+    peering: peering_module.Peering,
+) -> in_force_module.Regime:
+    newest = peering.newest
+    return in_force_module.Regime(settings, orders, newest, load_plugins)
 
 
 def _measurement(
@@ -233,10 +288,16 @@ def _measurement(
     guard: guard_module.Guard,
     boot_id: str,
     cloud: cloud_module.Cloud,
+    spent: measurement.Rates,
 ) -> measurement.Measurement:
-    at, heard = site.node, peering.exchange
     return measurement.Measurement(
-        at, heard, guard, boot_id, time.monotonic, cloud.weights
+        site.node,
+        peering.exchange,
+        guard,
+        boot_id,
+        time.monotonic,
+        cloud.weights,
+        spent,
     )
 
 

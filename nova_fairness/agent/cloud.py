@@ -59,3 +59,33 @@ class NoCloud:
     def weights(self, owners: Iterable[str]) -> Mapping[str, float]:
         """Know nothing."""
         return {}
+
+
+class Around:
+    """A cloud that knows something more than another one.
+
+    :param others: of which all else is known.
+    """
+
+    def __init__(self, others: Cloud) -> None:
+        self._others = others
+
+    def start(self, look_again: Callable[[str], None]) -> None:
+        """Begin to ask; returns at once."""
+        self._others.start(look_again)
+
+    def stop(self) -> None:
+        """End all of it, in bounded time."""
+        self._others.stop()
+
+    def withdraw(self) -> bool:
+        """Be known no more; tells whether this node was."""
+        return self._others.withdraw()
+
+    def describe(self, uuid: str) -> instance.Description | None:
+        """Say whose a VM is whose domain does not, if it is known by now."""
+        return self._others.describe(uuid)
+
+    def weights(self, owners: Iterable[str]) -> Mapping[str, float]:
+        """Weights of users or projects that are known by now."""
+        return self._others.weights(owners)

@@ -25,7 +25,6 @@ from nova_fairness.agent import cloud as cloud_module
 from nova_fairness.agent import peering as peering_module
 from nova_fairness.exchange import limits
 from nova_fairness.model import cluster
-from nova_fairness.model import instance
 from nova_fairness.runtime import lookup
 from nova_fairness.runtime import signatures as signatures_module
 from nova_fairness.runtime import state_file
@@ -121,7 +120,7 @@ Ask = Callable[[str | None], object]
 """Asks for the tree if it is not of this version."""
 
 
-class ClusterShares:
+class ClusterShares(cloud_module.Around):
     """A cloud whose shares are those of the queue.
 
     :param others: of which all else is known.
@@ -143,7 +142,7 @@ class ClusterShares:
         with_history: bool,
         signatures: signatures_module.Signatures | None = None,
     ) -> None:
-        self._others = others
+        super().__init__(others)
         self._signatures = signatures
         self._ask = ask
         self._file = file
@@ -155,21 +154,13 @@ class ClusterShares:
 
     def start(self, look_again: Callable[[str], None]) -> None:
         """Begin to ask; returns at once."""
-        self._others.start(look_again)
+        super().start(look_again)
         self._lookup.start()
 
     def stop(self) -> None:
         """End all of it, in bounded time."""
         self._lookup.stop()
-        self._others.stop()
-
-    def withdraw(self) -> bool:
-        """Be known no more; tells whether this node was."""
-        return self._others.withdraw()
-
-    def describe(self, uuid: str) -> instance.Description | None:
-        """Say whose a VM is whose domain does not, if it is known by now."""
-        return self._others.describe(uuid)
+        super().stop()
 
     def weights(self, owners: Iterable[str]) -> Mapping[str, float]:
         """Weights by what the service said last; never blocks."""

@@ -176,7 +176,8 @@ Built = tuple[control.Control, scale_module.Scale]
 
 def _cpu(_site: Site, _made: Controls) -> Built:
     item = group_control.CpuShares()
-    return item, cpu_scale.CpuScale(_VERSIONS[item.version])
+    scale = cpu_scale.CpuScale(_VERSIONS[item.version], item.can_idle)
+    return item, scale
 
 
 def _memory(site: Site, made: Controls) -> Built:

@@ -8,16 +8,21 @@ compares it with the present state, and writes only the difference.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
 import logging
 import time
+from typing import Any
 
 from nova_fairness import exception
 from nova_fairness.agent import application
 from nova_fairness.agent import controls
 from nova_fairness.agent import decision
+from nova_fairness.agent import idling as idling_module
+from nova_fairness.agent import lacking as lacking_module
 from nova_fairness.agent import measurement
+from nova_fairness.agent import proof as proof_module
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent import throttling as throttling_module
 from nova_fairness.apply import applier as applier_module
@@ -26,6 +31,7 @@ from nova_fairness.collect import counters
 from nova_fairness.collect import inventory
 from nova_fairness.decide import policy as policy_base
 from nova_fairness.measure import metric as metric_base
+from nova_fairness.measure import pressure as pressure_measure
 from nova_fairness.model import allocation
 from nova_fairness.model import asker
 from nova_fairness.model import instance
@@ -56,6 +62,11 @@ class Rooms:
     :ivar preferences: gives what owners prefer among their VMs, by UUID.
     :ivar throttling: of disks without weights, if there is any.
     :ivar missing: why there is no control of some kinds.
+    :ivar best_effort: says which of some VMs, by UUID, get what nobody else
+        wants.
+    :ivar proof: of the effect of CPU weights, if it is looked for.
+    :ivar idling: watches who does nothing, if anybody does.
+    :ivar lacking: watches who lacks CPUs, if anybody does.
     """
 
     inventory: inventory.Inventory
@@ -71,18 +82,28 @@ class Rooms:
     missing: Mapping[resources.Control, str] = dataclasses.field(
         default_factory=dict
     )
+    best_effort: Callable[[Collection[str]], frozenset[str]] = lambda _: (
+        frozenset()
+    )
+    proof: proof_module.Proof | None = None
+    idling: idling_module.Idling | None = None
+    lacking: lacking_module.Lacking | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Seen:
-    """What a round read of the host.
+    """What a round read of the host, and knows of its VMs.
 
     :ivar present: kernel units by knob.
+    :ivar exempt: keys of the VMs that an operator exempted.
+    :ivar best_effort: keys of those that get what nobody else wants.
     """
 
     sample: sample_model.Sample
     pressure: pressure_model.Pressure | None
     present: allocation.Allocation
+    exempt: frozenset[str]
+    best_effort: frozenset[str]
 
 
 class Cycle:
@@ -147,7 +168,7 @@ class Cycle:
         measured = decided = None
         try:
             if used is not None:
-                measured = self._weigh(used)
+                measured = self._weigh(used, seen)
                 decided = self._decide(measured, seen)
         except exception.PluginMisbehaved as error:
             errors.append(str(error))
@@ -180,8 +201,28 @@ class Cycle:
             paused=self.paused,
             chosen_by=self.chosen_by,
             paused_by=self.paused_by,
-            controls=self._application.controls(self._settings),
+            **self._watched(used, seen, measured),
         )
+
+    def _watched(
+        self,
+        used: usage_model.Usage | None,
+        seen: _Seen,
+        measured: round_model.Measured | None,
+    ) -> dict[str, Any]:
+        """Tell which controls work and how, and who is idle or lacks."""
+        proof, idling = self._rooms.proof, self._rooms.idling
+        told: dict[str, Any] = {}
+        if used is not None and proof is not None:
+            told['effect'] = proof.look(used, seen.present)
+        if used is not None and idling is not None:
+            told['idle_since'] = idling.add(used)
+        if used is not None and self._rooms.lacking is not None:
+            wanted = None if measured is None else measured.wanted
+            told['lacks'] = self._rooms.lacking.add(used, wanted)
+        controls = self._application.controls(self._settings)
+        told['controls'] = proof.judged(controls) if proof else controls
+        return told
 
     @property
     def _enforces(self) -> bool:
@@ -210,11 +251,20 @@ class Cycle:
         kinds = self._settings.controls
         self._rooms.applier.observe(vms, kinds)
         sample = self._rooms.counters.read(vms)
+        exempt = application.exempt(vms, self._settings)
         return _Seen(
             sample,
             self._pressure(sample, errors),
             self._rooms.applier.present([item.key for item in vms], kinds),
+            exempt,
+            self._best_effort(vms) - exempt,
         )
+
+    def _best_effort(
+        self, vms: tuple[instance.Incarnation, ...]
+    ) -> frozenset[str]:
+        chosen = self._rooms.best_effort([vm.instance.uuid for vm in vms])
+        return frozenset(vm.key for vm in vms if vm.instance.uuid in chosen)
 
     def _pressure(
         self, sample: sample_model.Sample, errors: list[str]
@@ -250,7 +300,7 @@ class Cycle:
             rooms.pressure.newest,
             measured.usage,
             decided.weights[:, resources.CONTROLS.index(disk)],
-            application.exempt(seen.sample.incarnations, self._settings),
+            seen.exempt,
         )
 
     def _name_unusable_specs(
@@ -263,9 +313,15 @@ class Cycle:
         for text in self._rooms.decision.unusable_specs(new):
             LOG.warning('%s', text)
 
-    def _weigh(self, used: usage_model.Usage) -> round_model.Measured:
+    def _weigh(
+        self, used: usage_model.Usage, seen: _Seen
+    ) -> round_model.Measured:
         return self._rooms.measurement.weigh(
-            used, self._plugins.metric, self._settings, self._number
+            used,
+            self._plugins.metric,
+            self._settings,
+            self._number,
+            seen.best_effort,
         )
 
     def _decide(
@@ -280,12 +336,12 @@ class Cycle:
         ask = decision.Ask(
             present=seen.present,
             held=self._application.held(seen.present),
-            exempt=application.exempt(
-                seen.sample.incarnations, self._settings
-            ),
+            exempt=seen.exempt,
             elapsed_s=elapsed_s,
-            pressure=seen.pressure,
+            pressure=seen.pressure
+            and pressure_measure.counted(seen.pressure, seen.best_effort),
             preferences=self._rooms.preferences(),
+            best_effort=seen.best_effort,
         )
         decided = self._rooms.decision.decide(
             measured, self._plugins.policy, self._settings, ask

@@ -23,6 +23,7 @@ from nova_fairness.model import node as node_model
 from nova_fairness.model import pressure as pressure_model
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
+from nova_fairness.model import usage as usage_model
 from nova_fairness.runtime import guard as guard_module
 
 LOG = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ class Ask:
     :ivar elapsed_s: since the last decision, seconds, > 0.
     :ivar pressure: who waited for memory and disks; ``None`` if unknown.
     :ivar preferences: of owners among their own VMs, by UUID.
+    :ivar best_effort: keys of incarnations that get what nobody else wants.
     """
 
     present: allocation.Allocation
@@ -49,6 +51,7 @@ class Ask:
     elapsed_s: float
     pressure: pressure_model.Pressure | None = None
     preferences: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    best_effort: frozenset[str] = frozenset()
 
 
 class Decision:
@@ -72,6 +75,7 @@ class Decision:
         self._scales = scales
         self._memory = dict(memory)
         self._last: dict[allocation.Knob, scale_module.Last] = {}
+        self._apart: frozenset[str] = frozenset()
         self._preset = policy_base.Preset.DEFAULT
         self._foreseer = foresight.Foreseer(guard)
 
@@ -106,14 +110,7 @@ class Decision:
 
         :raises PluginMisbehaved: if the policy fails.
         """
-        facts = scale_module.Facts(
-            usage=measured.usage,
-            preset=policy.preset,
-            present=ask.present,
-            exempt=ask.exempt,
-            tolerance=settings.tolerance,
-            pressure=ask.pressure,
-        )
+        facts = _facts(measured, policy, settings, ask)
         situation = dataclasses.replace(
             self._situation(measured, settings, facts),
             foresight=self._foreseer.of_node(
@@ -123,7 +120,8 @@ class Decision:
         previous = self._previous(facts, ask.held)
         sizes = self._sizes(facts)
         preference = preferences.of_instances(facts.vms, ask.preferences)
-        chosen = preferences.concerned(preference, situation.user)
+        owner = _alone(situation.user, facts.apart)
+        chosen = preferences.concerned(preference, owner)
         # The weights of the other preset are places in a range.
         chosen &= policy.preset is policy_base.Preset.DEFAULT
         weights = self._bounded(
@@ -134,8 +132,9 @@ class Decision:
         )
         if chosen.any():
             weights = preferences.divided(
-                weights, preference, sizes, situation.user, settings.ratios()
+                weights, preference, sizes, owner, settings.ratios()
             )
+        weights[facts.apart] = allocation.LEAST
         wanted = self._wanted(weights, settings, facts)
         self._remember(facts, weights, wanted)
         return round_model.Decided(
@@ -144,6 +143,7 @@ class Decision:
             weights=weights,
             wanted=wanted,
             preference=preference,
+            best_effort=ask.best_effort,
         )
 
     def _situation(
@@ -154,7 +154,7 @@ class Decision:
     ) -> policy_base.Situation:
         """Judge every control; one that cannot be judged is not contended."""
         found = contention.situation(
-            measured.usage,
+            measured.weighed,
             measured.heaviness,
             measured.ownership.user_index,
             self._node,
@@ -240,6 +240,7 @@ class Decision:
         wanted: allocation.Allocation,
     ) -> None:
         self._preset = facts.preset
+        self._apart = facts.best_effort
         self._last = {
             knob: scale_module.Last(weight, wanted.get(knob))
             for control in self._scales
@@ -263,7 +264,36 @@ class Decision:
                 [known.get(knob) for knob in knobs],
                 facts,
             )
+        # Whoever was best effort until now begins neutral.
+        begun = self._apart | facts.best_effort
+        weights[[vm.key in begun for vm in facts.vms]] = 1.0
         return weights
+
+
+def _facts(
+    measured: round_model.Measured,
+    policy: policy_base.Policy,
+    settings: settings_module.Settings,
+    ask: Ask,
+) -> scale_module.Facts:
+    return scale_module.Facts(
+        usage=measured.weighed,
+        preset=policy.preset,
+        present=ask.present,
+        exempt=ask.exempt,
+        tolerance=settings.tolerance,
+        pressure=ask.pressure,
+        best_effort=ask.best_effort,
+    )
+
+
+def _alone(
+    user: usage_model.Indices, apart: resources.Mask
+) -> usage_model.Indices:
+    """Owners, as if each VM that is apart had one of its own."""
+    owners = user.copy()
+    owners[apart] = user.max(initial=-1) + 1 + np.arange(apart.sum())
+    return owners
 
 
 def _of_users(

@@ -95,7 +95,7 @@ class Foreseer:
         self._look(found.knowledge, float(ratios[decide_foresight.CPU]))
         if self._last is None:
             return None
-        used = measured.usage.newest
+        used = measured.weighed.newest
         here = np.zeros(1, dtype=np.intp)
         return foresight_model.Foresight(
             used=used,

@@ -37,6 +37,16 @@ Weights = Callable[[Iterable[str]], Mapping[str, float]]
 """Gives the weights > 0 of some users, those that are known; never blocks."""
 
 
+Rates = Callable[[sample_model.Sample], Mapping[str, float]]
+"""Says what is spent for VMs, > 0 by UUID; empty if nobody does. Never
+blocks."""
+
+
+def no_rates(_sample: sample_model.Sample) -> Mapping[str, float]:
+    """Know no rates."""
+    return {}
+
+
 def configured_only(_users: Iterable[str]) -> Mapping[str, float]:
     """Know no weights but those in the settings."""
     return {}
@@ -51,6 +61,7 @@ class Measurement:
     :param boot_id: identity of this run of the agent.
     :param clock: monotonic, seconds.
     :param weights: of users that the settings give none.
+    :param rates: of VMs; those not named have 1.
     """
 
     def __init__(
@@ -61,6 +72,7 @@ class Measurement:
         boot_id: str,
         clock: Callable[[], float],
         weights: Weights = configured_only,
+        rates: Rates = no_rates,
     ) -> None:
         self._node = node
         self._exchange = exchange
@@ -68,6 +80,7 @@ class Measurement:
         self._boot_id = boot_id
         self._clock = clock
         self._weights = weights
+        self._rates = rates
         self._before: sample_model.Sample | None = None
         self._past: usage_model.Usage | None = None
         self._reading: pressure_model.PressureSample | None = None
@@ -111,14 +124,35 @@ class Measurement:
         metric: metric_base.Metric,
         settings: settings_module.Settings,
         number: int,
+        best_effort: frozenset[str] = frozenset(),
     ) -> round_model.Measured:
         """Say how heavy the VMs of this node are, cloud-wide.
 
         :param number: of the round, the sequence number of the report.
+        :param best_effort: keys of VMs that nobody is to feel, their owners
+            neither.
         :raises PluginMisbehaved: if the metric fails in any stage.
         """
+        counted = usage_measure.counted(used, best_effort)
+        measured = self._weighed(
+            counted, metric, settings, number, best_effort
+        )
+        if not best_effort:
+            return measured
+        return dataclasses.replace(measured, usage=used, counted=counted)
+
+    def _weighed(
+        self,
+        used: usage_model.Usage,
+        metric: metric_base.Metric,
+        settings: settings_module.Settings,
+        number: int,
+        best_effort: frozenset[str],
+    ) -> round_model.Measured:
         owners = ownership.of_node(used.incarnations, settings.entity)
-        demands = self._demands(used, owners, settings)
+        demands = _without(
+            self._demands(used, owners, settings), used, best_effort
+        )
         own = self._guard.call(
             settings.metric, lambda: stages.instance_stage(metric, demands)
         )
@@ -217,7 +251,14 @@ class Measurement:
             + totals.supply_of(view, used.interval_s, settings.metric),
             settings.overcommit,
             len(users),
+            self._of_rates([vm.uuid for vm in vms]),
         )
+
+    def _of_rates(self, uuids: Iterable[str]) -> usage_model.Scalars | None:
+        known = self._rates(self._before) if self._before else {}
+        if not known:
+            return None
+        return np.array([known.get(uuid, 1.0) for uuid in uuids])
 
     def _quota_weights(
         self, view: report.View, settings: settings_module.Settings
@@ -255,6 +296,20 @@ class Measurement:
         )
 
 
+def _without(
+    demands: metric_base.Demands,
+    used: usage_model.Usage,
+    best_effort: frozenset[str],
+) -> metric_base.Demands:
+    """Entitle VMs to nothing that get what nobody else wants."""
+    if not best_effort:
+        return demands
+    kept = [[vm.key not in best_effort] for vm in used.incarnations]
+    return dataclasses.replace(
+        demands, endowment=np.where(kept, demands.endowment, 0.0)
+    )
+
+
 def _basis(
     demands: metric_base.Demands, of_all: metric_base.Totals
 ) -> round_model.Basis:
@@ -264,6 +319,7 @@ def _basis(
         user_supply=of_all.supply,
         user_instance_heaviness=of_all.instance_heaviness,
         user_endowment=of_all.endowment,
+        rates=demands.rates,
     )
 
 

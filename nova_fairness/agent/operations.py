@@ -182,6 +182,21 @@ class AgentOperations(endpoint.Operations):
             done, users=status.of_usage(done), entity=self._entity
         )
 
+    def idle(self, at_least_s: float) -> endpoint.Answer:
+        """Say which VMs of this node do next to nothing."""
+        done = self._of.newest_round()
+        return self._listed(done, idle=status.of_idle(done, at_least_s))
+
+    def lacking(self) -> endpoint.Answer:
+        """Say what the VMs of this node want of its CPUs, and get."""
+        done = self._of.newest_round()
+        return self._listed(
+            done,
+            entity=self._entity,
+            cpus_count=None if done is None else len(done.node.cpus),
+            instances=status.of_lacking(done),
+        )
+
     def projects(self) -> endpoint.Answer:
         """Say how the projects of this node, or of all, are."""
         done = self._of.newest_round()

@@ -10,6 +10,7 @@ import pathlib
 import threading
 
 from nova_fairness import exception
+from nova_fairness.agent import watched_file
 from nova_fairness.decide import preferences
 from nova_fairness.runtime import state_file as state
 
@@ -32,11 +33,12 @@ class Preferences:
 
     def __init__(self, path: pathlib.Path, file: str = '') -> None:
         self.state_file = state.StateFile(path)
-        self._file = pathlib.Path(file) if file else None
+        self._file = watched_file.WatchedFile[Mapping[str, float]](
+            '[fairness] preferences_file', file, _read, {}
+        )
         self._lock = threading.Lock()
         self._by_call = _kept(path)
         self._by_file: Mapping[str, float] = {}
-        self._seen: tuple[int, int, int] | None = None
         self._all = dict(self._by_call)
 
     def stated(self) -> Mapping[str, float]:
@@ -45,8 +47,11 @@ class Preferences:
         Reads the file again if it changed; one that cannot be used leaves
         what it said before.
         """
-        if self._file is not None:
-            self._look(self._file)
+        by_file = self._file.content()
+        if by_file is not self._by_file:
+            with self._lock:
+                self._by_file = by_file
+                self._all = {**by_file, **self._by_call}
         return self._all
 
     def state(self, stated: Mapping[str, float | None]) -> str:
@@ -70,29 +75,6 @@ class Preferences:
             self._all = {**self._by_file, **kept}
             content = {'version': VERSION, 'preferences': kept}
             return self.state_file.write(json.dumps(content))
-
-    def _look(self, file: pathlib.Path) -> None:
-        try:
-            found = file.stat()
-            seen = (found.st_mtime_ns, found.st_size, found.st_ino)
-            if seen == self._seen:
-                return
-            self._seen = seen
-            by_file = _read(json.loads(file.read_text('utf-8')))
-        except FileNotFoundError:
-            if self._seen is None and not self._by_file:
-                return
-            self._seen, by_file = None, {}
-        except (OSError, ValueError, exception.BadArgument) as error:
-            LOG.error(
-                '[fairness] preferences_file %s is not taken over: %s',
-                file,
-                error,
-            )
-            return
-        with self._lock:
-            self._by_file = by_file
-            self._all = {**by_file, **self._by_call}
 
 
 def _kept(path: pathlib.Path) -> dict[str, float]:

@@ -36,6 +36,7 @@ from nova_fairness.measure import metric as metric_base
 from nova_fairness.measure import round as measure_round
 from nova_fairness.measure import stages
 from nova_fairness.measure import totals
+from nova_fairness.measure import usage as usage_measure
 from nova_fairness.model import allocation
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
@@ -122,9 +123,8 @@ def preview(
     room = decision.Decision(
         start.done.node, guard, {_CONTROL: start.scales[_CONTROL]}
     )
-    settings = dataclasses.replace(
-        start.settings, controls=frozenset({_CONTROL})
-    )
+    only = frozenset({_CONTROL})
+    settings = dataclasses.replace(start.settings, controls=only)
     got = model.newest
     held: allocation.Allocation = {}
     log = np.zeros(len(got))
@@ -182,6 +182,8 @@ class _Model:
             [scale.is_steered(vm.instance) for vm in vms]
         )
         self._sizes = self._kernel_units()
+        now = start.done.decided
+        self._best_effort = now.best_effort if now else frozenset[str]()
         self._elsewhere = (
             _told_elsewhere(start, given)
             if name == start.done.metric
@@ -204,13 +206,14 @@ class _Model:
             exempt=application.exempt(vms, start.settings),
             elapsed_s=start.measured.usage.interval_s,
             preferences=start.preferences,
+            best_effort=self._best_effort,
         )
 
     def divided(self, held: allocation.Allocation) -> usage_model.Scalars:
         """What VMs get of what they have in all, by kernel units, (n,)."""
-        rows = self._sharing
+        rows, part = self._sharing, self._start.scales[_CONTROL].part
         units = [
-            held.get(knob, size)
+            part(held[knob]) if knob in held else size
             for knob, size in zip(self.knobs, self._sizes, strict=True)
         ]
         got = self.newest.copy()
@@ -226,11 +229,11 @@ class _Model:
         """What a round would measure if VMs got some CPU time, (n,)."""
         given, before = self._given, self._start.measured
         users = given.totals.user_count
-        usage = _using(before.usage, got)
+        usage = self._using(got)
         demands = dataclasses.replace(given.demands, usage=usage.amounts)
         own = self._weigh(lambda: stages.instance_stage(self._metric, demands))
         more = grouping.sum_by(
-            given.owner, usage.amounts - before.usage.amounts, users
+            given.owner, usage.amounts - before.weighed.amounts, users
         )
         of_all = dataclasses.replace(
             given.totals,
@@ -246,6 +249,7 @@ class _Model:
         return dataclasses.replace(
             before,
             usage=usage,
+            counted=None,
             instance_heaviness=own,
             heaviness=treated,
             user_heaviness=of_users,
@@ -253,6 +257,11 @@ class _Model:
             waiting=self._waiting(got),
             knowledge=functools.partial(self._knowledge, of_all),
         )
+
+    def _using(self, got: usage_model.Scalars) -> usage_model.Usage:
+        """What counts of what VMs use if they get some CPU time, (n,)."""
+        usage = _using(self._start.measured.usage, got)
+        return usage_measure.counted(usage, self._best_effort)
 
     def _waiting(self, got: usage_model.Scalars) -> usage_model.Waiting:
         wanted = np.where(self._wanted > 0, self._wanted, 1.0)
@@ -284,8 +293,9 @@ class _Model:
                 tolerance=start.settings.tolerance,
             )
         )
+        part, applied = start.scales[_CONTROL].part, start.done.applied
         return [
-            float(start.done.applied.get(knob, size))
+            part(applied[knob]) if knob in applied else float(size)
             for knob, size in zip(self.knobs, sizes, strict=True)
         ]
 

@@ -102,6 +102,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         self._take_signals()
         self._parts.rooms.inventory.start()
         self._parts.cloud.start(self._parts.rooms.inventory.look_again)
+        self._parts.best_effort.start()
         self._parts.peering.start(
             self._parts.operations(
                 lambda: self._collector.newest, self._history
@@ -241,8 +242,11 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
                 sum(item.written for item in restored),
             )
             self._save(at_once=True)
+            if parts.rooms.idling is not None:
+                parts.rooms.idling.save()
         except exception.FairnessError as error:
             LOG.error('Error while stopping: %s', error)
+        parts.best_effort.stop()
         parts.cloud.stop()
         parts.peering.stop()
         self._notifying.stop()

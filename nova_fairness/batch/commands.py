@@ -7,11 +7,16 @@ import subprocess
 from nova_fairness import exception
 
 
-def output(command: tuple[str, ...], timeout_s: float) -> str:
+def output(
+    command: tuple[str, ...],
+    timeout_s: float,
+    failed: type[exception.BatchError] = exception.BatchAway,
+) -> str:
     """What a command writes.
 
     :param timeout_s: seconds after which it counts as not answering.
-    :raises BatchAway: if it is not installed, fails, or takes too long.
+    :param failed: raised if it ends with another code than 0.
+    :raises BatchAway: if it is not installed, or takes too long.
     """
     title = ' '.join(command[:2])
     try:
@@ -32,7 +37,5 @@ def output(command: tuple[str, ...], timeout_s: float) -> str:
         raise exception.BatchAway(f'{title} cannot run: {error}') from error
     if done.returncode:
         said = ' '.join(done.stderr.split()) or 'it says nothing'
-        raise exception.BatchAway(
-            f'{title} ended with {done.returncode}: {said[:500]}'
-        )
+        raise failed(f'{title} ended with {done.returncode}: {said[:500]}')
     return done.stdout

@@ -2,15 +2,30 @@
 
 """Slurm by its own commands."""
 
+from collections.abc import Mapping
+import math
+import time
+
 from nova_fairness import exception
 from nova_fairness.batch import commands
+from nova_fairness.batch import slurm_accounts
 from nova_fairness.batch import slurm_json
 from nova_fairness.batch import system
 from nova_fairness.model import partition
+from nova_fairness.model import pledge
+
+_WITHOUT_ACCOUNTS = (
+    'supported accounting_storage plugin',
+    'accounting storage is disabled',
+)
+"""What sacctmgr and sacct write where there is no slurmdbd."""
 
 
 class Slurm(system.BatchSystem):
     """Slurm 22.05, by ``sinfo``, ``squeue`` and ``scontrol``.
+
+    Accounts are those of ``slurmdbd``, by ``sacct`` and ``sacctmgr``. To give
+    shares, who runs them must be an administrator of them.
 
     ``SLURM_CONF`` is read by the commands. Who runs them must be an operator
     of Slurm and see the jobs of all (``PrivateData``).
@@ -26,9 +41,10 @@ class Slurm(system.BatchSystem):
     def look(self) -> partition.Seen:
         """See :meth:`.system.BatchSystem.look`."""
         # Nodes before jobs: nothing starts on a node that was closed then.
+        now = time.time()
         nodes = commands.output(('sinfo', '--json'), self._timeout_s)
         jobs = commands.output(('squeue', '--json'), self._timeout_s)
-        return slurm_json.seen(nodes, jobs)
+        return slurm_json.seen(nodes, jobs, now)
 
     def drain(self, host: str, reason: str) -> None:
         """See :meth:`.system.BatchSystem.drain`."""
@@ -40,6 +56,85 @@ class Slurm(system.BatchSystem):
         ``resume`` would also bring up a node that is down.
         """
         self._update(host, 'state=undrain')
+
+    def spent(self, since: float, now: float) -> tuple[pledge.Spent, ...]:
+        """See :meth:`.system.BatchSystem.spent`."""
+        ago_s = math.ceil(max(now - since, 0.0)) + 1
+        columns = ','.join(slurm_accounts.SPENT)
+        text = self._accounted(
+            # Times of Slurm's answer are numbers only if it is told so.
+            (
+                'env',
+                'SLURM_TIME_FORMAT=%s',
+                'sacct',
+                '--allusers',
+                '--allocations',
+                '--duplicates',
+                '--parsable2',
+                '--noheader',
+                f'--starttime=now-{ago_s}seconds',
+                f'--format={columns}',
+            )
+        )
+        return slurm_accounts.spent(text, since, now)
+
+    def shares(self) -> Mapping[str, pledge.BatchShare]:
+        """See :meth:`.system.BatchSystem.shares`."""
+        columns = ','.join(slurm_accounts.SHARES)
+        text = self._accounted(
+            (
+                'sacctmgr',
+                'show',
+                'associations',
+                '--parsable2',
+                '--noheader',
+                f'format={columns}',
+            )
+        )
+        return slurm_accounts.shares(text, self._cluster())
+
+    def give(self, account: str, share: int) -> None:
+        """See :meth:`.system.BatchSystem.give`."""
+        command = (
+            'sacctmgr',
+            '--immediate',
+            'modify',
+            'account',
+            'where',
+            f'name={account}',
+            f'cluster={self._cluster()}',
+            'set',
+            f'fairshare={share}',
+        )
+        try:
+            commands.output(command, self._timeout_s)
+        except exception.BatchAway as error:
+            if 'ended with' in str(error):
+                # Of an account that is not there sacctmgr says nothing.
+                raise exception.BatchRefused(
+                    f'account {account} has not been given share {share}:'
+                    f' {error}'
+                ) from error
+            raise
+
+    def _accounted(self, command: tuple[str, ...]) -> str:
+        """What accounting says.
+
+        :raises BatchRefused: if there is none.
+        """
+        try:
+            return commands.output(command, self._timeout_s)
+        except exception.BatchAway as error:
+            if any(each in str(error) for each in _WITHOUT_ACCOUNTS):
+                raise exception.BatchRefused(
+                    f'Slurm keeps no accounts: {error}'
+                ) from error
+            raise
+
+    def _cluster(self) -> str:
+        """Name of the cluster whose hosts these are."""
+        text = commands.output(('scontrol', 'show', 'config'), self._timeout_s)
+        return slurm_accounts.cluster(text)
 
     def _update(self, host: str, *changes: str) -> None:
         command = 'scontrol', 'update', f'nodename={host}', *changes

@@ -45,15 +45,22 @@ _ROOM_HELPS = frozenset(
 """Reasons of waiting that end when there are more hosts. Others are limits,
 dependencies, times of begin and holds, and ``None``: not looked at yet."""
 
+SAVED_S = 10.0
+"""After which slurmctld knows also after a crash that a node was closed. It
+writes its state down every 5 s when it is busy (Slurm 22.05, SAVE_MAX_WAIT);
+before, a node is open again when slurmctld comes back."""
+
+_UNSAVED = 'what Slurm may not have saved'
 _UNKNOWN = 'unknown'
 """Name of what a node says it is busy with while no job is listed there."""
 
 
-def seen(nodes: str, jobs: str) -> partition.Seen:
+def seen(nodes: str, jobs: str, now: float) -> partition.Seen:
     """What Slurm says of its nodes and jobs.
 
     :param nodes: written by ``sinfo --json``.
     :param jobs: written by ``squeue --json``, after it.
+    :param now: when ``nodes`` were written, seconds of the epoch.
     :raises BatchUnreadable: if one is of another form, or lacks something.
     """
     listed = _listed('sinfo', nodes, 'nodes')
@@ -63,7 +70,7 @@ def seen(nodes: str, jobs: str) -> partition.Seen:
         largest = max((node['cpus'] for node in listed), default=1)
         return partition.Seen(
             {
-                node['name']: _place(node, work.get(node['name'], []))
+                node['name']: _place(node, work.get(node['name'], []), now)
                 for node in listed
             },
             tuple(_wants(queue, largest)),
@@ -98,7 +105,9 @@ def _listed(command: str, text: str, key: str) -> list[Json]:
     return found
 
 
-def _place(node: Json, work: list[partition.Work]) -> partition.Place:
+def _place(
+    node: Json, work: list[partition.Work], now: float
+) -> partition.Place:
     flags = set(node['state_flags'])
     is_up = node['state'] in _UP and not flags & _NOT_ANSWERING
     busy = node['alloc_cpus'] or 'COMPLETING' in flags
@@ -106,10 +115,16 @@ def _place(node: Json, work: list[partition.Work]) -> partition.Place:
         work = [partition.Work(_UNKNOWN, float(node['alloc_cpus']))]
     reason = str(node['reason'])
     takes = is_up and not flags & _CLOSED
+    is_ours = (
+        not takes and 'DRAIN' in flags and reason.startswith(partition.MARK)
+    )
+    saved_at = float(node['reason_changed_at']) + SAVED_S
+    if is_ours and not work and now < saved_at:
+        work = [partition.Work(_UNSAVED, 0.0, saved_at)]
     return partition.Place(
         takes,
         is_up,
-        not takes and 'DRAIN' in flags and reason.startswith(partition.MARK),
+        is_ours,
         reason,
         tuple(work),
     )
@@ -155,10 +170,11 @@ def _wants(jobs: Iterable[Json], largest: int) -> Iterator[partition.Want]:
         cores = float(job['cpus'])
         if job['shared'] == 'none':
             cores = max(cores, float(job['node_count'] * largest))
+        part = cores / max(job['node_count'], 1)
         since = float(job['eligible_time'] or job['submit_time'])
         for n in range(_tasks(job['array_task_string'])):
             name = f'{job["job_id"]}' + (f'+{n}' if n else '')
-            yield partition.Want(name, cores, since)
+            yield partition.Want(name, cores, since, part)
 
 
 _RANGE = re.compile(r'(\d+)(?:-(\d+)(?::(\d+))?)?')

@@ -3,10 +3,12 @@
 """Contract of a batch system: look at its hosts and jobs, close and open."""
 
 import abc
+from collections.abc import Mapping
 from typing import ClassVar
 
 from nova_fairness import exception
 from nova_fairness.model import partition
+from nova_fairness.model import pledge
 
 
 class BatchSystem(abc.ABC):
@@ -49,6 +51,41 @@ class BatchSystem(abc.ABC):
         :raises BatchAway: if it gives no answer.
         :raises BatchRefused: if it refuses.
         """
+
+    def spent(self, since: float, now: float) -> tuple[pledge.Spent, ...]:
+        """What jobs had that ran at any time after a moment, or run now.
+
+        :param since: seconds of the epoch.
+        :param now: likewise; what began later does not count.
+        :raises BatchAway: if it gives no answer.
+        :raises BatchUnreadable: see :meth:`look`.
+        :raises BatchRefused: if it keeps no accounts, as any may.
+        """
+        raise self._without_accounts()
+
+    def shares(self) -> Mapping[str, pledge.BatchShare]:
+        """All accounts by name.
+
+        :raises BatchAway: see :meth:`spent`.
+        :raises BatchUnreadable: see :meth:`spent`.
+        :raises BatchRefused: see :meth:`spent`.
+        """
+        raise self._without_accounts()
+
+    def give(self, account: str, share: int) -> None:
+        """Let an account have another share.
+
+        :param account: name.
+        :param share: >= 1.
+        :raises BatchAway: see :meth:`spent`.
+        :raises BatchRefused: see :meth:`spent`.
+        """
+        raise self._without_accounts()
+
+    def _without_accounts(self) -> exception.BatchRefused:
+        return exception.BatchRefused(
+            'this batch system has no accounts that are known here'
+        )
 
     def close(self, host: str, text: str) -> None:
         """Drain a host, if nobody else did.

@@ -85,6 +85,57 @@ class FairnessApi:
             'PUT', '/limits', json={'account': account, **limits}
         )
 
+    def border_hosts(
+        self, limit: int | None = None, marker: str | None = None
+    ) -> Listed:
+        """Hosts that move between batch and cloud.
+
+        :param limit: most of them; ``None`` for all.
+        :param marker: name of the one before the first.
+        """
+        return self.pages('hosts', limit, below='/partition', marker=marker)
+
+    def act_on_border(self, host: str, action: str) -> Answer:
+        """Let a host move between batch and cloud, or stay.
+
+        :returns: the host as it is then.
+        """
+        path = f'/partition/hosts/{quoted(host)}/action'
+        found: Answer = _found(
+            self._asked('POST', path, json={action: None}), 'host'
+        )
+        return found
+
+    def set_target(self, hosts: int | None) -> Answer:
+        """Say how many hosts the cloud is to have.
+
+        :param hosts: ``None`` to go by calendar and demand.
+        """
+        return self._asked('PUT', '/partition', json={'target': hosts})
+
+    def ask_for_plan(self, path: str, wanted: Mapping[str, Any]) -> Answer:
+        """Propose a plan of moves, let one begin, or end it.
+
+        :param path: of plans, or of the action of one.
+        :returns: the plan as it is then.
+        """
+        found: Answer = _found(
+            self._asked('POST', path, json=dict(wanted)), 'plan'
+        )
+        return found
+
+    def set_group(self, wanted: Mapping[str, Any], *, new: bool) -> Answer:
+        """Set a group with a spending rate.
+
+        :param wanted: in the form of the API.
+        :param new: whether it is to be there only from now on.
+        :returns: the group as it is then; empty if it was taken away.
+        """
+        method = 'POST' if new else 'PUT'
+        said = self._asked(method, '/groups', json=dict(wanted))
+        found: Answer = _found(said, 'group') or {}
+        return found
+
     def act(self, host: str, action: str, argument: Any = None) -> Answer:
         """Let a host, or ``all``, do something.
 
@@ -96,19 +147,24 @@ class FairnessApi:
         )
 
     def pages(
-        self, noun: str, limit: int | None = None, **query: Any
+        self,
+        noun: str,
+        limit: int | None = None,
+        below: str = '',
+        **query: Any,
     ) -> Listed:
         """Read a list, page by page.
 
         :param noun: ``hosts``, ``users``, ``projects`` or ``requests``.
         :param limit: most items; ``None`` for all.
+        :param below: path before it.
         """
         items: list[Answer] = []
         partial = False
         not_reached: dict[str, str] = {}
         more: Mapping[str, Any] | None = {**query, 'limit': limit}
         while more is not None:
-            answer = self.get(f'/{noun}', **more)
+            answer = self.get(f'{below}/{noun}', **more)
             page = _found(answer, noun)
             items.extend(page)
             partial = partial or bool(answer.get('partial'))

@@ -33,7 +33,10 @@ _FORMS = {
     'lending_limit': columns.Numbers,
     'windows': columns.Tree,
     'budget_left': columns.Number,
+    'funds_left': columns.Number,
     'leaving': columns.Tree,
+    'at_risk': columns.Tree,
+    'lost_vcpu_s': columns.Number,
 }
 
 
@@ -107,6 +110,10 @@ _LIMITS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
         'unit-hours that all below it may use in a period',
         {'type': float, 'metavar': '<hours>'},
     ),
+    'funds': (
+        'currency that it and all below it may ever spend',
+        {'type': float, 'metavar': '<amount>'},
+    ),
     'ceiling': ('most that all below it may have at once', _AMOUNTS),
     'nominal': (
         'what it owns beside what those below it own; - for nothing',
@@ -156,11 +163,19 @@ class ListRequest(base.Lister):
         """Take whose, and how many."""
         parser = super().get_parser(prog_name)
         _add_projects(parser, 'Requests')
+        parser.add_argument(
+            '--preemptible',
+            action='store_true',
+            help='Only those whose servers run in what others leave',
+        )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
         """Ask for them."""
-        listed = self.api.pages('requests', **_whose(parsed_args))
+        query = _whose(parsed_args)
+        if parsed_args.preemptible:
+            query['preemptible'] = 'true'
+        listed = self.api.pages('requests', **query)
         return base.table(self._columns, listed.items)
 
 
@@ -216,6 +231,52 @@ class ExtendRequest(ShowRequest):
         order = {'seconds': parsed_args.span}
         told = self.api.act_on(parsed_args.request, 'extend', order)
         return base.fields(told, _FORMS)
+
+
+class ListPreemption(base.Lister):
+    """List when servers had to make room, the newest first"""
+
+    _columns = (
+        ('ID', 'uuid'),
+        ('Server', 'server'),
+        ('Project', 'project_id'),
+        ('For Project', 'for_project'),
+        ('Chosen At', 'chosen_at'),
+        ('Leaves At', 'leaves_at'),
+        ('Action', 'action'),
+        ('State', 'state'),
+        ('Lost VCPU Seconds', 'lost_vcpu_s'),
+    )
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take whose, and how many."""
+        parser = super().get_parser(prog_name)
+        _add_projects(parser, 'Preemptions')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
+        """Ask for them."""
+        listed = self.api.pages('preemptions', **_whose(parsed_args))
+        return base.table(self._columns, listed.items, _FORMS)
+
+
+class ShowPreemption(base.ShowOne):
+    """Show when a server had to make room, for whom, and what came of it"""
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take a preemption."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'preemption',
+            metavar='<preemption>',
+            help='ID of the preemption; the list has it',
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
+        """Ask for it."""
+        path = f'/preemptions/{http.quoted(parsed_args.preemption)}'
+        return base.fields(self.api.one('preemption', path), _FORMS)
 
 
 class ListShare(base.Lister):
@@ -288,6 +349,8 @@ class ListLimit(base.Lister):
         ('Budget', 'budget'),
         ('Budget Left', 'budget_left'),
         ('Until', 'budget_until'),
+        ('Funds', 'funds'),
+        ('Funds Left', 'funds_left'),
         ('Ceiling', 'ceiling'),
         ('Nominal', 'nominal'),
         ('Borrowing Limit', 'borrowing_limit'),

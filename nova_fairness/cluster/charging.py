@@ -20,6 +20,7 @@ from oslo_log import log as logging
 
 from nova_fairness.cluster import recording
 from nova_fairness.cluster import snapshot as snapshot_module
+from nova_fairness.cluster import trading as trading_module
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
@@ -40,6 +41,9 @@ LONGEST_S = 3600.0
 WENT_BACK = 'the ledger goes on from now: the clock went back by %.0f s'
 
 _Floats = npt.NDArray[np.float64]
+Counted = Callable[[cluster.ClusterSnapshot], cluster.ClusterSnapshot]
+"""The same snapshot with what was used elsewhere."""
+
 _ALIKE: Mapping[str, float] = types.MappingProxyType({})
 
 
@@ -55,9 +59,13 @@ class Charging:
     :param half_life_s: seconds after which use counts half, > 0.
     :param terms: what budgets are counted in, and what preemptible servers
         count as in them and in the ledger.
+    :param trading: charges in a currency what agents measured.
     :param charge: what the ledger has; budgets have what is allocated.
     :param measured: what agents measured, if they say it.
     :param weights: :attr:`.ClusterSnapshot.weights`.
+
+    :ivar trading: as given.
+    :ivar counted: adds what accounts used beside the cloud; set by who knows.
     """
 
     def __init__(
@@ -66,11 +74,13 @@ class Charging:
         reader: snapshot_module.Reader,
         half_life_s: float,
         terms: budgets.Terms,
+        trading: trading_module.Trading,
         charge: measured_module.Charge = measured_module.Charge.ALLOCATED,
         measured: Callable[[], measured_module.Measured | None] = _nothing,
         weights: Mapping[str, float] = _ALIKE,
     ) -> None:
         self._terms = terms
+        self.trading = trading
         self._weights = weights
         self._charge = charge
         self._measured = measured
@@ -78,6 +88,7 @@ class Charging:
         self._reader = reader
         self._half_life_s = half_life_s
         self._recorder = recording.Recorder(store)
+        self.counted: Counted = lambda snapshot: snapshot
 
     def kept(self, elapsed_s: float) -> float:
         """Part of use that still counts after so many seconds, 0 to 1."""
@@ -117,16 +128,19 @@ class Charging:
             used = _used(ledger, kept.version, classes)
             used = dataclasses.replace(used, since=since, spent=spent)
             self._store.charge(used, epoch)
+        self.trading.see(snapshot, now, epoch)
         columns = [classes.index(name) for name in snapshot.classes]
         history = {name: use[columns] for name, use in ledger.use.items()}
         granted = _granted(ledger, snapshot, now, self._terms.preemptible)
         left = budgets.opened(snapshot, self._terms, spent, ledger.at, now)
-        return dataclasses.replace(
-            snapshot,
-            history=history,
-            granted=granted,
-            budgets=left,
-            weights=self._weights,
+        return self.counted(
+            dataclasses.replace(
+                snapshot,
+                history=history,
+                granted=granted,
+                budgets=left,
+                weights=self._weights,
+            )
         )
 
     def _of_period(

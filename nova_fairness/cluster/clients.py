@@ -4,6 +4,7 @@
 
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import contextlib
 from typing import Any
 from typing import NamedTuple
@@ -19,6 +20,8 @@ _PLACEMENT_VERSION = '1.36'
 # From 2.88 on Nova asks each host how long it is up when hosts are listed.
 _NOVA_VERSION = '2.87'
 _KEYSTONE_VERSION = '3'
+_GLANCE_VERSION = '2'
+_JSON_PATCH = 'application/openstack-images-v2.1-json-patch'
 _NOT_FOUND = 404
 _SERVER_ERROR = 500
 _REFUSED = 400
@@ -98,6 +101,18 @@ class Api:
         if self._ask('POST', path, body).status_code == _NOT_FOUND:
             raise exception.CloudRefused(f'{self._service} knows no {path}')
 
+    def patch(self, path: str, changes: Sequence[Mapping[str, Any]]) -> None:
+        """Change something, in the way of Glance.
+
+        :param changes: of JSON patch.
+        :raises CloudAway: if it is not known whether it was changed.
+        :raises CloudRefused: if it was not.
+        """
+        headers = {'Content-Type': _JSON_PATCH}
+        answer = self._ask('PATCH', path, changes, headers)
+        if answer.status_code == _NOT_FOUND:
+            raise exception.CloudRefused(f'{self._service} knows no {path}')
+
     def delete(self, path: str) -> None:
         """Delete; nothing happens if it is not there.
 
@@ -110,7 +125,7 @@ class Api:
         self,
         method: str,
         path: str,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         secret: Mapping[str, str] | None = None,
     ) -> Any:
         headers = {'OpenStack-API-Version': self._version, **(secret or {})}
@@ -165,12 +180,18 @@ def keystone(adapter: Any) -> Api:
     return Api(adapter, 'identity', _KEYSTONE_VERSION)
 
 
+def glance(adapter: Any) -> Api:
+    """Glance, through an adapter of keystoneauth."""
+    return Api(adapter, 'image', _GLANCE_VERSION)
+
+
 class Cloud(NamedTuple):
     """The services of a cloud that are asked."""
 
     placement: Api
     nova: Api
     keystone: Api
+    glance: Api
 
 
 def connect(cloud: str) -> Cloud:
@@ -184,8 +205,9 @@ def connect(cloud: str) -> Cloud:
         return Cloud(
             placement(_adapter(config, 'placement')),
             nova(_adapter(config, 'compute')),
-            # Keystone's address in the catalog may lack the version.
+            # These addresses in the catalog may lack the version.
             keystone(_adapter(config, 'identity', min_version='3')),
+            glance(_adapter(config, 'image', min_version='2')),
         )
     except (
         keystone_exceptions.ClientException,

@@ -23,6 +23,9 @@ LOG = logging.getLogger(__name__)
 
 _S = request_model.State
 _SPARED = leaving.State.SPARED
+_EXTENDED = leaving.UNTOUCHED | {_SPARED}
+_KEPT = frozenset({leaving.State.STAYS, leaving.State.RETURNED})
+"""States of a server that was to leave for another reason, and runs."""
 _OWN = frozenset({leaving.Cause.TIME_LIMIT})
 _STARTED = (_S.SENDING, _S.STARTING, _S.ACTIVE)
 
@@ -110,9 +113,10 @@ class Ends:
         """
         times = {server: each.at for server, each in made.items()}
         for server, leave in self._leaves.of(made).items():
-            if leave.state is leaving.State.STAYS:
+            is_own = leave.cause in _OWN
+            if is_own and leave.state is leaving.State.STAYS:
                 times.pop(server, None)
-            elif leave.state in leaving.LIVE:
+            elif leave.state in leaving.GOING:
                 times[server] = leave.at
         return times if self._rules.frees else {}
 
@@ -177,7 +181,8 @@ class Ends:
                 f' all, and was by {request.extended_s:g} s'
             )
         for leave in self._leaves.of(request.servers).values():
-            if leave.state not in leaving.UNTOUCHED | {_SPARED}:
+            came_to_stay = leave.cause not in _OWN and leave.state in _KEPT
+            if not came_to_stay and leave.state not in _EXTENDED:
                 raise exception.IllegalStep(
                     f'server {leave.server} of request {request.uuid} leaves'
                     ' already'

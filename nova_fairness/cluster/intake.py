@@ -116,7 +116,7 @@ def _returning(
         return request
     for leave in store.leaves.of(request.servers).values():
         is_back = (
-            leave.cause is leaving.Cause.ROOM
+            leave.cause in leaving.COME_BACK
             and leave.state is leaving.State.GONE
         )
         if is_back and leave.asked_at is not None:

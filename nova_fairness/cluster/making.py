@@ -4,15 +4,18 @@
 
 The promise is written before anybody is told, with the names of all who are
 to leave. Whoever finds it after a crash tells those who were not told yet.
-It ends with the start of its request, with its time, or if a server that was
-to leave has its room still; then servers that were only told stay, and the
-next plan makes room anew.
+It ends with its request, with its time, if a server that was to leave has its
+room still, or if the room is no longer there: a host takes nobody, or somebody
+stays who was to leave it, for whomever. Then servers go no further, what was
+done to them is undone, and the next plan makes room anew.
 
-A server that was shelved for it is asked to start again. That comes back
-through the queue as any request does, and waits there with its first age.
+A server that was shelved for it, or since its host left the cloud, is asked to
+start again. That comes back through the queue as any request does, and waits
+there with its first age.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
@@ -37,7 +40,17 @@ LOG = logging.getLogger(__name__)
 _HOUR_S = 3600.0
 _REMEMBERED_S = 86400.0
 """For which who left is asked to start again."""
-_S = leaving.State
+_CLOSED_S = 60.0
+"""After which a host that takes nobody keeps no promise: all of them look so
+for a moment when Nova's broker or database was away."""
+
+_S, _HELD = leaving.State, request_model.State.HELD
+_EVERY = frozenset(leaving.Cause)
+_STAY = frozenset({_S.STAYS, _S.UNDOING})
+_BACK = _STAY | {_S.SPARED}
+
+_Rooms = Mapping[str, tuple[records.Room, request_model.Request]]
+"""Room that is promised, and to whom, by UUID of the request."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,9 +131,10 @@ class Making:
         self._to = to
         self._clock = clock
         self._rules = rules
-        self._rooms: dict[str, tuple[records.Room, str]] = {}
+        self._rooms: dict[str, tuple[records.Room, request_model.Request]] = {}
         self._lately: dict[str, leaving.Leave] = {}
         self._asked: dict[str, float] = {}
+        self._closed: dict[str, float] = {}
 
     def seen(
         self,
@@ -134,57 +148,78 @@ class Making:
         :param now: seconds of the epoch.
         :raises StoreError: if it cannot be read.
         """
-        live = self._store.leaves.found(leaving.LIVE)
-        self._lately = self._store.leaves.lately(
-            leaving.Cause.ROOM, now - _REMEMBERED_S
+        known = {
+            **self._store.leaves.lately(_EVERY, now - _REMEMBERED_S),
+            **self._store.leaves.found(leaving.LIVE),
+        }
+        self._lately = {
+            uuid: each
+            for uuid, each in known.items()
+            if each.cause in leaving.COME_BACK
+        }
+        held = [each for each in found if each.request.state is _HELD]
+        rooms, vain = _promised(held, now), _in_vain(known, held, now)
+        ends = _ends(known, vain)
+        back = {u: e.changed_at for u, e in known.items() if e.state in _BACK}
+        stays = {u: at for u, at in back.items() if known[u].state in _STAY}
+        self._rooms = _standing(
+            _freeing(view.snapshot, ends, _untold(rooms, known)),
+            rooms,
+            {**back, **vain},
+            self._closed_for_long(view.snapshot, now),
         )
-        stays = {
-            uuid: each.changed_at
-            for uuid, each in self._lately.items()
-            if each.state is _S.STAYS
-        }
-        self._rooms = {
-            each.request.uuid: (each.room, each.request.project)
-            for each in found
-            if each.room and _holds(each, each.room, stays, now)
-        }
-        ends = {
-            uuid: each.at
-            for uuid, each in live.items()
-            if any(action.frees for action in each.actions)
-        }
         snapshot = dataclasses.replace(
-            view.snapshot,
+            _freeing(view.snapshot, ends, _untold(self._rooms, known)),
             promised={
                 uuid: room.hosts for uuid, (room, _) in self._rooms.items()
             },
-            leaving=frozenset(ends),
             evicted=sum(
                 each.state is not _S.SPARED
                 and each.changed_at >= now - _HOUR_S
                 for each in self._lately.values()
             ),
             running=tuple(
-                _as_it_leaves(each, ends, stays)
+                _as_it_leaves(each, ends, {**stays, **vain})
                 for each in view.snapshot.running
             ),
         )
         return dataclasses.replace(view, snapshot=snapshot)
+
+    def _closed_for_long(
+        self, snapshot: cluster.ClusterSnapshot, now: float
+    ) -> set[str]:
+        """Hosts that keep no promise."""
+        self._closed = {
+            each.name: self._closed.get(each.name, now)
+            for each in snapshot.providers
+            if not each.takes
+        }
+        return {
+            name
+            for name, since in self._closed.items()
+            if now - since >= _CLOSED_S
+        }
 
     def promise(
         self, action: cluster.Action, record: records.Record, epoch: int
     ) -> None:
         """Promise a request the room that a plan found for it.
 
+        Nobody is told to leave by a plan that is older than the request.
+
         :raises Outdated: if it is no longer as it was.
         :raises Deposed: if that leader leads no more.
         """
+        if action.version != record.request.version:
+            raise exception.Outdated(
+                f'{action.key} changed after the decision'
+            )
         now = self._clock()
         room = records.Room(
             action.hosts, action.leaving, now, now + self._rules.lasts_s
         )
         self._store.promise_room(record.request, room, epoch)
-        self._rooms[action.request] = room, record.request.project
+        self._rooms[action.request] = room, record.request
 
     def work(
         self,
@@ -200,19 +235,45 @@ class Making:
         :raises Deposed: if that leader leads no more.
         :raises StoreAway: if the store does not answer.
         """
-        if self._rooms:
-            self._choose(_asked_at(found), servers, epoch)
+        # Some were started or taken back since they were read.
+        self._rooms = {
+            uuid: each
+            for uuid, each in self._rooms.items()
+            if self._still_waits(uuid)
+        }
         for leave in self._lately.values():
-            if leave.state in leaving.UNTOUCHED:
-                if leave.request not in self._rooms:
-                    _try(leave.server, self._to.spare, leave, epoch)
-            elif leave.state is _S.GONE and leave.server in servers:
-                server = servers[leave.server]
-                _try(leave.server, self._start, leave, server, epoch)
+            server = servers.get(leave.server)
+            if _may_be_vain(leave) and not self._is_needed(leave, server):
+                leaving_module.attempt(
+                    leave.server, self._to.take_back, leave, epoch
+                )
+            elif leave.state is _S.GONE and server:
+                leaving_module.attempt(
+                    leave.server, self._start, leave, server, epoch
+                )
+        if self._rooms:
+            self._choose(by_server(found), servers, epoch)
+
+    def _still_waits(self, request: str) -> bool:
+        record = self._store.request(request)
+        return record is not None and record.request.state is _HELD
+
+    def _is_needed(
+        self, leave: leaving.Leave, server: servers_module.Server | None
+    ) -> bool:
+        """Whether somebody waits for the room that a server leaves.
+
+        Who had room promised anew may count on it without having named it.
+        """
+        if leave.request not in self._rooms:
+            return False
+        room, _ = self._rooms[leave.request]
+        named = leave.server in room.leaving
+        return named or not (server and server.host not in {'', *room.hosts})
 
     def _choose(
         self,
-        asked_at: Mapping[str, float],
+        requests: Mapping[str, request_model.Request],
         servers: Mapping[str, servers_module.Server],
         epoch: int,
     ) -> None:
@@ -220,26 +281,22 @@ class Making:
             uuid for room, _ in self._rooms.values() for uuid in room.leaving
         ]
         leaves = self._store.leaves.of(every)
-        for request, (room, project) in self._rooms.items():
+        for request, (room, asked) in self._rooms.items():
             for uuid in room.leaving:
-                leave = leaves.get(uuid)
-                is_told = (
-                    leave is not None
-                    and leave.request == request
-                    and leave.changed_at >= room.at
-                )
+                is_told = _is_told(leaves.get(uuid), request, room)
                 if uuid in servers and not is_told:
-                    _try(
+                    own = requests.get(uuid)
+                    leaving_module.attempt(
                         uuid,
                         self._to.choose,
                         servers[uuid],
                         leaving.Cause.ROOM,
-                        self._why(servers[uuid], project),
-                        self._rules.actions,
+                        self._why(servers[uuid], asked.project),
+                        in_order(own, self._rules.actions),
                         epoch,
                         0.0,
                         request,
-                        asked_at.get(uuid),
+                        own and own.asked_at,
                     )
 
     def _why(self, server: servers_module.Server, project: str) -> reason.Why:
@@ -267,18 +324,123 @@ class Making:
             LOG.info('server %s is to start again', server.uuid)
 
 
-def _holds(
-    record: records.Record,
-    room: records.Room,
-    stays: Mapping[str, float],
+def _may_be_vain(leave: leaving.Leave) -> bool:
+    """Whether a server goes on leaving only as long as room is promised."""
+    return leave.cause is leaving.Cause.ROOM and leave.state in leaving.GOING
+
+
+def _promised(held: Iterable[records.Record], now: float) -> _Rooms:
+    return {
+        each.request.uuid: (each.room, each.request)
+        for each in held
+        if each.room and now < each.room.until
+    }
+
+
+def _in_vain(
+    known: Mapping[str, leaving.Leave],
+    held: Iterable[records.Record],
     now: float,
+) -> dict[str, float]:
+    """Servers that leave for somebody who waits no more, from now on."""
+    waits = {each.request.uuid for each in held}
+    return {
+        uuid: now
+        for uuid, each in known.items()
+        if _may_be_vain(each) and each.request not in waits
+    }
+
+
+def _ends(
+    known: Mapping[str, leaving.Leave], vain: Collection[str]
+) -> dict[str, float]:
+    """When servers leave that will give room back, by UUID."""
+    return {
+        uuid: each.at
+        for uuid, each in known.items()
+        if each.state in leaving.GOING
+        and uuid not in vain
+        and any(action.frees for action in each.actions)
+    }
+
+
+def _is_told(
+    leave: leaving.Leave | None, request: str, room: records.Room
 ) -> bool:
-    """Whether room is still promised to a request."""
+    """Whether a server leaves, or left, by this promise."""
     return (
-        record.request.state is request_model.State.HELD
-        and now < room.until
-        and not any(stays.get(uuid, 0.0) >= room.at for uuid in room.leaving)
+        leave is not None
+        and leave.request == request
+        and leave.changed_at >= room.at
     )
+
+
+def _untold(
+    rooms: _Rooms, known: Mapping[str, leaving.Leave]
+) -> frozenset[str]:
+    """Servers that are to leave by promises, whoever died before that."""
+    return frozenset(
+        server
+        for uuid, (room, _) in rooms.items()
+        for server in room.leaving
+        if not _is_told(known.get(server), uuid, room)
+    )
+
+
+def _freeing(
+    snapshot: cluster.ClusterSnapshot,
+    ends: Iterable[str],
+    untold: frozenset[str],
+) -> cluster.ClusterSnapshot:
+    """The cloud with who leaves."""
+    return dataclasses.replace(snapshot, leaving=untold.union(ends))
+
+
+def _standing(
+    snapshot: cluster.ClusterSnapshot,
+    rooms: _Rooms,
+    back: Mapping[str, float],
+    closed: Collection[str],
+) -> dict[str, tuple[records.Room, request_model.Request]]:
+    """Promises that hold, the oldest first.
+
+    Lists are read one after the other and may differ for a moment: whether
+    there is room is asked only where somebody came to stay since the promise.
+
+    :param back: when servers that were to leave came to stay, seconds of the
+        epoch, by UUID.
+    :param closed: hosts that keep no promise.
+    """
+    hosts = {each.uuid: each.host for each in snapshot.running}
+    since: dict[str, float] = {}
+    for uuid, at in back.items():
+        host = hosts.get(uuid, '')
+        since[host] = max(at, since.get(host, 0.0))
+    row = {
+        each.name: n
+        for n, each in enumerate(snapshot.providers)
+        if each.name not in closed
+    }
+    free = preemption.left_by(snapshot, snapshot.leaving)
+    found = {}
+    for uuid, (room, request) in sorted(
+        rooms.items(), key=lambda pair: (pair[1][0].at, pair[0])
+    ):
+        failed = any(back.get(each, -1.0) >= room.at for each in room.leaving)
+        if failed or not row.keys() >= set(room.hosts):
+            continue
+        then = free.copy()
+        one = cluster.vector(dict(request.demand.amounts), snapshot.classes)
+        for host in room.hosts:
+            then[row[host]] -= one
+        in_doubt = [
+            row[host]
+            for host in set(room.hosts)
+            if since.get(host, -1.0) >= room.at
+        ]
+        if (then[in_doubt][:, one > 0] >= 0).all():
+            free, found[uuid] = then, (room, request)
+    return found
 
 
 def _as_it_leaves(
@@ -295,20 +457,25 @@ def _as_it_leaves(
     return server
 
 
-def _asked_at(found: Iterable[records.Record]) -> dict[str, float]:
-    """When servers were asked for, the newest request of each."""
+def in_order(
+    own: request_model.Request | None, actions: tuple[leaving.Action, ...]
+) -> tuple[leaving.Action, ...]:
+    """What an owner chose first, then what operators chose.
+
+    :param own: the newest request of the server; ``None`` if unknown.
+    """
+    first = own.leaves_by if own else None
+    if first is None:
+        return actions
+    return (first, *(each for each in actions if each is not first))
+
+
+def by_server(
+    found: Iterable[records.Record],
+) -> dict[str, request_model.Request]:
+    """The newest request of each server, by UUID of the server."""
     return {
-        server: each.request.asked_at
+        server: each.request
         for each in found
         for server in each.request.servers
     }
-
-
-def _try(server: str, do: Callable[..., object], *arguments: object) -> None:
-    """Do something for one server; its failure keeps no other back."""
-    try:
-        do(*arguments)
-    except (exception.Deposed, exception.StoreAway):
-        raise
-    except exception.ClusterError as error:
-        LOG.warning('server %s: %s', server, error)

@@ -13,6 +13,11 @@ import numpy as np
 from nova_fairness import exception
 from nova_fairness.cluster import account_forms
 from nova_fairness.cluster import estimating
+from nova_fairness.cluster import group_operations
+from nova_fairness.cluster import moving_plans
+from nova_fairness.cluster import partition_forms
+from nova_fairness.cluster import partitioning as partitioning_module
+from nova_fairness.cluster import plan_operations
 from nova_fairness.cluster import service as service_module
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import store as store_module
@@ -21,6 +26,7 @@ from nova_fairness.model import leaving
 from nova_fairness.model import queue
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.model import risk
 from nova_fairness.rpc import requests as interface
 from nova_fairness.runtime import signatures as signatures_module
 from nova_fairness.shares import overview
@@ -31,6 +37,7 @@ _FIELDS = {
     'time_limit': 'time_limit_s',
     'longest_wait': 'longest_wait_s',
     'budget': 'budget_hours',
+    'funds': 'funds',
     **{name: name for name in (*account_forms.AMOUNTS, 'windows')},
 }
 """Fields of accounts by what answers call them."""
@@ -38,13 +45,19 @@ _FIELDS = {
 _OPEN = frozenset(request_model.State) - request_model.FINAL
 
 
-class Operations(interface.Operations):
+class Operations(
+    plan_operations.PlanOperations,
+    group_operations.GroupOperations,
+    interface.Operations,
+):
     """Answers of the process that acts.
 
     :param store: of requests.
     :param service: that acts, or does not.
     :param signatures: by which agents know the share tree; ``None`` where
         peers have no keys.
+    :param partitioning: that moves hosts; ``None`` if none move.
+    :param planned: that moves servers; ``None`` if none move.
     """
 
     def __init__(
@@ -52,22 +65,32 @@ class Operations(interface.Operations):
         store: store_module.Store,
         service: service_module.Service,
         signatures: signatures_module.Signatures | None = None,
+        partitioning: partitioning_module.Partitioning | None = None,
+        planned: moving_plans.MovingPlans | None = None,
     ) -> None:
-        self._signatures = signatures
+        self._partitioning = partitioning
+        self._planned = planned
+        super().__init__(service, signatures)
         self._store = store
-        self._service = service
         self._tree: tuple[cluster.ClusterSnapshot, interface.Answer] | None
         self._tree = None
+        self._preemptible: tuple[estimating.Last, frozenset[str]] | None
+        self._preemptible = None
 
     def requests(
-        self, project: str | None, marker: str | None, limit: int
+        self,
+        project: str | None,
+        marker: str | None,
+        limit: int,
+        preemptible: bool | None = None,
     ) -> interface.Answer:
         """Requests that have not ended, the oldest first."""
         self._service.last()
         found = [
             each
             for each in self._store.requests(_OPEN)
-            if project is None or each.request.project == project
+            if project in (None, each.request.project)
+            and preemptible in (None, each.request.is_preemptible)
         ]
         if marker is not None:
             after = _order(self._known(marker))
@@ -103,6 +126,7 @@ class Operations(interface.Operations):
         """How full the cloud is, and what starts now."""
         last = self._service.last()
         snapshot = last.snapshot
+        flavors = self._service.nova.flavors()
         takes = np.array([each.takes for each in snapshot.providers], bool)
         inventory = snapshot.inventory
         free = np.maximum(inventory.capacity - inventory.used, 0)[takes]
@@ -128,7 +152,7 @@ class Operations(interface.Operations):
                     'name': name,
                     'starts': _fitting(amounts, snapshot, free, unit),
                 }
-                for name, amounts in sorted(self._service.flavors().items())
+                for name, amounts in sorted(flavors.items())
             ],
         }
 
@@ -151,7 +175,7 @@ class Operations(interface.Operations):
 
     def set_share(self, name: str, share: float | None) -> interface.Answer:
         """Set the share of an account."""
-        self._service.change_account(name, {'share': share})
+        self._change(name, {'share': share})
         return {'account': name, 'share': share}
 
     def extend(self, uuid: str, by_s: float) -> interface.Answer:
@@ -168,7 +192,10 @@ class Operations(interface.Operations):
         accounts, budgets = snapshot.accounts, snapshot.budgets
         names = tree_module.below(accounts, project)
         found = [
-            _limits(each, budgets, now)
+            {
+                **_limits(each, budgets, now),
+                'funds_left': self._trading.left(each.name),
+            }
             for each in sorted(accounts, key=lambda each: each.name)
             if each.name in names and _has_limits(each)
         ]
@@ -185,8 +212,84 @@ class Operations(interface.Operations):
                 f' {", ".join(_FIELDS)}'
             )
         values = {_FIELDS[key]: value for key, value in limits.items()}
-        self._service.change_account(name, values)
+        self._change(name, values)
         return {'account': name, **limits}
+
+    def preemptions(
+        self, project: str | None, marker: str | None, limit: int
+    ) -> interface.Answer:
+        """Times that servers were to make room, the newest first."""
+        self._service.last()
+        if marker is not None:
+            self.preemption(marker)
+        leaves = self._store.leaves
+        found = leaves.preemptions(project, marker, limit + 1)
+        return {
+            'preemptions': [queue.turn_facts(each) for each in found[:limit]],
+            'more': len(found) > limit,
+        }
+
+    def preemption(self, uuid: str) -> interface.Answer:
+        """One time that a server was to make room."""
+        self._service.last()
+        found = self._store.leaves.preemption(uuid)
+        if found is None:
+            raise exception.UnknownPreemption(f'there is no preemption {uuid}')
+        return {'preemption': queue.turn_facts(found)}
+
+    def border(self) -> interface.Answer:
+        """What both sides of the border have and want."""
+        moving = self._moving()
+        nodes = moving.nodes().values()
+        aimed = self._store.nodes.aimed().hosts
+        return {
+            'partition': partition_forms.border(moving.last(), nodes, aimed)
+        }
+
+    def hosts(self, marker: str | None, limit: int) -> interface.Answer:
+        """Hosts between batch and cloud, by name."""
+        moving = self._moving()
+        snapshot, nodes = moving.last().snapshot, moving.nodes()
+        found = [name for name in sorted(nodes) if name > (marker or '')]
+        return {
+            'hosts': [
+                partition_forms.host(nodes[name], snapshot)
+                for name in found[:limit]
+            ],
+            'more': len(found) > limit,
+        }
+
+    def host(self, name: str) -> interface.Answer:
+        """One host, with what runs there and its history."""
+        moving = self._moving()
+        node = moving.nodes().get(name)
+        if node is None:
+            raise exception.UnknownHost(f'no host {name} moves here')
+        told = partition_forms.host_in_full(node, moving.last().snapshot)
+        return {'host': told}
+
+    def move(self, name: str) -> interface.Answer:
+        """Send a host to the other side."""
+        self._moving().move(name)
+        return self.host(name)
+
+    def stay(self, name: str) -> interface.Answer:
+        """Let a host stay that is on its way."""
+        self._moving().cancel(name)
+        return self.host(name)
+
+    def aim(self, hosts: int | None) -> interface.Answer:
+        """Say how many hosts the cloud is to have."""
+        self._moving().aim(hosts)
+        return {'target': hosts}
+
+    def _moving(self) -> partitioning_module.Partitioning:
+        if self._partitioning is None:
+            raise exception.UnknownHost(
+                'no host moves between batch and cloud here:'
+                ' [fairness_partition] batch names no batch system'
+            )
+        return self._partitioning
 
     def tree(self, known: str) -> interface.Answer:
         """Shares of all accounts, made once for all agents that ask."""
@@ -199,11 +302,32 @@ class Operations(interface.Operations):
         told = kept[1]
         return {**told, 'accounts': None} if told['version'] == known else told
 
+    def preemptible(self, servers: Sequence[str]) -> interface.Answer:
+        """Say which of some servers are preemptible."""
+        last, kept = self._service.last(), self._preemptible
+        if kept is None or kept[0] is not last:
+            self._preemptible = kept = (
+                last,
+                records.preemptible(last.records),
+            )
+        found = sorted(kept[1].intersection(servers))
+        told: dict[str, Any] = {'servers': found}
+        if self._signatures:
+            told |= self._signatures.signed_servers(servers, found)
+        return told
+
+    def _change(self, name: str, values: Mapping[str, Any]) -> None:
+        accounts = self._service.accounts
+        self._service.change(
+            lambda epoch: accounts.change(name, values, epoch)
+        )
+
     def _told(self, found: Sequence[records.Record]) -> list[dict[str, Any]]:
         last = self._service.last()
         servers = [uuid for each in found for uuid in each.request.servers]
         leaves = self._store.leaves.of(servers)
-        return [_told(each, last, leaves) for each in found]
+        risks = self._service.chores.warnings.told
+        return [_told(each, last, leaves, risks) for each in found]
 
     def _known(self, uuid: str) -> records.Record:
         found = self._store.request(uuid)
@@ -293,9 +417,11 @@ def _told(
     record: records.Record,
     last: estimating.Last,
     leaves: Mapping[str, leaving.Leave],
+    risks: Mapping[str, risk.Risk],
 ) -> dict[str, Any]:
     request = record.request
     left = [leaves[uuid] for uuid in request.servers if uuid in leaves]
+    warned = [risks[uuid] for uuid in request.servers if uuid in risks]
     ends_at = None
     if request.state is request_model.State.ACTIVE:
         ends_at = request.ends_at(record.changed_at)
@@ -310,6 +436,7 @@ def _told(
         'summary': [
             *queue.summary(request, why, place, estimate),
             *queue.ending(ends_at, left),
+            *queue.risking(warned),
         ],
         'position': place.position if place else None,
         'factors': dict(place.factors) if place else {},
@@ -329,6 +456,7 @@ def _told(
         'extended': request.extended_s,
         'ends_at': _time(ends_at),
         'leaving': [queue.leave_facts(each) for each in left],
+        'at_risk': [queue.risk_facts(each) for each in warned],
     }
 
 

@@ -73,7 +73,9 @@ class Placement:
     and aggregates, and with new allocations, but not when one is deleted. So
     what is in use is read again of those that are said to have less, and of
     all others in turn: until then a host seems fuller than it is, never
-    emptier. What projects use is read again in the same way.
+    emptier. What projects use is read again in the same way, and what a user
+    of them uses where that user's servers changed, or all of them together do
+    not use what the project does.
 
     :param api: of Placement.
     """
@@ -82,16 +84,20 @@ class Placement:
         self._api = api
         self._known: dict[str, _Known] = {}
         self._usages: dict[str, dict[str, dict[str, int]]] = {}
+        self._summed: dict[str, Mapping[str, int]] = {}
         self._providers = _Turn(_PROVIDERS_AT_ONCE)
         self._projects = _Turn(_PROJECTS_AT_ONCE)
 
     def trees(
-        self, freed: Collection[str] = (), changed: Iterable[str] = ()
+        self,
+        freed: Collection[str] = (),
+        changed: Iterable[tuple[str, str]] = (),
     ) -> dict[str, Tree]:
         """All trees, by the UUID of their root.
 
         :param freed: roots of those where less may be in use.
-        :param changed: projects that may use something else.
+        :param changed: users that may use something else, with their
+            projects, first the project.
         :raises CloudError: if they cannot be read.
         """
         found = _needed(self._api.get('/resource_providers'))
@@ -111,8 +117,8 @@ class Placement:
         self._known = known
         asked = sorted(self._usages)
         in_turn = {asked[n] for n in self._projects.next(len(asked))}
-        for project in {*changed, *in_turn}:
-            self._usages.pop(project, None)
+        for project, user in {*changed, *((each, '') for each in in_turn)}:
+            self._read_anew(project, user)
         return {
             root: self._tree(root, providers)
             for root, providers in below.items()
@@ -134,6 +140,33 @@ class Placement:
                 known[user] = dict(found['usages'])
         return known[user]
 
+    def used_by(
+        self, project: str, users: Collection[str]
+    ) -> dict[str, Mapping[str, int]]:
+        """What users of a project have allocated, by class, by user.
+
+        :param users: all that have servers.
+        :raises CloudError: if it cannot be read.
+        """
+        total = self.used(project)
+        if len(users) == 1:
+            # One who is alone has what the project has.
+            return dict.fromkeys(users, total)
+        known = self._usages[project].keys() & set(users)
+        found = {user: self.used(project, user) for user in users}
+        is_new = self._summed.get(project) != total
+        if known and is_new and _sum(found.values()) != _sum([total]):
+            for user in known:
+                self._read_anew(project, user)
+            total = self.used(project)
+            found = {user: self.used(project, user) for user in users}
+        self._summed[project] = total
+        return found
+
+    def _read_anew(self, project: str, user: str) -> None:
+        for whose in ('', user):
+            self._usages.get(project, {}).pop(whose, None)
+
     def keep(
         self, request: request_model.Request, trees: Iterable[Tree]
     ) -> None:
@@ -154,12 +187,12 @@ class Placement:
                 },
                 'consumer_generation': None,
                 'project_id': request.project,
-                'user_id': request.user or request.project,
+                'user_id': _owner(request),
             }
             for server, share in zip(request.servers, shares, strict=True)
         }
         self._api.post('/allocations', body)
-        self._usages.pop(request.project, None)
+        self._read_anew(request.project, _owner(request))
 
     def keeps(self, request: request_model.Request) -> bool:
         """Tell whether room is kept for a request."""
@@ -173,12 +206,22 @@ class Placement:
         found = self._api.get(f'/allocations/{server}')
         return bool(found and found.get('allocations'))
 
+    def consumers(self, host: str) -> frozenset[str]:
+        """Consumers of room on a host: servers, and migrations that began.
+
+        :param host: UUID of its root provider.
+        :raises CloudError: if it is not known.
+        """
+        found = self._api.get(f'/resource_providers/{host}/allocations')
+        with clients.reading(f'who has room on provider {host}'):
+            return frozenset(found['allocations'] if found else ())
+
     def free(self, request: request_model.Request) -> None:
         """Free the room that is kept for a request; there may be none."""
         # The first one last: it says whether any is kept.
         for server in reversed(request.servers):
             self._api.delete(f'/allocations/{_consumer(server)}')
-        self._usages.pop(request.project, None)
+        self._read_anew(request.project, _owner(request))
 
     def _provider(
         self, uuid: str, generation: int, anew: bool
@@ -245,6 +288,19 @@ class Placement:
             self._known[root].aggregates,
             parts,
         )
+
+
+def _owner(request: request_model.Request) -> str:
+    return request.user or request.project
+
+
+def _sum(used: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for amounts in used:
+        for name, amount in amounts.items():
+            if amount:
+                total[name] = total.get(name, 0) + amount
+    return total
 
 
 def _needed(found: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -12,22 +12,52 @@ from typing import NamedTuple
 
 from nova_fairness import exception
 from nova_fairness.cluster import clients
+from nova_fairness.cluster import listing
+from nova_fairness.cluster import server_groups
+from nova_fairness.cluster.casts import fields
 from nova_fairness.model import cluster
 from nova_fairness.model import leaving
 from nova_fairness.model import request as request_model
 
-_PAGE = 1000
+DONE = 'fairness:done'
+"""Metadata by which the owner of a server, or its guest, says that it may
+leave at once."""
+
+GROUP = 'fairness:group'
+"""Metadata by which a server says in which group with a rate it is."""
+
+BUT_BUILDS = (
+    '&status=ACTIVE&status=SHUTOFF&status=VERIFY_RESIZE&status=PAUSED'
+    '&status=SUSPENDED&status=RESCUE&status=ERROR&status=DELETED'
+    '&status=SOFT_DELETED&status=SHELVED&status=SHELVED_OFFLOADED'
+)
+"""Query by which Nova lists all servers but those that are to be built: each
+status names a state, with whatever is done in it (Nova's
+``task_and_vm_state_from_status``)."""
+
+TTL = 'TTL'
+"""Metadata by which a guest reads how long its host is still there, seconds of
+the epoch: that of machine/job features."""
+
+TTL_OURS = 'fairness:ttl'
+"""The same again, as this product wrote it: what differs is its owner's."""
+
+MOVES = frozenset({'ACTIVE', 'PAUSED'})
+"""Statuses of servers that Nova moves while they run."""
+
+_FEW_BUILDS = 50
 _OVERLAP_S = 60
 _LEARNED_S = 30 * 86400
 _LATELY_S = 10.0
-_LOOKS = 2
-_FEW_GROUPS = 3
 _LONGEST = 255
 _ASKED = {
     leaving.Action.STOP: 'os-stop',
     leaving.Action.SUSPEND: 'suspend',
     leaving.Action.SHELVE: 'shelve',
 }
+STARTS = {'SHUTOFF': 'os-start', 'SUSPENDED': 'resume'}
+"""What lets a server run again on its host, by its status."""
+
 _SHELVED = ('SHELVED', 'SHELVED_OFFLOADED')
 
 
@@ -47,15 +77,34 @@ class Host:
     takes: bool
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Service:
+    """A nova-compute.
+
+    :ivar uuid: of it.
+    :ivar host: its name.
+    :ivar enabled: whether servers may start there.
+    :ivar up: whether it answers.
+    :ivar reason: for which it was disabled; '' without.
+    """
+
+    uuid: str
+    host: str
+    enabled: bool
+    up: bool
+    reason: str = ''
+
+
 class Lately(NamedTuple):
     """Where Placement may have something else by now.
 
     :ivar left: names of hosts that servers left.
-    :ivar projects: whose servers changed.
+    :ivar users: whose servers changed, with their projects, first the
+        project.
     """
 
     left: frozenset[str]
-    projects: frozenset[str]
+    users: frozenset[tuple[str, str]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,6 +120,13 @@ class Server:
     :ivar amounts: what its flavor needs, by class of Placement.
     :ivar launched_at: when it began to run, seconds of the epoch; ``None``
         if it did not.
+    :ivar says_done: whether it may leave at once: its metadata say so.
+    :ivar pays: name of the group with a spending rate that its metadata say;
+        '' without.
+    :ivar is_locked: whether its owner or an operator locked it.
+    :ivar specs: extra specs of its flavor, sorted by name.
+    :ivar ttl: what its metadata say of its time to live; '' without.
+    :ivar ttl_ours: the same as this product wrote it.
     """
 
     uuid: str
@@ -81,6 +137,12 @@ class Server:
     host: str
     amounts: tuple[tuple[str, int], ...] = ()
     launched_at: float | None = None
+    says_done: bool = False
+    pays: str = ''
+    is_locked: bool = False
+    specs: tuple[tuple[str, str], ...] = ()
+    ttl: str = ''
+    ttl_ours: str = ''
 
     @property
     def is_settled(self) -> bool:
@@ -100,11 +162,10 @@ class Nova:
     def __init__(self, api: clients.Api) -> None:
         self._api = api
         self._servers: dict[str, Server] = {}
-        self._since = ''
+        self._since = {True: '', False: ''}
         self._left: dict[str, float] = {}
-        self._changed: dict[str, float] = {}
-        self._members: dict[str, list[str]] = {}
-        self._anew = _LOOKS
+        self._changed: dict[tuple[str, str], float] = {}
+        self._groups = server_groups.ServerGroups(api)
         self._lifetimes = cluster.Lifetimes()
 
     def hosts(self) -> list[Host]:
@@ -116,7 +177,9 @@ class Nova:
             each['host']: each.get('zone') or ''
             for each in self._all('/os-services?binary=nova-compute')
         }
-        listed = self._pages('/os-hypervisors/detail', 'hypervisors')
+        listed = listing.listed(
+            self._api, '/os-hypervisors/detail', 'hypervisors'
+        )
         services = [each['service']['host'] for each in listed]
         return [
             Host(
@@ -132,31 +195,95 @@ class Nova:
             for each, service in zip(listed, services, strict=True)
         ]
 
-    def servers(self, now: float) -> Mapping[str, Server]:
+    def services(self) -> dict[str, Service]:
+        """All nova-computes, by name of the host.
+
+        :raises CloudError: if they cannot be read.
+        """
+        with clients.reading("Nova's list of services"):
+            listed = self._all('/os-services?binary=nova-compute')
+            return {each['host']: _service(each) for each in listed}
+
+    def disable(self, service: Service, reason: str) -> None:
+        """Let no more servers start on a host; those that run go on.
+
+        :param reason: that is to stand there; cut to what Nova takes.
+        :raises CloudError: if it is not known that it was done.
+        """
+        body = {'status': 'disabled', 'disabled_reason': reason[:_LONGEST]}
+        self._api.put(f'/os-services/{service.uuid}', body)
+
+    def enable(self, service: Service) -> None:
+        """Let servers start on a host again.
+
+        :raises CloudError: if it is not known that it was done.
+        """
+        self._api.put(f'/os-services/{service.uuid}', {'status': 'enabled'})
+
+    def migrate(self, uuid: str) -> None:
+        """Move a server to another host while it runs; Nova says where.
+
+        :raises CloudError: if it is not known that it will be done.
+        """
+        body = {'os-migrateLive': {'host': None, 'block_migration': 'auto'}}
+        self._api.post(f'/servers/{uuid}/action', body)
+
+    def servers(
+        self, now: float, built: Collection[str] | None = None
+    ) -> Mapping[str, Server]:
         """All servers that are not deleted, by UUID.
 
         :param now: seconds of the epoch; clocks may differ by a minute.
+        :param built: UUIDs of those that are being built, to leave out all
+            others that are to be: in a queue many wait, and each list has
+            them all. ``None`` for all; who is left out stays as it was.
         :raises CloudError: if they cannot be read.
         """
+        is_whole = (
+            built is None or len(built) > _FEW_BUILDS or not self._since[True]
+        )
         path = '/servers/detail?all_tenants=1'
-        if self._since:
-            path += f'&changes-since={self._since}'
-        changed = self._pages(path, 'servers')
-        listed = {each['id'] for each in changed}
+        if not is_whole:
+            path += BUT_BUILDS
+        if self._since[is_whole]:
+            path += f'&changes-since={self._since[is_whole]}'
+        changed = listing.listed(self._api, path, 'servers')
+        if is_whole:
+            self._forget_unlisted({each['id'] for each in changed})
+        self._groups.look()
+        for each in changed:
+            self._note(each, now)
+        if not is_whole:
+            self._see(built or (), now)
+        # The second list has those that were deleted long before the first.
+        back_s = _OVERLAP_S if self._since[is_whole] else _LEARNED_S
+        begun = dt.datetime.fromtimestamp(max(now - back_s, 0), dt.UTC)
+        # What builds changed between two whole lists only these tell.
+        for of_whole in {is_whole, False}:
+            self._since[of_whole] = begun.strftime('%Y-%m-%dT%H:%M:%SZ')
+        return dict(self._servers)
+
+    def _forget_unlisted(self, listed: Collection[str]) -> None:
         # What no cell has yet is in every list, and deleted without a trace.
         self._servers = {
             uuid: each
             for uuid, each in self._servers.items()
             if uuid in listed or each.host or each.status != 'BUILD'
         }
-        self._anew = max(self._anew - 1, 0)
-        for each in changed:
-            self._note(each, now)
-        # The second list has those that were deleted long before the first.
-        back_s = _OVERLAP_S if self._since else _LEARNED_S
-        begun = dt.datetime.fromtimestamp(max(now - back_s, 0), dt.UTC)
-        self._since = begun.strftime('%Y-%m-%dT%H:%M:%SZ')
-        return dict(self._servers)
+
+    def _see(self, built: Collection[str], now: float) -> None:
+        """Take note of servers that are being built, one by one."""
+        for uuid in built:
+            known = self._servers.get(uuid)
+            if known and known.status != 'BUILD':
+                continue
+            found = self._api.get(f'/servers/{uuid}')
+            if found is not None:
+                self._note(found['server'], now)
+            elif known:
+                del self._servers[uuid]
+                self._changed[known.project, known.user] = now
+                self._left[known.host] = now
 
     def _note(self, found: Mapping[str, Any], now: float) -> None:
         is_gone = found['status'] in ('DELETED', 'SOFT_DELETED')
@@ -167,10 +294,9 @@ class Nova:
         else:
             self._servers[server.uuid] = server
             if before is None:
-                # Nova lists it a moment before it is a member of its group.
-                self._anew = _LOOKS
+                self._groups.renew()
         if before != server:
-            self._changed[found['tenant_id']] = now
+            self._changed[found['tenant_id'], found['user_id']] = now
         if before and before.host != (server.host if server else ''):
             self._left[before.host] = now
 
@@ -181,7 +307,8 @@ class Nova:
 
         :param now: seconds of the epoch.
         """
-        for seen in (self._left, self._changed):
+        every: list[dict[Any, float]] = [self._left, self._changed]
+        for seen in every:
             for name, at in list(seen.items()):
                 if abs(now - at) > _LATELY_S:
                     del seen[name]
@@ -213,38 +340,9 @@ class Nova:
     def members(self, groups: Collection[str]) -> dict[str, list[str]]:
         """UUIDs of the servers of groups; of one that is gone there are none.
 
-        They are asked for again only after a server has come.
-
         :raises CloudError: if they cannot be read.
         """
-        if self._anew:
-            self._members.clear()
-        missing = sorted(set(groups) - self._members.keys())
-        if len(missing) > _FEW_GROUPS:
-            listed = self._all_members()
-            self._members |= {each: listed.get(each, []) for each in missing}
-        else:
-            for group in missing:
-                self._members[group] = self._members_of(group)
-        return {group: self._members[group] for group in groups}
-
-    def _members_of(self, group: str) -> list[str]:
-        found = self._api.get(f'/os-server-groups/{group}')
-        return list(found['server_group']['members']) if found else []
-
-    def _all_members(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        path = f'/os-server-groups?all_projects=true&limit={_PAGE}'
-        while True:
-            page = self._api.get(f'{path}&offset={len(found)}')
-            if page is None:
-                raise exception.CloudAway(f'Nova does not know {path}')
-            groups, before = page['server_groups'], len(found)
-            found |= {each['id']: list(each['members']) for each in groups}
-            if len(groups) < _PAGE:
-                return found
-            if len(found) == before:
-                raise exception.CloudAway(f'{path} comes to no end')
+        return self._groups.members(groups)
 
     def flavors(self) -> dict[str, dict[str, int]]:
         """What one server of each flavor needs, by its name.
@@ -254,7 +352,9 @@ class Nova:
         :raises CloudError: if they cannot be read.
         """
         with clients.reading("Nova's list of flavors"):
-            listed = self._pages('/flavors/detail?is_public=none', 'flavors')
+            listed = listing.listed(
+                self._api, '/flavors/detail?is_public=none', 'flavors'
+            )
             return {each['name']: _needs(each) for each in listed}
 
     def delete(self, uuid: str) -> None:
@@ -274,6 +374,26 @@ class Nova:
             self.delete(uuid)
         else:
             self._api.post(f'/servers/{uuid}/action', {_ASKED[action]: None})
+
+    def let_run(self, uuid: str, status: str) -> None:
+        """Let a server run again that was stopped or suspended.
+
+        :param status: of :data:`STARTS`.
+        :raises CloudAway: if it is not known whether it will be done.
+        :raises CloudRefused: if it will not.
+        """
+        self._api.post(f'/servers/{uuid}/action', {STARTS[status]: None})
+
+    def keep_image(
+        self, uuid: str, name: str, properties: Mapping[str, str]
+    ) -> None:
+        """Ask for an image of a server.
+
+        :raises CloudAway: if it is not known whether it will be made.
+        :raises CloudRefused: if it will not.
+        """
+        wanted = {'name': name, 'metadata': dict(properties)}
+        self._api.post(f'/servers/{uuid}/action', {'createImage': wanted})
 
     def unshelve(self, uuid: str) -> None:
         """Let a shelved server start again; in a queue it waits before.
@@ -312,23 +432,6 @@ class Nova:
         services: Iterable[Mapping[str, Any]] = found['services']
         return services
 
-    def _pages(self, path: str, key: str) -> list[Mapping[str, Any]]:
-        """All pages of a list."""
-        found: list[Mapping[str, Any]] = []
-        joined = '&' if '?' in path else '?'
-        path += f'{joined}limit={_PAGE}'
-        marker = ''
-        while True:
-            page = self._api.get(path + marker)
-            if page is None:
-                raise exception.CloudAway(f'Nova does not know {path}')
-            found += page[key]
-            if len(page[key]) < _PAGE:
-                return found
-            before, marker = marker, f'&marker={page[key][-1]["id"]}'
-            if marker == before:
-                raise exception.CloudAway(f'{path} comes to no end')
-
 
 def _needs(flavor: Mapping[str, Any]) -> dict[str, int]:
     # In a list of servers it is called otherwise.
@@ -354,9 +457,20 @@ def _time(found: Mapping[str, Any], name: str) -> float | None:
     return dt.datetime.fromisoformat(told).replace(tzinfo=dt.UTC).timestamp()
 
 
+def _service(found: Mapping[str, Any]) -> Service:
+    return Service(
+        uuid=found['id'],
+        host=found['host'],
+        enabled=found['status'] == 'enabled',
+        up=found['state'] == 'up',
+        reason=found.get('disabled_reason') or '',
+    )
+
+
 def _server(found: Mapping[str, Any]) -> Server:
     flavor = found.get('flavor') or {}
     needs = _needs(flavor) if 'vcpus' in flavor else {}
+    metadata = found.get('metadata') or {}
     return Server(
         uuid=found['id'],
         project=found['tenant_id'],
@@ -366,4 +480,10 @@ def _server(found: Mapping[str, Any]) -> Server:
         host=found.get('OS-EXT-SRV-ATTR:host') or '',
         amounts=tuple(sorted((k, n) for k, n in needs.items() if n > 0)),
         launched_at=_time(found, 'launched_at'),
+        is_locked=bool(found.get('locked')),
+        specs=tuple(sorted((flavor.get('extra_specs') or {}).items())),
+        says_done=fields.says_yes(metadata.get(DONE)),
+        pays=str(metadata.get(GROUP) or ''),
+        ttl=str(metadata.get(TTL) or ''),
+        ttl_ours=str(metadata.get(TTL_OURS) or ''),
     )

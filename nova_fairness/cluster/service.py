@@ -6,13 +6,13 @@ from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
 import threading
-from typing import Any
 
 from oslo_log import log as logging
 
 from nova_fairness import exception
 from nova_fairness.cluster import accounts as accounts_module
 from nova_fairness.cluster import charging as charging_module
+from nova_fairness.cluster import chores as chores_module
 from nova_fairness.cluster import election as election_module
 from nova_fairness.cluster import ends as ends_module
 from nova_fairness.cluster import estimating
@@ -20,6 +20,7 @@ from nova_fairness.cluster import execute
 from nova_fairness.cluster import intake
 from nova_fairness.cluster import leaving as leaving_module
 from nova_fairness.cluster import making as making_module
+from nova_fairness.cluster import planning as planning_module
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import snapshot as snapshot_module
 from nova_fairness.cluster.store import records
@@ -30,14 +31,9 @@ from nova_fairness.model import request as request_model
 
 LOG = logging.getLogger(__name__)
 
-Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
-
 _S = request_model.State
 _UNREADABLE = reason.Reason.UNREADABLE
 _OPEN = frozenset(_S) - request_model.FINAL
-_TOLD_AT_ONCE = 200
-"""Reasons that are written in one cycle: with many that wait, who is told
-how many are before it changes all the time."""
 _CLEANED_AT_ONCE = 200
 _SWEPT_AT_ONCE = 5
 _REMOVED_AT_ONCE = 500
@@ -72,8 +68,9 @@ class Service:
     :param reader: of the cloud.
     :param charging: keeps what accounts used.
     :param executor: of plans.
-    :param nova: where servers are looked at.
+    :param nova: see :attr:`nova`.
     :param ends: says whose time is up.
+    :param chores: see :attr:`chores`.
     :param leaving: lets servers leave.
     :param making: makes room.
     :param plan: the planner.
@@ -81,6 +78,10 @@ class Service:
     :param monotonic: seconds that never go back.
     :param rules: what operators chose.
 
+    :ivar nova: where servers are looked at.
+    :ivar accounts: as given.
+    :ivar charging: as given.
+    :ivar chores: what is done beside requests.
     :ivar cycles: number of those that were begun.
     :ivar cycles_failed: number of those that ended early.
     """
@@ -95,24 +96,26 @@ class Service:
         executor: execute.Executor,
         nova: servers_module.Nova,
         ends: ends_module.Ends,
+        chores: chores_module.Chores,
         leaving: leaving_module.Leaving,
         making: making_module.Making,
-        plan: Planner,
+        plan: planning_module.Planner,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
         rules: Rules,
     ) -> None:
         self._store = store
         self._election = election
-        self._accounts = accounts
+        self.accounts = accounts
         self._reader = reader
-        self._charging = charging
+        self.charging = charging
         self._executor = executor
-        self._nova = nova
+        self.nova = nova
         self._ends = ends
+        self.chores = chores
         self._leaving = leaving
         self._making = making
-        self._plan = plan
+        self._planning = planning_module.Planning(plan)
         self._clock = clock
         self._monotonic = monotonic
         self._rules = rules
@@ -172,6 +175,7 @@ class Service:
             epoch = self._election.lead()
             if epoch is None:
                 self._last = None
+                self._planning.forget()
                 self._estimating.forget()
                 return False
             self._act(epoch)
@@ -200,12 +204,10 @@ class Service:
             raise self._not_leading()
         return last
 
-    def flavors(self) -> Mapping[str, Mapping[str, int]]:
-        """What one server of each flavor needs, by its name.
-
-        :raises CloudError: if they cannot be read.
-        """
-        return self._nova.flavors()
+    def leads(self) -> int | None:
+        """The epoch in which this process acts; ``None`` if it does not."""
+        with self._acting:
+            return self._election.lead()
 
     def cancel(self, uuid: str, why: reason.Why) -> None:
         """Take a build back that waits; the next cycle deletes its servers.
@@ -256,18 +258,17 @@ class Service:
             self._store.extend(record.request, by_s, epoch)
             self._last = dataclasses.replace(last, snapshot=left)
 
-    def change_account(self, name: str, values: Mapping[str, Any]) -> None:
-        """Set fields of an account: :meth:`.accounts.Accounts.change`.
+    def change(self, do: Callable[[int], None]) -> None:
+        """Change what is stored of accounts or groups, between two cycles.
 
-        :raises BadShares: if one is out of its range, or too many are set.
-        :raises UnknownAccount: if none was set that could be taken back.
+        :param do: is given the epoch of the leader.
         :raises ClusterError: if it cannot be done now.
         """
         with self._acting:
             epoch = self._election.lead()
             if epoch is None:
                 raise self._not_leading()
-            self._accounts.change(name, values, epoch)
+            do(epoch)
 
     def drain(self) -> list[records.Record]:
         """Start all that waits, also what there is no room for.
@@ -301,30 +302,28 @@ class Service:
     def _act(self, epoch: int) -> None:
         now = self._clock()
         terms = self._rules.terms
-        granted = self._accounts.times(terms.longest_wait_s)
+        granted = self.accounts.times(terms.longest_wait_s)
         intake.take_in(self._store, now, granted, terms.preemptible)
         found = self._put_back(epoch)
         self._sweep(found)
+        waiting = sum(each.request.state is _S.HELD for each in found)
+        is_whole = self._planning.begin(waiting, now)
         ends = ends_module.ends(found, now)
-        view = self._view(found, now, self._ends.known(ends))
+        view = self._view(found, now, self._ends.known(ends), is_whole)
         view = self._making.seen(view, found, now)
-        self._watch(found, view, epoch)
+        self._watch(found, view, epoch, is_whole)
         self._estimating.see(found, view.servers, now)
-        snapshot = self._charging.charge(view, now, epoch)
-        planned = self._plan(snapshot, now)
+        snapshot = self.charging.charge(view, now, epoch)
+        planned = self._planning.plan(snapshot, now)
         calibrated = self._estimating.judge(found, planned.waiting, epoch)
+        made = self._estimating.made(now)
         self._last = estimating.Last(
-            snapshot,
-            planned,
-            now,
-            tuple(found),
-            self._estimating.made(now),
-            calibrated,
+            snapshot, planned, now, tuple(found), made, calibrated
         )
-        self._do(
-            planned, {each.request.uuid: each for each in found}, view, epoch
-        )
+        self._do(planned, found, view, epoch)
         self._ends.apply(ends, view.servers, now, epoch)
+        look = (snapshot, planned, found, view.servers, now, epoch)
+        self.chores.apply(chores_module.Look(*look))
         self._making.work(found, view.servers, epoch)
         self._leaving.work(view.servers, epoch)
         for record in self._store.left_over(_CLEANED_AT_ONCE):
@@ -359,6 +358,7 @@ class Service:
         found: list[records.Record],
         now: float,
         ends: Mapping[str, float],
+        is_whole: bool,
     ) -> snapshot_module.View:
         requests = [
             self._ends.foreseen(each.request)
@@ -371,13 +371,14 @@ class Service:
             for each in found
             if each.request.state in (_S.SENDING, _S.STARTING)
         }
-        return self._reader.read(requests, given, now, ends)
+        return self._reader.read(requests, given, now, ends, is_whole)
 
     def _watch(
         self,
         found: list[records.Record],
         view: snapshot_module.View,
         epoch: int,
+        is_whole: bool,
     ) -> None:
         """See what became of what was sent, and who was deleted."""
         servers = view.servers
@@ -389,7 +390,8 @@ class Service:
             if request.state not in request_model.UNSENT:
                 self._try(record, self._judge, record, there, epoch)
             elif (
-                request.state is _S.HELD
+                is_whole
+                and request.state is _S.HELD
                 and not there
                 and record.why.reason is not _UNREADABLE
             ):
@@ -419,7 +421,7 @@ class Service:
     def _now(
         self, request: request_model.Request
     ) -> list[servers_module.Server]:
-        looked = [self._nova.server(uuid) for uuid in request.servers]
+        looked = [self.nova.server(uuid) for uuid in request.servers]
         return [each for each in looked if each is not None]
 
     def _doubt(
@@ -454,33 +456,27 @@ class Service:
         del self._doubted[request.uuid]
 
     def _bury(self, record: records.Record, epoch: int) -> None:
-        if not any(self._nova.server(u) for u in record.request.servers):
+        if not any(self.nova.server(u) for u in record.request.servers):
             why = reason.why(reason.Reason.SERVER_DELETED)
             self._executor.send_unplanned(record, why, epoch, is_gone=True)
 
     def _do(
         self,
         planned: cluster.Plan,
-        found: Mapping[str, records.Record],
+        listed: list[records.Record],
         view: snapshot_module.View,
         epoch: int,
     ) -> None:
         do = self._executor.carry_out
-        others = self._executor.apart(planned, found.values(), view)
+        found = {each.request.uuid: each for each in listed}
+        others = self._executor.apart(planned, listed, view)
         for action in planned.actions:
             record = found[action.request]
             if action.verb is cluster.Verb.MAKE_ROOM:
                 self._try(record, self._making.promise, action, record, epoch)
                 continue
             self._try(record, do, action, record, view, others(action), epoch)
-        news = [
-            (found[uuid], each.why)
-            for uuid, each in planned.waiting.items()
-            if found[uuid].why != each.why
-        ]
-        # Another reason is news; another number of it can wait.
-        news.sort(key=lambda pair: pair[0].why.reason is pair[1].reason)
-        for record, why in news[:_TOLD_AT_ONCE]:
+        for record, why in self._planning.news(planned, found):
             self._try(record, self._store.tell, record.request, epoch, why)
 
     def _try(

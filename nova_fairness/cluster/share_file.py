@@ -15,9 +15,9 @@ import yaml
 
 from nova_fairness import exception
 from nova_fairness.cluster import account_forms
+from nova_fairness.cluster import sections
 from nova_fairness.model import cluster
 from nova_fairness.model import duration
-from nova_fairness.rpc import protocol
 from nova_fairness.shares import tree
 
 LOG = logging.getLogger(__name__)
@@ -39,6 +39,7 @@ def _number(text: str) -> float:
 _NUMBERS: Mapping[str, tuple[str, Callable[[str], float]]] = {
     'share': ('share', _number),
     'budget': ('budget_hours', _number),
+    'funds': ('funds', _number),
     'time_limit': ('time_limit_s', duration.seconds),
     'longest_wait': ('longest_wait_s', duration.seconds),
 }
@@ -58,12 +59,12 @@ class ShareFile:
 
     def __init__(self, path: pathlib.Path) -> None:
         self._path = path
-        self._seen = _stamp(path)
+        self._seen = sections.stamp(path)
         self._accounts = read(path)
 
     def accounts(self) -> tuple[cluster.Account, ...]:
         """The share tree; a file that cannot be used leaves what it was."""
-        seen = _stamp(self._path)
+        seen = sections.stamp(self._path)
         if seen == self._seen:
             return self._accounts
         self._seen = seen
@@ -85,26 +86,12 @@ def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
         ``lending_limit``.
     :raises BadShares: if anything is wrong; says what, and the line.
     """
-    try:
-        # Every scalar is text: an ID of digits alone stays what it is.
-        node = yaml.compose(path.read_text('utf-8'), Loader=yaml.BaseLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise exception.BadShares(
-            f'{path}, line {mark.line + 1 if mark else 1}: expected YAML:'
-            f' {error.problem}'
-        ) from error
-    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        why = str(error).splitlines()[0]
-        if isinstance(error, RecursionError):
-            why = 'it is nested too deep'
-        raise exception.BadShares(f'{path} cannot be read: {why}') from error
-    if node is None:
-        raise exception.BadShares(f'{path} is empty')
-    listed = _section(path, node, ('accounts',)).get('accounts')
+    file = sections.File(path, exception.BadShares)
+    node = file.root()
+    listed = file.section(node, ('accounts',)).get('accounts')
     if not isinstance(listed, yaml.SequenceNode) or len(listed.value) > MOST:
-        raise _wrong(path, node, f'accounts must be a list, {MOST} at most')
-    accounts = tuple(_account(path, each) for each in listed.value)
+        raise file.wrong(node, f'accounts must be a list, {MOST} at most')
+    accounts = tuple(_account(file, each) for each in listed.value)
     wrong = tree.faults(accounts) or list(_misplaced_users(accounts))
     if wrong:
         # Of a name that comes twice the second one is wrong.
@@ -113,20 +100,20 @@ def read(path: pathlib.Path) -> tuple[cluster.Account, ...]:
             for each, node in zip(accounts, listed.value, strict=True)
         }
         said = [f'line {lines[each.account]}: {each.what}' for each in wrong]
-        raise exception.BadShares(f'{path}, {"; ".join(said)}')
+        raise file.failed('; '.join(said))
     return accounts
 
 
-def _account(path: pathlib.Path, node: yaml.Node) -> cluster.Account:
-    given = _section(path, node, _KEYS)
+def _account(file: sections.File, node: yaml.Node) -> cluster.Account:
+    given = file.section(node, _KEYS)
     windows = given.get('windows')
     parts = {
-        key: _text(path, each)
+        key: file.text(each)
         for key, each in given.items()
         if key not in _NESTED
     }
     if 'name' not in parts:
-        raise _wrong(path, node, 'an account must have a name')
+        raise file.wrong(node, 'an account must have a name')
     numbers: dict[str, float] = {}
     what = ''
     try:
@@ -135,99 +122,70 @@ def _account(path: pathlib.Path, node: yaml.Node) -> cluster.Account:
                 field, read_as = _NUMBERS[what]
                 numbers[field] = read_as(parts[what])
     except ValueError as error:
-        raise _wrong(
-            path, node, f'{what} of account {parts["name"]!r}: {error}'
+        raise file.wrong(
+            node, f'{what} of account {parts["name"]!r}: {error}'
         ) from None
     amounts = {
-        key: _amounts(path, key, given[key])
+        key: _amounts(file, key, given[key])
         for key in account_forms.AMOUNTS
         if key in given
     }
     return cluster.Account(
         parts['name'],
         parts.get('parent'),
-        windows=_windows(path, windows) if windows else (),
+        windows=_windows(file, windows) if windows else (),
         **dict[str, Any]({**amounts, **numbers}),
     )
 
 
 def _amounts(
-    path: pathlib.Path, what: str, node: yaml.Node
+    file: sections.File, what: str, node: yaml.Node
 ) -> tuple[tuple[str, int], ...]:
     """Whole amounts by resource class of Placement, each class once."""
     found: dict[str, int] = {}
     if not isinstance(node, yaml.MappingNode) or not node.value:
-        raise _wrong(path, node, f'{what} must give classes amounts')
+        raise file.wrong(node, f'{what} must give classes amounts')
     for key, value in node.value:
-        name, text = _text(path, key), _text(path, value)
+        name, text = file.text(key), file.text(value)
         try:
             account_forms.resource_class(name)
         except ValueError as error:
-            raise _wrong(path, key, str(error)) from None
+            raise file.wrong(key, str(error)) from None
         if name in found:
-            raise _wrong(path, key, f'the class {name} comes twice')
+            raise file.wrong(key, f'the class {name} comes twice')
         if not _AMOUNT.fullmatch(text):
-            raise _wrong(
-                path, value, f'expected a whole amount of {name}, got {text!r}'
+            raise file.wrong(
+                value, f'expected a whole amount of {name}, got {text!r}'
             )
         found[name] = int(text)
     return tuple(sorted(found.items()))
 
 
 def _windows(
-    path: pathlib.Path, node: yaml.Node
+    file: sections.File, node: yaml.Node
 ) -> tuple[cluster.Window, ...]:
     if not isinstance(node, yaml.SequenceNode) or not node.value:
-        raise _wrong(path, node, 'windows must be a list of at least one')
-    return tuple(_window(path, each) for each in node.value)
+        raise file.wrong(node, 'windows must be a list of at least one')
+    return tuple(_window(file, each) for each in node.value)
 
 
-def _window(path: pathlib.Path, node: yaml.Node) -> cluster.Window:
+def _window(file: sections.File, node: yaml.Node) -> cluster.Window:
     parts = {
-        key: _text(path, each)
-        for key, each in _section(path, node, _WINDOW).items()
+        key: file.text(each)
+        for key, each in file.section(node, _WINDOW).items()
     }
     if not {'begins', 'lasts'} <= parts.keys():
-        raise _wrong(path, node, 'a window must have begins and lasts')
+        raise file.wrong(node, 'a window must have begins and lasts')
     try:
         lasts_s = duration.seconds(parts['lasts'])
     except ValueError as error:
-        raise _wrong(path, node, f'lasts of a window: {error}') from None
+        raise file.wrong(node, f'lasts of a window: {error}') from None
     try:
         return account_forms.window(
             parts['begins'], lasts_s, parts.get('zone', 'UTC')
         )
     except ValueError as error:
-        raise _wrong(path, node, str(error)) from None
-
-
-def _section(
-    path: pathlib.Path, node: yaml.Node, keys: Sequence[str]
-) -> Mapping[str, yaml.Node]:
-    """Values by key, each key once."""
-    found: dict[str, yaml.Node] = {}
-    if not isinstance(node, yaml.MappingNode):
-        raise _wrong(path, node, f'expected {", ".join(keys)} with values')
-    for key, value in node.value:
-        name = key.value
-        if name not in keys:
-            raise _wrong(
-                path, key, f'unknown key {name!r}, there is {", ".join(keys)}'
-            )
-        if name in found:
-            raise _wrong(path, key, f'the key {name} comes twice')
-        found[name] = value
-    return found
-
-
-def _text(path: pathlib.Path, node: yaml.Node) -> str:
-    text = str(node.value) if isinstance(node, yaml.ScalarNode) else ''
-    most = protocol.LONGEST_NAME
-    if not (text.strip() and text.isprintable() and len(text) <= most):
-        raise _wrong(
-            path, node, f'expected a text of 1 to {most} printable characters'
-        )
-    return text
+        raise file.wrong(node, str(error)) from None
 
 
 def _misplaced_users(
@@ -249,19 +207,3 @@ def _misplaced_users(
                 f'account {each.name!r} is that of a user of project'
                 f' {project!r} and must be below it',
             )
-
-
-def _wrong(
-    path: pathlib.Path, node: yaml.Node, what: str
-) -> exception.BadShares:
-    line = node.start_mark.line + 1
-    return exception.BadShares(f'{path}, line {line}: {what}')
-
-
-def _stamp(path: pathlib.Path) -> tuple[int, int, int] | None:
-    """Differs when the file does; ``None`` if it cannot be looked at."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino

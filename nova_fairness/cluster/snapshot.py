@@ -16,6 +16,7 @@ import dataclasses
 import types
 
 import numpy as np
+from oslo_log import log as logging
 
 from nova_fairness.cluster import clients
 from nova_fairness.cluster import placement as placement_module
@@ -23,7 +24,13 @@ from nova_fairness.cluster import servers as servers_module
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
 
+LOG = logging.getLogger(__name__)
+
+_AHEAD_S = 60.0
+"""By which clocks may differ without a word."""
+
 _ABSENT = (0, 0, 0, 1)
+_SENT = (request_model.State.SENDING, request_model.State.STARTING)
 _UNKNOWN: Mapping[str, float] = types.MappingProxyType({})
 
 
@@ -48,6 +55,8 @@ class Reader:
     :param nova: what Nova knows.
     :param limits: of projects.
     :param accounts: says which shares there are now.
+    :param closing: names hosts on which nothing may start although Nova would
+        take it.
     """
 
     def __init__(
@@ -56,11 +65,13 @@ class Reader:
         nova: servers_module.Nova,
         limits: Mapping[str, cluster.Limits],
         accounts: Callable[[], tuple[cluster.Account, ...]] = tuple,
+        closing: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self._placement = placement
         self._nova = nova
         self._limits = limits
         self._accounts = accounts
+        self._closing = closing
 
     def read(
         self,
@@ -68,6 +79,7 @@ class Reader:
         given: Mapping[str, tuple[str, ...]],
         now: float,
         ends: Mapping[str, float] = _UNKNOWN,
+        is_whole: bool = True,
     ) -> View:
         """Read everything once.
 
@@ -77,10 +89,13 @@ class Reader:
         :param now: seconds of the epoch.
         :param ends: when servers end at the latest, seconds of the epoch, by
             UUID; of others it is not known.
+        :param is_whole: whether servers are listed that wait; else they are
+            there as they were, without those that came since.
         :raises CloudError: if a part cannot be read.
         """
         with clients.reading('an answer of Nova or Placement'):
-            return self._read(requests, given, now, ends)
+            built = None if is_whole else _built(requests)
+            return self._read(requests, given, now, ends, built)
 
     def used_by_users(
         self, view: View
@@ -97,12 +112,10 @@ class Reader:
             users.setdefault(each.project, set()).add(each.user)
         found = {}
         for project, names in sorted(users.items()):
-            for user in sorted(names):
-                # One who is alone has what the project has.
-                whose = user if len(names) > 1 else ''
-                used = cluster.vector(
-                    self._placement.used(project, whose), view.snapshot.classes
-                )
+            for user, amounts in self._placement.used_by(
+                project, sorted(names)
+            ).items():
+                used = cluster.vector(amounts, view.snapshot.classes)
                 lent = view.snapshot.preemptible.get((project, user), 0)
                 found[project, user] = np.maximum(used - lent, 0)
         return found
@@ -113,9 +126,10 @@ class Reader:
         given: Mapping[str, tuple[str, ...]],
         now: float,
         ends: Mapping[str, float],
+        built: Collection[str] | None,
     ) -> View:
         # Before Placement: who lies on a host by now has claimed its room.
-        servers = self._nova.servers(now)
+        servers = self._nova.servers(now, built)
         hosts, trees = self._hosts(now)
         names = {name for each in trees.values() for name in each.amounts}
         classes = tuple(sorted(names))
@@ -163,8 +177,15 @@ class Reader:
         lately = self._nova.lately(now)
         listed = self._nova.hosts()
         left = {each.uuid for each in listed if each.name in lately.left}
-        found = self._placement.trees(left, lately.projects)
-        hosts = [each for each in listed if each.uuid in found]
+        found = self._placement.trees(left, lately.users)
+        closing = self._closing()
+        hosts = [
+            dataclasses.replace(each, takes=False)
+            if each.name in closing
+            else each
+            for each in listed
+            if each.uuid in found
+        ]
         return hosts, {each.name: found[each.uuid] for each in hosts}
 
     def _used(
@@ -228,7 +249,7 @@ def _running(
             preemptible[each.uuid].demand.amounts
             if each.uuid in preemptible
             else each.amounts,
-            each.launched_at or now,
+            _since(each, now),
             each.user,
             each.uuid,
             ends.get(each.uuid),
@@ -236,9 +257,20 @@ def _running(
             if each.uuid in preemptible
             else request_model.Band.NORMAL,
             _group(preemptible.get(each.uuid)),
+            pays=each.pays,
         )
         for each in servers.values()
         if each.host
+    ]
+
+
+def _built(requests: Iterable[request_model.Request]) -> list[str]:
+    """UUIDs of servers that Nova may be building."""
+    return [
+        uuid
+        for each in requests
+        if each.state in _SENT
+        for uuid in each.servers
     ]
 
 
@@ -299,3 +331,18 @@ def _inventory(
     shape = (len(trees), len(classes), len(_ABSENT))
     amounts = np.array(parts, dtype=np.int64).reshape(shape)
     return cluster.Inventory(*(amounts[:, :, n].copy() for n in range(4)))
+
+
+def _since(server: servers_module.Server, now: float) -> float:
+    """When a server began; one of a clock that is ahead begins now."""
+    if server.launched_at is None:
+        return now
+    if server.launched_at - now > _AHEAD_S:
+        LOG.warning(
+            'server %s begins to run %.0f s from now by the clock of host %s:'
+            ' it counts as new, and makes no room until then',
+            server.uuid,
+            server.launched_at - now,
+            server.host,
+        )
+    return min(server.launched_at, now)

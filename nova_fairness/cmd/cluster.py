@@ -15,6 +15,7 @@ backend.init_backend(backend.BackendType.THREADING)
 
 from collections.abc import Callable  # noqa: E402
 from collections.abc import Iterator  # noqa: E402
+from collections.abc import Mapping  # noqa: E402
 import contextlib  # noqa: E402
 import functools  # noqa: E402
 import pathlib  # noqa: E402
@@ -32,11 +33,13 @@ from nova_fairness.cluster import ends  # noqa: E402
 from nova_fairness.cluster import execute  # noqa: E402
 from nova_fairness.cluster import intake  # noqa: E402
 from nova_fairness.cluster import keystone  # noqa: E402
-from nova_fairness.cluster import leaving  # noqa: E402
 from nova_fairness.cluster import limits  # noqa: E402
 from nova_fairness.cluster import making  # noqa: E402
+from nova_fairness.cluster import moving_plans  # noqa: E402
 from nova_fairness.cluster import operations as operations_module  # noqa: E402
+from nova_fairness.cluster import partitioning  # noqa: E402
 from nova_fairness.cluster import placement  # noqa: E402
+from nova_fairness.cluster import planning  # noqa: E402
 from nova_fairness.cluster import servers  # noqa: E402
 from nova_fairness.cluster import service  # noqa: E402
 from nova_fairness.cluster import share_file  # noqa: E402
@@ -48,7 +51,11 @@ from nova_fairness.cluster.store import database  # noqa: E402
 from nova_fairness.cluster.store import schema  # noqa: E402
 from nova_fairness.cluster.store import sealing  # noqa: E402
 from nova_fairness.cluster.store import store as store_module  # noqa: E402
+from nova_fairness.cmd import idling  # noqa: E402
+from nova_fairness.cmd import leave_rules  # noqa: E402
 from nova_fairness.cmd import ledger  # noqa: E402
+from nova_fairness.cmd import partition  # noqa: E402
+from nova_fairness.cmd import plans  # noqa: E402
 from nova_fairness.cmd import queueing  # noqa: E402
 from nova_fairness.model import cast as cast_module  # noqa: E402
 from nova_fairness.model import cluster  # noqa: E402
@@ -59,7 +66,7 @@ from nova_fairness.observe import queue  # noqa: E402
 from nova_fairness.planners import placement as placement_rules  # noqa: E402
 from nova_fairness.planners.fairqueue import order as order_module  # noqa: E402
 from nova_fairness.planners.fairqueue import planner  # noqa: E402
-from nova_fairness.planners.preemption import planner as preemption  # noqa: E402
+from nova_fairness.planners.preemption import watermark  # noqa: E402
 from nova_fairness.relay import hints  # noqa: E402
 from nova_fairness.relay import jobs  # noqa: E402
 from nova_fairness.relay import link  # noqa: E402
@@ -205,52 +212,28 @@ def _terms(conf: cfg.ConfigOpts) -> intake.Terms:
             options.preemptible_marks,
             frozenset(options.preemptible_projects),
             frozenset(options.preemptible_flavors),
+            frozenset(map(leaving_model.Action, options.room_owner_actions)),
         ),
     )
 
 
-def _ends(options: cfg.ConfigOpts.GroupAttr) -> ends.Rules:
-    actions = tuple(map(leaving_model.Action, options.end_actions))
-    if not actions:
-        raise exception.ConfigurationError(
-            '[fairness_cluster] end_actions must name at least one'
-        )
-    return ends.Rules(actions, options.longest_extension)
-
-
-def _making(options: cfg.ConfigOpts.GroupAttr) -> making.Rules:
-    actions = tuple(map(leaving_model.Action, options.room_actions))
-    if not any(each.frees for each in actions):
-        raise exception.ConfigurationError(
-            '[fairness_cluster] room_actions must name shelve or delete: the'
-            ' others free no room'
-        )
-    lasts_s = options.end_notice + (len(actions) + 1) * options.end_patience
-    return making.Rules(actions, lasts_s, options.end_patience)
-
-
-def _plan(conf: cfg.ConfigOpts) -> service.Planner:
+def _plan(conf: cfg.ConfigOpts) -> planning.Planner:
     options, queued = conf.fairness_cluster, _queue_plan(conf)
     if not options.make_room:
         return queued
+    queued = functools.partial(
+        watermark.plan, queue=queued, upper=leave_rules.marks(options).upper
+    )
     try:
         victims = plugins.load_victims(options.room_victims)
     except exception.PluginError as error:
         raise exception.ConfigurationError(
             f'[fairness_cluster] room_victims: {error}'
         ) from error
-    rules = preemption.Rules(
-        patience_s=options.room_patience,
-        least_run_s=options.room_least_run,
-        per_hour=options.room_per_hour,
-        step_s=options.room_step,
-        by_shares=options.room_by_shares,
-        margin=options.room_margin,
-    )
-    return making.Planner(queued, victims, rules)
+    return making.Planner(queued, victims, leave_rules.preempting(options))
 
 
-def _queue_plan(conf: cfg.ConfigOpts) -> service.Planner:
+def _queue_plan(conf: cfg.ConfigOpts) -> planning.Planner:
     options = conf.fairness_cluster
     return functools.partial(
         planner.plan,
@@ -262,20 +245,25 @@ def _queue_plan(conf: cfg.ConfigOpts) -> service.Planner:
     )
 
 
+def _limits(
+    options: cfg.ConfigOpts.GroupAttr,
+) -> Mapping[str, cluster.Limits]:
+    path = options.limits_file
+    return limits.read(pathlib.Path(path)) if path else {}
+
+
 def _service(
-    conf: cfg.ConfigOpts,
+    conf: cfg.ConfigOpts, closing: plans.Closing
 ) -> tuple[service.Service, store_module.Store]:
     options = conf.fairness_cluster
     url, places = queueing.broker(conf), queueing.places(conf)
     # Before anything is opened: choices are checked when they are read.
     passes = options.unreadable == 'pass'
     rules = service.Rules(_terms(conf), passes, options.doubt, options.history)
-    given = (
-        limits.read(pathlib.Path(options.limits_file))
-        if options.limits_file
-        else {}
-    )
-    plan, written, rooms = _plan(conf), _accounts(conf), _making(options)
+    given, plan, written = _limits(options), _plan(conf), _accounts(conf)
+    patience = leave_rules.patience(options)
+    rooms, at_end = leave_rules.making(options), leave_rules.ends(options)
+    beside = leave_rules.chores_of(options, idling.chosen(conf))
     store = queueing.open_store(conf)
     cloud = clients.connect(options.cloud)
     room, nova = placement.Placement(cloud.placement), servers.Nova(cloud.nova)
@@ -285,9 +273,10 @@ def _service(
     accounts = accounts_module.Accounts(
         store, _mirrored(conf, cloud, store, written)
     )
-    reader = snapshot.Reader(room, nova, given, accounts.present)
-    patience = leaving.Patience(options.end_notice, options.end_patience)
-    leaves = leaving.Leaving(store.leaves, nova, room, time.time, patience)
+    if conf.fairness_partition.batch:
+        closing.add(store.nodes.closing)
+    reader = snapshot.Reader(room, nova, given, accounts.present, closing)
+    leaves = leave_rules.leaving(patience, store, nova, room, cloud)
     sender, binds = ConductorSender(url, places), options.placement_binds
     holder = f'{socket.gethostname()}:{os.getpid()}'
     made = service.Service(
@@ -302,7 +291,8 @@ def _service(
             store, room, nova, accepted, sender, time.time, binds=binds
         ),
         nova,
-        ends.Ends(store.leaves, leaves, _ends(options), options.end_notice),
+        ends.Ends(store.leaves, leaves, at_end, options.end_notice),
+        beside(store, nova, leaves),
         leaves,
         making.Making(store, nova, leaves, time.time, rooms),
         plan,
@@ -315,14 +305,22 @@ def _service(
 
 @contextlib.contextmanager
 def _answering(
-    conf: cfg.ConfigOpts, made: service.Service, store: store_module.Store
+    conf: cfg.ConfigOpts,
+    made: service.Service,
+    store: store_module.Store,
+    moving: partitioning.Partitioning | None,
+    planned: moving_plans.MovingPlans | None,
 ) -> Iterator[None]:
     """Answer nova-api meanwhile, if it is said how it reaches this."""
     if not conf.transport_url:
         yield
         return
     operations = operations_module.Operations(
-        store, made, signatures.of(conf, conf.fairness_exchange.domain)
+        store,
+        made,
+        signatures.of(conf, conf.fairness_exchange.domain),
+        moving,
+        planned,
     )
     serving = server.FairnessServer(
         transport.open_transport(conf, client.ALLOWED_REMOTE_MODULES),
@@ -344,14 +342,21 @@ def _watched(
     made: service.Service,
     store: store_module.Store,
     relay: queueing.Relay | None,
+    moving: partitioning.Partitioning | None,
+    planned: moving_plans.MovingPlans | None,
 ) -> Iterator[None]:
     """Count and tell meanwhile what happens to requests."""
     host, most = socket.gethostname(), conf.fairness_cluster.notification_queue
     postman = notifying.postman(conf, f'{queueing.PROJECT}.{host}', most)
     post = postman.post if postman else lambda _: None
     watch = watching.Watch(store, made, post, host)
+    border = watching.BorderWatch(store, moving, post, host)
+    plan_watch = watching.PlanWatch(store, planned, post, host)
     collector = queue.QueueCollector(
-        watch.queue, relay.told if relay else None
+        watch.queue,
+        relay.told if relay else None,
+        border.border if moving else None,
+        plan_watch.plans if planned else None,
     )
     if postman:
         postman.start()
@@ -364,23 +369,33 @@ def _watched(
 
 
 def _run(conf: cfg.ConfigOpts) -> None:
-    made, store = _service(conf)
+    closing = plans.Closing()
+    made, store = _service(conf, closing)
     stopped = queueing.until_signalled()
     relay = queueing.relay(conf, stopped) if conf.with_relay else None
     listener = hints.Listener(
         queueing.broker(conf), queueing.places(conf), stopped, made.hint
     )
-    work = [listener, *(relay.work if relay else ())]
+    moving = partition.partitioning(conf, store, made, stopped)
+    planned = plans.moving(conf, store, made, stopped)
+    if planned:
+        closing.add(planned.closing)
+    work = [
+        listener,
+        *(relay.work if relay else ()),
+        *([moving] if moving else ()),
+        *([planned] if planned else ()),
+    ]
     with (
-        _watched(conf, made, store, relay),
+        _watched(conf, made, store, relay, moving, planned),
         jobs.running(work, stopped),
-        _answering(conf, made, store),
+        _answering(conf, made, store, moving, planned),
     ):
         made.run(stopped, conf.fairness_cluster.interval)
 
 
 def _drain(conf: cfg.ConfigOpts) -> None:
-    made, store = _service(conf)
+    made, store = _service(conf, plans.Closing())
     stopped = queueing.until_signalled()
     why = ''
     while not stopped.is_set():

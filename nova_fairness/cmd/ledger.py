@@ -14,6 +14,7 @@ from nova_fairness.cluster import charging as charging_module
 from nova_fairness.cluster import measuring
 from nova_fairness.cluster import recording
 from nova_fairness.cluster import snapshot
+from nova_fairness.cluster import trading
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cmd import queueing
 from nova_fairness.rpc import client
@@ -41,6 +42,7 @@ def charging(
         reader,
         options.half_life,
         _budget_terms(conf),
+        trading.Trading(store, options.lowest_rate, options.price_history),
         measured.Charge(options.charge),
         measuring.Measuring(_asking(conf)).measured,
         _weights(conf, 'charge_weights'),
@@ -54,17 +56,27 @@ def _asking(conf: cfg.ConfigOpts) -> measuring.Ask:
     """
     if conf.fairness_cluster.charge == measured.Charge.ALLOCATED.value:
         return dict
+    asked = agents(
+        conf, f'[fairness_cluster] charge = {conf.fairness_cluster.charge}'
+    )
+    return functools.partial(asked.call, None, 'get_usage')
+
+
+def agents(conf: cfg.ConfigOpts, option: str) -> client.FairnessClient:
+    """What asks agents.
+
+    :param option: for which, and what it is.
+    :raises ConfigurationError: if they cannot be asked.
+    """
     if not conf.transport_url:
         raise exception.ConfigurationError(
-            f'[fairness_cluster] charge = {conf.fairness_cluster.charge} needs'
-            ' transport_url, by which agents are asked'
+            f'{option} needs transport_url, by which agents are asked'
         )
-    asked = client.FairnessClient(
+    return client.FairnessClient(
         transport.open_transport(conf, client.ALLOWED_REMOTE_MODULES),
         _ASKED_S,
         conf.fairness_exchange.domain,
     )
-    return functools.partial(asked.call, None, 'get_usage')
 
 
 def _budget_terms(conf: cfg.ConfigOpts) -> budgets.Terms:

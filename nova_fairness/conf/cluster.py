@@ -13,6 +13,8 @@ from nova_fairness.conf import cluster_ends
 from nova_fairness.conf import cluster_room
 from nova_fairness.conf import exchange
 from nova_fairness.conf import opts
+from nova_fairness.conf import partition
+from nova_fairness.conf import plans
 from nova_fairness.conf import transport
 
 GROUP = cfg.OptGroup(
@@ -465,10 +467,18 @@ DOMAIN = [each for each in exchange.OPTS if each.name == 'domain']
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register them, and those by which nova-api reaches the service."""
     opts.register_group(conf, GROUP, OPTS)
+    opts.register_group(conf, partition.GROUP, partition.OPTS)
+    opts.register_group(conf, plans.GROUP, plans.OPTS)
     opts.register_group(conf, exchange.GROUP, DOMAIN)
     transport.register_opts(conf)
 
 
 def list_opts() -> Sequence[tuple[cfg.OptGroup, Sequence[cfg.Opt]]]:
     """List every option for the generator of the sample file."""
-    return copy.deepcopy([(GROUP, OPTS)])
+    return copy.deepcopy(
+        [
+            (GROUP, OPTS),
+            (partition.GROUP, partition.OPTS),
+            (plans.GROUP, plans.OPTS),
+        ]
+    )

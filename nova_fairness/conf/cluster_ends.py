@@ -5,6 +5,8 @@
 from oslo_config import cfg
 from oslo_config import types
 
+from nova_fairness.conf import cluster_room
+
 OPTS = [
     cfg.StrOpt(
         'budget_period',
@@ -33,19 +35,45 @@ nothing. A budget is a number of such units times hours, so by default of
 VCPU-hours. Set it if memory or other devices cost something as well.
 """,
     ),
+    cfg.FloatOpt(
+        'lowest_rate',
+        default=1.0,
+        min=0.001,
+        max=1000000.0,
+        advanced=True,
+        help="""
+Spending rate of servers that are in no group with a rate, and of those whose
+account has no funds left: currency for a CPU-hour, from 0.001 to 1000000. No
+server has less. Raise it if those who spend little get too little beside
+others. All processes of the service must have the same value.
+""",
+    ),
+    cfg.FloatOpt(
+        'price_history',
+        default=30 * 86400.0,
+        min=3600.0,
+        max=366 * 86400.0,
+        advanced=True,
+        help="""
+For how long prices of hosts are kept, in seconds, from an hour to a year. A
+price is written where it changed, at most every ten minutes. Set it lower if
+the database grows too large: a thousand hosts whose prices change all the
+time need four million rows in 30 days.
+""",
+    ),
     cfg.ListOpt(
         'end_actions',
         default=['shelve', 'stop'],
         advanced=True,
         item_type=types.String(
-            choices=['stop', 'suspend', 'shelve', 'delete'], ignore_case=False
+            choices=cluster_room.ACTIONS, ignore_case=False
         ),
         help="""
 What is done to a server whose time limit is over, one after the other until
 Placement shows that its room is free: ``stop``, ``suspend``, ``shelve``,
-``delete``. Stopping and suspending free no room; shelving fails for some
-images. Use ``shelve,delete`` if the room must be free, whatever is lost. Only
-servers of which somebody said how long they may run have an end.
+``snapshot_delete``, ``delete``. Stopping and suspending free no room; shelving
+fails for some images. Use ``shelve,delete`` if the room must be free, whatever
+is lost. Only servers of which somebody said how long they may run have an end.
 """,
     ),
     cfg.FloatOpt(
@@ -68,6 +96,53 @@ for 15 s and guests poll it. Raise it if users need longer to save their work.
 Seconds that each of ``end_actions`` may take until the room is free; then the
 next one is done. At least 10. Raise it if shelving takes longer: its image is
 uploaded.
+""",
+    ),
+    cfg.FloatOpt(
+        'idle_after',
+        default=0.0,
+        min=0.0,
+        advanced=True,
+        help="""
+Seconds for which a server must have done next to nothing before it is told
+that it leaves, such as 604800 for a week; 0: none leaves for that. Agents see
+who is idle (``[fairness] idle_cpus``, ``idle_rate``), and are asked by
+``transport_url``. Owners over their shares are told up to four times sooner.
+Preemptible servers stay: they make room as it is. Set it if users forget
+servers.
+""",
+    ),
+    cfg.FloatOpt(
+        'idle_notice',
+        default=86400.0,
+        min=120.0,
+        advanced=True,
+        help="""
+Seconds from telling the owner of an idle server to the first of
+``idle_actions``. At least 120. Whoever does something on the server meanwhile
+is spared. Raise it if owners are away for longer.
+""",
+    ),
+    cfg.ListOpt(
+        'idle_actions',
+        default=['shelve', 'stop'],
+        advanced=True,
+        item_type=types.String(
+            choices=['stop', 'suspend', 'shelve', 'delete'], ignore_case=False
+        ),
+        help="""
+What is done to an idle server, one after the other until Placement shows that
+its room is free, as ``end_actions``. Set it to ``stop`` if its room is to stay
+its own, and only what it uses is to end.
+""",
+    ),
+    cfg.ListOpt(
+        'idle_spared_projects',
+        default=[],
+        advanced=True,
+        help="""
+IDs of projects whose idle servers stay, separated by commas. Set it for
+servers that must be there and seldom have work.
 """,
     ),
     cfg.FloatOpt(

@@ -5,6 +5,8 @@
 from oslo_config import cfg
 from oslo_config import types
 
+ACTIONS = ['stop', 'suspend', 'shelve', 'snapshot_delete', 'delete']
+
 OPTS = [
     cfg.StrOpt(
         'placement',
@@ -123,16 +125,92 @@ difference counts, and more work is lost. Raise it if too many leave.
         'room_actions',
         default=['shelve'],
         advanced=True,
-        item_type=types.String(
-            choices=['stop', 'suspend', 'shelve', 'delete'], ignore_case=False
-        ),
+        item_type=types.String(choices=ACTIONS, ignore_case=False),
         help="""
 What is done to a server that makes room, one after the other until Placement
-shows that its room is free: ``stop``, ``suspend``, ``shelve``, ``delete``.
+shows that its room is free: ``stop``, ``suspend``, ``shelve``,
+``snapshot_delete`` (its owner gets an image of it before), ``delete``.
 Stopping and suspending free no room; shelving fails for some images. What was
 shelved starts again by itself. Use ``shelve,delete`` if the room must be free,
 whatever is lost. They are told and waited for as ``end_notice`` and
 ``end_patience`` say.
+""",
+    ),
+    cfg.ListOpt(
+        'room_owner_actions',
+        default=[],
+        advanced=True,
+        item_type=types.String(choices=ACTIONS, ignore_case=False),
+        help="""
+Which of these actions owners may choose themselves, by the metadata
+``fairness:preemption_action`` of a server. It is read when the request comes,
+and done first; then come those of ``room_actions``, until the room is free.
+Empty: none. Set it if some users would rather lose a server than wait for its
+image, or rather have an image than a server that comes back.
+""",
+    ),
+    cfg.IntOpt(
+        'room_at_risk',
+        default=20,
+        min=0,
+        max=10000,
+        advanced=True,
+        help="""
+Largest number of preemptible servers that are told that they are at risk:
+while requests wait for room, those of owners over their shares that would make
+room next. Metadata ``fairness:at_risk`` and a notification say so, and again
+when it is no longer so. 0: none are told, and only who has to leave is. Raise
+it if servers need more time than a notice to save their work; each is a call
+of Nova.
+""",
+    ),
+    cfg.FloatOpt(
+        'room_at_risk_hold',
+        default=900.0,
+        min=0.0,
+        advanced=True,
+        help="""
+Seconds for which a server that was told that it is at risk, or no longer, is
+told nothing else. Raise it if servers are told one and the other in turns.
+""",
+    ),
+    cfg.FloatOpt(
+        'room_kept_free',
+        default=0.0,
+        min=0.0,
+        max=1.0,
+        advanced=True,
+        help="""
+Part of the cloud, of each resource class and with no unit, that preemptible
+requests leave free when they start. Normal requests use it at once, with no
+notice to wait for, and fewer servers have to leave. 0: none. Set it to what
+comes in at a time, such as 0.05, if normal requests should not wait, or less
+work should be lost; so much of the cloud is idle for it.
+""",
+    ),
+    cfg.FloatOpt(
+        'room_freed',
+        default=0.0,
+        min=0.0,
+        max=1.0,
+        advanced=True,
+        help="""
+Part of the cloud, with no unit, below which preemptible servers leave, before
+anybody asks, until so much is free again. At most ``room_kept_free``. 0: they
+leave for requests alone. Set it if what comes in is larger than what servers
+free that end by themselves, and must not wait.
+""",
+    ),
+    cfg.BoolOpt(
+        'room_retire',
+        default=False,
+        advanced=True,
+        help="""
+Whether preemptible servers that are done make room without being chosen: those
+of owners over their shares, while requests wait for room, that shut down, or
+say ``fairness:done`` while they are at risk. ``room_actions`` are done to them
+at once, and they do not start again by themselves. Set it if servers are made
+for one job each.
 """,
     ),
 ]

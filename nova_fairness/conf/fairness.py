@@ -137,11 +137,13 @@ uses another name than the host name.
 Metric that says how heavy a VM and its user are. This package has
 ``DominantShareMetric`` (the largest part of any resource),
 ``AssetFairnessMetric`` (the sum of all parts), ``GreedinessMetric`` (charges
-for what VMs are endowed with, used or not; for the policy ``thesis``) and
-``UniformMetric`` (everybody is equal). Other packages may add more. Change it
-if your cloud has another idea of fair. Log and status warn of a metric and
-policy that together can leave users worse off than no agent. Can be changed
-while the agent runs (SIGHUP), which also ends a plugin's quarantine.
+for what VMs are endowed with, used or not; for the policy ``thesis``),
+``SpendingRate`` (each VM by what its owner spends; for the policy
+``proportional``) and ``UniformMetric`` (everybody is equal). Other packages
+may add more. Change it if your cloud has another idea of fair. Log and status
+warn of a metric and policy that together can leave users worse off than no
+agent. Can be changed while the agent runs (SIGHUP), which also ends a plugin's
+quarantine.
 """,
     ),
     cfg.StrOpt(
@@ -153,6 +155,7 @@ Policy that turns heaviness into weights. ``foresight`` works out the weights
 that make all who compete equally heavy on all nodes, and goes there at once.
 ``feedback`` moves there step by step, without asking what VMs want on other
 nodes. ``thesis`` is the fixed map of the original, for ``GreedinessMetric``.
+``proportional`` gives the weights that ``SpendingRate`` says, at once.
 Change it to compare policies. Can be changed while the agent runs (SIGHUP).
 """,
     ),
@@ -372,6 +375,43 @@ runs and its shares are to hold for running VMs. All nodes must have the same
 value.
 """,
     ),
+    cfg.BoolOpt(
+        'best_effort',
+        default=False,
+        advanced=True,
+        help="""
+Whether preemptible servers get what no other VM of their node wants, and
+nothing else: no CPU while others want it (``cpu.idle``, or the lowest weight
+where the kernel has no such file), no protection of memory, the lowest weight
+of the disks and the lowest class of the network. What they use makes their
+owners no heavier. The cluster service is asked which VMs these are, by
+``[DEFAULT] transport_url``. Set it if others are to feel nothing of them; on a
+full node Nova's own calls for such a VM then take long.
+""",
+    ),
+    cfg.FloatOpt(
+        'idle_cpus',
+        default=0.02,
+        min=0.0001,
+        max=1.0,
+        advanced=True,
+        help="""
+Part of each of its vCPUs, from 0.0001 to 1, below which a VM counts as idle on
+average over an hour; no unit. A VM must also stay below ``idle_rate``. Raise
+it if guests that do nothing for anybody count as busy.
+""",
+    ),
+    cfg.FloatOpt(
+        'idle_rate',
+        default=20000.0,
+        min=1.0,
+        advanced=True,
+        help="""
+Bytes per second that an idle VM reads from its disks, writes to them and sends
+together, at least 1, on average over an hour. Raise it if the logs of
+guests that do nothing for anybody are larger.
+""",
+    ),
     cfg.StrOpt(
         'preferences_file',
         default='',
@@ -382,6 +422,31 @@ own VMs: an object with a VM's UUID as key and a number from 0.01 to 100 as
 value, such as ``{"53a7...": 3}``. Other VMs have 1. It moves nothing between
 users. The file is read again when it changes. What ``nova-fairness-ctl`` sets
 counts before it. Empty: no file. Use it to give all preferences in one place.
+""",
+    ),
+    cfg.BoolOpt(
+        'cluster_rates',
+        default=False,
+        advanced=True,
+        help="""
+Whether the cluster service says what is spent for VMs: rates of groups that
+users set with ``openstack fairness group``. It is asked in every round, by
+``[DEFAULT] transport_url``, and told how much CPU time VMs have had, which it
+charges. What it said last counts while it is away. Only the metric
+``SpendingRate`` looks at rates. Set it where owners pay for parts of their
+nodes. All nodes must have the same value.
+""",
+    ),
+    cfg.StrOpt(
+        'rates_file',
+        default='',
+        advanced=True,
+        help="""
+JSON file that says what is spent for VMs: an object with a VM's UUID as key
+and a spending rate from 0.001 to 1000000 as value, as in ``{"53a7...": 90}``.
+Other VMs have 1. Only the metric ``SpendingRate`` looks at it. The file is
+read again when it changes. Empty: all VMs have the same rate. Use it where
+owners pay for parts of their nodes.
 """,
     ),
 ]

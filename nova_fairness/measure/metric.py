@@ -33,6 +33,8 @@ class Demands:
     :ivar node: (n,) index of the VM's node; credit for what is left unused
         is given within a node.
     :ivar user_count: number of users of the cloud, >= 1.
+    :ivar rates: (n,) > 0: what is spent for a unit of each VM's use; ``None``
+        if nobody says: then for all as much.
     """
 
     usage: resources.Vector
@@ -40,6 +42,7 @@ class Demands:
     supply: resources.Vector
     node: usage_model.Indices
     user_count: int
+    rates: usage_model.Scalars | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 """From two readings to what VMs waited for between them."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -49,6 +50,23 @@ def between(
             for number, device in after.devices.items()
             if number in before.devices
         },
+    )
+
+
+def counted(
+    found: pressure.Pressure, apart: frozenset[str]
+) -> pressure.Pressure:
+    """Leave out what VMs waited for that others must not feel.
+
+    :param apart: keys of these VMs.
+    """
+    if not apart:
+        return found
+    kept = np.array([vm.key not in apart for vm in found.incarnations], bool)
+    return dataclasses.replace(
+        found,
+        fault_rate=np.where(kept, found.fault_rate, 0.0),
+        memory_stall=np.where(kept, found.memory_stall, 0.0),
     )
 
 

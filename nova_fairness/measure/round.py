@@ -129,6 +129,7 @@ def demands(
     supply: resources.Vector,
     overcommit: resources.Vector,
     users: int,
+    rates: usage_model.Scalars | None = None,
 ) -> metric_base.Demands:
     """What the instance stage is asked.
 
@@ -138,6 +139,7 @@ def demands(
     :param supply: (r,) of all known nodes, without overcommit.
     :param overcommit: (r,) factors > 0.
     :param users: that are known.
+    :param rates: (n,) > 0; ``None`` if nobody says.
     """
     return metric_base.Demands(
         usage=usage,
@@ -145,6 +147,7 @@ def demands(
         supply=quota.overcommitted(supply, overcommit),
         node=node,
         user_count=max(1, users),
+        rates=rates,
     )
 
 

@@ -39,6 +39,7 @@ def instance_stage(
         endowment=_read_only(demands.endowment),
         supply=_read_only(demands.supply),
         node=_read_only(demands.node),
+        rates=None if demands.rates is None else _read_only(demands.rates),
     )
     return _judged(
         metric,

@@ -7,6 +7,7 @@ or could not be read leaves the decayed past of that entry.
 """
 
 from collections.abc import Sequence
+import dataclasses
 import operator
 
 import numpy as np
@@ -157,6 +158,28 @@ def _known(
     counted = difference[:, resources.RESOURCES.time_shared]
     seen = np.isfinite(counted).any(axis=1)
     return np.asarray(seen & np.isfinite(elapsed_s))
+
+
+def counted(
+    used: usage_model.Usage, apart: frozenset[str]
+) -> usage_model.Usage:
+    """Leave out what VMs used that others must not feel.
+
+    :param apart: keys of these VMs.
+    :returns: rows as in ``used``; theirs as of VMs of which nothing is known.
+    """
+    if not apart:
+        return used
+    kept = np.array([vm.key not in apart for vm in used.incarnations], bool)
+    column = kept[:, np.newaxis]
+    newest = used.unsmoothed
+    return dataclasses.replace(
+        used,
+        amounts=np.where(column, used.amounts, 0.0),
+        known=used.known & kept,
+        cpu_stall=np.where(kept, used.cpu_stall, 0.0),
+        unsmoothed=None if newest is None else np.where(column, newest, 0.0),
+    )
 
 
 def _smoothed(

@@ -17,6 +17,12 @@ Higher means more service. 1 is neutral: what a VM of the same size gets
 without the agent.
 """
 
+LEAST = 1e-6
+"""Weight of best-effort VMs: every control gets its lowest value by it."""
+
+IDLE = 0
+"""Units of the CPU of a VM that gets what nobody else wants: ``cpu.idle``."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Knob:

@@ -122,6 +122,8 @@ class Account:
     :ivar longest_wait_s: seconds that requests below it may wait, likewise.
     :ivar budget_hours: unit-hours that it and all below may use in a period,
         >= 0; ``None`` for no budget of its own.
+    :ivar funds: currency that it and all below it may ever spend for their
+        servers, >= 0; ``None`` for as much as they like.
     :ivar windows: in which requests below it may start; without any they may
         at all times.
     :ivar ceiling: most that it and all below it may have at once, by resource
@@ -140,6 +142,7 @@ class Account:
     time_limit_s: float | None = None
     longest_wait_s: float | None = None
     budget_hours: float | None = None
+    funds: float | None = None
     windows: tuple[Window, ...] = ()
     ceiling: tuple[tuple[str, int], ...] = ()
     nominal: tuple[tuple[str, int], ...] = ()
@@ -189,6 +192,13 @@ class Running:
     :ivar band: of priority.
     :ivar group: UUID of its server group, if the rule of that binds; ''
         without.
+    :ivar demand: what a host must have to hold it, with ``amounts``;
+        ``None`` if it may not be moved: it is locked, somebody else moves
+        it, or nobody knows what it needs.
+    :ivar bound: server group whose rule a move must keep; ``None`` without.
+    :ivar pays: name of the group with a spending rate that it is in; ''
+        without.
+    :ivar sends: memory that moving it sends, in times of what it has, >= 0.
     """
 
     host: str
@@ -200,6 +210,10 @@ class Running:
     ends_at: float | None = None
     band: request.Band = request.Band.NORMAL
     group: str = ''
+    demand: request.Demand | None = None
+    bound: request.Group | None = None
+    pays: str = ''
+    sends: float = 1.0
 
 
 Kind = tuple[str, int, int]
@@ -273,6 +287,8 @@ class ClusterSnapshot:
     :ivar budgets: ``None`` if no account has one.
     :ivar weights: that the use of a resource class counts with beside that of
         the others, >= 0; those not named count for nothing. Empty: all alike.
+    :ivar wanting: project, user and band of requests that wait beside those
+        in ``requests``: they do not start now, and their shares count.
     :raises BadSnapshot: if shapes do not fit or amounts are negative.
     """
 
@@ -303,6 +319,7 @@ class ClusterSnapshot:
     evicted: int = 0
     budgets: Budgets | None = None
     weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    wanting: frozenset[tuple[str, str, request.Band]] = frozenset()
 
     @functools.cached_property
     def counts(self) -> npt.NDArray[np.float64]:

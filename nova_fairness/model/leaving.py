@@ -9,6 +9,8 @@ before anything is done again.
 
 import dataclasses
 import enum
+from typing import Any
+import uuid as uuid_module
 
 from nova_fairness.model import reason
 from nova_fairness.model import steps
@@ -29,6 +31,9 @@ class State(enum.Enum):
     ASKED = 'asked'
     """Nova took the action; it is looked whether it gives room back."""
 
+    UNDOING = 'undoing'
+    """It need not leave any more: what was done to it is undone."""
+
     GONE = 'gone'
     """Its room is free."""
 
@@ -36,7 +41,10 @@ class State(enum.Enum):
     """It made room for another, and runs again."""
 
     STAYS = 'stays'
-    """Every action was done or failed, and it has its room still."""
+    """It was to leave for good, and has its room still.
+
+    Actions were done to it, or failed; they are undone if it makes room.
+    """
 
     SPARED = 'spared'
     """It need not leave any more."""
@@ -58,17 +66,25 @@ class Event(enum.Enum):
     """Its room is seen to be free, whoever freed it."""
 
     GIVE_UP = 'give_up'
-    """No action is left."""
+    """No action is left, or nothing is left to undo."""
 
     RETURN = 'return'
     """It is seen to run again."""
 
     SPARE = 'spare'
-    """There is no reason any more."""
+    """There is no reason any more, and no action was begun."""
+
+    UNDO = 'undo'
+    """There is no reason any more, or no action is left."""
 
 
 _FREED = {Event.FREE: State.GONE}
-_ACTED = {Event.ACT: State.ACTING, Event.GIVE_UP: State.STAYS, **_FREED}
+_ACTED = {
+    Event.ACT: State.ACTING,
+    Event.GIVE_UP: State.STAYS,
+    Event.UNDO: State.UNDOING,
+    **_FREED,
+}
 
 STEPS: dict[State, dict[Event, State]] = {
     State.CHOSEN: {
@@ -79,10 +95,16 @@ STEPS: dict[State, dict[Event, State]] = {
     State.TOLD: {
         Event.ACT: State.ACTING,
         Event.SPARE: State.SPARED,
+        Event.UNDO: State.UNDOING,
         **_FREED,
     },
     State.ACTING: {Event.ASK: State.ASKED, **_ACTED},
     State.ASKED: _ACTED,
+    State.UNDOING: {
+        Event.SPARE: State.SPARED,
+        Event.GIVE_UP: State.STAYS,
+        **_FREED,
+    },
     State.GONE: {Event.RETURN: State.RETURNED},
     State.RETURNED: {},
     State.STAYS: {},
@@ -97,8 +119,26 @@ FINAL = _TABLE.final | {State.GONE}
 
 LIVE = frozenset(State) - FINAL
 
+GOING = LIVE - {State.UNDOING}
+"""States in which its room will be free."""
+
 UNTOUCHED = frozenset({State.CHOSEN, State.TOLD})
 """States in which nothing was done to the server."""
+
+
+_OUTCOMES = {
+    State.GONE: 'freed',
+    State.RETURNED: 'freed',
+    State.STAYS: 'stayed',
+    State.SPARED: 'spared',
+}
+_STAMPS = {
+    Event.TELL: 'told_at',
+    Event.ACT: 'acted_at',
+    Event.FREE: 'gone_at',
+    Event.RETURN: 'returned_at',
+}
+"""Fields that say when something happened first."""
 
 
 def after(state: State, event: Event) -> State:
@@ -109,18 +149,27 @@ def after(state: State, event: Event) -> State:
     return _TABLE.after(state, event)
 
 
+def name_of(server: str, turn: int) -> str:
+    """UUID of one time that a server is to leave; it does not tell which."""
+    name = f'{server} {turn}'
+    return str(uuid_module.uuid5(uuid_module.NAMESPACE_OID, name))
+
+
 class Action(enum.Enum):
     """Something that is done to a server."""
 
     STOP = 'stop'
     SUSPEND = 'suspend'
     SHELVE = 'shelve'
+    SNAPSHOT_DELETE = 'snapshot_delete'
+    """Its owner gets an image of it; then it is deleted."""
+
     DELETE = 'delete'
 
     @property
     def frees(self) -> bool:
         """Whether it gives its room back."""
-        return self in (Action.SHELVE, Action.DELETE)
+        return self not in (Action.STOP, Action.SUSPEND)
 
 
 class Cause(enum.Enum):
@@ -130,10 +179,29 @@ class Cause(enum.Enum):
     ROOM = 'room'
     """It makes room for a request."""
 
+    HOST = 'host'
+    """Its host goes to the batch system."""
+
+    IDLE = 'idle'
+    """It did next to nothing for days."""
+
+    FREE = 'free'
+    """A part of the cloud is to be free before anybody asks for it."""
+
+    RETIRES = 'retires'
+    """It is done, and others want its room."""
+
+
+PREEMPTIONS = frozenset({Cause.ROOM, Cause.FREE, Cause.RETIRES})
+"""Causes for which a preemptible server makes room for others."""
+
+COME_BACK = frozenset({Cause.ROOM, Cause.HOST, Cause.FREE})
+"""Causes for which who was shelved is asked to start again."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Leave:
-    """A server that leaves, or left last.
+    """One time that a server is to leave.
 
     :ivar server: UUID.
     :ivar project: that it belongs to.
@@ -151,6 +219,15 @@ class Leave:
     :ivar request: UUID of the one that it makes room for; '' without.
     :ivar asked_at: when it was asked for itself, seconds of the epoch;
         ``None`` if that is not known.
+    :ivar turn: number of times that it was to leave before.
+    :ivar vcpus: that it has.
+    :ivar began_at: when it began to run, seconds of the epoch; ``None`` if it
+        did not run when it was chosen, or for times below that did not come.
+    :ivar chosen_at: when it was chosen.
+    :ivar told_at: when its owner was told.
+    :ivar acted_at: when the first action began.
+    :ivar gone_at: when its room was seen to be free.
+    :ivar returned_at: when it was seen to run again.
     """
 
     server: str
@@ -166,6 +243,79 @@ class Leave:
     version: int = 0
     request: str = ''
     asked_at: float | None = None
+    turn: int = 0
+    vcpus: int = 0
+    began_at: float | None = None
+    chosen_at: float = 0.0
+    told_at: float | None = None
+    acted_at: float | None = None
+    gone_at: float | None = None
+    returned_at: float | None = None
+
+    @property
+    def uuid(self) -> str:
+        """Name of this one time."""
+        return name_of(self.server, self.turn)
+
+    @property
+    def for_project(self) -> str:
+        """The project that it makes room for; '' without."""
+        return self.why.subject if self.cause is Cause.ROOM else ''
+
+    @property
+    def outcome(self) -> str | None:
+        """How it ended: ``freed``, ``stayed`` or ``spared``."""
+        return _OUTCOMES.get(self.state)
+
+    @property
+    def notice_s(self) -> float | None:
+        """Seconds from telling its owner until it had to leave, or did.
+
+        ``None`` if the owner was not told, or may be acted on later.
+        """
+        until = self.gone_at if self.acted_at is None else self.acted_at
+        if self.told_at is None or until is None:
+            return None
+        return max(until - self.told_at, 0.0)
+
+    @property
+    def answered(self) -> bool:
+        """Whether it said that it was done, and left before it had to."""
+        return self.acted_at is not None and self.acted_at < self.at
+
+    @property
+    def lost_vcpu_s(self) -> float:
+        """VCPUs times seconds that it had run when the first action began.
+
+        0 of one that said that it was done: it saved its work.
+        """
+        if self.acted_at is None or self.began_at is None or self.answered:
+            return 0.0
+        return self.vcpus * max(self.acted_at - self.began_at, 0.0)
+
+    def stepped(
+        self, event: Event, now: float, at: float | None = None
+    ) -> 'Leave':
+        """It in its next state.
+
+        :param event: what happens to it.
+        :param now: seconds of the epoch.
+        :param at: before that nothing is done to it; ``None`` leaves it.
+        :raises IllegalStep: if the event leads nowhere from its state.
+        """
+        changes: dict[str, Any] = {}
+        stamp = _STAMPS.get(event)
+        if stamp and getattr(self, stamp) is None:
+            changes[stamp] = now
+        return dataclasses.replace(
+            self,
+            state=after(self.state, event),
+            version=self.version + 1,
+            changed_at=now,
+            tried=self.tried + (event is Event.ACT),
+            at=self.at if at is None else at,
+            **changes,
+        )
 
     @property
     def action(self) -> Action:

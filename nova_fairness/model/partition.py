@@ -352,11 +352,14 @@ class Want:
         counts whole.
     :ivar since: when it began to wait, seconds of the epoch; one that is to
         begin later wants nothing before.
+    :ivar part: cores that it needs of one host at once, above 0 to
+        :attr:`cores`; ``None`` if that is not known: then it may be anything.
     """
 
     name: str
     cores: float
     since: float
+    part: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)

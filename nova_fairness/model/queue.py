@@ -12,6 +12,27 @@ from nova_fairness.model import cluster
 from nova_fairness.model import leaving
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.model import risk
+
+
+@dataclasses.dataclass(frozen=True)
+class Preempted:
+    """What became of servers that were to make room, and of whom it was for.
+
+    :ivar ended: number of them by reason and outcome.
+    :ivar notice_s: sum of the notices of those that were not spared.
+    :ivar lost_vcpu_s: sum of their lost work.
+    :ivar served: requests that room was made for and that are active.
+    :ivar served_s: sum of the times from the choice of the first server.
+    """
+
+    ended: Mapping[tuple[str, str], int] = dataclasses.field(
+        default_factory=dict
+    )
+    notice_s: float = 0.0
+    lost_vcpu_s: float = 0.0
+    served: int = 0
+    served_s: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +53,11 @@ class Queue:
     :ivar cycles_failed: that ended early.
     :ivar calibrated: how good past estimates of starts were; ``None`` if it
         is not known.
+    :ivar preempted: what became of servers that were to make room.
+    :ivar idle: servers that agents see idle for long enough to leave.
+    :ivar at_risk: servers that are told that they are among the next to make
+        room.
+    :ivar warned: how often servers were told so, or otherwise, by state.
     """
 
     leads: bool
@@ -45,6 +71,10 @@ class Queue:
     cycles: int
     cycles_failed: int
     calibrated: cluster.Calibrated | None = None
+    preempted: Preempted = Preempted()
+    idle: int = 0
+    at_risk: int = 0
+    warned: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 def facts(request: request_model.Request, why: reason.Why) -> dict[str, Any]:
@@ -55,6 +85,7 @@ def facts(request: request_model.Request, why: reason.Why) -> dict[str, Any]:
         'user_id': request.user,
         'origin': request.origin.name.lower(),
         'preemptible': request.is_preemptible,
+        'preemption_action': request.leaves_by and request.leaves_by.value,
         'servers': list(request.servers),
         'resources': dict(request.demand.amounts),
         'state': request.state.value,
@@ -112,11 +143,45 @@ def leave_facts(leave: leaving.Leave) -> dict[str, Any]:
     }
 
 
+def risk_facts(known: risk.Risk) -> dict[str, Any]:
+    """What answers and notifications say of a server at risk, or not."""
+    return {
+        'server': known.server,
+        'state': known.state.value,
+        'since': _exact(known.since),
+        'reason': known.why.reason.value,
+        'explanation': known.why.sentence,
+        'subject': known.why.subject,
+        'numbers': dict(known.why.numbers),
+    }
+
+
+def turn_facts(leave: leaving.Leave) -> dict[str, Any]:
+    """The same with all that is known of whose it is, and what came of it."""
+    return {
+        'uuid': leave.uuid,
+        'project_id': leave.project,
+        'user_id': leave.user,
+        **leave_facts(leave),
+        'for_project': leave.for_project or None,
+        'outcome': leave.outcome,
+        'chosen_at': _exact(leave.chosen_at),
+        'told_at': _maybe(leave.told_at),
+        'acted_at': _maybe(leave.acted_at),
+        'freed_at': _maybe(leave.gone_at),
+        'returned_at': _maybe(leave.returned_at),
+        'answered': leave.answered,
+        'notice_s': leave.notice_s,
+        'lost_vcpu_s': leave.lost_vcpu_s,
+    }
+
+
 _LEAVING = {
     leaving.State.CHOSEN: 'is to leave at {at}',
     leaving.State.TOLD: 'is to leave at {at}',
     leaving.State.ACTING: 'leaves now',
     leaving.State.ASKED: 'leaves now',
+    leaving.State.UNDOING: 'need not leave any more, and is let run again',
     leaving.State.GONE: 'left',
     leaving.State.RETURNED: 'left, and runs again',
     leaving.State.STAYS: 'was to leave, and has its room still',
@@ -125,6 +190,7 @@ _DONE = {
     leaving.Action.STOP: 'stopped',
     leaving.Action.SUSPEND: 'suspended',
     leaving.Action.SHELVE: 'shelved',
+    leaving.Action.SNAPSHOT_DELETE: 'kept as an image and deleted',
     leaving.Action.DELETE: 'deleted',
 }
 
@@ -144,9 +210,17 @@ def ending(
         if each.state in _LEAVING:
             how = _LEAVING[each.state].format(at=_time(each.at))
             told.append(f'Server {each.server} {how}: {each.why.sentence}.')
-            if each.state in leaving.LIVE:
+            if each.state in leaving.GOING:
                 told.append(f'It is {_DONE[each.action]} then.')
     return told
+
+
+def risking(risks: Iterable[risk.Risk]) -> list[str]:
+    """Sentences that say which servers of a request are at risk, and why."""
+    return [
+        f'Server {each.server} may have to make room: {each.why.sentence}.'
+        for each in risks
+    ]
 
 
 def _uses(
@@ -183,6 +257,10 @@ def _exact(at_s: float) -> str:
     return dt.datetime.fromtimestamp(at_s, dt.UTC).isoformat(
         timespec='seconds'
     )
+
+
+def _maybe(at_s: float | None) -> str | None:
+    return None if at_s is None else _exact(at_s)
 
 
 def _time(at_s: float) -> str:

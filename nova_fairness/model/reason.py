@@ -36,6 +36,7 @@ class Reason(enum.Enum):
     ROOM_IS_MADE = 'room_is_made'
     BEHIND_OTHERS = 'behind_others'
     BEYOND_DEPTH = 'beyond_depth'
+    KEEPS_FREE = 'keeps_free'
     ROOM_KEPT = 'room_kept'
     ROOM_LOST = 'room_lost'
     SENT = 'sent'
@@ -51,6 +52,10 @@ class Reason(enum.Enum):
     SERVER_DELETED = 'server_deleted'
     TIME_IS_UP = 'time_is_up'
     MAKES_ROOM = 'makes_room'
+    AT_RISK = 'at_risk'
+    RETIRES = 'retires'
+    HOST_LEAVES = 'host_leaves'
+    IDLE = 'idle'
 
 
 _SENTENCES = {
@@ -133,6 +138,19 @@ _SENTENCES = {
         'it makes room for a request of project {subject}, and has run for'
         ' {ran_s:.0f} s'
     ),
+    Reason.AT_RISK: (
+        'its owner uses {times:.1f} times their share, and {waiting:g}'
+        ' requests wait for room'
+    ),
+    Reason.RETIRES: (
+        'it is done, its owner uses {times:.1f} times their share, and'
+        ' {waiting:g} requests wait for room'
+    ),
+    Reason.KEEPS_FREE: (
+        '{kept:.1f} % of all {subject} are to be free, {free:.1f} % are'
+    ),
+    Reason.HOST_LEAVES: 'its host {subject} goes to the batch system',
+    Reason.IDLE: 'it did next to nothing for {idle_h:.0f} h',
 }
 
 ORDER = {reason: place for place, reason in enumerate(Reason)}
@@ -158,6 +176,10 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
     Reason.WAITED_TOO_LONG: ('waited_s',),
     Reason.TIME_IS_UP: ('limit_s',),
     Reason.MAKES_ROOM: ('ran_s',),
+    Reason.AT_RISK: ('times', 'waiting'),
+    Reason.RETIRES: ('times', 'waiting'),
+    Reason.KEEPS_FREE: ('kept', 'free'),
+    Reason.IDLE: ('idle_h',),
 }
 """Names of the numbers that belong to a reason; others have none."""
 

@@ -11,6 +11,7 @@ proof that Nova does not have its message.
 import dataclasses
 import enum
 
+from nova_fairness.model import leaving
 from nova_fairness.model import steps
 
 LARGEST = 2**31 - 1
@@ -205,6 +206,8 @@ class Request:
     :ivar expires_at: when it stops waiting, seconds of the epoch; ``None``
         for never.
     :ivar band: of priority, as it was when Nova took it.
+    :ivar leaves_by: what its owner wants to be done first if its servers have
+        to make room; ``None`` if they did not say.
     :ivar time_limit_s: seconds that its servers may run, > 0, before they
         leave; ``None`` without an end.
     :ivar extended_s: seconds by which that was extended, >= 0.
@@ -223,6 +226,7 @@ class Request:
     group: Group | None = None
     expires_at: float | None = None
     band: Band = Band.NORMAL
+    leaves_by: leaving.Action | None = None
     time_limit_s: float | None = None
     extended_s: float = 0.0
     state: State = State.HELD

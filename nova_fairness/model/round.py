@@ -10,6 +10,7 @@ from nova_fairness.model import allocation
 from nova_fairness.model import asker
 from nova_fairness.model import foresight as foresight_model
 from nova_fairness.model import instance
+from nova_fairness.model import lack
 from nova_fairness.model import node
 from nova_fairness.model import report
 from nova_fairness.model import resources
@@ -28,6 +29,7 @@ class Basis:
     :ivar user_supply: (r,) of the user stage, with overcommit.
     :ivar user_instance_heaviness: (u,) sums over all known nodes.
     :ivar user_endowment: (u, r) sums over all known nodes.
+    :ivar rates: (n,) of this node's VMs; ``None`` if nobody says.
     """
 
     supply: resources.Vector
@@ -35,6 +37,7 @@ class Basis:
     user_supply: resources.Vector
     user_instance_heaviness: usage_model.Scalars
     user_endowment: resources.Vector
+    rates: usage_model.Scalars | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,6 +62,7 @@ class Measured:
         intervals.
     :ivar knowledge: gives what a policy may know of other nodes; ``None`` if
         nobody can.
+    :ivar counted: of ``usage`` what counts for owners; ``None`` if all does.
     """
 
     usage: usage_model.Usage
@@ -75,6 +79,12 @@ class Measured:
     wanted: resources.Vector | None = None
     waiting: usage_model.Waiting | None = None
     knowledge: Callable[[], foresight_model.NodeKnowledge] | None = None
+    counted: usage_model.Usage | None = None
+
+    @property
+    def weighed(self) -> usage_model.Usage:
+        """What VMs used as far as it counts for their owners."""
+        return self.usage if self.counted is None else self.counted
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -87,6 +97,7 @@ class Decided:
     :ivar wanted: kernel units; nothing for VMs that are not steered.
     :ivar preference: (n,) of owners among their own VMs, > 0; ``None`` if
         nobody asked.
+    :ivar best_effort: keys of incarnations that get what nobody else wants.
     """
 
     contended: resources.Mask
@@ -94,6 +105,25 @@ class Decided:
     weights: allocation.Weights
     wanted: allocation.Allocation
     preference: usage_model.Scalars | None = None
+    best_effort: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Effect:
+    """What CPU weights came to; rows as in :class:`Measured`.
+
+    :ivar expected: (n,) part of the CPU time that the steered VMs had which
+        each should have by the weights that the kernel holds, 0..1; NaN of
+        those that are not steered or not known.
+    :ivar received: (n,) the part that each had, likewise.
+    :ivar followed: how far VMs follow their weights, as lately seen: 1 as
+        expected, 0 as if there were no weights; ``None`` until there was
+        something to see.
+    """
+
+    expected: usage_model.Scalars
+    received: usage_model.Scalars
+    followed: float | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -156,6 +186,10 @@ class Round:
         configuration.
     :ivar paused_by: whoever paused or resumed last.
     :ivar controls: which of them work.
+    :ivar effect: of CPU weights; ``None`` if it is not known.
+    :ivar idle_since: seconds of the epoch from which on VMs did next to
+        nothing, by UUID.
+    :ivar lacks: what VMs wanted and got of CPUs over a history, by key.
     """
 
     number: int
@@ -181,6 +215,9 @@ class Round:
         default_factory=dict
     )
     unsaved: tuple[str, ...] = ()
+    effect: Effect | None = None
+    idle_since: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    lacks: Mapping[str, lack.Lack] = dataclasses.field(default_factory=dict)
 
     @property
     def incarnations(self) -> tuple[instance.Incarnation, ...]:

@@ -86,6 +86,9 @@ class RoundCollector(registry.Collector):
         yield from _state(done)
         yield from peers.of_round(done)
         yield from _applied(done)
+        yield _idle(done)
+        if done.effect is not None:
+            yield from _effect(done, done.effect)
         if done.measured is not None:
             yield from _heaviness(done, done.measured)
             yield from peers.of_view(done.measured.view, done.node.host)
@@ -196,6 +199,47 @@ def _applied(done: round_model.Round) -> families.Metrics:
             if knob.control is resources.Control.CPU
             and knob.incarnation in labels
         ],
+    )
+
+
+def _idle(done: round_model.Round) -> core.Metric:
+    vms = [vm.instance.uuid for vm in done.incarnations]
+    return families.gauge(
+        'instance_idle_seconds',
+        'Seconds for which a VM has done next to nothing.',
+        _VM_LABELS,
+        [
+            (_vm(done, row), max(done.wall_s - done.idle_since[uuid], 0.0))
+            for row, uuid in enumerate(vms)
+            if uuid in done.idle_since
+        ],
+    )
+
+
+def _effect(
+    done: round_model.Round, effect: round_model.Effect
+) -> families.Metrics:
+    rows = np.flatnonzero(np.isfinite(effect.expected))
+    for name, what, parts in (
+        (
+            'instance_cpu_expected_ratio',
+            'should have by its weight',
+            effect.expected,
+        ),
+        ('instance_cpu_received_ratio', 'had', effect.received),
+    ):
+        yield families.gauge(
+            name,
+            f'Part of the CPU time of steered VMs that a VM {what}.',
+            _VM_LABELS,
+            [(_vm(done, row), parts[row]) for row in rows.tolist()],
+        )
+    cpu = (resources.Control.CPU.value,)
+    yield families.gauge(
+        'control_effect_ratio',
+        'How far VMs follow the weights of a control; 1 is wholly.',
+        ('control',),
+        [] if effect.followed is None else [(cpu, effect.followed)],
     )
 
 

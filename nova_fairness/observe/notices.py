@@ -162,8 +162,12 @@ def _below(
         allocation.Knob(done.incarnations[row].key, resources.CONTROLS[place])
         for row, place in zip(rows.tolist(), places.tolist(), strict=True)
     )
-    wanted = done.decided.wanted
-    return frozenset(knob for knob in knobs if knob in wanted)
+    wanted, apart = done.decided.wanted, done.decided.best_effort
+    return frozenset(
+        knob
+        for knob in knobs
+        if knob in wanted and knob.incarnation not in apart
+    )
 
 
 def _sorted(knobs: frozenset[allocation.Knob]) -> list[allocation.Knob]:

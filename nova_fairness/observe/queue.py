@@ -15,10 +15,13 @@ from nova_fairness.model import leaving
 from nova_fairness.model import queue as queue_model
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.model import risk
+from nova_fairness.observe import border as border_module
 from nova_fairness.observe import families
 from nova_fairness.observe import notices
+from nova_fairness.observe import plans as plans_module
 
-VERSION = '1.0'
+VERSION = '1.2'
 """Of the payloads of the queue. Minor: fields were added."""
 
 _S = request_model.State
@@ -40,13 +43,19 @@ class QueueCollector(registry.Collector):
     :param queue: asked at every scrape; ``None`` for a relay alone.
     :param relay: counts of messages by what became of them, and whether
         builds are let through; ``None`` for a service alone.
+    :param border: asked likewise; ``None`` if no host moves.
+    :param plans: asked likewise; ``None`` if no server moves.
     """
 
     def __init__(
         self,
         queue: Callable[[], queue_model.Queue] | None,
         relay: Callable[[], tuple[Mapping[str, int], bool]] | None,
+        border: Callable[[], border_module.Border] | None = None,
+        plans: Callable[[], plans_module.Plans] | None = None,
     ) -> None:
+        self._border = border
+        self._plans = plans
         self._queue = queue
         self._relay = relay
 
@@ -59,17 +68,27 @@ class QueueCollector(registry.Collector):
             {'project': project, 'reason': why, 'count': count}
             for (project, why), count in sorted(told['waiting'].items())
         ]
+        ended = told['preempted']['ended']
+        told['preempted']['ended'] = [
+            {'reason': why, 'outcome': outcome, 'count': count}
+            for (why, outcome), count in sorted(ended.items())
+        ]
         return told
 
     def collect(self) -> families.Metrics:
         """All metrics; called by the Prometheus library."""
         if self._queue is not None:
             queue = self._queue()
+            yield from _of_preempted(queue.preempted)
             yield from _of_queue(queue)
             if queue.calibrated:
                 yield from _of_estimates(queue.calibrated)
         if self._relay is not None:
             yield from _of_relay(*self._relay())
+        if self._border is not None:
+            yield from border_module.metrics(self._border())
+        if self._plans is not None:
+            yield from plans_module.metrics(self._plans())
 
 
 def _of_queue(queue: queue_model.Queue) -> families.Metrics:
@@ -91,14 +110,23 @@ def _of_queue(queue: queue_model.Queue) -> families.Metrics:
         [((state,), n) for state, n in sorted(queue.left.items())],
         ('state',),
     )
+    yield families.counter(
+        'queue_warned_servers',
+        'Servers that were told that they are at risk, or no longer.',
+        [((state,), n) for state, n in sorted(queue.warned.items())],
+        ('state',),
+    )
     yield families.gauge(
         'queue_leads_bool',
         'Whether this process decides what starts.',
         (),
         [((), queue.leads)],
     )
-    if not queue.leads:
-        return
+    if queue.leads:
+        yield from _of_leader(queue)
+
+
+def _of_leader(queue: queue_model.Queue) -> families.Metrics:
     yield families.gauge(
         'queue_waiting_requests',
         'Requests that wait, by project and reason.',
@@ -111,6 +139,18 @@ def _of_queue(queue: queue_model.Queue) -> families.Metrics:
         (),
         [((), queue.doubtful)],
     )
+    yield families.gauge(
+        'queue_idle_servers',
+        'Servers that did next to nothing for as long as they may.',
+        (),
+        [((), queue.idle)],
+    )
+    yield families.gauge(
+        'queue_at_risk_servers',
+        'Servers that are told that they are among the next to make room.',
+        (),
+        [((), queue.at_risk)],
+    )
     for name, text, at in (
         ('snapshot', 'When the cloud was looked at last.', queue.seen_at),
         ('oldest', 'Since when the oldest one waits.', queue.oldest_at),
@@ -121,6 +161,38 @@ def _of_queue(queue: queue_model.Queue) -> families.Metrics:
             (),
             [] if at is None else [((), at)],
         )
+
+
+def _of_preempted(preempted: queue_model.Preempted) -> families.Metrics:
+    yield families.counter(
+        'queue_preemptions',
+        'Servers that were to make room, by what became of them.',
+        sorted(preempted.ended.items()),
+        ('reason', 'outcome'),
+    )
+    for name, text, amount in (
+        (
+            'preemptions_notice_seconds',
+            'Notices of those that were not spared.',
+            preempted.notice_s,
+        ),
+        (
+            'preemptions_lost_vcpu_seconds',
+            'VCPUs times seconds that they had run.',
+            preempted.lost_vcpu_s,
+        ),
+        (
+            'served_by_room_requests',
+            'Requests that room was made for and that are active.',
+            preempted.served,
+        ),
+        (
+            'served_by_room_seconds',
+            'Times from the choice of who leaves until they were.',
+            preempted.served_s,
+        ),
+    ):
+        yield families.counter(f'queue_{name}', text, [((), amount)])
 
 
 def _of_estimates(judged: cluster.Calibrated) -> families.Metrics:
@@ -195,12 +267,29 @@ def leave_notice(leave: leaving.Leave, host: str) -> notices.Notice:
         f'fairness.server.{leave.state.value}',
         notices.WARN if stays else notices.INFO,
         {
-            **queue_model.leave_facts(leave),
+            **queue_model.turn_facts(leave),
             'version': VERSION,
             'host': host,
             'at': _time(leave.changed_at),
-            'project_id': leave.project,
-            'user_id': leave.user,
+        },
+    )
+
+
+def risk_notice(known: risk.Risk, host: str) -> notices.Notice:
+    """Notice of a server that is at risk from now on, or no longer.
+
+    :param host: that tells it.
+    """
+    return notices.Notice(
+        f'fairness.server.{known.state.value}',
+        notices.INFO,
+        {
+            'version': VERSION,
+            'host': host,
+            'at': _time(known.changed_at),
+            'project_id': known.project,
+            'user_id': known.user,
+            **queue_model.risk_facts(known),
         },
     )
 

@@ -85,6 +85,7 @@ def _decided(
         'wanting': _by_control(decided.wanting[row]),
         'weights': _by_control(decided.weights[row]),
         'wanted': _units(decided.wanted, key),
+        'best_effort': key in decided.best_effort,
         **_preference(decided, row),
     }
 

@@ -59,6 +59,39 @@ def of_controls(done: round_model.Round) -> Mapping[str, Any]:
     }
 
 
+def of_idle(
+    done: round_model.Round | None, at_least_s: float
+) -> Mapping[str, float]:
+    """Say for how many seconds VMs have done next to nothing, by UUID."""
+    if done is None:
+        return {}
+    idle = {
+        uuid: max(done.wall_s - since, 0.0)
+        for uuid, since in done.idle_since.items()
+    }
+    return {uuid: s for uuid, s in sorted(idle.items()) if s >= at_least_s}
+
+
+def of_lacking(done: round_model.Round | None) -> Mapping[str, Any]:
+    """Say what VMs wanted and got of CPUs over a history, by UUID."""
+    if done is None or done.measured is None:
+        return {}
+    owners = done.measured.ownership
+    told = {}
+    for row, vm in enumerate(done.incarnations):
+        seen = done.lacks.get(vm.key)
+        if seen is not None:
+            units = _units(done.applied, vm.key)
+            told[vm.instance.uuid] = {
+                'owner': owners.users[owners.user_index[row]],
+                'wanted_cpus': seen.wanted,
+                'got_cpus': seen.got,
+                'weight_units': units.get(resources.Control.CPU.value),
+                'seen_s': seen.seen_s,
+            }
+    return told
+
+
 def of_peers(view: report.View, own_host: str) -> Mapping[str, Any]:
     """Say of each other node how old its report is, or why it is not used."""
     hosts = {*view.age_s, *view.left_out} - {own_host}

@@ -230,6 +230,25 @@ class Hosts:
         return found
 
     @functools.cached_property
+    def kinds(self) -> Rows:
+        """(p,) Equal numbers for hosts that could hold just the same."""
+        same: dict[object, int] = {}
+        found = [
+            same.setdefault(
+                (
+                    each.zone,
+                    each.traits,
+                    each.aggregates,
+                    each.takes,
+                    int(like),
+                ),
+                len(same),
+            )
+            for each, like in zip(self._providers, self._like, strict=True)
+        ]
+        return np.array(found, dtype=np.intp)
+
+    @functools.cached_property
     def keys(self) -> npt.NDArray[np.uint64]:
         """(p,) Numbers that stand for hosts, whatever others there are."""
         sums = [zlib.crc32(each.uuid.encode()) for each in self._providers]

@@ -71,16 +71,27 @@ def optional_number(what: str, value: Any) -> float | None:
     return float(value)
 
 
-def count(what: str, value: Any, most: int) -> int:
+def optional_truth(what: str, value: Any) -> bool | None:
+    """Take true, false or ``None``.
+
+    :param what: how messages call it.
+    :raises BadArgument: if it is anything else.
+    """
+    if value is not None and not isinstance(value, bool):
+        raise exception.BadArgument(f'{what} must be true or false')
+    return value
+
+
+def count(what: str, value: Any, most: int, least: int = 1) -> int:
     """Take a number of things.
 
     :param what: how messages call it.
-    :raises BadArgument: if it is no integer from 1 to ``most``.
+    :raises BadArgument: if it is no integer from ``least`` to ``most``.
     """
     is_integer = isinstance(value, int) and not isinstance(value, bool)
-    if not is_integer or not 0 < value <= most:
+    if not is_integer or not least <= value <= most:
         raise exception.BadArgument(
-            f'{what} must be an integer from 1 to {most}'
+            f'{what} must be an integer from {least} to {most}'
         )
     return int(value)
 
@@ -115,6 +126,37 @@ def by_name(value: Any) -> dict[str, Any]:
     for key in value:
         name('name', key)
     return dict(value)
+
+
+def names(what: str, value: Any) -> list[str]:
+    """Take a list of names.
+
+    :param what: how messages call one of them.
+    :raises BadArgument: if it is anything else, or has more than
+        :data:`protocol.MOST_NUMBERS` entries.
+    """
+    limit = protocol.MOST_NUMBERS
+    if not isinstance(value, list | tuple) or len(value) > limit:
+        raise exception.BadArgument(
+            f'expected a list of at most {limit} entries, got'
+            f' {type(value).__name__}'
+        )
+    return [name(what, each) for each in value]
+
+
+def page(
+    project: Any, marker: Any, limit: Any
+) -> tuple[str | None, str | None, int]:
+    """Take which part of a list is asked for.
+
+    :returns: project, marker and limit.
+    :raises BadArgument: if one of them is none.
+    """
+    return (
+        optional_name('project', project),
+        optional_name('marker', marker),
+        count('limit', limit, protocol.MOST_REQUESTS),
+    )
 
 
 def check_names(method: Callable[..., Any], arguments: dict[str, Any]) -> None:

@@ -99,6 +99,17 @@ class Operations(abc.ABC):
         """Say which part of all known nodes each user uses."""
 
     @abc.abstractmethod
+    def idle(self, at_least_s: float) -> Answer:
+        """Say which VMs of this node do next to nothing.
+
+        :param at_least_s: seconds for which they have.
+        """
+
+    @abc.abstractmethod
+    def lacking(self) -> Answer:
+        """Say what the VMs of this node want of its CPUs, and get."""
+
+    @abc.abstractmethod
     def plugins(self) -> Answer:
         """Say which metrics and policies are installed here."""
 
@@ -246,6 +257,20 @@ class FairnessEndpoint:
     def get_usage(self, ctxt: Context) -> Answer:
         """Say which part of all known nodes each user uses."""
         return self._operations.usage()
+
+    @_READ
+    def get_idle(self, ctxt: Context, at_least_s: Any = None) -> Answer:
+        """Say which VMs of this node do next to nothing.
+
+        :param at_least_s: seconds for which they have; ``None``: any.
+        """
+        least_s = arguments.optional_number('at_least_s', at_least_s)
+        return self._operations.idle(least_s or 0.0)
+
+    @_READ
+    def get_lacking(self, ctxt: Context) -> Answer:
+        """Say what the VMs of this node want of its CPUs, and get."""
+        return self._operations.lacking()
 
     @_READ
     def get_plugins(self, ctxt: Context) -> Answer:

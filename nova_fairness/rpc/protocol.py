@@ -14,7 +14,7 @@ REQUESTS_TOPIC = 'fairness-requests'
 MOST_REQUESTS = 1000
 """Requests in one answer."""
 
-VERSION = '1.5'
+VERSION = '1.7'
 """Version of the calls. Minor: methods or answers were added."""
 
 FIRST = '1.0'
@@ -28,6 +28,8 @@ SINCE: Mapping[str, str] = types.MappingProxyType(
         'list_projects': '1.2',
         'get_preview': '1.4',
         'get_usage': '1.5',
+        'get_idle': '1.6',
+        'get_lacking': '1.7',
     }
 )
 """Version in which a call appeared. It is asked for with that one, so that

@@ -6,6 +6,7 @@ interface.
 
 import abc
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 from typing import Self
 
@@ -15,6 +16,7 @@ from nova_fairness import exception
 from nova_fairness.rpc import arguments
 from nova_fairness.rpc import calls
 from nova_fairness.rpc import client
+from nova_fairness.rpc import plans
 from nova_fairness.rpc import protocol
 from nova_fairness.rpc import roles
 from nova_fairness.rpc import silence as silence_module
@@ -23,7 +25,7 @@ Answer = calls.Answer
 Context = calls.Context
 
 
-class Operations(abc.ABC):
+class Operations(plans.Operations):
     """What the cluster service can be asked for.
 
     Called on threads of the RPC server, several at once. All answers are JSON
@@ -32,12 +34,17 @@ class Operations(abc.ABC):
 
     @abc.abstractmethod
     def requests(
-        self, project: str | None, marker: str | None, limit: int
+        self,
+        project: str | None,
+        marker: str | None,
+        limit: int,
+        preemptible: bool | None = None,
     ) -> Answer:
         """Requests that have not ended, the oldest first.
 
         :param project: whose; ``None`` for everybody's.
         :param marker: UUID of the last one of the page before.
+        :param preemptible: those that are, or are not; ``None`` for both.
         :raises UnknownRequest: if there is no such request.
         """
 
@@ -123,6 +130,72 @@ class Operations(abc.ABC):
         """
 
     @abc.abstractmethod
+    def preemptions(
+        self, project: str | None, marker: str | None, limit: int
+    ) -> Answer:
+        """Times that servers were to make room, the newest first.
+
+        :param project: to which the server or the request belongs that it is
+            for; ``None`` for all.
+        :param marker: UUID of the last one of the page before.
+        :raises UnknownPreemption: if there is no such marker.
+        """
+
+    @abc.abstractmethod
+    def preemption(self, uuid: str) -> Answer:
+        """One time that a server was to make room.
+
+        :raises UnknownPreemption: if there is none.
+        """
+
+    @abc.abstractmethod
+    def border(self) -> Answer:
+        """What both sides of the border have and want.
+
+        :raises UnknownHost: if no host moves here.
+        """
+
+    @abc.abstractmethod
+    def hosts(self, marker: str | None, limit: int) -> Answer:
+        """Hosts between batch and cloud, by name.
+
+        :param marker: name of the last one of the page before.
+        :raises UnknownHost: if no host moves here.
+        """
+
+    @abc.abstractmethod
+    def host(self, name: str) -> Answer:
+        """One host, with what runs there and its history.
+
+        :raises UnknownHost: if no such host moves.
+        """
+
+    @abc.abstractmethod
+    def move(self, name: str) -> Answer:
+        """Send a host to the other side.
+
+        :raises UnknownHost: if no such host moves.
+        :raises IllegalStep: if it is fixed, or on its way.
+        """
+
+    @abc.abstractmethod
+    def stay(self, name: str) -> Answer:
+        """Let a host stay that is on its way.
+
+        :raises UnknownHost: if no such host moves.
+        :raises IllegalStep: if it is not on its way.
+        """
+
+    @abc.abstractmethod
+    def aim(self, hosts: int | None) -> Answer:
+        """Say how many hosts the cloud is to have.
+
+        :param hosts: ``None`` to go by calendar and demand.
+        :raises UnknownHost: if no host moves here.
+        :raises IllegalStep: if there are not as many.
+        """
+
+    @abc.abstractmethod
     def tree(self, known: str) -> Answer:
         """Shares of all accounts, for agents.
 
@@ -132,21 +205,30 @@ class Operations(abc.ABC):
             of ``known``.
         """
 
+    @abc.abstractmethod
+    def preemptible(self, servers: Sequence[str]) -> Answer:
+        """Say which of some servers are preemptible, for agents.
+
+        :param servers: UUIDs.
+        :returns: ``servers``: those of them that are, sorted.
+        """
+
 
 _READ = calls.answers(roles.Access.READ)
 _CHANGE = calls.answers(roles.Access.CHANGE)
 
 
-class RequestsEndpoint:
+class RequestsEndpoint(plans.Endpoint):
     """Judges calls and hands them over.
 
     :param operations: what the service can do.
     """
 
     target = oslo_messaging.Target(version=protocol.FIRST)
+    _operations: Operations
 
     def __init__(self, operations: Operations) -> None:
-        self._operations = operations
+        super().__init__(operations)
 
     @_READ
     def list_requests(
@@ -155,9 +237,13 @@ class RequestsEndpoint:
         project: Any = None,
         marker: Any = None,
         limit: Any = protocol.MOST_REQUESTS,
+        preemptible: Any = None,
     ) -> Answer:
         """Requests that have not ended."""
-        return self._operations.requests(*_page(project, marker, limit))
+        return self._operations.requests(
+            *arguments.page(project, marker, limit),
+            arguments.optional_truth('preemptible', preemptible),
+        )
 
     @_READ
     def get_request(self, ctxt: Context, uuid: Any) -> Answer:
@@ -187,7 +273,7 @@ class RequestsEndpoint:
         limit: Any = protocol.MOST_REQUESTS,
     ) -> Answer:
         """The share tree."""
-        return self._operations.shares(*_page(project, marker, limit))
+        return self._operations.shares(*arguments.page(project, marker, limit))
 
     @_CHANGE
     def set_share(
@@ -219,7 +305,7 @@ class RequestsEndpoint:
         limit: Any = protocol.MOST_REQUESTS,
     ) -> Answer:
         """Accounts that have limits of their own."""
-        return self._operations.limits(*_page(project, marker, limit))
+        return self._operations.limits(*arguments.page(project, marker, limit))
 
     @_CHANGE
     def set_limits(self, ctxt: Context, account: Any, limits: Any) -> Answer:
@@ -229,11 +315,73 @@ class RequestsEndpoint:
         )
 
     @_READ
+    def list_preemptions(
+        self,
+        ctxt: Context,
+        project: Any = None,
+        marker: Any = None,
+        limit: Any = protocol.MOST_REQUESTS,
+    ) -> Answer:
+        """Times that servers were to make room."""
+        return self._operations.preemptions(
+            *arguments.page(project, marker, limit)
+        )
+
+    @_READ
+    def get_preemption(self, ctxt: Context, uuid: Any) -> Answer:
+        """One time that a server was to make room."""
+        return self._operations.preemption(arguments.name('uuid', uuid))
+
+    @_READ
+    def get_border(self, ctxt: Context) -> Answer:
+        """What both sides of the border have and want."""
+        return self._operations.border()
+
+    @_READ
+    def list_border_hosts(
+        self,
+        ctxt: Context,
+        marker: Any = None,
+        limit: Any = protocol.MOST_REQUESTS,
+    ) -> Answer:
+        """Hosts between batch and cloud."""
+        return self._operations.hosts(*arguments.page(None, marker, limit)[1:])
+
+    @_READ
+    def get_border_host(self, ctxt: Context, name: Any) -> Answer:
+        """One host between batch and cloud."""
+        return self._operations.host(arguments.name('name', name))
+
+    @_CHANGE
+    def move_host(self, ctxt: Context, name: Any) -> Answer:
+        """Send a host to the other side."""
+        return self._operations.move(arguments.name('name', name))
+
+    @_CHANGE
+    def cancel_host(self, ctxt: Context, name: Any) -> Answer:
+        """Let a host stay that is on its way."""
+        return self._operations.stay(arguments.name('name', name))
+
+    @_CHANGE
+    def set_target(self, ctxt: Context, hosts: Any = None) -> Answer:
+        """Say how many hosts the cloud is to have."""
+        return self._operations.aim(
+            None
+            if hosts is None
+            else arguments.count('hosts', hosts, protocol.MOST_NUMBERS, 0)
+        )
+
+    @_READ
     def get_tree(self, ctxt: Context, known: Any = None) -> Answer:
         """Shares of all accounts, if they are not those that are known."""
         return self._operations.tree(
             arguments.optional_name('known', known) or ''
         )
+
+    @_READ
+    def get_preemptible(self, ctxt: Context, servers: Any) -> Answer:
+        """Say which of some servers are preemptible."""
+        return self._operations.preemptible(arguments.names('server', servers))
 
     @_READ
     def get_capacity(self, ctxt: Context) -> Answer:
@@ -281,14 +429,3 @@ class RequestsClient:
         except exception.HostNotReached as error:
             self._silence.note((), {_ANY: str(error)})
             raise
-
-
-def _page(
-    project: Any, marker: Any, limit: Any
-) -> tuple[str | None, str | None, int]:
-    """Judge which part of a list is asked for."""
-    return (
-        arguments.optional_name('project', project),
-        arguments.optional_name('marker', marker),
-        arguments.count('limit', limit, protocol.MOST_REQUESTS),
-    )

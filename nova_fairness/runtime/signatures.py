@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What controllers sign and all check: choices, and the share tree."""
+"""What controllers sign and all check: choices, shares, classes of servers."""
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 import json
 from typing import Any
 
@@ -19,6 +20,8 @@ _PURPOSE = 'nova-fairness: metric and policy of a domain, 1'
 """So that what was signed for something else is no choice."""
 
 _TREE = 'nova-fairness: share tree of a domain, 1'
+
+_SERVERS = 'nova-fairness: preemptible servers of a domain, 1'
 
 _SIGNED = ('epoch', 'metric', 'policy', 'origin', 'user_id', 'request_id')
 
@@ -77,6 +80,21 @@ class Signatures:
             'signature': self._sign(message, 'shares'),
         }
 
+    def signed_servers(
+        self, asked: Sequence[str], preemptible: Sequence[str]
+    ) -> dict[str, Any]:
+        """Sign which servers are preemptible.
+
+        :param asked: of which it was asked.
+        :returns: ``origin`` and ``signature``.
+        :raises NotAllowed: if the own key cannot sign.
+        """
+        message = self._servers_message(self._keys.name, asked, preemptible)
+        return {
+            'origin': self._keys.name,
+            'signature': self._sign(message, 'classes of servers'),
+        }
+
     def check(self, choice: Mapping[str, Any]) -> None:
         """Let a choice pass that a controller signed.
 
@@ -100,6 +118,22 @@ class Signatures:
         """
         message = self._tree_message(str(told.get('origin')), version)
         self._check(told, message, f'version {version} of the share tree')
+
+    def check_servers(
+        self,
+        told: Mapping[str, Any],
+        asked: Sequence[str],
+        preemptible: Sequence[str],
+    ) -> None:
+        """Let an answer pass that a controller signed to this question.
+
+        :param told: with ``origin`` and ``signature``; nothing is believed.
+        :raises ReportRefused: as :meth:`check`.
+        """
+        message = self._servers_message(
+            str(told.get('origin')), asked, preemptible
+        )
+        self._check(told, message, 'which servers are preemptible')
 
     def _sign(self, message: bytes, what: str) -> str:
         try:
@@ -128,6 +162,12 @@ class Signatures:
 
     def _tree_message(self, origin: str, version: str) -> bytes:
         return json.dumps([_TREE, self._domain, origin, version]).encode()
+
+    def _servers_message(
+        self, origin: str, asked: Sequence[str], preemptible: Sequence[str]
+    ) -> bytes:
+        named = [sorted(asked), sorted(preemptible)]
+        return json.dumps([_SERVERS, self._domain, origin, *named]).encode()
 
     def _message(self, choice: Mapping[str, Any]) -> bytes:
         named = [choice.get(key) for key in _SIGNED]

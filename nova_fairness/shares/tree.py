@@ -328,8 +328,8 @@ def faults(accounts: Sequence[cluster.Account]) -> list[Fault]:
 
     A name comes twice, a parent is unknown, parents form a circle, a share is
     no number from 0 to :data:`LARGEST_SHARE`, a time none above 0 to
-    :data:`LONGEST_S`, a budget none from 0 to :data:`LARGEST_BUDGET`, or a
-    user owns, borrows or lends something.
+    :data:`LONGEST_S`, a budget or funds none from 0 to
+    :data:`LARGEST_BUDGET`, or a user owns, borrows or lends something.
     """
     by_name = {each.name: each for each in accounts}
     wrong = [
@@ -370,6 +370,11 @@ def _bad_numbers(each: cluster.Account) -> Iterator[str]:
         yield (
             f'budget of account {each.name!r} must be a number of unit-hours'
             f' from 0 to {LARGEST_BUDGET:g}, got {hours!r}'
+        )
+    if each.funds is not None and not 0 <= each.funds <= LARGEST_BUDGET:
+        yield (
+            f'funds of account {each.name!r} must be a number from 0 to'
+            f' {LARGEST_BUDGET:g}, got {each.funds!r}'
         )
 
 

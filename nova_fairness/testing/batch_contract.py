@@ -11,10 +11,12 @@ A subclass makes the system, and does what users and operators of it do::
 import abc
 from collections.abc import Callable
 import time
+import unittest
 
 from nova_fairness import exception
 from nova_fairness.batch import system
 from nova_fairness.model import partition
+from nova_fairness.model import pledge
 
 PATIENCE_S = 60.0
 """For broken code only."""
@@ -32,10 +34,12 @@ class BatchContract(abc.ABC):
         """The batch system, all of whose hosts are open and empty."""
 
     @abc.abstractmethod
-    def submit(self, host: str, minutes: int) -> str:
+    def submit(self, host: str, minutes: int) -> str | None:
         """Name of a job of one core, with a limit, that is to run on a host.
 
-        It goes on until the test is over.
+        It goes on until the test is over. ``None`` where there are no jobs,
+        as in a fake of hosts alone: what is asked of jobs is then left out,
+        and the report says so.
         """
 
     @abc.abstractmethod
@@ -45,6 +49,12 @@ class BatchContract(abc.ABC):
     @abc.abstractmethod
     def close_by_hand(self, host: str, reason: str) -> None:
         """Close a host as an operator does."""
+
+    def _submitted(self, host: str) -> str:
+        job = self.submit(host, 5)
+        if job is None:
+            raise unittest.SkipTest('this batch system has no jobs')
+        return job
 
     def test_description_is_one_line(self) -> None:
         """Operators read it in a list."""
@@ -96,7 +106,7 @@ class BatchContract(abc.ABC):
         """And is told with its cores and its end, until it is gone."""
         batch = self.make()
         host = _hosts(batch)[0]
-        job = self.submit(host, 5)
+        job = self._submitted(host)
         _eventually(lambda: batch.look().places[host].work)
         batch.close(host, 'it goes to the cloud')
         place = batch.look().places[host]
@@ -108,12 +118,56 @@ class BatchContract(abc.ABC):
         _eventually(lambda: not batch.look().places[host].work)
         _assert(batch.look().places[host].ours, host)
 
+    def accounts(self) -> tuple[str, str] | None:
+        """Two accounts below one, of which jobs may be submitted to the first.
+
+        ``None`` if the batch system keeps none that are known here.
+        """
+        return None
+
+    def test_shares_are_given_to_one_account_alone(self) -> None:
+        """And told again; others keep what they have."""
+        batch, names = self.make(), self.accounts()
+        if names is None:
+            _refuses(batch.shares, 'no accounts')
+            return
+        before = batch.shares()
+        first, second = (before[name] for name in names)
+        _assert(first.parent == second.parent, before)
+        batch.give(names[0], first.share + 7)
+        after = batch.shares()
+        _assert(after[names[0]].share == first.share + 7, after)
+        batch.give(names[0], first.share)
+        _assert(batch.shares() == before, before)
+        _refuses(lambda: batch.give('nobody', 1), 'nobody')
+
+    def test_what_a_job_had_is_told(self) -> None:
+        """While it runs, and for as long afterwards as is asked for."""
+        batch, names = self.make(), self.accounts()
+        if names is None:
+            return
+        begun = time.time()
+        job = self._submitted(_hosts(batch)[0])
+
+        def found() -> list[pledge.Spent]:
+            told = batch.spent(begun - 1, time.time() + 1)
+            return [
+                each
+                for each in told
+                if each.account == names[0] and each.begin >= begun - 1
+            ]
+
+        _eventually(found)
+        _assert(found()[0].end is None and found()[0].cores > 0, found())
+        self.end(job)
+        _eventually(lambda: all(each.end for each in found()))
+
     def test_a_job_without_room_is_a_want(self) -> None:
         """A job for hosts that are closed would run if they were not."""
         batch = self.make()
         for host in _hosts(batch):
             batch.close(host, 'it goes to the cloud')
-        job = self.submit(_hosts(batch)[0], 5)
+        job = self._submitted(_hosts(batch)[0])
         _eventually(lambda: batch.look().wants)
         want = batch.look().wants[0]
         _assert(want.name == job and want.cores > 0, want)
@@ -130,7 +184,7 @@ def _assert(is_so: object, what: object) -> None:
         raise AssertionError(f'not as the contract says: {what}')
 
 
-def _refuses(call: Callable[[], None], word: str) -> None:
+def _refuses(call: Callable[[], object], word: str) -> None:
     try:
         call()
     except exception.BatchRefused as error:

@@ -7,6 +7,7 @@ One CPU for the guests, two of which are ann's and one is bob's.
 
 import contextlib
 import os
+import types
 
 import libvirt
 
@@ -72,10 +73,11 @@ class Site:
 
 
 @contextlib.contextmanager
-def running(name):
+def running(name, guests=types.MappingProxyType(FOUND)):
     """A node whose guests want more than its CPU; it ends with the block.
 
     :param name: of the node.
+    :param guests: CPU shares that they have, by name.
     """
     run = qemu.begin_run(os.getpid())
     cpu = min(os.sched_getaffinity(0))
@@ -83,7 +85,7 @@ def running(name):
     try:
         node.start()
         made = Site(node, image.ensure(image.default_cache()))
-        for guest, shares in FOUND.items():
+        for guest, shares in guests.items():
             tune = {'shares': str(shares)}
             made.guests[guest] = made.start(guest, cputune=tune)
         for guest in made.guests.values():

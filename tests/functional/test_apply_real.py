@@ -203,7 +203,7 @@ def test_a_helper_that_does_not_answer_holds_nothing_up(
         os.kill(first, signal.SIGKILL)
 
 
-@pytest.mark.parametrize('value', [-1, 0, 1, 262145, 10**18])
+@pytest.mark.parametrize('value', [-1, 1, 262145, 10**18])
 def test_out_of_range_values_leave_the_control_alone(
     vms, keys, in_process, value
 ):
@@ -211,6 +211,36 @@ def test_out_of_range_values_leave_the_control_alone(
     if vms.v1 or value != 1:
         assert f'cannot be {value}' in outcome.error
         assert vms.values() == BEFORE
+
+
+def test_a_vm_can_be_idle_and_gets_back_what_it_had(
+    vms, keys, in_process, tmp_path
+):
+    applier, _found = started(tmp_path / 'found')
+    idle = allocation.IDLE
+    assert all(item.written for item in applier.apply([change(keys[0], idle)]))
+    assert (vms.groups[0] / 'cpu.idle').read_text() == '1\n'
+    knob = allocation.Knob(keys[0], resources.Control.CPU)
+    assert applier.present(keys)[knob] == idle
+    # Nobody can give it shares meanwhile.
+    with pytest.raises(OSError, match='Invalid argument'):
+        vms.set(0, 700)
+
+    normal = allocation.Change(knob, idle, 500)
+    assert applier.apply([normal])[0].written
+    assert (vms.groups[0] / 'cpu.idle').read_text() == '0\n'
+    assert vms.values() == (500, *BEFORE[1:])
+
+    applier.apply([change(key, idle) for key in keys])
+    assert all(item.written for item in applier.restore())
+    assert vms.values() == BEFORE
+
+
+def test_shares_that_look_as_if_a_vm_were_idle_are_shares(
+    vms, keys, in_process
+):
+    vms.set(0, 3)
+    assert group_control.CpuShares().read(keys)[keys[0]] == 3
 
 
 def test_what_the_kernel_makes_of_a_value_is_seen(vms, keys, monkeypatch):
@@ -332,6 +362,7 @@ class Lives:
 
     def begin_anew(self):
         for place, value in enumerate(BEFORE):
+            (self.vms.groups[place] / 'cpu.idle').write_text('0')
             self.vms.set(place, value)
         for item in self.path.parent.glob(f'{self.path.name}*'):
             item.unlink()
@@ -340,6 +371,7 @@ class Lives:
         applier, found = started(self.path)
         for value in (100, 200):
             self._steer(applier, value)
+        self._steer(applier, allocation.IDLE, step=0)
         applier.restore(self.keys[:1])
         self._stop(applier, found)
 
@@ -351,9 +383,10 @@ class Lives:
     def start_and_stop(self):
         self._stop(*started(self.path))
 
-    def _steer(self, applier, value):
+    def _steer(self, applier, value, step=1):
         changes = [
-            change(key, value + place) for place, key in enumerate(self.keys)
+            change(key, value + step * place)
+            for place, key in enumerate(self.keys)
         ]
         assert all(item.written for item in applier.apply(changes))
 

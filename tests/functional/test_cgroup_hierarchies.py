@@ -14,14 +14,17 @@ import time
 
 import pytest
 
+from nova_fairness.apply import privileged
 from nova_fairness.apply.cgroup import control
 from nova_fairness.apply.cgroup import disk
 from nova_fairness.apply.cgroup import files as groups
 from nova_fairness.apply.cgroup import memory
 from nova_fairness.collect import files
 from nova_fairness.collect import vm_files
+from nova_fairness.model import allocation
 from nova_fairness.model import cgroup
 from nova_fairness.model import instance
+from nova_fairness.model import resources
 
 pytestmark = [pytest.mark.real, pytest.mark.beside]
 
@@ -124,3 +127,24 @@ def test_what_was_burned_is_counted_and_stall_is_known(vm):
     assert used_s <= again_s < used_s + 0.1
     assert (stalled_s >= 0) == (cgroup.UNIFIED in mounts())
     assert held > 2**20
+
+
+def test_a_vm_can_be_idle_and_is_so_no_more_before_it_has_shares(
+    vm, monkeypatch
+):
+    monkeypatch.setattr(privileged.context, 'client_mode', False)
+    if version_of('cpu') == 2:
+        top = pathlib.Path(mounts()[cgroup.UNIFIED].path)
+        (top / 'cgroup.subtree_control').write_text('+cpu')
+    ticks = groups.start_ticks('/proc', vm.pid)
+    knob = allocation.Knob(f'u/{vm.pid}/{ticks}', resources.Control.CPU)
+    shares = control.CpuShares()
+    found = shares.read([knob.incarnation])[knob.incarnation]
+    now = found
+    for wanted in (allocation.IDLE, 77, allocation.IDLE, found):
+        change = allocation.Change(knob, now, wanted)
+        (outcome,) = shares.write([change])
+        assert outcome.written, outcome.error
+        now = shares.read([knob.incarnation])[knob.incarnation]
+        assert now == wanted
+    shares.close()

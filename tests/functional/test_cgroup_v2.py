@@ -32,6 +32,9 @@ pytestmark = [
 
 INSIDE = 'tests/functional/inside_v2'
 WITH_VMS = (
+    # Before any VM runs: systemd that is reloaded writes its own weights over
+    # those of all scopes.
+    f'{INSIDE}/check_watch_notice.py',
     f'{INSIDE}/check_scopes.py',
     f'{INSIDE}/check_agent.py',
     f'{INSIDE}/check_memory.py',
@@ -155,6 +158,24 @@ def test_a_command_that_takes_too_long_is_killed_with_its_children(guest):
             ['sh', '-c', 'echo begun; sleep 61234 & sleep 61234'], timeout_s=2
         )
     assert guest.run(['pgrep', '-f', 'sleep 61234']).code == 1
+
+
+GOES = f"""
+ip link set lo up
+ip address add 169.254.169.254/32 dev lo
+mkdir -p /tmp/www/openstack/latest
+echo '{{"meta": {{"fairness:leaves_at": "2026-01-01T03:00:00Z"}}}}' \
+    > /tmp/www/openstack/latest/meta_data.json
+{sys.executable} -m http.server -d /tmp/www -b 169.254.169.254 80 &
+export EVERY_S=0.2 WHEN_DONE='systemctl poweroff --force'
+exec examples/preemptible/watch-notice true
+"""
+
+
+def test_a_guest_that_was_told_shuts_itself_down(guest):
+    # The last that is done with this machine.
+    with pytest.raises(machine.GuestFailed, match='Power down'):
+        guest.run(['sh', '-c', GOES], timeout_s=300)
 
 
 def test_a_machine_that_does_not_come_up_leaves_nothing(tmp_path):

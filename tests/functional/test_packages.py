@@ -36,6 +36,8 @@ mount -t overlay overlay {place}/root \\
 for name in proc sys dev; do
     mount --rbind /$name {place}/root/$name
 done
+# Tests beside this one make and remove files there.
+mount -t tmpfs none {place}/root/tmp
 mkdir -p {place}/root/clone/{built}
 mount --bind {packages} {place}/root/clone/{built}
 exec chroot {place}/root bash -euo pipefail -c "$1"
@@ -138,7 +140,11 @@ def test_the_guide_installs_it_and_nothing_is_left_when_it_is_purged(copy):
     assert start == 'systemctl start nova-fairness'
     done = copy(
         textwrap.dedent("""\
-        before=$(find / -xdev -path /clone -prune -o -print | sort)
+        files() {{
+            find / -xdev -ignore_readdir_race -path /clone -prune -o -print |
+                sort
+        }}
+        before=$(files)
         cd /clone
         {install} -y
         {check} && code=0 || code=$?
@@ -165,7 +171,7 @@ def test_the_guide_installs_it_and_nothing_is_left_when_it_is_purged(copy):
         for path in {made}; do
             test ! -e $path
         done
-        after=$(find / -xdev -path /clone -prune -o -print | sort)
+        after=$(files)
         diff <(echo "$before") <(echo "$after") | grep -v '/var/\\|/root/' |
             grep '^[<>]' && exit 1
         echo nothing is left

@@ -60,6 +60,8 @@ ARROWS: Mapping[str, frozenset[str]] = {
     'nova_service': _VOCABULARY | {'runtime'},
     'observe': _VOCABULARY,
     'planners': _MATHEMATICS,
+    # A strategy of OpenStack Watcher, which alone loads it.
+    'watcher': _VOCABULARY | {'planners'},
     # Asks batch systems by their commands.
     'batch': _VOCABULARY,
     'client': _VOCABULARY | {'rpc'},
@@ -93,6 +95,18 @@ ARROWS: Mapping[str, frozenset[str]] = {
         'version',
         'fairness_lab.measures',
         'fairness_lab.scenario',
+        # Who moves is judged by what agents and kernels make of it.
+        'fairness_lab.simulator',
+    },
+    # The queue's simulation beside a batch system.
+    'fairness_lab.border': _MATHEMATICS
+    | {
+        'planners',
+        'plugins',
+        'version',
+        'fairness_lab.cluster',
+        'fairness_lab.measures',
+        'fairness_lab.scenario',
     },
     # Real machines: it does not know the simulator.
     'fairness_lab.testbed': _ASSEMBLY
@@ -106,6 +120,7 @@ ARROWS: Mapping[str, frozenset[str]] = {
     'fairness_lab.cmd': _EVALUATION
     | {
         'oslo_messaging_zmq',
+        'fairness_lab.border',
         'fairness_lab.cluster',
         'fairness_lab.figures',
         'fairness_lab.ideal',
@@ -132,6 +147,7 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
     'nova': ('nova_service', 'api_ext.filter', 'api_ext.location'),
     'nova.monkey_patch': ('nova_service', 'api_ext', 'cmd'),
     'stevedore': ('plugins',),
+    'watcher': ('watcher',),
     'oslo_privsep': (
         'apply.door',
         'apply.privileged',
@@ -163,6 +179,7 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
 
 PURE = (
     'api_ext.owners',
+    'batch.slurm_accounts',
     'batch.slurm_json',
     'model',
     'measure',
@@ -177,6 +194,12 @@ PURE = (
     'exchange.desired',
     'exchange.ledger',
     'exchange.tables',
+    'fairness_lab.border.batch',
+    'fairness_lab.border.cloud',
+    'fairness_lab.border.engine',
+    'fairness_lab.border.judging',
+    'fairness_lab.border.movers',
+    'fairness_lab.border.world',
     'fairness_lab.cluster.attacks',
     'fairness_lab.cluster.engine',
     'fairness_lab.cluster.hosts',

@@ -14,6 +14,7 @@ OURS = (
     'AssetFairnessMetric',
     'DominantShareMetric',
     'GreedinessMetric',
+    'SpendingRate',
     'UniformMetric',
 )
 
@@ -84,7 +85,12 @@ def test_every_metric_of_the_package_can_be_loaded():
 
 
 def test_every_policy_of_the_package_can_be_loaded():
-    assert plugins.policy_names() == ('feedback', 'foresight', 'thesis')
+    assert plugins.policy_names() == (
+        'feedback',
+        'foresight',
+        'proportional',
+        'thesis',
+    )
     for name in plugins.policy_names():
         assert plugins.load_policy(name).description
 
@@ -139,14 +145,16 @@ def test_unknown_metric_is_named_with_those_that_exist():
         plugins.load_metric('Nonsense')
     assert str(caught.value) == (
         "no metric 'Nonsense'; installed: AssetFairnessMetric, "
-        'DominantShareMetric, GreedinessMetric, UniformMetric'
+        'DominantShareMetric, GreedinessMetric, SpendingRate, '
+        'UniformMetric'
     )
 
 
 def test_unknown_policy_is_named_with_those_that_exist():
     with pytest.raises(
         exception.UnknownPlugin,
-        match="no policy 'thesys'; installed: feedback, foresight, thesis",
+        match="no policy 'thesys'; installed: feedback, foresight, "
+        'proportional, thesis',
     ):
         plugins.load_policy('thesys')
 
@@ -199,7 +207,8 @@ def test_unusable_metrics_hide_no_others(guests):
 
 SUITS = {
     'DominantShareMetric': ['feedback', 'foresight'],
-    'GreedinessMetric': ['thesis'],
+    'GreedinessMetric': ['proportional', 'thesis'],
+    'SpendingRate': ['proportional', 'thesis'],
 }
 
 

@@ -53,6 +53,7 @@ SYSTEM_COMMANDS = frozenset(
         'oslopolicy-sample-generator',
         'reno',
         'rm',
+        'scontrol',
         'sphinx-build',
         'systemctl',
         'tc',
@@ -247,7 +248,7 @@ def check_example(place: pathlib.Path, body: str) -> None:
             assert known[name] is not None
 
 
-QUEUE = ('queue_', 'relay_')
+QUEUE = ('queue_', 'relay_', 'partition_', 'plan_')
 """Of the cluster service and the relay; test_queue.py has them."""
 
 
@@ -259,6 +260,7 @@ def test_every_metric_of_the_endpoint_is_documented():
         (room / name).read_text() for name in ('metrics.py', 'peers.py')
     )
     gauges = re.findall(r"families\.gauge\(\s*'(\w+)'", source)
+    gauges += re.findall(r"^ +\(\s*'(\w+_ratio)'", source, re.MULTILINE)
     sums = re.findall(r"^    '(\w+)': '", source, re.MULTILINE)
     sums += re.findall(r"families\.counter\(\s*'(\w+)'", source)
     agents = [each for each in rows if not each.startswith(QUEUE)]

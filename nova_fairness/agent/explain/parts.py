@@ -138,11 +138,12 @@ def given_to(measured: round_model.Measured) -> Given | None:
         return None
     return Given(
         metric_base.Demands(
-            usage=measured.usage.amounts,
+            usage=measured.weighed.amounts,
             endowment=measured.endowment,
             supply=basis.supply,
             node=measured.ownership.node_index,
             user_count=basis.user_count,
+            rates=basis.rates,
         ),
         metric_base.Totals(
             instance_heaviness=basis.user_instance_heaviness,

@@ -91,6 +91,7 @@ class Facts:
     :ivar entity: ``user`` or ``project``: who the owner is.
     :ivar enforced: whether weights are in force on the node.
     :ivar exempt: whether an operator exempted the VM.
+    :ivar best_effort: whether it gets what nobody else wants.
     :ivar paused: whether its vCPUs do not run.
     :ivar cpu: what it has.
     :ivar sharing: of all that others make it wait for, in the order of the
@@ -114,3 +115,4 @@ class Facts:
     heaviest: str = ''
     used: tuple[float, float] | None = None
     preference: float = 1.0
+    best_effort: bool = False

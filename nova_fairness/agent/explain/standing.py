@@ -91,6 +91,7 @@ def facts(judged: Judged) -> situation.Facts:
         preference=1.0
         if preference is None
         else float(preference[judged.row]),
+        best_effort=vm.key in judged.decided.best_effort,
     )
 
 

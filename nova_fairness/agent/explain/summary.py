@@ -33,6 +33,11 @@ EXEMPT = (
     'get without it.'
 )
 
+BEST_EFFORT = (
+    'This VM is preemptible: it gets what no other VM of its node wants. '
+    'Only a server that is not preemptible gets more.'
+)
+
 PAUSED = (
     'This VM is paused: its vCPUs do not run, and it waits for nothing. '
     'Unpause it and ask again.'
@@ -68,6 +73,8 @@ def _first(facts: situation.Facts) -> Iterator[str]:
         yield EXEMPT
     elif facts.paused:
         yield PAUSED
+    elif facts.best_effort:
+        yield BEST_EFFORT
     elif _is_limited(facts):
         # The kernel counts as waiting for others what this costs.
         yield (

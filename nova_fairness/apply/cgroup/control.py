@@ -102,9 +102,9 @@ class GroupControl(control.Control):
         values: dict[str, int] = {}
         for key in keys:
             try:
-                value = self._open.read(key)
+                value = self._held(key)
                 if value is not None:
-                    values[key] = self._checked(value)
+                    values[key] = value
             except exception.WriteRefused as error:
                 if key not in self._named:
                     self._problems[key] = str(error)
@@ -131,6 +131,14 @@ class GroupControl(control.Control):
         """Close all descriptors; the control can still be used."""
         self._open.close()
 
+    def _held(self, key: str) -> int | None:
+        """Read one VM; ``None`` if it is gone.
+
+        :raises WriteRefused: if it has no such control, or an odd value.
+        """
+        value = self._open.read(key)
+        return None if value is None else self._checked(value)
+
     def _checked(self, value: int) -> int:
         low, high = self.unit_range()
         if low <= value <= high:
@@ -154,26 +162,29 @@ class GroupControl(control.Control):
     def _write(
         self, changes: Sequence[allocation.Change]
     ) -> list[control.Outcome]:
-        requests: list[privileged.Request] = []
-        for change in changes:
-            _, pid, ticks = instance.parse_key(change.knob.incarnation)
-            text = self.formatted(change.after)
-            requests.append((self._name, text, pid, ticks))
+        parts = [self._requests(change) for change in changes]
+        requests = [request for part in parts for request in part]
         try:
-            errors = self._writer(requests) if requests else []
+            errors = iter(self._writer(requests) if requests else [])
         except exception.ControlUnavailable as error:
             return [control.Outcome(change, str(error)) for change in changes]
+        numbers = [[next(errors) for _ in part] for part in parts]
         return [
-            self._outcome(change, number)
-            for change, number in zip(changes, errors, strict=True)
+            self._outcome(change, next(filter(None, each), 0))
+            for change, each in zip(changes, numbers, strict=True)
         ]
+
+    def _requests(self, change: allocation.Change) -> list[privileged.Request]:
+        """What must be written for a change, in order."""
+        _, pid, ticks = instance.parse_key(change.knob.incarnation)
+        return [(self._name, self.formatted(change.after), pid, ticks)]
 
     def _outcome(
         self, change: allocation.Change, number: int
     ) -> control.Outcome:
         """Judge one write by its error number and by what is there now."""
         try:
-            kept = self._open.read(change.knob.incarnation)
+            kept = self._held(change.knob.incarnation)
         except exception.WriteRefused as error:
             return self._failed(change, str(error))
         if kept is None:
@@ -233,11 +244,18 @@ def version_of(
     raise exception.ControlUnavailable(missing)
 
 
+_IDLE_SHOWS = {files.CPU_SHARES: 3, files.CPU_WEIGHT: 0}
+"""What a file says of a group that is idle (Linux 5.15 and later)."""
+
+
 class CpuShares(GroupControl):
     """Steers the group of each VM; all of its threads share one value.
 
     A controller is in one hierarchy only: where v1 has ``cpu``, v1 it is,
     also if a v2 tree without it is mounted beside.
+
+    :data:`allocation.IDLE` stands for ``cpu.idle``. A group that is idle takes
+    no shares before it is idle no more, and has the default ones then.
 
     :param proc: where procfs is mounted.
     :param mountinfo_path: says where the hierarchies are mounted.
@@ -257,6 +275,55 @@ class CpuShares(GroupControl):
     ) -> None:
         mounts = cgroup.mounts(pathlib.Path(mountinfo_path).read_text('utf-8'))
         super().__init__(proc, mounts, _cpu_file(mounts), writer, max_open)
+        self._idle = files.OpenControls(proc, mounts, files.CPU_IDLE, max_open)
+
+    def can_idle(self, key: str) -> bool:
+        """Tell whether the kernel lets a VM be idle."""
+        try:
+            return self._idle.read(key) is not None
+        except exception.WriteRefused:
+            return False
+
+    def read(self, keys: Sequence[str]) -> Mapping[str, int]:
+        """Read what the kernel holds now."""
+        self._idle.next_round(len(keys))
+        return super().read(keys)
+
+    def close(self) -> None:
+        """Close all descriptors; the control can still be used."""
+        super().close()
+        self._idle.close()
+
+    def _held(self, key: str) -> int | None:
+        value = self._open.read(key)
+        if value == _IDLE_SHOWS[self._name] and self._is_idle(key):
+            return allocation.IDLE
+        return None if value is None else self._checked(value)
+
+    def _is_idle(self, key: str) -> bool:
+        return self.can_idle(key) and self._idle.read(key) == 1
+
+    def _refused(self, change: allocation.Change) -> control.Outcome | None:
+        if change.after == allocation.IDLE and self.can_idle(
+            change.knob.incarnation
+        ):
+            return None
+        return super()._refused(change)
+
+    def _requests(self, change: allocation.Change) -> list[privileged.Request]:
+        key = change.knob.incarnation
+        _, pid, ticks = instance.parse_key(key)
+        if change.after == allocation.IDLE:
+            return [(files.CPU_IDLE, '1', pid, ticks)]
+        wakes: list[privileged.Request] = (
+            [(files.CPU_IDLE, '0', pid, ticks)] if self._wakes(change) else []
+        )
+        return [*wakes, *super()._requests(change)]
+
+    def _wakes(self, change: allocation.Change) -> bool:
+        if change.before is None:
+            return self._is_idle(change.knob.incarnation)
+        return change.before == allocation.IDLE
 
 
 def _cpu_file(mounts: Mapping[str, cgroup.Mount]) -> str:

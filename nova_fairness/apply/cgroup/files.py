@@ -40,6 +40,7 @@ class ControlFile:
     :ivar pattern: what may be written, whole.
     :ivar everywhere: whether it may be written also outside a VM's own group,
         see :data:`INNER` and :data:`OWN`.
+    :ivar otherwise: the controller where that one is not mounted.
     """
 
     controller: str
@@ -48,6 +49,7 @@ class ControlFile:
     default: int
     pattern: str = _NUMBER
     everywhere: bool = False
+    otherwise: str | None = None
 
     def allows(self, text: str, level: int) -> bool:
         """Tell whether a value may be written to the group of a level."""
@@ -60,6 +62,7 @@ class ControlFile:
 
 CPU_SHARES = 'cpu.shares'
 CPU_WEIGHT = 'cpu.weight'
+CPU_IDLE = 'cpu.idle'
 MEMORY_SOFT_LIMIT = 'memory.soft_limit_in_bytes'
 MEMORY_LOW = 'memory.low'
 BLKIO_WEIGHT = 'blkio.weight'
@@ -78,6 +81,9 @@ FILES: Mapping[str, ControlFile] = types.MappingProxyType(
     {
         CPU_SHARES: ControlFile(CPU_CONTROLLER, 2, 262144, 1024),
         CPU_WEIGHT: ControlFile(cgroup.UNIFIED, 1, 10000, 100),
+        CPU_IDLE: ControlFile(
+            CPU_CONTROLLER, 0, 1, 0, '[01]', otherwise=cgroup.UNIFIED
+        ),
         MEMORY_SOFT_LIMIT: ControlFile('memory', 0, _UNLIMITED, _UNLIMITED),
         MEMORY_LOW: ControlFile(
             cgroup.UNIFIED, 0, _UNLIMITED, 0, f'{_NUMBER}|max', everywhere=True
@@ -150,7 +156,10 @@ def control_path(
     :raises WriteRefused: if its group is not the VM's alone, or not visible
         from here, or has no group of that level.
     """
-    controller = FILES[name].controller
+    file = FILES[name]
+    controller = file.controller
+    if file.otherwise is not None and controller not in mounts:
+        controller = file.otherwise
     text = _text(f'{proc}/{pid}/cgroup')
     own = cgroup.groups_of_process(text).get(controller)
     mount = mounts.get(controller)

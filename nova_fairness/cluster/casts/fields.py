@@ -13,6 +13,7 @@ _VERSIONS = {'Instance': '2.'}
 
 _UUID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 _LONGEST_NAME = 255
+_YES = frozenset({'1', 'true', 'yes', 'on', 't', 'y'})
 MANY = 2**63
 _UNWRITABLE = re.compile('[\0\ud800-\udfff]')
 """What JSON can name and no database keeps."""
@@ -127,6 +128,11 @@ def whole(value: object) -> int | None:
     if not digits.isdecimal():
         return None
     return int(digits) if len(digits) < len(str(MANY)) else MANY
+
+
+def says_yes(value: object) -> bool:
+    """Whether a word of metadata says yes; what is unknown does not."""
+    return str(value).lower() in _YES
 
 
 def _check_name(value: object, name: str) -> None:

@@ -15,13 +15,16 @@ from nova_fairness.cluster.casts import fields
 from nova_fairness.cluster.casts import times as times_module
 from nova_fairness.model import cast as cast_module
 from nova_fairness.model import envelope
+from nova_fairness.model import leaving
 from nova_fairness.model import request
 
 MARK = 'fairness:preemptible'
 """Name by which servers' metadata, scheduler hints and extra specs of flavors
 say that a server is preemptible."""
 
-_YES = frozenset({'1', 'true', 'yes', 'on', 't', 'y'})
+ACTION = 'fairness:preemption_action'
+"""Name by which they say what is done to it first if it has to make room."""
+
 _VERSION = '1.'
 _OFFLOADED = 'shelved_offloaded'
 _NOWHERE = 'nova-fairness-nowhere'
@@ -35,11 +38,18 @@ class Preemptible:
     :ivar marks: whether those are that users, or flavors, mark as such.
     :ivar projects: of which all are.
     :ivar flavors: of which all are, by name.
+    :ivar choices: what users, or flavors, may choose to be done to them.
     """
 
     marks: bool = False
     projects: frozenset[str] = frozenset()
     flavors: frozenset[str] = frozenset()
+    choices: frozenset[leaving.Action] = frozenset()
+
+    @property
+    def reads_servers(self) -> bool:
+        """Whether fields of servers say something."""
+        return self.marks or bool(self.choices)
 
     def band(
         self,
@@ -57,25 +67,49 @@ class Preemptible:
         is_named = project in self.projects or (
             fields.text(flavor, 'name') in self.flavors
         )
-        is_marked = self.marks and (
-            _says(flavor, 'extra_specs')
-            or _says(spec, 'scheduler_hints')
-            or _says(server, 'metadata')
+        is_marked = self.marks and any(
+            fields.says_yes(each) for each in _said(spec, server, MARK)
         )
         if is_named or is_marked:
             return request.Band.PREEMPTIBLE
         return request.Band.NORMAL
+
+    def action(
+        self, spec: Mapping[str, Any], server: Mapping[str, Any]
+    ) -> leaving.Action | None:
+        """Action that is done first to a server that has to make room.
+
+        The server's metadata come before hints, and these before its flavor.
+
+        :returns: ``None`` if nobody says what may be chosen.
+        :raises Unreadable: if they are not of the form known.
+        """
+        may = {each.value: each for each in self.choices}
+        for said in _said(spec, server, ACTION):
+            if said in may:
+                return may[said]
+        return None
 
 
 NONE_IS = Preemptible()
 """What operators say who say nothing: all requests are normal."""
 
 
-def _says(holder: Mapping[str, Any], name: str) -> bool:
-    value = fields.mapping(holder, name).get(MARK)
-    # Nova makes a list of what a hint says.
-    told = value if isinstance(value, list) else [value]
-    return any(str(each).lower() in _YES for each in told)
+def _said(
+    spec: Mapping[str, Any], server: Mapping[str, Any], key: str
+) -> list[str]:
+    """What metadata, hints and extra specs say of something."""
+    flavor = fields.versioned(spec.get('flavor'), 'Flavor')
+    told: list[object] = []
+    for holder, name in (
+        (server, 'metadata'),
+        (spec, 'scheduler_hints'),
+        (flavor, 'extra_specs'),
+    ):
+        value = fields.mapping(holder, name).get(key)
+        # Nova makes a list of what a hint says.
+        told += value if isinstance(value, list) else [value]
+    return [str(each) for each in told]
 
 
 def unbound(_project: str, _user: str) -> times_module.Times:
@@ -215,18 +249,20 @@ def _build(
     if len(set(servers)) < len(servers):
         raise exception.Unreadable('a build names a server twice')
     owners = {_owner(each) for each in specs}
-    builds = _servers(arguments) if preemptible.marks else {}
+    builds = _servers(arguments) if preemptible.reads_servers else {}
     parts = {
         (
             _group(each),
             _demand(each),
             preemptible.band(each, builds.get(server, {}), _owner(each)[0]),
+            preemptible.action(each, builds.get(server, {})),
         )
         for each, server in zip(specs, servers, strict=True)
     }
     if len(parts) > 1 or len(owners) > 1:
         raise exception.Unreadable('servers of one build must be alike')
-    (group, demand, band), (project, user) = parts.pop(), owners.pop()
+    (group, demand, band, leaves_by) = parts.pop()
+    project, user = owners.pop()
     may = times(project, user).at_most(times_module.wished(arguments))
     longest_s = may.longest_wait_s
     return request.Request(
@@ -239,6 +275,7 @@ def _build(
         group=group,
         expires_at=None if longest_s is None else cast.received_at + longest_s,
         band=band,
+        leaves_by=leaves_by,
         time_limit_s=may.time_limit_s,
     )
 
@@ -271,6 +308,7 @@ def _unshelve(
     server = fields.versioned(arguments.get('instance'), 'Instance')
     uuid = fields.uuid(server, 'uuid')
     demand, group, band = _NOTHING, None, request.Band.NORMAL
+    leaves_by = None
     project, user = _owner(server)
     # A server that still lies on its host has its room.
     if fields.text(server, 'vm_state') == _OFFLOADED:
@@ -279,6 +317,7 @@ def _unshelve(
         demand = demand_module.of_spec(spec, forced=False)
         group = _group(spec)
         band = preemptible.band(spec, server, project)
+        leaves_by = preemptible.action(spec, server)
     may = times(project, user).at_most(times_module.wished(arguments))
     # It was a request once already, when it was built, or unshelved before.
     own = uuid_module.uuid5(uuid_module.UUID(uuid), cast.uuid)
@@ -292,6 +331,7 @@ def _unshelve(
         origin=request.Origin.UNSHELVE,
         group=group,
         band=band,
+        leaves_by=leaves_by,
         time_limit_s=may.time_limit_s,
     )
 

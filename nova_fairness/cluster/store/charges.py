@@ -7,13 +7,12 @@ by it. A process that dies in between leaves a row that counts for nothing,
 and that the next one writes over.
 """
 
-from collections.abc import Callable
 from collections.abc import Iterator
 import json
 
 import sqlalchemy as sa
 
-from nova_fairness.cluster.store import database
+from nova_fairness.cluster.store import led
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import tables
 
@@ -21,18 +20,8 @@ _CHARGES = tables.CHARGES
 _READ_AT_ONCE = 1000
 
 
-class Charges:
-    """The table of what was charged.
-
-    :param rows: of the database.
-    :param check_leads: raises ``Deposed`` unless an epoch is the newest.
-    """
-
-    def __init__(
-        self, rows: database.Tables, check_leads: Callable[[int], None]
-    ) -> None:
-        self._tables = rows
-        self._check_leads = check_leads
+class Charges(led.Led[[]]):
+    """The table of what was charged."""
 
     def add(self, charge: records.Charge, epoch: int) -> None:
         """Write what is about to be charged.

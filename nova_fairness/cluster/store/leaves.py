@@ -1,77 +1,121 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that leave, as they are stored: one row for each that ever did."""
+"""Servers that leave, as they are stored: a row for each time that one did.
 
-from collections.abc import Callable
+The newest row of a server says how far it has left; those before are history.
+"""
+
 from collections.abc import Collection
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
 import sqlalchemy as sa
 
 from nova_fairness import exception
-from nova_fairness.cluster.store import database
+from nova_fairness.cluster.store import led
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import tables
 from nova_fairness.model import leaving
 
 _LEAVES = tables.LEAVES
 _FINAL = sorted(each.value for each in leaving.FINAL)
+_MAKES_ROOM = _LEAVES.c.cause.in_(
+    sorted(each.value for each in leaving.PREEMPTIONS)
+)
+_SAME = (
+    *('server', 'turn', 'version', 'at', 'changed_at', 'tried', 'asked_at'),
+    *('vcpus', 'began_at', 'chosen_at', 'told_at', 'acted_at', 'gone_at'),
+    'returned_at',
+)
+"""Columns that are fields of the same name."""
 
-Changed = Callable[[leaving.Leave], None]
-"""Told of a server that came into a state."""
 
-
-class Leaves:
-    """The table of servers that leave.
-
-    :param rows: of the database.
-    :param check_leads: raises ``Deposed`` unless an epoch is the newest.
-    """
-
-    def __init__(
-        self, rows: database.Tables, check_leads: Callable[[int], None]
-    ) -> None:
-        self._tables = rows
-        self._check_leads = check_leads
-        self._changed: Changed = lambda _: None
-
-    def listen(self, changed: Changed) -> None:
-        """Tell somebody of all that is done through this object."""
-        self._changed = changed
+class Leaves(led.Led[[leaving.Leave]]):
+    """The table of servers that leave."""
 
     def found(
         self, states: Collection[leaving.State]
     ) -> dict[str, leaving.Leave]:
         """Servers in some states, those that are due first, by UUID."""
+        wanted = _LEAVES.c.state.in_([each.value for each in states])
+        return self._newest(wanted)
+
+    def lately(
+        self, causes: Collection[leaving.Cause], since: float
+    ) -> dict[str, leaving.Leave]:
+        """Servers that came into their state of late, by UUID.
+
+        :param causes: for which they leave or left.
+        :param since: seconds of the epoch.
+        """
+        return self._newest(
+            _LEAVES.c.cause.in_([each.value for each in causes]),
+            _LEAVES.c.changed_at >= since,
+        )
+
+    def of(self, servers: Collection[str]) -> dict[str, leaving.Leave]:
+        """How far some servers have left, by UUID; others never did."""
+        return self._newest(_LEAVES.c.server.in_(list(servers)))
+
+    def _newest(
+        self, *wanted: sa.ColumnElement[bool]
+    ) -> dict[str, leaving.Leave]:
+        later = _LEAVES.alias()
+        has_later = sa.exists().where(
+            later.c.server == _LEAVES.c.server, later.c.turn > _LEAVES.c.turn
+        )
         query = (
             sa.select(_LEAVES)
-            .where(_LEAVES.c.state.in_([each.value for each in states]))
+            .where(*wanted, ~has_later)
             .order_by(_LEAVES.c.at, _LEAVES.c.server)
         )
         rows = self._tables.select(query)
         return {row['server']: _leave(row) for row in rows}
 
-    def lately(
-        self, cause: leaving.Cause, since: float
-    ) -> dict[str, leaving.Leave]:
-        """Servers that came into their state of late, by UUID.
+    def preemptions(
+        self, project: str | None, marker: str | None, most: int
+    ) -> Sequence[leaving.Leave]:
+        """Times that servers were to make room, the newest first.
 
-        :param cause: for which they leave or left.
-        :param since: seconds of the epoch.
+        :param project: to which the server or the request belongs; ``None``
+            for all.
+        :param marker: UUID of the last one of the page before; nothing follows
+            one that is unknown.
+        :param most: how many at most.
         """
-        query = sa.select(_LEAVES).where(
-            _LEAVES.c.cause == cause.value, _LEAVES.c.changed_at >= since
-        )
-        rows = self._tables.select(query)
-        return {row['server']: _leave(row) for row in rows}
+        query = sa.select(_LEAVES).where(_MAKES_ROOM)
+        if project is not None:
+            # The reason of these is about whom room is made for.
+            query = query.where(
+                sa.or_(
+                    _LEAVES.c.project == project, _LEAVES.c.subject == project
+                )
+            )
+        if marker is not None:
+            last = sa.select(_LEAVES.c.chosen_at).where(
+                _LEAVES.c.uuid == marker
+            )
+            at = last.scalar_subquery()
+            query = query.where(
+                sa.or_(
+                    _LEAVES.c.chosen_at < at,
+                    sa.and_(
+                        _LEAVES.c.chosen_at == at, _LEAVES.c.uuid > marker
+                    ),
+                )
+            )
+        order = _LEAVES.c.chosen_at.desc(), _LEAVES.c.uuid
+        rows = self._tables.select(query.order_by(*order).limit(most))
+        return [_leave(row) for row in rows]
 
-    def of(self, servers: Collection[str]) -> dict[str, leaving.Leave]:
-        """How far some servers have left, by UUID; others never did."""
-        query = sa.select(_LEAVES).where(_LEAVES.c.server.in_(list(servers)))
-        rows = self._tables.select(query)
-        return {row['server']: _leave(row) for row in rows}
+    def preemption(self, uuid: str) -> leaving.Leave | None:
+        """One time that a server was to make room; ``None`` if unknown."""
+        rows = self._tables.select(
+            sa.select(_LEAVES).where(_MAKES_ROOM, _LEAVES.c.uuid == uuid)
+        )
+        return _leave(rows[0]) if rows else None
 
     def choose(
         self, leave: leaving.Leave, before: leaving.Leave | None, epoch: int
@@ -85,17 +129,14 @@ class Leaves:
         :raises Outdated: if it leaves already.
         :raises Deposed: if that leader leads no more.
         """
-        version = 0 if before is None else before.version + 1
-        chosen = dataclasses.replace(leave, version=version)
-        values = _row(chosen)
-        if before is None:
-            done = self._tables.insert_if(
-                _LEAVES, values, tables.newest_epoch() == epoch
+        turn = 0 if before is None else before.turn + 1
+        chosen = dataclasses.replace(leave, turn=turn)
+        # What has ended never begins again: it may be decided on as read.
+        if (before and before.state not in leaving.FINAL) or (
+            not self._tables.insert_if(
+                _LEAVES, _row(chosen), tables.newest_epoch() == epoch
             )
-        else:
-            again = _guarded(before, epoch).where(_LEAVES.c.state.in_(_FINAL))
-            done = self._tables.update(again.values(**values))
-        if not done:
+        ):
             self._explain(leave.server, epoch)
         self._changed(chosen)
         return chosen
@@ -120,15 +161,7 @@ class Leaves:
         :raises Outdated: if it is no longer of that version.
         :raises Deposed: if that leader leads no more.
         """
-        state = leaving.after(leave.state, event)
-        changed = dataclasses.replace(
-            leave,
-            state=state,
-            version=leave.version + 1,
-            changed_at=now,
-            tried=leave.tried + (event is leaving.Event.ACT),
-            at=leave.at if at is None else at,
-        )
+        changed = leave.stepped(event, now, at)
         if not self._tables.update(
             _guarded(leave, epoch).values(**_row(changed))
         ):
@@ -157,43 +190,34 @@ class Leaves:
 def _guarded(leave: leaving.Leave, epoch: int) -> sa.Update:
     """Change a row only if it is as it was and the leader leads."""
     return sa.update(_LEAVES).where(
-        _LEAVES.c.server == leave.server,
+        _LEAVES.c.uuid == leave.uuid,
         _LEAVES.c.version == leave.version,
         tables.newest_epoch() == epoch,
     )
 
 
 def _row(leave: leaving.Leave) -> dict[str, Any]:
+    same = {name: getattr(leave, name) for name in ('uuid', *_SAME)}
     return {
-        'server': leave.server,
+        **same,
         'project': leave.project,
         'owner': leave.user,
         'cause': leave.cause.value,
         'actions': ','.join(each.value for each in leave.actions),
-        'at': leave.at,
-        'changed_at': leave.changed_at,
-        'tried': leave.tried,
         'state': leave.state.value,
-        'version': leave.version,
         'request': leave.request or None,
-        'asked_at': leave.asked_at,
         **records.columns_of(leave.why),
     }
 
 
 def _leave(row: Mapping[str, Any]) -> leaving.Leave:
     return leaving.Leave(
-        server=row['server'],
+        **{name: row[name] for name in _SAME},
         project=row['project'],
         user=row['owner'],
         cause=leaving.Cause(row['cause']),
         why=records.why_of(row),
         actions=tuple(map(leaving.Action, row['actions'].split(','))),
-        at=row['at'],
-        changed_at=row['changed_at'],
-        tried=row['tried'],
         state=leaving.State(row['state']),
-        version=row['version'],
         request=row['request'] or '',
-        asked_at=row['asked_at'],
     )

@@ -2,16 +2,21 @@
 
 """Rows of the table of requests, and the values they are made of."""
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import functools
 import json
 from typing import Any
 
+from nova_fairness.model import leaving
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 
 _USUAL = request_model.Band.NORMAL
+_ROWS = 30_000
+"""Columns that are read once: most rows are in a cycle as in the last."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -119,6 +124,37 @@ class Promised:
     version: int = 0
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Traded:
+    """Groups with spending rates, and what was charged.
+
+    :ivar groups: project, name, rate and count of each.
+    :ivar spent: units of :mod:`.shares.spending` by account of a user.
+    :ivar meters: UUID of the server and microseconds of CPU up to which it
+        was charged, by process.
+    :ivar version: number of writes.
+    """
+
+    groups: Sequence[tuple[str, str, float, int]]
+    spent: Mapping[str, int]
+    meters: Mapping[str, tuple[str, int]]
+    version: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Leader:
+    """The process that acts.
+
+    :ivar epoch: > 0, larger with every takeover; 0 if nobody ever led.
+    :ivar holder: name of the process.
+    :ivar since: seconds of the epoch of time.
+    """
+
+    epoch: int = 0
+    holder: str = ''
+    since: float = 0.0
+
+
 def short(content: object) -> str:
     """JSON in few characters."""
     return json.dumps(content, separators=(',', ':'))
@@ -138,6 +174,7 @@ def row_of(record: Record) -> dict[str, Any]:
         'extended_s': request.extended_s,
         'origin': request.origin.value,
         'band': request.band.value,
+        'leaves_by': request.leaves_by and request.leaves_by.value,
         'wanted': _wanted(request),
         'state': request.state.value,
         'version': request.version,
@@ -145,6 +182,19 @@ def row_of(record: Record) -> dict[str, Any]:
         'hosts': json.dumps(record.hosts),
         **columns_of(record.why),
     }
+
+
+def preemptible(found: Iterable[Record]) -> frozenset[str]:
+    """Servers that are; one that was unshelved goes by its newest request.
+
+    :param found: the oldest first.
+    """
+    by_server = {
+        server: record.request.is_preemptible
+        for record in found
+        for server in record.request.servers
+    }
+    return frozenset(server for server, is_one in by_server.items() if is_one)
 
 
 def columns_of(why: reason.Why) -> dict[str, Any]:
@@ -158,24 +208,27 @@ def columns_of(why: reason.Why) -> dict[str, Any]:
 
 def record_of(row: Mapping[str, Any]) -> Record:
     """Make a record of a row."""
-    wanted = json.loads(row['wanted'])
+    servers, demand, group = _asked(row['wanted'])
     request = request_model.Request(
         uuid=row['uuid'],
         project=row['project'],
         user=row['owner'],
-        servers=tuple(wanted['servers']),
-        demand=_demand(wanted['demand']),
+        servers=servers,
+        demand=demand,
         asked_at=row['asked_at'],
         origin=request_model.Origin(row['origin']),
-        group=_group(wanted['group']),
+        group=group,
         expires_at=row['expires_at'],
         band=request_model.Band(row['band'] or _USUAL.value),
+        leaves_by=leaving.Action(row['leaves_by'])
+        if row['leaves_by']
+        else None,
         time_limit_s=row['time_limit_s'],
         extended_s=row['extended_s'],
         state=request_model.State(row['state']),
         version=row['version'],
     )
-    hosts = tuple(json.loads(row['hosts'] or '[]'))
+    hosts = tuple(json.loads(row['hosts'])) if row['hosts'] else ()
     return Record(
         request,
         row['cast_uuid'],
@@ -200,10 +253,27 @@ def _room(written: str | None) -> Room | None:
 
 def why_of(row: Mapping[str, Any]) -> reason.Why:
     """Make a reason of its columns."""
+    return _why(row['reason'], row['subject'], row['numbers'])
+
+
+@functools.lru_cache(_ROWS)
+def _why(token: str, subject: str, numbers: str) -> reason.Why:
     return reason.Why(
-        reason.Reason(row['reason']),
-        row['subject'],
-        tuple((name, number) for name, number in json.loads(row['numbers'])),
+        reason.Reason(token),
+        subject,
+        tuple((name, number) for name, number in json.loads(numbers)),
+    )
+
+
+@functools.lru_cache(_ROWS)
+def _asked(
+    written: str,
+) -> tuple[tuple[str, ...], request_model.Demand, request_model.Group | None]:
+    wanted = json.loads(written)
+    return (
+        tuple(wanted['servers']),
+        _demand(wanted['demand']),
+        _group(wanted['group']),
     )
 
 

@@ -25,7 +25,12 @@ from nova_fairness import exception
 from nova_fairness.cluster.store import charges as charges_module
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import leaves as leaves_module
+from nova_fairness.cluster.store import market as market_module
+from nova_fairness.cluster.store import nodes as nodes_module
+from nova_fairness.cluster.store import plans as plans_module
+from nova_fairness.cluster.store import pledges as pledges_module
 from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import risks as risks_module
 from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing
 from nova_fairness.cluster.store import tables
@@ -33,32 +38,15 @@ from nova_fairness.model import cast as cast_module
 from nova_fairness.model import reason as reason_module
 from nova_fairness.model import request as request_model
 
-_CASTS, _REQUESTS = tables.CASTS, tables.REQUESTS
-_LEADERS, _LEDGER = tables.LEADERS, tables.LEDGER
-_SHARES, _PROMISES = tables.SHARES, tables.PROMISES
+_CASTS, _REQUESTS, _LEADERS = tables.CASTS, tables.REQUESTS, tables.LEADERS
+_LEDGER, _SHARES, _PROMISES = tables.LEDGER, tables.SHARES, tables.PROMISES
 _NEW = reason_module.why(reason_module.Reason.NOT_PLANNED)
 _LEADERS_KEPT = 1000
 
 Changed = Callable[[request_model.Request, reason_module.Why, float], None]
 """Told of a request that was added or came into a state, why, and when."""
 _FINAL = sorted(each.value for each in request_model.FINAL)
-_SETTLED = sorted(
-    each.value for each in {request_model.State.ACTIVE, *request_model.FINAL}
-)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Leader:
-    """The process that acts.
-
-    :ivar epoch: > 0, larger with every takeover; 0 if nobody ever led.
-    :ivar holder: name of the process.
-    :ivar since: seconds of the epoch of time.
-    """
-
-    epoch: int = 0
-    holder: str = ''
-    since: float = 0.0
+_SETTLED = sorted({request_model.State.ACTIVE.value, *_FINAL})
 
 
 class Store:
@@ -69,7 +57,12 @@ class Store:
     :raises SchemaMismatch: if the tables are not those of this version.
 
     :ivar leaves: servers that leave.
+    :ivar risks: servers that are among the next to leave.
     :ivar charges: what was charged when.
+    :ivar nodes: hosts between batch and cloud.
+    :ivar market: groups with spending rates, and prices.
+    :ivar plans: of moves.
+    :ivar pledges: what is remembered of groups on the batch side.
     """
 
     def __init__(self, engine: sa.Engine, sealer: sealing.Sealer) -> None:
@@ -78,8 +71,14 @@ class Store:
         self._tables = database.Tables(engine)
         self._sealer = sealer
         self._changed: Changed = lambda *_: None
-        self.leaves = leaves_module.Leaves(self._tables, self._check_leads)
-        self.charges = charges_module.Charges(self._tables, self._check_leads)
+        rows, leads = self._tables, self._check_leads
+        self.leaves = leaves_module.Leaves(rows, leads)
+        self.risks = risks_module.Risks(rows, leads)
+        self.charges = charges_module.Charges(rows, leads)
+        self.nodes = nodes_module.Nodes(rows, leads)
+        self.pledges = pledges_module.Pledges(rows, self._replace)
+        self.market = market_module.Market(rows, self._replace, leads)
+        self.plans = plans_module.Plans(rows, leads)
 
     def listen(self, changed: Changed) -> None:
         """Tell somebody of all that is done through this object."""
@@ -267,11 +266,11 @@ class Store:
         )
         return records.record_of(rows[0]) if rows else None
 
-    def leader(self) -> Leader:
+    def leader(self) -> records.Leader:
         """Say who leads."""
         query = sa.select(_LEADERS).order_by(_LEADERS.c.epoch.desc()).limit(1)
         rows = self._tables.select(query)
-        return Leader(**rows[0]) if rows else Leader()
+        return records.Leader(**rows[0]) if rows else records.Leader()
 
     def take_over(self, from_epoch: int, holder: str, now: float) -> int:
         """Lead from now on.

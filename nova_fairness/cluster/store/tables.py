@@ -56,6 +56,8 @@ REQUESTS = sa.Table(
     sa.Column('band', sa.String(16)),
     sa.Column('time_limit_s', sa.Double),
     sa.Column('extended_s', sa.Double, nullable=False, server_default='0'),
+    # Of those whose owners said how they want to make room.
+    sa.Column('leaves_by', sa.String(32)),
     # JSON: hosts that are promised, and who leaves for that.
     sa.Column('room', _TEXT),
     sa.Index('ix_requests_state_changed_at', 'state', 'changed_at'),
@@ -65,7 +67,9 @@ REQUESTS = sa.Table(
 LEAVES = sa.Table(
     'leaves',
     METADATA,
-    sa.Column('server', sa.String(36), primary_key=True),
+    sa.Column('uuid', sa.String(36), primary_key=True),
+    sa.Column('server', sa.String(36), nullable=False, server_default=''),
+    sa.Column('turn', sa.Integer, nullable=False, server_default='0'),
     sa.Column('project', sa.String(255), nullable=False),
     sa.Column('owner', sa.String(255), nullable=False),
     sa.Column('cause', sa.String(32), nullable=False),
@@ -82,10 +86,43 @@ LEAVES = sa.Table(
     # Of who makes room for a request.
     sa.Column('request', sa.String(36)),
     sa.Column('asked_at', sa.Double),
+    sa.Column('vcpus', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('began_at', sa.Double),
+    sa.Column('chosen_at', sa.Double, nullable=False, server_default='0'),
+    sa.Column('told_at', sa.Double),
+    sa.Column('acted_at', sa.Double),
+    sa.Column('gone_at', sa.Double),
+    sa.Column('returned_at', sa.Double),
     sa.Index('ix_leaves_state_changed_at', 'state', 'changed_at'),
+    sa.Index('ix_leaves_server_turn', 'server', 'turn'),
+    sa.Index('ix_leaves_chosen_at', 'chosen_at'),
     **_MYSQL,
 )
-"""One row per server: it leaves for one reason at a time."""
+"""One row for each time that a server was to leave.
+
+How far it has left and what became of it are one row, so that one statement
+writes both. It leaves for one reason at a time: the key is made of the server
+and its turn, and a turn begins when the one before has ended.
+"""
+
+RISKS = sa.Table(
+    'risks',
+    METADATA,
+    sa.Column('server', sa.String(36), primary_key=True),
+    sa.Column('project', sa.String(255), nullable=False),
+    sa.Column('owner', sa.String(255), nullable=False),
+    sa.Column('state', sa.String(16), nullable=False),
+    sa.Column('since', sa.Double, nullable=False),
+    sa.Column('changed_at', sa.Double, nullable=False),
+    # Whether metadata of the server say the same.
+    sa.Column('is_written', sa.Boolean, nullable=False),
+    sa.Column('reason', sa.String(64), nullable=False),
+    sa.Column('subject', sa.String(255), nullable=False),
+    sa.Column('numbers', sa.Text, nullable=False),
+    **_MYSQL,
+)
+"""One row for each server that is told that it is among the next to leave,
+until some time after it is told that it is not."""
 
 LEDGER = sa.Table(
     'ledger',
@@ -138,6 +175,103 @@ PROMISES = sa.Table(
     sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
     sa.Column('version', sa.Integer, nullable=False),
     # JSON: promises by UUID, and what became of the last ones.
+    sa.Column('kept', _TEXT, nullable=False),
+    **_MYSQL,
+)
+"""One row, changed as a whole."""
+
+NODES = sa.Table(
+    'nodes',
+    METADATA,
+    sa.Column('host', sa.String(255), primary_key=True),
+    # Its names on both sides.
+    sa.Column('batch', sa.String(255), nullable=False),
+    sa.Column('cloud', sa.String(255), nullable=False),
+    sa.Column('cores', sa.Double, nullable=False),
+    sa.Column('state', sa.String(16), nullable=False),
+    sa.Column('since', sa.Double, nullable=False),
+    sa.Column('until', sa.Double),
+    sa.Column('version', sa.Integer, nullable=False),
+    # JSON: time, event, state, cause and text of the newest steps.
+    sa.Column('history', _TEXT, nullable=False),
+    **_MYSQL,
+)
+"""One row per host between batch and cloud."""
+
+BORDER = sa.Table(
+    'border',
+    METADATA,
+    sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column('version', sa.Integer, nullable=False),
+    # That the cloud is to have; NULL to go by calendar and demand.
+    sa.Column('hosts', sa.Integer),
+    **_MYSQL,
+)
+"""One row, changed as a whole."""
+
+MARKET = sa.Table(
+    'market',
+    METADATA,
+    sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column('version', sa.Integer, nullable=False),
+    # JSON: groups, units spent by account, and how far processes were
+    # charged: together, so that neither is ever without the other.
+    sa.Column('kept', _TEXT, nullable=False),
+    **_MYSQL,
+)
+"""One row, changed as a whole."""
+
+PRICES = sa.Table(
+    'prices',
+    METADATA,
+    sa.Column('host', sa.String(255), primary_key=True),
+    sa.Column('resource_class', sa.String(255), primary_key=True),
+    sa.Column('at', sa.Double, primary_key=True, autoincrement=False),
+    sa.Column('price', sa.Double, nullable=False),
+    sa.Column('capacity', sa.Double, nullable=False),
+    sa.Index('ix_prices_at', 'at'),
+    **_MYSQL,
+)
+"""One row where the price of a host changed."""
+
+PLANS = sa.Table(
+    'plans',
+    METADATA,
+    sa.Column('uuid', sa.String(36), primary_key=True),
+    sa.Column('goal', sa.String(16), nullable=False),
+    # Of the request, or name of the host, that it is for.
+    sa.Column('subject', sa.String(255), nullable=False),
+    sa.Column('state', sa.String(16), nullable=False),
+    # Few are of many that are remembered.
+    sa.Column('is_open', sa.Boolean, nullable=False),
+    sa.Column('made_at', sa.Double, nullable=False),
+    sa.Column('changed_at', sa.Double, nullable=False),
+    sa.Column('until', sa.Double, nullable=False),
+    sa.Column('cause', sa.String(32), nullable=False),
+    sa.Column('explanation', sa.Text, nullable=False),
+    # JSON: all that is known of each move, in their order.
+    sa.Column('moves', _TEXT, nullable=False),
+    # JSON: names of hosts.
+    sa.Column('empties', _TEXT, nullable=False),
+    # JSON: numbers by name, of before and of afterwards.
+    sa.Column('promised', sa.Text, nullable=False),
+    sa.Column('won', sa.Text),
+    sa.Column('version', sa.Integer, nullable=False),
+    sa.Index('ix_plans_is_open', 'is_open'),
+    sa.Index('ix_plans_made_at', 'made_at', 'uuid'),
+    **_MYSQL,
+)
+"""One row per plan of moves, changed as a whole: a plan is never without its
+moves."""
+
+PLEDGES = sa.Table(
+    'pledges',
+    METADATA,
+    sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column('version', sa.Integer, nullable=False),
+    # JSON: up to when, use by account, and shares of the batch system as
+    # they were and as they were given: together, so that what is restored is
+    # never what was given.
     sa.Column('kept', _TEXT, nullable=False),
     **_MYSQL,
 )

@@ -7,6 +7,7 @@ because a VM with more vCPUs, or a flavor with more shares, is meant to get
 more.
 """
 
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -18,6 +19,7 @@ import numpy as np
 from nova_fairness.decide import places
 from nova_fairness.decide import policy
 from nova_fairness.decide.controls import scale
+from nova_fairness.model import allocation
 from nova_fairness.model import instance
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
@@ -39,11 +41,13 @@ class UnitRange:
     :ivar smallest: least value the kernel accepts.
     :ivar largest: greatest value the kernel accepts.
     :ivar base: units of a weight of 1, per vCPU.
+    :ivar idle: what a group counts that is idle (``WEIGHT_IDLEPRIO``).
     """
 
     smallest: int
     largest: int
     base: int
+    idle: float
 
 
 SPEC = 'quota:cpu_shares'
@@ -55,8 +59,8 @@ THESIS = 1, 100
 
 RANGES: Mapping[CgroupVersion, UnitRange] = types.MappingProxyType(
     {
-        CgroupVersion.V1: UnitRange(2, 262144, 1024),
-        CgroupVersion.V2: UnitRange(1, 10000, 100),
+        CgroupVersion.V1: UnitRange(2, 262144, 1024, 3.0),
+        CgroupVersion.V2: UnitRange(1, 10000, 100, 0.3),
     }
 )
 """``cpu.shares`` counts 1024 and ``cpu.weight`` 100 for one neutral vCPU,
@@ -116,12 +120,18 @@ class CpuScale(scale.Scale):
     """CPU shares and ``weight``: base x vCPUs x weight.
 
     :param version: of the control groups that have the CPU.
+    :param can_idle: tells of a VM, by key, whether it can be idle.
     """
 
     control = resources.Control.CPU
 
-    def __init__(self, version: CgroupVersion) -> None:
+    def __init__(
+        self,
+        version: CgroupVersion,
+        can_idle: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self._units = RANGES[version]
+        self._can_idle = can_idle
 
     def unusable_specs(
         self, vms: Sequence[instance.Incarnation]
@@ -155,7 +165,9 @@ class CpuScale(scale.Scale):
     ) -> Sequence[int]:
         """Shares of the VMs in ``rows``."""
         return [
-            to_units(
+            allocation.IDLE
+            if facts.apart[row] and self._can_idle(facts.vms[row].key)
+            else to_units(
                 float(weights[row]),
                 facts.vms[row].instance,
                 facts.preset,
@@ -163,6 +175,10 @@ class CpuScale(scale.Scale):
             )
             for row in rows
         ]
+
+    def part(self, units: int) -> float:
+        """Shares, also of a VM that is idle."""
+        return self._units.idle if units == allocation.IDLE else float(units)
 
     def weight(
         self, held: int, row: int, last: scale.Last | None, facts: scale.Facts

@@ -243,22 +243,29 @@ class MemoryScale(scale.Scale):
         rows: Sequence[int],
         facts: scale.Facts,
     ) -> Sequence[int]:
-        """Divide the node's memory among all VMs that are steered."""
+        """Divide the node's memory among all VMs that are steered.
+
+        Best-effort ones are spared nothing.
+        """
         held = np.full(len(facts.vms), np.nan)
         if facts.pressure is not None:
             held = facts.pressure.held_bytes
+        chosen = np.array(rows, dtype=np.intp)
+        spared = chosen[~facts.apart[chosen]]
         demand = Demand(
-            held_bytes=held[list(rows)],
-            memory_bytes=self.sizes(facts)[list(rows)],
+            held_bytes=held[spared],
+            memory_bytes=self.sizes(facts)[spared],
         )
-        found: list[int] = protections(
-            weights[list(rows)],
+        found = np.zeros(len(facts.vms), dtype=np.int64)
+        found[spared] = protections(
+            weights[spared],
             demand,
             self._capacity_bytes,
             facts.preset,
             self._rules,
-        ).tolist()
-        return found
+        )
+        units: list[int] = found[chosen].tolist()
+        return units
 
     def weight(
         self, held: int, row: int, last: scale.Last | None, facts: scale.Facts

@@ -37,6 +37,7 @@ class Facts:
     :ivar tolerance: by control, part of a value by which the kernel's may
         differ from the wanted one.
     :ivar pressure: ``None`` if it is not known.
+    :ivar best_effort: keys of incarnations that get what nobody else wants.
     """
 
     usage: usage_model.Usage
@@ -45,11 +46,19 @@ class Facts:
     exempt: frozenset[str]
     tolerance: Callable[[resources.Control], float]
     pressure: pressure_model.Pressure | None = None
+    best_effort: frozenset[str] = frozenset()
 
     @property
     def vms(self) -> Sequence[instance.Incarnation]:
         """The VMs."""
         return self.usage.incarnations
+
+    @functools.cached_property
+    def apart(self) -> resources.Mask:
+        """(n,) whether each VM gets what nobody else wants."""
+        return np.array(
+            [item.key in self.best_effort for item in self.vms], np.bool_
+        )
 
     @functools.cached_property
     def _knobs(self) -> dict[resources.Control, list[allocation.Knob]]:
@@ -120,6 +129,10 @@ class Scale(abc.ABC):
             and facts.vms[row].key not in facts.exempt
             and self.is_steered(facts.vms[row].instance)
         ]
+
+    def part(self, units: int) -> float:
+        """How much units count beside others, > 0, in any unit."""
+        return float(units)
 
     @abc.abstractmethod
     def units(

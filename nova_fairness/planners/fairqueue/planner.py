@@ -298,11 +298,12 @@ class _Rounds:
         kind, known = self._alike.of(unit), self._alike.held_back
         if kind in known or kind in self._alike.tried:
             return known.get(kind)
-        why: alike_module.Failed | None = self._hopeless(unit)
-        if why and self._parts.owe(unit):
+        never = self._hopeless(unit)
+        borrows = never and never.reason is _R.OVER_BORROWING_LIMIT
+        if borrows and self._parts.owe(unit):
             self._alike.forget()
-        elif not why and self._parts.owes(unit):
-            why = alike_module.BEHIND
+        is_owed = not never and self._parts.owes(unit)
+        why = alike_module.BEHIND if is_owed else never
         if why:
             known[kind] = why
         else:

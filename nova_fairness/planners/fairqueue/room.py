@@ -162,13 +162,17 @@ class Room:
             ) + self._counted(rows)
 
     def is_free(self, unit: order.Unit, placement: Placement) -> bool:
-        """Tell whether hosts that were promised have room for a unit."""
+        """Tell whether hosts that were promised have room for a unit now.
+
+        A host may take nobody for a while.
+        """
         left = self._free.copy()
         for each, rows in zip(unit.requests, placement, strict=True):
             _subtract(left, self._hosts.shape(each.demand), rows)
         rows = np.unique(np.concatenate(placement))
         taken = left[:, rows] < self._free[:, rows]
-        return bool((left[:, rows] >= 0)[taken].all())
+        takes = self._hosts.takes[rows].all()
+        return bool(takes and (left[:, rows] >= 0)[taken].all())
 
     def reserve(
         self,

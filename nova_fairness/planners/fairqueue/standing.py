@@ -39,12 +39,15 @@ class Standing:
         charge: float = 0.0,
     ) -> None:
         self.classes = snapshot.classes
+        wanting = {(each.project, each.user) for each in waiting}
+        bands = {each.band for each in waiting}
+        wanting.update(
+            (project, user)
+            for project, user, band in snapshot.wanting
+            if band in bands
+        )
         self.tree = tree_module.Tree(
-            tree_module.completed(
-                snapshot.accounts,
-                (),
-                ((each.project, each.user) for each in waiting),
-            )
+            tree_module.completed(snapshot.accounts, (), wanting)
         )
         self.capacity: Floats = snapshot.inventory.capacity.sum(
             axis=0, dtype=np.float64
@@ -56,7 +59,8 @@ class Standing:
         self._counts = snapshot.counts
         self.history *= self._counts
         self.wants = np.zeros(len(self.tree), dtype=bool)
-        self.wants[[self.tree.place(each.account) for each in waiting]] = True
+        names = [request_model.account_of(*each) for each in wanting]
+        self.wants[[self.tree.place(name) for name in names]] = True
         self.part = self.tree.part(self.wants)
         self._told: dict[str, cluster.Factors] = {}
 

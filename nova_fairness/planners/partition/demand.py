@@ -3,11 +3,14 @@
 """The side that lacks hosts, and the hosts that are cheapest to give to it.
 
 A side lacks the cores that wait for longer than some patience, beside those in
-use, beyond what its hosts have. It can spare what is left when all that waits
-there has room, however short it waits. So nothing moves back and forth: what a
-side gave away it did not want, and it asks for it only when it does.
+use, beyond what its hosts have; and those of a large job or request for which
+it has room enough, but not on one host. It can spare what is left when all
+that waits there has room, however short it waits. So nothing moves back and
+forth: what a side gave away it did not want, and it asks for it only when it
+does.
 """
 
+import bisect
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
@@ -17,6 +20,9 @@ from nova_fairness.model import partition
 from nova_fairness.planners.partition import calendars
 
 DAY_S = 86400.0
+
+_ROUNDING = 1e-9
+"""Cores by which parts of servers may come out too large."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,18 +87,20 @@ class Balance:
     :ivar used: of what runs on them, or will be moved to them.
     :ivar wanted: of what waits.
     :ivar overdue: of what waits for longer than patience lasts.
+    :ivar unplaced: of that, for what finds no room on single hosts.
     """
 
     capacity: float
     used: float
     wanted: float
     overdue: float
+    unplaced: float = 0.0
 
     @property
     def lacks(self) -> float:
         """Cores for what waits too long; none if nothing does."""
         short = min(self.overdue, self.used + self.overdue - self.capacity)
-        return max(short, 0.0)
+        return max(short, self.unplaced, 0.0)
 
     def spare(self, kept: float) -> float:
         """Cores that nobody wants, beyond what is kept; may be negative."""
@@ -108,21 +116,25 @@ def balance(
     """What a side has and wants.
 
     Hosts that somebody else closed, or whose service is down, count for
-    nothing. A want that all hosts together could not hold is not counted: no
-    move would help it.
+    nothing, and so does what goes when it is given notice: it has what nobody
+    else wants. A want that all hosts together could not hold is not counted:
+    no move would help it.
 
     :param now: seconds of the epoch.
     :param patience_s: see :class:`Rules`.
     """
     capacity = used = 0.0
+    free: list[float] = []
     for node in snapshot.nodes:
         place = snapshot.place(node, side)
         if place is None:
             continue
         if partition.bound_for(node.state) is side:
-            used += _cores(place)
+            busy = _cores(place, partition.Way.ENDS, partition.Way.MOVES)
+            used += busy
             if place.up and (place.takes or place.ours):
                 capacity += node.host.cores
+                free.append(node.host.cores - busy)
         elif partition.owner(node.state) is side:
             used += _cores(place, partition.Way.MOVES)
     seen = snapshot.side(side)
@@ -132,18 +144,50 @@ def balance(
         for each in (seen.wants if seen else ())
         if each.cores <= most and each.since <= now
     ]
+    overdue = [each for each in wants if now - each.since >= patience_s]
+    largest = max((node.host.cores for node in snapshot.nodes), default=0.0)
     return Balance(
         capacity,
         used,
         sum(each.cores for each in wants),
-        sum(each.cores for each in wants if now - each.since >= patience_s),
+        sum(each.cores for each in overdue),
+        _unplaced(free, overdue, largest),
     )
 
 
-def _cores(place: partition.Place, way: partition.Way | None = None) -> float:
-    return sum(
-        work.cores for work in place.work if way is None or work.way is way
+def _unplaced(
+    free: list[float], wants: list[partition.Want], largest: float
+) -> float:
+    """Cores of parts for which single hosts have no room.
+
+    The largest are placed first, each on the host that it fills best. What no
+    host could ever hold does not count.
+
+    :param free: cores of each host; below 0 where servers have more than
+        their cores.
+    :param largest: cores of the largest host.
+    """
+    parts = sorted(
+        (
+            part
+            for each in wants
+            if (part := each.part) is not None and part <= largest
+            for _ in range(round(each.cores / part))
+        ),
+        reverse=True,
     )
+    left, missing = sorted(free), 0.0
+    for part in parts:
+        at = bisect.bisect_left(left, part - _ROUNDING)
+        if at == len(left):
+            missing += part
+        else:
+            bisect.insort(left, left.pop(at) - part)
+    return missing
+
+
+def _cores(place: partition.Place, *ways: partition.Way) -> float:
+    return sum(work.cores for work in place.work if work.way in ways)
 
 
 def goal(

@@ -4,7 +4,8 @@
 
 What an account uses is its history, what it was granted since, and what its
 preemptible servers have now. Its level is that beside its part of the cloud
-by shares, in the class of which it uses most: 1 is exactly its share.
+by shares, in the class of which it uses most by the weights of the classes
+(:func:`counts`): 1 is exactly its share.
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,18 @@ Places = tree_module.Places
 
 _HIGHEST = 7
 """Of a grade: 64 times the share and more."""
+
+
+def counts(snapshot: cluster.ClusterSnapshot) -> Floats:
+    """What parts of the cloud count as, by class, (c,), 0 to 1.
+
+    The weights by which use is charged, beside the largest of them: what is
+    weighed most counts as it is. 0 for all if none has a weight.
+    """
+    weights = snapshot.counts
+    largest = weights.max(initial=0.0)
+    counted: Floats = weights / largest if largest > 0 else weights
+    return counted
 
 
 class Levels:
@@ -49,7 +62,7 @@ class Levels:
                 )
             ),
             np.zeros((len(self._tree), width)),
-        )
+        ) * counts(snapshot)
         wants = np.zeros(len(self._tree), dtype=bool)
         wants[[self.place(*each) for each in owners]] = True
         self._part = self._tree.part(wants)
@@ -97,9 +110,9 @@ class Levels:
         to be the other way round (Kueue's rule of the final share, KEP-1714).
 
         :param place: of the account that asks.
-        :param asked: (c,) part of the cloud.
+        :param asked: (c,) part of the cloud, as :func:`counts` says.
         :param owners: (v,) places of those whose servers would leave.
-        :param lost: (v, c) part of the cloud that each would lose.
+        :param lost: (v, c) part that each would lose, likewise.
         :param margin: >= 1.
         """
         mine, theirs = self._branches(place, owners)

@@ -13,10 +13,12 @@ A preemptible request may have the room of another only by shares; see
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import math
 
 import numpy as np
 
@@ -43,6 +45,12 @@ _LACKS_ROOM = frozenset(
 )
 
 
+_LEAST_OF_RULES = {
+    **dict.fromkeys(('patience_s', 'least_run_s', 'per_hour', 'step_s'), 0),
+    **dict.fromkeys(('margin', 'at_once'), 1),
+}
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rules:
     """When servers may have to leave.
@@ -57,6 +65,7 @@ class Rules:
     :ivar margin: how many times further over its share the account must be
         whose server leaves for a preemptible one, >= 1.
     :ivar at_once: most requests for which room is made in one plan, >= 1.
+    :raises ValueError: if one is out of its range, no number or infinite.
     """
 
     patience_s: float = 60.0
@@ -66,6 +75,15 @@ class Rules:
     by_shares: bool = True
     margin: float = 2.0
     at_once: int = 50
+
+    def __post_init__(self) -> None:
+        for name, least_of_it in _LEAST_OF_RULES.items():
+            value = getattr(self, name)
+            if not least_of_it <= value < math.inf:
+                raise ValueError(
+                    f'{name} must be a number of at least {least_of_it}, got'
+                    f' {value!r}'
+                )
 
 
 USUAL = Rules()
@@ -145,7 +163,7 @@ class _Making:
             if each.why.reason in _LACKS_ROOM and known[uuid].is_preemptible
         ]
         for unit in order_module.units(lacking):
-            if not self._units or not self._left or not self.parties:
+            if not (self._units and self._left and self._is_some):
                 return
             if not self._waited(unit):
                 continue
@@ -155,7 +173,7 @@ class _Making:
             lost = pricing.lost(self._snapshot, self.parties)
             owners = np.array([e.place for e in self.parties], dtype=np.intp)
             may = self._may(place, asked, owners, lost)
-            if not may.any():
+            if not (may.any() or self._snapshot.leaving):
                 continue
             need = self._need(unit, may)
             choice = self._chosen([need], field)[0]
@@ -175,6 +193,11 @@ class _Making:
             for each in self.actions
         }
 
+    @property
+    def _is_some(self) -> bool:
+        """Whether somebody may leave, or does."""
+        return bool(self.parties or self._snapshot.leaving)
+
     def _listed(self) -> list[pricing.Party]:
         return pricing.parties(
             self._snapshot, self._levels, self._now, self._rules.least_run_s
@@ -188,14 +211,14 @@ class _Making:
         return self._levels.place(unit.project, unit.requests[0].user)
 
     def _asked(self, unit: order_module.Unit) -> field_module.Floats:
-        """Part of the cloud that a unit asks for, (c,)."""
+        """Part of the cloud that a unit asks for, (c,), as it counts."""
         snapshot = self._snapshot
         total = np.zeros(len(snapshot.classes))
         for each in unit.requests:
             one = cluster.vector(dict(each.demand.amounts), snapshot.classes)
             total += one * len(each.servers)
         capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
-        return ledger.parts(total, capacity)
+        return ledger.parts(total, capacity) * levels_module.counts(snapshot)
 
     def _is_fair(
         self,
@@ -273,7 +296,7 @@ class _Making:
         name = type(self._victims).__name__
         try:
             found = self._victims.choose(needs, field)
-            wrong = _wrong(needs, field, found)
+            wrong = victims_module.wrong(needs, field, found)
         except Exception as error:
             raise exception.PluginMisbehaved(
                 f'the victims {name} failed: {type(error).__name__}: {error}'
@@ -358,46 +381,6 @@ class _Making:
         )
 
 
-def _wrong(
-    needs: Sequence[field_module.Need],
-    field: field_module.Field,
-    found: Sequence[field_module.Choice | None],
-) -> str:
-    """Say what is wrong with choices; '' if nothing is."""
-    if len(found) != len(needs):
-        return f'must choose for {len(needs)} needs, and did for {len(found)}'
-    pool = field_module.Pool(field)
-    for need, choice in zip(needs, found, strict=True):
-        wrong = '' if choice is None else _wrong_one(need, choice, pool)
-        if wrong:
-            return wrong
-    return ''
-
-
-def _wrong_one(
-    need: field_module.Need,
-    choice: field_module.Choice,
-    pool: field_module.Pool,
-) -> str:
-    for v in choice.parties:
-        if not (need.may[v] and pool.here[v]):
-            return 'chose a server that may not leave, or one twice'
-        pool.leave(v)
-    used = np.zeros_like(need.limit)
-    for piece, rows in zip(need.pieces, choice.rows, strict=True):
-        if len(rows) != piece.count:
-            return 'chose hosts for more or fewer servers than there are'
-        for row in rows:
-            only = piece.rows & (np.arange(len(piece.rows)) == row)
-            if not len(pool.fits(piece, only)):
-                return 'chose a host without room'
-            pool.place(piece, row)
-            used[row] += 1
-    if (used > need.limit).any():
-        return 'chose a host for more servers of a group than it takes'
-    return ''
-
-
 def _gained(
     after: cluster.ClusterSnapshot,
     now: float,
@@ -405,7 +388,7 @@ def _gained(
     parties: Sequence[pricing.Party],
 ) -> list[request_model.Request]:
     """Normal requests that start if whatever may leave is gone."""
-    if not parties:
+    if not parties and not after.leaving:
         return []
     gone = {each.uuid for party in parties for each in party.servers}
     normal = {
@@ -428,8 +411,20 @@ def _gained(
     ]
 
 
+def left_by(
+    snapshot: cluster.ClusterSnapshot, gone: Collection[str]
+) -> cluster.Amounts:
+    """Room of providers that is left once some servers are gone, (p, c).
+
+    Negative where more is used than there is.
+
+    :param gone: UUIDs.
+    """
+    return snapshot.inventory.capacity - _freed(snapshot, gone).used
+
+
 def _freed(
-    snapshot: cluster.ClusterSnapshot, gone: set[str]
+    snapshot: cluster.ClusterSnapshot, gone: Collection[str]
 ) -> cluster.Inventory:
     used = snapshot.inventory.used.copy()
     row = {each.name: at for at, each in enumerate(snapshot.providers)}
@@ -448,7 +443,7 @@ def _after(
 
     Whoever has a promise runs, and whoever leaves for it is gone.
     """
-    used = _freed(snapshot, set(snapshot.leaving)).used
+    used = _freed(snapshot, snapshot.leaving).used
     projects = dict(snapshot.used)
     members = dict(snapshot.members)
     row = {each.name: at for at, each in enumerate(snapshot.providers)}

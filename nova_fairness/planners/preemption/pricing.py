@@ -2,10 +2,11 @@
 
 """Prices of preemptible servers: what the cloud makes of them.
 
-What a server costs that leaves is the work that is lost: its part of the cloud
-times the seconds since it began. To take from an account that is less over its
-share than the one furthest over it costs as much as a stretch of lost work for
-each step between the two, and each server a minute of one host.
+What a server costs that leaves is the work that is lost: its part of the
+cloud, of the class that counts most, times the seconds since it began. To take
+from an account that is less over its share than the one furthest over it costs
+as much as a stretch of lost work for each step between the two, and each
+server a minute of one host.
 """
 
 from collections.abc import Iterator
@@ -117,7 +118,10 @@ def field(
 def lost(
     snapshot: cluster.ClusterSnapshot, listed: Sequence[Party]
 ) -> field_module.Floats:
-    """Parts of the cloud that owners lose with parties, (v, c)."""
+    """Parts of the cloud that owners lose with parties, (v, c).
+
+    As :func:`.levels.counts` says.
+    """
     party, parts = _parts(snapshot, listed)
     return (
         np.array(
@@ -126,7 +130,7 @@ def lost(
                 for c in range(parts.shape[1])
             ]
         )
-        .reshape(-1, len(listed))
+        .reshape(parts.shape[1], len(listed))
         .T
     )
 
@@ -134,7 +138,10 @@ def lost(
 def _parts(
     snapshot: cluster.ClusterSnapshot, listed: Sequence[Party]
 ) -> tuple[field_module.Rows, field_module.Floats]:
-    """Whose each server is, (s,), and the part of the cloud it has, (s, c)."""
+    """Whose each server is, (s,), and the part of the cloud it has, (s, c).
+
+    As :func:`.levels.counts` says.
+    """
     capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
     column = {name: c for c, name in enumerate(snapshot.classes)}
     servers = [(v, s) for v, e in enumerate(listed) for s in e.servers]
@@ -147,7 +154,7 @@ def _parts(
     parts = np.divide(
         amounts, capacity, out=np.zeros_like(amounts), where=capacity > 0
     )
-    return party, parts
+    return party, parts * levels_module.counts(snapshot)
 
 
 def _summed(

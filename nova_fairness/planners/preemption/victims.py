@@ -109,3 +109,43 @@ class OneByOne(Victims):
             left = pool.free[:, free] - piece.amounts[:, np.newaxis]
             return int(free[np.lexsort(left)[0]]), ()
         return self.one(piece, rows, may & pool.here, pool)
+
+
+def wrong(
+    needs: Sequence[field_module.Need],
+    field: field_module.Field,
+    found: Sequence[field_module.Choice | None],
+) -> str:
+    """Say what is wrong with choices that were made; '' if nothing is."""
+    if len(found) != len(needs):
+        return f'must choose for {len(needs)} needs, and did for {len(found)}'
+    pool = field_module.Pool(field)
+    for need, choice in zip(needs, found, strict=True):
+        fault = '' if choice is None else _wrong_one(need, choice, pool)
+        if fault:
+            return fault
+    return ''
+
+
+def _wrong_one(
+    need: field_module.Need,
+    choice: field_module.Choice,
+    pool: field_module.Pool,
+) -> str:
+    for v in choice.parties:
+        if not (need.may[v] and pool.here[v]):
+            return 'chose a server that may not leave, or one twice'
+        pool.leave(v)
+    used = np.zeros_like(need.limit)
+    for piece, rows in zip(need.pieces, choice.rows, strict=True):
+        if len(rows) != piece.count:
+            return 'chose hosts for more or fewer servers than there are'
+        for row in rows:
+            only = piece.rows & (np.arange(len(piece.rows)) == row)
+            if not len(pool.fits(piece, only)):
+                return 'chose a host without room'
+            pool.place(piece, row)
+            used[row] += 1
+    if (used > need.limit).any():
+        return 'chose a host for more servers of a group than it takes'
+    return ''

@@ -420,7 +420,7 @@ class TestAroundARunningAgent:
     [
         ({'interval': 'soon'}, 2, 'interval'),
         ({'metric': 'NoSuch'}, 2, 'installed: AssetFairnessMetric'),
-        ({'policy': 'NoSuch'}, 2, 'installed: feedback, foresight, thesis'),
+        ({'policy': 'NoSuch'}, 2, 'installed: feedback, foresight, '),
         ({'state_path': '/dev/null/state'}, 1, 'state_path = /dev/null'),
     ],
 )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Shares of the queue divide a CPU among the real guests of two projects.
+"""What the cluster service says holds for real guests: shares and classes.
 
 Ann's project has two guests, bob's has one; all of them want the one CPU.
 Agent, Redis, driver, service and store are real; Nova and Placement are not.
@@ -15,6 +15,8 @@ import pytest
 
 from fairness_lab.testbed.guests import domain
 from fairness_lab.testbed.nodes import processes
+from nova_fairness.apply.cgroup import files
+from nova_fairness.model import cgroup
 from tests.functional import agent_process
 from tests.functional import share_service
 from tests.functional.agent_site import FOUND
@@ -81,13 +83,20 @@ def shares(tmp_path):
 
 
 @pytest.fixture
-def service(site, redis, tmp_path, shares):
+def preemptible(tmp_path):
+    path = tmp_path / 'preemptible'
+    path.write_text('')
+    return path
+
+
+@pytest.fixture
+def service(site, redis, tmp_path, shares, preemptible):
     log = tmp_path / 'service.log'
     with log.open('w') as out:
         running = site.node.popen(
             [
                 *(sys.executable, '-m', 'tests.functional.share_service'),
-                *(URL, str(tmp_path), str(shares)),
+                *(URL, str(tmp_path), str(shares), str(preemptible)),
             ],
             stdout=out,
             stderr=out,
@@ -110,6 +119,7 @@ def agent(site, service, tmp_path):
         tmp_path,
         entity='project',
         cluster_shares='shares',
+        best_effort=True,
         interval=1,
     )
     made.start()
@@ -149,3 +159,33 @@ def test_projects_with_shares_1_and_3_get_1_and_3_after_three_rounds(
     assert service.wait(agent_process.PATIENCE_S) == 0
     agent.await_number(agent.round + LOOKED_AT)
     assert ratio(site, agent) == pytest.approx(3.0, rel=0.1)
+
+
+def is_idle(site, name):
+    pid = site.guests[name].pid
+    mounts = cgroup.mounts(pathlib.Path('/proc/self/mountinfo').read_text())
+    path = files.control_path('/proc', mounts, pid, files.CPU_IDLE)
+    return pathlib.Path(path).read_text() == '1\n'
+
+
+def test_a_preemptible_guest_has_what_is_left_while_the_service_says_so(
+    site, agent, service, preemptible
+):
+    agent.await_round(lambda done: is_measured(done, 'ann-1', 'bob-1'), 5)
+    ann = [site.guests[name].uuid for name in ('ann-1', 'ann-2')]
+    new = preemptible.with_suffix('.new')
+    new.write_text('\n'.join(ann))
+    new.replace(preemptible)
+    agent.await_number(agent.round + ROUNDS)
+    assert is_idle(site, 'ann-1')
+    assert is_idle(site, 'ann-2')
+    assert not is_idle(site, 'bob-1')
+    assert ratio(site, agent) > 30
+    done = agent.rounds()[-1]
+    assert done['controls']['cpu']
+    assert [each['best_effort'] for each in done['instances']].count(True) == 2
+
+    preemptible.write_text('')
+    agent.await_number(agent.round + ROUNDS)
+    assert not is_idle(site, 'ann-1')
+    assert ratio(site, agent) == pytest.approx(1.0, rel=0.2)

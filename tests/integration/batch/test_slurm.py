@@ -12,6 +12,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness import plugins
+from nova_fairness.batch import slurmrestd
 from nova_fairness.model import partition
 from nova_fairness.planners.partition import demand
 from nova_fairness.planners.partition import planner
@@ -21,6 +22,10 @@ from tests.fixtures import patience
 from tests.fixtures import slurm_cluster
 
 HOSTS = slurm_cluster.NODES
+FEATURES = (
+    pathlib.Path(__file__).parents[3]
+    / 'etc/nova-fairness/slurm-job-features.sh'
+)
 
 
 @pytest.fixture(scope='module')
@@ -28,7 +33,8 @@ def running():
     # Sockets of munge lie below /tmp: paths of pytest are too long for them.
     with tempfile.TemporaryDirectory(prefix='slurm-') as place:
         pathlib.Path(place).chmod(0o755)
-        cluster = slurm_cluster.SlurmCluster(pathlib.Path(place))
+        more = f'TaskProlog={FEATURES}\nEpilog={FEATURES}\n'
+        cluster = slurm_cluster.SlurmCluster(pathlib.Path(place), more=more)
         try:
             cluster.start()
             yield cluster
@@ -66,6 +72,54 @@ class TestSlurm(batch_contract.BatchContract):
 
     def close_by_hand(self, host, reason):
         self.slurm.drain(host, reason)
+
+
+@pytest.fixture(scope='module')
+def rest(running):
+    """URL of a slurmrestd."""
+    url = running.start_rest()
+    yield url
+    running.end('slurmrestd')
+
+
+class TestSlurmRest(TestSlurm):
+    """The same, looked at by slurmrestd."""
+
+    @pytest.fixture(autouse=True)
+    def _rest(self, rest, monkeypatch):
+        monkeypatch.setenv(slurmrestd.URL, rest)
+
+    def make(self):
+        return plugins.load_batch('slurmrestd')
+
+
+def test_slurmrestd_says_what_the_commands_say(
+    slurm, batch, rest, monkeypatch
+):
+    monkeypatch.setenv(slurmrestd.URL, rest)
+    slurm.submit('-N2', '-n3', '--time=60')
+    patience.eventually(
+        lambda: any(each.work for each in batch.look().places.values())
+    )
+    slurm.drain('node4', 'bad disk')
+    slurm.submit('-N4', '--exclusive', '--time=60')
+    patience.eventually(lambda: 'None' not in slurm.reasons())
+    assert plugins.load_batch('slurmrestd').look() == batch.look()
+
+
+def test_a_slurmrestd_that_is_away_or_of_another_version_is_named(
+    slurm, rest, monkeypatch
+):
+    monkeypatch.setenv(slurmrestd.URL, rest)
+    batch = plugins.load_batch('slurmrestd')
+    monkeypatch.setattr(slurmrestd, '_ROOT', '/slurm/v0.0.99')
+    with pytest.raises(exception.BatchUnreadable, match='no /slurm/v0'):
+        batch.close('node1', 'it goes')
+    assert slurm.states()['node1'] == 'idle'
+    monkeypatch.undo()
+    monkeypatch.setenv(slurmrestd.URL, 'unix:/nowhere')
+    with pytest.raises(exception.BatchAway, match='unix:/nowhere does not'):
+        batch.look()
 
 
 def used(batch, host):
@@ -165,39 +219,133 @@ def test_who_may_not_change_nodes_is_told_so(slurm, batch):
     assert 'nvalid' in refused.stderr or 'denied' in refused.stderr
 
 
+class Mover:
+    """A host on its way to a cloud that is a fake; its plans are real ones."""
+
+    def __init__(self, batch, name):
+        host = partition.Host('m', name, 'c1', slurm_cluster.CPUS)
+        stays = partition.Node(host, partition.State.BATCH)
+        cause = partition.Cause.OPERATOR
+        self.node = stays.stepped(partition.Event.ASK, 0.0, cause)
+        self.cloud = {'c1': border.CLOSED}
+        self.states = []
+        self._batch, self._name = batch, name
+
+    def cycle(self):
+        seen = partition.Seen(self.cloud)
+        snapshot = partition.Snapshot((self.node,), self._batch.look(), seen)
+        for action in planner.plan(snapshot, 1.0, demand.Rules()).actions:
+            if action.step:
+                self.node = self.node.stepped(
+                    action.step, 1.0, action.cause, until=action.until
+                )
+                self.states.append(self.node.state.value)
+            elif action.side is partition.Side.BATCH:
+                self._batch.close(self._name, action.text)
+            else:
+                self.cloud['c1'] = border.OPEN
+
+
 def test_a_host_goes_to_the_cloud_when_its_job_has_ended(slurm, batch):
     """The planner's own actions on a real Slurm; the cloud is a fake."""
     job = slurm.submit('-n1', '-w', 'node1', '--time=60')
     patience.eventually(lambda: used(batch, 'node1'))
-    host = partition.Host('m1', 'node1', 'c1', slurm_cluster.CPUS)
-    node = partition.Node(host, partition.State.BATCH)
-    asked = node.stepped(partition.Event.ASK, 0.0, partition.Cause.OPERATOR)
-    cloud = {'c1': border.CLOSED}
-    states = []
-
-    def cycle(node):
-        seen = partition.Seen(cloud)
-        snapshot = partition.Snapshot((node,), batch.look(), seen)
-        for action in planner.plan(snapshot, 1.0, demand.Rules()).actions:
-            if action.step:
-                node = node.stepped(
-                    action.step, 1.0, action.cause, until=action.until
-                )
-                states.append(node.state.value)
-            elif action.side is partition.Side.BATCH:
-                batch.close('node1', action.text)
-            else:
-                cloud['c1'] = border.OPEN
-        return node
-
+    mover = Mover(batch, 'node1')
     for _ in range(4):
-        asked = cycle(asked)
-    assert states == ['leaving_batch']
+        mover.cycle()
+    assert mover.states == ['leaving_batch']
     assert slurm.states()['node1'] == 'draining'
     slurm.run('scancel', job)
     patience.eventually(lambda: not used(batch, 'node1'))
     for _ in range(2):
-        asked = cycle(asked)
-    assert asked.state is partition.State.CLOUD
-    assert cloud['c1'].takes
+        mover.cycle()
+    assert mover.node.state is partition.State.CLOUD
+    assert mover.cloud['c1'].takes
     assert slurm.states()['node1'] == 'drained'
+
+
+LOOKS = """
+for each in $MACHINEFEATURES/* $JOBFEATURES/*; do
+  echo ${each##*/} $(cat $each)
+done > %s.new
+mv %s.new %s
+while [ ! -e %s ]; do sleep 0.2; done
+"""
+
+
+def test_a_job_reads_how_long_its_host_is_there_and_may_use_it(
+    slurm, monkeypatch
+):
+    """By machine/job features; nothing is left of them when it is over."""
+    directory = slurm.top / 'features'
+    (directory / 'node3').mkdir(parents=True)
+    (directory / 'node3/total_cpu').write_text('2')
+    (directory / 'node3/shutdowntime').write_text('7000000000')
+    monkeypatch.setitem(
+        slurm.environment, 'NOVA_FAIRNESS_FEATURES', str(directory)
+    )
+    told, go = slurm.top / 'told', slurm.top / 'go'
+    where = '-w', 'node3'
+    command = LOOKS % (told, told, told, go)
+    job = slurm.submit('-n1', *where, '--time=90', command=command)
+    patience.eventually(told.exists)
+    found = dict(line.split() for line in told.read_text().splitlines())
+    began = int(found.pop('jobstart_secs'))
+    assert found == {
+        'total_cpu': '2',
+        'shutdowntime': '7000000000',
+        'job_id': job,
+        'allocated_cpu': '1',
+        'wall_limit_secs': '5400',
+        'shutdowntime_job': str(began + 5400),
+    }
+    assert abs(began - time.time()) < patience.PATIENCE_S
+    own = pathlib.Path(f'/tmp/nova-fairness-job-{job}')
+    assert own.is_dir()
+    go.touch()
+    patience.eventually(lambda: not own.exists())
+
+
+def test_a_job_without_a_limit_reads_none(slurm):
+    told, go = slurm.top / 'told', slurm.top / 'go'
+    for path in (told, go):
+        path.unlink(missing_ok=True)
+    slurm.submit('-n1', command=LOOKS % (told, told, told, go))
+    patience.eventually(told.exists)
+    names = [line.split()[0] for line in told.read_text().splitlines()]
+    assert 'jobstart_secs' in names
+    assert not {'wall_limit_secs', 'shutdowntime_job'} & {*names}
+    go.touch()
+
+
+def kill(slurm):
+    """What slurmctld did not write down is lost."""
+    slurm.kill('slurmctld')
+    slurm.start_controller()
+    return patience.eventually(lambda: _states(slurm))
+
+
+def _states(slurm):
+    """None until all nodes have answered a slurmctld that is back."""
+    with contextlib.suppress(subprocess.SubprocessError):
+        found = slurm.states()
+        return None if 'unknown' in ' '.join(found.values()) else found
+    return None
+
+
+def test_a_node_is_given_away_only_when_slurm_will_not_forget_it(slurm, batch):
+    """A slurmctld that has much to write is killed at the worst moment."""
+    mover = Mover(batch, 'node3')
+    mover.cycle()
+    slurm.drain('node2', 'it keeps slurmctld busy')
+    slurm.submit('-n1', '-w', 'node1', command='true')
+    time.sleep(0.5)
+    mover.cycle()
+    assert slurm.states()['node3'] == 'drained'
+
+    def is_given():
+        mover.cycle()
+        return mover.node.state is partition.State.CLOUD
+
+    patience.eventually(is_given)
+    assert kill(slurm)['node3'].startswith('drain')

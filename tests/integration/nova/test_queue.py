@@ -4,6 +4,7 @@
 
 import pytest
 
+from nova_fairness.cluster import servers
 from tests.fixtures.nova_cloud import guest_image
 from tests.fixtures.nova_cloud import places
 from tests.fixtures.nova_cloud import rest
@@ -118,6 +119,13 @@ HANDLED = {
 }
 
 
+def listed(cloud, query):
+    """Status of servers by UUID, as Nova lists them."""
+    path = f'/servers/detail?all_tenants=1{query}'
+    found = cloud.admin.get('compute', path)['servers']
+    return {each['id']: each['status'] for each in found}
+
+
 def test_servers_are_handled_as_without_the_queue(cloud, full):
     waits = filling.boot(cloud, 'carol', 'waits', 'cmp2')
     filling.await_told(cloud, [waits], 'position', [1])
@@ -127,6 +135,14 @@ def test_servers_are_handled_as_without_the_queue(cloud, full):
     for action, status in HANDLED.items():
         cloud.act(server, action)
         cloud.await_status(server, status)
+        # What waits is the only one that looks between do not list.
+        others = listed(cloud, servers.BUT_BUILDS)
+        assert others == {
+            uuid: told
+            for uuid, told in listed(cloud, '').items()
+            if told != 'BUILD'
+        }
+        assert others.keys() == set(full)
     path = f'/servers/{server}/action'
     said = {'os-getConsoleOutput': {}}
     watching.eventually(
@@ -140,8 +156,11 @@ def test_servers_are_handled_as_without_the_queue(cloud, full):
     cloud.await_status(server)
 
     cloud.delete([other])
+    since = f'{servers.BUT_BUILDS}&changes-since=2020-01-01T00:00:00Z'
+    assert listed(cloud, since)[other] == 'DELETED'
     cloud.act(server, 'resize', flavorRef='shares')
     cloud.await_status(server, 'VERIFY_RESIZE')
+    assert listed(cloud, since)[server] == 'VERIFY_RESIZE'
     cloud.act(server, 'confirmResize')
     cloud.await_status(server)
     assert cloud.show(server)['flavor']['original_name'] == 'shares'

@@ -9,7 +9,10 @@ import numpy as np
 from nova_fairness import plugins
 from nova_fairness.agent import cycle
 from nova_fairness.agent import decision
+from nova_fairness.agent import idling
+from nova_fairness.agent import lacking
 from nova_fairness.agent import measurement
+from nova_fairness.agent import proof
 from nova_fairness.agent import settings
 from nova_fairness.apply import applier
 from nova_fairness.apply import control
@@ -17,15 +20,19 @@ from nova_fairness.apply import found
 from nova_fairness.decide.controls import cpu
 from nova_fairness.decide.controls import scale
 from nova_fairness.exchange import base
+from nova_fairness.measure import quiet
 from nova_fairness.model import instance
 from nova_fairness.model import node
 from nova_fairness.model import resources
 from nova_fairness.model import sample
 from nova_fairness.runtime import guard
+from nova_fairness.runtime import state_file
 
 CPU = resources.RESOURCES.index('cpu_time')
 MEMORY = resources.RESOURCES.index('memory')
 INTERVAL_S = 10.0
+IDLE = 3
+"""Shares that a group counts that is idle."""
 
 
 def vm(name, user, **given):
@@ -146,6 +153,7 @@ class FakeCpu:
         self.shares = shares
         self.clock_s = 1000.0
         self.wants = {}
+        self.ignores_weights = False
         self._used = {}
         self._stalled = {}
 
@@ -156,7 +164,12 @@ class FakeCpu:
             item.key: seconds * self.wants.get(item.instance.uuid, 1.0)
             for item in vms
         }
-        weight = {key: self.shares.held.get(key, 1024) for key in want}
+        weight = {
+            key: 1024
+            if self.ignores_weights
+            else self.shares.held.get(key, 1024) or IDLE
+            for key in want
+        }
         for key, got in _share(want, weight, seconds).items():
             self._used[key] = self._used.get(key, 0.0) + got
             short = min(seconds, max(0.0, want[key] - got))
@@ -203,6 +216,9 @@ class FakeHost:
         self.control = FakeControl()
         self.others = dict(others)
         self.preferences = {}
+        self.rates = {}
+        self.best_effort = set()
+        self.scheduler = ''
         self.cpu = FakeCpu(self.control)
         self.inventory = FakeInventory(*vms)
         self.gone = set()
@@ -223,6 +239,12 @@ class FakeHost:
                 memory=2**32,
             ),
         )
+        self.idling = idling.Idling(
+            state_file.StateFile(tmp_path / 'idle.json', durable=False),
+            quiet.Limits(0.02, 20000.0),
+            self.node.speed_factor,
+            lambda: self.cpu.clock_s,
+        )
         self.cycle = self._cycle()
 
     def plugins(self):
@@ -237,6 +259,7 @@ class FakeHost:
         def clock():
             return self.cpu.clock_s
 
+        cpus = cpu.CpuScale(cpu.CgroupVersion.V1, lambda _: True)
         rooms = cycle.Rooms(
             inventory=self.inventory,
             counters=self.cpu,
@@ -246,12 +269,13 @@ class FakeHost:
                 a_guard,
                 'boot',
                 clock,
+                rates=lambda _: self.rates,
             ),
             decision=decision.Decision(
                 self.node,
                 a_guard,
                 {
-                    resources.Control.CPU: cpu.CpuScale(cpu.CgroupVersion.V1),
+                    resources.Control.CPU: cpus,
                     **{made.control: made for made in self.others.values()},
                 },
             ),
@@ -263,6 +287,10 @@ class FakeHost:
             guard=a_guard,
             node=self.node,
             preferences=lambda: self.preferences,
+            best_effort=self.best_effort.intersection,
+            proof=proof.Proof(self.node, cpus, lambda: self.scheduler),
+            idling=self.idling,
+            lacking=lacking.Lacking(self.node.speed_factor),
         )
         return cycle.Cycle(
             rooms, self.settings, self.plugins(), clock, lambda: 0.0

@@ -32,6 +32,8 @@ KEYS = {
     'applied_units': '<control>',
     'controls': '<control>',
     'without_effect': '<uuid>',
+    'idle': '<uuid>',
+    'instances': '<uuid>',
     'users': '<user>',
     'usage_quotas': '<resource>',
     'projects': '<project>',
@@ -135,6 +137,8 @@ def answers(agent):
         'list_users': asked.users(),
         'list_projects': asked.projects(),
         'get_usage': asked.usage(),
+        'get_idle': asked.idle(0.0),
+        'get_lacking': asked.lacking(),
         'get_plugins': asked.plugins(),
         'get_preview': asked.preview(None),
     } | ({'get_instance': asked.instance('a-1')} if agent.newest else {})

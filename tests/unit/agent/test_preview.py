@@ -131,6 +131,17 @@ def test_an_exempt_vm_is_not_written(made, told):
     assert unwritten == [True, False, False]
 
 
+def test_best_effort_vms_are_foreseen_to_have_what_is_left(made, told):
+    host = made('spare')
+    host.best_effort.add('a-2')
+    (said,) = told(host, 'DominantShareMetric')
+    found = {item['uuid']: item for item in said['instances']}
+    assert found['a-2']['cpu_units'] == 0
+    assert found['a-2']['would_get_cpus'] < 0.01
+    for uuid in ('a-1', 'b-3'):
+        assert found[uuid]['would_get_cpus'] == pytest.approx(0.5, abs=0.02)
+
+
 def test_preferences_of_owners_count(made, told):
     host = made('observing', enforce=False)
     [said] = told(host, 'DominantShareMetric', preferences={'a-1': 3.0})

@@ -12,6 +12,7 @@ from oslo_config import cfg
 import pytest
 
 from fairness_lab.testbed.nodes import processes
+from nova_fairness.agent import best_effort
 from nova_fairness.agent import cloud
 from nova_fairness.agent import in_force
 from nova_fairness.agent import peering
@@ -66,12 +67,14 @@ class FakeParts:
             counters=host.cpu,
             decision=types.SimpleNamespace(memory={}),
             guard=types.SimpleNamespace(stop=lambda: None),
+            idling=None,
         )
         self.memory = state_file.PolicyMemory(tmp_path / 'policies.json')
         self.found = host.found
         self.controls = self.pressure = nothing
         self.peering = peering.Peering()
         self.cloud = cloud.NoCloud()
+        self.best_effort = best_effort.Nobody()
         self.orders = in_force.Orders(tmp_path / 'paused.json')
         self.state_files = (self.found, self.memory, self.orders.state_file)
         self.regime = in_force.Regime(

@@ -233,6 +233,13 @@ TABLE = {
             'slows it down. With more vCPUs it could use more.'
         ),
     ),
+    'best effort': (
+        facts(best_effort=True),
+        (
+            'This VM is preemptible: it gets what no other VM of its node '
+            'wants. Only a server that is not preemptible gets more.'
+        ),
+    ),
     'exempt': (
         facts(exempt=True),
         (

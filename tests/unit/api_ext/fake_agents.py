@@ -175,6 +175,12 @@ class FakeAgent(endpoint.Operations):
             'users': {},
         }
 
+    def idle(self, at_least_s):
+        return {'host': self.host, 'round': 41, 'idle': {}}
+
+    def lacking(self):
+        return {'host': self.host, 'round': 41, 'instances': {}}
+
     def projects(self):
         return {
             'host': self.host,

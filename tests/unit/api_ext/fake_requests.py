@@ -24,10 +24,20 @@ def leaving(uuid):
     }  # fmt: skip
 
 
+def at_risk(uuid):
+    return {
+        'server': uuid, 'state': 'at_risk',
+        'since': '2026-01-01T00:00:00+00:00', 'reason': 'at_risk',
+        'explanation': 'its owner uses 2.0 times their share, and 1 requests'
+        ' wait for room',
+        'subject': '', 'numbers': {'times': 2.0, 'waiting': 1.0},
+    }  # fmt: skip
+
+
 def item(uuid, project, **more):
     return {
         'uuid': uuid, 'project_id': project, 'user_id': 'a' * 32,
-        'origin': 'build', 'preemptible': False,
+        'origin': 'build', 'preemptible': False, 'preemption_action': None,
         'servers': [uuid], 'resources': {'VCPU': 2},
         'state': 'held', 'reason': 'no_room',
         'explanation': 'a server needs 2 VCPU', 'subject': 'VCPU',
@@ -41,17 +51,101 @@ def item(uuid, project, **more):
         'asked_at': '2026-01-01T00:00:00+00:00',
         'since': '2026-01-01T00:00:00+00:00', 'expires_at': None,
         'time_limit': 7200.0, 'extended': 0.0, 'ends_at': None,
-        'leaving': [leaving(uuid)], **more,
+        'leaving': [leaving(uuid)], 'at_risk': [at_risk(uuid)], **more,
+    }  # fmt: skip
+
+
+LENT, OTHERS = (each.replace('4', '5') for each in (REDS, BLUES))
+"""Times that servers had to make room: of the red project for the blue one,
+and of the blue one for another."""
+
+
+def preemption(uuid, project, for_project):
+    more = {
+        key: value
+        for key, value in leaving(f'server-{uuid}').items()
+        if key not in ('cause', 'for_request')
+    }
+    return {
+        **more, 'uuid': uuid, 'project_id': project, 'user_id': f'u-{uuid}',
+        'cause': 'room', 'for_request': BLUES, 'for_project': for_project,
+        'outcome': 'freed', 'chosen_at': '2026-01-01T02:50:00+00:00',
+        'told_at': '2026-01-01T02:50:00+00:00',
+        'acted_at': '2026-01-01T03:00:00+00:00',
+        'freed_at': '2026-01-01T03:01:00+00:00', 'returned_at': None,
+        'answered': False, 'notice_s': 600.0, 'lost_vcpu_s': 7200.0,
+    }  # fmt: skip
+
+
+def border_host(name, state='batch', **more):
+    place = {
+        'open': True, 'up': True, 'reason': '', 'work_count': 1,
+        'used_cores': 4.0,
+    }  # fmt: skip
+    return {
+        'name': name, 'batch_name': name, 'cloud_name': name, 'cores': 8.0,
+        'fixed': False, 'state': state, 'bound_for': state,
+        'since': '2026-01-01T03:00:00+00:00', 'until': None, 'cause': 'seen',
+        'explanation': 'batch alone uses it', 'batch': place, 'cloud': None,
+        **more,
+    }  # fmt: skip
+
+
+STEP = {
+    'at': '2026-01-01T03:00:00+00:00', 'event': 'find_in_batch',
+    'state': 'batch', 'cause': 'seen', 'explanation': 'batch alone uses it',
+}  # fmt: skip
+GROUP = {
+    'account': 'physics', 'batch_account': 'phys', 'pledge': 0.6, 'part': 0.7,
+    'used': {'batch': 0.3, 'cloud': 0.2}, 'batch_share': 530,
+    'batch_share_found': 600,
+}  # fmt: skip
+JOB = {'name': '7', 'cores': 4.0, 'gone_at': None, 'way': 'ends'}
+
+
+PLANS = tuple(REDS.replace('4', each) for each in '67')
+
+
+def plan(uuid, state='proposed'):
+    outcome = {
+        'hosts_before': 3, 'hosts_after': 2, 'spread_before': 0.25,
+        'spread_after': 0.5, 'emptied': 1, 'moves': 1, 'memory_mb': 2048,
+        'served': 0,
+    }  # fmt: skip
+    move = {
+        'server': REDS, 'source': 'h1', 'target': 'h2', 'wave': 1,
+        'cost_mb': 2048, 'state': 'moved', 'cause': 'arrived',
+        'explanation': 'the server runs on its new host',
+        'asked_at': '2026-01-01T03:00:00+00:00',
+        'ended_at': '2026-01-01T03:01:00+00:00', 'sent_mb': 2100,
+    }  # fmt: skip
+    return {
+        'uuid': uuid, 'goal': 'empty', 'subject': 'h1', 'state': state,
+        'cause': 'operator', 'explanation': 'an operator asked for it',
+        'made_at': '2026-01-01T03:00:00+00:00',
+        'since': '2026-01-01T03:00:00+00:00',
+        'until': '2026-01-01T09:00:00+00:00', 'moves_count': 1,
+        'ended_count': 1, 'empties': ['h1'], 'promised': outcome,
+        'won': None, 'moves': [move],
     }  # fmt: skip
 
 
 class FakeOperations(requests.Operations):
     def __init__(self):
+        self.moving = {name: border_host(name) for name in ('h1', 'h2')}
+        self.target = None
+        self.planned = {uuid: plan(uuid) for uuid in PLANS}
         self.items = {
             REDS: item(REDS, '1' * 32),
             BLUES: item(BLUES, '2' * 32, position=2),
         }
+        self.times = {
+            LENT: preemption(LENT, '1' * 32, '2' * 32),
+            OTHERS: preemption(OTHERS, '2' * 32, 'physics'),
+        }
         self.error = None
+        self.groups_set = {}
+        self._group('1' * 32, 'batch', 5.0, 1)
         self.parents = {}
         self.done = []
 
@@ -62,7 +156,7 @@ class FakeOperations(requests.Operations):
             raise exception.UnknownRequest(uuid)
         return self.items[uuid]
 
-    def requests(self, project, marker, limit):
+    def requests(self, project, marker, limit, preemptible=None):
         if self.error:
             raise self.error
         found = [
@@ -70,6 +164,7 @@ class FakeOperations(requests.Operations):
             for uuid, each in sorted(self.items.items())
             if project in (None, each['project_id'])
             and (marker is None or uuid > marker)
+            and preemptible in (None, each['preemptible'])
         ]
         return {'requests': found[:limit], 'more': len(found) > limit}
 
@@ -125,6 +220,9 @@ class FakeOperations(requests.Operations):
         known['extended'] += by_s
         return {'request': known}
 
+    def preemptible(self, servers):
+        return {'servers': [each for each in servers if each in self.items]}
+
     def limits(self, project, marker, limit):
         if self.error:
             raise self.error
@@ -134,6 +232,7 @@ class FakeOperations(requests.Operations):
                 'account': each, 'parent': None, 'time_limit': 7200.0,
                 'longest_wait': None, 'budget': 100.0, 'budget_left': 12.5,
                 'budget_until': '2026-02-01T00:00:00+00:00',
+                'funds': 500.0, 'funds_left': 12.25,
                 'ceiling': {'VCPU': 40}, 'nominal': {'VCPU': 20},
                 'borrowing_limit': {}, 'lending_limit': {'VCPU': 5},
                 'windows': [
@@ -151,6 +250,185 @@ class FakeOperations(requests.Operations):
             raise self.error
         self.done.append((name, dict(limits)))
         return {'account': name, **limits}
+
+    def groups(self, project, marker, limit):
+        if self.error:
+            raise self.error
+        found = [
+            each
+            for name, each in sorted(self.groups_set.items())
+            if project in (None, each['project_id']) and name > (marker or '')
+        ]
+        return {'groups': found[:limit], 'more': len(found) > limit}
+
+    def create_group(self, project, name, rate, count):
+        if self.error:
+            raise self.error
+        if f'{project}/{name}' in self.groups_set:
+            raise exception.IllegalStep(f'there is a group {name} already')
+        return self._group(project, name, rate, count)
+
+    def set_group(self, project, name, rate, count):
+        before = self._known_group(project, name)
+        return self._group(
+            project, name, rate or before['rate'], count or before['count']
+        )
+
+    def delete_group(self, project, name):
+        self._known_group(project, name)
+        del self.groups_set[f'{project}/{name}']
+        return {'group': None}
+
+    def prices(self, host, marker, limit):
+        if self.error:
+            raise self.error
+        if host not in (None, 'cmp1'):
+            raise exception.UnknownHost(f'there is no host {host}')
+        names = ('cmp1', 'cmp2') if host is None else ('9.0', '8.5')
+        listed = [
+            {
+                'id': name, 'host': host or name, 'resource_class': 'VCPU',
+                'price': 70.5, 'capacity': 16.0,
+                'at': '2026-03-01T00:00:00+00:00',
+            }
+            for name in names
+        ]  # fmt: skip
+        found = [
+            each
+            for each in listed
+            if not marker
+            or (each['id'] < marker if host else each['id'] > marker)
+        ]
+        return {'prices': found[:limit], 'more': len(found) > limit}
+
+    def rates(self, meters, known):
+        if self.error:
+            raise self.error
+        rates = {uuid: 1.5 for uuid, _ in meters.values()}
+        return {'version': 'v1', 'rates': None if known == 'v1' else rates}
+
+    def _known_group(self, project, name):
+        if self.error:
+            raise self.error
+        if f'{project}/{name}' not in self.groups_set:
+            raise exception.UnknownGroup(name)
+        return self.groups_set[f'{project}/{name}']
+
+    def _group(self, project, name, rate, count):
+        told = {
+            'id': f'{project}/{name}', 'name': name, 'project_id': project,
+            'rate': rate, 'count': count, 'servers_count': 0,
+            'server_rate': None,
+        }  # fmt: skip
+        self.groups_set[told['id']] = told
+        return {'group': told}
+
+    def preemptions(self, project, marker, limit):
+        if self.error:
+            raise self.error
+        found = [
+            each
+            for uuid, each in sorted(self.times.items())
+            if project in (None, each['project_id'], each['for_project'])
+            and uuid > (marker or '')
+        ]
+        return {'preemptions': found[:limit], 'more': len(found) > limit}
+
+    def preemption(self, uuid):
+        if self.error:
+            raise self.error
+        if uuid not in self.times:
+            raise exception.UnknownPreemption(uuid)
+        return {'preemption': self.times[uuid]}
+
+    def border(self):
+        if self.error:
+            raise self.error
+        has = {'capacity': 16.0, 'used': 4.0, 'wanted': 0.0, 'overdue': 0.0,
+               'unplaced': 0.0}  # fmt: skip
+        return {
+            'partition': {
+                'seen_at': '2026-01-01T03:00:00+00:00',
+                'target': self.target, 'states': {'batch': 2},
+                'batch': has, 'cloud': None, 'faults': ['cloud is away'],
+                'groups': [GROUP],
+            }
+        }  # fmt: skip
+
+    def hosts(self, marker, limit):
+        if self.error:
+            raise self.error
+        found = [
+            each for name, each in self.moving.items() if name > (marker or '')
+        ]
+        return {'hosts': found[:limit], 'more': len(found) > limit}
+
+    def host(self, name):
+        if self.error:
+            raise self.error
+        if name not in self.moving:
+            raise exception.UnknownHost(f'no host {name} moves here')
+        more = {'work': [JOB], 'history': [STEP]}
+        return {'host': {**self.moving[name], **more}}
+
+    def move(self, name):
+        return self._turn(name, 'batch', 'cloud_asked')
+
+    def stay(self, name):
+        return self._turn(name, 'cloud_asked', 'batch')
+
+    def _turn(self, name, before, after):
+        self.host(name)
+        found = self.moving[name]
+        if found['state'] != before:
+            raise exception.IllegalStep(f'host {name} is {found["state"]}')
+        found['state'] = after
+        return self.host(name)
+
+    def aim(self, hosts):
+        if hosts is not None and hosts > 2:
+            raise exception.IllegalStep(f'0 to 2 hosts, got {hosts}')
+        self.target = hosts
+        return {'target': hosts}
+
+    def plans(self, marker, limit):
+        if self.error:
+            raise self.error
+        if marker is not None:
+            self.plan(marker)
+        found = [
+            {key: value for key, value in each.items() if key != 'moves'}
+            for uuid, each in self.planned.items()
+            if uuid > (marker or '')
+        ]
+        return {'plans': found[:limit], 'more': len(found) > limit}
+
+    def plan(self, uuid):
+        if self.error:
+            raise self.error
+        if uuid not in self.planned:
+            raise exception.UnknownPlan(f'there is no plan {uuid}')
+        return {'plan': self.planned[uuid]}
+
+    def empty(self, host):
+        if self.error:
+            raise self.error
+        if host not in self.moving:
+            raise exception.UnknownHost(f'there is no host {host}')
+        return {'plan': self.planned[PLANS[0]]}
+
+    def approve(self, uuid):
+        return self._led(uuid, 'proposed', 'approved')
+
+    def stop(self, uuid):
+        return self._led(uuid, 'approved', 'stopped')
+
+    def _led(self, uuid, before, after):
+        found = self.plan(uuid)['plan']
+        if found['state'] != before:
+            raise exception.IllegalStep(f'plan {uuid} is {found["state"]}')
+        found['state'] = after
+        return {'plan': found}
 
     def tree(self, known):
         accounts = [

@@ -59,6 +59,20 @@ BODIES = {
     'actOnRequest': {'cancel': None},
     'setShare': {'account': '1' * 32, 'share': 2.0},
     'setLimits': {'account': '1' * 32, 'time_limit': 3600.0},
+    'setTarget': {'target': 1},
+    'actOnPartitionHost': {'move': None},
+    'createPlan': {'empty': 'h1'},
+    'actOnPlan': {'approve': None},
+    'createGroup': {
+        'name': 'web',
+        'rate': 70.0,
+        'project_id': fake_cloud.RED,
+    },
+    'setGroup': {
+        'name': 'batch',
+        'count': 2,
+        'project_id': fake_cloud.RED,
+    },
 }
 
 URLS = {
@@ -80,6 +94,22 @@ URLS = {
     'setShare': '/fairness/shares',
     'listLimits': '/fairness/limits?limit=1&all_projects=true',
     'setLimits': '/fairness/limits',
+    'listGroups': '/fairness/groups?limit=1&all_projects=true',
+    'createGroup': '/fairness/groups',
+    'setGroup': '/fairness/groups',
+    'listPrices': '/fairness/prices?limit=1',
+    'listPricesOfHost': '/fairness/hosts/cmp1/prices?limit=1',
+    'listPreemptions': '/fairness/preemptions?limit=1&all_projects=true',
+    'showPreemption': f'/fairness/preemptions/{fake_requests.LENT}',
+    'showPartition': '/fairness/partition',
+    'setTarget': '/fairness/partition',
+    'listPartitionHosts': '/fairness/partition/hosts?limit=1',
+    'showPartitionHost': '/fairness/partition/hosts/h1',
+    'actOnPartitionHost': '/fairness/partition/hosts/h1/action',
+    'listPlans': '/fairness/plans?limit=1',
+    'createPlan': '/fairness/plans',
+    'showPlan': f'/fairness/plans/{fake_requests.PLANS[0]}',
+    'actOnPlan': f'/fairness/plans/{fake_requests.PLANS[0]}/action',
     'showCapacity': '/fairness/capacity',
 }
 

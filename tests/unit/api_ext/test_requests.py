@@ -9,11 +9,16 @@ from tests.unit.api_ext import fake_cloud
 from tests.unit.api_ext import fake_requests
 
 REDS, BLUES = fake_requests.REDS, fake_requests.BLUES
+LENT, OTHERS = fake_requests.LENT, fake_requests.OTHERS
+URLS = (
+    *('requests', f'requests/{REDS}', 'shares', 'capacity', 'preemptions'),
+    f'preemptions/{LENT}',
+)
 
 
-def uuids(answer):
+def uuids(answer, what='requests'):
     assert answer.status_code == 200, answer.json
-    return [each['uuid'] for each in answer.json['requests']]
+    return [each['uuid'] for each in answer.json[what]]
 
 
 def test_a_project_sees_its_own_requests_and_no_others(cloud):
@@ -43,6 +48,74 @@ def test_a_list_comes_in_pages(cloud):
     second = cloud.ask('admin', 'GET', path)
     assert uuids(second) == [BLUES]
     assert 'requests_links' not in second.json
+
+
+def test_those_that_are_preemptible_are_listed_alone(cloud):
+    cloud.requests.operations.items[BLUES]['preemptible'] = True
+    for wanted, found in (('true', [BLUES]), ('false', [REDS])):
+        url = f'/fairness/requests?all_projects=true&preemptible={wanted}'
+        assert uuids(cloud.ask('admin', 'GET', url)) == found
+    url = '/fairness/requests?preemptible=maybe'
+    assert cloud.ask('alice', 'GET', url).status_code == 400
+
+
+def test_who_had_to_make_room_sees_for_whom(cloud):
+    url = '/fairness/preemptions'
+    answer = cloud.ask('alice', 'GET', url)
+    assert answer.json['preemptions'] == [
+        cloud.requests.operations.times[LENT]
+    ]
+    assert answer.json['preemptions'][0]['for_project'] == fake_cloud.BLUE
+    shown = cloud.ask('alice', 'GET', f'{url}/{LENT}')
+    assert shown.json['preemption'] == answer.json['preemptions'][0]
+
+
+def test_whom_room_was_made_for_learns_no_names_of_others(cloud):
+    url = '/fairness/preemptions'
+    answer = cloud.ask('carol', 'GET', url)
+    assert uuids(answer, 'preemptions') == [LENT, OTHERS]
+    lent, own = answer.json['preemptions']
+    assert [lent[key] for key in ('server', 'project_id', 'user_id')] == [
+        None
+    ] * 3
+    assert lent['lost_vcpu_s'] == 7200.0
+    known = cloud.requests.operations.times
+    assert own == known[OTHERS]
+    for shown in (answer, cloud.ask('carol', 'GET', f'{url}/{LENT}')):
+        assert known[LENT]['server'] not in shown.text
+        assert known[LENT]['user_id'] not in shown.text
+
+
+def test_preemptions_of_others_are_not_there(cloud):
+    url = '/fairness/preemptions'
+    for uuid in (OTHERS, LENT.replace('1', '9')):
+        for asked in (f'{url}/{uuid}', f'{url}?marker={uuid}'):
+            answer = cloud.ask('alice', 'GET', asked)
+            assert answer.status_code == 404
+            assert uuid in answer.json['itemNotFound']['message']
+    assert cloud.ask('nobody', 'GET', url).status_code == 403
+
+
+def test_operators_see_all_preemptions_with_names(cloud):
+    url = '/fairness/preemptions?all_projects=true'
+    known = list(cloud.requests.operations.times.values())
+    answer = cloud.ask('auditor', 'GET', url)
+    assert answer.json['preemptions'] == sorted(
+        known, key=lambda each: each['uuid']
+    )
+    for who in ('alice', 'carol'):
+        assert cloud.ask(who, 'GET', url).status_code == 403
+
+
+def test_preemptions_come_in_pages(cloud):
+    url = '/fairness/preemptions?all_projects=true&limit=1'
+    first = cloud.ask('admin', 'GET', url)
+    [link] = first.json['preemptions_links']
+    path = '/fairness' + link['href'].partition('/fairness')[2]
+    second = cloud.ask('admin', 'GET', path)
+    found = [uuids(each, 'preemptions') for each in (first, second)]
+    assert found == [[LENT], [OTHERS]]
+    assert 'preemptions_links' not in second.json
 
 
 def test_a_marker_of_another_project_is_not_there(cloud):
@@ -227,7 +300,7 @@ def test_the_process_that_acts_is_found(cloud):
 )
 def test_a_service_that_cannot_is_503_and_tells_nothing(cloud, error):
     cloud.requests.operations.error = error
-    for url in ('requests', f'requests/{REDS}', 'shares', 'capacity'):
+    for url in URLS:
         answer = cloud.ask('alice', 'GET', f'/fairness/{url}')
         assert answer.status_code == 503
         assert 'password' not in answer.text
@@ -240,10 +313,11 @@ def test_a_service_that_cannot_is_503_and_tells_nothing(cloud, error):
         {'request': {}},
         {'requests': [{'uuid': 3}]},
         {'shares': [{'name': 'p'}]},
+        {'preemptions': [{}], 'preemption': {}},
     ],
 )
 def test_an_answer_that_is_broken_is_503(cloud, broken):
     cloud.requests.rpc.broken = broken
-    for url in ('requests', f'requests/{REDS}', 'shares', 'capacity'):
+    for url in URLS:
         answer = cloud.ask('alice', 'GET', f'/fairness/{url}')
         assert answer.status_code == 503

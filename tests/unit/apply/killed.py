@@ -13,6 +13,8 @@ from collections.abc import Iterator
 import fcntl
 import os
 import signal
+import sys
+import traceback
 
 _CALLS = (
     (os, 'open'),
@@ -81,6 +83,10 @@ def run(life: Callable[[], None], at: int = 0) -> bool:
                 _Deadline(at).install()
             life()
             status = 0
+        except BaseException:
+            # The reporter of the test never sees what ends another process.
+            traceback.print_exc()
+            sys.stderr.flush()
         finally:
             os._exit(status)
     _, status = os.waitpid(child, 0)

@@ -11,6 +11,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.apply.cgroup import control as group_control
+from nova_fairness.model import allocation
 from tests.unit.apply import fake_host
 
 
@@ -95,6 +96,46 @@ def test_a_group_without_the_control_is_a_problem_not_a_loss(host):
     assert outcome.error
     assert not outcome.gone
     assert not host.file_of(key).exists()
+
+
+def test_a_vm_that_is_idle_is_told_from_one_that_has_as_few_shares(host):
+    few, idle = host.start(7, value=3), host.start(8, value=3)
+    host.file_of(few).with_name('cpu.idle').write_text('0\n')
+    host.file_of(idle).with_name('cpu.idle').write_text('1\n')
+    control = host.control()
+    assert control.read([few, idle]) == {few: 3, idle: allocation.IDLE}
+    assert control.can_idle(few)
+
+
+def test_a_vm_is_idle_no_more_before_it_gets_shares(host):
+    key = host.start(7)
+    file = host.file_of(key).with_name('cpu.idle')
+    file.write_text('0\n')
+    asked = []
+
+    def note(requests):
+        asked.extend(requests)
+        return [0] * len(requests)
+
+    control = host.control(writer=note)
+    control.write([fake_host.change(key, allocation.IDLE)])
+    control.write([fake_host.change(key, 900, allocation.IDLE)])
+    control.write([fake_host.change(key, 901, 900)])
+    assert [request[:2] for request in asked] == [
+        ('cpu.idle', '1'),
+        ('cpu.idle', '0'),
+        ('cpu.shares', '900'),
+        ('cpu.shares', '901'),
+    ]
+
+
+def test_where_the_kernel_knows_no_idle_groups_nobody_is_idle(host):
+    key = host.start(7)
+    control = host.control()
+    assert not control.can_idle(key)
+    (outcome,) = control.write([fake_host.change(key, allocation.IDLE)])
+    assert 'cannot be 0' in outcome.error
+    assert host.value(key) == 1024
 
 
 @pytest.mark.parametrize('text', ['0\n', 'max\n', '\n', '262145\n'])

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import unittest
+
 import pytest
 
 from nova_fairness import exception
@@ -10,6 +12,7 @@ from tests.fixtures import fake_batch
 
 class Contract(batch_contract.BatchContract):
     fake = fake_batch.FakeBatch
+    names = ('physics', 'biology')
 
     def make(self):
         self.batch = self.fake()
@@ -20,6 +23,9 @@ class Contract(batch_contract.BatchContract):
 
     def end(self, job):
         self.batch.end(job)
+
+    def accounts(self):
+        return self.names
 
     def close_by_hand(self, host, reason):
         self.batch.drain(host, reason)
@@ -53,6 +59,36 @@ class Blind(fake_batch.FakeBatch):
         return type(seen)(seen.places)
 
 
+class Generous(fake_batch.FakeBatch):
+    """Gives all what one is to get."""
+
+    def give(self, account, share):
+        for name in self.accounts:
+            super().give(name, share)
+
+
+class Forgetful(fake_batch.FakeBatch):
+    """Knows nothing of what runs."""
+
+    def spent(self, since, now):
+        return tuple(x for x in super().spent(since, now) if x.end)
+
+
+class Poor(fake_batch.FakeBatch):
+    """Keeps no accounts, and says so."""
+
+    spent = system.BatchSystem.spent
+    shares = system.BatchSystem.shares
+    give = system.BatchSystem.give
+
+
+class TestPoor(Contract):
+    """A batch system may be without accounts."""
+
+    fake = Poor
+    names = None
+
+
 class Wordy(fake_batch.FakeBatch):
     description = 'One.\nTwo.'
 
@@ -63,6 +99,8 @@ class Wordy(fake_batch.FakeBatch):
         (Careless, 'test_what_another_hand_closed_stays_as_it_is'),
         (Killing, 'test_a_job_goes_on_where_its_host_is_closed'),
         (Blind, 'test_a_job_without_room_is_a_want'),
+        (Generous, 'test_shares_are_given_to_one_account_alone'),
+        (Forgetful, 'test_what_a_job_had_is_told'),
         (Wordy, 'test_description_is_one_line'),
     ],
 )
@@ -72,6 +110,29 @@ def test_who_breaks_the_contract_fails_it(fake, broken, monkeypatch):
     contract.fake = fake
     with pytest.raises(AssertionError):
         getattr(contract, broken)()
+
+
+class Jobless(Contract):
+    """A fake of hosts alone."""
+
+    def submit(self, host, minutes):
+        return None
+
+
+def test_a_fake_without_jobs_is_asked_for_what_it_has():
+    tests = [name for name in dir(Jobless) if name.startswith('test_')]
+    left_out = set()
+    for name in tests:
+        try:
+            getattr(Jobless(), name)()
+        except unittest.SkipTest:
+            left_out.add(name)
+    assert left_out == {
+        'test_a_job_goes_on_where_its_host_is_closed',
+        'test_a_job_without_room_is_a_want',
+        'test_what_a_job_had_is_told',
+    }
+    assert len(tests) > len(left_out)
 
 
 def test_nothing_is_done_while_it_is_away():

@@ -23,6 +23,7 @@ def node(**changes):
         'cpus': 4,
         'alloc_cpus': 0,
         'reason': '',
+        'reason_changed_at': 100,
     }
     return {**usual, **changes}
 
@@ -45,9 +46,9 @@ def job(**changes):
     return {**usual, **changes}
 
 
-def seen(nodes=(), jobs=()):
+def seen(nodes=(), jobs=(), now=1000.0):
     return slurm_json.seen(
-        written('nodes', [*nodes]), written('jobs', [*jobs])
+        written('nodes', [*nodes]), written('jobs', [*jobs]), now
     )
 
 
@@ -89,6 +90,28 @@ def test_a_node_takes_jobs_is_up_and_is_ours(state, flags, reason, expected):
 def test_a_busy_node_is_never_told_as_empty(changes):
     (work,) = place(**changes).work
     assert (work.name, work.gone_at) == ('unknown', None)
+
+
+@pytest.mark.parametrize(
+    ('now', 'reason', 'told'),
+    [
+        (100, MARKED, [('what Slurm may not have saved', 110.0)]),
+        (109, MARKED, [('what Slurm may not have saved', 110.0)]),
+        (110, MARKED, []),
+        # What another hand closed is not handed over anyway.
+        (100, 'bad disk', []),
+    ],
+)
+def test_a_node_is_empty_only_when_slurm_has_saved_that_it_is_closed(
+    now, reason, told
+):
+    """A slurmctld that is killed before has it open when it is back."""
+    closed = node(state_flags=['DRAIN'], reason=reason)
+    work = seen([closed], now=now).places['n1'].work
+    assert [(each.name, each.gone_at) for each in work] == told
+    busy = closed | {'alloc_cpus': 2}
+    (work,) = seen([busy], now=now).places['n1'].work
+    assert work.name == 'unknown'
 
 
 @pytest.mark.parametrize(
@@ -139,4 +162,4 @@ NEWER = written('nodes', [node()], form='data_parser/v0.0.41')
 )
 def test_another_form_is_refused_whole(nodes, jobs, message):
     with pytest.raises(exception.BatchUnreadable, match=message):
-        slurm_json.seen(nodes, jobs)
+        slurm_json.seen(nodes, jobs, 0.0)

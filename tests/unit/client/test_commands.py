@@ -13,9 +13,13 @@ import pytest
 from nova_fairness.client import base
 from nova_fairness.client import choosing
 from nova_fairness.client import columns
+from nova_fairness.client import groups
 from nova_fairness.client import hosts
 from nova_fairness.client import owners
+from nova_fairness.client import partition
+from nova_fairness.client import plans
 from nova_fairness.client import plugin
+from nova_fairness.client import prices
 from nova_fairness.client import queue
 from nova_fairness.client import servers
 from tests.unit.client import fake_compute
@@ -540,7 +544,10 @@ def test_the_page_shows_every_command():
 
 
 def test_every_command_says_what_it_does():
-    modules = (choosing, hosts, owners, queue, servers)
+    modules = (
+        choosing, groups, hosts, owners, partition, plans, prices, queue,
+        servers,
+    )  # fmt: skip
     for target in entry_points('openstack.fairness.v1').values():
         module, _, name = target.partition(':')
         made = {m.__name__: m for m in modules}

@@ -14,9 +14,13 @@ from requests import adapters
 import webob
 
 from nova_fairness.client import choosing
+from nova_fairness.client import groups
 from nova_fairness.client import hosts
 from nova_fairness.client import owners
+from nova_fairness.client import partition
+from nova_fairness.client import plans
 from nova_fairness.client import plugin
+from nova_fairness.client import prices
 from nova_fairness.client import queue
 from nova_fairness.client import servers
 from tests.unit.api_ext import fake_cloud
@@ -136,6 +140,80 @@ def test_requests_that_wait(admin, alice):
         alice.run(queue.ShowRequest, fake_requests.BLUES)
 
 
+def test_preemptible_requests_alone(cloud, alice):
+    code, told = alice.ask(queue.ListRequest, '--preemptible')
+    assert (code, told) == (0, [])
+    items = cloud.requests.operations.items
+    items[fake_requests.REDS]['preemptible'] = True
+    code, told = alice.ask(queue.ListRequest, '--preemptible')
+    assert [item['ID'] for item in told] == [fake_requests.REDS]
+
+
+def test_preemptions(admin, alice):
+    lent = fake_requests.LENT
+    code, [told] = alice.ask(queue.ListPreemption)
+    assert (code, told['ID']) == (0, lent)
+    assert told['Lost VCPU Seconds'] == 7200.0
+    code, told = admin.ask(queue.ListPreemption, '--all-projects')
+    assert len(told) == 2
+    code, told = alice.ask(queue.ShowPreemption, lent)
+    assert (code, told['for_project']) == (0, '2' * 32)
+    with pytest.raises(exceptions.CommandError, match='HTTP 404'):
+        alice.run(queue.ShowPreemption, fake_requests.OTHERS)
+    with pytest.raises(exceptions.CommandError, match='HTTP 403'):
+        alice.run(queue.ListPreemption, '--all-projects')
+
+
+def test_hosts_between_batch_and_cloud(admin, alice):
+    code, told = admin.ask(partition.ListPartition)
+    assert (code, [each['Host'] for each in told]) == (0, ['h1', 'h2'])
+    code, told = admin.ask(partition.ListPartition, '--limit', '1')
+    assert [each['State'] for each in told] == ['batch']
+    code, told = admin.ask(partition.ShowPartition)
+    assert (code, told['states']) == (0, {'batch': 2})
+    for command, state in (
+        (partition.MovePartition, 'cloud_asked'),
+        (partition.ShowPartition, 'cloud_asked'),
+        (partition.CancelPartition, 'batch'),
+    ):
+        code, told = admin.ask(command, 'h1')
+        assert (code, told['state']) == (0, state)
+    assert told['work'][0]['name'] == '7'
+    for words, target in (('2', 2), ('demand', None)):
+        code, told = admin.ask(partition.TargetPartition, words)
+        assert (code, told['target']) == (0, target)
+    with pytest.raises(exceptions.CommandError, match='HTTP 403'):
+        alice.run(partition.ListPartition)
+    with pytest.raises(exceptions.CommandError, match='HTTP 404'):
+        admin.run(partition.MovePartition, 'h9')
+    with pytest.raises(SystemExit):
+        admin.run(partition.TargetPartition, 'many')
+
+
+def test_plans_of_moves(admin, alice):
+    first, second = fake_requests.PLANS
+    code, told = admin.ask(plans.ListPlan)
+    assert (code, [each['ID'] for each in told]) == (0, [first, second])
+    code, told = admin.ask(plans.CreatePlan, '--empty', 'h1')
+    assert (code, told['state']) == (0, 'proposed')
+    for command, state in (
+        (plans.ApprovePlan, 'approved'),
+        (plans.StopPlan, 'stopped'),
+        (plans.ShowPlan, 'stopped'),
+    ):
+        code, told = admin.ask(command, first)
+        assert (code, told['state']) == (0, state)
+    assert told['moves'][0]['target'] == 'h2'
+    with pytest.raises(exceptions.CommandError, match='HTTP 409'):
+        admin.run(plans.StopPlan, first)
+    with pytest.raises(exceptions.CommandError, match='HTTP 403'):
+        alice.run(plans.ListPlan)
+    with pytest.raises(exceptions.CommandError, match='HTTP 404'):
+        admin.run(plans.CreatePlan, '--empty', 'h9')
+    with pytest.raises(SystemExit):
+        admin.run(plans.CreatePlan)
+
+
 def test_requests_are_taken_back_and_started(admin, alice):
     code, told = alice.ask(queue.CancelRequest, fake_requests.REDS)
     assert (code, told['state']) == (0, 'cancelled')
@@ -179,6 +257,45 @@ def test_a_request_runs_longer(alice):
         alice.run(queue.ExtendRequest, red, 'soon')
 
 
+def test_groups_are_created_listed_changed_and_deleted(admin, alice):
+    red = '1' * 32
+    words = ['web', '--rate', '70', '--count', '2']
+    code, told = alice.ask(groups.CreateGroup, *words)
+    assert (code, told['project_id']) == (0, red)
+    assert (told['rate'], told['count']) == (70.0, 2)
+    with pytest.raises(exceptions.CommandError, match='HTTP 409'):
+        alice.run(groups.CreateGroup, *words)
+    code, told = alice.ask(groups.SetGroup, 'web', '--rate', '40')
+    assert (code, told['rate'], told['count']) == (0, 40.0, 2)
+    words = ['db', '--rate', '5', '--project', '2' * 32]
+    with pytest.raises(exceptions.CommandError, match='HTTP 403'):
+        alice.run(groups.CreateGroup, *words)
+    assert admin.ask(groups.CreateGroup, *words)[0] == 0
+    code, told = alice.ask(groups.ListGroup)
+    assert [item['Name'] for item in told] == ['batch', 'web']
+    code, told = admin.ask(groups.ListGroup, '--all-projects')
+    assert [item['Rate'] for item in told] == [5.0, 40.0, 5.0]
+    assert alice.run(groups.DeleteGroup, 'web')[0] == 0
+    with pytest.raises(exceptions.CommandError, match='HTTP 404'):
+        alice.run(groups.SetGroup, 'web', '--count', '3')
+    for words in (['--rate', '0'], ['--rate', '9', '--count', '0'], []):
+        with pytest.raises((exceptions.CommandError, SystemExit)):
+            alice.run(groups.CreateGroup, 'x', *words)
+    with pytest.raises(exceptions.CommandError, match='HTTP 400'):
+        alice.run(groups.SetGroup, 'web')
+
+
+def test_prices_are_seen_by_everybody_now_and_in_the_past(alice):
+    code, told = alice.ask(prices.ListPrice)
+    assert (code, [item['Host'] for item in told]) == (0, ['cmp1', 'cmp2'])
+    assert told[0]['Price'] == 70.5
+    assert len(alice.ask(prices.ListPrice, '--limit', '1')[1]) == 1
+    code, told = alice.ask(prices.ListPriceHistory, 'cmp1')
+    assert (code, [item['Host'] for item in told]) == (0, ['cmp1', 'cmp1'])
+    with pytest.raises(exceptions.CommandError, match='there is no host x'):
+        alice.run(prices.ListPriceHistory, 'x')
+
+
 def test_limits_are_seen_set_and_taken_back(admin, alice):
     red = '1' * 32
     code, told = alice.ask(queue.ListLimit)
@@ -192,6 +309,8 @@ def test_limits_are_seen_set_and_taken_back(admin, alice):
     assert (code, told) == (0, {'account': red, 'longest_wait': None})
     code, told = admin.ask(queue.SetLimit, red, '--budget', '0')
     assert (code, told) == (0, {'account': red, 'budget': 0.0})
+    code, told = admin.ask(queue.SetLimit, red, '--funds', '500')
+    assert (code, told) == (0, {'account': red, 'funds': 500.0})
     code, told = admin.ask(queue.UnsetLimit, red, '--budget')
     assert (code, told) == (0, {'account': red, 'budget': None})
     code, told = admin.ask(

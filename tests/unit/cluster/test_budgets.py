@@ -174,16 +174,20 @@ def test_who_waits_extends_and_pays_later(world, process):
     assert left(process) == pytest.approx(0.0, abs=0.01)
 
 
+def change(process, name, values):
+    process.change(lambda epoch: process.accounts.change(name, values, epoch))
+
+
 def test_a_budget_is_set_while_the_service_runs(world, process):
     world.accounts = ()
     process.cycle()
     assert process.last().snapshot.budgets is None
-    process.change_account('the-project', {'budget_hours': 1.0})
+    change(process, 'the-project', {'budget_hours': 1.0})
     process.cycle()
     waits = start(world, process, 'r1')
     assert world.reason(waits) is R.BUDGET_SPENT
     with pytest.raises(exception.BadShares, match='budget of account'):
-        process.change_account('the-project', {'budget_hours': -1.0})
+        change(process, 'the-project', {'budget_hours': -1.0})
 
 
 def test_outside_of_its_window_an_account_starts_nothing(world, process):

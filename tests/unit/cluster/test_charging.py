@@ -75,6 +75,39 @@ def test_accounts_are_charged_what_they_have_allocated(world, process):
     )
 
 
+def test_only_users_whose_servers_changed_are_asked_about(
+    world, process, monkeypatch
+):
+    servers = [runs(world, f's{n}', 1, f'p{n % 2}', f'u{n}') for n in range(8)]
+    asked = []
+    answer = world.cloud._get_usages
+
+    def noted(place, query, body):
+        asked.append(query.get('user_id'))
+        return answer(place, query, body)
+
+    monkeypatch.setattr(world.cloud, '_get_usages', noted)
+
+    def users():
+        asked.clear()
+        world.now += 60
+        process.cycle()
+        return sorted(filter(None, asked))
+
+    assert users() == [f'u{n}' for n in range(8)]
+    assert users() == []
+    world.cloud.remove(servers[3])
+    runs(world, 'new', 2, 'p1', 'u5')
+    # The one who is gone has no server that would be charged.
+    assert users() == ['u5']
+    # Nova does not tell of it, the sum of the project does.
+    world.cloud.write(servers[0], {}, 'p0')
+    assert users() == ['u0', 'u2', 'u4', 'u6']
+    assert parts(world)['p0'] == sum(
+        parts(world)[f'p0/u{n}'] for n in (0, 2, 4, 6)
+    )
+
+
 def test_what_has_no_server_is_charged_to_its_project(world, process):
     world.cloud.add_server('s1', 'p', 'ann')
     host = fake_cloud.name_uuid('h2')
@@ -191,13 +224,13 @@ def test_a_successor_charges_from_where_the_ledger_ends(world, process):
 def test_one_who_was_deposed_in_the_cycle_charges_nothing(world, process):
     runs(world, 's1', 16)
     world.now += 600
-    read = process._charging._reader.used_by_users
+    read = process.charging._reader.used_by_users
 
     def taken_over(view):
         world.store.take_over(world.store.leader().epoch, 'two', world.now)
         return read(view)
 
-    process._charging._reader.used_by_users = taken_over
+    process.charging._reader.used_by_users = taken_over
     before = world.store.used()
     with pytest.raises(exception.Deposed):
         process.cycle()
@@ -323,7 +356,7 @@ def test_all_above_an_account_is_charged_as_well(world, process):
         snapshot=dataclasses.replace(view.snapshot, accounts=accounts),
     )
     epoch = world.store.leader().epoch
-    process._charging.charge(view, world.now + 600, epoch)
+    process.charging.charge(view, world.now + 600, epoch)
     assert set(parts(world)) == {'faculty', 'p', 'group', 'p/ann'}
     assert len(set(parts(world).values())) == 1
 

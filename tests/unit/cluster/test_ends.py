@@ -180,6 +180,19 @@ def test_a_server_that_takes_no_metadata_leaves_all_the_same(world, server):
     assert state(world, server) is S.GONE
 
 
+@pytest.mark.parametrize('says', [True, False])
+def test_only_who_says_it_ends_before_the_time(world, server, says):
+    """Whoever only stops their server may start it again until its end."""
+    process = process_of(world, 'shelve')
+    go(world, process, 1000 + LIMIT_S - 300)
+    found = world.cloud.servers[server]
+    found['status'] = 'SHUTOFF'
+    if says:
+        found['metadata'][servers_module.DONE] = 'yes'
+    go(world, process, 1000 + LIMIT_S - 60)
+    assert (state(world, server) is S.GONE) is says
+
+
 def test_who_deletes_it_before_is_not_acted_on(world, server):
     process = process_of(world, 'shelve')
     go(world, process, 1000 + LIMIT_S - 300)

@@ -4,12 +4,12 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.cluster import holding
-from nova_fairness.cluster.store import store
+from nova_fairness.cluster.store import records
 
 
 class FakeStore:
     def leader(self):
-        return store.Leader(7)
+        return records.Leader(7)
 
     def hold_all(self, casts):
         return [True] * len(casts)

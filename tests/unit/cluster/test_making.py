@@ -2,16 +2,23 @@
 
 """Servers make room for requests, beside a fake cloud; the store is real."""
 
+import uuid as uuid_module
+
 import pytest
 
+from nova_fairness import exception
+from nova_fairness.cluster import images as images_module
 from nova_fairness.cluster import intake
 from nova_fairness.cluster import leaving as leaving_module
 from nova_fairness.cluster import making as making_module
+from nova_fairness.cluster import operations as operations_module
 from nova_fairness.cluster import servers as servers_module
+from nova_fairness.cluster import watching
 from nova_fairness.cluster.casts import parser
 from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import leaving
+from nova_fairness.model import queue as queue_model
 from nova_fairness.model import reason
 from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import planner as queue
@@ -26,28 +33,32 @@ world = test_service.world
 A, S, R = leaving.Action, leaving.State, test_service.S
 NOTICE_S = test_service.NOTICE_S
 LEAST_S = preemption.USUAL.least_run_s
+COST = (
+    *('server', 'project_id', 'user_id', 'for_request', 'for_project'),
+    *('action', 'reason', 'outcome', 'returned_at', 'notice_s', 'lost_vcpu_s'),
+)
 TERMS = intake.Terms(
     preemptible=parser.Preemptible(projects=frozenset({'spare'}))
 )
 
 
-def process_of(world, name, *actions):
+def process_of(world, name, *actions, terms=TERMS):
     """A new process that leads."""
     world.plan = making_module.Planner(
         queue.plan, preemption.LEAST, preemption.USUAL
     )
     chosen = tuple(map(A, actions or ['shelve']))
     world.making = making_module.Rules(chosen)
-    process = world.process(name, terms=TERMS)
+    process = world.process(name, terms=terms)
     process.cycle()
     world.tick += 31
     process.cycle()
     return process
 
 
-def runs(world, process, name, host, project='spare'):
+def runs(world, process, name, host, project='spare', hints=None):
     """A server that was asked for and runs."""
-    server = world.post(name, project=project)
+    server = world.post(name, project=project, hints=hints)
     flavor = {'vcpus': 4, 'ram': 100, 'disk': 0}
     world.cloud.servers[server]['flavor'] = flavor
     process.cycle()
@@ -176,6 +187,82 @@ def test_what_it_was_told_is_taken_back_once_it_runs_again(
     assert world.cloud.servers[spot]['metadata'] == {}
 
 
+def test_what_it_cost_and_what_came_of_it_is_remembered(world, process, spot):
+    asked = world.post('r1', project='rich')
+    go(world, process, LEAST_S + NOTICE_S + 300)
+    ask = operations_module.Operations(world.store, process)
+    [told] = ask.preemptions('spare', None, 9)['preemptions']
+    assert ask.preemptions('rich', None, 9)['preemptions'] == [told]
+    assert ask.preemption(told['uuid']) == {'preemption': told}
+    found = leave(world, spot)
+    assert found.lost_vcpu_s == 4 * (found.acted_at - 1000.0)
+    assert {key: told[key] for key in COST} == {
+        'server': spot, 'project_id': 'spare', 'user_id': 'u',
+        'for_request': asked, 'for_project': 'rich', 'action': 'shelve',
+        'reason': 'makes_room', 'outcome': 'freed', 'returned_at': None,
+        'notice_s': found.acted_at - found.told_at,
+        'lost_vcpu_s': found.lost_vcpu_s,
+    }  # fmt: skip
+    assert found.notice_s >= NOTICE_S
+    assert found.chosen_at <= found.told_at < found.acted_at <= found.gone_at
+    assert uuid_module.UUID(told['uuid']) != uuid_module.UUID(spot)
+    with pytest.raises(exception.UnknownPreemption):
+        ask.preemptions(None, spot, 9)
+
+
+def test_who_had_to_leave_twice_is_remembered_twice(world, process, spot):
+    first = world.post('r1', project='rich')
+    go(world, process, LEAST_S + 60)
+    process.cancel(first, reason.why(reason.Reason.TAKEN_BACK))
+    go(world, process, 60)
+    world.post('r2', project='rich')
+    go(world, process, 120)
+    ask = operations_module.Operations(world.store, process)
+    told = ask.preemptions(None, None, 9)['preemptions']
+    assert [each['server'] for each in told] == [spot, spot]
+    assert [each['outcome'] for each in told] == [None, 'spared']
+    assert [each['lost_vcpu_s'] for each in told] == [0.0, 0.0]
+
+
+def test_preemptible_requests_are_listed_alone(world, process, spot):
+    ask = operations_module.Operations(world.store, process)
+    other = world.post('r1', project='rich')
+    process.cycle()
+    for wanted, found in ((True, [spot]), (False, [other])):
+        told = ask.requests(None, None, 9, wanted)['requests']
+        assert [each['uuid'] for each in told] == found
+
+
+def test_what_rooms_cost_is_counted_and_told(world, process, spot):
+    told = []
+    watch = watching.Watch(world.store, process, told.extend, 'c1')
+    asked = world.post('r1', project='rich')
+    go(world, process, LEAST_S + NOTICE_S + 300)
+    found, begun = leave(world, spot), leave(world, spot).chosen_at
+    world.cloud.build(asked, 'h1', test_service.NEED)
+    go(world, process, 60)
+    assert watch.queue().preempted == queue_model.Preempted(
+        ended={('makes_room', 'freed'): 1},
+        notice_s=found.notice_s,
+        lost_vcpu_s=found.lost_vcpu_s,
+        served=1,
+        served_s=world.now - begun,
+    )
+    gone = [each for each in told if each.event == 'fairness.server.gone']
+    assert [each.payload['lost_vcpu_s'] for each in gone] == [
+        found.lost_vcpu_s
+    ]
+    world.cloud.remove(asked)
+    world.cloud.build(spot, 'h1', test_service.NEED)
+    go(world, process, 120)
+    assert leave(world, spot).outcome == 'freed'
+    assert told[-1].event == 'fairness.server.returned'
+    assert told[-1].payload['returned_at'] == told[-1].payload['at'].replace(
+        'Z', '+00:00'
+    )
+    assert watch.queue().preempted.ended == {('makes_room', 'freed'): 1}
+
+
 def test_a_server_need_not_leave_for_who_gave_up(world, process, spot):
     asked = world.post('r1', project='rich')
     go(world, process, LEAST_S + 60)
@@ -186,6 +273,72 @@ def test_a_server_need_not_leave_for_who_gave_up(world, process, spot):
     assert leave(world, spot).state is S.SPARED
     assert world.cloud.acted == []
     assert world.cloud.servers[spot]['metadata'] == {}
+
+
+def says_done(world, spot):
+    metadata = world.cloud.servers[spot].setdefault('metadata', {})
+    metadata[servers_module.DONE] = 'true'
+
+
+def shuts_down(world, spot):
+    world.cloud.servers[spot]['status'] = 'SHUTOFF'
+
+
+@pytest.mark.parametrize('answer', [says_done, shuts_down])
+def test_who_is_done_leaves_at_once_and_loses_nothing(
+    world, process, spot, answer
+):
+    asked = world.post('r1', project='rich')
+    go(world, process, LEAST_S + 60)
+    found = leave(world, spot)
+    assert found.state is S.TOLD
+    answer(world, spot)
+    go(world, process, 120)
+    assert world.cloud.acted[0] == (spot, 'shelve')
+    assert world.now < found.at
+    go(world, process, 120)
+    assert leave(world, spot).state is S.GONE
+    assert world.state(asked) is R.STARTING
+    ask = operations_module.Operations(world.store, process)
+    [told] = ask.preemptions(None, None, 9)['preemptions']
+    assert (told['answered'], told['lost_vcpu_s']) == (True, 0.0)
+    assert 0 <= told['notice_s'] < NOTICE_S
+
+
+def test_what_was_said_before_the_notice_is_no_answer(world, process, spot):
+    says_done(world, spot)
+    world.post('r1', project='rich')
+    go(world, process, LEAST_S + 120)
+    assert leave(world, spot).state is S.TOLD
+    assert servers_module.DONE not in world.cloud.servers[spot]['metadata']
+    go(world, process, NOTICE_S - 240)
+    assert world.cloud.acted == []
+
+
+def test_a_server_that_did_not_run_has_its_whole_notice(world, process, spot):
+    shuts_down(world, spot)
+    world.post('r1', project='rich')
+    go(world, process, LEAST_S + NOTICE_S - 60)
+    assert leave(world, spot).state is S.TOLD
+    go(world, process, 180)
+    assert world.cloud.acted[0] == (spot, 'shelve')
+    found = leave(world, spot)
+    assert (found.answered, found.lost_vcpu_s) == (False, 0.0)
+
+
+def test_all_that_were_told_are_asked_in_turns(world, process, monkeypatch):
+    monkeypatch.setattr(leaving_module, '_ASKED_AT_ONCE', 1)
+    world.cloud.add_host('h2', 8)
+    spots = [runs(world, process, f's{n}', 'h2') for n in (1, 2)]
+    world.post('r1', 8, project='rich')
+    go(world, process, LEAST_S + 120)
+    assert [leave(world, each).state for each in spots] == [S.TOLD] * 2
+    for each in spots:
+        says_done(world, each)
+    go(world, process, 240)
+    assert sorted(world.cloud.acted[:2]) == sorted(
+        (each, 'shelve') for each in spots
+    )
 
 
 @pytest.mark.parametrize('happens', ['deleted', 'stopped'])
@@ -229,6 +382,135 @@ def test_no_more_leave_than_are_needed(world, process):
     go(world, process, LEAST_S + NOTICE_S + 900)
     left = [each for each in servers if leave(world, each)]
     assert len(left) == 1
+
+
+def choosing(*choices):
+    projects = frozenset({'spare'})
+    return intake.Terms(
+        preemptible=parser.Preemptible(
+            projects=projects, choices=frozenset(map(A, choices))
+        )
+    )
+
+
+ALL = choosing(*A)
+
+
+@pytest.mark.parametrize(
+    ('choice', 'actions', 'snapshots', 'acted', 'ended'),
+    [
+        ('delete', ['shelve'], 1, [], None),
+        ('shelve', ['delete'], 1, ['shelve'], 'SHELVED_OFFLOADED'),
+        # Stopping keeps the room: what operators chose gives it back.
+        ('stop', ['shelve'], 1, ['os-stop', 'shelve'], 'SHELVED_OFFLOADED'),
+        ('suspend', ['suspend', 'delete'], 1, ['suspend'], None),
+        ('snapshot_delete', ['shelve'], 1, ['createImage'], None),
+        # Without an image it is not deleted, unless operators say so.
+        (
+            'snapshot_delete',
+            ['shelve'],
+            0,
+            ['createImage', 'shelve', 'os-start'],
+            'ACTIVE',
+        ),
+        ('snapshot_delete', ['delete'], 0, ['createImage'], None),
+        ('none', ['shelve'], 1, ['shelve'], 'SHELVED_OFFLOADED'),
+    ],
+)
+def test_what_the_owner_chose_is_done_first(
+    world, choice, actions, snapshots, acted, ended
+):
+    world.cloud.takes_no_snapshots = not snapshots
+    process = process_of(world, 'one', *actions, terms=ALL)
+    hints = {parser.ACTION: [choice]}
+    spot = runs(world, process, 's1', 'h1', hints=hints)
+    # What is said later changes nothing.
+    world.cloud.servers[spot]['metadata'] = {parser.ACTION: 'delete'}
+    world.post('r1', project='rich')
+    go(world, process, LEAST_S + 60)
+    told = world.cloud.servers[spot]['metadata'][leaving_module.LEAVES_BY]
+    assert told == (actions[0] if choice == 'none' else choice)
+    while leave(world, spot).state in leaving.LIVE:
+        go(world, process, 60)
+    done = [each for _, each in world.cloud.acted if each != 'unshelve']
+    assert done == acted
+    assert world.cloud.servers.get(spot, {}).get('status') == ended
+    is_free = spot not in world.cloud.allocations
+    assert is_free is (leave(world, spot).state is S.GONE)
+
+
+def test_what_operators_do_not_allow_is_not_chosen(world):
+    process = process_of(world, 'one', 'shelve', terms=choosing('stop'))
+    hints = {parser.ACTION: ['delete']}
+    spot = runs(world, process, 's1', 'h1', hints=hints)
+    ask = operations_module.Operations(world.store, process)
+    assert ask.request(spot)['request']['preemption_action'] is None
+    world.post('r1', project='rich')
+    go(world, process, LEAST_S + 60)
+    assert leave(world, spot).actions == (A.SHELVE,)
+
+
+@pytest.fixture
+def kept(world):
+    """A process, and a server whose owner wants an image of it."""
+    process = process_of(world, 'one', 'shelve', terms=ALL)
+    hints = {parser.ACTION: ['snapshot_delete']}
+    spot = runs(world, process, 's1', 'h1', hints=hints)
+    world.post('r1', project='rich')
+    return process, spot
+
+
+def test_a_server_is_deleted_once_its_image_is_its_owners(world, kept):
+    process, spot = kept
+    world.cloud.uploads_at_once = False
+    go(world, process, LEAST_S + 60)
+    while leave(world, spot).state is not S.ASKED:
+        go(world, process, 30, every=30.0)
+    [image] = world.cloud.images.values()
+    assert (image['status'], image['owner']) == ('saving', 'admin')
+    assert image['fairness_leave'] == leave(world, spot).uuid
+    image['status'] = 'active'
+    world.cloud.broken['PATCH /images'] = 503
+    go(world, process, 60)
+    assert spot in world.cloud.servers
+    world.cloud.broken.clear()
+    go(world, process, 120)
+    assert spot not in world.cloud.servers
+    assert image['owner'] == 'spare'
+    assert leave(world, spot).state is S.GONE
+
+
+def test_an_image_that_takes_too_long_is_not_waited_for(world, kept):
+    process, spot = kept
+    world.cloud.uploads_at_once = False
+    go(world, process, LEAST_S + NOTICE_S + 900)
+    assert leave(world, spot).action is A.SHELVE
+    assert world.cloud.servers[spot]['status'] == 'SHELVED_OFFLOADED'
+
+
+@pytest.mark.parametrize('when', ['before', 'after'])
+@pytest.mark.parametrize(
+    ('thing', 'method'),
+    [
+        (servers_module.Nova, 'keep_image'),
+        (images_module.Images, 'give'),
+        (servers_module.Nova, 'delete'),
+    ],
+)
+def test_whoever_dies_anywhere_one_image_is_kept(
+    world, kept, monkeypatch, thing, method, when
+):
+    process, spot = kept
+    with monkeypatch.context() as patched:
+        test_ends.dying(patched, thing, method, 1, when)
+        with pytest.raises(test_ends.Killed):
+            go(world, process, LEAST_S + NOTICE_S + 600)
+    world.tick += 31
+    successor = process_of(world, 'two', 'shelve', terms=ALL)
+    go(world, successor, 600)
+    assert leave(world, spot).state is S.GONE
+    [image] = world.cloud.images.values()
+    assert (image['owner'], spot in world.cloud.servers) == ('spare', False)
 
 
 PLACES = [

@@ -7,7 +7,9 @@ import json
 import pytest
 
 from nova_fairness import exception
+from nova_fairness.cluster import intake
 from nova_fairness.cluster import operations as operations_module
+from nova_fairness.cluster.casts import parser
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request
@@ -419,6 +421,7 @@ def test_limits_are_listed_set_and_taken_back(world, process, ask):
     assert told == {
         'account': 'physics', 'parent': None, 'time_limit': 60.0,
         'longest_wait': None, 'budget': None, 'budget_left': None,
+        'funds': None, 'funds_left': None,
         'budget_until': None, 'windows': [], 'opens_at': None, 'ceiling': {},
         'nominal': {}, 'borrowing_limit': {}, 'lending_limit': {},
     }  # fmt: skip
@@ -533,3 +536,32 @@ def test_users_extend_what_operators_allow(world, process, ask):
         ask.extend(server, 60.0)
     with pytest.raises(exception.UnknownRequest):
         ask.extend('other', 60.0)
+
+
+def test_agents_are_told_which_of_their_servers_are_preemptible(world):
+    mark = {parser.MARK: ['true']}
+    spare, normal = world.post('r1', hints=mark), world.post('r2')
+    process = world.process(
+        terms=intake.Terms(preemptible=parser.Preemptible(marks=True))
+    )
+    process.cycle()
+    ask = operations_module.Operations(world.store, process)
+    assert ask.preemptible([normal, spare, 'x']) == {'servers': [spare]}
+    assert ask.preemptible([normal]) == {'servers': []}
+    world.cloud.remove(spare)
+    for _ in range(4):
+        process.cycle()
+    assert ask.preemptible([spare]) == {'servers': []}
+
+
+def test_what_agents_are_told_is_signed(world, process):
+    class Pen:
+        def signed_servers(self, asked, preemptible):
+            return {'signature': (list(asked), list(preemptible))}
+
+    process.cycle()
+    ask = operations_module.Operations(world.store, process, Pen())
+    assert ask.preemptible(['x']) == {
+        'servers': [],
+        'signature': (['x'], []),
+    }

@@ -12,18 +12,26 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.cluster import accounts as accounts_module
+from nova_fairness.cluster import at_risk
 from nova_fairness.cluster import charging
+from nova_fairness.cluster import chores
 from nova_fairness.cluster import election as election_module
 from nova_fairness.cluster import ends
 from nova_fairness.cluster import execute
+from nova_fairness.cluster import freeing
+from nova_fairness.cluster import idling
+from nova_fairness.cluster import images
 from nova_fairness.cluster import intake
 from nova_fairness.cluster import leaving
 from nova_fairness.cluster import making
 from nova_fairness.cluster import placement as placement_module
+from nova_fairness.cluster import planning
+from nova_fairness.cluster import retiring
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import service as service_module
 from nova_fairness.cluster import snapshot as snapshot_module
 from nova_fairness.cluster import tokens
+from nova_fairness.cluster import trading
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing
@@ -96,6 +104,10 @@ def marked(cast):
     )
 
 
+def closing(store):
+    return store.nodes.closing() | store.plans.closing()
+
+
 class World:
     """Everything that outlives a process."""
 
@@ -108,6 +120,12 @@ class World:
         self.charge = measured.Charge.ALLOCATED
         self.measured = None
         self.making = making.Rules()
+        self.idle = {}
+        self.idling = idling.Rules()
+        self.warnings = at_risk.Rules()
+        self.following = lambda *_: []
+        self.retiring = retiring.Rules()
+        self.freeing = freeing.Rules()
         self.binds = False
         self.plan = None
         self.now = 1000.0
@@ -125,9 +143,16 @@ class World:
         nova = servers_module.Nova(apis.nova)
         clock = lambda: self.now  # noqa: E731
         accounts = accounts_module.Accounts(store, lambda: self.accounts)
-        reader = snapshot_module.Reader(placement, nova, {}, accounts.present)
+        reader = snapshot_module.Reader(
+            placement, nova, {}, accounts.present, lambda: closing(store)
+        )
         leaves = leaving.Leaving(
-            store.leaves, nova, placement, clock, leaving.Patience()
+            store.leaves,
+            nova,
+            placement,
+            images.Images(apis.glance),
+            clock,
+            leaving.Patience(),
         )
         return service_module.Service(
             store,
@@ -141,6 +166,7 @@ class World:
                 reader,
                 86400.0,
                 budgets.Terms(preemptible=self.charged),
+                trading.Trading(store, 1.0, 86400.0),
                 self.charge,
                 lambda: self.measured,
             ),
@@ -155,6 +181,15 @@ class World:
             ),
             nova,
             ends.Ends(store.leaves, leaves, at_end or ends.Rules(), NOTICE_S),
+            chores.Chores(
+                idling.Idling(
+                    store.leaves, leaves, lambda _: self.idle, self.idling
+                ),
+                at_risk.Warnings(store, nova, self.warnings),
+                lambda *given: self.following(*given),
+                retiring.Retiring(store.leaves, nova, leaves, self.retiring),
+                freeing.Freeing(store.leaves, leaves, self.freeing),
+            ),
             leaves,
             making.Making(store, nova, leaves, clock, self.making),
             self.plan or functools.partial(planner.plan, order=self.order),
@@ -254,6 +289,39 @@ def test_who_finds_no_room_waits_and_starts_when_there_is_some(world):
     process.cycle()
     assert len(world.conductor.sent) == 2
     assert world.state(second) is S.STARTING
+
+
+def test_between_whole_cycles_what_was_sent_is_followed(world, monkeypatch):
+    monkeypatch.setattr(planning, 'MANY', 0)
+    first, second = sorted((world.post('r1'), world.post('r2')))
+    process = world.process()
+    process.cycle()
+    world.cloud.build(first, 'h1', NEED)
+    world.now += 5
+    process.cycle()
+    assert world.state(first) is S.ACTIVE
+    world.cloud.remove(first)
+    third = world.post('r3', 4)
+    process.cycle()
+    assert world.state(first) is S.ENDED
+    assert world.state(second) is S.STARTING
+    assert world.state(third) is S.HELD
+
+
+def test_in_a_cycle_between_the_deleted_are_not_looked_for(world, monkeypatch):
+    monkeypatch.setattr(planning, 'MANY', 0)
+    first, second = sorted((world.post('r1'), world.post('r2')))
+    process = world.process()
+    process.cycle()
+    world.cloud.build(first, 'h1', NEED)
+    process.cycle()
+    world.cloud.remove(second)
+    process.cycle()
+    assert world.state(second) is S.HELD
+    world.now += 60
+    process.cycle()
+    process.cycle()
+    assert world.state(second) is S.ENDED
 
 
 def test_a_successor_counts_what_builds_where_it_was_sent(world):

@@ -10,6 +10,7 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.cluster import clients
 from nova_fairness.cluster import limits
+from nova_fairness.cluster import listing
 from nova_fairness.cluster import placement as placement_module
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import snapshot as snapshot_module
@@ -29,7 +30,7 @@ def cloud():
 
 @pytest.fixture
 def reader(cloud):
-    placement, nova, _ = cloud.apis
+    placement, nova, *_ = cloud.apis
     return snapshot_module.Reader(
         placement_module.Placement(placement),
         servers_module.Nova(nova),
@@ -263,7 +264,7 @@ def test_servers_of_a_request_are_members_whatever_nova_lists(cloud, reader):
 def test_groups_on_several_pages_are_read_to_the_end(
     cloud, reader, monkeypatch
 ):
-    monkeypatch.setattr(servers_module, '_PAGE', 2)
+    monkeypatch.setattr(listing, 'PAGE', 2)
     cloud.add_server('s1')
     cloud.build('s1', 'h1', {'VCPU': 1})
     cloud.groups |= {f'g{number}': [] for number in range(5)}
@@ -285,7 +286,7 @@ def test_no_host_is_asked(cloud, reader):
 def test_a_list_that_comes_to_no_end_is_an_outage(
     cloud, reader, monkeypatch, name
 ):
-    monkeypatch.setattr(servers_module, '_PAGE', 2)
+    monkeypatch.setattr(listing, 'PAGE', 2)
     seen(reader)
     asked = [
         small_cloud.ask(each, group=request.Group(each, request.Rule.APART))
@@ -296,6 +297,69 @@ def test_a_list_that_comes_to_no_end_is_an_outage(
     cloud.broken[path] = json.dumps({name: same * 2})
     with pytest.raises(exception.CloudAway, match='no end'):
         seen(reader, asked)
+
+
+def between(reader, requests=()):
+    """A look between two whole ones; UUIDs of servers."""
+    return {*reader.read(requests, {}, 1000.0, is_whole=False).servers}
+
+
+def test_between_whole_looks_those_who_wait_are_not_listed(cloud, reader):
+    cloud.add_server('waits')
+    cloud.add_server('runs')
+    cloud.build('runs', 'h1', {'VCPU': 3})
+    # Nothing is known yet: the first look is whole anyhow.
+    assert between(reader) == {'waits', 'runs'}
+    cloud.add_server('new')
+    for name in ('sent', 'gone'):
+        cloud.add_server(name)
+    sent = [
+        small_cloud.ask(name, state=request.State.STARTING)
+        for name in ('sent', 'gone')
+    ]
+    assert between(reader, sent) == {'waits', 'runs', 'sent', 'gone'}
+    cloud.build('sent', 'h1', {'VCPU': 1}, status='BUILD')
+    cloud.remove('gone')
+    cloud.remove('runs')
+    found = reader.read(sent, {}, 1000.0, is_whole=False)
+    assert {*found.servers} == {'waits', 'sent'}
+    assert found.servers['sent'].host == 'h1'
+    assert found.snapshot.inventory.used[0, -2] == 1
+    cloud.remove('waits')
+    assert 'waits' in between(reader, sent)
+    assert {*reader.read(sent, {}, 1000.0).servers} == {'sent', 'new'}
+
+
+def test_of_many_that_build_the_whole_list_is_read(cloud, reader, monkeypatch):
+    monkeypatch.setattr(servers_module, '_FEW_BUILDS', 1)
+    since = []
+    listed = cloud._get_servers
+
+    def noted(place, query, body):
+        if place == ['detail']:
+            since.append((query.get('changes-since'), 'status' in query))
+        return listed(place, query, body)
+
+    cloud._get_servers = noted
+    sent = [
+        small_cloud.ask(name, state=request.State.SENDING) for name in 'ab'
+    ]
+    for now, asked, is_whole in (
+        (5000.0, sent, True),
+        (6000.0, sent, True),
+        (7000.0, sent[:1], False),
+        (8000.0, sent, False),
+        (9000.0, sent[:1], False),
+    ):
+        reader.read(asked, {}, now, is_whole=is_whole)
+    # What builds changed since the last whole list; all else, since any.
+    assert since == [
+        (None, False),
+        ('1970-01-01T00:00:00Z', False),
+        ('1970-01-01T01:39:00Z', True),
+        ('1970-01-01T01:39:00Z', False),
+        ('1970-01-01T02:12:20Z', True),
+    ]
 
 
 def test_what_was_sent_counts_until_it_has_its_own_room(cloud, reader):
@@ -496,7 +560,7 @@ def reader_of(placement, nova):
     ],
 )
 def test_a_host_may_have_room_without_end(cloud, parts):
-    placement, nova, _ = cloud.apis
+    placement, nova, *_ = cloud.apis
     change = with_each_inventory(**parts)
     found = seen(reader_of(answering(placement, '/inventories', change), nova))
     capacity = found.inventory.capacity[0]
@@ -517,7 +581,7 @@ def test_a_host_may_have_room_without_end(cloud, parts):
     ],
 )
 def test_nonsense_of_placement_is_an_outage(cloud, end, change):
-    placement, nova, _ = cloud.apis
+    placement, nova, *_ = cloud.apis
     with pytest.raises(exception.CloudAway, match='cannot be read'):
         seen(reader_of(answering(placement, end, change), nova))
 
@@ -536,14 +600,14 @@ def test_nonsense_of_placement_is_an_outage(cloud, end, change):
 )
 def test_nonsense_of_nova_is_an_outage(cloud, end, change):
     cloud.add_server('s1')
-    placement, nova, _ = cloud.apis
+    placement, nova, *_ = cloud.apis
     with pytest.raises(exception.CloudAway, match='cannot be read'):
         seen(reader_of(placement, answering(nova, end, change)))
 
 
 def test_nonsense_about_one_server_or_flavors_is_an_outage(cloud):
     cloud.add_server('s1')
-    _, nova, _ = cloud.apis
+    nova = cloud.apis.nova
     asked = servers_module.Nova(answering(nova, '/', dict.clear))
     with pytest.raises(exception.CloudAway, match='cannot be read'):
         asked.server('s1')

@@ -16,6 +16,7 @@ from nova_fairness import cluster as cluster_package
 from nova_fairness import exception
 from nova_fairness.cluster import exporting
 from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cmd import cluster
@@ -55,7 +56,8 @@ def test_tables_are_upgraded(tmp_path, capsys):
     given = configured(tmp_path)
     assert cluster.main([*given, 'upgrade']) == 0
     assert cluster.main([*given, 'upgrade']) == 0
-    assert 'revision 11_room' in capsys.readouterr().out
+    newest = schema.known()[0]
+    assert f'revision {newest}' in capsys.readouterr().out
 
 
 def test_the_file_that_the_page_names_is_read(tmp_path, capsys, monkeypatch):
@@ -82,6 +84,26 @@ def test_the_page_names_the_file_that_is_read():
             {'broker': 'amqp://h//', 'order_parameters': 'age:1'},
             2,
             'order fair_tree has no number age',
+        ),
+        *(
+            ({'broker': 'amqp://h//', 'make_room': 'true', **each}, 2, said)
+            for each, said in (
+                ({'end_notice': '0'}, 'end_notice'),
+                ({'end_notice': '-600'}, 'end_notice'),
+                ({'end_notice': 'nan'}, 'end_notice, end_patience: a notice'),
+                ({'end_notice': 'inf'}, 'at least 120 s, got inf'),
+                ({'end_patience': 'nan'}, 'more than 0 s, got nan'),
+                ({'idle_after': 'nan'}, 'idle_after, idle_notice'),
+                ({'idle_notice': '60'}, 'idle_notice'),
+                ({'idle_after': '604800'}, 'needs transport_url'),
+                ({'idle_actions': ''}, 'idle_actions must name'),
+                ({'room_least_run': '-1'}, 'room_least_run'),
+                ({'room_patience': 'nan'}, 'room_*: patience_s must be'),
+                ({'room_margin': '0.5'}, 'room_margin'),
+                ({'room_margin': 'inf'}, 'margin must be a number of at'),
+                ({'room_actions': 'stop'}, 'must name shelve, snapshot'),
+                ({'room_owner_actions': 'reboot'}, 'reboot'),
+            )
         ),
         ({'broker': 'amqp://h//', 'key_file': '/none'}, 1, '/none'),
     ],
@@ -209,7 +231,7 @@ def test_who_drains_is_told_where_another_process_leads(
 ):
     stopped = threading.Event()
     made = FakeFollower(stopped), FakeStore()
-    monkeypatch.setattr(cluster, '_service', lambda conf: made)
+    monkeypatch.setattr(cluster, '_service', lambda conf, closing: made)
     monkeypatch.setattr(cluster.queueing, 'until_signalled', lambda: stopped)
     assert cluster.main([*configured(tmp_path), 'drain']) == 1
     said = capsys.readouterr().err

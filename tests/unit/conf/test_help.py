@@ -21,7 +21,7 @@ MOST = {'a node': 23, 'nova-api': 2, 'the cluster service': 6}
 
 UNITS = (
     r'\b(seconds|bytes|intervals|no unit|in quotas|number of|'
-    r'worth of|tcp port|per second)\b'
+    r'worth of|tcp port|per second|currency for)\b'
 )
 WHEN = (
     r'\b(raise|lower|change|set|use|leave|prefer) (it|one|this|them|both|the|a'

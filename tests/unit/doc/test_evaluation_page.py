@@ -50,6 +50,27 @@ def test_what_came_of_shares_in_front_of_a_real_nova_is_told_as_recorded():
     assert f'{first["count"]} of {sum(asked.values())}\n' in page
 
 
+def test_plans_of_markets_take_as_little_as_is_told():
+    path = TOP / 'benchmarks/results/market.json'
+    found = json.loads(path.read_text())
+    for name in ('four rates', 'own rates'):
+        largest = found[name]['plans'][-1]
+        assert (largest['hosts'], largest['servers']) == (1000, 20_000)
+        assert largest['cpu_s'] < 10
+        assert largest['changed_moves_by_margin'] == 0
+
+
+def test_plans_of_moves_take_as_little_as_is_told():
+    path = TOP / 'benchmarks/results/packing.json'
+    found = json.loads(path.read_text())
+    goals = [each for each in found.values() if 'plans' in each]
+    assert len(goals) == 6
+    for goal in goals:
+        largest = goal['plans'][-1]
+        assert (largest['hosts'], largest['servers']) == (1000, 20_000)
+        assert largest['cpu_s'] < 30
+
+
 def test_every_attack_is_described():
     text = PAGE.read_text('utf-8')
     for name in attacks.ATTACKS:

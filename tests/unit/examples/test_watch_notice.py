@@ -2,6 +2,7 @@
 
 """The watcher of a guest, beside a fake metadata service."""
 
+import contextlib
 import http.server
 import json
 import pathlib
@@ -52,18 +53,41 @@ def asked_again(service):
     return lambda: service.asked >= before + 2
 
 
-def test_a_program_is_run_once_for_each_notice(service, tmp_path):
-    said = tmp_path / 'said'
+@contextlib.contextmanager
+def watching(service, program, **more):
     host, port = service.server_address
     watcher = subprocess.Popen(
-        [SCRIPT, 'sh', '-c', f'echo "$LEAVES_AT" >> {said}'],
+        [SCRIPT, 'sh', '-c', program],
         env={
             'METADATA_URL': f'http://{host}:{port}',
             'EVERY_S': '0.05',
             'PATH': '/usr/bin:/bin',
+            **more,
         },
     )
     try:
+        yield
+    finally:
+        watcher.kill()
+        watcher.wait()
+
+
+@pytest.mark.parametrize('code', [0, 1])
+def test_it_is_said_that_a_program_ended_well(service, tmp_path, code):
+    ran, done = tmp_path / 'ran', tmp_path / 'done'
+    program = f'touch {ran}; exit {code}'
+    with watching(service, program, WHEN_DONE=f'echo done >> {done}'):
+        service.metadata = {'fairness:leaves_at': AT}
+        patience.eventually(ran.exists)
+        patience.eventually(asked_again(service))
+    assert done.exists() is (code == 0)
+    if done.exists():
+        assert done.read_text() == 'done\n'
+
+
+def test_a_program_is_run_once_for_each_notice(service, tmp_path):
+    said = tmp_path / 'said'
+    with watching(service, f'echo "$LEAVES_AT" >> {said}'):
         patience.eventually(asked_again(service))
         assert not said.exists()
         service.metadata = {'fairness:leaves_at': AT, 'other': 'x'}
@@ -78,7 +102,33 @@ def test_a_program_is_run_once_for_each_notice(service, tmp_path):
         patience.eventually(asked_again(service))
         service.metadata = {'fairness:leaves_at': '2026-01-02T00:00:00Z'}
         patience.eventually(asked_again(service))
-    finally:
-        watcher.kill()
-        watcher.wait()
     assert said.read_text().split() == [AT, '2026-01-02T00:00:00Z']
+
+
+def test_work_is_saved_each_time_that_it_is_at_risk(service, tmp_path):
+    saved, ran = tmp_path / 'saved', tmp_path / 'ran'
+    with watching(
+        service, f'touch {ran}', WHEN_AT_RISK=f'echo once >> {saved}'
+    ):
+        service.metadata = {'fairness:at_risk': AT}
+        patience.eventually(saved.exists)
+        patience.eventually(asked_again(service))
+        service.metadata = {}
+        patience.eventually(asked_again(service))
+        assert saved.read_text().split() == ['once']
+        service.metadata = {'fairness:at_risk': '2026-01-02T00:00:00Z'}
+        patience.eventually(lambda: saved.read_text().split() == ['once'] * 2)
+    assert not ran.exists()
+
+
+def test_who_saves_for_long_still_hears_the_notice(service, tmp_path):
+    begun, ran = tmp_path / 'begun', tmp_path / 'ran'
+    save = f'echo once >> {begun}; exec sleep 30'
+    with watching(service, f'touch {ran}', WHEN_AT_RISK=save):
+        service.metadata = {'fairness:at_risk': AT}
+        patience.eventually(begun.exists)
+        service.metadata = {'fairness:at_risk': '2026-01-02T00:00:00Z'}
+        patience.eventually(asked_again(service))
+        service.metadata = {'fairness:leaves_at': AT}
+        patience.eventually(ran.exists)
+    assert begun.read_text().split() == ['once']

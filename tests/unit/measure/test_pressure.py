@@ -57,6 +57,18 @@ def test_vms_are_matched_by_incarnation():
     assert math.isnan(found.fault_rate[1])
 
 
+def test_what_nobody_is_to_feel_waits_for_nothing():
+    found = pressure.between(
+        sample(0.0, {1: (0, 0, 1), 2: (0, 0, 1)}),
+        sample(1.0, {1: (9, 0.5, 7), 2: (9, 0.5, 7)}),
+    )
+    assert pressure.counted(found, frozenset()) is found
+    counted = pressure.counted(found, frozenset({vm(1).key}))
+    assert counted.fault_rate.tolist() == [0.0, 9.0]
+    assert counted.memory_stall.tolist() == [0.0, 0.5]
+    assert counted.held_bytes.tolist() == [7.0, 7.0]
+
+
 def test_a_reset_tells_nothing():
     found = pressure.between(
         sample(0.0, {1: (500, 3.0, 1)}, 500),

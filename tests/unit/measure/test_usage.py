@@ -275,3 +275,16 @@ def test_busy_parts_are_of_the_cpus_known_at_both_ends():
     )
     told = usage.between(before, after, 1.0, None, 0.5).cpu_busy
     assert told.tolist() == [0.5, 1.0]
+
+
+def test_what_nobody_is_to_feel_counts_for_nobody():
+    got = between(
+        build.reading(0.0, [(A, {'cpu_time': 1}), (B, {'cpu_time': 1})]),
+        build.reading(9.0, [(A, {'cpu_time': 4}), (B, {'cpu_time': 5})]),
+    )
+    assert usage.counted(got, frozenset()) is got
+    counted = usage.counted(got, frozenset({A.key}))
+    assert counted.amounts[:, CPU].tolist() == [0, 4]
+    assert counted.newest[:, CPU].tolist() == [0, 4]
+    assert counted.known.tolist() == [False, True]
+    assert got.amounts[:, CPU].tolist() == [3, 4]

@@ -57,6 +57,7 @@ def done(tmp_path):
     return dataclasses.replace(
         made,
         quarantined={'Wild': 'raised'},
+        effect=dataclasses.replace(made.effect, followed=1.0),
         measured=dataclasses.replace(made.measured, view=known),
     )
 
@@ -72,7 +73,10 @@ def exported(done):
     )
     collector.add(done)
     waiting = queue.QueueCollector(
-        lambda: test_queue.SEEN, lambda: ({'held': 1}, False)
+        lambda: test_queue.SEEN,
+        lambda: ({'held': 1}, False),
+        lambda: test_queue.BORDER,
+        lambda: test_queue.PLANS,
     )
     return {**_scraped(waiting), **_scraped(collector)}
 

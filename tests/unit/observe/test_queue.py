@@ -11,7 +11,9 @@ from nova_fairness.model import cluster
 from nova_fairness.model import queue as queue_model
 from nova_fairness.model import reason
 from nova_fairness.model import request
+from nova_fairness.observe import border
 from nova_fairness.observe import notices
+from nova_fairness.observe import plans
 from nova_fairness.observe import queue
 from tests.fixtures import documented
 from tests.fixtures import small_cloud
@@ -21,9 +23,24 @@ WHY = reason.why(reason.Reason.NO_ROOM, 'VCPU', asked=8, free=2)
 SEEN = queue_model.Queue(
     leads=True, seen_at=1000.0, waiting={('p1', 'no_room'): 3},
     oldest_at=900.0, doubtful=1, entered={'held': 5}, waited_s=7.5,
-    left={'gone': 2}, cycles=9, cycles_failed=2,
+    left={'gone': 2}, warned={'safe': 1}, cycles=9, cycles_failed=2,
     calibrated=cluster.Calibrated(40, 0.5, 0.9, 1.5, -60.0),
+    preempted=queue_model.Preempted(
+        {('makes_room', 'freed'): 2}, 1200.0, 7200.0, 1, 700.0
+    ),
 )  # fmt: skip
+
+BORDER = border.Border(
+    {('ask', 'demand'): 2},
+    1000.0,
+    {'batch': 3},
+    {('batch', 'used'): 8.0},
+    1,
+    {'physics': 0.6},
+    {('physics', 'batch'): 0.3},
+)
+
+PLANS = plans.Plans({('balance', 'done'): 2}, {('moved', 'arrived'): 3}, 9.0)
 
 
 def told(state):
@@ -51,14 +68,18 @@ def test_the_page_names_every_event_and_every_field():
 
 
 def test_the_page_names_every_metric():
-    collector = queue.QueueCollector(lambda: SEEN, lambda: ({'held': 1}, True))
+    collector = queue.QueueCollector(
+        lambda: SEEN, lambda: ({'held': 1}, True), lambda: BORDER
+    )
     names = [
         each.name.removeprefix('nova_fairness_')
         + ('_total' if each.type == 'counter' else '')
         for each in collector.collect()
     ]
     page = (documented.PAGES.parent / 'admin/watching.rst').read_text('utf-8')
-    rows = re.findall(r'^``((?:queue|relay)_\w+)``  ', page, re.MULTILINE)
+    rows = re.findall(
+        r'^``((?:queue|relay|partition)_\w+)``  ', page, re.MULTILINE
+    )
     assert sorted(rows) == sorted(names)
 
 
@@ -81,5 +102,8 @@ def test_the_status_is_json():
     )
     assert told_json['waiting'] == [
         {'project': 'p1', 'reason': 'no_room', 'count': 3}
+    ]
+    assert told_json['preempted']['ended'] == [
+        {'reason': 'makes_room', 'outcome': 'freed', 'count': 2}
     ]
     assert queue.QueueCollector(None, lambda: ({}, False)).status() is None

@@ -106,6 +106,12 @@ class FakeOperations(endpoint.Operations):
     def usage(self):
         return {'host': self.host, 'entity': 'user', 'users': {}}
 
+    def idle(self, at_least_s):
+        return {'host': self.host, 'idle': {'a-1': at_least_s}}
+
+    def lacking(self):
+        return {'host': self.host, 'instances': {}}
+
     def projects(self):
         return {'host': self.host, 'scope': 'host', 'projects': {}}
 

@@ -21,6 +21,8 @@ READS = (
     'list_users',
     'list_projects',
     'get_usage',
+    'get_idle',
+    'get_lacking',
     'get_plugins',
     'get_preview',
 )

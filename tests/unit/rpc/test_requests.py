@@ -70,16 +70,71 @@ def test_the_process_that_acts_answers_whoever_is_asked(asked):
     assert asked.call('list_shares', limit=1)['more']
     assert len(asked.call('get_tree')['accounts']) == 1
     assert asked.call('get_tree', known='v1')['accounts'] is None
+    told = asked.call('get_preemptible', servers=['x', fake_requests.REDS])
+    assert told == {'servers': [fake_requests.REDS]}
     assert asked.call('list_limits', limit=1)['more']
+    assert asked.call('list_requests', preemptible=True)['requests'] == []
+    [told] = asked.call('list_preemptions', limit=1)['preemptions']
+    found = asked.call('get_preemption', uuid=told['uuid'])
+    assert found['preemption'] == told
+    assert asked.call('list_border_hosts', limit=1)['more']
+    assert asked.call('get_border')['partition']['states'] == {'batch': 2}
+    for method, state in (
+        ('move_host', 'cloud_asked'),
+        ('cancel_host', 'batch'),
+        ('get_border_host', 'batch'),
+    ):
+        assert asked.call(method, name='h1')['host']['state'] == state
+    uuid = fake_requests.PLANS[0]
+    assert asked.call('list_plans', limit=1)['more']
+    assert asked.call('empty_host', name='h1')['plan']['uuid'] == uuid
+    for method, state in (
+        ('approve_plan', 'approved'),
+        ('stop_plan', 'stopped'),
+        ('get_plan', 'stopped'),
+    ):
+        assert asked.call(method, uuid=uuid)['plan']['state'] == state
+    for hosts in (0, 2, None):
+        assert asked.call('set_target', hosts=hosts) == {'target': hosts}
     told = asked.call('set_limits', account='a', limits={'time_limit': 9.0})
     assert told == {'account': 'a', 'time_limit': 9.0}
+    group = {'project': 'p', 'group': 'web'}
+    told = asked.call('create_group', **group, rate=70.0, count=2)
+    assert (told['group']['rate'], told['group']['count']) == (70.0, 2)
+    told = asked.call('set_group', **group, rate=40.0)
+    assert (told['group']['rate'], told['group']['count']) == (40.0, 2)
+    assert asked.call('list_groups', limit=1)['more']
+    asked.call('delete_group', **group)
+    told = asked.call('list_prices', limit=1)
+    assert (told['prices'][0]['host'], told['more']) == ('cmp1', True)
+    told = asked.call('list_prices', name='cmp1', marker='9.0')
+    assert [each['id'] for each in told['prices']] == ['8.5']
+    told = asked.call('get_rates', meters={'p1': ['u1', 7]})
+    assert told == {'version': 'v1', 'rates': {'u1': 1.5}}
+    assert asked.call('get_rates', meters={}, known='v1')['rates'] is None
     told = asked.call('extend', uuid=fake_requests.REDS, seconds=60.0)
     assert told['request']['extended'] == 60.0
+
+
+@pytest.mark.parametrize(
+    'servers',
+    [None, 'x', {}, [1], [''], ['x'] * (protocol.MOST_NUMBERS + 1)],
+    ids=['none', 'text', 'object', 'number', 'empty', 'many'],
+)
+def test_servers_that_are_asked_for_are_judged(asked, servers):
+    with pytest.raises(exception.BadArgument):
+        asked.call('get_preemptible', servers=servers)
 
 
 def test_errors_keep_their_class(asked):
     with pytest.raises(exception.UnknownRequest):
         asked.call('get_request', uuid='x')
+    with pytest.raises(exception.UnknownHost):
+        asked.call('move_host', name='x')
+    with pytest.raises(exception.UnknownPlan):
+        asked.call('stop_plan', uuid='x')
+    with pytest.raises(exception.UnknownPreemption):
+        asked.call('get_preemption', uuid='x')
     asked.call('cancel', uuid=fake_requests.REDS, by_operator=True)
     with pytest.raises(exception.IllegalStep, match='cancelled'):
         asked.call('release', uuid=fake_requests.REDS)
@@ -93,9 +148,49 @@ def test_errors_keep_their_class(asked):
         {'limit': protocol.MOST_REQUESTS + 1},
         {'marker': 3},
         {'project': ''},
+        {'preemptible': 'true'},
         {'colour': 'red'},
     ],
 )
 def test_arguments_are_judged(asked, given):
     with pytest.raises(exception.BadArgument):
         asked.call('list_requests', **given)
+
+
+@pytest.mark.parametrize('hosts', [-1, 1.0, True, '1', 10_001])
+def test_a_number_of_hosts_is_judged(asked, hosts):
+    with pytest.raises(exception.BadArgument, match='from 0 to 10000'):
+        asked.call('set_target', hosts=hosts)
+
+
+@pytest.mark.parametrize(
+    'meters',
+    [
+        None,
+        [],
+        {'p1': 7},
+        {'p1': ['u1']},
+        {'p1': ['u1', -1]},
+        {'p1': ['u1', 1.5]},
+        {'p1': ['u1', True]},
+        {'p1': ['', 1]},
+        {'p1': ['u1', 2**60]},
+    ],
+)
+def test_meters_that_are_none_are_refused(asked, meters):
+    with pytest.raises(exception.BadArgument):
+        asked.call('get_rates', meters=meters)
+
+
+@pytest.mark.parametrize(
+    'given',
+    [
+        {'rate': None},
+        {'rate': 'much'},
+        {'rate': 1.0, 'count': 0},
+        {'rate': 1.0, 'group': ''},
+    ],
+)
+def test_a_group_that_is_none_is_refused(asked, given):
+    with pytest.raises(exception.BadArgument):
+        asked.call('create_group', **{'project': 'p', 'group': 'g', **given})

@@ -14,6 +14,7 @@ from nova_fairness import exception
 from nova_fairness.cluster.casts import parser
 from nova_fairness.cluster.casts import times
 from nova_fairness.model import envelope
+from nova_fairness.model import leaving
 from nova_fairness.model import request
 from tests.fixtures import nova_casts
 
@@ -93,6 +94,47 @@ def test_a_request_that_is_marked_is_preemptible(cast):
 def test_a_mark_that_does_not_say_yes_is_none(said):
     cast = built(metadata={parser.MARK: said})
     assert parser.parse(cast, preemptible=MARKS).band is request.Band.NORMAL
+
+
+BY = {parser.ACTION: 'snapshot_delete'}
+
+
+@pytest.mark.parametrize(
+    'cast',
+    [
+        built(metadata=BY),
+        # Who asks knows better than the flavor.
+        built(
+            metadata=BY,
+            scheduler_hints={parser.ACTION: ['delete']},
+            made_of=nova_casts.flavor(extra_specs={parser.ACTION: 'stop'}),
+        ),
+        # What may not be chosen counts as if it was not said.
+        built(
+            metadata={parser.ACTION: 'suspend'},
+            scheduler_hints={parser.ACTION: ['snapshot_delete']},
+        ),
+        built(made_of=nova_casts.flavor(extra_specs=BY)),
+        nova_casts.unshelve(
+            nova_casts.spec(
+                scheduler_hints={parser.ACTION: ['snapshot_delete']}
+            )
+        ),
+    ],
+)
+def test_owners_choose_how_they_make_room(cast):
+    choices = frozenset(leaving.Action) - {leaving.Action.SUSPEND}
+    may = parser.Preemptible(choices=choices)
+    found = parser.parse(cast, preemptible=may)
+    assert found.leaves_by is leaving.Action.SNAPSHOT_DELETE
+    assert parser.parse(cast).leaves_by is None
+
+
+@pytest.mark.parametrize('said', ['', 'reboot', 'suspend', 'SHELVE', None])
+def test_what_may_not_be_chosen_is_not(said):
+    cast = built(metadata={parser.ACTION: said} if said is not None else {})
+    may = parser.Preemptible(choices=frozenset({leaving.Action.SHELVE}))
+    assert parser.parse(cast, preemptible=may).leaves_by is None
 
 
 def test_projects_and_flavors_can_be_preemptible_as_a_whole():

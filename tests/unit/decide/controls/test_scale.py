@@ -151,3 +151,39 @@ def test_nothing_of_the_network_is_divided_among_nobody():
 def test_without_a_reading_nobody_waits_for_memory_or_disks():
     for name in ('memory', 'blkio'):
         assert SCALES[name].judge(facts(SCALES[name])) is None
+
+
+LEAST = {
+    'cpu v1': 2,
+    'cpu v2': 1,
+    'blkio': 1,
+    'io': 1,
+    'memory': 0,
+    'network': network.SMALLEST,
+}
+
+
+@pytest.mark.parametrize(('name', 'units'), LEAST.items())
+def test_best_effort_vms_get_the_least_that_there_is(name, units):
+    of = SCALES[name]
+    weights = np.array([allocation.LEAST, 1.0, 1.0])
+    known = facts(of, best_effort=frozenset({VMS[0].key}))
+    least, *others = of.units(weights, [0, 1, 2], known)
+    assert least == units
+    alone = facts(of, (500, 500), VMS[1:])
+    assert others == pytest.approx(of.units(np.ones(2), [0, 1], alone))
+
+
+@pytest.mark.parametrize('version', cpu.CgroupVersion)
+def test_best_effort_vms_are_idle_where_the_kernel_knows_that(version):
+    idles = {VMS[0].key}
+    of = cpu.CpuScale(version, idles.__contains__)
+    every = frozenset(item.key for item in VMS[:2])
+    known = facts(of, best_effort=every)
+    weights = np.array([allocation.LEAST, allocation.LEAST, 1.0])
+    idle, least, normal = of.units(weights, [0, 1, 2], known)
+    assert idle == allocation.IDLE
+    assert least == cpu.RANGES[version].smallest
+    assert 0 < of.part(idle) < of.part(normal) / 300
+    # Who is idle no more begins neutral.
+    assert of.previous([idle], [None], facts(of, (0,), VMS[:1])) == [1.0]

@@ -2,15 +2,19 @@
 
 """A cloud at discrete events."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from fairness_lab.cluster import engine
 from fairness_lab.cluster import reader
+from fairness_lab.cluster import workload
 from nova_fairness import exception
 from nova_fairness import plugins
 from nova_fairness.model import cluster
 from nova_fairness.planners.fairqueue import order as order_module
+from nova_fairness.planners.preemption import watermark
 from tests.unit.fairness_lab.cluster import small_clouds
 
 Fate = engine.Fate
@@ -232,6 +236,52 @@ def test_a_preemptible_server_leaves_after_notice_and_comes_back():
     used = {each.at_s: each.used[0, 1] for each in moments}
     assert (used[700], used[1600], used[1700]) == (0, 4, 0)
     assert found.fate[0] == Fate.ENDED
+
+
+def test_who_saves_at_a_notice_loses_nothing_and_goes_on():
+    """The same, with a notice that is long enough."""
+    requests = [(0, 0, WHOLE, 900), (600, 1, WHOLE, 100)]
+    cloud = small_clouds.cloud(
+        requests, duration_s=3000, preemptible={0}, notice_s=120.0
+    )
+    found, moments = run(dataclasses.replace(cloud, saves=1.0))
+    assert (found.leaving.left.tolist(), found.fate[1]) == ([1, 0], Fate.ENDED)
+    assert not found.leaving.lost.any()
+    # From 880 on for the 120 s that were left after 780.
+    used = {each.at_s: each.used[0, 1] for each in moments}
+    assert (used[800], used[900], used[1100]) == (0, 4, 0)
+    assert found.fate[0] == Fate.ENDED
+
+
+def test_a_notice_that_is_too_short_saves_nothing():
+    requests = [(0, 0, WHOLE, 900), (600, 1, WHOLE, 100)]
+    cloud = small_clouds.cloud(requests, duration_s=3000, preemptible={0})
+    found, _ = run(dataclasses.replace(cloud, saves=1.0))
+    assert found.leaving.lost.any()
+
+
+@pytest.mark.parametrize(
+    ('marks', 'started_s', 'left'),
+    [
+        (watermark.Marks(), [0, 0, 1000], 0),
+        (watermark.Marks(0.5), [0, 600, 1000], 0),
+        (watermark.Marks(0.5, 0.5), [0, 600, 1000], 1),
+    ],
+)
+def test_room_is_kept_free(marks, started_s, left):
+    """Two halves of a host, and somebody who has all of it."""
+    half = workload.Size(2, 2048)
+    requests = [
+        (0, 0, half, 600),
+        (0, 0, half, 3000),
+        (1000, 1, half, 300),
+    ]
+    cloud = small_clouds.cloud(
+        requests, duration_s=3000, preemptible={0}, hosts=1
+    )
+    found, _ = run(dataclasses.replace(cloud, marks=marks))
+    assert found.started_s.tolist() == started_s
+    assert found.leaving.left.sum() == left
 
 
 def test_who_comes_back_waits_with_their_age():

@@ -73,6 +73,10 @@ WRONG = {
         ('days: 2', 'days: two'),
         'line 2: scenario.days: expected a number above 0',
     ),
+    'marks': (
+        ('days: 2', 'days: 2\nkept_free: 0.1\nfreed: 0.2'),
+        'line 4: scenario.freed',
+    ),
     'too long': (('days: 2', 'days: 1e9'), 'line 2: scenario.days'),
     'no host': (('count: 2', 'count: 0'), 'line 4: scenario.hosts[0].count'),
     'a list of none': (

@@ -35,7 +35,7 @@ def test_list_needs_neither_libvirt_nor_matplotlib():
         (['run', 'spike', '--metric', 'X'], 'there is no metric X'),
         (
             ['run', 'spike', '--policy', 'X'],
-            'one of feedback, foresight, thesis',
+            'one of feedback, foresight, proportional, thesis',
         ),
     ],
 )

@@ -9,6 +9,8 @@ import textwrap
 
 import pytest
 
+from fairness_lab.border import reader as border_reader
+from fairness_lab.cluster import helping
 from fairness_lab.cluster import reader
 from fairness_lab.cmd import sim
 from fairness_lab.measures import running
@@ -33,7 +35,11 @@ def test_everything_is_listed(capsys):
 def test_clouds_and_orders_are_listed(capsys):
     assert sim.main(['cluster', 'list']) == 0
     said = capsys.readouterr().out
-    for name in (*reader.names(), *plugins.order_names()):
+    for name in (
+        *reader.names(),
+        *border_reader.names(),
+        *plugins.order_names(),
+    ):
         assert f'  {name}\n' in said
 
 
@@ -49,6 +55,71 @@ def test_a_run_of_the_queue(tmp_path, capsys):
     assert result['duration_s'] == 8640
     assert (tmp_path / 'result' / 'report.html').is_file()
     assert (tmp_path / 'result' / 'run.png').is_file()
+
+
+def test_moves_for_owners_are_told(tmp_path, capsys, monkeypatch):
+    out = tmp_path / 'tenants'
+    for name, number in (('SPELLS', 1), ('SPELL', 20), ('SETTLED', 10)):
+        monkeypatch.setattr(helping, name, number)
+    words = ['cluster', 'tenants', '--count', '1', '--out', str(out)]
+    assert sim.main(words) == 0
+    content = json.loads((out / 'tenants.json').read_text())
+    assert [each['moves'] for each in content['tenants']] == [*helping.WAYS]
+    assert 'worst-off before %' in capsys.readouterr().out
+    assert (out / 'tenants.csv').exists()
+
+
+def test_tables_of_the_market(tmp_path, capsys):
+    out = tmp_path / 'result'
+    words = ['cluster', 'market', '--seed', '2', '--out', str(out)]
+    assert sim.main(words) == 0
+    content = json.loads((out / 'market.json').read_text())
+    assert (content['version'], content['seed']) == (1, 2)
+    said = capsys.readouterr().out
+    page = pathlib.Path(__file__).parents[4] / (
+        'doc/source/reference/sim-cluster-result.rst'
+    )
+    for name in ('example', 'migrations', 'changes'):
+        head = (out / f'{name}.csv').read_text().splitlines()[0]
+        assert list(content[name][0]) == head.split(',')
+        assert all(word in said for word in head.split(','))
+        assert f'``{name}``' in page.read_text()
+
+
+def test_a_border(tmp_path, capsys):
+    out = tmp_path / 'result'
+    words = (
+        'cluster border week --mover demand --mover fixed --seed 2'
+        ' --set hosts.count=1 --set days=0.4 --set border.cloud_hosts=1'
+    )
+    for side in ('cloud', 'batch'):
+        words += f' --set {side}.projects={_projects(side)}'
+    assert sim.main([*words.split(), '--out', str(out)]) == 0
+    content = json.loads((out / 'border.json').read_text())
+    assert (content['scenario'], content['seed']) == ('week', 2)
+    runs = [each['name'] for each in content['runs']]
+    assert runs == ['demand', 'fixed-000', 'fixed-001']
+    assert content['best_fixed'] in runs
+    said = capsys.readouterr().out
+    assert all(name in said for name in runs)
+    page = pathlib.Path(__file__).parents[4] / (
+        'doc/source/reference/sim-cluster-result.rst'
+    )
+    text = page.read_text()
+    for key in (*content, *content['runs'][0]):
+        assert f'``{key}``' in text, key
+    for name in ('report.html', 'border.png', 'series-demand.csv'):
+        assert (out / name).is_file()
+    table = (out / 'border.csv').read_text().splitlines()
+    assert [line.split(',')[0] for line in table] == ['border', *runs]
+
+
+def _projects(side):
+    hours = {'cloud': '[[0,0.2]]', 'batch': '[[0.2,0.4]]'}[side]
+    return (
+        '[{"name":"a","demand":0.5,"lifetime_hours":0.1,'
+        f'"active_days":{hours},"sizes":[{{"vcpus":4,"memory_gib":1}}]}}]'
+    )
 
 
 def test_attacks_of_several_clouds(tmp_path, capsys):
@@ -189,6 +260,11 @@ WRONG = {
     'one of many orders': (
         'cluster compare churn --orders fifo,X',
         "no order 'X'; installed",
+    ),
+    'a border': ('cluster border nothing', 'there is no scenario nothing'),
+    'a setting of a border': (
+        'cluster border week --set border.boot=1',
+        'unknown key',
     ),
     'a setting of a cloud': (
         'cluster run churn --order fifo --set x=1',

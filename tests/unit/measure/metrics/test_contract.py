@@ -7,6 +7,7 @@ from nova_fairness.measure import metric
 from nova_fairness.measure.metrics import asset
 from nova_fairness.measure.metrics import dominant_share
 from nova_fairness.measure.metrics import greediness
+from nova_fairness.measure.metrics import spending_rate
 from nova_fairness.measure.metrics import uniform
 from nova_fairness.testing import metric_contract
 
@@ -21,6 +22,10 @@ class TestDominantShare(metric_contract.MetricContract):
 
 class TestAsset(metric_contract.MetricContract):
     metric = asset.AssetFairnessMetric()
+
+
+class TestSpendingRate(metric_contract.MetricContract):
+    metric = spending_rate.SpendingRate()
 
 
 class TestUniform(metric_contract.MetricContract):

@@ -179,7 +179,10 @@ def quotas_of(snapshot):
 
 @hypothesis.given(clouds())
 def test_no_host_is_filled_beyond_what_it_has(snapshot):
-    plan = planner.plan(snapshot, NOW)
+    is_within_hosts(snapshot, planner.plan(snapshot, NOW))
+
+
+def is_within_hosts(snapshot, plan):
     later = small_cloud.after(snapshot, plan, NOW)
     grown = later.inventory.used > snapshot.inventory.used
     full = later.inventory.used > later.inventory.capacity
@@ -190,7 +193,11 @@ def test_no_host_is_filled_beyond_what_it_has(snapshot):
 
 @hypothesis.given(clouds())
 def test_no_project_gets_beyond_its_ceiling_or_the_shared_part(snapshot):
-    later = small_cloud.after(snapshot, planner.plan(snapshot, NOW), NOW)
+    is_within_limits(snapshot, planner.plan(snapshot, NOW))
+
+
+def is_within_limits(snapshot, plan):
+    later = small_cloud.after(snapshot, plan, NOW)
     before, left = quotas_of(snapshot), quotas_of(later)
     assert (left.left >= np.minimum(before.left, 0)).all()
     for project in PROJECTS:
@@ -264,7 +271,10 @@ def test_a_plan_does_not_depend_on_how_things_are_listed(
 
 @hypothesis.given(clouds())
 def test_every_request_has_one_answer(snapshot):
-    plan = planner.plan(snapshot, NOW)
+    has_answers(snapshot, planner.plan(snapshot, NOW))
+
+
+def has_answers(snapshot, plan):
     answered = [each.request for each in plan.actions] + list(plan.waiting)
     assert sorted(answered) == sorted(r.uuid for r in snapshot.requests)
     positions = [each.position for each in plan.waiting.values()]
@@ -273,7 +283,10 @@ def test_every_request_has_one_answer(snapshot):
 
 @hypothesis.given(clouds())
 def test_requests_and_groups_start_whole_and_as_their_rule_says(snapshot):
-    plan = planner.plan(snapshot, NOW)
+    keeps_groups(snapshot, planner.plan(snapshot, NOW))
+
+
+def keeps_groups(snapshot, plan):
     asked = {each.uuid: each for each in snapshot.requests}
     began = {each.request: each.hosts for each in starts(plan)}
     for uuid, placed in began.items():

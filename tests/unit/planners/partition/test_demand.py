@@ -69,6 +69,45 @@ def test_room_that_a_side_has_is_used_before_hosts_move():
     assert moved(*some(2), *some(1, 'cloud'), cloud=waits(9)) == ['b0']
 
 
+def half(name):
+    """A host of the cloud half of which is in use."""
+    used = border.busy(border.work(cores=4))
+    return border.node(name, 'cloud'), border.CLOSED, used
+
+
+@pytest.mark.parametrize(
+    ('want', 'expected'),
+    [
+        # Eight cores are free, four on each of two hosts.
+        ({'cores': 8}, []),
+        ({'cores': 8, 'part': 4}, []),
+        ({'cores': 8, 'part': 8}, ['b0']),
+        ({'cores': 6, 'part': 3}, []),
+        ({'cores': 9, 'part': 3}, ['b0']),
+        ({'cores': 12, 'part': 6}, ['b0', 'b1']),
+        # What no host can hold moves none.
+        ({'cores': 9, 'part': 9}, ['b0']),
+        ({'cores': 7.5, 'part': 0.1}, []),
+    ],
+)
+def test_a_large_request_gets_a_host_that_can_hold_it(want, expected):
+    nodes = half('c0'), half('c1'), *some(3)
+    wants = [border.want(since=LONG, **want)]
+    assert moved(*nodes, cloud=wants) == expected
+
+
+def test_what_waits_short_needs_no_host_to_itself():
+    wants = [border.want(8, NOW, part=8)]
+    assert moved(half('c0'), half('c1'), *some(1), cloud=wants) == []
+
+
+def test_a_large_request_gets_no_host_that_is_missed_elsewhere():
+    wants = [border.want(8, LONG, part=8)]
+    waits_there = waits(8, NOW)
+    nodes = half('c0'), half('c1'), *some(1)
+    assert moved(*nodes, batch=waits_there, cloud=wants) == []
+
+
 def test_hosts_in_use_are_not_to_spare():
     full = border.busy(border.work(cores=8, gone_at=NOW + HOUR))
     nodes = [(node, full, border.CLOSED) for node in some(2)]

@@ -154,7 +154,11 @@ def worlds(draw):
     for side in partition.Side:
         cores = draw(st.lists(st.integers(1, 20), max_size=3))
         world.wants[side] = [
-            border.want(each, draw(st.sampled_from([0.0, 999.0])))
+            border.want(
+                each,
+                draw(st.sampled_from([0.0, 999.0])),
+                part=draw(st.sampled_from([None, each, each / 2])),
+            )
             for each in cores
         ]
     return world
@@ -168,6 +172,57 @@ def test_what_is_wanted_comes_to_rest(world, contended):
     settle(world, rules)
     assert world.in_both() == []
     assert planner.plan(world.snapshot(), world.now, rules).actions == ()
+
+
+@hypothesis.given(worlds(), st.sets(st.integers(0, 5)))
+def test_fixed_hosts_never_move(world, fixed):
+    for n in fixed & set(range(len(world.nodes))):
+        node = world.nodes[f'h{n}']
+        host = dataclasses.replace(node.host, fixed=True)
+        world.nodes[f'h{n}'] = dataclasses.replace(node, host=host)
+    rules = dataclasses.replace(RULES, stay_s=0.0, contended=1)
+    settle(world, rules)
+    for target in (0, len(world.nodes)):
+        plan = planner.plan(
+            world.snapshot(partition.Target(target)), world.now, rules
+        )
+        for action in plan.actions:
+            assert not world.nodes[action.host].host.fixed
+    for node in world.nodes.values():
+        assert not (node.host.fixed and node.history)
+
+
+@hypothesis.given(worlds())
+def test_no_host_goes_back_for_what_waited_before(world):
+    rules = dataclasses.replace(RULES, stay_s=0.0, most_per_day=9)
+    settle(world, rules)
+    for node in world.nodes.values():
+        assert demand.moves_within(node, world.now, demand.DAY_S) <= 1
+
+
+@hypothesis.given(worlds(), st.integers(0, 3), st.integers(0, 2))
+def test_caps_hold_at_once_and_in_a_day(world, moving, per_day):
+    rules = dataclasses.replace(
+        RULES, stay_s=0.0, most_moving=moving, most_per_day=per_day
+    )
+    for _ in range(4):
+        plan = planner.plan(world.snapshot(), world.now, rules)
+        on_the_way = sum(
+            node.state in partition.MOVING for node in world.nodes.values()
+        )
+        asked = [each for each in plan.actions if each.step is E.ASK]
+        assert not asked or on_the_way + len(asked) <= moving
+        assert all(
+            demand.moves_within(
+                world.nodes[each.host], world.now, demand.DAY_S
+            )
+            < per_day
+            for each in asked
+        )
+        for action in plan.actions:
+            world.do(action)
+        for wants in world.wants.values():
+            wants.reverse()
 
 
 @hypothesis.given(worlds())

@@ -2,6 +2,7 @@
 
 """Who makes room for whom, on small clouds."""
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -115,6 +116,49 @@ def test_history_counts_for_who_is_over_their_share():
     assert made(plan(snapshot)) == {'r': (('a',), {'s1'})}
 
 
+@pytest.mark.parametrize(
+    ('weights', 'leaves'),
+    [
+        ({}, 's2'),
+        ({'VCPU': 1.0, 'MEMORY_MB': 1.0}, 's2'),
+        ({'VCPU': 1.0}, 's1'),
+        ({'VCPU': 40.0, 'MEMORY_MB': 4.0}, 's1'),
+        ({'VCPU': 0.01, 'MEMORY_MB': 0.02}, 's2'),
+    ],
+)
+def test_classes_count_as_they_are_charged(weights, leaves):
+    """One used CPUs for long, and the other memory."""
+    running = [runs('s1', 'a', 8, 'p', 1000), runs('s2', 'b', 8, 'q', 1000)]
+    use = {'p': np.array([0.9, 0.1]), 'q': np.array([0.1, 3.0])}
+    snapshot = cloud(
+        {'a': 8, 'b': 8},
+        running,
+        [ask('r', 8, 'x')],
+        history={**use, **{f'{k}/u': part for k, part in use.items()}},
+        weights=weights,
+    )
+    [(_, left)] = made(plan(snapshot)).values()
+    assert left == {leaves}
+
+
+@pytest.mark.parametrize(
+    ('weights', 'leave'),
+    [({}, 1), ({'VCPU': 3.0}, 1), ({'MEMORY_MB': 1.0}, 0), ({'OTHER': 1}, 0)],
+)
+def test_by_shares_classes_count_as_they_are_charged(weights, leave):
+    """In memory the one who asks has as much as the other."""
+    running = [runs(f's{n}', n, project='rich') for n in 'abcd']
+    history = dict.fromkeys(['poor', 'poor/u'], np.array([0.0, 1.0]))
+    snapshot = cloud(
+        dict.fromkeys('abcd', 4),
+        running,
+        [ask('r', 4, 'poor', band=LENT)],
+        history=history if weights else {},
+        weights=weights,
+    )
+    assert len(made(plan(snapshot))) == leave
+
+
 def test_servers_of_a_group_leave_together_or_not_at_all():
     group = [
         runs('g1', 'a', group='g', age=700),
@@ -182,6 +226,16 @@ def test_a_host_that_is_gone_keeps_no_promise():
     assert [each.hosts for each in plan(snapshot).actions] == [('a',)]
 
 
+def test_on_a_host_that_takes_nobody_no_promise_is_redeemed_yet():
+    snapshot = cloud({'a': 8}, [], [ask('r', 8)], promised={'r': ('a',)})
+    [provider] = snapshot.providers
+    assert [each.verb for each in plan(snapshot).actions] == [V.START]
+    closed = dataclasses.replace(
+        snapshot, providers=(dataclasses.replace(provider, takes=False),)
+    )
+    assert plan(closed).actions == ()
+
+
 def test_a_victim_that_waits_again_does_not_take_the_room_back():
     asked = [ask('r', 8, 'q', 5), ask('s1', 8, 'p', 1, band=LENT)]
     snapshot = cloud({'a': 8}, [], asked, promised={'r': ('a',)})
@@ -202,6 +256,16 @@ def test_what_already_leaves_is_room_for_no_second_victim():
     )
     # The other half of what s1 leaves is enough.
     assert made(plan(snapshot)) == {'t': (('a',), set())}
+
+
+@pytest.mark.parametrize('band', request.Band)
+def test_room_that_others_leave_is_promised_though_nobody_else_may_leave(band):
+    leaves = runs('s1', 'a', 8, 'p', ends_at=NOW + 100)
+    snapshot = cloud(
+        {'a': 8}, [leaves], [ask('r', 8, 'q', band=band)],
+        leaving=frozenset({'s1'}),
+    )  # fmt: skip
+    assert made(plan(snapshot)) == {'r': (('a',), set())}
 
 
 def test_a_preemptible_request_has_the_room_of_whoever_is_over_their_share():
@@ -301,3 +365,29 @@ def test_the_queue_is_asked_with_its_own_order():
     # Nothing is preemptible: there is nothing to think about.
     assert len(asked) == 1
     functools.partial(planner.plan, queue=ask_queue)
+
+
+@pytest.mark.parametrize(
+    ('name', 'value'),
+    [
+        *((name, -1) for name in ('patience_s', 'least_run_s', 'per_hour')),
+        ('step_s', -0.5),
+        ('margin', 0.99),
+        ('at_once', 0),
+        *((name, np.nan) for name in ('patience_s', 'margin', 'step_s')),
+        *((name, np.inf) for name in ('least_run_s', 'margin')),
+    ],
+)
+def test_rules_that_cannot_be_are_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=f'{name} must be .* got'):
+        planner.Rules(**{name: value})
+
+
+def test_a_server_of_a_clock_that_is_ahead_makes_no_room():
+    ahead = runs('s1', 'a', 4, age=-500.0)
+    snapshot = cloud({'a': 4}, [ahead], [ask('r', 4, 'q')])
+    assert made(plan(snapshot)) == {}
+    # Nor is it worth less than one that has just begun.
+    new = runs('s2', 'b', 4, age=0.0)
+    both = cloud({'a': 4, 'b': 4}, [ahead, new], [ask('r', 4, 'q')])
+    assert made(plan(both)) == {'r': (('b',), {'s2'})}

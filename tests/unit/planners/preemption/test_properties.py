@@ -4,6 +4,7 @@
 
 import dataclasses
 import functools
+import graphlib
 import random
 
 import hypothesis
@@ -16,6 +17,7 @@ from nova_fairness.planners.fairqueue import orders
 from nova_fairness.planners.fairqueue import planner as queue
 from nova_fairness.planners.preemption import levels as levels_module
 from nova_fairness.planners.preemption import planner
+from nova_fairness.planners.preemption import pricing
 from tests.fixtures import small_cloud
 from tests.unit.planners.preemption import test_planner
 
@@ -243,3 +245,29 @@ def test_the_clouds_that_are_drawn_need_room():
         snapshot = test_planner.cloud({'a': 8}, running, asked)
         found += len(made(plan_of(snapshot)))
     assert found == 30
+
+
+@hypothesis.given(clouds(), st.data())
+def test_priorities_by_shares_go_round_in_no_circle(snapshot, data):
+    """Not of two, nor of three or more, in whatever tree they are."""
+    above = st.sampled_from([None, 'g', 'h'])
+    accounts = [cluster.Account(name) for name in 'gh']
+    for name in PROJECTS:
+        share = data.draw(st.integers(0, 3))
+        accounts.append(cluster.Account(name, data.draw(above), share))
+    given = dataclasses.replace(snapshot, accounts=tuple(accounts))
+    levels = levels_module.Levels(given)
+    parties = pricing.parties(given, levels, NOW, 0.0)
+    if not parties:
+        return
+    owners = np.array([each.place for each in parties], dtype=np.intp)
+    lost = pricing.lost(given, parties)
+    least = lost.min(axis=0)
+    takes = {
+        place: set(
+            owners[levels.may_leave_for(place, least, owners, lost)].tolist()
+        )
+        for place in np.unique(owners).tolist()
+    }
+    # It raises if there is a circle.
+    assert list(graphlib.TopologicalSorter(takes).static_order())

@@ -78,7 +78,7 @@ def test_a_number_out_of_its_range_is_refused(exact):
 
 def test_one_after_the_other_costs_hardly_more_than_the_program():
     gaps = []
-    for seed in range(40):
+    for seed in range(80):
         needs, field = victims_contract.make_case(seed, needs=2)
         best = program.best(needs, field)
         greedy = least.Least(exact=0.0).choose(needs, field)
@@ -86,7 +86,8 @@ def test_one_after_the_other_costs_hardly_more_than_the_program():
         bound = field_module.price(field, best)
         gaps.append(field_module.price(field, greedy) / bound - 1)
     assert min(gaps) >= -1e-4
-    assert np.mean(gaps) < 0.03
+    assert max(gaps) <= 0.05
+    assert np.mean(gaps) < 0.001
 
 
 @pytest.mark.parametrize('seed', range(10))

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Answers which hosts move between batch and cloud, and lets them."""
+
+import logging
+
+from api_ext import asked as asked_module
+from api_ext import validation
+from api_ext.handlers import service
+from api_ext.policies import base
+from api_ext.schemas import partition as schemas
+
+LOG = logging.getLogger(__name__)
+
+_BORDER = validation.Judge(schemas.BORDER)
+_HOST = validation.Judge(schemas.HOST)
+_IN_FULL = validation.Judge(schemas.HOST_IN_FULL)
+_TARGET = validation.Judge(schemas.TARGET)
+
+
+def border(asked: asked_module.Asked) -> asked_module.Answer:
+    """Show what both sides have and want."""
+    said = service.call(asked, 'get_border')
+    found = service.part(said, 'partition')
+    return {'partition': service.checked(found, _BORDER)}
+
+
+def index(asked: asked_module.Asked) -> asked_module.Answer:
+    """List hosts."""
+    marker, limit = asked.query.get('marker'), service.limit(asked)
+    said = service.call(asked, 'list_border_hosts', marker=marker, limit=limit)
+    return service.page(asked, said, 'hosts', 'name', _HOST)
+
+
+def show(asked: asked_module.Asked) -> asked_module.Answer:
+    """Show one host, with what runs there and its history."""
+    said = service.call(asked, 'get_border_host', name=asked.names['host'])
+    return {'host': service.checked(service.part(said, 'host'), _IN_FULL)}
+
+
+def perform(asked: asked_module.Asked) -> asked_module.Answer:
+    """Send a host to the other side, or let it stay."""
+    [action], host = asked.body, asked.names['host']
+    asked.caller.require(base.name('partition', action))
+    _log(asked, action, host)
+    said = service.call(asked, f'{action}_host', name=host)
+    return {'host': service.checked(service.part(said, 'host'), _IN_FULL)}
+
+
+def set_target(asked: asked_module.Asked) -> asked_module.Answer:
+    """Say how many hosts the cloud is to have."""
+    target = asked.body['target']
+    _log(asked, 'target', str(target))
+    said = service.call(asked, 'set_target', hosts=target)
+    return service.checked(said, _TARGET)
+
+
+def _log(asked: asked_module.Asked, what: str, of: str) -> None:
+    LOG.info(
+        '%s %s was asked for by user %s in %s',
+        what,
+        of,
+        asked.caller.user_id,
+        asked.caller.request_id,
+    )

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Asks the cluster service, and takes only answers that are as described."""
+
+from collections.abc import Mapping
+import logging
+from typing import Any
+
+from api_ext import asked as asked_module
+from api_ext import faults
+from api_ext import paging
+from api_ext import validation
+from api_ext.schemas import request as schemas
+from nova_fairness import exception
+
+LOG = logging.getLogger(__name__)
+
+UNKNOWN = 'Request {} could not be found.'
+UNKNOWN_PREEMPTION = 'Preemption {} could not be found.'
+
+
+def limit(asked: asked_module.Asked) -> int:
+    """Items of a page, whatever is asked for."""
+    most: int = min(asked.max_limit, schemas.MOST)
+    wanted: int = asked.query.get('limit', most)
+    return min(wanted, most)
+
+
+def page(
+    asked: asked_module.Asked,
+    said: Any,
+    plural: str,
+    key: str,
+    judge: validation.Judge,
+) -> asked_module.Answer:
+    """A page of what the service said.
+
+    :param key: of what names an item.
+    """
+    items = [checked(each, judge) for each in part(said, plural)]
+    last = str(items[-1][key]) if items and said.get('more') else None
+    return paging.page(plural, asked.url, asked.query, items, last)
+
+
+def call_page(
+    asked: asked_module.Asked, method: str, project: str | None, **more: Any
+) -> Any:
+    """Ask for the page of a list that the caller's query names."""
+    return call(
+        asked,
+        method,
+        project=project,
+        marker=asked.query.get('marker'),
+        limit=limit(asked),
+        **more,
+    )
+
+
+def call(asked: asked_module.Asked, method: str, **given: Any) -> Any:
+    """Ask the process that acts.
+
+    :raises Fault: the one that stands for what the service raised.
+    """
+    try:
+        return asked.requests.call(method, **given)
+    except exception.UnknownRequest as error:
+        raise faults.NotFound(
+            UNKNOWN.format(given.get('uuid') or given.get('marker'))
+        ) from error
+    except exception.UnknownPreemption as error:
+        uuid = given.get('uuid') or given.get('marker')
+        raise faults.NotFound(UNKNOWN_PREEMPTION.format(uuid)) from error
+    except exception.UnknownGroup as error:
+        raise faults.NotFound(
+            f'Group {given.get("group")} could not be found.'
+        ) from error
+    except (exception.UnknownHost, exception.UnknownPlan) as error:
+        raise faults.NotFound(str(error)) from error
+    except exception.UnknownAccount as error:
+        raise faults.NotFound(
+            f'Account {given.get("marker") or given.get("account")} could'
+            ' not be found.'
+        ) from error
+    except (exception.BadShares, exception.BadArgument) as error:
+        raise faults.BadRequest(str(error)) from error
+    except (exception.IllegalStep, exception.Outdated) as error:
+        raise faults.Conflict(str(error)) from error
+    except exception.FairnessError as error:
+        LOG.warning('%s: %s', method, error)
+        raise faults.Unavailable(
+            'The cluster service does not answer, or cannot do it now.'
+        ) from error
+
+
+def part(said: Any, key: str) -> Any:
+    """A part of an answer.
+
+    :raises Unavailable: if it is not there.
+    """
+    if not isinstance(said, Mapping) or key not in said:
+        raise faults.Unavailable('The answer cannot be understood.')
+    return said[key]
+
+
+def checked(item: Any, judge: validation.Judge) -> dict[str, Any]:
+    """What the service said, if it is as described."""
+    try:
+        judge.check(item, 'answer')
+    except faults.BadRequest as error:
+        raise faults.Unavailable(
+            'The answer of the cluster service cannot be understood.'
+        ) from error
+    return dict(item)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Plans of moves."""
+
+from api_ext.policies import base
+
+LIST = base.name('plans', 'list')
+SHOW = base.name('plans', 'show')
+CREATE = base.name('plans', 'create')
+
+_PLANS = '/fairness/plans'
+_ACTION = f'POST {_PLANS}/{{uuid}}/action'
+
+RULES = (
+    base.rule(
+        LIST,
+        base.OPERATOR,
+        'List plans of moves, and what they promise and brought.',
+        f'GET {_PLANS}',
+    ),
+    base.rule(
+        SHOW,
+        base.OPERATOR,
+        'Show a plan of moves, with its moves.',
+        f'GET {_PLANS}/{{uuid}}',
+    ),
+    base.rule(
+        CREATE,
+        base.ADMIN,
+        'Propose a plan that empties a host.',
+        f'POST {_PLANS}',
+    ),
+    base.rule(
+        base.name('plans', 'approve'),
+        base.ADMIN,
+        'Let a plan of moves begin.',
+        f'{_ACTION} (approve)',
+    ),
+    base.rule(
+        base.name('plans', 'stop'),
+        base.ADMIN,
+        'End a plan of moves.',
+        f'{_ACTION} (stop)',
+    ),
+)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Hosts between batch and cloud."""
+
+from api_ext.schemas import parts
+from api_ext.schemas import url
+
+_MOST = 10_000
+
+_BALANCE: parts.Schema = {
+    **parts.record(
+        {
+            'capacity': parts.NUMBER,
+            'used': parts.NUMBER,
+            'wanted': parts.NUMBER,
+            'overdue': parts.NUMBER,
+            'unplaced': parts.NUMBER,
+        }
+    ),
+    'type': ['object', 'null'],
+}
+
+BORDER = parts.record(
+    {
+        'seen_at': parts.TEXT,
+        'target': parts.MAYBE_COUNT,
+        'states': {'type': 'object', 'additionalProperties': parts.COUNT},
+        'batch': _BALANCE,
+        'cloud': _BALANCE,
+        'groups': parts.records(
+            {
+                'account': parts.TEXT,
+                'batch_account': parts.TEXT,
+                'pledge': parts.NUMBER,
+                'part': parts.NUMBER,
+                'used': parts.record(
+                    {'batch': parts.NUMBER, 'cloud': parts.NUMBER}
+                ),
+                'batch_share': parts.COUNT,
+                'batch_share_found': parts.COUNT,
+            }
+        ),
+        'faults': parts.TEXTS,
+    }
+)
+SHOW_BORDER = parts.record({'partition': BORDER})
+
+_PLACE: parts.Schema = {
+    **parts.record(
+        {
+            'open': parts.TRUTH,
+            'up': parts.TRUTH,
+            'reason': parts.TEXT,
+            'work_count': parts.COUNT,
+            'used_cores': parts.NUMBER,
+        }
+    ),
+    'type': ['object', 'null'],
+}
+
+_HOST: parts.Schema = {
+    'name': parts.TEXT,
+    'batch_name': parts.TEXT,
+    'cloud_name': parts.TEXT,
+    'cores': parts.NUMBER,
+    'fixed': parts.TRUTH,
+    'state': parts.TEXT,
+    'bound_for': parts.MAYBE_TEXT,
+    'since': parts.TEXT,
+    'until': parts.MAYBE_TEXT,
+    'cause': parts.MAYBE_TEXT,
+    'explanation': parts.TEXT,
+    'batch': _PLACE,
+    'cloud': _PLACE,
+}
+
+HOST = parts.record(_HOST)
+HOST_IN_FULL = parts.record(
+    {
+        **_HOST,
+        'work': parts.records(
+            {
+                'name': parts.TEXT,
+                'cores': parts.NUMBER,
+                'gone_at': parts.MAYBE_TEXT,
+                'way': parts.TEXT,
+            }
+        ),
+        'history': parts.records(
+            {
+                'at': parts.TEXT,
+                'event': parts.TEXT,
+                'state': parts.TEXT,
+                'cause': parts.TEXT,
+                'explanation': parts.TEXT,
+            }
+        ),
+    }
+)
+LIST = parts.record(
+    {
+        'hosts': {'type': 'array', 'items': HOST},
+        'hosts_links': parts.LINKS,
+    },
+    optional=('hosts_links',),
+)
+SHOW = parts.record({'host': HOST_IN_FULL})
+
+QUERY = parts.record(
+    {
+        'limit': {
+            'type': 'integer',
+            'minimum': 1,
+            'maximum': url.LARGEST_LIMIT,
+        },
+        'marker': {'type': 'string', 'pattern': url.HOST},
+    },
+    optional=('limit', 'marker'),
+)
+
+ACTION: parts.Schema = {
+    'oneOf': [
+        parts.record({each: {'type': 'null'}}) for each in ('move', 'cancel')
+    ]
+}
+
+TARGET = parts.record(
+    {
+        'target': {
+            'type': ['integer', 'null'],
+            'minimum': 0,
+            'maximum': _MOST,
+            'description': 'Hosts that the cloud is to have; null to go by'
+            ' calendar and demand',
+        }
+    }
+)

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""LSF by its own commands; written from its reference, never run on one.
+
+Fields are those of ``bhosts -o`` and ``bjobs -o`` in the command reference of
+IBM Spectrum LSF 10.1.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import json
+import re
+import time
+
+from nova_fairness import exception
+from nova_fairness.batch import commands
+from nova_fairness.batch import system
+from nova_fairness.model import partition
+
+Record = Mapping[str, str]
+
+_HOST = 'host_name status max njobs'
+_JOB = (
+    'jobid jobindex stat exec_host nreq_slot pend_time run_time runtimelimit'
+)
+_JOB += ' pend_reason'
+
+_TAKES = frozenset({'ok', 'closed_Full', 'closed_Busy', 'closed_Excl'})
+"""Of ``STATUS``: open, though there may be no room now."""
+
+_AWAY = frozenset({'unavail', 'unreach'})
+_OURS = 'closed_Adm'
+_RUNS = frozenset({'RUN', 'SSUSP', 'USUSP', 'UNKWN', 'PROV'})
+_NO_ROOM_HELPS = re.compile(
+    'dependency|limit|start time|queue|suspended', re.IGNORECASE
+)
+"""Pending reasons that do not end when there are more hosts."""
+
+_NO_JOBS = 'No unfinished job found'
+_UNKNOWN = 'unknown'
+_COMMENT = re.compile(
+    r'^HOST\s+(?P<host>\S+)\s*$|ADMIN ACTION COMMENTS?:\s*"?(?P<text>[^"\n]*)',
+    re.MULTILINE,
+)
+_EACH = re.compile(r'(?:(\d+)\*)?([^:*]+)')
+_HMS = re.compile(r'(\d+):(\d\d):(\d\d)')
+
+
+class Lsf(system.BatchSystem):
+    """LSF 10.1, by ``bhosts``, ``bjobs`` and ``badmin``.
+
+    Who runs the commands must be an administrator of LSF, and see the jobs of
+    all (``SECURE_JOB_INFO_LEVEL``).
+
+    :param timeout_s: seconds in which a command must answer, > 0.
+    """
+
+    description = (
+        'LSF 10.1, by bhosts, bjobs and badmin; written from its command'
+        ' reference, never run on a real one.'
+    )
+
+    def __init__(self, timeout_s: float = 30.0) -> None:
+        self._timeout_s = timeout_s
+
+    def look(self) -> partition.Seen:
+        """See :meth:`.system.BatchSystem.look`."""
+        # Hosts before jobs: nothing starts on a host that was closed then.
+        hosts = self._output('bhosts', '-o', _HOST, '-json')
+        comments = self._output('bhosts', '-l')
+        try:
+            jobs = self._output(
+                'bjobs', '-u', 'all', '-o', _JOB, '-json', '-hms'
+            )
+        except exception.BatchAway as error:
+            if _NO_JOBS not in str(error):
+                raise
+            jobs = ''
+        return seen(hosts, comments, jobs, time.time())
+
+    def drain(self, host: str, reason: str) -> None:
+        """See :meth:`.system.BatchSystem.drain`."""
+        self._order('badmin', 'hclose', '-C', reason.replace('"', "'"), host)
+
+    def undrain(self, host: str) -> None:
+        """See :meth:`.system.BatchSystem.undrain`."""
+        self._order('badmin', 'hopen', host)
+
+    def _output(self, *command: str) -> str:
+        return commands.output(command, self._timeout_s)
+
+    def _order(self, *command: str) -> None:
+        """Order what :meth:`look` has just found possible."""
+        refused = exception.BatchRefused
+        commands.output(command, self._timeout_s, refused)
+
+
+def seen(hosts: str, comments: str, jobs: str, now: float) -> partition.Seen:
+    """What LSF says of its hosts and jobs.
+
+    :param hosts: written by ``bhosts -o ... -json``.
+    :param comments: written by ``bhosts -l``.
+    :param jobs: written by ``bjobs -o ... -json -hms``, after both; nothing
+        if there are none.
+    :param now: when they were written, seconds of the epoch.
+    :raises BatchUnreadable: if one is of another form, or lacks something.
+    """
+    listed = _records('bhosts', hosts)
+    queue = _records('bjobs', jobs) if jobs.strip() else []
+    said = _comments(comments)
+    try:
+        work: dict[str, list[partition.Work]] = {}
+        for job in queue:
+            for host, each in _parts(job, now):
+                work.setdefault(host, []).append(each)
+        return partition.Seen(
+            {
+                host['HOST_NAME']: _place(
+                    host,
+                    said.get(host['HOST_NAME'], ''),
+                    work.get(host['HOST_NAME'], []),
+                )
+                for host in listed
+            },
+            tuple(_wants(queue, now)),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise exception.BatchUnreadable(
+            'LSF wrote JSON without what its reference says is there:'
+            f' {type(error).__name__}: {error}'
+        ) from error
+
+
+def _records(command: str, text: str) -> list[Record]:
+    try:
+        written = json.loads(text)
+        is_it = written['COMMAND'] == command
+        found: list[Record] = written['RECORDS']
+    except (ValueError, KeyError, TypeError) as error:
+        raise exception.BatchUnreadable(
+            f'{command} -json wrote no JSON with COMMAND and RECORDS:'
+            f' {text[:100]!r}'
+        ) from error
+    if not is_it or not isinstance(found, list):
+        raise exception.BatchUnreadable(
+            f'{command} -json wrote other JSON: {text[:100]!r}'
+        )
+    return found
+
+
+def _comments(text: str) -> dict[str, str]:
+    """Comments with which hosts were closed, by host."""
+    found, host = {}, ''
+    for match in _COMMENT.finditer(text):
+        if match['host']:
+            host = match['host']
+        else:
+            found[host] = match['text'].strip()
+    return found
+
+
+def _place(
+    host: Record, comment: str, work: list[partition.Work]
+) -> partition.Place:
+    status = host['STATUS']
+    busy = float(host['NJOBS'])
+    if busy and not work:
+        work = [partition.Work(_UNKNOWN, busy)]
+    reason = '' if status in _TAKES else comment or status
+    return partition.Place(
+        status in _TAKES,
+        status not in _AWAY,
+        status == _OURS and comment.startswith(partition.MARK),
+        reason,
+        tuple(work),
+    )
+
+
+def _name(job: Record) -> str:
+    index = job['JOBINDEX']
+    return job['JOBID'] + (f'[{index}]' if index not in ('', '-', '0') else '')
+
+
+def _parts(job: Record, now: float) -> Iterator[tuple[str, partition.Work]]:
+    """What a job has of each of its hosts, as ``4*hostA:hostB``."""
+    if job['STAT'] not in _RUNS:
+        return
+    gone_at, limit = None, _seconds(job['RUNTIMELIMIT'])
+    if limit is not None:
+        gone_at = now + max(limit - (_seconds(job['RUN_TIME']) or 0.0), 0.0)
+    for match in _EACH.finditer(job['EXEC_HOST']):
+        slots = float(match[1] or 1)
+        yield match[2], partition.Work(_name(job), slots, gone_at)
+
+
+def _wants(jobs: Iterable[Record], now: float) -> Iterator[partition.Want]:
+    for job in jobs:
+        waits = job['STAT'] == 'PEND'
+        if not waits or _NO_ROOM_HELPS.search(job['PEND_REASON']):
+            continue
+        slots = job['NREQ_SLOT']
+        cores = float(slots) if slots not in ('', '-') else 1.0
+        since = now - (_seconds(job['PEND_TIME']) or 0.0)
+        yield partition.Want(_name(job), cores, since)
+
+
+def _seconds(text: str) -> float | None:
+    """A time as ``-hms`` has it written; ``None`` for none.
+
+    :raises ValueError: if it is none.
+    """
+    if text.strip() in ('', '-'):
+        return None
+    match = _HMS.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f'no time as hh:mm:ss: {text!r}')
+    hours, minutes, seconds = map(int, match.groups())
+    return float(hours * 3600 + minutes * 60 + seconds)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Slurm by slurmrestd, where it is looked at over HTTP."""
+
+import http.client
+import os
+import socket
+import time
+from urllib import parse
+
+from nova_fairness import exception
+from nova_fairness.batch import slurm
+from nova_fairness.batch import slurm_json
+from nova_fairness.model import partition
+
+URL = 'SLURMRESTD_URL'
+"""Variable of the environment: where it listens, ``http://host:6820`` or
+``unix:/path``."""
+
+_ROOT = '/slurm/v0.0.38'
+_USER, _TOKEN = 'SLURM_USER', 'SLURM_JWT'
+_LISTS = ('nodes', 'jobs')
+_ABSENT = 404
+
+
+class SlurmRest(slurm.Slurm):
+    """Slurm 22.05, looked at by slurmrestd and changed by ``scontrol``.
+
+    slurmrestd of this version cannot change nodes. Where it listens is in the
+    variable :data:`URL` of the environment; a token, if it wants one, in
+    ``SLURM_JWT``, and whose it is in ``SLURM_USER``.
+
+    :param timeout_s: seconds in which it must answer, > 0.
+    """
+
+    description = (
+        'Slurm 22.05, looked at by slurmrestd and changed by scontrol.'
+    )
+
+    def look(self) -> partition.Seen:
+        """See :meth:`.system.BatchSystem.look`."""
+        # Nodes before jobs: nothing starts on a node that was closed then.
+        now = time.time()
+        nodes, jobs = (self._asked(f'{_ROOT}/{what}/') for what in _LISTS)
+        return slurm_json.seen(nodes, jobs, now)
+
+    def _asked(self, path: str) -> str:
+        url = os.environ.get(URL, '')
+        headers = {'Accept': 'application/json'}
+        if token := os.environ.get(_TOKEN):
+            headers['X-SLURM-USER-NAME'] = os.environ.get(_USER, 'root')
+            headers['X-SLURM-USER-TOKEN'] = token
+        connection = _connection(url, self._timeout_s)
+        try:
+            connection.request('GET', path, headers=headers)
+            answer = connection.getresponse()
+            text = answer.read().decode(errors='replace')
+        except (OSError, http.client.HTTPException) as error:
+            raise exception.BatchAway(
+                f'slurmrestd at {url} does not answer:'
+                f' {type(error).__name__}: {error}'
+            ) from error
+        finally:
+            connection.close()
+        if answer.status == _ABSENT:
+            raise exception.BatchUnreadable(
+                f'slurmrestd at {url} has no {_ROOT}: it is of another version'
+                ' than Slurm 22.05'
+            )
+        if answer.status != http.HTTPStatus.OK:
+            raise exception.BatchAway(
+                f'slurmrestd at {url} answers {path} with {answer.status}:'
+                f' {" ".join(text.split())[:200]}'
+            )
+        return text
+
+
+class _Unix(http.client.HTTPConnection):
+    """HTTP over a socket of a path."""
+
+    def __init__(self, path: str, timeout_s: float) -> None:
+        super().__init__('localhost', timeout=timeout_s)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:
+    """Where a URL says.
+
+    :raises BatchAway: if it says nothing that can be reached.
+    """
+    found = parse.urlsplit(url)
+    if found.scheme == 'unix' and found.path:
+        return _Unix(found.path, timeout_s)
+    kinds: dict[str, type[http.client.HTTPConnection]] = {
+        'http': http.client.HTTPConnection,
+        'https': http.client.HTTPSConnection,
+    }
+    if found.scheme not in kinds or not found.hostname:
+        raise exception.BatchAway(
+            f'{URL} must be http://host:port, https://host:port or'
+            f' unix:/path, got {url!r}'
+        )
+    return kinds[found.scheme](found.hostname, found.port, timeout=timeout_s)

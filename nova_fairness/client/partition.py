@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Hosts that move between batch and cloud."""
+
+import argparse
+from typing import Any
+
+from nova_fairness.client import base
+from nova_fairness.client import columns
+from nova_fairness.client import http
+
+_FORMS = {
+    'cores': columns.Number,
+    'states': columns.Numbers,
+    'batch': columns.Tree,
+    'cloud': columns.Tree,
+    'groups': columns.Tree,
+    'faults': columns.Sentences,
+    'work': columns.Tree,
+    'history': columns.Tree,
+}
+
+_DEMAND = 'demand'
+
+
+def _add_host(parser: argparse.ArgumentParser, **more: Any) -> None:
+    parser.add_argument(
+        'host',
+        metavar='<host>',
+        help='name of the host; the list has it',
+        **more,
+    )
+
+
+class ListPartition(base.Lister):
+    """List hosts that move between batch and cloud"""
+
+    _columns = (
+        ('Host', 'name'),
+        ('State', 'state'),
+        ('Bound For', 'bound_for'),
+        ('Since', 'since'),
+        ('Until', 'until'),
+        ('Cause', 'cause'),
+        ('Why', 'explanation'),
+        ('Fixed', 'fixed'),
+    )
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take how many."""
+        parser = super().get_parser(prog_name)
+        base.add_limit(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Table:
+        """Ask for them."""
+        listed = self.api.border_hosts(parsed_args.limit, parsed_args.marker)
+        return base.table(self._columns, listed.items, _FORMS)
+
+
+class ShowPartition(base.ShowOne):
+    """Show what batch and cloud have and want, or one host"""
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take a host, or none."""
+        parser = super().get_parser(prog_name)
+        _add_host(parser, nargs='?')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
+        """Ask for it."""
+        if parsed_args.host is None:
+            found = self.api.one('partition', '/partition')
+        else:
+            path = f'/partition/hosts/{http.quoted(parsed_args.host)}'
+            found = self.api.one('host', path)
+        return base.fields(found, _FORMS)
+
+
+class MovePartition(base.ShowOne):
+    """Send a host to the other side"""
+
+    action = 'move'
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take a host."""
+        parser = super().get_parser(prog_name)
+        _add_host(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
+        """Ask for it."""
+        found = self.api.act_on_border(parsed_args.host, self.action)
+        return base.fields(found, _FORMS)
+
+
+class CancelPartition(MovePartition):
+    """Let a host stay that is on its way"""
+
+    action = 'cancel'
+
+
+class TargetPartition(base.ShowOne):
+    """Say how many hosts the cloud is to have"""
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take a number, or a word."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'hosts',
+            metavar='<hosts>',
+            type=_target,
+            help=f'number of hosts, or {_DEMAND}: as calendar and demand say',
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
+        """Ask for it."""
+        return base.fields(self.api.set_target(parsed_args.hosts), _FORMS)
+
+
+def _target(text: str) -> int | None:
+    if text == _DEMAND:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(
+            f'expected a number of hosts, or {_DEMAND}, got {text!r}'
+        )
+    return int(text)

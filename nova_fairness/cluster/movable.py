@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers that may move, and what their new hosts must have.
+
+What Nova does not tell of a running server, such as the zone that it was
+asked for in, is taken in the narrow sense: it stays in the zone where it is.
+Nova has the last word on every move.
+"""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+import dataclasses
+
+from nova_fairness.cluster import servers as servers_module
+from nova_fairness.model import cluster
+from nova_fairness.model import request as request_model
+
+_BOUND = (
+    'resources',
+    'pci_passthrough:',
+    'accel:',
+    'hw:numa_',
+    'hw:cpu_policy',
+    'hw:cpu_thread_policy',
+    'hw:cpu_dedicated_mask',
+    'hw:cpu_realtime',
+    'hw:mem_page_size',
+    'hw:pmem',
+    'hw:mem_encryption',
+    'hw:vif_',
+)
+"""Extra specs of flavors that bind servers to the hardware of their host, or
+give them more than their flavors say."""
+
+_TRAIT = 'trait:'
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """Facts about servers, beside where they lie.
+
+    :ivar servers: by UUID.
+    :ivar groups: server groups with a rule that binds, by UUID of members.
+    :ivar stays: UUIDs of servers that are not to move now.
+    :ivar left_out: names of hosts with which nothing is done.
+    :ivar sends: memory that moving a server sends, in times of what it has,
+        by UUID, as seen; >= 0.
+    """
+
+    servers: Mapping[str, servers_module.Server]
+    groups: Mapping[str, request_model.Group] = dataclasses.field(
+        default_factory=dict
+    )
+    stays: Collection[str] = ()
+    left_out: Collection[str] = ()
+    sends: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+def seen(
+    snapshot: cluster.ClusterSnapshot, known: Known
+) -> cluster.ClusterSnapshot:
+    """The cloud with what those of its servers need that may move."""
+    zones = {each.name: each.zone for each in snapshot.providers}
+    running = tuple(
+        dataclasses.replace(
+            each,
+            demand=_demand(each, zones, snapshot, known),
+            bound=known.groups.get(each.uuid),
+            sends=known.sends.get(each.uuid, 1.0),
+        )
+        for each in snapshot.running
+    )
+    providers = tuple(
+        dataclasses.replace(each, takes=False)
+        if each.name in known.left_out
+        else each
+        for each in snapshot.providers
+    )
+    return dataclasses.replace(snapshot, running=running, providers=providers)
+
+
+def is_bound(server: servers_module.Server) -> bool:
+    """Whether a server needs something of its host that no list tells."""
+    return any(name.startswith(_BOUND) for name, _ in server.specs)
+
+
+def _demand(
+    running: cluster.Running,
+    zones: Mapping[str, str],
+    snapshot: cluster.ClusterSnapshot,
+    known: Known,
+) -> request_model.Demand | None:
+    server = known.servers.get(running.uuid)
+    if (
+        server is None
+        or server.host != running.host
+        or server.status not in servers_module.MOVES
+        or server.task
+        or server.is_locked
+        or is_bound(server)
+        or running.uuid in known.stays
+        or running.uuid in snapshot.leaving
+        or running.host in known.left_out
+        or running.host not in zones
+    ):
+        return None
+    traits: dict[str, set[str]] = {'required': set(), 'forbidden': set()}
+    for name, value in server.specs:
+        if name.startswith(_TRAIT) and value in traits:
+            traits[value].add(name.removeprefix(_TRAIT))
+    return request_model.Demand(
+        running.amounts,
+        required=frozenset(traits['required']),
+        forbidden=frozenset(traits['forbidden']),
+        zone=zones[running.host],
+    )

@@ -1,0 +1,496 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Plans of moves have a life: they are found, approved, done, and measured.
+
+It works beside the queue, on what the queue saw last. At most one plan is
+alive at a time; the store says how far it is, so that whoever begins where
+another died goes on.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import dataclasses
+import enum
+import threading
+import uuid as uuid_module
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster import cloud_side
+from nova_fairness.cluster import estimating
+from nova_fairness.cluster import measuring
+from nova_fairness.cluster import mobility as mobility_module
+from nova_fairness.cluster import movable
+from nova_fairness.cluster import move_checking
+from nova_fairness.cluster import move_planning
+from nova_fairness.cluster import moving as moving_module
+from nova_fairness.cluster import plan_facts
+from nova_fairness.cluster import resting as resting_module
+from nova_fairness.cluster import servers as servers_module
+from nova_fairness.cluster import service as service_module
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import cluster
+from nova_fairness.model import partition
+from nova_fairness.model import plans as model
+from nova_fairness.model import request as request_model
+from nova_fairness.model import tenants
+
+LOG = logging.getLogger(__name__)
+
+STALE_S = 120.0
+"""After which what the queue saw last counts for nothing."""
+
+_PART = 0.1
+"""Of the time that is spent on looking for moves, at most."""
+
+_SETTLES_S = 20.0
+"""After the last move until what was won is measured."""
+
+_C, _E, _G, _S = model.Cause, model.Event, model.Goal, model.State
+_STARTING = frozenset(
+    {request_model.State.SENDING, request_model.State.STARTING}
+)
+
+
+class Mode(enum.Enum):
+    """What the service does by itself. The tokens are an interface."""
+
+    RECOMMEND = 'recommend'
+    """It shows plans; nobody can let them begin."""
+
+    APPROVE = 'approve'
+    """Plans begin when an operator approves them."""
+
+    AUTO = 'auto'
+    """Plans begin by themselves."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """What operators choose.
+
+    :ivar mode: what is done without asking anybody.
+    :ivar drafts: which moves are worth it.
+    :ivar hold_s: for which moves must have been worth it.
+    :ivar lasts_s: after which a plan expires.
+    :ivar rest_s: for which a server that was moved, or could not be, does not
+        move again.
+    :ivar history_s: for which plans that ended are remembered.
+    """
+
+    mode: Mode
+    drafts: move_planning.Rules
+    hold_s: float = 300.0
+    lasts_s: float = 6 * 3600.0
+    rest_s: float = 6 * 3600.0
+    history_s: float = 30 * 86400.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Looked:
+    """What the last look saw.
+
+    :ivar at: seconds of the epoch.
+    :ivar last: what the queue saw and wanted.
+    :ivar known: of servers, beside where they lie.
+    :ivar services: of Nova, by name of the host.
+    """
+
+    at: float
+    last: estimating.Last
+    known: movable.Known
+    services: Mapping[str, servers_module.Service]
+
+
+class MovingPlans:
+    """Plans of moves, in the process that acts.
+
+    :param store: where they are.
+    :param service: of the queue: says whether this process acts.
+    :param nova: where services and servers are; nobody else has it.
+    :param mobility: moves servers.
+    :param moving: carries plans out.
+    :param resting: lets empty hosts rest.
+    :param rules: what operators choose.
+    :param clock: seconds of the epoch.
+    :param stopped: set by who wants this to end.
+    :param interval_s: seconds between two looks.
+    :param lacking: says what servers want of CPUs; ``None`` if no agent is
+        asked.
+    """
+
+    name = 'plans'
+
+    def __init__(
+        self,
+        store: store_module.Store,
+        service: service_module.Service,
+        nova: servers_module.Nova,
+        mobility: mobility_module.Mobility,
+        moving: moving_module.Moving,
+        resting: resting_module.Resting,
+        rules: Rules,
+        clock: Callable[[], float],
+        stopped: threading.Event,
+        interval_s: float,
+        lacking: measuring.Lacking | None = None,
+    ) -> None:
+        self._plans = store.plans
+        self._store = store
+        self._service = service
+        self._nova = nova
+        self._mobility = mobility
+        self._moving = moving
+        self._resting = resting
+        self._rules = rules
+        self._clock = clock
+        self._stopped = stopped
+        self._interval_s = interval_s
+        self._lacking = lacking
+        self._since: dict[tuple[model.Goal, str], float] = {}
+        self._again_at = 0.0
+        self._last: Looked | None = None
+        self._said = ''
+
+    def run(self) -> None:
+        """Look and act every so many seconds until stopped."""
+        while not self._stopped.is_set():
+            said = ''
+            try:
+                self.cycle()
+            except exception.Deposed as error:
+                LOG.warning('another process leads now: %s', error)
+            except exception.Outdated as error:
+                # An operator was faster: the next look sees what is so.
+                LOG.info('%s', error)
+            except (exception.ClusterError, exception.NotLeading) as error:
+                said = f'no plan goes on: {error}'
+                if said != self._said:
+                    LOG.warning('%s', said)
+            self._said = said
+            self._stopped.wait(self._interval_s)
+
+    def cycle(self) -> bool:
+        """Look once, and do what is next.
+
+        :returns: whether this process acts.
+        :raises ClusterError: if nothing can be done now.
+        :raises NotLeading: if the queue has not looked at the cloud yet.
+        """
+        epoch = self._service.leads()
+        if epoch is None:
+            self._last = None
+            return False
+        looked = self._look()
+        self._last = looked
+        for plan in self._plans.open():
+            self._go_on(plan, looked, epoch)
+        self._plan(looked, epoch)
+        self._resting.look(self._seen(looked))
+        self._plans.remove_ended(looked.at - self._rules.history_s)
+        return True
+
+    def last(self) -> Looked:
+        """What the last look saw.
+
+        :raises NotLeading: if this process does not act, or has not looked.
+        """
+        if self._last is None:
+            # It says who acts.
+            self._service.last()
+            raise exception.NotLeading('this host, which has not looked yet')
+        return self._last
+
+    def closing(self) -> frozenset[str]:
+        """Names of hosts on which the queue is to start nothing."""
+        return self._plans.closing() | self._resting.closing()
+
+    def approve(self, uuid: str) -> model.Plan:
+        """Let a plan begin.
+
+        :raises UnknownPlan: if there is none.
+        :raises IllegalStep: if it is not proposed, or the mode lets nobody.
+        :raises ClusterError: if it cannot be done now.
+        :raises NotLeading: if this process does not act.
+        """
+        if self._rules.mode is Mode.RECOMMEND:
+            raise exception.IllegalStep(
+                'plans are only shown: [fairness_plans] mode is recommend'
+            )
+        return self._by_hand(uuid, _E.APPROVE)
+
+    def stop(self, uuid: str) -> model.Plan:
+        """End a plan; what moves already is not called back.
+
+        :raises UnknownPlan: if there is none.
+        :raises IllegalStep: if it has ended.
+        :raises ClusterError: if it cannot be done now.
+        :raises NotLeading: if this process does not act.
+        """
+        return self._by_hand(uuid, _E.STOP)
+
+    def empty(self, host: str) -> model.Plan:
+        """Propose a plan that empties a host.
+
+        :param host: its name.
+        :raises UnknownHost: if there is none.
+        :raises IllegalStep: if another plan has begun, or nothing on the host
+            can move.
+        :raises ClusterError: if it cannot be done now.
+        :raises NotLeading: if this process does not act.
+        """
+        epoch, looked = self._acts(), self.last()
+        hosts = {each.name for each in looked.last.snapshot.providers}
+        if host not in hosts:
+            raise exception.UnknownHost(f'there is no host {host}')
+        alive = self._plans.open()
+        for plan in alive:
+            if plan.state in (_S.APPROVED, _S.RUNNING):
+                raise exception.IllegalStep(
+                    f'plan {plan.uuid} is {plan.state.value}: stop it before'
+                )
+        known = _but(looked.known, host)
+        snapshot = movable.seen(looked.last.snapshot, known)
+        draft = move_planning.emptied(snapshot, host, self._rules.drafts)
+        if not draft.moves:
+            raise exception.IllegalStep(
+                f'nothing on host {host} can move to another one'
+            )
+        for plan in alive:
+            self._replace(plan, epoch)
+        return self._add(draft, _C.OPERATOR, epoch)
+
+    def _acts(self) -> int:
+        epoch = self._service.leads()
+        if epoch is None:
+            # It says who acts.
+            self._service.last()
+            raise exception.NotLeading('unknown')
+        return epoch
+
+    def _by_hand(self, uuid: str, event: model.Event) -> model.Plan:
+        epoch = self._acts()
+        plan = self._plans.plan(uuid)
+        if plan is None:
+            raise exception.UnknownPlan(f'there is no plan {uuid}')
+        text = plan.text if event is _E.APPROVE else ''
+        after = plan.stepped(event, self._clock(), _C.OPERATOR, text)
+        return self._plans.write(plan, after, epoch)
+
+    def _look(self) -> Looked:
+        last, now = self._service.last(), self._clock()
+        if now - last.at > STALE_S:
+            raise exception.CloudAway(
+                f'the queue saw the cloud {now - last.at:.0f} s ago'
+            )
+        services = self._nova.services()
+        servers = self._nova.servers(now)
+        groups = self._mobility.groups()
+        nodes, _ = self._store.nodes.all()
+        closed = {
+            each.host
+            for each in services.values()
+            if not (each.enabled and each.up)
+        }
+        crossing = {
+            each.host.cloud
+            for each in nodes.values()
+            if each.state is not partition.State.CLOUD
+        }
+        moved = self._plans.since(now - max(self._rules.rest_s, 86400.0))
+        known = movable.Known(
+            servers,
+            groups,
+            plan_facts.moved_since(moved, now - self._rules.rest_s),
+            closed | crossing,
+            plan_facts.sends(moved, last.snapshot.running),
+        )
+        return Looked(now, last, known, services)
+
+    def _go_on(self, plan: model.Plan, looked: Looked, epoch: int) -> None:
+        """Lead a plan as far as it goes now."""
+        plan = self._moving.watch(plan, epoch)
+        if plan.state is _S.PROPOSED:
+            plan = self._judge(plan, looked, epoch)
+        if plan.state is _S.APPROVED:
+            plan = self._plans.write(
+                plan,
+                plan.stepped(_E.BEGIN, self._clock(), plan.cause, plan.text),
+                epoch,
+            )
+        if plan.state is _S.RUNNING:
+            room = self._room(plan, looked)
+            plan = self._moving.work(plan, looked.services, room, epoch)
+        if plan.state in model.FINAL and plan.is_open and not plan.is_moving:
+            self._measure(plan, looked, epoch)
+
+    def _judge(
+        self, plan: model.Plan, looked: Looked, epoch: int
+    ) -> model.Plan:
+        """Approve a plan, or let it expire, if that is due."""
+        now = self._clock()
+        if now >= plan.until:
+            after = plan.stepped(_E.EXPIRE, now, _C.LATE)
+        elif not plan_facts.is_as_found(
+            plan, looked.known.servers, looked.last.plan.waiting
+        ):
+            after = plan.stepped(_E.EXPIRE, now, _C.NO_USE)
+        elif self._rules.mode is Mode.AUTO:
+            after = plan.stepped(_E.APPROVE, now, _C.AUTO, plan.text)
+        else:
+            return plan
+        return self._plans.write(plan, after, epoch)
+
+    def _room(self, plan: model.Plan, looked: Looked) -> move_checking.Room:
+        known = dataclasses.replace(looked.known, stays=())
+        if plan.goal is _G.EMPTY:
+            known = _but(known, plan.subject)
+        room = move_checking.Room(movable.seen(looked.last.snapshot, known))
+        for move in plan.moves:
+            if move.state is model.MoveState.MOVING:
+                room.take(move.server, move.target)
+        return room
+
+    def _plan(self, looked: Looked, epoch: int) -> None:
+        """Look for moves, less often where that takes long."""
+        begun = self._clock()
+        if begun < self._again_at:
+            return
+        self._propose(looked, epoch)
+        ended = self._clock()
+        self._again_at = ended + max(ended - begun, 0.0) / _PART
+
+    def _propose(self, looked: Looked, epoch: int) -> None:
+        """Propose the first moves that were worth it for long enough."""
+        goals = list(self._rules.drafts.goals)
+        alive = [
+            each
+            for each in self._plans.open()
+            if each.state not in model.FINAL
+        ]
+        if any(each.state is not _S.PROPOSED for each in alive) or any(
+            each.goal not in goals for each in alive
+        ):
+            self._since.clear()
+            return
+        if alive:
+            goals = goals[: goals.index(alive[0].goal)]
+        rules = dataclasses.replace(self._rules.drafts, goals=tuple(goals))
+        snapshot = movable.seen(looked.last.snapshot, looked.known)
+        seen = move_planning.Seen(
+            snapshot,
+            looked.last.plan.waiting,
+            self._tenants(snapshot) if _G.HELP in goals else None,
+            looked.at,
+        )
+        found = list(move_planning.drafts(seen, rules))
+        self._since = {
+            (each.goal, each.subject): self._since.get(
+                (each.goal, each.subject), looked.at
+            )
+            for each in found
+        }
+        for draft in found:
+            since = self._since[draft.goal, draft.subject]
+            if looked.at - since >= self._rules.hold_s:
+                for plan in alive:
+                    self._replace(plan, epoch)
+                self._add(draft, _C.FOUND, epoch)
+                return
+
+    def _tenants(
+        self, snapshot: cluster.ClusterSnapshot
+    ) -> tenants.Tenants | None:
+        """What servers want of CPUs; those that moved lately stay anyway."""
+        if self._lacking is None:
+            return None
+        shares = plan_facts.shares(snapshot)
+        return self._lacking.tenants(snapshot, {}, shares)
+
+    def _add(
+        self, draft: move_planning.Draft, cause: model.Cause, epoch: int
+    ) -> model.Plan:
+        now = self._clock()
+        plan = model.Plan(
+            str(uuid_module.uuid4()),
+            draft.goal,
+            draft.subject,
+            now,
+            now,
+            now + self._rules.lasts_s,
+            draft.moves,
+            draft.empties,
+            draft.promised,
+            cause=cause,
+            text=draft.text,
+        )
+        self._plans.add(plan, epoch)
+        LOG.info(
+            'plan %s is proposed: %s %s, %d moves, %d MB',
+            plan.uuid,
+            plan.goal.value,
+            plan.subject,
+            len(plan.moves),
+            plan.promised.memory_mb,
+        )
+        return plan
+
+    def _replace(self, plan: model.Plan, epoch: int) -> None:
+        if plan.state is _S.PROPOSED:
+            after = plan.stepped(_E.EXPIRE, self._clock(), _C.REPLACED)
+            self._plans.write(plan, after, epoch)
+
+    def _measure(self, plan: model.Plan, looked: Looked, epoch: int) -> None:
+        """Write what was won by a plan that ended, once it can be seen."""
+        ended = [each.ended_at or 0.0 for each in plan.moves]
+        since = max([plan.changed_at, *ended])
+        if looked.last.at < since + _SETTLES_S:
+            return
+        won = plan_facts.won(plan, looked.last)
+        if plan.goal is _G.EMPTY and won.emptied and plan.state is _S.DONE:
+            if not self._is_quiet(plan.subject):
+                return
+            service = looked.services.get(plan.subject)
+            if service is not None:
+                self._resting.disable_emptied(service, f'by plan {plan.uuid}')
+        self._plans.write(plan, dataclasses.replace(plan, won=won), epoch)
+
+    def _is_quiet(self, host: str) -> bool:
+        """Whether nothing that the queue sent may be on its way to a host."""
+        sent = self._store.requests(_STARTING)
+        return not any(host in each.hosts for each in sent)
+
+    def _seen(self, looked: Looked) -> resting_module.Seen:
+        sent = self._store.requests(_STARTING)
+        nodes, _ = self._store.nodes.all()
+        used = {each.host for each in looked.known.servers.values()}
+        used |= {host for each in sent for host in each.hosts}
+        used |= {
+            move.target
+            for plan in self._plans.open()
+            for move in plan.moves
+            if move.state in model.UNENDED
+        }
+        last = looked.last
+        return resting_module.Seen(
+            last.snapshot,
+            last.at,
+            looked.services,
+            used,
+            [
+                each
+                for each in last.snapshot.requests
+                if each.uuid in last.plan.waiting
+                and last.plan.waiting[each.uuid].why.reason
+                in cloud_side.ROOM_HELPS
+                and not each.is_preemptible
+            ],
+            {each.host.cloud for each in nodes.values()},
+        )
+
+
+def _but(known: movable.Known, host: str) -> movable.Known:
+    """The same, with all that is on a host free to move."""
+    left = frozenset(known.left_out) - {host}
+    return dataclasses.replace(known, left_out=left, stays=())

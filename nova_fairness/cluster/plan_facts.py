@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What plans say of servers, and the cloud of plans."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from nova_fairness.cluster import estimating
+from nova_fairness.cluster import servers as servers_module
+from nova_fairness.model import cluster
+from nova_fairness.model import plans as model
+from nova_fairness.model import request as request_model
+from nova_fairness.planners.consolidation import figures
+from nova_fairness.shares import overview
+
+_MEMORY = 'MEMORY_MB'
+_R = request_model.State
+_SERVED = frozenset({_R.SENDING, _R.STARTING, _R.ACTIVE})
+
+
+def moved_since(plans: Iterable[model.Plan], since: float) -> frozenset[str]:
+    """UUIDs of servers that Nova was asked to move since a moment.
+
+    :param since: seconds of the epoch.
+    """
+    return frozenset(
+        move.server
+        for plan in plans
+        for move in plan.moves
+        if move.asked_at is not None and move.asked_at >= since
+    )
+
+
+def sends(
+    plans: Iterable[model.Plan], running: Iterable[cluster.Running]
+) -> dict[str, float]:
+    """What moving servers sent, in times of the memory that they have."""
+    sent = {
+        move.server: move.sent_mb
+        for plan in sorted(plans, key=lambda each: each.made_at)
+        for move in plan.moves
+        if move.sent_mb is not None
+    }
+    memory = {
+        each.uuid: dict(each.amounts).get(_MEMORY, 0)
+        for each in running
+        if each.uuid in sent
+    }
+    return {
+        server: sent[server] / have for server, have in memory.items() if have
+    }
+
+
+def shares(snapshot: cluster.ClusterSnapshot) -> dict[str, float]:
+    """Parts of the cloud that are due to owners, > 0, by project and user."""
+    found: dict[str, float] = {}
+    for each in overview.standings(snapshot):
+        owner = each.account.name.rpartition('/')[2]
+        found[owner] = found.get(owner, 0.0) + each.part
+    return {owner: part for owner, part in found.items() if part > 0}
+
+
+def is_as_found(
+    plan: model.Plan,
+    servers: Mapping[str, servers_module.Server],
+    waiting: Mapping[str, cluster.Waiting],
+) -> bool:
+    """Whether a plan that is proposed is still of use.
+
+    Its servers lie where it takes them, and its request waits.
+    """
+    at: dict[str, str] = {}
+    for move in plan.moves:
+        at.setdefault(move.server, move.source)
+    if plan.goal is model.Goal.RESCUE and plan.subject not in waiting:
+        return False
+    return all(
+        uuid in servers and servers[uuid].host == host
+        for uuid, host in at.items()
+    )
+
+
+def won(plan: model.Plan, last: estimating.Last) -> model.Outcome:
+    """What a plan that ended brought.
+
+    :param last: what the queue saw after that.
+    """
+    seen = figures.figures(last.snapshot)
+    done = [each for each in plan.moves if each.state is model.MoveState.MOVED]
+    served = 0
+    if plan.goal is model.Goal.RESCUE:
+        served = sum(
+            each.request.uuid == plan.subject and each.request.state in _SERVED
+            for each in last.records
+        )
+    return model.Outcome(
+        hosts_before=plan.promised.hosts_before,
+        hosts_after=len(seen.busy),
+        spread_before=plan.promised.spread_before,
+        spread_after=seen.spread,
+        emptied=sum(host not in seen.busy for host in plan.empties),
+        moves=len(done),
+        memory_mb=sum(
+            each.cost_mb if each.sent_mb is None else each.sent_mb
+            for each in done
+        ),
+        served=served,
+    )

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Prices of hosts: what all servers of each spend, now and in the past."""
+
+from collections.abc import Mapping
+import dataclasses
+
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import cluster
+from nova_fairness.model import market
+
+SOLD = 'VCPU'
+"""Resource class that rates are paid for."""
+
+EVERY_S = 600.0
+"""Between two looks at what changed."""
+
+_CLEANED_S = 3600.0
+
+
+def prices(
+    snapshot: cluster.ClusterSnapshot,
+    rates: Mapping[str, float],
+    now: float,
+) -> list[market.Price]:
+    """Prices of all hosts that have something to sell, by name.
+
+    :param rates: in force, by UUID of the server.
+    :param now: seconds of the epoch.
+    """
+    if SOLD not in snapshot.classes:
+        return []
+    spent: dict[str, float] = {}
+    for each in snapshot.running:
+        # Of one whose amounts are not known yet they are taken to be usual.
+        if not each.amounts or SOLD in dict(each.amounts):
+            rate = rates.get(each.uuid, 0.0)
+            spent[each.host] = spent.get(each.host, 0.0) + rate
+    column = snapshot.classes.index(SOLD)
+    found = [
+        market.Price(
+            each.name,
+            SOLD,
+            now,
+            round(spent.get(each.name, 0.0), 3),
+            float(capacity),
+        )
+        for each, capacity in zip(
+            snapshot.providers,
+            snapshot.inventory.capacity[:, column],
+            strict=True,
+        )
+        if capacity > 0
+    ]
+    return sorted(found, key=lambda each: each.host)
+
+
+class History:
+    """Writes prices down where they change.
+
+    :param store: where they are.
+    :param keep_s: seconds for which they are kept.
+    """
+
+    def __init__(self, store: store_module.Store, keep_s: float) -> None:
+        self._store = store
+        self._keep_s = keep_s
+        self._last: dict[str, market.Price] = {}
+        self._looked_at: float | None = None
+        self._cleaned_at: float | None = None
+        self._epoch = 0
+
+    def see(self, found: list[market.Price], now: float, epoch: int) -> None:
+        """Write what changed since the last look, if it is time for one.
+
+        :param found: prices of this moment.
+        :param epoch: of the leader.
+        :raises StoreError: if it cannot be stored; it is tried again.
+        """
+        if epoch != self._epoch:
+            # Others may have written meanwhile: all is written once.
+            self._epoch, self._last, self._looked_at = epoch, {}, None
+        if not _is_due(self._looked_at, now, EVERY_S):
+            return
+        new = [each for each in found if self._is_new(each)]
+        if new:
+            self._store.market.prices.add(new, epoch)
+        self._last = {each.host: each for each in found}
+        self._looked_at = now
+        if _is_due(self._cleaned_at, now, _CLEANED_S):
+            self._store.market.prices.remove(now - self._keep_s)
+            self._cleaned_at = now
+
+    def _is_new(self, price: market.Price) -> bool:
+        last = self._last.get(price.host)
+        return last is None or dataclasses.replace(last, at=price.at) != price
+
+
+def _is_due(last: float | None, now: float, every_s: float) -> bool:
+    # A clock that was set back keeps nothing waiting.
+    return last is None or not 0 <= now - last < every_s

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Tables that the leader alone writes."""
+
+from collections.abc import Callable
+from typing import Generic
+from typing import ParamSpec
+
+from nova_fairness.cluster.store import database
+
+_Told = ParamSpec('_Told')
+
+
+def _nobody(*_: object, **__: object) -> None:
+    """Listen to nothing."""
+
+
+class Led(Generic[_Told]):
+    """A table whose writes name the epoch of the leader.
+
+    :param rows: of the database.
+    :param check_leads: raises ``Deposed`` unless an epoch is the newest.
+    """
+
+    def __init__(
+        self, rows: database.Tables, check_leads: Callable[[int], None]
+    ) -> None:
+        self._tables = rows
+        self._check_leads = check_leads
+        self._changed: Callable[_Told, None] = _nobody
+
+    def listen(self, changed: Callable[_Told, None]) -> None:
+        """Tell somebody of all that is done through this object."""
+        self._changed = changed

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Where hosts between batch and cloud stand, as it is stored.
+
+One row for each host. Every step names the version that it was decided on and
+the epoch of the leader, as steps of requests do.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import json
+from typing import Any
+from typing import NoReturn
+
+import sqlalchemy as sa
+
+from nova_fairness import exception
+from nova_fairness.cluster.store import led
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import tables
+from nova_fairness.model import partition
+
+_NODES, _BORDER = tables.NODES, tables.BORDER
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Aimed:
+    """How many hosts an operator wants the cloud to have.
+
+    :ivar hosts: number; ``None`` to go by calendar and demand.
+    :ivar version: number of writes.
+    """
+
+    hosts: int | None = None
+    version: int = 0
+
+
+class Nodes(led.Led[[partition.Node]]):
+    """The table of hosts between batch and cloud."""
+
+    def all(self) -> tuple[dict[str, partition.Node], dict[str, str]]:
+        """Hosts by name, and what is wrong with rows that cannot be read."""
+        query = sa.select(_NODES).order_by(_NODES.c.host)
+        found, wrong = {}, {}
+        for row in self._tables.select(query):
+            try:
+                found[row['host']] = _node(row)
+            except (ValueError, TypeError, KeyError) as error:
+                wrong[row['host']] = (
+                    f'its row cannot be read ({error}): nothing is done to it'
+                    ' until the row is deleted, then it is looked for anew'
+                )
+        return found, wrong
+
+    def node(self, host: str) -> partition.Node | None:
+        """One host as it is now; ``None`` if there is none that can be read.
+
+        :param host: name of the machine.
+        """
+        query = sa.select(_NODES).where(_NODES.c.host == host)
+        try:
+            rows = self._tables.select(query)
+            return _node(rows[0]) if rows else None
+        except (ValueError, TypeError, KeyError):
+            return None
+
+    def closing(self) -> frozenset[str]:
+        """Names in Nova of hosts that are leaving the cloud."""
+        state = partition.State.LEAVING_CLOUD.value
+        query = sa.select(_NODES.c.cloud).where(_NODES.c.state == state)
+        return frozenset(row['cloud'] for row in self._tables.select(query))
+
+    def add(self, host: partition.Host, epoch: int, now: float) -> None:
+        """Add a host of which nobody knows yet where it stands.
+
+        :raises Deposed: if that leader leads no more.
+        """
+        row = _row(partition.Node(host, since=now))
+        if not self._tables.insert_if(
+            _NODES, row, tables.newest_epoch() == epoch
+        ):
+            self._check_leads(epoch)
+
+    def describe(
+        self, node: partition.Node, host: partition.Host, epoch: int
+    ) -> partition.Node:
+        """Write other names or cores of a host; where it stands is kept.
+
+        :raises Outdated: if it took a step meanwhile.
+        :raises Deposed: if that leader leads no more.
+        """
+        changed = dataclasses.replace(
+            node, host=host, version=node.version + 1
+        )
+        self._write(node, changed, epoch)
+        return changed
+
+    def step(
+        self,
+        node: partition.Node,
+        event: partition.Event,
+        epoch: int,
+        now: float,
+        cause: partition.Cause,
+        text: str = '',
+        until: float | None = None,
+    ) -> partition.Node:
+        """Lead a host into its next state.
+
+        :param node: as it was when this was decided.
+        :param epoch: of the leader that decided it.
+        :param now: seconds of the epoch of time.
+        :param until: time to live that comes with it, likewise.
+        :raises IllegalStep: if the event leads nowhere from its state.
+        :raises Outdated: if it took a step meanwhile.
+        :raises Deposed: if that leader leads no more.
+        """
+        changed = node.stepped(event, now, cause, text, until)
+        self._write(node, changed, epoch)
+        self._changed(changed)
+        return changed
+
+    def check(self, host: str, version: int, epoch: int) -> partition.Node:
+        """See to it that a host is still as something was decided on.
+
+        :returns: the host.
+        :raises Outdated: if it took a step meanwhile, or is gone.
+        :raises Deposed: if that leader leads no more.
+        """
+        self._check_leads(epoch)
+        node = self.node(host)
+        if node is None or node.version != version:
+            self._explain(host, epoch)
+        return node
+
+    def forget(self, node: partition.Node, epoch: int) -> None:
+        """Remove a host that is still as it was.
+
+        :raises Deposed: if that leader leads no more.
+        """
+        statement = sa.delete(_NODES).where(
+            _NODES.c.host == node.host.name,
+            _NODES.c.version == node.version,
+            tables.newest_epoch() == epoch,
+        )
+        if not self._tables.update(statement):
+            self._check_leads(epoch)
+
+    def aimed(self) -> Aimed:
+        """How many hosts an operator wants the cloud to have."""
+        row = self._tables.select(sa.select(_BORDER))[0]
+        return Aimed(row['hosts'], row['version'])
+
+    def aim(self, aimed: Aimed, epoch: int) -> None:
+        """Write how many hosts the cloud is to have.
+
+        :param aimed: with the version that it was decided on.
+        :raises Outdated: if it was written meanwhile.
+        :raises Deposed: if that leader leads no more.
+        """
+        changed = self._tables.update(
+            sa.update(_BORDER)
+            .where(
+                _BORDER.c.version == aimed.version,
+                tables.newest_epoch() == epoch,
+            )
+            .values(hosts=aimed.hosts, version=aimed.version + 1)
+        )
+        if not changed:
+            self._check_leads(epoch)
+            raise exception.Outdated(
+                'how many hosts the cloud is to have was set meanwhile'
+            )
+
+    def _write(
+        self, before: partition.Node, after: partition.Node, epoch: int
+    ) -> None:
+        changed = self._tables.update(
+            sa.update(_NODES)
+            .where(
+                _NODES.c.host == before.host.name,
+                _NODES.c.version == before.version,
+                _NODES.c.state == before.state.value,
+                tables.newest_epoch() == epoch,
+            )
+            .values(**_row(after))
+        )
+        if not changed:
+            self._explain(before.host.name, epoch)
+
+    def _explain(self, host: str, epoch: int) -> NoReturn:
+        self._check_leads(epoch)
+        found = self.node(host)
+        present = f'{found.state.value} by now' if found else 'not there'
+        raise exception.Outdated(
+            f'host {host} is {present}: it was decided on what is no longer so'
+        )
+
+
+def _row(node: partition.Node) -> dict[str, Any]:
+    host = node.host
+    return {
+        'host': host.name,
+        'batch': host.batch,
+        'cloud': host.cloud,
+        'cores': host.cores,
+        'state': node.state.value,
+        'since': node.since,
+        'until': node.until,
+        'version': node.version,
+        'history': records.short(
+            [
+                [
+                    each.at,
+                    each.event.value,
+                    each.state.value,
+                    each.cause.value,
+                    each.text,
+                ]
+                for each in node.history
+            ]
+        ),
+    }
+
+
+def _node(row: Mapping[str, Any]) -> partition.Node:
+    """Hosts that nobody describes are fixed: who reads them says otherwise."""
+    return partition.Node(
+        partition.Host(
+            row['host'], row['batch'], row['cloud'], row['cores'], True
+        ),
+        partition.State(row['state']),
+        row['since'],
+        row['until'],
+        tuple(
+            partition.Step(
+                at,
+                partition.Event(event),
+                partition.State(state),
+                partition.Cause(cause),
+                text,
+            )
+            for at, event, state, cause, text in json.loads(row['history'])
+        ),
+        row['version'],
+    )

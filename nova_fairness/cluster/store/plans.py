@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Plans of moves, as they are stored.
+
+A plan and its moves are one row, changed as a whole: neither is ever without
+the other. Every write names the version that it was decided on and the epoch
+of the leader.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import json
+from typing import Any
+from typing import NoReturn
+
+import sqlalchemy as sa
+
+from nova_fairness import exception
+from nova_fairness.cluster.store import led
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import tables
+from nova_fairness.model import plans as model
+
+_PLANS = tables.PLANS
+_CLOSING = frozenset(
+    {model.State.APPROVED, model.State.RUNNING, model.State.DONE}
+)
+"""Once all is measured, something may start on the hosts of a plan again."""
+
+_EMPTYING = frozenset({model.Goal.CONSOLIDATE, model.Goal.EMPTY})
+
+
+class Plans(led.Led[[model.Plan | None, model.Plan]]):
+    """The table of plans of moves.
+
+    Who listens is told of a plan as it was, ``None`` for a new one, and as it
+    is.
+    """
+
+    def add(self, plan: model.Plan, epoch: int) -> None:
+        """Add a plan; one that is there already is left as it is.
+
+        :raises Deposed: if that leader leads no more.
+        """
+        if self._tables.insert_if(
+            _PLANS, _row(plan), tables.newest_epoch() == epoch
+        ):
+            self._changed(None, plan)
+        else:
+            self._check_leads(epoch)
+
+    def write(
+        self, before: model.Plan, after: model.Plan, epoch: int
+    ) -> model.Plan:
+        """Write a plan as it is now.
+
+        :param before: as it was when this was decided.
+        :param after: the same plan.
+        :param epoch: of the leader that decided it.
+        :returns: the plan with its new version.
+        :raises Outdated: if it was written meanwhile.
+        :raises Deposed: if that leader leads no more.
+        """
+        written = dataclasses.replace(after, version=before.version + 1)
+        changed = self._tables.update(
+            sa.update(_PLANS)
+            .where(
+                _PLANS.c.uuid == before.uuid,
+                _PLANS.c.version == before.version,
+                tables.newest_epoch() == epoch,
+            )
+            .values(**_row(written))
+        )
+        if not changed:
+            self._explain(before.uuid, epoch)
+        self._changed(before, written)
+        return written
+
+    def check(self, plan: model.Plan, epoch: int) -> None:
+        """See to it that a plan is still as something was decided on.
+
+        :raises Outdated: if it was written meanwhile.
+        :raises Deposed: if that leader leads no more.
+        """
+        self._check_leads(epoch)
+        found = self.plan(plan.uuid)
+        if found is None or found.version != plan.version:
+            self._explain(plan.uuid, epoch)
+
+    def plan(self, uuid: str) -> model.Plan | None:
+        """One plan; ``None`` if there is none."""
+        query = sa.select(_PLANS).where(_PLANS.c.uuid == uuid)
+        rows = self._tables.select(query)
+        return _plan(rows[0]) if rows else None
+
+    def open(self) -> list[model.Plan]:
+        """Plans of which something is to be done or measured, the oldest
+        first.
+        """
+        query = (
+            sa.select(_PLANS)
+            .where(_PLANS.c.is_open.is_(True))
+            .order_by(_PLANS.c.made_at, _PLANS.c.uuid)
+        )
+        return [_plan(row) for row in self._tables.select(query)]
+
+    def listed(
+        self, marker: model.Plan | None = None, limit: int | None = None
+    ) -> list[model.Plan]:
+        """All plans, the newest first.
+
+        :param marker: the last one of the page before.
+        :param limit: how many at most; ``None`` for all.
+        """
+        query = sa.select(_PLANS)
+        if marker is not None:
+            at = _PLANS.c.made_at
+            query = query.where(
+                sa.or_(
+                    at < marker.made_at,
+                    sa.and_(at == marker.made_at, _PLANS.c.uuid < marker.uuid),
+                )
+            )
+        query = query.order_by(
+            _PLANS.c.made_at.desc(), _PLANS.c.uuid.desc()
+        ).limit(limit)
+        return [_plan(row) for row in self._tables.select(query)]
+
+    def since(self, changed_at: float) -> list[model.Plan]:
+        """Plans that are open, or came into their state since a moment.
+
+        :param changed_at: seconds of the epoch.
+        """
+        query = sa.select(_PLANS).where(
+            sa.or_(
+                _PLANS.c.is_open.is_(True), _PLANS.c.changed_at >= changed_at
+            )
+        )
+        return [_plan(row) for row in self._tables.select(query)]
+
+    def closing(self) -> frozenset[str]:
+        """Names of hosts that are being emptied."""
+        states = [each.value for each in _CLOSING]
+        # What others leave empty is free for whoever waits.
+        query = sa.select(_PLANS.c.empties).where(
+            _PLANS.c.is_open.is_(True),
+            _PLANS.c.state.in_(states),
+            _PLANS.c.goal.in_([each.value for each in _EMPTYING]),
+        )
+        return frozenset(
+            host
+            for row in self._tables.select(query)
+            for host in json.loads(row['empties'])
+        )
+
+    def remove_ended(self, before: float) -> None:
+        """Forget plans that ended long ago.
+
+        :param before: seconds of the epoch.
+        """
+        self._tables.update(
+            sa.delete(_PLANS).where(
+                _PLANS.c.is_open.is_(False), _PLANS.c.changed_at < before
+            )
+        )
+
+    def _explain(self, uuid: str, epoch: int) -> NoReturn:
+        self._check_leads(epoch)
+        found = self.plan(uuid)
+        present = f'{found.state.value} by now' if found else 'not there'
+        raise exception.Outdated(
+            f'plan {uuid} is {present}, or changed: it was decided on what is'
+            ' no longer so'
+        )
+
+
+def _row(plan: model.Plan) -> dict[str, Any]:
+    return {
+        'uuid': plan.uuid,
+        'goal': plan.goal.value,
+        'subject': plan.subject,
+        'state': plan.state.value,
+        'is_open': plan.is_open,
+        'made_at': plan.made_at,
+        'changed_at': plan.changed_at,
+        'until': plan.until,
+        'cause': plan.cause.value,
+        'explanation': plan.text,
+        'moves': records.short([_list(each) for each in plan.moves]),
+        'empties': records.short(list(plan.empties)),
+        'promised': records.short(dataclasses.asdict(plan.promised)),
+        'won': plan.won and records.short(dataclasses.asdict(plan.won)),
+        'version': plan.version,
+    }
+
+
+def _list(move: model.Move) -> list[Any]:
+    return [
+        move.server,
+        move.source,
+        move.target,
+        move.wave,
+        move.cost_mb,
+        move.state.value,
+        move.cause and move.cause.value,
+        move.text,
+        move.asked_at,
+        move.ended_at,
+        move.sent_mb,
+        move.after,
+    ]
+
+
+def _move(found: list[Any]) -> model.Move:
+    server, source, target, wave, cost_mb, state, cause, *rest = found
+    return model.Move(
+        server,
+        source,
+        target,
+        wave,
+        cost_mb,
+        model.MoveState(state),
+        None if cause is None else model.Cause(cause),
+        *rest,
+    )
+
+
+def _plan(row: Mapping[str, Any]) -> model.Plan:
+    won = row['won']
+    return model.Plan(
+        row['uuid'],
+        model.Goal(row['goal']),
+        row['subject'],
+        row['made_at'],
+        row['changed_at'],
+        row['until'],
+        tuple(map(_move, json.loads(row['moves']))),
+        tuple(json.loads(row['empties'])),
+        model.Outcome(**json.loads(row['promised'])),
+        won and model.Outcome(**json.loads(won)),
+        model.State(row['state']),
+        model.Cause(row['cause']),
+        row['explanation'],
+        row['version'],
+    )

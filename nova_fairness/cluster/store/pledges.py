@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Groups with pledges for both sides of the border, as they are stored."""
+
+from collections.abc import Callable
+import dataclasses
+import json
+
+import sqlalchemy as sa
+
+from nova_fairness.cluster.store import database
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import tables
+from nova_fairness.planners.partition import pledges
+
+_PLEDGES = tables.PLEDGES
+
+Replace = Callable[..., None]
+"""Changes the one row of a table as a whole, if its version is as given."""
+
+
+class Pledges:
+    """The table of pledges.
+
+    :param rows: of the database.
+    :param replace: table, version, epoch of the leader, and columns by name.
+    """
+
+    def __init__(self, rows: database.Tables, replace: Replace) -> None:
+        self._tables = rows
+        self._replace = replace
+
+    def read(self) -> pledges.Kept:
+        """Read all that is remembered."""
+        row = self._tables.select(sa.select(_PLEDGES))[0]
+        kept = json.loads(row['kept'])
+        return pledges.Kept(
+            kept['at'],
+            kept['use'],
+            kept['found'],
+            {name: tuple(each) for name, each in kept['given'].items()},
+            row['version'],
+        )
+
+    def write(self, kept: pledges.Kept, epoch: int) -> None:
+        """Remember something else.
+
+        :param kept: with the version that it was worked out from.
+        :param epoch: of the leader that did.
+        :raises Deposed: if that leader leads no more.
+        :raises Outdated: if it was written meanwhile.
+        """
+        written = dataclasses.asdict(kept)
+        version = written.pop('version')
+        self._replace(_PLEDGES, version, epoch, kept=records.short(written))

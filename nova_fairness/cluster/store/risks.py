@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers that are told that they are at risk, as they are stored."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from nova_fairness.cluster.store import led
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import tables
+from nova_fairness.model import risk
+
+_RISKS = tables.RISKS
+
+
+class Risks(led.Led[[risk.Risk]]):
+    """The table of servers at risk."""
+
+    def all(self) -> dict[str, risk.Risk]:
+        """All of them by UUID of the server, also of those that are safe."""
+        query = sa.select(_RISKS).order_by(_RISKS.c.since, _RISKS.c.server)
+        return {
+            row['server']: _risk(row) for row in self._tables.select(query)
+        }
+
+    def add(self, new: risk.Risk, epoch: int) -> None:
+        """Write one of which nothing is known.
+
+        :param epoch: of the leader that decided it.
+        :raises Deposed: if that leader leads no more.
+        """
+        leads = tables.newest_epoch() == epoch
+        if self._tables.insert_if(_RISKS, _row(new), leads):
+            self._changed(new)
+        else:
+            self._check_leads(epoch)
+
+    def change(self, known: risk.Risk, epoch: int) -> None:
+        """Write one that is known.
+
+        :param epoch: see :meth:`add`.
+        :raises Deposed: see :meth:`add`.
+        """
+        here = _RISKS.c.server == known.server
+        leads = tables.newest_epoch() == epoch
+        statement = sa.update(_RISKS).where(here, leads).values(**_row(known))
+        if not self._tables.update(statement):
+            self._check_leads(epoch)
+        elif not known.is_written:
+            self._changed(known)
+
+    def remove(self, server: str, epoch: int) -> None:
+        """Forget a server.
+
+        :param epoch: see :meth:`add`.
+        :raises Deposed: see :meth:`add`.
+        """
+        here = _RISKS.c.server == server
+        leads = tables.newest_epoch() == epoch
+        if not self._tables.update(sa.delete(_RISKS).where(here, leads)):
+            self._check_leads(epoch)
+
+
+def _row(known: risk.Risk) -> dict[str, Any]:
+    return {
+        'server': known.server,
+        'project': known.project,
+        'owner': known.user,
+        'state': known.state.value,
+        'since': known.since,
+        'changed_at': known.changed_at,
+        'is_written': known.is_written,
+        **records.columns_of(known.why),
+    }
+
+
+def _risk(row: Mapping[str, Any]) -> risk.Risk:
+    return risk.Risk(
+        row['server'],
+        row['project'],
+        row['owner'],
+        risk.State(row['state']),
+        records.why_of(row),
+        row['since'],
+        row['changed_at'],
+        row['is_written'],
+    )

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Rates of groups of servers, and what their owners are charged.
+
+Agents say how much CPU time each process of a VM has had since it began, and
+are told the rates. What a process had since its agent said so last is charged
+once, at the rate of that moment. How far each was charged is in the store, in
+one row with the sums: after a restart or another takeover it goes on there,
+and nothing is charged twice or left out. Rates only change after what was
+charged at the old ones is stored.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import threading
+from typing import Any
+
+from nova_fairness import exception
+from nova_fairness.cluster import pricing
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import cluster
+from nova_fairness.model import market
+from nova_fairness.model import request as request_model
+from nova_fairness.shares import spending
+
+EVERY_S = 60.0
+"""Between two writes, if no rate changes."""
+
+MOST = 10_000
+"""Groups of all projects."""
+
+Meters = Mapping[str, tuple[str, int]]
+"""UUID of the server, and microseconds of CPU, by process."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Standing:
+    """A group as it is.
+
+    :ivar group: that was set.
+    :ivar servers: that are in it.
+    :ivar rate: in force of each of them; ``None`` if there are none.
+    """
+
+    group: market.Group
+    servers: int
+    rate: float | None
+
+
+class Trading:
+    """Keeps groups, and charges; safe to be used by threads.
+
+    :param store: where all of it is.
+    :param lowest: rate of who has no other.
+    :param keep_s: seconds for which prices of the past are kept.
+    """
+
+    def __init__(
+        self, store: store_module.Store, lowest: float, keep_s: float
+    ) -> None:
+        self._store = store
+        self._history = pricing.History(store, keep_s)
+        self._seen_at = 0.0
+        self._lowest = max(round(lowest * spending.THOUSANDTHS), 1)
+        self._lock = threading.Lock()
+        self._epoch = 0
+        self._version = -1
+        self._groups: dict[tuple[str, str], market.Group] = {}
+        self._meters: dict[str, tuple[str, int]] = {}
+        self._snapshot: cluster.ClusterSnapshot | None = None
+        self._funds = spending.Funds((), {})
+        self._accounts: dict[str, str] = {}
+        self._rates: dict[str, int] = {}
+        self._written_at = 0.0
+        self._is_new = False
+
+    def see(
+        self, snapshot: cluster.ClusterSnapshot, now: float, epoch: int
+    ) -> None:
+        """Work out rates anew, and store what was charged if it is time to.
+
+        :param epoch: of the leader.
+        :raises StoreError: if it cannot be stored; all is read anew then.
+        """
+        with self._lock:
+            if epoch != self._epoch:
+                # Others led meanwhile: what is stored counts.
+                self._epoch, self._version = epoch, -1
+            self._read()
+            before = self._rates
+            self._look(snapshot)
+            self._seen_at = now
+            self._history.see(self._prices(), now, epoch)
+            is_due = now - self._written_at >= EVERY_S
+            if self._is_new and (is_due or self._rates != before):
+                self._write(epoch)
+                self._written_at = now
+
+    def rates(self, meters: Meters) -> dict[str, float]:
+        """Charge what agents say, and tell the rates of these servers.
+
+        :returns: by UUID; servers that are not known are left out.
+        """
+        with self._lock:
+            for process, (uuid, used) in meters.items():
+                if uuid in self._accounts:
+                    self._charge(process, uuid, used)
+            return {
+                uuid: self._rates[uuid] / spending.THOUSANDTHS
+                for uuid, _ in meters.values()
+                if uuid in self._rates
+            }
+
+    def change(
+        self, project: str, name: str, group: market.Group | None, epoch: int
+    ) -> None:
+        """Set a group, or take it away.
+
+        :param epoch: of the leader.
+        :raises BadArgument: if there are too many.
+        :raises StoreError: if it cannot be stored; all is read anew then.
+        """
+        with self._lock:
+            self._read()
+            key = (project, name)
+            if group is None:
+                self._groups.pop(key, None)
+            elif key not in self._groups and len(self._groups) >= MOST:
+                raise exception.BadArgument(f'{MOST} groups are set already')
+            else:
+                self._groups[key] = group
+            self._write(epoch)
+            if self._snapshot is not None:
+                self._look(self._snapshot)
+
+    def group(self, project: str, name: str) -> market.Group | None:
+        """A group; ``None`` if there is none."""
+        with self._lock:
+            self._read()
+            return self._groups.get((project, name))
+
+    def standings(self, project: str | None) -> list[Standing]:
+        """Groups of a project or, with ``None``, of all, by name."""
+        with self._lock:
+            self._read()
+            running = self._snapshot.running if self._snapshot else ()
+            found: dict[tuple[str, str], list[str]] = {}
+            for each in running:
+                found.setdefault((each.project, each.pays), []).append(
+                    each.uuid
+                )
+            return [
+                self._standing(group, found.get(key, []))
+                for key, group in sorted(self._groups.items())
+                if project in (None, group.project)
+            ]
+
+    def prices(self) -> list[market.Price]:
+        """Prices of hosts at the last look, by name."""
+        with self._lock:
+            return self._prices()
+
+    def _prices(self) -> list[market.Price]:
+        if self._snapshot is None:
+            return []
+        rates = {
+            uuid: rate / spending.THOUSANDTHS
+            for uuid, rate in self._rates.items()
+        }
+        return pricing.prices(self._snapshot, rates, self._seen_at)
+
+    def past(
+        self, host: str, before: float | None, limit: int
+    ) -> list[market.Price]:
+        """Prices of a host, the newest first; see :meth:`.prices.Prices.of`.
+
+        :raises UnknownHost: if there is none, nor was.
+        """
+        found = self._store.market.prices.of(host, before, limit)
+        if not found and before is None:
+            known = {each.host for each in self.prices()}
+            if host not in known:
+                raise exception.UnknownHost(f'there is no host {host}')
+        return found
+
+    def left(self, account: str) -> float | None:
+        """Currency that an account with funds has left, >= 0."""
+        with self._lock:
+            units = self._funds.left.get(account)
+        return None if units is None else max(units, 0) / spending.UNIT
+
+    def _standing(self, group: market.Group, uuids: list[str]) -> Standing:
+        rates = [self._rates[uuid] for uuid in uuids if uuid in self._rates]
+        # Of one whose funds are empty it is the lowest; others may have more.
+        rate = max(rates) / spending.THOUSANDTHS if rates else None
+        return Standing(group, len(uuids), rate)
+
+    def _charge(self, process: str, uuid: str, used: int) -> None:
+        known = self._meters.get(process)
+        if known is not None and used <= known[1]:
+            return
+        # What it had before anybody asked is nobody's debt.
+        if known is not None:
+            owed = (used - known[1]) * self._rates[uuid]
+            self._funds.charge(self._accounts[uuid], owed)
+        self._meters[process] = (uuid, used)
+        self._is_new = True
+
+    def _look(self, snapshot: cluster.ClusterSnapshot) -> None:
+        self._snapshot = snapshot
+        self._accounts = {
+            each.uuid: request_model.account_of(each.project, each.user)
+            for each in snapshot.running
+        }
+        self._meters = {
+            process: meter
+            for process, meter in self._meters.items()
+            if meter[0] in self._accounts
+        }
+        self._funds = spending.Funds(snapshot.accounts, self._funds.spent)
+        empty = {
+            account
+            for account in set(self._accounts.values())
+            if self._funds.is_empty(account)
+        }
+        self._rates = spending.in_force(
+            self._groups, snapshot.running, empty, self._lowest
+        )
+
+    def _read(self) -> None:
+        """Take over what is stored, if another wrote it."""
+        found = self._store.market.read(self._version)
+        if found is None:
+            return
+        self._version = found.version
+        self._groups = {
+            (project, name): market.Group(project, name, rate, count)
+            for project, name, rate, count in found.groups
+        }
+        self._meters = {
+            process: (uuid, used)
+            for process, (uuid, used) in found.meters.items()
+        }
+        self._funds = spending.Funds(
+            self._snapshot.accounts if self._snapshot else (), found.spent
+        )
+        self._is_new = False
+
+    def _write(self, epoch: int) -> None:
+        told = records.Traded(
+            [
+                (each.project, each.name, each.rate, each.count)
+                for each in self._groups.values()
+            ],
+            self._funds.spent,
+            self._meters,
+            self._version,
+        )
+        try:
+            self._store.market.write(told, epoch)
+        except exception.StoreError:
+            # What memory has may be what another process did meanwhile.
+            self._version = -1
+            raise
+        self._version += 1
+        self._is_new = False
+
+
+def group_facts(standing: Standing) -> dict[str, Any]:
+    """A group as answers tell it."""
+    group = standing.group
+    return {
+        'name': group.name,
+        'project_id': group.project,
+        'rate': group.rate,
+        'count': group.count,
+        'servers_count': standing.servers,
+        'server_rate': standing.rate,
+    }

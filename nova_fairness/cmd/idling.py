@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Idle servers: what operators chose of them, and which agents are asked."""
+
+from collections.abc import Callable
+
+from oslo_config import cfg
+
+from nova_fairness import exception
+from nova_fairness.cluster import idling
+from nova_fairness.cluster import leaving
+from nova_fairness.cluster import measuring
+from nova_fairness.cluster.store import leaves as leaves_module
+from nova_fairness.cmd import leave_rules
+from nova_fairness.cmd import ledger
+from nova_fairness.model import leaving as leaving_model
+
+Made = Callable[[leaves_module.Leaves, leaving.Leaving], idling.Idling]
+"""Makes what says who leaves, of how far servers have and what lets them."""
+
+
+def chosen(conf: cfg.ConfigOpts) -> Made:
+    """What the options say; no agent is asked if nobody leaves for it.
+
+    :raises ConfigurationError: if they cannot be used, or agents not asked.
+    """
+    rules = _rules(conf.fairness_cluster)
+    told = _agents(conf, rules).known
+    return lambda leaves, to: idling.Idling(leaves, to, told, rules)
+
+
+def _rules(options: cfg.ConfigOpts.GroupAttr) -> idling.Rules:
+    actions = tuple(map(leaving_model.Action, options.idle_actions))
+    if not actions:
+        raise exception.ConfigurationError(
+            '[fairness_cluster] idle_actions must name at least one'
+        )
+    with leave_rules.checked('idle_after, idle_notice'):
+        return idling.Rules(
+            options.idle_after,
+            options.idle_notice,
+            actions,
+            frozenset(options.idle_spared_projects),
+        )
+
+
+def _agents(conf: cfg.ConfigOpts, rules: idling.Rules) -> measuring.Idle:
+    if not rules.after_s:
+        return measuring.Idle(lambda _: {})
+    asked = ledger.agents(
+        conf, f'[fairness_cluster] idle_after = {rules.after_s:g}'
+    )
+    least_s = idling.SOONEST * rules.after_s
+    return measuring.Idle(
+        lambda host: asked.call(host, 'get_idle', at_least_s=least_s)
+    )

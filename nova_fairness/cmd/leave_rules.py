@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""How servers leave, as the options say."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
+import time
+
+from oslo_config import cfg
+
+from nova_fairness import exception
+from nova_fairness.cluster import at_risk
+from nova_fairness.cluster import chores
+from nova_fairness.cluster import clients
+from nova_fairness.cluster import ends as ends_module
+from nova_fairness.cluster import freeing
+from nova_fairness.cluster import idling as idling_module
+from nova_fairness.cluster import images
+from nova_fairness.cluster import leaving as leaving_module
+from nova_fairness.cluster import making as making_module
+from nova_fairness.cluster import placement
+from nova_fairness.cluster import retiring
+from nova_fairness.cluster import servers
+from nova_fairness.cluster.store import leaves as leaves_module
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import cluster
+from nova_fairness.model import leaving as leaving_model
+from nova_fairness.planners.preemption import planner as preemption
+from nova_fairness.planners.preemption import risk
+from nova_fairness.planners.preemption import watermark
+
+_ALL = 10**9
+"""Servers: whoever may retire is looked at."""
+
+
+@contextlib.contextmanager
+def checked(names: str) -> Iterator[None]:
+    """Say of which options it is that values are out of their range.
+
+    Bounds of options let through what is no number.
+    """
+    try:
+        yield
+    except ValueError as error:
+        raise exception.ConfigurationError(
+            f'[fairness_cluster] {names}: {error}'
+        ) from error
+
+
+def patience(options: cfg.ConfigOpts.GroupAttr) -> leaving_module.Patience:
+    """How long is waited with servers that leave.
+
+    :raises ConfigurationError: if it cannot be.
+    """
+    with checked('end_notice, end_patience'):
+        return leaving_module.Patience(
+            options.end_notice, options.end_patience
+        )
+
+
+def leaving(
+    how_long: leaving_module.Patience,
+    store: store_module.Store,
+    nova: servers.Nova,
+    room: placement.Placement,
+    cloud: clients.Cloud,
+) -> leaving_module.Leaving:
+    """Servers leave by this, with the services of a cloud."""
+    return leaving_module.Leaving(
+        store.leaves,
+        nova,
+        room,
+        images.Images(cloud.glance),
+        time.time,
+        how_long,
+    )
+
+
+def ends(options: cfg.ConfigOpts.GroupAttr) -> ends_module.Rules:
+    """How servers leave whose time is up.
+
+    :raises ConfigurationError: if they cannot.
+    """
+    actions = tuple(map(leaving_model.Action, options.end_actions))
+    if not actions:
+        raise exception.ConfigurationError(
+            '[fairness_cluster] end_actions must name at least one'
+        )
+    return ends_module.Rules(actions, options.longest_extension)
+
+
+def making(options: cfg.ConfigOpts.GroupAttr) -> making_module.Rules:
+    """How servers make room.
+
+    :raises ConfigurationError: if they cannot.
+    """
+    actions = tuple(map(leaving_model.Action, options.room_actions))
+    if not any(each.frees for each in actions):
+        raise exception.ConfigurationError(
+            '[fairness_cluster] room_actions must name shelve,'
+            ' snapshot_delete or delete: the others free no room'
+        )
+    count = len(actions) + bool(options.room_owner_actions) + 1
+    lasts_s = options.end_notice + count * options.end_patience
+    return making_module.Rules(actions, lasts_s, options.end_patience)
+
+
+def warnings(options: cfg.ConfigOpts.GroupAttr) -> at_risk.Rules:
+    """Options of servers that are told that they are next to make room.
+
+    :raises ConfigurationError: if a number is out of its range.
+    """
+    most = options.room_at_risk if options.make_room else 0
+    with checked('room_at_risk, room_at_risk_hold'):
+        return at_risk.Rules(most, options.room_at_risk_hold)
+
+
+def preempting(options: cfg.ConfigOpts.GroupAttr) -> preemption.Rules:
+    """When servers may have to make room.
+
+    :raises ConfigurationError: if a number is out of its range.
+    """
+    with checked('room_*'):
+        return preemption.Rules(
+            patience_s=options.room_patience,
+            least_run_s=options.room_least_run,
+            per_hour=options.room_per_hour,
+            step_s=options.room_step,
+            by_shares=options.room_by_shares,
+            margin=options.room_margin,
+        )
+
+
+def marks(options: cfg.ConfigOpts.GroupAttr) -> watermark.Marks:
+    """Parts of the cloud that are to be free.
+
+    :raises ConfigurationError: if they cannot be.
+    """
+    with checked('room_kept_free, room_freed'):
+        return watermark.Marks(options.room_kept_free, options.room_freed)
+
+
+def chores_of(
+    options: cfg.ConfigOpts.GroupAttr,
+    idling: Callable[
+        [leaves_module.Leaves, leaving_module.Leaving], idling_module.Idling
+    ],
+) -> Callable[
+    [store_module.Store, servers.Nova, leaving_module.Leaving], chores.Chores
+]:
+    """Make what works beside requests in each cycle, of the options.
+
+    :param idling: makes what says who does nothing.
+    :raises ConfigurationError: if it cannot be.
+    """
+    warned, actions, lower = warnings(options), making(options).actions, 0.0
+    retires = options.make_room and options.room_retire
+    if options.make_room:
+        lower = marks(options).lower
+    freed = freeing.Rules(lower, actions, preempting(options))
+    retired, next_ones = retiring.Rules(retires, actions), following(options)
+
+    def made(
+        store: store_module.Store,
+        nova: servers.Nova,
+        to: leaving_module.Leaving,
+    ) -> chores.Chores:
+        return chores.Chores(
+            idling(store.leaves, to),
+            at_risk.Warnings(store, nova, warned),
+            next_ones,
+            retiring.Retiring(store.leaves, nova, to, retired),
+            freeing.Freeing(store.leaves, to, freed),
+        )
+
+    return made
+
+
+def following(options: cfg.ConfigOpts.GroupAttr) -> chores.Following:
+    """Say who would make room next.
+
+    :raises ConfigurationError: see :func:`preempting`.
+    """
+    rules, most = preempting(options), warnings(options).most
+    if options.make_room and options.room_retire:
+        most = _ALL
+
+    def found(
+        snapshot: cluster.ClusterSnapshot, plan: cluster.Plan, now: float
+    ) -> list[risk.Next]:
+        return risk.servers(snapshot, plan, now, rules, most)
+
+    return found

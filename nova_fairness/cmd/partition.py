@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Hosts between batch and cloud: how the cluster service moves them."""
+
+import pathlib
+import threading
+import time
+
+from oslo_config import cfg
+
+from nova_fairness import exception
+from nova_fairness import plugins
+from nova_fairness.batch import system
+from nova_fairness.cluster import clients
+from nova_fairness.cluster import cloud_side
+from nova_fairness.cluster import partition_file
+from nova_fairness.cluster import partitioning as partitioning_module
+from nova_fairness.cluster import placement
+from nova_fairness.cluster import pledging as pledging_module
+from nova_fairness.cluster import servers
+from nova_fairness.cluster import service
+from nova_fairness.cluster import telling
+from nova_fairness.cluster import vacating
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.cmd import leave_rules
+from nova_fairness.model import leaving as leaving_model
+from nova_fairness.planners.partition import demand
+
+
+def partitioning(
+    conf: cfg.ConfigOpts,
+    store: store_module.Store,
+    made: service.Service,
+    stopped: threading.Event,
+) -> partitioning_module.Partitioning | None:
+    """What moves hosts; ``None`` if none are to move.
+
+    :raises ConfigurationError: if the batch system or the file of hosts
+        cannot be used.
+    """
+    options, queue = conf.fairness_partition, conf.fairness_cluster
+    if not options.batch:
+        return None
+    batch, file = _batch(conf), _file(conf)
+    pledging = pledging_module.Pledging(store, batch, queue.half_life)
+    made.charging.counted = pledging.counted
+    # It works beside the queue: what it asked Nova for is its own.
+    cloud = clients.connect(queue.cloud)
+    nova = servers.Nova(cloud.nova)
+    room = placement.Placement(cloud.placement)
+    patience = leave_rules.patience(queue)
+    leaving = leave_rules.leaving(patience, store, nova, room, cloud)
+    actions = vacating.Actions(
+        _actions(queue.room_actions), _actions(options.end_actions)
+    )
+    return partitioning_module.Partitioning(
+        store,
+        made,
+        file,
+        batch,
+        cloud_side.CloudSide(
+            nova,
+            room,
+            store.leaves,
+            patience,
+            options.live_migrate,
+            options.settle,
+        ),
+        vacating.Vacating(store.leaves, nova, leaving, time.time, actions),
+        telling.Telling(cloud.nova, _features(options)),
+        _rules(options),
+        time.time,
+        stopped,
+        options.interval,
+        pledging,
+    )
+
+
+def _batch(conf: cfg.ConfigOpts) -> system.BatchSystem:
+    options = conf.fairness_partition
+    try:
+        return plugins.load_batch(options.batch, options.batch_parameters)
+    except exception.PluginError as error:
+        raise exception.ConfigurationError(
+            f'[fairness_partition] batch, batch_parameters: {error}'
+        ) from error
+
+
+def _file(conf: cfg.ConfigOpts) -> partition_file.PartitionFile:
+    path = pathlib.Path(conf.fairness_partition.hosts_file)
+    try:
+        return partition_file.PartitionFile(path)
+    except exception.BadPartition as error:
+        raise exception.ConfigurationError(
+            f'[fairness_partition] hosts_file: {error}'
+        ) from error
+
+
+def _features(options: cfg.ConfigOpts.GroupAttr) -> pathlib.Path | None:
+    if not options.features_path:
+        return None
+    path = pathlib.Path(options.features_path)
+    if not path.is_dir():
+        raise exception.ConfigurationError(
+            f'[fairness_partition] features_path: {path} is no directory'
+        )
+    return path
+
+
+def _actions(names: list[str]) -> tuple[leaving_model.Action, ...]:
+    return tuple(map(leaving_model.Action, names))
+
+
+def _rules(options: cfg.ConfigOpts.GroupAttr) -> demand.Rules:
+    contended = options.contended
+    return demand.Rules(
+        patience_s=options.patience,
+        spare_cores=options.spare_cores,
+        stay_s=options.stay,
+        most_moving=options.most_moving,
+        most_per_day=options.most_per_day,
+        ttl_s=options.time_to_live,
+        end_vms=bool(options.end_actions),
+        contended=contended if contended >= 0 else None,
+    )

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Plans of moves: how the cluster service makes and carries them out."""
+
+from collections.abc import Callable
+from collections.abc import Collection
+import threading
+import time
+
+from oslo_config import cfg
+
+from nova_fairness import exception
+from nova_fairness.cluster import clients
+from nova_fairness.cluster import measuring
+from nova_fairness.cluster import mobility as mobility_module
+from nova_fairness.cluster import move_planning
+from nova_fairness.cluster import moving as moving_module
+from nova_fairness.cluster import moving_plans
+from nova_fairness.cluster import resting
+from nova_fairness.cluster import servers
+from nova_fairness.cluster import service
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.cmd import ledger
+from nova_fairness.model import plans as model
+from nova_fairness.planners.consolidation import moves as moves_module
+from nova_fairness.planners.consolidation import plans as planner_plans
+from nova_fairness.planners.tenants import planner as tenants_planner
+
+_OFF = 'off'
+_SPREADING = frozenset({model.Goal.BALANCE, model.Goal.HELP})
+
+
+class Closing:
+    """Names of hosts on which nothing is to start, whoever says so."""
+
+    def __init__(self) -> None:
+        self._parts: list[Callable[[], Collection[str]]] = []
+
+    def add(self, part: Callable[[], Collection[str]]) -> None:
+        """Let somebody name some, too."""
+        self._parts.append(part)
+
+    def __call__(self) -> frozenset[str]:
+        """All of them."""
+        return frozenset(name for part in self._parts for name in part())
+
+
+def rules(conf: cfg.ConfigOpts) -> moving_plans.Rules | None:
+    """What operators chose; ``None`` if nothing is planned.
+
+    :raises ConfigurationError: if choices contradict each other.
+    """
+    options = conf.fairness_plans
+    if options.mode == _OFF:
+        return None
+    goals = tuple(map(model.Goal, dict.fromkeys(options.goals)))
+    if model.Goal.CONSOLIDATE in goals and _SPREADING.intersection(goals):
+        raise exception.ConfigurationError(
+            '[fairness_plans] goals: consolidate beside balance or help would'
+            ' move the same servers to and fro; choose one of them'
+        )
+    _power(options)
+    return moving_plans.Rules(
+        moving_plans.Mode(options.mode),
+        move_planning.Rules(
+            goals,
+            options.least_emptied,
+            options.spread,
+            options.margin,
+            planner_plans.Rules(
+                at_once=moves_module.AtOnce(
+                    options.at_once, options.at_once_per_host
+                ),
+                dearest_mb=options.dearest or None,
+                spare=options.spare,
+            ),
+            tenants_planner.Rules(
+                margin=options.margin,
+                at_once=moves_module.AtOnce(
+                    options.at_once, options.at_once_per_host
+                ),
+            ),
+        ),
+        options.hold,
+        options.expiry,
+        options.rest,
+        conf.fairness_cluster.history,
+    )
+
+
+def _power(options: cfg.ConfigOpts.GroupAttr) -> resting.Rules:
+    command = tuple(options.power_command)
+    if command and not command[0].startswith('/'):
+        raise exception.ConfigurationError(
+            '[fairness_plans] power_command must begin with the path of a'
+            f' program, got {command[0]!r}'
+        )
+    return resting.Rules(
+        options.disable_empty,
+        options.empty_for,
+        options.spare,
+        command,
+        options.power_timeout,
+    )
+
+
+def moving(
+    conf: cfg.ConfigOpts,
+    store: store_module.Store,
+    made: service.Service,
+    stopped: threading.Event,
+) -> moving_plans.MovingPlans | None:
+    """What makes plans and carries them out; ``None`` if nobody does.
+
+    :raises ConfigurationError: see :func:`rules`.
+    """
+    chosen, options = rules(conf), conf.fairness_plans
+    if chosen is None:
+        return None
+    # It works beside the queue: what it asked Nova for is its own.
+    api = clients.connect(conf.fairness_cluster.cloud).nova
+    nova, mobility = servers.Nova(api), mobility_module.Mobility(api)
+    limits = moving_module.Limits(
+        options.at_once, options.at_once_per_host, options.longest_move
+    )
+    return moving_plans.MovingPlans(
+        store,
+        made,
+        nova,
+        mobility,
+        moving_module.Moving(store.plans, nova, mobility, limits, time.time),
+        resting.Resting(nova, _power(options), time.time),
+        chosen,
+        time.time,
+        stopped,
+        options.interval,
+        _lacking(conf, chosen),
+    )
+
+
+def _lacking(
+    conf: cfg.ConfigOpts, chosen: moving_plans.Rules
+) -> measuring.Lacking | None:
+    """What asks agents who lacks CPUs; ``None`` if nobody is helped."""
+    if model.Goal.HELP not in chosen.drafts.goals:
+        return None
+    asked = ledger.agents(conf, '[fairness_plans] goals = help')
+    return measuring.Lacking(lambda host: asked.call(host, 'get_lacking'))

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Options of plans of moves: ``[fairness_plans]``."""
+
+from oslo_config import cfg
+from oslo_config import types
+
+GROUP = cfg.OptGroup(
+    'fairness_plans',
+    title='Plans of moves',
+    help="""
+How the cluster service moves servers between hosts while they run, so that
+hosts become empty, no host is much fuller than others, or a request finds
+room. Nothing is planned unless ``mode`` says so.
+""",
+)
+
+OPTS = [
+    cfg.StrOpt(
+        'mode',
+        default='off',
+        advanced=True,
+        choices=[
+            ('off', 'nothing is planned'),
+            ('recommend', 'plans are shown, and nobody can let them begin'),
+            ('approve', 'plans begin when an operator approves them'),
+            ('auto', 'plans begin by themselves'),
+        ],
+        help="""
+Mode of the service: how much it does by itself. Set it to ``recommend`` first,
+and see what it would do. All processes of the service must have the same.
+""",
+    ),
+    cfg.ListOpt(
+        'goals',
+        default=['rescue'],
+        advanced=True,
+        item_type=types.String(
+            choices=['consolidate', 'balance', 'rescue', 'help'],
+            ignore_case=False,
+        ),
+        help="""
+What servers are moved for, the goal that matters most first: ``consolidate``
+(hosts become empty), ``balance`` (no host is much fuller than others),
+``rescue`` (a request that fits on no host finds room), ``help`` (the owner who
+gets least of the CPUs that are due gets more; agents are asked, which needs
+``transport_url``). ``consolidate`` goes with neither ``balance`` nor ``help``.
+Emptying a host is asked for by operators, whatever stands here. Set it
+to what the cloud is run for.
+""",
+    ),
+    cfg.FloatOpt(
+        'interval',
+        default=30.0,
+        min=1.0,
+        advanced=True,
+        help="""
+Seconds between two looks at hosts, servers and live migrations; at least 1.
+Raise it if Nova is busy with answering.
+""",
+    ),
+    cfg.FloatOpt(
+        'hold',
+        default=300.0,
+        min=0.0,
+        advanced=True,
+        help="""
+Seconds for which moves must have been worth it before they are proposed.
+Raise it if plans follow what lasts only a short time.
+""",
+    ),
+    cfg.FloatOpt(
+        'expiry',
+        default=21600.0,
+        min=60.0,
+        advanced=True,
+        help="""
+Seconds after which a plan that has not ended expires; at least 60, by default
+21600 (6 hours). What moves then comes to its end. Raise it if operators
+approve plans on another day.
+""",
+    ),
+    cfg.FloatOpt(
+        'rest',
+        default=21600.0,
+        min=0.0,
+        advanced=True,
+        help="""
+Seconds for which a server that was moved, or that could not be, is not moved
+again, by default 21600 (6 hours). An operator who has a host emptied moves it
+nevertheless. Raise it if servers go to and fro.
+""",
+    ),
+    cfg.IntOpt(
+        'least_emptied',
+        default=1,
+        min=1,
+        advanced=True,
+        help="""
+Smallest number of hosts that a plan must empty; at least 1. It counts for
+``consolidate`` alone. Raise it if plans are not worth their moves.
+""",
+    ),
+    cfg.FloatOpt(
+        'spread',
+        default=0.2,
+        min=0.0,
+        max=1.0,
+        advanced=True,
+        help="""
+Part of a host, 0 to 1 (no unit), by which it must use more than all do on
+average to give servers to others. It counts for ``balance`` alone. Raise it if
+too much moves.
+""",
+    ),
+    cfg.FloatOpt(
+        'margin',
+        default=0.05,
+        min=0.0,
+        max=1.0,
+        advanced=True,
+        help="""
+Part of a host, 0 to 1 (no unit), by which a plan must make hosts more even at
+least. It counts for ``balance`` alone. Raise it if plans are not worth their
+moves.
+""",
+    ),
+    cfg.IntOpt(
+        'dearest',
+        default=0,
+        min=0,
+        advanced=True,
+        help="""
+Largest number of MB of memory that are sent to empty one host, or for one
+request; 0: any. Set it if live migrations load the network too much.
+""",
+    ),
+    cfg.IntOpt(
+        'at_once',
+        default=4,
+        min=1,
+        advanced=True,
+        help="""
+Largest number of live migrations in the whole cloud, whoever asked for them;
+at least 1. Raise it if the network can carry more.
+""",
+    ),
+    cfg.IntOpt(
+        'at_once_per_host',
+        default=1,
+        min=1,
+        advanced=True,
+        help="""
+Largest number of live migrations that go to or leave one host; at least 1.
+Nova's own ``max_concurrent_live_migrations`` counts, too. Raise it if hosts
+have the network for it.
+""",
+    ),
+    cfg.FloatOpt(
+        'longest_move',
+        default=0.0,
+        min=0.0,
+        advanced=True,
+        help="""
+Seconds after which a live migration of a plan is ended, and its server stays
+where it was; 0: it is left to Nova. Set it if servers write their memory
+faster than it is sent, and Nova does not see to that.
+""",
+    ),
+    cfg.IntOpt(
+        'spare',
+        default=1,
+        min=0,
+        advanced=True,
+        help="""
+Number of empty hosts that stay ready for what comes; the largest ones. Raise
+it if requests wait for hosts that come back.
+""",
+    ),
+    cfg.BoolOpt(
+        'disable_empty',
+        default=False,
+        advanced=True,
+        help="""
+Whether empty hosts beyond ``spare`` are disabled in Nova. They are enabled
+again when a request lacks room, or fewer than ``spare`` are left. Set it if
+hosts without servers are to use less power.
+""",
+    ),
+    cfg.FloatOpt(
+        'empty_for',
+        default=600.0,
+        min=0.0,
+        advanced=True,
+        help="""
+Seconds for which a host must have been empty before it is disabled. Raise it
+if hosts come back too often.
+""",
+    ),
+    cfg.ListOpt(
+        'power_command',
+        default=[],
+        advanced=True,
+        help="""
+Program and arguments, with commas between them, that power a host down or up,
+such as ``/usr/local/bin/host-power,--quiet``. ``down`` or ``up`` and the name
+of the host are added; no shell runs it. Empty: hosts stay powered. Set it
+together with ``disable_empty``.
+""",
+    ),
+    cfg.FloatOpt(
+        'power_timeout',
+        default=60.0,
+        min=1.0,
+        advanced=True,
+        help="""
+Seconds after which ``power_command`` is killed; at least 1. Plans wait for it
+meanwhile. Raise it if the command takes longer; it need not wait for the host.
+""",
+    ),
+]

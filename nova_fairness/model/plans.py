@@ -1,0 +1,421 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Plans of moves, and the way that they and their moves go.
+
+:data:`STEPS` and :data:`MOVE_STEPS` alone say which state may follow which. A
+move is asked for once: the only way back from ``moving`` is the proof that
+Nova knows nothing of it.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import enum
+import types
+
+from nova_fairness.model import steps
+
+
+class Goal(enum.Enum):
+    """What a plan is for."""
+
+    CONSOLIDATE = 'consolidate'
+    """Fewer hosts are in use."""
+
+    BALANCE = 'balance'
+    """No host is much fuller than others."""
+
+    RESCUE = 'rescue'
+    """A request that fits nowhere finds room."""
+
+    HELP = 'help'
+    """The owner who gets least of what is due gets more."""
+
+    EMPTY = 'empty'
+    """A host that an operator named has nothing left on it."""
+
+
+class State(enum.Enum):
+    """Where a plan is on its way."""
+
+    PROPOSED = 'proposed'
+    """It is shown; nothing is done."""
+
+    APPROVED = 'approved'
+    """It begins next."""
+
+    RUNNING = 'running'
+    """Its moves are made."""
+
+    DONE = 'done'
+    """Its moves were made, or left out for a reason."""
+
+    STOPPED = 'stopped'
+    """An operator ended it: no more moves begin."""
+
+    EXPIRED = 'expired'
+    """It was not approved or done in time, or is no longer of use."""
+
+    FAILED = 'failed'
+    """Too many of its moves failed."""
+
+
+class Event(enum.Enum):
+    """What can happen to a plan."""
+
+    APPROVE = 'approve'
+    BEGIN = 'begin'
+    FINISH = 'finish'
+    STOP = 'stop'
+    EXPIRE = 'expire'
+    FAIL = 'fail'
+
+
+_ENDING = {Event.STOP: State.STOPPED, Event.EXPIRE: State.EXPIRED}
+
+STEPS: Mapping[State, Mapping[Event, State]] = types.MappingProxyType(
+    {
+        State.PROPOSED: {Event.APPROVE: State.APPROVED, **_ENDING},
+        State.APPROVED: {Event.BEGIN: State.RUNNING, **_ENDING},
+        State.RUNNING: {
+            Event.FINISH: State.DONE,
+            Event.FAIL: State.FAILED,
+            **_ENDING,
+        },
+        State.DONE: {},
+        State.STOPPED: {},
+        State.EXPIRED: {},
+        State.FAILED: {},
+    }
+)
+"""Transitions of plans: state, event, next state; there are no others."""
+
+_TABLE = steps.Table('plan', STEPS)
+
+FINAL = _TABLE.final
+"""States of plans that nothing leads out of."""
+
+
+class MoveState(enum.Enum):
+    """Where a move is on its way."""
+
+    PENDING = 'pending'
+    """Nova was not asked for it."""
+
+    MOVING = 'moving'
+    """Nova was or is being asked: nobody asks again."""
+
+    MOVED = 'moved'
+    """Its server runs on its new host."""
+
+    SKIPPED = 'skipped'
+    """It was left out; why says so."""
+
+    FAILED = 'failed'
+    """Nova did not do it; its server is where it was."""
+
+
+class MoveEvent(enum.Enum):
+    """What can happen to a move."""
+
+    ASK = 'ask'
+    """Nova is asked next."""
+
+    RETURN = 'return'
+    """It is proven that Nova knows nothing of it."""
+
+    ARRIVE = 'arrive'
+    SKIP = 'skip'
+    FAIL = 'fail'
+
+
+MOVE_STEPS: Mapping[MoveState, Mapping[MoveEvent, MoveState]] = (
+    types.MappingProxyType(
+        {
+            MoveState.PENDING: {
+                MoveEvent.ASK: MoveState.MOVING,
+                MoveEvent.SKIP: MoveState.SKIPPED,
+            },
+            MoveState.MOVING: {
+                MoveEvent.RETURN: MoveState.PENDING,
+                MoveEvent.ARRIVE: MoveState.MOVED,
+                MoveEvent.SKIP: MoveState.SKIPPED,
+                MoveEvent.FAIL: MoveState.FAILED,
+            },
+            MoveState.MOVED: {},
+            MoveState.SKIPPED: {},
+            MoveState.FAILED: {},
+        }
+    )
+)
+"""Transitions of moves, likewise."""
+
+_MOVE_TABLE = steps.Table('move', MOVE_STEPS)
+
+UNENDED = frozenset({MoveState.PENDING, MoveState.MOVING})
+
+
+class Cause(enum.Enum):
+    """Why a plan or a move is as it is. The tokens are an interface."""
+
+    FOUND = 'found'
+    """The planner found it worth its moves for long enough."""
+
+    OPERATOR = 'operator'
+    """An operator asked for it."""
+
+    AUTO = 'auto'
+    """The configuration lets plans begin by themselves."""
+
+    ALL_ENDED = 'all_ended'
+    """All of its moves have ended."""
+
+    LATE = 'late'
+    """Its time is over."""
+
+    NO_USE = 'no_use'
+    """What it was for, or one of its moves, is no longer so."""
+
+    REPLACED = 'replaced'
+    """A plan took its place that matters more."""
+
+    MANY_FAILED = 'many_failed'
+    """Moves failed one after the other: more would."""
+
+    ASKED = 'asked'
+    """Nova was asked for it."""
+
+    NOT_ASKED = 'not_asked'
+    """Nova knows nothing of it: it is asked for again."""
+
+    ARRIVED = 'arrived'
+    """The server runs on its new host."""
+
+    SERVER_GONE = 'server_gone'
+    """The server was deleted, or lies on no host."""
+
+    ELSEWHERE = 'elsewhere'
+    """Somebody else moved the server."""
+
+    BUSY = 'busy'
+    """Somebody does something with the server."""
+
+    LOCKED = 'locked'
+    """The server is locked, or may not be moved."""
+
+    HOST_CLOSED = 'host_closed'
+    """Nothing may start on the new host."""
+
+    NO_ROOM = 'no_room'
+    """The new host has no room for it, or may not take it."""
+
+    IN_VAIN = 'in_vain'
+    """Its host cannot be emptied any more."""
+
+    PLAN_ENDED = 'plan_ended'
+    """Its plan ended before it began."""
+
+    REFUSED = 'refused'
+    """Nova refused it."""
+
+    MIGRATION_FAILED = 'migration_failed'
+    """Nova tried and could not."""
+
+    CANCELLED = 'cancelled'
+    """Somebody ended the live migration."""
+
+
+_SENTENCES: Mapping[Cause, str] = types.MappingProxyType(
+    {
+        Cause.FOUND: 'it was worth its moves for long enough',
+        Cause.OPERATOR: 'an operator asked for it',
+        Cause.AUTO: 'plans begin by themselves here',
+        Cause.ALL_ENDED: 'all of its moves have ended',
+        Cause.LATE: 'its time is over',
+        Cause.NO_USE: 'what it was for, or one of its servers, changed',
+        Cause.REPLACED: 'a plan took its place that matters more',
+        Cause.MANY_FAILED: 'its moves failed',
+        Cause.ASKED: 'Nova was asked for it',
+        Cause.NOT_ASKED: 'Nova knows nothing of it: it is asked for again',
+        Cause.ARRIVED: 'the server runs on its new host',
+        Cause.SERVER_GONE: 'the server is gone',
+        Cause.ELSEWHERE: 'somebody else moved the server',
+        Cause.BUSY: 'something else is done with the server',
+        Cause.LOCKED: 'the server is locked, or bound to its host',
+        Cause.HOST_CLOSED: 'nothing may start on the new host',
+        Cause.NO_ROOM: 'the new host has no room for it, or may not take it',
+        Cause.IN_VAIN: 'its host cannot be emptied any more',
+        Cause.PLAN_ENDED: 'its plan ended before it began',
+        Cause.REFUSED: 'Nova refused it',
+        Cause.MIGRATION_FAILED: 'Nova tried it and could not',
+        Cause.CANCELLED: 'somebody ended the live migration',
+    }
+)
+
+
+def sentence(cause: Cause | None, text: str) -> str:
+    """Say why something is as it is; '' if nothing was done yet.
+
+    :param text: that is added.
+    """
+    if cause is None:
+        return ''
+    return f'{_SENTENCES[cause]}: {text}' if text else _SENTENCES[cause]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Move:
+    """A server goes from one host to another while it runs.
+
+    :ivar server: UUID.
+    :ivar source: name of the host that it leaves.
+    :ivar target: name of its new host.
+    :ivar wave: moves of one wave may run at once; 1 is first.
+    :ivar cost_mb: memory that it is expected to send, MB.
+    :ivar state: where it is on its way.
+    :ivar cause: why it is there; ``None`` at first.
+    :ivar text: the same for people, with names.
+    :ivar asked_at: when Nova was asked last, seconds of the epoch.
+    :ivar ended_at: when it ended, likewise.
+    :ivar sent_mb: memory that was sent as far as it was seen, MB.
+    :ivar after: number of the newest live migration of the server before Nova
+        was asked: a later one is ours, or came in between.
+    """
+
+    server: str
+    source: str
+    target: str
+    wave: int
+    cost_mb: int
+    state: MoveState = MoveState.PENDING
+    cause: Cause | None = None
+    text: str = ''
+    asked_at: float | None = None
+    ended_at: float | None = None
+    sent_mb: int | None = None
+    after: int = 0
+
+    def stepped(
+        self, event: MoveEvent, now: float, cause: Cause, text: str = ''
+    ) -> 'Move':
+        """The move after a step.
+
+        :param now: seconds of the epoch.
+        :raises IllegalStep: if the event leads nowhere from its state.
+        """
+        state = _MOVE_TABLE.after(self.state, event)
+        return dataclasses.replace(
+            self,
+            state=state,
+            cause=cause,
+            text=text,
+            asked_at=now if event is MoveEvent.ASK else self.asked_at,
+            ended_at=None if state in UNENDED else now,
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a plan promises, or what was won by it.
+
+    :ivar hosts_before: number of hosts in use before it.
+    :ivar hosts_after: the same afterwards.
+    :ivar spread_before: how much fuller than all on average the fullest host
+        was, as a part of a host in the class of which it had most.
+    :ivar spread_after: the same afterwards.
+    :ivar emptied: number of its hosts that have nothing left on them.
+    :ivar moves: number of servers that moved.
+    :ivar memory_mb: memory that was sent, MB.
+    :ivar served: number of requests that started by it.
+    """
+
+    hosts_before: int = 0
+    hosts_after: int = 0
+    spread_before: float = 0.0
+    spread_after: float = 0.0
+    emptied: int = 0
+    moves: int = 0
+    memory_mb: int = 0
+    served: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """Moves for one goal.
+
+    :ivar uuid: of it.
+    :ivar goal: what it is for.
+    :ivar subject: the request, owner or host that it is for; '' without.
+    :ivar made_at: when it was proposed, seconds of the epoch.
+    :ivar changed_at: when it came into its state, likewise.
+    :ivar until: when it expires, likewise.
+    :ivar moves: in the order in which they are to be made.
+    :ivar empties: names of hosts that have nothing on them afterwards.
+    :ivar promised: what it is to bring.
+    :ivar won: what it brought; ``None`` until that was measured.
+    :ivar state: where it is on its way.
+    :ivar cause: why it is there.
+    :ivar text: the same for people.
+    :ivar version: number of writes to its row; a write names the one that it
+        was decided on.
+    """
+
+    uuid: str
+    goal: Goal
+    subject: str
+    made_at: float
+    changed_at: float
+    until: float
+    moves: tuple[Move, ...]
+    empties: tuple[str, ...] = ()
+    promised: Outcome = dataclasses.field(default_factory=Outcome)
+    won: Outcome | None = None
+    state: State = State.PROPOSED
+    cause: Cause = Cause.FOUND
+    text: str = ''
+    version: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is still to be done or measured."""
+        return self.state not in FINAL or (
+            self.won is None and any(each.asked_at for each in self.moves)
+        )
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether Nova was asked for a move that has not ended."""
+        return any(each.state is MoveState.MOVING for each in self.moves)
+
+    def stepped(
+        self, event: Event, now: float, cause: Cause, text: str = ''
+    ) -> 'Plan':
+        """The plan after a step; moves that did not begin end with it.
+
+        :param now: seconds of the epoch.
+        :raises IllegalStep: if the event leads nowhere from its state.
+        """
+        state = _TABLE.after(self.state, event)
+        moves = self.moves
+        if state in FINAL:
+            moves = tuple(
+                each.stepped(MoveEvent.SKIP, now, Cause.PLAN_ENDED)
+                if each.state is MoveState.PENDING
+                else each
+                for each in moves
+            )
+        return dataclasses.replace(
+            self,
+            state=state,
+            cause=cause,
+            text=text,
+            changed_at=now,
+            moves=moves,
+        )
+
+    def with_move(self, number: int, move: Move) -> 'Plan':
+        """The plan with one of its moves as it is now.
+
+        :param number: of the move, from 0.
+        """
+        moves = (*self.moves[:number], move, *self.moves[number + 1 :])
+        return dataclasses.replace(self, moves=moves)

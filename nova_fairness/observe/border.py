@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Hosts between batch and cloud, as Prometheus metrics and notices."""
+
+from collections.abc import Mapping
+import dataclasses
+import datetime as dt
+
+from nova_fairness.model import partition
+from nova_fairness.observe import families
+from nova_fairness.observe import notices
+
+VERSION = '1.0'
+"""Of the payloads of hosts. Minor: fields were added."""
+
+_BAD = frozenset(
+    {
+        partition.Event.EXPIRE,
+        partition.Event.LOSE,
+        partition.Event.REFUSE,
+    }
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Border:
+    """The border at one moment.
+
+    :ivar steps: number of steps that this process wrote, by event and cause.
+    :ivar seen_at: when both sides were looked at last, seconds of the epoch;
+        ``None`` if this process does not act.
+    :ivar states: number of hosts by state.
+    :ivar cores: by side and kind: ``capacity``, ``used``, ``wanted`` or
+        ``overdue``.
+    :ivar faults: number of sentences about what keeps hosts from moving.
+    :ivar pledges: parts of both sides that groups were pledged, by account.
+    :ivar parts: decayed parts of the hosts that they used, by account and
+        side.
+    """
+
+    steps: Mapping[tuple[str, str], int]
+    seen_at: float | None = None
+    states: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    cores: Mapping[tuple[str, str], float] = dataclasses.field(
+        default_factory=dict
+    )
+    faults: int = 0
+    pledges: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    parts: Mapping[tuple[str, str], float] = dataclasses.field(
+        default_factory=dict
+    )
+
+
+def metrics(border: Border) -> families.Metrics:
+    """Make the numbers; without those that only who acts knows."""
+    yield families.counter(
+        'partition_steps',
+        'Steps of hosts between batch and cloud.',
+        sorted(border.steps.items()),
+        ('event', 'cause'),
+    )
+    if border.seen_at is None:
+        return
+    yield families.gauge(
+        'partition_hosts',
+        'Hosts between batch and cloud by where they stand.',
+        ('state',),
+        [
+            ((each.value,), border.states.get(each.value, 0))
+            for each in partition.State
+        ],
+    )
+    yield families.gauge(
+        'partition_cores',
+        'Cores of both sides.',
+        ('side', 'kind'),
+        sorted(border.cores.items()),
+    )
+    yield families.gauge(
+        'partition_group_pledge',
+        'Part of both sides that a group was pledged, 0 to 1.',
+        ('account',),
+        [((name,), part) for name, part in sorted(border.pledges.items())],
+    )
+    yield families.gauge(
+        'partition_group_used',
+        'Decayed part of the hosts of both sides that a group used.',
+        ('account', 'side'),
+        sorted(border.parts.items()),
+    )
+    yield families.gauge(
+        'partition_faults',
+        'What keeps hosts from moving.',
+        (),
+        [((), border.faults)],
+    )
+    yield families.gauge(
+        'partition_snapshot_timestamp_seconds',
+        'When both sides were looked at last, seconds since the epoch.',
+        (),
+        [((), border.seen_at)],
+    )
+
+
+def notice(node: partition.Node, host: str) -> notices.Notice:
+    """Notice of a host that took a step.
+
+    :param host: that tells it.
+    """
+    step = node.history[-1]
+    bound = partition.bound_for(node.state)
+    return notices.Notice(
+        f'fairness.host.{step.event.value}',
+        notices.WARN if step.event in _BAD else notices.INFO,
+        {
+            'version': VERSION,
+            'host': host,
+            'at': _time(step.at),
+            'name': node.host.name,
+            'batch_name': node.host.batch,
+            'cloud_name': node.host.cloud,
+            'state': node.state.value,
+            'bound_for': bound.value if bound else None,
+            'cause': step.cause.value,
+            'explanation': step.text,
+            'until': None if node.until is None else _time(node.until),
+        },
+    )
+
+
+def _time(at_s: float) -> str:
+    at = dt.datetime.fromtimestamp(at_s, dt.UTC)
+    return at.strftime('%Y-%m-%dT%H:%M:%SZ')

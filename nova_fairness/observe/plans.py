@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Plans of moves, as Prometheus metrics and notices."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import datetime as dt
+from typing import Any
+
+from nova_fairness.model import plans as model
+from nova_fairness.observe import families
+from nova_fairness.observe import notices
+
+VERSION = '1.0'
+"""Of the payloads of plans. Minor: fields were added."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plans:
+    """Plans of moves at one moment.
+
+    :ivar entered: number of plans that this process led into a state, by goal
+        and state.
+    :ivar moves: number of moves likewise, by state and cause.
+    :ivar seen_at: when hosts and servers were looked at last, seconds of the
+        epoch; ``None`` if this process does not act.
+    :ivar moving: servers that move now.
+    :ivar resting: hosts that are disabled because nobody needs them.
+    """
+
+    entered: Mapping[tuple[str, str], int]
+    moves: Mapping[tuple[str, str], int]
+    seen_at: float | None = None
+    moving: int = 0
+    resting: int = 0
+
+
+def metrics(plans: Plans) -> families.Metrics:
+    """Make the numbers; without those that only who acts knows."""
+    yield families.counter(
+        'plan_entered_plans',
+        'Plans of moves that came into a state.',
+        sorted(plans.entered.items()),
+        ('goal', 'state'),
+    )
+    yield families.counter(
+        'plan_entered_moves',
+        'Moves of plans that came into a state.',
+        sorted(plans.moves.items()),
+        ('state', 'cause'),
+    )
+    if plans.seen_at is None:
+        return
+    yield families.gauge(
+        'plan_moving_servers',
+        'Servers that move for a plan.',
+        (),
+        [((), plans.moving)],
+    )
+    yield families.gauge(
+        'plan_resting_hosts',
+        'Hosts that are disabled because nobody needs them.',
+        (),
+        [((), plans.resting)],
+    )
+    yield families.gauge(
+        'plan_snapshot_timestamp_seconds',
+        'When hosts and servers were looked at last, seconds since the epoch.',
+        (),
+        [((), plans.seen_at)],
+    )
+
+
+def told(
+    before: model.Plan | None, after: model.Plan, host: str
+) -> Iterator[notices.Notice]:
+    """Notices of what changed of a plan.
+
+    :param before: as it was; ``None`` if it is new.
+    :param host: that tells it.
+    """
+    if before is None or before.state is not after.state:
+        yield _of_plan(after.state.value, after, host)
+    elif before.won is None and after.won is not None:
+        yield _of_plan('measured', after, host)
+    for number, move in moves_changed(before, after):
+        yield _of_move(number, move, after, host)
+
+
+def moves_changed(
+    before: model.Plan | None, after: model.Plan
+) -> Iterator[tuple[int, model.Move]]:
+    """Moves that came into another state, with their numbers from 0."""
+    if before is None:
+        return
+    pairs = zip(before.moves, after.moves, strict=True)
+    for number, (old, new) in enumerate(pairs):
+        if old.state is not new.state:
+            yield number, new
+
+
+def _of_plan(what: str, plan: model.Plan, host: str) -> notices.Notice:
+    return notices.Notice(
+        f'fairness.plan.{what}',
+        notices.WARN if plan.state is model.State.FAILED else notices.INFO,
+        _payload(plan, host, plan.changed_at),
+    )
+
+
+def _of_move(
+    number: int, move: model.Move, plan: model.Plan, host: str
+) -> notices.Notice:
+    told = {
+        'number': number,
+        'server': move.server,
+        'source': move.source,
+        'target': move.target,
+        'state': move.state.value,
+        'cause': move.cause and move.cause.value,
+        'explanation': model.sentence(move.cause, move.text),
+    }
+    is_bad = move.state is model.MoveState.FAILED
+    return notices.Notice(
+        f'fairness.plan_move.{move.state.value}',
+        notices.WARN if is_bad else notices.INFO,
+        _payload(plan, host, _since(move, plan), told),
+    )
+
+
+def _since(move: model.Move, plan: model.Plan) -> float:
+    return move.ended_at or move.asked_at or plan.changed_at
+
+
+def _payload(
+    plan: model.Plan,
+    host: str,
+    at_s: float,
+    move: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    at = dt.datetime.fromtimestamp(at_s, dt.UTC)
+    return {
+        'version': VERSION,
+        'host': host,
+        'at': at.strftime('%Y-%m-%dT%H:%M:%SZ'),
+        'plan': plan.uuid,
+        'goal': plan.goal.value,
+        'subject': plan.subject,
+        'state': plan.state.value,
+        'cause': plan.cause.value,
+        'explanation': model.sentence(plan.cause, plan.text),
+        'moves_count': len(plan.moves),
+        'empties': list(plan.empties),
+        'promised': dataclasses.asdict(plan.promised),
+        'won': plan.won and dataclasses.asdict(plan.won),
+        'move': move,
+    }

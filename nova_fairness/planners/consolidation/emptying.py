@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""One host is emptied that an operator named."""
+
+import numpy as np
+
+from nova_fairness.model import cluster
+from nova_fairness.planners.consolidation import displacing
+from nova_fairness.planners.consolidation import layout as layout_module
+from nova_fairness.planners.consolidation import plans
+
+
+def empty(
+    snapshot: cluster.ClusterSnapshot,
+    host: str,
+    rules: plans.Rules = plans.USUAL,
+) -> plans.Plan:
+    """Move what may move off a host, to hosts in use if they have room.
+
+    If not all of it finds room, as much as does is moved.
+
+    :param host: its name; something may run there that may not move.
+    """
+    layout = layout_module.Layout(snapshot, rules.rule)
+    busy = int(layout.busy.sum())
+    row = layout.hosts.names.index(host)
+    for allowed in (layout.targets, layout.hosts.takes.copy()):
+        allowed[row] = False
+        if _settled(layout, row, allowed, rules):
+            found = plans.made(layout, rules)
+            if found is not None:
+                return found
+        layout.back(0)
+    _give(layout, row, allowed)
+    return plans.made(layout, rules) or plans.Plan((), (busy, busy))
+
+
+def _settled(
+    layout: layout_module.Layout,
+    row: int,
+    allowed: layout_module.Marks,
+    rules: plans.Rules,
+) -> bool:
+    """Put all that may leave a host elsewhere, or nothing."""
+    items = [int(n) for n in layout.on(row) if layout.may_move[n]]
+    for n in items:
+        layout.put(n, layout_module.NOWHERE)
+    return displacing.settle(layout, items, allowed, rules.depth)
+
+
+def _give(
+    layout: layout_module.Layout, row: int, allowed: layout_module.Marks
+) -> None:
+    """Put what finds room elsewhere, the largest first."""
+    items = layout.on(row)
+    items = items[layout.may_move[items]]
+    for n in map(int, items[np.argsort(-layout.size[items], kind='stable')]):
+        target = layout.find(n, allowed)
+        if target != layout_module.NOWHERE:
+            layout.put(n, target)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""One host after the other filled with what suits it best.
+
+The bin-centric heuristics of Panigrahy et al. (2011). Where hosts have more
+than one class they leave less over than first fit decreasing, which looks at
+one server after the other.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import types
+
+import numpy as np
+
+from nova_fairness.planners.consolidation import layout as layout_module
+
+Rows = layout_module.Rows
+Fractions = layout_module.Fractions
+Marks = layout_module.Marks
+
+Way = Callable[[Fractions, Fractions, Fractions], Fractions]
+"""Scores of kinds of items, (k,), given what they have, (k, c), what is left,
+(c,), both as parts of a host, and how scarce classes are, (c,). The kind with
+the largest is taken."""
+
+
+def along(have: Fractions, left: Fractions, scarce: Fractions) -> Fractions:
+    """Most of what most is left of (dot product)."""
+    total: Fractions = (have * left * scarce).sum(axis=1)
+    return total
+
+
+def nearest(have: Fractions, left: Fractions, scarce: Fractions) -> Fractions:
+    """Least left over, by the sum of squares (norm-based greedy)."""
+    total: Fractions = -(scarce * (left - have) ** 2).sum(axis=1)
+    return total
+
+
+WAYS: Mapping[str, Way] = types.MappingProxyType(
+    {'along': along, 'nearest': nearest}
+)
+
+
+def fill(
+    layout: layout_module.Layout,
+    items: Iterable[int],
+    rows: Sequence[int],
+    way: Way,
+) -> bool:
+    """Put items that lie nowhere on hosts.
+
+    :param rows: hosts that may be taken, in the order in which they are.
+    :returns: whether all found a place; else some did.
+    """
+    kinds = _Kinds(layout, items)
+    for row in rows:
+        if not kinds.left.any():
+            break
+        while (n := kinds.best(row, way)) is not None:
+            layout.put(n, row)
+    return not kinds.left.any()
+
+
+class _Kinds:
+    """Items, those together that no host could tell from each other."""
+
+    def __init__(
+        self, layout: layout_module.Layout, items: Iterable[int]
+    ) -> None:
+        self._layout = layout
+        self._items = layout.alike(items)
+        first = [each[0] for each in self._items]
+        self._first = np.array(first, dtype=np.intp)
+        self._amounts = layout.amounts[self._first]
+        self._fits = np.zeros((len(first), len(layout.hosts.names)), bool)
+        for k, n in enumerate(first):
+            shape = layout.items[n].shape
+            if shape is not None:
+                self._fits[k, shape.rows] = True
+        self._is_apart = np.array(
+            [layout.items[n].apart is not None for n in first], dtype=bool
+        )
+        self._scarce = layout.worth * np.maximum(
+            layout.hosts.capacity.sum(axis=1), 1
+        )
+        self.left = np.array([len(each) for each in self._items], np.int64)
+
+    def best(self, row: int, way: Way) -> int | None:
+        """Take one of the kind that suits a host best; ``None`` if none."""
+        layout = self._layout
+        free = layout.free[:, row]
+        fits = self._fits[:, row] & (self.left > 0)
+        fits &= (self._amounts <= free).all(axis=1)
+        for k in np.flatnonzero(fits & self._is_apart):
+            fits[k] = layout.keeps_apart(int(self._first[k]), row)
+        found = np.flatnonzero(fits)
+        if not len(found):
+            return None
+        inverse = layout.inverse[:, row]
+        have = self._amounts[found] * inverse
+        scores = way(have, free * inverse, self._scarce)
+        kind = int(found[scores.argmax()])
+        self.left[kind] -= 1
+        return self._items[kind].pop()

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers on hosts while a plan is made.
+
+A server is an *item* here, with its place in the arrays. One of a group that
+must lie together stays where the others are: Nova moves none of them alone.
+Arrays have a column per host of :class:`.hosts.Hosts`.
+"""
+
+import collections
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import functools
+
+import numpy as np
+
+from nova_fairness.model import cluster
+from nova_fairness.model import request
+from nova_fairness.planners import hosts as hosts_module
+from nova_fairness.planners import placement
+
+Rows = hosts_module.Rows
+Marks = hosts_module.Marks
+Fractions = hosts_module.Fractions
+
+NOWHERE = -1
+"""Row of the host of an item that has none."""
+
+_MEMORY = 'MEMORY_MB'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Item:
+    """A server.
+
+    :ivar uuid: of it.
+    :ivar shape: what it needs; ``None`` if it may not be moved.
+    :ivar apart: server group whose rule keeps its members apart.
+    :ivar amounts: (c,) it has.
+    """
+
+    uuid: str
+    shape: hosts_module.Shape | None
+    apart: request.Group | None
+    amounts: cluster.Amounts
+
+
+def item_of(
+    uuid: str,
+    shape: hosts_module.Shape,
+    apart: request.Group | None,
+    classes: tuple[str, ...],
+) -> Item:
+    """What would be a server; for all of a group it is one."""
+    amounts = np.zeros(len(classes), dtype=np.int64)
+    amounts[shape.columns] = shape.amounts[:, 0]
+    return Item(uuid, shape, apart, amounts)
+
+
+class Layout:
+    """Items on hosts.
+
+    :param snapshot: of the cloud.
+    :param rule: says which of the hosts with room an item is put on.
+
+    :ivar hosts: the hosts.
+    :ivar items: (n,) in the order of their UUIDs.
+    :ivar at: (n,) row of the host of each, or :data:`NOWHERE`.
+    :ivar free: (c, p) what is left.
+    :ivar size: (n,) of items, by how much of what is scarce they have.
+    :ivar cost: (n,) MB of memory that a move sends, at least 1.
+    """
+
+    def __init__(
+        self, snapshot: cluster.ClusterSnapshot, rule: placement.Rule
+    ) -> None:
+        self.hosts = hosts_module.Hosts(snapshot)
+        self._rule = rule
+        self._classes = snapshot.classes
+        self.free = self.hosts.free.copy()
+        self._changes: list[tuple[int, int]] = []
+        row = {name: n for n, name in enumerate(self.hosts.names)}
+        listed = [each for each in snapshot.running if each.host in row]
+        listed.sort(key=lambda each: each.uuid)
+        together = collections.Counter(
+            each.bound.uuid
+            for each in listed
+            if each.bound and each.bound.rule is request.Rule.TOGETHER
+        )
+        self.items = [self._item(each, together) for each in listed]
+        self.at = np.array([row[each.host] for each in listed], dtype=np.intp)
+        shape = (len(self.items), len(self._classes))
+        amounts = [each.amounts for each in self.items]
+        self.amounts = np.array(amounts, dtype=np.int64).reshape(shape)
+        self.may_move = np.array(
+            [each.shape is not None for each in self.items], dtype=bool
+        )
+        self.size = self.amounts @ self.worth
+        self.cost = np.ones(len(self.items), dtype=np.int64)
+        if _MEMORY in self._classes:
+            memory = self.amounts[:, self._classes.index(_MEMORY)]
+            sends = np.array([each.sends for each in listed])
+            sent = np.rint(memory * sends).astype(np.int64)
+            self.cost = np.maximum(sent, 1)
+        self._apart: dict[str, cluster.Amounts] = {}
+        for n, row in enumerate(self.at):
+            self._count(n, int(row), 1)
+
+    @property
+    def used(self) -> cluster.Amounts:
+        """(c, p) what is in use."""
+        found: cluster.Amounts = self.hosts.capacity - self.free
+        return found
+
+    @property
+    def busy(self) -> Marks:
+        """(p,) Hosts on which something is in use."""
+        return np.asarray((self.used > 0).any(axis=0))
+
+    @property
+    def targets(self) -> Marks:
+        """(p,) Hosts in use on which something may start."""
+        return self.busy & self.hosts.takes
+
+    @functools.cached_property
+    def worth(self) -> Fractions:
+        """(c,) Of one unit of each class: the part that is in use.
+
+        Of what is used up most, an item that has much of it is large.
+        """
+        total = self.hosts.capacity.sum(axis=1)
+        used = np.minimum(self.hosts.used.sum(axis=1), total)
+        safe = np.maximum(total, 1).astype(np.float64)
+        worth: Fractions = used / safe**2
+        return worth
+
+    @functools.cached_property
+    def inverse(self) -> Fractions:
+        """(c, p) 1 / capacity; 0 where a host has nothing of a class."""
+        capacity = self.hosts.capacity
+        return np.where(capacity > 0, 1.0 / np.maximum(capacity, 1), 0.0)
+
+    @property
+    def stay(self) -> cluster.Amounts:
+        """(c, p) what is in use by all that may not be moved."""
+        stay = self.used
+        for n in np.flatnonzero(self.may_move & (self.at != NOWHERE)):
+            stay[:, self.at[n]] -= self.amounts[n]
+        return stay
+
+    def on(self, row: int) -> Rows:
+        """Items on a host."""
+        return np.flatnonzero(self.at == row)
+
+    def alike(self, items: Iterable[int]) -> list[list[int]]:
+        """Items, those together that no host could tell from each other."""
+        found: dict[tuple[int, str], list[int]] = {}
+        for n in items:
+            item = self.items[n]
+            group = item.apart.uuid if item.apart else ''
+            found.setdefault((id(item.shape), group), []).append(n)
+        return list(found.values())
+
+    def load(self) -> Fractions:
+        """(p,) How much of what is scarce hosts use."""
+        load: Fractions = self.used.T @ self.worth
+        return load
+
+    def over(self) -> Fractions:
+        """(p,) How much more hosts use than all do on average.
+
+        As a part of the host, in the class of which it has most beyond that.
+        """
+        parts = self.used * self.inverse
+        if not parts.size:
+            return np.zeros(parts.shape[1])
+        over: Fractions = parts - parts.mean(axis=1, keepdims=True)
+        return np.asarray(over.max(axis=0))
+
+    def fitting(self, n: int, allowed: Marks) -> Rows:
+        """Rows of those of the allowed hosts that have room for an item."""
+        shape = self.items[n].shape
+        if shape is None:
+            return np.zeros(0, dtype=np.intp)
+        allowed = self.permitted(n, allowed)
+        return shape.rows[hosts_module.fitting(self.free, shape, allowed)]
+
+    def find(self, n: int, allowed: Marks) -> int:
+        """The row of the host that the rule takes, or :data:`NOWHERE`.
+
+        :param allowed: (p,) hosts that may be taken.
+        """
+        item = self.items[n]
+        if item.shape is None:
+            return NOWHERE
+        found = placement.chosen(
+            self.hosts,
+            self.free,
+            item.shape,
+            self._rule,
+            placement.salt_of(item.uuid),
+            self.permitted(n, allowed),
+        )
+        return int(found[0]) if len(found) else NOWHERE
+
+    def permitted(self, n: int, allowed: Marks) -> Marks:
+        """(p,) Those of the allowed hosts that its group does not forbid."""
+        group = self.items[n].apart
+        if group is None or group.uuid not in self._apart:
+            return allowed
+        return allowed & (self._apart[group.uuid] < group.per_host)
+
+    def keeps_apart(self, n: int, row: int, more: int = 0) -> bool:
+        """Whether the group of an item lets it come to a host.
+
+        :param more: of its group that are on their way there.
+        """
+        group = self.items[n].apart
+        if group is None or group.uuid not in self._apart:
+            return True
+        return bool(self._apart[group.uuid][row] + more < group.per_host)
+
+    def know(self, group: request.Group, rows: Rows) -> None:
+        """Say on which hosts members of a group are, one row for each."""
+        count = len(self.hosts.names)
+        self._apart[group.uuid] = np.bincount(rows, minlength=count)
+
+    def put(self, n: int, row: int) -> None:
+        """Put an item on a host, or nowhere."""
+        before = int(self.at[n])
+        self._changes.append((n, before))
+        self._set(n, before, row)
+
+    def expect(self, n: int, row: int) -> None:
+        """Count an item for a host, too, that it is on its way to.
+
+        It has room on both until it arrives. It cannot be undone.
+        """
+        self.free[:, row] -= self.amounts[n]
+        self._count(n, row, 1)
+
+    def mark(self) -> int:
+        """A moment to which :meth:`back` leads."""
+        return len(self._changes)
+
+    def back(self, mark: int) -> None:
+        """Undo everything since a moment."""
+        while len(self._changes) > mark:
+            n, before = self._changes.pop()
+            self._set(n, int(self.at[n]), before)
+
+    def add(self, item: Item) -> int:
+        """Take in an item that lies nowhere yet."""
+        self.items.append(item)
+        self.at = np.append(self.at, NOWHERE)
+        self.amounts = np.vstack([self.amounts, item.amounts])
+        self.may_move = np.append(self.may_move, True)
+        self.size = np.append(self.size, item.amounts @ self.worth)
+        self.cost = np.append(self.cost, 0)
+        return len(self.items) - 1
+
+    def _set(self, n: int, before: int, row: int) -> None:
+        if before != NOWHERE:
+            self.free[:, before] += self.amounts[n]
+            self._count(n, before, -1)
+        if row != NOWHERE:
+            self.free[:, row] -= self.amounts[n]
+            self._count(n, row, 1)
+        self.at[n] = row
+
+    def _count(self, n: int, row: int, sign: int) -> None:
+        group = self.items[n].apart
+        if group is not None:
+            nothing = np.zeros(len(self.hosts.names), dtype=np.int64)
+            counts = self._apart.setdefault(group.uuid, nothing)
+            counts[row] += sign
+
+    def _item(
+        self, each: cluster.Running, together: Mapping[str, int]
+    ) -> Item:
+        group = each.bound
+        is_bound = group is not None and together[group.uuid] > 1
+        amounts = cluster.vector(dict(each.amounts), self._classes)
+        is_apart = group is not None and group.rule is request.Rule.APART
+        return Item(
+            each.uuid,
+            None if is_bound else self._shape(each),
+            group if is_apart else None,
+            amounts,
+        )
+
+    def _shape(self, each: cluster.Running) -> hosts_module.Shape | None:
+        is_known = set(self._classes) >= dict(each.amounts).keys()
+        if each.demand is None or not each.amounts or not is_known:
+            return None
+        return self.hosts.shape(
+            dataclasses.replace(each.demand, amounts=each.amounts)
+        )

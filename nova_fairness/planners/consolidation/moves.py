@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Moves in an order in which every one of them finds room.
+
+While a server moves it has room on both hosts. Moves that run at the same
+time are a *wave*; what leaves a host is free for those of the next wave. Where
+moves keep each other from beginning, as where two would change places, one
+server can make a detour: it waits on a third host.
+"""
+
+import collections
+from collections.abc import Sequence
+import dataclasses
+
+import numpy as np
+
+from nova_fairness.planners.consolidation import layout as layout_module
+
+Rows = layout_module.Rows
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AtOnce:
+    """How many moves may run at the same time.
+
+    :ivar cloud: in the whole cloud, >= 1.
+    :ivar host: that go to or leave one host, >= 1.
+    """
+
+    cloud: int = 10
+    host: int = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Move:
+    """A server goes from one host to another while it runs.
+
+    :ivar server: UUID.
+    :ivar source: name of the host that it leaves.
+    :ivar target: name of its new host.
+    :ivar wave: moves of one wave may run at the same time; 1 is first.
+    :ivar cost: MB of memory that it sends.
+    """
+
+    server: str
+    source: str
+    target: str
+    wave: int
+    cost: int
+
+
+Step = tuple[int, int]
+"""An item and the row of its new host."""
+
+
+def changed(before: Rows, after: Rows) -> list[Step]:
+    """Items that lie elsewhere afterwards; those that came are left out.
+
+    :param before: (n,) rows of their hosts.
+    :param after: (n,) likewise.
+    """
+    moved = (after != before) & (before != layout_module.NOWHERE)
+    return [(int(n), int(after[n])) for n in np.flatnonzero(moved)]
+
+
+def waves(
+    layout: layout_module.Layout,
+    steps: Sequence[Step],
+    at_once: AtOnce,
+    detours: bool = False,
+) -> list[list[Step]] | None:
+    """Put moves in an order in which each finds room.
+
+    :param layout: before them; it is left as it is.
+    :param detours: whether servers may wait on a third host, each once.
+    :returns: ``None`` if there is no such order.
+    """
+    mark = layout.mark()
+    found: list[list[Step]] = []
+    pending = np.array(steps, dtype=np.intp).reshape(len(steps), 2)
+    left = {n for n, _ in steps} if detours else set()
+    while len(pending):
+        chosen = _wave(layout, pending, at_once)
+        wave = [(int(n), int(row)) for n, row in pending[chosen]]
+        pending = np.delete(pending, chosen, axis=0)
+        if not wave:
+            wave = _detour(layout, pending, left)
+            left -= {n for n, _ in wave}
+        if not wave:
+            layout.back(mark)
+            return None
+        found.append(wave)
+        for n, row in wave:
+            layout.put(n, row)
+    layout.back(mark)
+    return found
+
+
+def _detour(
+    layout: layout_module.Layout, pending: Rows, left: set[int]
+) -> list[Step]:
+    """The cheapest move of a server out of the way of another.
+
+    :param left: servers that may make one.
+    """
+    items, rows = pending.T
+    inner = items[np.isin(layout.at[items], rows)]
+    for n in map(int, inner[np.argsort(layout.cost[inner], kind='stable')]):
+        if n not in left:
+            continue
+        others = layout.hosts.takes.copy()
+        others[layout.at[n]] = False
+        row = layout.find(n, others)
+        if row != layout_module.NOWHERE:
+            return [(n, row)]
+    return []
+
+
+def _wave(
+    layout: layout_module.Layout, pending: Rows, at_once: AtOnce
+) -> list[int]:
+    """Places in a list of moves of those that can run now."""
+    items, rows = pending.T
+    at = layout.at[items]
+    free = layout.free.copy()
+    may = (layout.amounts[items] <= free[:, rows].T).all(axis=1)
+    count = np.zeros(free.shape[1], dtype=np.int64)
+    arriving: collections.Counter[tuple[str, int]] = collections.Counter()
+    wave: list[int] = []
+    while len(wave) < at_once.cloud and may.any():
+        place = int(may.argmax())
+        may[place] = False
+        n, row = int(items[place]), int(rows[place])
+        group = layout.items[n].apart
+        key = (group.uuid if group else '', row)
+        if (layout.amounts[n] > free[:, row]).any() or not (
+            layout.keeps_apart(n, row, arriving[key])
+        ):
+            continue
+        free[:, row] -= layout.amounts[n]
+        arriving[key] += 1
+        wave.append(place)
+        for host in (int(layout.at[n]), row):
+            count[host] += 1
+            if count[host] >= at_once.host:
+                may &= (at != host) & (rows != host)
+    return wave
+
+
+def named(
+    layout: layout_module.Layout, found: Sequence[Sequence[Step]]
+) -> tuple[Move, ...]:
+    """Moves of servers, wave by wave."""
+    at = layout.at.copy()
+    moves = []
+    for number, wave in enumerate(found, 1):
+        for n, row in wave:
+            names = layout.hosts.names
+            uuid, cost = layout.items[n].uuid, int(layout.cost[n])
+            moves.append(Move(uuid, names[at[n]], names[row], number, cost))
+            at[n] = row
+    return tuple(moves)

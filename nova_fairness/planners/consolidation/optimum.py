@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The fewest hosts that there can be, by an integer program.
+
+Vector bin packing is hard: it is for clouds of a few dozen servers, to judge
+what planners do.
+"""
+
+import dataclasses
+import itertools
+
+import numpy as np
+
+from nova_fairness.model import cluster
+from nova_fairness.planners import placement
+from nova_fairness.planners.consolidation import layout as layout_module
+from nova_fairness.shares import programs
+
+Rows = layout_module.Rows
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Fewest:
+    """The fewest hosts in use, as far as they are known.
+
+    :ivar found: so many are enough; ``None`` if nothing was found in time.
+    :ivar bound: fewer are not enough.
+    :ivar at: (n,) row of the host of each item then, as in
+        :class:`.layout.Layout`; ``None`` if nothing was found.
+    """
+
+    found: int | None
+    bound: int
+    at: Rows | None = dataclasses.field(default=None, compare=False)
+
+
+def fewest(
+    snapshot: cluster.ClusterSnapshot, longest_s: float | None = None
+) -> Fewest:
+    """Find the fewest hosts for what is in use.
+
+    :param longest_s: after which the search ends with what it has; without
+        it it goes on until it is done.
+    """
+    layout = layout_module.Layout(snapshot, placement.fullest)
+    program = _Program(layout)
+    found = programs.choose(
+        program.cost, program.most, program.rows, longest_s
+    )
+    least = bound(layout)
+    if found is None:
+        return Fewest(None, least)
+    at_least = max(least, int(np.ceil(found.bound - 1e-6)))
+    return Fewest(round(found.cost), at_least, program.at(found.chosen))
+
+
+def bound(layout: layout_module.Layout) -> int:
+    """Fewer hosts than this cannot hold what is in use.
+
+    The fewest of the largest hosts whose room is enough, class by class.
+    """
+    stay = layout.stay
+    most = -np.sort(-layout.hosts.capacity, axis=1)
+    total = layout.used.sum(axis=1)
+    needed = (np.cumsum(most, axis=1) < total[:, np.newaxis]).sum(axis=1) + 1
+    fewest = int(np.where(total > 0, needed, 0).max(initial=0))
+    return max(fewest, int(stay.any(axis=0).sum()))
+
+
+class _Program:
+    """Columns: whether each host is in use, then each item on each host."""
+
+    def __init__(self, layout: layout_module.Layout) -> None:
+        self._layout = layout
+        self._count = len(layout.hosts.names)
+        self._entries: list[tuple[int, int, float]] = []
+        self._bounds: list[tuple[float, float]] = []
+        self._listed = pairs = self._pairs()
+        self._capacity(pairs)
+        self._alike()
+        self.cost = np.zeros(self._count + len(pairs))
+        self.cost[: self._count] = 1.0
+        self.most = np.ones(len(self.cost))
+        row, column, value = zip(*self._entries, strict=True)
+        lower, upper = zip(*self._bounds, strict=True)
+        self.rows = programs.Rows(
+            np.array(row, dtype=np.intp),
+            np.array(column, dtype=np.intp),
+            np.array(value, dtype=np.float64),
+            np.array(lower, dtype=np.float64),
+            np.array(upper, dtype=np.float64),
+        )
+
+    def at(self, chosen: Rows) -> Rows:
+        """(n,) The row of each item's host, of what was chosen."""
+        at = self._layout.at.copy()
+        for (n, row), is_there in zip(
+            self._listed, chosen[self._count :], strict=True
+        ):
+            if is_there:
+                at[n] = row
+        return at
+
+    def _row(
+        self, entries: list[tuple[int, float]], lower: float, upper: float
+    ) -> None:
+        number = len(self._bounds)
+        self._entries += [(number, column, value) for column, value in entries]
+        self._bounds.append((lower, upper))
+
+    def _pairs(self) -> list[tuple[int, int]]:
+        """Items and the rows of hosts that could hold them."""
+        layout, takes = self._layout, self._layout.hosts.takes
+        pairs: list[tuple[int, int]] = []
+        for n in np.flatnonzero(layout.may_move):
+            shape = layout.items[n].shape
+            at = int(layout.at[n])
+            rows = set() if shape is None else {*shape.rows[takes[shape.rows]]}
+            # Whoever lies where nothing may start can stay there.
+            first = len(pairs)
+            pairs += [(int(n), int(row)) for row in sorted(rows | {at})]
+            columns = range(first, len(pairs))
+            self._row([(self._count + k, 1.0) for k in columns], 1, 1)
+        return pairs
+
+    def _capacity(self, pairs: list[tuple[int, int]]) -> None:
+        layout = self._layout
+        stay = layout.stay
+        on: dict[int, list[tuple[int, int]]] = {}
+        for k, (n, row) in enumerate(pairs, self._count):
+            on.setdefault(row, []).append((k, n))
+        for row in range(self._count):
+            there = on.get(row, [])
+            is_used = float(stay[:, row].any())
+            self._row([(row, 1.0)], is_used, 1)
+            for c in range(len(stay)):
+                room = max(
+                    int(layout.hosts.capacity[c, row] - stay[c, row]), 0
+                )
+                entries = [(k, float(layout.amounts[n, c])) for k, n in there]
+                self._row([*entries, (row, -float(room))], -np.inf, 0)
+            self._apart(there)
+
+    def _apart(self, there: list[tuple[int, int]]) -> None:
+        groups: dict[str, list[tuple[int, float]]] = {}
+        limits = {}
+        for k, n in there:
+            group = self._layout.items[n].apart
+            if group is not None:
+                groups.setdefault(group.uuid, []).append((k, 1.0))
+                limits[group.uuid] = group.per_host
+        for uuid, entries in groups.items():
+            self._row(entries, 0, limits[uuid])
+
+    def _alike(self) -> None:
+        """Of empty hosts that are alike the first are used first."""
+        kinds, empty = self._layout.hosts.kinds, ~self._layout.stay.any(axis=0)
+        for kind in np.unique(kinds):
+            rows = np.flatnonzero((kinds == kind) & empty)
+            for one, other in itertools.pairwise(rows):
+                self._row([(int(one), 1.0), (int(other), -1.0)], 0, 1)

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers and hosts of a market as arrays.
+
+Servers that are alike, in what they need and what is spent for them, are one
+*type*: which of them lies where is all the same to everybody. A *group* is
+what is to lie together on one host, as a count of each type. There are as
+many groups as hosts, and each is made for one of them, its *home*.
+"""
+
+import dataclasses
+import functools
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import cluster
+from nova_fairness.model import market
+from nova_fairness.planners import hosts as hosts_module
+
+Floats = npt.NDArray[np.float64]
+Rows = hosts_module.Rows
+Marks = hosts_module.Marks
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Type:
+    """Servers that are alike.
+
+    :ivar rate: of each.
+    :ivar shape: what each needs.
+    :ivar amounts: (c,) each has.
+    :ivar buys: (k,) whether it has anything of each class that is sold.
+    :ivar servers: of the type, as places in :attr:`Field.running`.
+    """
+
+    rate: float
+    shape: hosts_module.Shape
+    amounts: cluster.Amounts
+    buys: Marks
+    servers: Rows
+
+
+class Field:
+    """What a plan is made of.
+
+    :param given: the market.
+    :param now: seconds of the epoch.
+    :param hold_s: seconds for which a server stays once it was moved.
+
+    :ivar hosts: the hosts.
+    :ivar sold: (k,) columns of the classes that are sold.
+    :ivar running: (n,) servers on known hosts, in the order of UUIDs.
+    :ivar rate: (n,).
+    :ivar cost: (n,) of a move.
+    :ivar amounts: (n, c).
+    :ivar at: (n,) rows of their hosts.
+    :ivar types: of those that may move, the dearest and largest first.
+    :ivar room: (c, p) what hosts have for them.
+    :ivar staying: (k, p) sum of the rates of the others.
+    """
+
+    def __init__(
+        self, given: market.Market, now: float, hold_s: float
+    ) -> None:
+        cloud = given.cloud
+        self.hosts = hosts_module.Hosts(cloud)
+        row = {name: n for n, name in enumerate(self.hosts.names)}
+        self.running = sorted(
+            (each for each in cloud.running if each.host in row),
+            key=lambda each: each.uuid,
+        )
+        usual = market.Bid(given.lowest)
+        self.bids = [given.bids.get(each.uuid, usual) for each in self.running]
+        self.rate = np.array([each.rate for each in self.bids])
+        self.cost = np.array([each.cost for each in self.bids])
+        self.at = np.array([row[e.host] for e in self.running], dtype=np.intp)
+        amounts = [
+            cluster.vector(dict(each.amounts), cloud.classes)
+            for each in self.running
+        ]
+        shape = (len(self.running), len(cloud.classes))
+        self.amounts = np.array(amounts, np.int64).reshape(shape)
+        self.sold = np.array(
+            [cloud.classes.index(name) for name in given.sold], dtype=np.intp
+        )
+        self.buys = self.amounts[:, self.sold] > 0
+        shapes = [
+            self._shape(n, now, hold_s, {*cloud.classes})
+            for n in range(len(self.running))
+        ]
+        self.types = self._typed(shapes)
+        moving = np.array([each is not None for each in shapes], dtype=bool)
+        self.room = self.hosts.free.copy()
+        for n in np.flatnonzero(moving):
+            self.room[:, self.at[n]] += self.amounts[n]
+        self.staying = self.prices(self.at, ~moving)
+
+    @functools.cached_property
+    def supply(self) -> Floats:
+        """(k, p) of each host of what is sold; 1 is the mean host."""
+        capacity = self.hosts.capacity[self.sold].astype(np.float64)
+        mean = capacity.mean(axis=1, keepdims=True)
+        found: Floats = capacity / np.where(mean > 0, mean, 1.0)
+        return found
+
+    @functools.cached_property
+    def index(self) -> Rows:
+        """(n,) type of each server, -1 of those that stay."""
+        found = np.full(len(self.running), -1, dtype=np.intp)
+        for t, each in enumerate(self.types):
+            found[each.servers] = t
+        return found
+
+    def prices(self, at: Rows, which: Marks | None = None) -> Floats:
+        """(k, p) sums of the rates on every host, of each class.
+
+        :param at: (n,) rows of hosts.
+        :param which: (n,) servers that count; all without it.
+        """
+        rate = self.rate if which is None else self.rate * which
+        found = [
+            np.bincount(at, rate * buys, len(self.hosts.names))
+            for buys in self.buys.T
+        ]
+        return np.array(found)
+
+    def levels(self, prices: Floats) -> Floats:
+        """(p,) prices beside what hosts have, of the dearest class.
+
+        :param prices: (k, p).
+        """
+        return level(prices, self.supply)
+
+    def mean_level(self, at: Rows) -> float:
+        """Mean of the levels at which currency is spent, times hosts / sum.
+
+        :param at: (n,) rows of hosts.
+        """
+        total = float(self.rate.sum())
+        if not total:
+            return 0.0
+        spent = self.levels(self.prices(at))[at] @ self.rate
+        return float(spent) * len(self.hosts.names) / total**2
+
+    def _shape(
+        self, n: int, now: float, hold_s: float, known: set[str]
+    ) -> hosts_module.Shape | None:
+        """What a server needs; ``None`` if it stays where it is."""
+        each, bid = self.running[n], self.bids[n]
+        if (
+            bid.demand is None
+            # Nobody here knows the rule of its server group.
+            or each.group
+            or now - bid.moved_at < hold_s
+            or not known >= {name for name, _ in each.amounts}
+        ):
+            return None
+        shape = self.hosts.shape(
+            dataclasses.replace(bid.demand, amounts=each.amounts)
+        )
+        return shape if self.at[n] in shape.rows else None
+
+    def _typed(self, shapes: list[hosts_module.Shape | None]) -> list[Type]:
+        found: dict[tuple[float, int], list[int]] = {}
+        known: dict[int, hosts_module.Shape] = {}
+        for n, shape in enumerate(shapes):
+            if shape is not None:
+                # Shapes are kept, so that equal ones are one object.
+                known[id(shape)] = shape
+                key = (float(self.rate[n]), id(shape))
+                found.setdefault(key, []).append(n)
+        types = [
+            Type(
+                rate,
+                known[which],
+                self.amounts[servers[0]],
+                self.buys[servers[0]],
+                np.array(servers, dtype=np.intp),
+            )
+            for (rate, which), servers in found.items()
+        ]
+        part = np.maximum(self.hosts.capacity.sum(axis=1), 1)
+        return sorted(
+            types,
+            key=lambda each: (
+                -each.rate,
+                -float((each.amounts / part).sum()),
+                int(each.servers[0]),
+            ),
+        )
+
+
+def level(prices: Floats, supply: Floats) -> Floats:
+    """Prices beside what is supplied, of the dearest class.
+
+    Where nothing is supplied there is no level: nobody can be put there.
+
+    :param prices: (k, ...).
+    :param supply: (k, ...).
+    """
+    has = supply > 0
+    found = np.where(has, prices / np.where(has, supply, 1.0), 0.0)
+    dearest: Floats = found.max(axis=0)
+    return dearest

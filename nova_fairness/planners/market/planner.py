@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Where servers lie so that what their owners spend buys as much everywhere.
+
+The proportional-share market of Rajagopalan (2012), for hosts of different
+size and several resources. A plan is made of the market alone: groups do not
+depend on who lies where now, so of the state that it leads to it makes none.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from nova_fairness.model import market
+from nova_fairness.planners.market import cores
+from nova_fairness.planners.market import field as field_module
+from nova_fairness.planners.market import grouping
+from nova_fairness.planners.market import moving
+from nova_fairness.planners.market import placing
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rules:
+    """What operators choose.
+
+    :ivar margin: part by which the mean level must fall before anything is
+        moved, 0 to 1. Groups are made anew by each plan: the smaller it is,
+        the more is moved for little.
+    :ivar slack: part by which a rate may buy less on the host where a group
+        goes than on the one that it was made for, >= 0; the larger, the
+        fewer moves.
+    :ivar hold_s: seconds for which a server stays once it was moved, >= 0.
+    """
+
+    margin: float = 0.02
+    slack: float = 0.0
+    hold_s: float = 0.0
+
+
+USUAL = Rules()
+
+
+def plan(
+    given: market.Market, now: float, rules: Rules = USUAL
+) -> market.Plan:
+    """Say which servers move, and what everybody gets then.
+
+    :param given: the market.
+    :param now: seconds of the epoch.
+    :param rules: what operators choose.
+    """
+    field = field_module.Field(given, now, rules.hold_s)
+    counts, homeless = grouping.grouped(field)
+    if homeless >= 0:
+        first = field.types[homeless].servers[0]
+        uuid = field.running[int(first)].uuid
+        return _told(field, given, field.at, (), homeless=uuid)
+    after = placing.placed(field, counts, rules.slack)
+    if not _is_better(field, after, rules.margin):
+        return _told(field, given, field.at, ())
+    moves, reached = moving.ordered(field, after)
+    blocked = tuple(
+        field.running[n].uuid for n in np.flatnonzero(reached != after)
+    )
+    return _told(field, given, reached, moves, blocked)
+
+
+def _is_better(
+    field: field_module.Field, after: field_module.Rows, margin: float
+) -> bool:
+    before = field.mean_level(field.at)
+    # Sums in another order differ in their last digits.
+    return field.mean_level(after) < before * (1.0 - max(margin, 1e-9))
+
+
+def _told(
+    field: field_module.Field,
+    given: market.Market,
+    at: field_module.Rows,
+    moves: tuple[market.Move, ...],
+    blocked: tuple[str, ...] = (),
+    homeless: str = '',
+) -> market.Plan:
+    prices = field.prices(at)
+    return market.Plan(
+        moves,
+        _stands(field, given, at, prices),
+        {
+            host: dict(zip(given.sold, prices[:, row].tolist(), strict=True))
+            for row, host in enumerate(field.hosts.names)
+        },
+        (field.mean_level(field.at), field.mean_level(at)),
+        blocked,
+        homeless,
+    )
+
+
+def _stands(
+    field: field_module.Field,
+    given: market.Market,
+    at: field_module.Rows,
+    prices: field_module.Floats,
+) -> dict[str, market.Stand]:
+    """What all have, by UUID."""
+    paid = field.buys * field.rate[:, np.newaxis]
+    part = paid / np.where(paid > 0, prices[:, at].T, 1.0)
+    shares = part * field.hosts.capacity[field.sold][:, at].T
+    pinned = _pinned(field, given, at)
+    return {
+        each.uuid: market.Stand(
+            field.hosts.names[at[n]],
+            dict(zip(given.sold, shares[n].tolist(), strict=True)),
+            pinned.get(each.uuid, ()),
+        )
+        for n, each in enumerate(field.running)
+    }
+
+
+def _pinned(
+    field: field_module.Field, given: market.Market, at: field_module.Rows
+) -> dict[str, tuple[int, ...]]:
+    """Cores of VCPUs, by UUID, on hosts whose cores are known."""
+    by_host: dict[str, list[tuple[str, float, int]]] = {}
+    for n, each in enumerate(field.running):
+        bid = field.bids[n]
+        by_host.setdefault(field.hosts.names[at[n]], []).append(
+            (each.uuid, bid.rate, bid.vcpus)
+        )
+    found: dict[str, tuple[int, ...]] = {}
+    for host, servers in by_host.items():
+        if host in given.cores:
+            found.update(cores.assigned(servers, given.cores[host]))
+    return found

@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Groups have one pledge for both sides, and one account of what they used.
+
+The currency is a part of the hosts between batch and cloud, for as long: a job
+with half of their cores for an hour counts as a server with half of what is
+scarcest. Use of both sides fades with the ledger's half-life.
+
+The queue counts what a group used of the batch system as if it had used it of
+the cloud. The batch system knows its own use alone, so its shares are adjusted
+(:mod:`.shares.sides`), among the groups: together they keep what they had.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import cluster
+from nova_fairness.model import pledge
+from nova_fairness.shares import ledger as ledger_module
+from nova_fairness.shares import sides
+from nova_fairness.shares import tree as tree_module
+
+Floats = npt.NDArray[np.float64]
+
+NEAR = 0.05
+"""Part by which a share may be off before it is given anew."""
+
+FINE = 100
+"""Shares that groups need on average in the batch system."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """Memory of the batch side.
+
+    :ivar at: seconds of the epoch up to which use is known; 0 if none is.
+    :ivar use: decayed parts of the hosts by account of the share tree.
+    :ivar found: shares in the batch system before any was given, by account
+        there.
+    :ivar given: shares that were given last and before, likewise: one of
+        them is there unless somebody else changed it.
+    :ivar version: number of writes.
+    """
+
+    at: float = 0.0
+    use: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    found: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    given: Mapping[str, tuple[int, ...]] = dataclasses.field(
+        default_factory=dict
+    )
+    version: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Beside:
+    """What groups used of the batch side, for the queue.
+
+    :ivar use: decayed parts of the hosts by account of the share tree.
+    :ivar lacks: parts that they have now and ``use`` lacks, likewise.
+    :ivar hosts: names of the hosts in Nova.
+    """
+
+    use: Mapping[str, float]
+    lacks: Mapping[str, float]
+    hosts: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a group stands.
+
+    :ivar group: names.
+    :ivar pledge: part of both sides among all groups, 0 to 1.
+    :ivar batch: decayed use of the batch system, as a part of the hosts.
+    :ivar cloud: the same of the cloud.
+    :ivar part: of the use of all groups, 0 to 1; 0 if nobody used anything.
+    :ivar share: that it is to have in the batch system.
+    :ivar found: that it had there before.
+    """
+
+    group: pledge.Group
+    pledge: float
+    batch: float
+    cloud: float
+    part: float
+    share: int
+    found: int
+
+
+def owners(
+    groups: Iterable[pledge.Group],
+    shares: Mapping[str, pledge.BatchShare],
+) -> dict[str, str]:
+    """Accounts of the share tree by all accounts of the batch system below.
+
+    :param shares: of the batch system.
+    """
+    named = {each.batch: each.account for each in groups}
+    found = {}
+    for account in shares:
+        seen: set[str] = set()
+        up = account
+        while up not in named and up in shares and up not in seen:
+            seen.add(up)
+            up = shares[up].parent
+        if up in named:
+            found[account] = named[up]
+    return found
+
+
+def used(
+    kept: Kept,
+    spent: Iterable[pledge.Spent],
+    owner: Mapping[str, str],
+    now: float,
+    half_life_s: float,
+    cores: float,
+) -> tuple[Kept, dict[str, float]]:
+    """Charge what jobs had since it was charged last.
+
+    It is exact, however seldom it is done: what is used from ``b`` to ``e``
+    counts ``0.5^((now - e) / h) - 0.5^((now - b) / h)``, as in
+    :func:`.ledger.recomputed`.
+
+    :param spent: what jobs had that ran since then.
+    :param owner: see :func:`owners`.
+    :param now: seconds of the epoch.
+    :param cores: of all hosts, > 0.
+    :returns: what is kept, and parts of the hosts that run now and lack.
+    """
+    since = min(kept.at or now, now)
+    book = ledger_module.Ledger(half_life_s, since)
+    faded = book.kept(now - since)
+    use = {name: part * faded for name, part in kept.use.items()}
+    lacks: dict[str, float] = {}
+    for each in spent:
+        if each.account not in owner:
+            continue
+        name, part = owner[each.account], each.cores / cores
+        ends = now if each.end is None else min(each.end, now)
+        begins = min(max(each.begin, since), ends)
+        counts = book.kept(now - ends) - book.kept(now - begins)
+        use[name] = use.get(name, 0.0) + part * counts
+        if each.end is None:
+            ran_s = max(now - each.begin, 0.0)
+            lacks[name] = lacks.get(name, 0.0) + part * book.kept(ran_s)
+    use = {
+        name: part
+        for name, part in sorted(use.items())
+        if part >= ledger_module.FORGOTTEN
+    }
+    at = max(kept.at, now)
+    return dataclasses.replace(kept, at=at, use=use), lacks
+
+
+def scale(snapshot: cluster.ClusterSnapshot, hosts: frozenset[str]) -> Floats:
+    """What a part of the hosts is as a part of the cloud, (c,), 0 to 1.
+
+    :param hosts: their names in Nova.
+    """
+    rows = [each.name in hosts for each in snapshot.providers]
+    capacity = snapshot.inventory.capacity.astype(np.float64)
+    return ledger_module.parts(
+        capacity[rows].sum(axis=0), capacity.sum(axis=0)
+    )
+
+
+def counted(
+    snapshot: cluster.ClusterSnapshot, beside: Beside
+) -> cluster.ClusterSnapshot:
+    """The queue's snapshot with what groups used of the batch side.
+
+    It counts for a group's account and all above it.
+    """
+    of_cloud = scale(snapshot, beside.hosts)
+    parents = {each.name: each.parent for each in snapshot.accounts}
+    both = []
+    for own, more in (
+        (snapshot.history, beside.use),
+        (snapshot.granted, beside.lacks),
+    ):
+        total = dict(own)
+        for name, part in more.items():
+            for up in _upwards(name, parents):
+                total[up] = total.get(up, 0.0) + part * of_cloud
+        both.append(total)
+    return dataclasses.replace(snapshot, history=both[0], granted=both[1])
+
+
+def _upwards(name: str, parents: Mapping[str, str | None]) -> Iterable[str]:
+    up: str | None = name
+    while up is not None:
+        yield up
+        up = parents.get(up)
+
+
+def of_cloud(
+    snapshot: cluster.ClusterSnapshot,
+    use: Mapping[str, Floats],
+    hosts: frozenset[str],
+) -> dict[str, float]:
+    """Use of the cloud as parts of the hosts, by account.
+
+    What is scarcest counts, by the weights of the classes.
+
+    :param use: (c,) decayed parts of the cloud, without the batch side.
+    """
+    of_hosts = scale(snapshot, hosts)
+    counts = snapshot.counts * (of_hosts > 0)
+    scaled = np.where(of_hosts > 0, of_hosts, 1.0)
+    return {
+        name: float((parts * counts / scaled).max(initial=0.0))
+        for name, parts in use.items()
+    }
+
+
+def faults(
+    groups: Sequence[pledge.Group],
+    accounts: Iterable[cluster.Account],
+    shares: Mapping[str, pledge.BatchShare],
+    kept: Kept,
+) -> list[str]:
+    """What keeps shares from being adjusted; sentences.
+
+    :param accounts: of the share tree.
+    :param shares: of the batch system.
+    """
+    named = {each.name: each for each in accounts}
+    wrong = [
+        f'the share tree has no account {each.account}'
+        for each in groups
+        if each.account not in named
+    ]
+    wrong += [
+        f'the batch system has no account {each.batch}'
+        for each in groups
+        if each.batch not in shares
+    ]
+    if wrong:
+        return wrong
+    wrong += [
+        f'account {each.batch} of the batch system has no share of its own'
+        for each in groups
+        if shares[each.batch].share < 1
+    ]
+    total = sum(_found(each.batch, shares, kept) for each in groups)
+    if total < FINE * len(groups):
+        wrong.append(
+            f'groups have {total} shares of the batch system together; they'
+            f' need {FINE * len(groups)} to be divided finely'
+        )
+    for of, parents in (
+        ('share tree', {named[each.account].parent for each in groups}),
+        ('batch system', {shares[each.batch].parent for each in groups}),
+    ):
+        if len(parents) > 1:
+            listed = ', '.join(sorted(str(each) for each in parents))
+            wrong.append(
+                f'groups must have one account above them in the {of}, and'
+                f' have {listed}'
+            )
+    return wrong
+
+
+def standings(
+    groups: Sequence[pledge.Group],
+    accounts: Iterable[cluster.Account],
+    shares: Mapping[str, pledge.BatchShare],
+    kept: Kept,
+    cloud: Mapping[str, float],
+) -> tuple[Standing, ...]:
+    """Where groups stand, and which shares they are to have.
+
+    :param groups: of which :func:`faults` says nothing.
+    :param shares: of the batch system.
+    :param cloud: see :func:`of_cloud`.
+    """
+    tree = tree_module.Tree(accounts)
+    pledges = tree.share[[tree.place(each.account) for each in groups]]
+    pledges = _parts(pledges)
+    batch = np.array([kept.use.get(each.account, 0.0) for each in groups])
+    other = np.array([cloud.get(each.account, 0.0) for each in groups])
+    found = [_found(each.batch, shares, kept) for each in groups]
+    wanted = sides.whole(
+        sides.adjusted(pledges, batch, other), max(sum(found), len(found))
+    )
+    part = _parts(batch + other)
+    return tuple(
+        Standing(group, *numbers)
+        for group, *numbers in zip(
+            groups,
+            pledges.tolist(),
+            batch.tolist(),
+            other.tolist(),
+            part.tolist(),
+            wanted.tolist(),
+            found,
+            strict=True,
+        )
+    )
+
+
+def _parts(amounts: Floats) -> Floats:
+    total = float(amounts.sum())
+    return amounts / total if total > 0 else np.zeros(len(amounts))
+
+
+def _found(
+    account: str, shares: Mapping[str, pledge.BatchShare], kept: Kept
+) -> int:
+    """The share that an account had; what somebody else gave it counts."""
+    present = shares[account].share
+    if account in kept.found and present in kept.given.get(account, ()):
+        return kept.found[account]
+    return present
+
+
+def to_give(
+    stands: Iterable[Standing], shares: Mapping[str, pledge.BatchShare]
+) -> dict[str, int]:
+    """Shares that are to be given, by account of the batch system.
+
+    None unless one is off by more than :data:`NEAR`; then all that differ,
+    so that together they keep what they had.
+    """
+    wanted = {each.group.batch: each.share for each in stands}
+    present = {name: shares[name].share for name in wanted}
+    if all(
+        abs(present[name] - share) <= NEAR * share
+        for name, share in wanted.items()
+    ):
+        return {}
+    return {
+        name: share for name, share in wanted.items() if present[name] != share
+    }
+
+
+def to_restore(
+    groups: Iterable[pledge.Group],
+    shares: Mapping[str, pledge.BatchShare],
+    kept: Kept,
+) -> dict[str, int]:
+    """Shares that accounts of no group get back; what others gave stays."""
+    named = {each.batch for each in groups}
+    return {
+        name: share
+        for name, share in sorted(kept.found.items())
+        if name not in named
+        and name in shares
+        and shares[name].share != share
+        and shares[name].share in kept.given.get(name, ())
+    }
+
+
+def remembered(
+    kept: Kept,
+    stands: Sequence[Standing],
+    give: Mapping[str, int],
+    shares: Mapping[str, pledge.BatchShare],
+) -> Kept:
+    """Remember shares before they are given: whoever gives them goes on.
+
+    :param stands: of all groups; others are forgotten once they are restored.
+    :param give: see :func:`to_give` and :func:`to_restore`.
+    """
+    owned = {each.group.batch: each.found for each in stands}
+    left = {name: kept.found[name] for name in give.keys() - owned.keys()}
+    found = {**left, **owned}
+    given = {
+        name: tuple(
+            sorted({shares[name].share, give.get(name, shares[name].share)})
+        )
+        for name in found
+    }
+    return dataclasses.replace(kept, found=found, given=given)

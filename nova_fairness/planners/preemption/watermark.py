@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A part of the cloud stays free, before anybody asks for it.
+
+Preemptible requests start only as long as so much is free without them (the
+upper mark). If others use it up, preemptible servers leave until a smaller
+part is free again (the lower mark). In between nothing is done, so that nobody
+starts and leaves in turns. Cloud Scheduler and Aardvark have one mark.
+
+Amounts are those of the whole cloud, in each resource class.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from nova_fairness.model import cluster
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+from nova_fairness.planners import hosts as hosts_module
+from nova_fairness.planners.fairqueue import order as order_module
+from nova_fairness.planners.preemption import field as field_module
+from nova_fairness.planners.preemption import levels as levels_module
+from nova_fairness.planners.preemption import planner
+from nova_fairness.planners.preemption import pricing
+
+_START = cluster.Verb.START
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Marks:
+    """Parts of the cloud that are to be free.
+
+    :ivar upper: up to which preemptible requests start, 0 to 1.
+    :ivar lower: below which preemptible servers leave, 0 to ``upper``.
+    :raises ValueError: if one is out of its range.
+    """
+
+    upper: float = 0.0
+    lower: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.lower <= self.upper <= 1:
+            raise ValueError(
+                f'{self.lower:g} and {self.upper:g}, expected parts from 0 to'
+                ' 1, the lower first'
+            )
+
+
+NONE = Marks()
+
+
+def plan(
+    snapshot: cluster.ClusterSnapshot,
+    now: float,
+    queue: planner.Planner,
+    upper: float,
+) -> cluster.Plan:
+    """The queue's plan, but for preemptible requests beyond the mark.
+
+    The first that would go beyond it waits, and all preemptible ones that the
+    queue has after it.
+
+    :param snapshot: of the cloud.
+    :param now: seconds of the epoch.
+    :param queue: the queue's planner.
+    :param upper: see :attr:`Marks.upper`.
+    """
+    made = queue(snapshot, now)
+    known = {each.uuid: each for each in snapshot.requests}
+    starts = [
+        known[each.request]
+        for each in made.actions
+        if each.verb is _START and known[each.request].is_preemptible
+    ]
+    if not starts or upper <= 0:
+        return made
+    spare = _spare(snapshot, made, upper)
+    names: set[str] = set()
+    # What starts together waits together.
+    for unit in reversed(order_module.units(starts)):
+        if (spare >= 0).all():
+            break
+        names.update(each.uuid for each in unit.requests)
+        for each in unit.requests:
+            spare = spare + _amounts(each, snapshot) * len(each.servers)
+    return _without(snapshot, made, starts, names, upper)
+
+
+def leaving(
+    snapshot: cluster.ClusterSnapshot,
+    made: cluster.Plan,
+    now: float,
+    rules: planner.Rules,
+    lower: float,
+) -> tuple[str, ...]:
+    """Servers that leave so that a part is free again.
+
+    Whoever leaves already counts as gone, and whoever starts as there.
+
+    :param snapshot: of the cloud.
+    :param made: the plan of the moment.
+    :param now: seconds of the epoch.
+    :param rules: when servers may have to leave.
+    :param lower: see :attr:`Marks.lower`.
+    """
+    lack = np.maximum(-_spare(snapshot, made, lower), 0.0)
+    if lower <= 0 or not lack.any():
+        return ()
+    levels = levels_module.Levels(snapshot)
+    going = {uuid for each in made.actions for uuid in each.leaving}
+    listed = [
+        each
+        for each in pricing.parties(snapshot, levels, now, rules.least_run_s)
+        if not any(server.uuid in going for server in each.servers)
+    ]
+    if not listed:
+        return ()
+    hosts = hosts_module.Hosts(snapshot)
+    field = pricing.field(snapshot, levels, hosts, listed, now, rules.step_s)
+    frees = np.array(
+        [
+            field.amounts[field.party == v].sum(axis=0)
+            for v in range(len(listed))
+        ]
+    )
+    chosen = _cheapest(field, frees, lack)
+    most, found = max(rules.per_hour - snapshot.evicted, 0), list[str]()
+    for v in chosen:
+        if len(found) + len(field.servers[v]) <= most:
+            found += field.servers[v]
+    return tuple(found)
+
+
+def needless(
+    snapshot: cluster.ClusterSnapshot,
+    made: cluster.Plan,
+    told: list[str],
+    lower: float,
+) -> list[str]:
+    """Those of some that were told which may stay: so much is free without.
+
+    :param told: servers that leave for the mark alone; the last ones are put
+        back first, all of a group or none.
+    """
+    spare = _spare(snapshot, made, lower)
+    running = {each.uuid: each for each in snapshot.running}
+    together: dict[tuple[str, str], list[cluster.Running]] = {}
+    for uuid in told:
+        if uuid in running:
+            each = running[uuid]
+            key = (each.project, each.group) if each.group else ('', uuid)
+            together.setdefault(key, []).append(each)
+    stay: list[str] = []
+    for those in reversed(together.values()):
+        amounts = sum(
+            cluster.vector(dict(each.amounts), snapshot.classes)
+            for each in those
+        )
+        if (spare - amounts >= 0).all():
+            spare = spare - amounts
+            stay += [each.uuid for each in those]
+    return stay
+
+
+def why(
+    snapshot: cluster.ClusterSnapshot, made: cluster.Plan, part: float
+) -> reason.Why:
+    """The reason, of the class of which least is free."""
+    capacity = _capacity(snapshot)
+    spare = _spare(snapshot, made, part)
+    ratio = np.divide(
+        spare, capacity, out=np.full(len(spare), np.inf), where=capacity > 0
+    )
+    c = int(ratio.argmin())
+    free = 100.0 * (float(ratio[c]) + part)
+    return reason.why(
+        reason.Reason.KEEPS_FREE,
+        snapshot.classes[c],
+        kept=100.0 * part,
+        free=max(free, 0.0),
+    )
+
+
+def _cheapest(
+    field: field_module.Field,
+    frees: cluster.Amounts,
+    lack: field_module.Floats,
+) -> list[int]:
+    """Parties that free what is lacking, those that cost least for it.
+
+    The dearest that are not needed for it stay.
+    """
+    asked = np.flatnonzero(lack > 0)
+    use = (np.minimum(frees[:, asked], lack[asked]) / lack[asked]).sum(axis=1)
+    helps = np.flatnonzero(use > 0)
+    order = helps[np.lexsort((helps, field.price[helps] / use[helps]))]
+    left, chosen = lack.copy(), list[int]()
+    for v in order.tolist():
+        if not (left > 0).any():
+            break
+        if (frees[v][left > 0] > 0).any():
+            left = left - frees[v]
+            chosen.append(v)
+    for v in sorted(chosen, key=lambda v: (-field.price[v], v)):
+        if (left + frees[v] <= 0).all():
+            left = left + frees[v]
+            chosen.remove(v)
+    return chosen
+
+
+def _spare(
+    snapshot: cluster.ClusterSnapshot, made: cluster.Plan, part: float
+) -> field_module.Floats:
+    """Amounts that are free beyond a part, (c,), once a plan is so."""
+    used = snapshot.inventory.used.sum(axis=0, dtype=np.float64)
+    for each in snapshot.running:
+        if each.uuid in snapshot.leaving:
+            used -= cluster.vector(dict(each.amounts), snapshot.classes)
+    waiting = {each.uuid: each for each in snapshot.requests}
+    started = {
+        each.request: each.hosts
+        for each in made.actions
+        if each.verb is _START
+    }
+    for uuid, hosts in {**snapshot.promised, **started}.items():
+        if uuid in waiting:
+            used += _amounts(waiting[uuid], snapshot) * len(hosts)
+    capacity = _capacity(snapshot)
+    spare: field_module.Floats = capacity * (1 - part) - used
+    return spare
+
+
+def _capacity(snapshot: cluster.ClusterSnapshot) -> field_module.Floats:
+    capacity = snapshot.inventory.capacity.sum(axis=0)
+    return np.asarray(capacity, dtype=np.float64)
+
+
+def _amounts(
+    request: request_model.Request, snapshot: cluster.ClusterSnapshot
+) -> field_module.Floats:
+    """What one server of a request needs, (c,)."""
+    amounts = dict(request.demand.amounts)
+    one = cluster.vector(amounts, snapshot.classes)
+    return np.asarray(one, dtype=np.float64)
+
+
+def _without(
+    snapshot: cluster.ClusterSnapshot,
+    made: cluster.Plan,
+    starts: list[request_model.Request],
+    names: set[str],
+    upper: float,
+) -> cluster.Plan:
+    """A plan in which some of those that would start wait, behind all."""
+    actions = tuple(each for each in made.actions if each.request not in names)
+    kept = cluster.Plan(actions, made.waiting)
+    said, first = why(snapshot, kept, upper), len(made.waiting) + 1
+    waits = [each.uuid for each in starts if each.uuid in names]
+    behind = {
+        uuid: cluster.Waiting(position, said)
+        for position, uuid in enumerate(waits, first)
+    }
+    return cluster.Plan(actions, {**made.waiting, **behind})

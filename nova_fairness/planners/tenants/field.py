@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What owners get of all CPUs, and what they would get after a move.
+
+The *level* of an owner is what all its servers get, as a part of what they
+would get if the whole cloud were one host that is divided by shares; at most
+1. What hosts give is foreseen by the weights that their kernels hold.
+"""
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from nova_fairness.model import tenants
+from nova_fairness.planners import hosts as hosts_module
+from nova_fairness.planners.consolidation import layout as layout_module
+from nova_fairness.shares import filling
+
+Floats = npt.NDArray[np.float64]
+Rows = hosts_module.Rows
+
+_NOTHING = 1e-9
+_LEAST_PART = 0.5
+"""Of its CPUs that a host gives at least, whatever was seen of it."""
+
+BREADTH = 32
+"""Hosts that are tried for a server: those with most to give."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Outcomes:
+    """What moves of one server to several hosts come to.
+
+    :ivar rows: (j,) of the hosts.
+    :ivar level: (j,) of the one who is to be helped, afterwards.
+    :ivar lowest: (j,) level of the worst-off of those who get less than
+        before; 1 where nobody does.
+    """
+
+    rows: Rows
+    level: Floats
+    lowest: Floats
+
+
+class Field:
+    """The cloud while a plan is made; rows are items of a layout.
+
+    :param given: the cloud and what is wanted.
+    :param layout: of it; changes with :meth:`move`.
+
+    :ivar owners: names, in the order of their first items.
+    :ivar owner: (n,) index of each item's owner; -1 where nothing is known.
+    :ivar wanted: (n,) CPUs.
+    :ivar capacity: (p,) CPUs that hosts give; 0 of those that did not tell.
+    :ivar got: (n,) CPUs, as foreseen.
+    :ivar ideal: (u,) CPUs that owners would get of one host; of who wants
+        nothing 0.
+    """
+
+    def __init__(
+        self, given: tenants.Tenants, layout: layout_module.Layout
+    ) -> None:
+        self.layout = layout
+        wants = [given.wants.get(each.uuid) for each in layout.items]
+        # In the order of their servers, so that names decide nothing.
+        self.owners = list(dict.fromkeys(each.owner for each in wants if each))
+        index = {name: u for u, name in enumerate(self.owners)}
+        self.owner = np.array(
+            [index[each.owner] if each else -1 for each in wants], np.intp
+        )
+        self._cpus = np.array(
+            [given.cpus.get(name, 0.0) for name in layout.hosts.names]
+        )
+        told = self._cpus[layout.at] > 0
+        self.owner[~told] = -1
+        self.wanted = np.array(
+            [max(each.wanted, each.got) if each else 0.0 for each in wants]
+        )
+        self.wanted = np.where(told, self.wanted, 0.0)
+        self._weight = np.array(
+            [each.weight if each else 1.0 for each in wants]
+        )
+        used = np.array([each.got if each else 0.0 for each in wants])
+        self.capacity = self._given(np.where(told, used, 0.0))
+        shares = [given.shares.get(name, 1.0) for name in self.owners]
+        self.ideal = self._ideal(np.array(shares))
+        self.foresee()
+
+    @property
+    def levels(self) -> Floats:
+        """(u,) of all owners, 0 to 1."""
+        return self._level(self._sums, np.arange(len(self.owners)))
+
+    def lacking(self, owner: int) -> Rows:
+        """Rows of the hosts on which servers of an owner lack something."""
+        lacks = self.got < self.wanted * (1 - _NOTHING) - _NOTHING
+        return np.unique(self.layout.at[(self.owner == owner) & lacks])
+
+    def most(self, n: int, owner: int) -> float:
+        """The most by which a level can rise if an item moves."""
+        gives = self.got[n]
+        if self.owner[n] == owner:
+            gives = self.wanted[n]
+        return float(gives / self.ideal[owner])
+
+    def outcomes(self, n: int, owner: int, allowed: Rows) -> Outcomes:
+        """What moves of an item come to for an owner.
+
+        :param allowed: rows of hosts that have room for it.
+        """
+        rows = self._best(allowed)
+        left = self._left(n)
+        items, place = self._there(n, rows)
+        new, _ = filling.fill(
+            self.capacity[rows], place, self.wanted[items], self._weight[items]
+        )
+        change = new - self.got[items]
+        # What the others on its host get more counts with every target.
+        items = np.concatenate([items, np.tile(left[0], len(rows))])
+        place = np.concatenate(
+            [place, np.repeat(np.arange(len(rows)), len(left[0]))]
+        )
+        change = np.concatenate([change, np.tile(left[1], len(rows))])
+        level, lowest = self._judged(owner, items, place, change, len(rows))
+        return Outcomes(rows, level, lowest)
+
+    def move(self, n: int, row: int) -> None:
+        """Move an item, and foresee what all get then."""
+        self.layout.put(n, row)
+        self.foresee()
+
+    def back(self, mark: int) -> None:
+        """Undo moves since a moment of the layout."""
+        self.layout.back(mark)
+        self.foresee()
+
+    def foresee(self) -> None:
+        """Work out anew what servers get."""
+        self.got, _ = filling.fill(
+            self.capacity, self.layout.at, self.wanted, self._weight
+        )
+        self._sums = self._summed(self.got)
+
+    def _given(self, used: Floats) -> Floats:
+        """(p,) What hosts give: their CPUs, or what was seen if it is less.
+
+        Where more was wanted than there was, all that servers used is all
+        that there was: the host itself and quiet hours take the rest.
+        """
+        count = len(self._cpus)
+        at = self.layout.at
+        seen = np.bincount(at, used, count)
+        asked = np.bincount(at, self.wanted, count)
+        is_short = asked > seen * (1 + _NOTHING) + _NOTHING
+        least = _LEAST_PART * self._cpus
+        found: Floats = np.where(
+            is_short, np.clip(seen, least, self._cpus), self._cpus
+        )
+        return found
+
+    def _ideal(self, shares: Floats) -> Floats:
+        wanted = self._summed(self.wanted)
+        nowhere = np.zeros(len(wanted), dtype=np.intp)
+        total = np.array([self.capacity.sum()])
+        found, _ = filling.fill(total, nowhere, wanted, shares)
+        return found
+
+    def _summed(self, amounts: Floats) -> Floats:
+        """(u,) By owner."""
+        known = self.owner >= 0
+        found = np.bincount(
+            self.owner[known], amounts[known], len(self.owners)
+        )
+        return np.asarray(found, np.float64)
+
+    def _level(self, sums: Floats, owners: Rows) -> Floats:
+        ideal = self.ideal[owners]
+        wants = ideal > _NOTHING
+        found: Floats = np.where(
+            wants, np.minimum(sums / np.where(wants, ideal, 1.0), 1.0), 1.0
+        )
+        return found
+
+    def _best(self, allowed: Rows) -> Rows:
+        asked = np.bincount(self.layout.at, self.wanted, len(self.capacity))
+        spare = (self.capacity - asked)[allowed]
+        first = np.argsort(-spare, kind='stable')[:BREADTH]
+        return np.sort(allowed[first])
+
+    def _left(self, n: int) -> tuple[Rows, Floats]:
+        """The others on an item's host, and what each gets more."""
+        row = int(self.layout.at[n])
+        on = self.layout.on(row)
+        others = on[on != n]
+        return others, self._fill(others, row) - self.got[others]
+
+    def _there(self, n: int, rows: Rows) -> tuple[Rows, Rows]:
+        """Items on hosts with the one that comes, and their places."""
+        order = np.full(len(self.capacity), -1, dtype=np.intp)
+        order[rows] = np.arange(len(rows))
+        place = order[self.layout.at]
+        on = np.flatnonzero(place >= 0)
+        items = np.append(on, np.full(len(rows), n))
+        return items, np.append(place[on], np.arange(len(rows)))
+
+    def _fill(self, items: Rows, row: int) -> Floats:
+        got, _ = filling.fill(
+            self.capacity[[row]],
+            np.zeros(len(items), dtype=np.intp),
+            self.wanted[items],
+            self._weight[items],
+        )
+        return got
+
+    def _judged(
+        self, owner: int, items: Rows, place: Rows, change: Floats, count: int
+    ) -> tuple[Floats, Floats]:
+        """(j,) Level of an owner, and the lowest of those who get less.
+
+        :param place: target of each of the changes.
+        :param count: of targets.
+        """
+        known = self.owner[items] >= 0
+        key = place[known] * len(self.owners) + self.owner[items[known]]
+        pairs, inverse = np.unique(key, return_inverse=True)
+        changes = np.bincount(inverse, change[known], len(pairs))
+        at, who = np.divmod(pairs, len(self.owners))
+        level = self._level(self._sums[who] + changes, who)
+        mine = np.full(count, float(self.levels[owner]))
+        is_mine = who == owner
+        mine[at[is_mine]] = level[is_mine]
+        lowest = np.ones(count)
+        loses = changes < -_NOTHING
+        np.minimum.at(lowest, at[loses], level[loses])
+        return mine, lowest

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers move so that the owner who gets least of what is due gets more.
+
+Weights divide a host; they do not help who shares a host with too many while
+others have room. So one server after the other moves, of anybody: the one by
+which the worst-off owner gains most, beside what the move costs. Nobody who
+gets less by it ends as low as that owner was, so that levels of all, in their
+order, only grow, and nothing goes to and fro.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from nova_fairness.model import tenants
+from nova_fairness.planners import placement
+from nova_fairness.planners.consolidation import layout as layout_module
+from nova_fairness.planners.consolidation import moves as moves_module
+from nova_fairness.planners.consolidation import plans
+from nova_fairness.planners.tenants import field as field_module
+
+_LEAST = 0.005
+"""Least rise of a level that a move must bring."""
+
+_MB = 1024.0
+_AT_ONCE = moves_module.AtOnce()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rules:
+    """What operators choose.
+
+    :ivar margin: by which the level of an owner must rise, by all moves for
+        it together, 0 to 1.
+    :ivar price: by which it must rise besides for each GiB of memory that is
+        sent, >= 0.
+    :ivar hold_s: seconds for which a server stays once it was moved.
+    :ivar seen_s: seconds for which an agent must have seen a server before it
+        is moved.
+    :ivar most: moves of a plan; ``None`` for any number.
+    :ivar effort: servers that are tried at most; a plan is what was found
+        until then.
+    :ivar at_once: how many moves run at the same time.
+    """
+
+    margin: float = 0.05
+    price: float = 0.0005
+    hold_s: float = 3600.0
+    seen_s: float = 600.0
+    most: int | None = 20
+    effort: int = 20_000
+    at_once: moves_module.AtOnce = _AT_ONCE
+
+
+USUAL = Rules()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Help:
+    """An owner who gets more.
+
+    :ivar owner: who.
+    :ivar servers: that move for it, of anybody.
+    :ivar level: before and after.
+    """
+
+    owner: str
+    servers: tuple[str, ...]
+    level: tuple[float, float]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """Moves, and what they come to.
+
+    :ivar plan: the moves.
+    :ivar helped: owners, in the order in which they were helped.
+    :ivar worst: level of the worst-off owner before and after; 1 if nobody
+        lacks anything.
+    :ivar is_whole: whether everything was tried.
+    """
+
+    plan: plans.Plan
+    helped: tuple[Help, ...]
+    worst: tuple[float, float]
+    is_whole: bool = True
+
+
+def plan(given: tenants.Tenants, now: float, rules: Rules = USUAL) -> Plan:
+    """Say which servers move so that the worst-off get more.
+
+    :param given: the cloud and what is wanted there.
+    :param now: seconds of the epoch.
+    :param rules: what operators choose.
+    """
+    layout = layout_module.Layout(given.cloud, placement.emptiest)
+    return _Helping(given, layout, now, rules).plan()
+
+
+class _Helping:
+    """Helps one owner after the other."""
+
+    def __init__(
+        self,
+        given: tenants.Tenants,
+        layout: layout_module.Layout,
+        now: float,
+        rules: Rules,
+    ) -> None:
+        self._rules = rules
+        self._field = field_module.Field(given, layout)
+        self._may = layout.may_move & (self._field.owner >= 0)
+        for n in np.flatnonzero(self._may):
+            want = given.wants[layout.items[n].uuid]
+            self._may[n] = (
+                now - want.moved_at >= rules.hold_s
+                and want.seen_s >= rules.seen_s
+            )
+        self._takes = layout.hosts.takes & (self._field.capacity > 0)
+        self._left = rules.effort
+        self._parts: list[list[moves_module.Step]] = []
+        self._helped: list[Help] = []
+
+    def plan(self) -> Plan:
+        """Help as long as somebody can be helped."""
+        before = self._worst()
+        while self._pass():
+            pass
+        layout, after = self._field.layout, self._worst()
+        made = plans.made(
+            layout, plans.Rules(at_once=self._rules.at_once), self._parts
+        )
+        nothing = plans.Plan((), (int(layout.busy.sum()),) * 2)
+        return Plan(
+            made or nothing,
+            tuple(self._helped) if made else (),
+            (before, after if made else before),
+            self._left > 0,
+        )
+
+    def _worst(self) -> float:
+        return float(self._field.levels.min(initial=1.0))
+
+    def _pass(self) -> bool:
+        """Try every owner once, the worst-off first; tell of any change."""
+        tried: set[int] = set()
+        is_changed = False
+        while self._has_room() and self._left > 0:
+            levels = self._field.levels
+            order = np.argsort(levels, kind='stable')
+            least = max(self._rules.margin, _LEAST)
+            owner = next(
+                (
+                    int(each)
+                    for each in order
+                    if each not in tried and levels[each] <= 1.0 - least
+                ),
+                None,
+            )
+            if owner is None:
+                break
+            tried.add(owner)
+            is_changed |= self._help(owner)
+        return is_changed
+
+    def _has_room(self) -> bool:
+        most = self._rules.most
+        return most is None or sum(map(len, self._parts)) < most
+
+    def _help(self, owner: int) -> bool:
+        """Move servers for an owner; undo it if it gains too little."""
+        field, layout = self._field, self._field.layout
+        begun, mark = float(field.levels[owner]), layout.mark()
+        first = len(self._parts)
+        while self._has_room() and self._left > 0:
+            step = self._step(owner)
+            if step is None:
+                break
+            field.move(*step)
+            self._parts.append([step])
+        reached = float(field.levels[owner])
+        steps = [step for part in self._parts[first:] for step in part]
+        if steps and reached - begun >= self._rules.margin:
+            uuids = tuple(layout.items[n].uuid for n, _ in steps)
+            name = field.owners[owner]
+            self._helped.append(Help(name, uuids, (begun, reached)))
+            return True
+        del self._parts[first:]
+        field.back(mark)
+        return False
+
+    def _step(self, owner: int) -> moves_module.Step | None:
+        """The move by which an owner gains most beside its cost."""
+        field = self._field
+        best, most = None, 0.0
+        hosts = field.lacking(owner)
+        near = self._may & np.isin(field.layout.at, hosts)
+        for n in np.flatnonzero(near & (field.wanted > 0)):
+            least = self._least(int(n))
+            if field.most(int(n), owner) < least or self._left <= 0:
+                continue
+            self._left -= 1
+            row, gain = self._gained(int(n), owner)
+            if gain >= least and gain - least > most + _LEAST * 1e-6:
+                best, most = (int(n), row), gain - least
+        return best
+
+    def _least(self, n: int) -> float:
+        """Least rise of a level that moving an item must bring."""
+        cost = float(self._field.layout.cost[n]) / _MB
+        return _LEAST + self._rules.price * cost
+
+    def _gained(self, n: int, owner: int) -> tuple[int, float]:
+        """The best host for an item, and by how much the lowest rises.
+
+        That is the owner, or whoever gets less by it and ends lower.
+        """
+        field = self._field
+        allowed = self._takes.copy()
+        allowed[field.layout.at[n]] = False
+        rows = field.layout.fitting(n, allowed)
+        if not len(rows):
+            return layout_module.NOWHERE, 0.0
+        found = field.outcomes(n, owner, rows)
+        rise = np.minimum(found.level, found.lowest) - field.levels[owner]
+        best = int(rise.argmax())
+        return int(found.rows[best]), float(rise[best])

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Calls about groups of servers and what is spent for them."""
+
+import abc
+from collections.abc import Mapping
+from typing import Any
+
+from nova_fairness import exception
+from nova_fairness.model import market
+from nova_fairness.rpc import arguments
+from nova_fairness.rpc import calls
+from nova_fairness.rpc import protocol
+from nova_fairness.rpc import roles
+
+Answer = calls.Answer
+Context = calls.Context
+
+
+class Operations(abc.ABC):
+    """What can be asked for."""
+
+    @abc.abstractmethod
+    def groups(
+        self, project: str | None, marker: str | None, limit: int
+    ) -> Answer:
+        """Groups with spending rates, by project and name.
+
+        :param project: of which alone; ``None`` for all.
+        :param marker: ``id`` of the last one of the page before.
+        """
+
+    @abc.abstractmethod
+    def create_group(
+        self, project: str, name: str, rate: float, count: int
+    ) -> Answer:
+        """Set the rate of a group that is not there yet.
+
+        :raises BadArgument: if a number is out of its range.
+        :raises IllegalStep: if it is there.
+        """
+
+    @abc.abstractmethod
+    def set_group(
+        self, project: str, name: str, rate: float | None, count: int | None
+    ) -> Answer:
+        """Change a group.
+
+        :param rate: ``None`` for what it is.
+        :param count: likewise.
+        :raises BadArgument: if a number is out of its range.
+        :raises UnknownGroup: if there is none.
+        """
+
+    @abc.abstractmethod
+    def delete_group(self, project: str, name: str) -> Answer:
+        """Take a group away; its servers have the lowest rate.
+
+        :raises UnknownGroup: if there is none.
+        """
+
+    @abc.abstractmethod
+    def prices(
+        self, host: str | None, marker: str | None, limit: int
+    ) -> Answer:
+        """Prices of hosts.
+
+        :param host: whose past is told, the newest first; ``None`` for the
+            prices of all hosts at present, by name.
+        :param marker: ``id`` of the last one of the page before.
+        :raises BadArgument: if the marker is none.
+        :raises UnknownHost: if there is no such host.
+        """
+
+    @abc.abstractmethod
+    def rates(
+        self, meters: Mapping[str, tuple[str, int]], known: str
+    ) -> Answer:
+        """Rates of servers, for agents; what they used is charged.
+
+        :param meters: UUID of the server, and microseconds of CPU that it had
+            since it began, by process.
+        :param known: version that the caller has.
+        :returns: ``version``, and ``rates`` by UUID of servers that are known;
+            ``None`` if they are those of ``known``.
+        """
+
+
+_READ = calls.answers(roles.Access.READ)
+_CHANGE = calls.answers(roles.Access.CHANGE)
+
+
+class Endpoint:
+    """Judges calls and hands them over.
+
+    :param operations: what the service can do.
+    """
+
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+
+    @_READ
+    def list_groups(
+        self,
+        ctxt: Context,
+        project: Any = None,
+        marker: Any = None,
+        limit: Any = protocol.MOST_REQUESTS,
+    ) -> Answer:
+        """Groups with spending rates."""
+        return self._operations.groups(*arguments.page(project, marker, limit))
+
+    @_CHANGE
+    def create_group(
+        self,
+        ctxt: Context,
+        project: Any,
+        group: Any,
+        rate: Any,
+        count: Any = 1,
+    ) -> Answer:
+        """Set the rate of a new group."""
+        number = arguments.optional_number('rate', rate)
+        if number is None:
+            raise exception.BadArgument('rate must be a finite number')
+        return self._operations.create_group(
+            *_group(project, group),
+            number,
+            arguments.count('count', count, market.MOST_SERVERS),
+        )
+
+    @_CHANGE
+    def set_group(
+        self,
+        ctxt: Context,
+        project: Any,
+        group: Any,
+        rate: Any = None,
+        count: Any = None,
+    ) -> Answer:
+        """Change a group."""
+        most = market.MOST_SERVERS
+        return self._operations.set_group(
+            *_group(project, group),
+            arguments.optional_number('rate', rate),
+            None if count is None else arguments.count('count', count, most),
+        )
+
+    @_CHANGE
+    def delete_group(self, ctxt: Context, project: Any, group: Any) -> Answer:
+        """Take a group away."""
+        return self._operations.delete_group(*_group(project, group))
+
+    @_READ
+    def list_prices(
+        self,
+        ctxt: Context,
+        name: Any = None,
+        marker: Any = None,
+        limit: Any = protocol.MOST_REQUESTS,
+    ) -> Answer:
+        """Prices of hosts, or of one in the past."""
+        return self._operations.prices(
+            arguments.optional_name('name', name),
+            *arguments.page(None, marker, limit)[1:],
+        )
+
+    @_READ
+    def get_rates(
+        self, ctxt: Context, meters: Any, known: Any = None
+    ) -> Answer:
+        """Rates of servers, and charge what they used."""
+        return self._operations.rates(
+            _meters(meters), arguments.optional_name('known', known) or ''
+        )
+
+
+def _group(project: Any, group: Any) -> tuple[str, str]:
+    return arguments.name('project', project), arguments.name('group', group)
+
+
+def _meters(value: Any) -> dict[str, tuple[str, int]]:
+    """Judge what an agent says of processes; there may be none."""
+    if value == {}:
+        return {}
+    found = {}
+    for process, meter in arguments.by_name(value).items():
+        is_pair = isinstance(meter, list | tuple) and len(meter) == 2
+        used = meter[1] if is_pair else None
+        if type(used) is not int or not 0 <= used <= protocol.LARGEST_EPOCH:
+            raise exception.BadArgument(
+                f'meter of {process:.50} must be a UUID and a whole number of'
+                ' microseconds'
+            )
+        found[process] = (arguments.name('server', meter[0]), used)
+    return found

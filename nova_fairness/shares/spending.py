@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What groups of servers spend, and what their accounts have left.
+
+All is counted in whole numbers, so that sums are exact: rates in thousandths
+of currency for a CPU-hour, use in microseconds of a CPU, and money in units of
+their product, of which :data:`UNIT` are one of the currency.
+"""
+
+import collections
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from nova_fairness.model import cluster
+from nova_fairness.model import market
+from nova_fairness.model import request as request_model
+from nova_fairness.shares import tree as tree_module
+
+THOUSANDTHS = 1000
+UNIT = 3_600_000_000 * THOUSANDTHS
+
+
+def in_force(
+    groups: Mapping[tuple[str, str], market.Group],
+    running: Iterable[cluster.Running],
+    empty: Collection[str],
+    lowest: int,
+) -> dict[str, int]:
+    """Rates of servers, thousandths, by UUID.
+
+    The rate of a group is divided among as many servers as it is for, or as
+    it has if these are more. Nobody has less than the lowest: who is in no
+    group, and whose funds are empty, has just that.
+
+    :param groups: by project and name.
+    :param running: servers.
+    :param empty: accounts of users whose funds are.
+    :param lowest: rate, >= 1.
+    """
+    listed = list(running)
+    members = collections.Counter(
+        (e.project, e.pays) for e in listed if e.pays
+    )
+    found = {}
+    for each in listed:
+        group = groups.get((each.project, each.pays))
+        account = request_model.account_of(each.project, each.user)
+        rate = lowest
+        if group is not None and account not in empty:
+            count = max(group.count, members[each.project, each.pays])
+            rate = max(int(group.rate * THOUSANDTHS / count), lowest)
+        found[each.uuid] = rate
+    return found
+
+
+class Funds:
+    """What accounts may spend, and what was spent.
+
+    :param accounts: of the share tree.
+    :param spent: units by account of a user.
+    """
+
+    def __init__(
+        self, accounts: Iterable[cluster.Account], spent: Mapping[str, int]
+    ) -> None:
+        self._accounts = {each.name: each for each in accounts}
+        self.spent = dict(spent)
+        self._chains: dict[str, tuple[str, ...]] = {}
+        self.left = {
+            each.name: round(each.funds * UNIT)
+            for each in self._accounts.values()
+            if each.funds is not None
+        }
+        """Units that accounts with funds have left; below 0 if they were made
+        less than was spent."""
+        for account, units in spent.items():
+            for name in self._chain(account):
+                self.left[name] -= units
+
+    def charge(self, account: str, units: int) -> int:
+        """Charge as much as is left, at most what is owed.
+
+        :param account: of a user.
+        :param units: that are owed, >= 0.
+        :returns: what was charged.
+        """
+        names = self._chain(account)
+        for name in names:
+            units = min(units, max(self.left[name], 0))
+        for name in names:
+            self.left[name] -= units
+        if units:
+            self.spent[account] = self.spent.get(account, 0) + units
+        return units
+
+    def is_empty(self, account: str) -> bool:
+        """Whether nothing is left to a user."""
+        return any(self.left[name] <= 0 for name in self._chain(account))
+
+    def _chain(self, account: str) -> tuple[str, ...]:
+        """Those above a user, and itself, that have funds of their own."""
+        if account not in self._chains:
+            project, _, user = account.partition('/')
+            above = tree_module.chain(self._accounts, project, user)
+            self._chains[account] = tuple(
+                each.name for each in above if each.funds is not None
+            )
+        return self._chains[account]

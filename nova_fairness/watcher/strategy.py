@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The consolidation planner as a strategy of OpenStack Watcher.
+
+Watcher loads it; nothing else here does, and nothing else imports Watcher.
+What Watcher's model does not know, such as traits and aggregates, is not kept
+to in the plan: Nova's scheduler judges each migration to a named host.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from watcher.decision_engine.model import element
+from watcher.decision_engine.strategy.strategies import base
+
+from nova_fairness.model import cluster
+from nova_fairness.model import request
+from nova_fairness.planners import placement
+from nova_fairness.planners.consolidation import moves as moves_module
+from nova_fairness.planners.consolidation import planner
+from nova_fairness.planners.consolidation import plans
+
+_CLASSES = ('DISK_GB', 'MEMORY_MB', 'VCPU')
+_ALONE = moves_module.AtOnce(1, 1)
+
+
+class FairConsolidation(base.ServerConsolidationBaseStrategy):  # type: ignore[misc]
+    """Empties hosts by live migration, with as few moves as are needed.
+
+    *Description*
+
+    The least used hosts are emptied; smaller servers make room for larger
+    ones over up to three levels. Of the state that a plan leads to it makes
+    no other plan.
+
+    *Requirements*
+
+    None but the compute model: no datasource is asked.
+
+    *Limitations*
+
+    Actions are in an order in which each finds room: let the planner
+    ``weight`` run one migration at a time (``[watcher_planners.weight]
+    parallelization = migrate:1``).
+    """
+
+    @classmethod
+    def get_name(cls) -> str:
+        """What audits call it."""
+        return 'fair_consolidation'
+
+    @classmethod
+    def get_display_name(cls) -> str:
+        """What people read."""
+        return 'Consolidation with few moves'
+
+    @classmethod
+    def get_translatable_display_name(cls) -> str:
+        """The same."""
+        return cls.get_display_name()
+
+    @classmethod
+    def get_config_opts(cls) -> list[Any]:
+        """None: no datasource is asked."""
+        return []
+
+    @classmethod
+    def get_schema(cls) -> Mapping[str, Any]:
+        """What an audit can say."""
+        return {
+            'properties': {
+                'rule': {
+                    'description': 'Which of the hosts with room is taken',
+                    'type': 'string',
+                    'enum': sorted(placement.RULES),
+                    'default': 'fullest',
+                },
+                'dearest_mb': {
+                    'description': 'Most memory that is sent to empty one'
+                    ' host, MB; 0 for any',
+                    'type': 'integer',
+                    'minimum': 0,
+                    'default': 0,
+                },
+                'partial': {
+                    'description': 'Whether hosts that cannot be emptied give'
+                    ' what fuller ones take',
+                    'type': 'boolean',
+                    'default': False,
+                },
+            }
+        }
+
+    def pre_execute(self) -> None:
+        """Look whether there is a model."""
+        self._pre_execute()
+
+    def do_execute(self, audit: Any = None) -> None:
+        """Make the plan."""
+        self._nodes = self.compute_model.get_all_compute_nodes()
+        given = self.input_parameters
+        rules = plans.Rules(
+            rule=placement.RULES[given.get('rule') or 'fullest'],
+            dearest_mb=given.get('dearest_mb') or None,
+            partial=bool(given.get('partial')),
+            at_once=_ALONE,
+        )
+        self._plan = planner.consolidate(self._snapshot(), rules)
+        by_name = {each.hostname: each for each in self._nodes.values()}
+        for move in self._plan.moves:
+            self.add_action_migrate(
+                self.compute_model.get_instance_by_uuid(move.server),
+                'live',
+                by_name[move.source],
+                by_name[move.target],
+            )
+
+    def post_execute(self) -> None:
+        """Tell what it comes to."""
+        before, after = self._plan.busy
+        self.solution.set_efficacy_indicators(
+            compute_nodes_count=len(self._nodes),
+            released_compute_nodes_count=before - after,
+            instance_migrations_count=len(self._plan.moves),
+        )
+        self.solution.model = self.compute_model
+
+    def _snapshot(self) -> cluster.ClusterSnapshot:
+        """The cloud as the planner knows it."""
+        nodes = sorted(self._nodes.values(), key=lambda each: each.uuid)
+        capacity = np.array([_capacity(each) for each in nodes], np.int64)
+        capacity = capacity.reshape(len(nodes), len(_CLASSES))
+        used = np.zeros_like(capacity)
+        running = []
+        for row, node in enumerate(nodes):
+            for server in self._on(node):
+                amounts = _amounts(server)
+                used[row] += cluster.vector(dict(amounts), _CLASSES)
+                running.append(_running(node, server, amounts))
+        return cluster.ClusterSnapshot(
+            _CLASSES,
+            tuple(
+                cluster.Provider(node.uuid, node.hostname, takes=_takes(node))
+                for node in nodes
+            ),
+            cluster.Inventory(capacity, used, capacity, used * 0 + 1),
+            running=tuple(running),
+        )
+
+    def _on(self, node: Any) -> Iterable[Any]:
+        found = self.compute_model.get_node_instances(node)
+        return sorted(found, key=lambda each: each.uuid)
+
+
+def _capacity(node: Any) -> tuple[int, int, int]:
+    return (
+        int(node.disk_gb_capacity),
+        int(node.memory_mb_capacity),
+        int(node.vcpu_capacity),
+    )
+
+
+def _amounts(server: Any) -> tuple[tuple[str, int], ...]:
+    named = zip(
+        _CLASSES, (server.disk, server.memory, server.vcpus), strict=True
+    )
+    return tuple((name, int(each)) for name, each in named if each)
+
+
+def _running(
+    node: Any, server: Any, amounts: tuple[tuple[str, int], ...]
+) -> cluster.Running:
+    """A server; one that may not be moved has no demand."""
+    moves = (
+        server.state == element.InstanceState.ACTIVE.value
+        and not server.locked
+        and not server.watcher_exclude
+    )
+    return cluster.Running(
+        node.hostname,
+        server.project_id,
+        amounts,
+        0.0,
+        uuid=server.uuid,
+        demand=request.Demand(amounts) if moves else None,
+    )
+
+
+def _takes(node: Any) -> bool:
+    return bool(
+        node.status == element.ServiceState.ENABLED.value
+        and node.state == element.ServiceState.ONLINE.value
+    )

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""HTCondor and LSF, whose fake commands answer as their manuals say."""
+
+import json
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness import plugins
+from nova_fairness.batch import condor
+from nova_fairness.batch import lsf
+from nova_fairness.model import partition
+from nova_fairness.testing import batch_contract
+from tests.fixtures import fake_batch_commands
+
+MARKED = f'{partition.MARK}: it goes'
+NOW = 10_000.0
+
+
+class FromManual(batch_contract.BatchContract):
+    """Everything goes through the commands of a path."""
+
+    name: str
+
+    @pytest.fixture(autouse=True)
+    def _cluster(self, tmp_path, monkeypatch):
+        self.cluster = fake_batch_commands.install(tmp_path, monkeypatch)
+
+    def make(self):
+        return plugins.load_batch(self.name)
+
+    def submit(self, host, minutes):
+        name = self.cluster.submit(host, minutes)
+        return f'{name}.0' if self.name == 'condor' else name
+
+    def end(self, job):
+        self.cluster.end(job.partition('.')[0])
+
+    def close_by_hand(self, host, reason):
+        self.cluster.close(host, reason)
+
+
+class TestCondor(FromManual):
+    name = 'condor'
+
+
+class TestLsf(FromManual):
+    name = 'lsf'
+
+
+@pytest.mark.parametrize('name', ['condor', 'lsf'])
+def test_operators_read_that_it_was_never_run(name):
+    assert 'never run on a real one' in plugins.describe_batch()[name]
+
+
+@pytest.mark.parametrize('name', ['condor', 'lsf'])
+def test_without_its_commands_it_is_away(name, monkeypatch):
+    monkeypatch.setenv('PATH', '/nowhere')
+    with pytest.raises(exception.BatchAway, match='cannot run'):
+        plugins.load_batch(name).look()
+
+
+@pytest.mark.parametrize('name', ['condor', 'lsf'])
+def test_what_refuses_is_no_silence(name, tmp_path, monkeypatch):
+    fake_batch_commands.install(tmp_path, monkeypatch)
+    batch = plugins.load_batch(name)
+    for order in (
+        lambda: batch.drain('x', MARKED),
+        lambda: batch.undrain('x'),
+    ):
+        with pytest.raises(exception.BatchRefused, match='ended with'):
+            order()
+
+
+def slot(**changes):
+    return {'Machine': 'n1', 'State': 'Unclaimed', 'Cpus': 4} | changes
+
+
+def in_queue(**changes):
+    usual = {
+        'ClusterId': 7,
+        'ProcId': 1,
+        'JobStatus': 1,
+        'JobUniverse': 5,
+        'QDate': 50,
+    }
+    return usual | changes
+
+
+def of_condor(slots, jobs=()):
+    return condor.seen(json.dumps([*slots]), json.dumps([*jobs]))
+
+
+DRAINS = {'Draining': True, 'DrainReason': MARKED}
+
+
+@pytest.mark.parametrize(
+    ('slots', 'expected'),
+    [
+        ([slot()], (True, True, False)),
+        ([slot(State='Owner')], (False, True, False)),
+        ([slot(State='Owner'), slot(State='Claimed')], (True, True, False)),
+        ([slot(**DRAINS)], (False, True, True)),
+        ([slot(**DRAINS, State='Drained')], (False, True, True)),
+        ([slot(State='Claimed', **DRAINS)], (False, True, True)),
+        ([slot(Draining=True, DrainReason='root')], (False, True, False)),
+        ([slot(Draining=True)], (False, True, False)),
+        ([slot(Offline=True)], (False, False, False)),
+    ],
+)
+def test_slots_of_condor_say_who_closed_a_host(slots, expected):
+    place = of_condor(slots).places['n1']
+    assert (place.takes, place.up, place.ours) == expected
+
+
+def test_a_claimed_slot_of_condor_is_never_told_as_empty():
+    place = of_condor([slot(State='Claimed'), slot(Cpus=0)]).places['n1']
+    assert place.work == (partition.Work('unknown', 4.0),)
+
+
+@pytest.mark.parametrize(
+    ('changes', 'wants'),
+    [
+        ({}, [(1.0, 50.0)]),
+        ({'RequestCpus': 8, 'EnteredCurrentStatus': 60}, [(8.0, 60.0)]),
+        ({'JobStatus': 2}, []),
+        # On hold, and what runs where it was submitted.
+        ({'JobStatus': 5}, []),
+        ({'JobUniverse': 12}, []),
+    ],
+)
+def test_jobs_of_condor_that_are_idle_want_slots(changes, wants):
+    found = of_condor([], [in_queue(**changes)]).wants
+    assert [(each.cores, each.since) for each in found] == wants
+    assert all(each.name == '7.1' for each in found)
+
+
+def test_what_a_job_of_condor_may_run_for_is_its_end():
+    claimed = slot(State='Claimed', JobId='7.1')
+    runs = in_queue(JobStatus=2, JobCurrentStartDate=100)
+    (work,) = of_condor([claimed], [runs]).places['n1'].work
+    assert work.gone_at is None
+    limited = runs | {'AllowedJobDuration': 60}
+    (work,) = of_condor([claimed], [limited]).places['n1'].work
+    assert work.gone_at == 160.0
+
+
+@pytest.mark.parametrize(
+    ('slots', 'jobs', 'message'),
+    [
+        ('{"ads": 7}', '', 'condor_status -json wrote no lists'),
+        ('[]', '<xml/>', 'condor_q -json wrote no lists'),
+        ('[7]', '', 'condor_status -json wrote no lists'),
+        ('[{"Name": "n1"}]', '', "KeyError: 'Machine'"),
+        ('[{"Machine": "n1"}]', '', "KeyError: 'State'"),
+        ('', '[{"ClusterId": 7}]', "KeyError: 'ProcId'"),
+    ],
+)
+def test_another_form_of_condor_is_refused_whole(slots, jobs, message):
+    with pytest.raises(exception.BatchUnreadable, match=message):
+        condor.seen(slots, jobs)
+
+
+def host(**changes):
+    usual = {'HOST_NAME': 'n1', 'STATUS': 'ok', 'MAX': '4', 'NJOBS': '0'}
+    return usual | changes
+
+
+def bjob(**changes):
+    usual = {
+        'JOBID': '7',
+        'JOBINDEX': '0',
+        'STAT': 'PEND',
+        'EXEC_HOST': '-',
+        'NREQ_SLOT': '2',
+        'PEND_TIME': '00:01:40',
+        'RUN_TIME': '00:00:00',
+        'RUNTIMELIMIT': '01:00:00',
+        'PEND_REASON': 'Job slots on hosts are full: 2 hosts',
+    }
+    return usual | changes
+
+
+def records(command, listed):
+    return json.dumps({'COMMAND': command, 'RECORDS': [*listed]})
+
+
+def of_lsf(hosts, jobs=(), comments=''):
+    return lsf.seen(
+        records('bhosts', hosts), comments, records('bjobs', jobs), NOW
+    )
+
+
+COMMENTS = f"""\
+HOST  n0
+STATUS           CPUF  JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV
+closed_Adm      60.00     -      4      0      0      0      0      0
+ ADMIN ACTION COMMENT: "bad disk"
+
+HOST  n1
+STATUS           CPUF  JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV
+closed_Adm      60.00     -      4      0      0      0      0      0
+ ADMIN ACTION COMMENT: "{MARKED}"
+"""
+
+
+@pytest.mark.parametrize(
+    ('status', 'comments', 'expected'),
+    [
+        ('ok', '', (True, True, False)),
+        # There is no room, and it is open.
+        ('closed_Full', '', (True, True, False)),
+        ('closed_Excl', COMMENTS, (True, True, False)),
+        ('closed_Adm', COMMENTS, (False, True, True)),
+        ('closed_Adm', '', (False, True, False)),
+        ('closed_Adm', COMMENTS.replace(MARKED, 'x'), (False, True, False)),
+        ('closed_Lock', COMMENTS, (False, True, False)),
+        ('closed', COMMENTS, (False, True, False)),
+        ('unavail', COMMENTS, (False, False, False)),
+        ('unreach', '', (False, False, False)),
+    ],
+)
+def test_the_status_in_lsf_says_who_closed_a_host(status, comments, expected):
+    place = of_lsf([host(STATUS=status)], comments=comments).places['n1']
+    assert (place.takes, place.up, place.ours) == expected
+
+
+def test_a_job_of_lsf_is_told_on_each_of_its_hosts():
+    runs = bjob(
+        STAT='RUN', JOBINDEX='3', EXEC_HOST='2*n1:n2', RUN_TIME='00:10:00'
+    )
+    places = of_lsf([host(), host(HOST_NAME='n2')], [runs]).places
+    told = {name: place.work for name, place in places.items()}
+    end = NOW + 3000
+    assert told == {
+        'n1': (partition.Work('7[3]', 2.0, end),),
+        'n2': (partition.Work('7[3]', 1.0, end),),
+    }
+    (work,) = (
+        of_lsf([host()], [runs | {'RUNTIMELIMIT': '-'}]).places['n1'].work
+    )
+    assert work.gone_at is None
+
+
+def test_a_busy_host_of_lsf_is_never_told_as_empty():
+    place = of_lsf([host(NJOBS='3')]).places['n1']
+    assert place.work == (partition.Work('unknown', 3.0),)
+
+
+@pytest.mark.parametrize(
+    ('reason', 'count'),
+    [
+        ('Job slots on hosts are full: 2 hosts', 1),
+        ('Closed by LSF administrator: 2 hosts', 1),
+        ('Job dependency condition not satisfied', 0),
+        ('User has reached the per-user job slot limit', 0),
+        ('The queue has been closed by its owner', 0),
+    ],
+)
+def test_jobs_of_lsf_want_room_unless_something_else_is_in_the_way(
+    reason, count
+):
+    wants = of_lsf([host()], [bjob(PEND_REASON=reason)]).wants
+    assert wants == (partition.Want('7', 2.0, NOW - 100),)[:count]
+
+
+@pytest.mark.parametrize('state', ['PSUSP', 'DONE', 'EXIT'])
+def test_what_is_held_or_over_in_lsf_is_neither(state):
+    found = of_lsf([host()], [bjob(STAT=state, EXEC_HOST='n1')])
+    assert found.places['n1'].work == found.wants == ()
+
+
+HOSTS, JOBS = records('bhosts', [host()]), records('bjobs', [bjob()])
+
+
+@pytest.mark.parametrize(
+    ('hosts', 'jobs', 'message'),
+    [
+        ('', JOBS, 'bhosts -json wrote no JSON with COMMAND'),
+        (HOSTS, '[]', 'bjobs -json wrote no JSON with COMMAND'),
+        (JOBS, JOBS, 'bhosts -json wrote other JSON'),
+        ('{"COMMAND": "bhosts", "RECORDS": 7}', JOBS, 'wrote other JSON'),
+        (records('bhosts', [{}]), JOBS, "KeyError: 'HOST_NAME'"),
+        (HOSTS, records('bjobs', [{'JOBID': '7'}]), "KeyError: 'STAT'"),
+        # Without -hms.
+        (
+            HOSTS,
+            records('bjobs', [bjob(PEND_TIME='12 second(s)')]),
+            'no time as hh:mm:ss',
+        ),
+    ],
+)
+def test_another_form_of_lsf_is_refused_whole(hosts, jobs, message):
+    with pytest.raises(exception.BatchUnreadable, match=message):
+        lsf.seen(hosts, '', jobs, NOW)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Answers that a real slurmrestd seldom gives; see tests/integration/batch."""
+
+import http.server
+import json
+import threading
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness import plugins
+from nova_fairness.batch import slurm_json
+from nova_fairness.batch import slurmrestd
+
+
+def written(key, form=slurm_json.FORM):
+    meta = {'plugin': {'type': form, 'name': 'Slurm OpenAPI'}}
+    return json.dumps({'meta': meta, 'errors': [], key: []})
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Gives what it is told to, and notes headers."""
+
+    def __init__(self):
+        super().__init__(('127.0.0.1', 0), Answer)
+        self.answers = {
+            f'/slurm/v0.0.38/{key}/': (200, written(key))
+            for key in ('nodes', 'jobs')
+        }
+        self.headers = {}
+
+
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.headers = dict(self.headers)
+        status, text = self.server.answers.get(self.path, (404, ''))
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch):
+    with Server() as made:
+        thread = threading.Thread(target=made.serve_forever)
+        thread.start()
+        url = f'http://127.0.0.1:{made.server_port}'
+        monkeypatch.setenv(slurmrestd.URL, url)
+        for name in ('SLURM_JWT', 'SLURM_USER'):
+            monkeypatch.delenv(name, raising=False)
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+def look():
+    return plugins.load_batch('slurmrestd', {'timeout_s': 60.0}).look()
+
+
+def test_who_asks_is_said_only_with_a_token(server, monkeypatch):
+    assert look().places == {}
+    assert 'X-SLURM-USER-TOKEN' not in server.headers
+    monkeypatch.setenv('SLURM_JWT', 'secret')
+    look()
+    assert server.headers['X-SLURM-USER-NAME'] == 'root'
+    monkeypatch.setenv('SLURM_USER', 'mover')
+    look()
+    assert server.headers['X-SLURM-USER-NAME'] == 'mover'
+    assert server.headers['X-SLURM-USER-TOKEN'] == 'secret'
+
+
+@pytest.mark.parametrize(
+    ('path', 'answer', 'error', 'message'),
+    [
+        ('nodes', (404, ''), 'BatchUnreadable', 'of another version than'),
+        ('jobs', (404, ''), 'BatchUnreadable', 'of another version than'),
+        ('nodes', (401, 'who?'), 'BatchAway', 'with 401: who'),
+        ('jobs', (500, ''), 'BatchAway', 'with 500'),
+        ('jobs', (200, ''), 'BatchUnreadable', 'names its form'),
+        (
+            'nodes',
+            (200, written('nodes', 'openapi/slurmctld')),
+            'BatchUnreadable',
+            'the form openapi/slurmctld, expected openapi/v0.0.38',
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_refused_whole(
+    server, path, answer, error, message
+):
+    server.answers[f'/slurm/v0.0.38/{path}/'] = answer
+    with pytest.raises(getattr(exception, error), match=message):
+        look()
+
+
+@pytest.mark.parametrize(
+    ('url', 'message'),
+    [
+        ('', 'must be http://host:port'),
+        ('ftp://host', "got 'ftp://host'"),
+        ('unix:', "got 'unix:'"),
+        ('http://', "got 'http://'"),
+        ('unix:/nowhere', 'at unix:/nowhere does not answer'),
+        ('http://127.0.0.1:1', 'http://127.0.0.1:1 does not answer'),
+    ],
+)
+def test_where_it_is_not_is_said(url, message, monkeypatch):
+    monkeypatch.setenv(slurmrestd.URL, url)
+    with pytest.raises(exception.BatchAway, match=message):
+        look()

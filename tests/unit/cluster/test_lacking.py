@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What agents say of who lacks CPUs, as plans are made of it."""
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cluster import measuring
+from nova_fairness.planners.tenants import planner
+from tests.fixtures import small_cloud
+from tests.fixtures.patience import eventually
+
+
+def server(owner, wanted, got, **more):
+    return {
+        'owner': owner,
+        'wanted_cpus': wanted,
+        'got_cpus': got,
+        'weight_units': 100,
+        'seen_s': 900.0,
+        **more,
+    }
+
+
+def answer(host, servers, **more):
+    told = {'host': host, 'entity': 'user', 'cpus_count': 4}
+    return {**told, 'instances': servers, **more}
+
+
+class FakeAgents:
+    def __init__(self):
+        self.now_s = 0.0
+        self.said = {
+            'a': answer(
+                'a', {'u1': server('u', 2, 1), 'v1': server('v', 6, 3)}
+            ),
+            'b': answer('b', {}),
+        }
+
+    def __call__(self, host):
+        if host not in self.said:
+            raise exception.HostNotReached(host)
+        return self.said[host]
+
+
+@pytest.fixture
+def agents():
+    return FakeAgents()
+
+
+@pytest.fixture
+def lacking(agents):
+    made = measuring.Lacking(agents, lambda: agents.now_s)
+    yield made
+    made.stop()
+
+
+CLOUD = small_cloud.filled(
+    [small_cloud.host('a'), small_cloud.host('b')],
+    [small_cloud.lies('u1', 'a'), small_cloud.lies('v1', 'a')],
+)
+
+
+def told(lacking, **more):
+    return lacking.tenants(
+        CLOUD, more.get('moved_at', {}), more.get('shares', {})
+    )
+
+
+def test_a_plan_is_made_of_what_agents_say(agents, lacking):
+    assert told(lacking).cpus == {}
+    eventually(lambda: told(lacking).cpus == {'a': 4.0, 'b': 4.0})
+    given = told(lacking, moved_at={'v1': 7.0}, shares={'u': 2.0})
+    assert given.wants['u1'].wanted == 2.0
+    assert given.wants['v1'].moved_at == 7.0
+    assert given.shares == {'u': 2.0}
+    [move] = planner.plan(given, 5000.0).plan.moves
+    assert (move.source, move.target) == ('a', 'b')
+    agents.said.clear()
+    agents.now_s += 3 * measuring.LACKING_S + 1
+    assert told(lacking).wants == {}
+
+
+@pytest.mark.parametrize(
+    'nonsense',
+    [
+        None,
+        {},
+        server('u', -1, 0),
+        server('u', float('nan'), 0),
+        server('u', 'much', 0),
+        server(7, 1, 1),
+        server('u', 1, 1, seen_s=None),
+    ],
+)
+def test_a_server_of_which_nonsense_is_said_is_left_out(
+    agents, lacking, nonsense
+):
+    agents.said['a']['instances']['u1'] = nonsense
+    eventually(lambda: len(told(lacking).cpus) == 2)
+    assert set(told(lacking).wants) == {'v1'}
+
+
+def test_a_weight_that_is_not_known_is_as_others(agents, lacking):
+    agents.said['a']['instances']['u1']['weight_units'] = None
+    eventually(lambda: 'u1' in told(lacking).wants)
+    assert told(lacking).wants['u1'].weight == 1.0
+
+
+@pytest.mark.parametrize(
+    ('more', 'left'),
+    [
+        ({'cpus_count': None}, {'a'}),
+        ({'cpus_count': 0}, {'a'}),
+        # As many compare users as projects: projects are first in the order.
+        ({'entity': 'project'}, {'b'}),
+    ],
+)
+def test_hosts_that_cannot_be_compared_are_left_out(
+    agents, lacking, more, left
+):
+    agents.said['b'].update(more)
+    eventually(lambda: set(told(lacking).cpus) == left)
+
+
+@pytest.mark.parametrize('said', [None, [], {'host': 'a'}, answer('z', {})])
+def test_what_is_no_answer_counts_for_nothing(agents, lacking, said):
+    agents.said['a'] = said
+    eventually(lambda: set(told(lacking).cpus) == {'b'})
+    assert told(lacking).wants == {}

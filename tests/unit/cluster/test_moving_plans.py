@@ -1,0 +1,781 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Plans of moves are found, approved and carried out on a fake cloud; the
+store and the queue are real."""
+
+import dataclasses
+import itertools
+import tempfile
+import threading
+
+import hypothesis
+from hypothesis import strategies as st
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cluster import mobility
+from nova_fairness.cluster import move_planning
+from nova_fairness.cluster import moving as moving_module
+from nova_fairness.cluster import moving_plans
+from nova_fairness.cluster import resting
+from nova_fairness.cluster import servers as servers_module
+from nova_fairness.model import partition
+from nova_fairness.model import plans as model
+from nova_fairness.model import tenants
+from nova_fairness.planners.consolidation import plans as planner_plans
+from tests.fixtures import border
+from tests.fixtures import fake_cloud
+from tests.unit.cluster import test_service
+
+world = test_service.world
+Killed = test_service.Killed
+S, M, C, G = model.State, model.MoveState, model.Cause, model.Goal
+EVERY_S = 10.0
+AUTO = moving_plans.Mode.AUTO
+
+
+class Cloud:
+    """What outlives a process, and the process of now."""
+
+    def __init__(self, world):
+        self.world, self.fake = world, world.cloud
+        self.limits = moving_module.Limits(cloud=9, host=9)
+        self.resting = resting.Rules(after_s=30.0)
+        self.powered = []
+        self.lacking = None
+        self.rules = moving_plans.Rules(
+            AUTO,
+            move_planning.Rules((G.CONSOLIDATE,)),
+            hold_s=0.0,
+            rest_s=3600.0,
+        )
+        self._names = (f'p{n}' for n in itertools.count())
+
+    def begin(self):
+        """A new process takes over from one that is silent."""
+        world, apis = self.world, self.fake.apis
+        clock = lambda: world.now  # noqa: E731
+        self.nova = servers_module.Nova(apis.nova)
+        self.mobility = mobility.Mobility(apis.nova)
+        self.service = world.process(next(self._names))
+        self.service.cycle()
+        world.tick += 31
+        self.service.cycle()
+        self.resting_hosts = resting.Resting(
+            self.nova, self.resting, clock, self._power
+        )
+        self.moving = moving_plans.MovingPlans(
+            world.store,
+            self.service,
+            self.nova,
+            self.mobility,
+            moving_module.Moving(
+                world.store.plans,
+                self.nova,
+                self.mobility,
+                self.limits,
+                clock,
+            ),
+            self.resting_hosts,
+            self.rules,
+            clock,
+            threading.Event(),
+            EVERY_S,
+            self.lacking,
+        )
+
+    def _power(self, command, longest_s):
+        self.powered.append(tuple(command))
+        host = self.service_of(command[-1])
+        host['state'] = command[-2]
+        return 0
+
+    def go(self, cycles=1):
+        for _ in range(cycles):
+            self.world.now += EVERY_S
+            self.service.cycle()
+            self.moving.cycle()
+        return self.plan()
+
+    def plan(self):
+        found = self.world.store.plans.listed()
+        return found[0] if found else None
+
+    def hosts(self, *names, vcpu=8, **more):
+        for name in names:
+            self.fake.add_host(name, vcpu, **more)
+
+    def service_of(self, host):
+        return self.fake.hypervisors[fake_cloud.name_uuid(host)]
+
+    def lies(self, name, host, vcpus=2, **more):
+        """A server that runs."""
+        server = fake_cloud.name_uuid(name)
+        flavor = {
+            'vcpus': vcpus, 'ram': 100, 'disk': 0, 'ephemeral': 0,
+            **more.pop('flavor', {}),
+        }  # fmt: skip
+        self.fake.add_server(server, flavor=flavor, **more)
+        self.fake.build(server, host, {'VCPU': vcpus, 'MEMORY_MB': 100})
+        return server
+
+    def at(self):
+        return {
+            uuid: each['OS-EXT-SRV-ATTR:host']
+            for uuid, each in self.fake.servers.items()
+        }
+
+    def asked(self):
+        return [
+            uuid for uuid, what in self.fake.acted if what == 'os-migrateLive'
+        ]
+
+    def states(self):
+        return [(each.state, each.cause) for each in self.plan().moves]
+
+
+@pytest.fixture
+def cloud(world):
+    return Cloud(world)
+
+
+@pytest.fixture
+def half(cloud):
+    """One of two hosts could be emptied."""
+    cloud.hosts('h1', 'h2')
+    cloud.servers = [cloud.lies('a', 'h1', 4), cloud.lies('b', 'h2', 2)]
+    return cloud
+
+
+def test_a_host_is_emptied_and_what_was_won_is_kept(half):
+    half.begin()
+    plan = half.go()
+    assert (plan.state, plan.goal) == (S.PROPOSED, G.CONSOLIDATE)
+    assert plan.promised == model.Outcome(
+        hosts_before=2, hosts_after=1,
+        spread_before=pytest.approx(0.125), spread_after=pytest.approx(0.375),
+        emptied=1, moves=1, memory_mb=100,
+    )  # fmt: skip
+    assert plan.empties == ('h2',)
+    plan = half.go(2)
+    assert (plan.state, plan.cause) == (S.DONE, C.ALL_ENDED)
+    assert half.states() == [(M.MOVED, C.ARRIVED)]
+    assert set(half.at().values()) == {'h1'}
+    plan = half.go(4)
+    assert plan.won == plan.promised
+    assert not plan.is_open
+    assert len(half.world.store.plans.listed()) == 1
+    assert len(half.asked()) == 1
+
+
+def test_a_good_state_makes_no_plan_in_100_cycles(cloud):
+    cloud.rules = dataclasses.replace(
+        cloud.rules,
+        drafts=move_planning.Rules((G.RESCUE, G.CONSOLIDATE)),
+        rest_s=0.0,
+    )
+    cloud.hosts('h1', 'h2', 'h3')
+    for n in range(7):
+        cloud.lies(f's{n}', 'h1' if n < 4 else 'h2', 2)
+    cloud.begin()
+    assert cloud.go(100) is None
+    assert cloud.asked() == []
+
+
+def test_an_even_cloud_is_not_balanced(cloud):
+    cloud.rules = dataclasses.replace(
+        cloud.rules, drafts=move_planning.Rules((G.BALANCE,)), rest_s=0.0
+    )
+    cloud.hosts('h1', 'h2')
+    for n in range(4):
+        cloud.lies(f's{n}', ('h1', 'h2')[n % 2], 2)
+    cloud.begin()
+    assert cloud.go(100) is None
+
+
+def test_what_was_moved_is_not_moved_back_at_once(cloud):
+    cloud.rules = dataclasses.replace(
+        cloud.rules, drafts=move_planning.Rules((G.BALANCE,))
+    )
+    cloud.hosts('h1', 'h2')
+    servers = [cloud.lies(f's{n}', 'h1', 2) for n in range(4)]
+    cloud.begin()
+    cloud.go(6)
+    assert sorted(cloud.at().values()) == ['h1', 'h1', 'h2', 'h2']
+    moved = cloud.asked()
+    for uuid in servers:
+        if uuid not in moved:
+            cloud.fake.remove(uuid)
+    cloud.lies('new', 'h2', 4)
+    cloud.go(10)
+    assert cloud.asked() == [*moved, fake_cloud.name_uuid('new')]
+    cloud.world.now += 3600.0
+    cloud.go(10)
+    assert len(cloud.world.store.plans.listed()) >= 2
+
+
+def test_plans_are_proposed_only_after_the_hold_time(half):
+    half.rules = dataclasses.replace(half.rules, hold_s=35.0)
+    half.begin()
+    assert half.go(4) is None
+    assert half.go().state is S.PROPOSED
+
+
+def test_nobody_begins_what_is_only_recommended(half):
+    half.rules = dataclasses.replace(
+        half.rules, mode=moving_plans.Mode.RECOMMEND, lasts_s=100.0
+    )
+    half.begin()
+    uuid = half.go(5).uuid
+    with pytest.raises(exception.IllegalStep, match='mode is recommend'):
+        half.moving.approve(uuid)
+    half.go(7)
+    ended = half.world.store.plans.plan(uuid)
+    assert (ended.state, ended.cause) == (S.EXPIRED, C.LATE)
+    assert half.asked() == []
+
+
+def test_an_operator_approves_and_stops(half):
+    half.rules = dataclasses.replace(
+        half.rules, mode=moving_plans.Mode.APPROVE
+    )
+    half.fake.migrates_at_once = False
+    half.begin()
+    plan = half.go(3)
+    assert plan.state is S.PROPOSED
+    assert half.moving.approve(plan.uuid).state is S.APPROVED
+    assert half.go().state is S.RUNNING
+    assert half.moving.stop(plan.uuid).state is S.STOPPED
+    # What moves is not called back, and what became of it is told.
+    assert half.states() == [(M.MOVING, C.ASKED)]
+    half.go()
+    half.fake.end_migration(half.servers[1])
+    half.go(4)
+    ended = half.world.store.plans.plan(plan.uuid)
+    assert (ended.state, ended.moves[0].state) == (S.STOPPED, M.MOVED)
+    assert ended.won.moves == 1
+    with pytest.raises(exception.IllegalStep):
+        half.moving.stop(plan.uuid)
+    with pytest.raises(exception.UnknownPlan):
+        half.moving.stop('nothing')
+
+
+def test_a_proposal_ends_when_its_servers_are_elsewhere(half):
+    half.rules = dataclasses.replace(
+        half.rules, mode=moving_plans.Mode.APPROVE
+    )
+    half.begin()
+    uuid = half.go().uuid
+    half.fake.build(half.servers[1], 'h1', {'VCPU': 2, 'MEMORY_MB': 100})
+    half.go()
+    ended = half.world.store.plans.plan(uuid)
+    assert (ended.state, ended.cause) == (S.EXPIRED, C.NO_USE)
+
+
+@pytest.mark.parametrize('asked', [False, True])
+def test_a_process_that_is_killed_is_followed_by_one_that_asks_once(
+    half, asked
+):
+    half.fake.migrates_at_once = False
+    half.begin()
+    half.go()
+
+    def dies(server, target):
+        if asked:
+            mobility.Mobility.ask(half.mobility, server, target)
+        raise Killed
+
+    half.mobility.ask = dies
+    with pytest.raises(Killed):
+        half.go()
+    assert half.states() == [(M.MOVING, C.ASKED)]
+    half.begin()
+    half.go(2)
+    assert len(half.asked()) == asked
+    half.world.now += 100.0
+    half.go(3)
+    assert len(half.asked()) == 1
+    assert half.states() == [(M.MOVING, C.ASKED)]
+    half.fake.end_migration(half.servers[1])
+    half.go(4)
+    assert half.states() == [(M.MOVED, C.ARRIVED)]
+    assert half.plan().state is S.DONE
+    assert len(half.fake.migrations) == 1
+
+
+class Mortal:
+    """Does what another does, and dies before or after one of its effects."""
+
+    def __init__(self, effects, is_after):
+        self._left, self._is_after = effects, is_after
+        self.is_dead = False
+
+    def of(self, do):
+        def mortal(*arguments):
+            self._left -= 1
+            dies = not self._left
+            if not dies or self._is_after:
+                found = do(*arguments)
+            if dies:
+                self.is_dead = True
+                raise Killed
+            return found
+
+        return mortal
+
+
+@pytest.mark.parametrize('is_after', [False, True], ids=['before', 'after'])
+@pytest.mark.parametrize('effects', range(1, 12))
+def test_whoever_dies_at_any_effect_is_followed_by_one_that_goes_on(
+    half, effects, is_after
+):
+    """A plan is added, written, and two servers are asked for."""
+    half.servers.append(half.lies('c', 'h2', 1))
+    half.begin()
+    mortal, plans = Mortal(effects, is_after), half.world.store.plans
+    plans.add, plans.write = mortal.of(plans.add), mortal.of(plans.write)
+    half.mobility.ask = mortal.of(half.mobility.ask)
+    for _ in range(8):
+        try:
+            half.go()
+        except Killed:
+            half.begin()
+            # What was not seen to be asked for is doubted for a while.
+            half.world.now += 61.0
+    half.go(8)
+    assert mortal.is_dead
+    [plan] = plans.listed()
+    assert (plan.state, plan.won.emptied) == (S.DONE, 1)
+    assert [each.state for each in plan.moves] == [M.MOVED, M.MOVED]
+    assert sorted(half.asked()) == sorted(half.servers[1:])
+    assert len(half.fake.migrations) == 2
+    assert set(half.at().values()) == {'h1'}
+
+
+def test_a_migration_that_fails_is_told_and_the_server_rests(half):
+    _set(half, half.servers[0], locked=True)
+    half.fake.migrates_at_once = False
+    half.begin()
+    half.go(2)
+    half.fake.end_migration(half.servers[1], 'error')
+    plan = half.go()
+    assert half.states() == [(M.FAILED, C.MIGRATION_FAILED)]
+    assert (plan.state, plan.text) == (S.FAILED, 'Nova says error')
+    assert half.go(10).uuid == plan.uuid
+    assert half.plan().won.emptied == 0
+    assert len(half.fake.migrations) == 1
+
+
+def test_an_administrator_is_faster(half):
+    half.fake.migrates_at_once = False
+    half.hosts('h3', vcpu=2)
+    half.begin()
+    half.go()
+    half.fake.begin_migration(half.servers[1], 'h3')
+    plan = half.go(2)
+    assert plan.state is S.RUNNING
+    assert half.states() == [(M.PENDING, None)]
+    half.fake.end_migration(half.servers[1])
+    half.go()
+    ended = half.world.store.plans.plan(plan.uuid)
+    assert (ended.state, ended.cause) == (S.DONE, C.ALL_ENDED)
+    assert (ended.moves[0].state, ended.moves[0].cause) == (
+        M.SKIPPED, C.ELSEWHERE,
+    )  # fmt: skip
+    assert half.asked() == []
+
+
+def test_an_administrator_moves_it_just_when_it_is_asked_for(half):
+    half.hosts('h3', vcpu=2)
+    half.fake.migrates_at_once = False
+    half.begin()
+    half.go()
+    ask = half.mobility.ask
+
+    def late(server, target):
+        half.fake.begin_migration(server, 'h3')
+        ask(server, target)
+
+    half.mobility.ask = late
+    half.go()
+    assert half.states() == [(M.PENDING, C.BUSY)]
+    half.fake.end_migration(half.servers[1])
+    half.go(2)
+    assert half.states() == [(M.SKIPPED, C.ELSEWHERE)]
+    assert len(half.fake.migrations) == 1
+
+
+@pytest.mark.parametrize(
+    ('change', 'cause'),
+    [
+        (lambda cloud, uuid: cloud.fake.remove(uuid), C.SERVER_GONE),
+        (lambda cloud, uuid: _set(cloud, uuid, locked=True), C.LOCKED),
+        (lambda cloud, uuid: _set(cloud, uuid, status='SHUTOFF'), C.BUSY),
+        (
+            lambda cloud, _: cloud.service_of('h1').update(status='disabled'),
+            C.HOST_CLOSED,
+        ),
+        (lambda cloud, _: cloud.lies('new', 'h1', 3), C.NO_ROOM),
+        (lambda cloud, uuid: cloud.group('h1', uuid), C.NO_ROOM),
+    ],
+)
+def test_each_move_is_looked_at_just_before_it_begins(half, change, cause):
+    half.rules = dataclasses.replace(
+        half.rules, mode=moving_plans.Mode.APPROVE
+    )
+    half.group = lambda _, uuid: (
+        half.fake.groups.update(g=[uuid, half.servers[0]]),
+        half.fake.policies.update(g={'policy': 'anti-affinity'}),
+    )
+    half.begin()
+    half.moving.approve(half.go().uuid)
+    change(half, half.servers[1])
+    half.go()
+    assert half.states() == [(M.SKIPPED, cause)]
+    assert half.plan().state is S.DONE
+    assert half.asked() == []
+
+
+def _set(cloud, uuid, **more):
+    cloud.fake.servers[uuid].update(more)
+
+
+@pytest.mark.parametrize(
+    'more',
+    [
+        {'locked': True},
+        {'status': 'SHUTOFF'},
+        {'OS-EXT-STS:task_state': 'rebooting'},
+        {'flavor': {'extra_specs': {'hw:cpu_policy': 'dedicated'}}},
+        {'flavor': {'extra_specs': {'pci_passthrough:alias': 'gpu:1'}}},
+        {'flavor': {'extra_specs': {'trait:CUSTOM_H2': 'required'}}},
+        {'flavor': {'extra_specs': {'trait:CUSTOM_H1': 'forbidden'}}},
+    ],
+)
+def test_who_may_not_move_stays(half, more):
+    flavor = half.fake.servers[half.servers[1]]['flavor']
+    flavor |= more.pop('flavor', {})
+    _set(half, half.servers[1], **more)
+    half.lies('stays', 'h1', 1, locked=True)
+    half.begin()
+    assert half.go(3) is None
+
+
+@pytest.mark.parametrize('state', [partition.State.LEAVING_CLOUD])
+def test_hosts_that_others_see_to_are_left_out(half, state):
+    world = half.world
+    half.begin()
+    epoch = half.service.leads()
+    nodes = world.store.nodes
+    nodes.add(dataclasses.replace(border.node('x').host, cloud='h2'), epoch, 1)
+    assert half.go(3) is None
+    half.service_of('h1').update(status='disabled', reason='watcher_drained')
+    assert half.go(3) is None
+
+
+def test_few_move_at_once(cloud):
+    cloud.limits = moving_module.Limits(cloud=2, host=1)
+    cloud.fake.migrates_at_once = False
+    cloud.hosts('h1', 'h2', 'h3', vcpu=16)
+    cloud.lies('stays', 'h1', 4)
+    small = [cloud.lies(f's{n}', f'h{2 + n // 2}', 1) for n in range(4)]
+    cloud.begin()
+    cloud.go(3)
+    assert len(cloud.asked()) == 1
+    cloud.fake.end_migration(cloud.asked()[0])
+    for _ in range(12):
+        cloud.go()
+        moving = [
+            each
+            for each in cloud.fake.migrations
+            if each['status'] == 'running'
+        ]
+        assert len(moving) <= 1
+        for each in moving:
+            cloud.fake.end_migration(each['instance_uuid'])
+    assert {cloud.at()[uuid] for uuid in small} == {'h1'}
+
+
+def test_migrations_of_others_count(half):
+    half.limits = moving_module.Limits(cloud=1, host=9)
+    half.hosts('h3', 'h4', vcpu=2)
+    other = half.lies('other', 'h3', 2, locked=True)
+    half.fake.migrates_at_once = False
+    half.begin()
+    half.go()
+    half.fake.begin_migration(other, 'h4')
+    half.go(3)
+    assert half.asked() == []
+    half.fake.end_migration(other)
+    half.go()
+    assert len(half.asked()) == 1
+
+
+def test_a_plan_that_takes_too_long_expires_and_what_moves_is_awaited(cloud):
+    cloud.rules = dataclasses.replace(cloud.rules, lasts_s=50.0)
+    cloud.limits = moving_module.Limits(cloud=1, host=1)
+    cloud.fake.migrates_at_once = False
+    cloud.hosts('h1', 'h2', vcpu=16)
+    cloud.lies('a', 'h1', 8)
+    small = [cloud.lies(f's{n}', 'h2', 1) for n in range(2)]
+    cloud.begin()
+    uuid = cloud.go().uuid
+    cloud.go(8)
+    plan = cloud.world.store.plans.plan(uuid)
+    assert (plan.state, plan.cause) == (S.EXPIRED, C.LATE)
+    assert {each.state for each in plan.moves} == {M.MOVING, M.SKIPPED}
+    cloud.fake.end_migration(cloud.asked()[0])
+    cloud.go(4)
+    plan = cloud.world.store.plans.plan(uuid)
+    assert {each.state for each in plan.moves} == {M.MOVED, M.SKIPPED}
+    assert plan.won.moves == 1
+    assert small
+
+
+def test_a_migration_without_end_is_ended(half):
+    half.fake.migrates_at_once = False
+    half.limits = moving_module.Limits(cloud=9, host=9, longest_s=60.0)
+    _set(half, half.servers[0], locked=True)
+    half.begin()
+    half.go(5)
+    assert half.states() == [(M.MOVING, C.ASKED)]
+    half.go(6)
+    assert half.states() == [(M.FAILED, C.CANCELLED)]
+    assert half.plan().moves[0].sent_mb == 1024
+
+
+def test_what_a_move_sent_counts_for_the_next(half):
+    half.fake.migrates_at_once = False
+    half.rules = dataclasses.replace(half.rules, rest_s=0.0)
+    half.begin()
+    half.go(3)
+    half.fake.end_migration(half.servers[1], 'error')
+    half.go(5)
+    assert half.plan().promised.memory_mb == 1024
+
+
+def test_a_request_that_does_not_fit_is_rescued(cloud):
+    cloud.rules = dataclasses.replace(
+        cloud.rules, drafts=move_planning.Rules((G.RESCUE,))
+    )
+    cloud.hosts('h1', 'h2')
+    for host in ('h1', 'h2'):
+        cloud.lies(f'a-{host}', host, 2)
+        cloud.lies(f'b-{host}', host, 2)
+    cloud.begin()
+    asked = cloud.world.post('asked', vcpu=6)
+    cloud.go(8)
+    plan = cloud.plan()
+    assert (plan.goal, plan.subject) == (G.RESCUE, asked)
+    assert plan.state is S.DONE
+    assert [each.state for each in plan.moves] == [M.MOVED]
+    assert cloud.world.state(asked) in (
+        test_service.S.SENDING, test_service.S.STARTING,
+    )  # fmt: skip
+    assert plan.won.served == plan.promised.served == 1
+
+
+class FakeLacking:
+    """Agents that say the same, wherever servers lie."""
+
+    def __init__(self, wants):
+        self.wants, self.shares = wants, None
+
+    def tenants(self, cloud, moved_at, shares):
+        self.shares = shares
+        here = {each.host for each in cloud.running}
+        hosts = {each.name: 4.0 for each in cloud.providers}
+        got = 4.0 if len(here) > 1 else 2.0
+        wants = {
+            uuid: tenants.Want(owner, 4.0, got)
+            for uuid, owner in self.wants.items()
+        }
+        return tenants.Tenants(cloud, wants, hosts, shares)
+
+
+def test_an_owner_who_gets_too_little_is_helped(cloud):
+    cloud.rules = dataclasses.replace(
+        cloud.rules, drafts=move_planning.Rules((G.HELP,)), rest_s=0.0
+    )
+    cloud.hosts('h1', 'h2')
+    servers = [cloud.lies(f's{n}', 'h1', 4, user=f'u{n}') for n in range(2)]
+    cloud.lacking = FakeLacking(
+        {uuid: f'u{n}' for n, uuid in enumerate(servers)}
+    )
+    cloud.begin()
+    plan = cloud.go()
+    assert (plan.goal, plan.state) == (G.HELP, S.PROPOSED)
+    assert plan.text.startswith(
+        f'{plan.subject} gets 1.00 in place of 0.50 of what is due'
+    )
+    assert cloud.go().text == plan.text
+    cloud.go(6)
+    assert sorted(cloud.at().values()) == ['h1', 'h2']
+    assert len(cloud.world.store.plans.listed()) == 1
+    assert cloud.lacking.shares['u0'] == cloud.lacking.shares['u1'] > 0
+
+
+def test_an_operator_has_a_host_emptied_and_it_is_disabled(half):
+    half.rules = dataclasses.replace(
+        half.rules, drafts=move_planning.Rules(())
+    )
+    half.begin()
+    half.go()
+    with pytest.raises(exception.UnknownHost):
+        half.moving.empty('h9')
+    plan = half.moving.empty('h1')
+    assert (plan.goal, plan.subject, plan.cause) == (
+        G.EMPTY, 'h1', C.OPERATOR,
+    )  # fmt: skip
+    half.go()
+    with pytest.raises(exception.IllegalStep, match='stop it before'):
+        half.moving.empty('h2')
+    half.go(5)
+    assert half.plan().won.emptied == 1
+    assert set(half.at().values()) == {'h2'}
+    found = half.service_of('h1')
+    assert found['status'] == 'disabled'
+    assert found['reason'] == f'{resting.EMPTIED}: by plan {plan.uuid}'
+    with pytest.raises(exception.IllegalStep, match='nothing on host h1'):
+        half.moving.empty('h1')
+
+
+def test_nothing_starts_on_a_host_that_is_being_emptied(half):
+    half.fake.migrates_at_once = False
+    half.begin()
+    half.go(2)
+    asked = half.world.post('asked', vcpu=8)
+    half.go(3)
+    assert half.world.state(asked) is test_service.S.HELD
+    half.moving.stop(half.plan().uuid)
+    half.fake.end_migration(half.servers[1])
+    half.go(3)
+    assert half.world.hosts('asked') == ('h2',)
+
+
+def test_only_who_leads_does_anything(half):
+    half.begin()
+    other = half.moving
+    half.go()
+    half.world.store.take_over(half.service.leads(), 'other', 5.0)
+    half.service = half.moving._service
+    with pytest.raises((exception.NotLeading, exception.Deposed)):
+        other.stop(half.plan().uuid)
+    assert half.plan().state is S.PROPOSED
+
+
+def test_empty_hosts_rest_but_for_the_spare_ones_and_come_back(cloud):
+    cloud.resting = resting.Rules(True, 30.0, 1, ('/bin/power', 'x'), 5.0)
+    cloud.rules = dataclasses.replace(
+        cloud.rules, drafts=move_planning.Rules(())
+    )
+    cloud.hosts('h1', 'h2', 'h3', 'h4', vcpu=8)
+    cloud.lies('a', 'h1', 2)
+    cloud.service_of('h4').update(status='disabled', reason='by hand')
+    cloud.begin()
+    cloud.go(8)
+    rests = [
+        host
+        for host in ('h1', 'h2', 'h3', 'h4')
+        if (cloud.service_of(host).get('reason') or '').startswith(
+            resting.MARK
+        )
+    ]
+    assert rests == ['h3']
+    assert cloud.powered == []
+    cloud.go(8)
+    assert cloud.powered == [('/bin/power', 'x', 'down', 'h3')]
+    # Someone takes the spare one: another gets ready.
+    cloud.lies('b', 'h2', 2)
+    cloud.go(3)
+    assert cloud.powered[1:] == [('/bin/power', 'x', 'up', 'h3')]
+    assert cloud.service_of('h3')['status'] == 'enabled'
+    assert cloud.service_of('h4')['reason'] == 'by hand'
+
+
+def test_a_request_without_room_brings_a_host_back(cloud):
+    cloud.resting = resting.Rules(True, 10.0, 0)
+    cloud.rules = dataclasses.replace(
+        cloud.rules, drafts=move_planning.Rules(())
+    )
+    cloud.hosts('h1', 'h2', vcpu=8)
+    cloud.lies('a', 'h1', 6)
+    cloud.begin()
+    cloud.go(6)
+    assert cloud.service_of('h2')['status'] == 'disabled'
+    cloud.world.post('asked', vcpu=4)
+    cloud.go(4)
+    assert cloud.world.hosts('asked') == ('h2',)
+    assert cloud.powered == []
+
+
+@hypothesis.settings(
+    deadline=None, max_examples=6, phases=[hypothesis.Phase.generate]
+)
+@hypothesis.given(
+    goal=st.sampled_from([G.CONSOLIDATE, G.BALANCE]),
+    sizes=st.lists(
+        st.tuples(st.integers(0, 2), st.integers(1, 4)), max_size=7
+    ),
+    deaths=st.sets(st.integers(0, 12), max_size=3),
+    fails=st.booleans(),
+)
+def test_whatever_happens_no_host_has_too_many_and_nobody_is_asked_twice(
+    goal, sizes, deaths, fails
+):
+    with tempfile.TemporaryDirectory() as path:
+        cloud = Cloud(test_service.World(path))
+        cloud.rules = dataclasses.replace(
+            cloud.rules, drafts=move_planning.Rules((goal,))
+        )
+        cloud.hosts('h0', 'h1', 'h2')
+        left = dict.fromkeys(range(3), 8)
+        for n, (row, vcpus) in enumerate(sizes):
+            if vcpus <= left[row]:
+                left[row] -= vcpus
+                cloud.lies(f's{n}', f'h{row}', vcpus)
+        cloud.fake.migrates_at_once = False
+        cloud.begin()
+        for look in range(14):
+            if look in deaths:
+                cloud.begin()
+            cloud.go()
+            running = [
+                each
+                for each in cloud.fake.migrations
+                if each['status'] == 'running'
+            ]
+            for host in range(3):
+                used = cloud.fake.used(
+                    fake_cloud.name_uuid(f'h{host}'), 'VCPU'
+                )
+                used += sum(
+                    cloud.fake.servers[each['instance_uuid']]['flavor'][
+                        'vcpus'
+                    ]
+                    for each in running
+                    if each['dest_compute'] == f'h{host}'
+                )
+                assert used <= 8
+            for each in running:
+                end = 'error' if fails and look % 2 else 'completed'
+                cloud.fake.end_migration(each['instance_uuid'], end)
+        plans = cloud.world.store.plans.listed()
+        told = sum(
+            move.asked_at is not None for each in plans for move in each.moves
+        )
+        assert len(cloud.asked()) == len(cloud.fake.migrations) == told
+        servers = cloud.asked()
+        assert len(set(servers)) == len(servers)
+        assert not any(each.is_moving for each in plans)
+        cloud.world.engine.dispose()
+
+
+def test_the_planner_rules_are_kept(half):
+    dear = planner_plans.Rules(dearest_mb=50)
+    half.rules = dataclasses.replace(
+        half.rules,
+        drafts=move_planning.Rules((G.CONSOLIDATE,), planner=dear),
+    )
+    half.begin()
+    assert half.go(3) is None

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Groups with rates, and what is charged, on a real store."""
+
+import random
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cluster import operations as operations_module
+from nova_fairness.cluster import pricing
+from nova_fairness.cluster import trading
+from nova_fairness.model import cluster
+from nova_fairness.model import market
+from nova_fairness.shares import spending
+from tests.unit.cluster import test_service
+
+world = test_service.world
+SECOND = 1_000_000
+HOUR = 3600 * SECOND
+
+
+@pytest.fixture
+def process(world):
+    return world.process()
+
+
+@pytest.fixture
+def ask(world, process):
+    return operations_module.Operations(world.store, process)
+
+
+def runs(world, uuid, group='', project='p'):
+    """A server that runs, of a group that its metadata say."""
+    world.cloud.add_server(uuid, project, 'u')
+    world.cloud.build(uuid, 'h1', {'VCPU': 1})
+    if group:
+        world.cloud.servers[uuid]['metadata'] = {'fairness:group': group}
+
+
+def spent(world):
+    """Units by account, as they are stored."""
+    return dict(world.store.market.read(-1).spent)
+
+
+def after(world, name):
+    """The process that leads once the one before has ended."""
+    process = world.process(name)
+    process.cycle()
+    world.tick += 31
+    assert process.cycle()
+    return process
+
+
+def later(world, process, seconds=trading.EVERY_S):
+    world.now += seconds
+    process.cycle()
+
+
+def test_servers_of_a_group_have_their_part_of_its_rate(world, process, ask):
+    for uuid in ('s1', 's2'):
+        runs(world, uuid, 'web')
+    runs(world, 's3')
+    process.cycle()
+    told = ask.create_group('p', 'web', 70.0, 2)['group']
+    assert told == {
+        'id': 'p/web', 'name': 'web', 'project_id': 'p', 'rate': 70.0,
+        'count': 2, 'servers_count': 2, 'server_rate': 35.0,
+    }  # fmt: skip
+    meters = {f'{uuid}/1/1': (uuid, 0) for uuid in ('s1', 's2', 's3', 'x')}
+    told = ask.rates(meters, '')
+    assert told['rates'] == {'s1': 35.0, 's2': 35.0, 's3': 1.0}
+    assert ask.rates(meters, told['version']) == {
+        'version': told['version'],
+        'rates': None,
+    }
+    ask.set_group('p', 'web', 10.0, None)
+    assert ask.rates(meters, '')['rates']['s1'] == 5.0
+    ask.delete_group('p', 'web')
+    assert ask.rates(meters, told['version'])['rates']['s1'] == 1.0
+
+
+def test_groups_are_listed_by_project_and_name(world, process, ask):
+    process.cycle()
+    for project, name in (('q', 'a'), ('p', 'b'), ('p', 'a')):
+        ask.create_group(project, name, 1.0, 1)
+    first = ask.groups(None, None, 2)
+    assert [each['id'] for each in first['groups']] == ['p/a', 'p/b']
+    assert first['more']
+    rest = ask.groups(None, 'p/b', 2)
+    assert [each['id'] for each in rest['groups']] == ['q/a']
+    assert not rest['more']
+    assert [each['name'] for each in ask.groups('q', None, 9)['groups']] == [
+        'a'
+    ]
+
+
+def test_what_is_no_group_or_there_already_is_named(process, ask):
+    process.cycle()
+    ask.create_group('p', 'web', 1.0, 1)
+    with pytest.raises(exception.IllegalStep, match='a group web already'):
+        ask.create_group('p', 'web', 1.0, 1)
+    for call in (
+        lambda: ask.set_group('p', 'db', 1.0, 1),
+        lambda: ask.delete_group('q', 'web'),
+    ):
+        with pytest.raises(exception.UnknownGroup, match='no group'):
+            call()
+    with pytest.raises(exception.BadArgument, match='rate of group web'):
+        ask.set_group('p', 'web', 1e9, None)
+    assert ask.groups(None, None, 9)['groups'][0]['rate'] == 1.0
+
+
+def test_use_is_charged_by_the_rate_from_when_it_is_first_told(
+    world, process, ask
+):
+    runs(world, 's1', 'web')
+    process.cycle()
+    ask.create_group('p', 'web', 30.0, 1)
+    ask.rates({'s1/1/1': ('s1', 5 * HOUR)}, '')
+    ask.rates({'s1/1/1': ('s1', 6 * HOUR)}, '')
+    # Late and told twice: it is charged once.
+    ask.rates({'s1/1/1': ('s1', 6 * HOUR)}, '')
+    ask.rates({'s1/1/1': ('s1', 5 * HOUR)}, '')
+    later(world, process)
+    assert spent(world) == {'p/u': 30 * spending.UNIT}
+    # The VM began anew: what its new process has is seen from now on.
+    ask.rates({'s1/2/1': ('s1', 0)}, '')
+    ask.rates({'s1/2/1': ('s1', HOUR)}, '')
+    later(world, process)
+    assert spent(world) == {'p/u': 60 * spending.UNIT}
+
+
+def test_charges_add_up_to_the_last_unit_over_restarts(world):
+    """Processes end at any moment; rates change meanwhile."""
+    runs(world, 's1', 'web')
+    runs(world, 's2')
+    chance = random.Random(5)
+    process = world.process()
+    process.cycle()
+    ask = operations_module.Operations(world.store, process)
+    ask.create_group('p', 'web', 7.0, 1)
+    used, owed, rate = {'s1': 0, 's2': 0}, 0, 7000
+    ask.rates({f'{u}/1/1': (u, n) for u, n in used.items()}, '')
+    later(world, process)
+    for _ in range(200):
+        what = chance.random()
+        if what < 0.6:
+            uuid = chance.choice(['s1', 's2'])
+            more = chance.randrange(1, 10**9)
+            used[uuid] += more
+            owed += more * (rate if uuid == 's1' else 1000)
+            ask.rates({f'{uuid}/1/1': (uuid, used[uuid])}, '')
+        elif what < 0.75:
+            rate = chance.randrange(1000, 10**6)
+            ask.set_group('p', 'web', rate / 1000, None)
+            rate = int(rate / 1000 * 1000)
+        elif what < 0.9:
+            later(world, process, chance.choice([1.0, 70.0]))
+        else:
+            # Killed: what was told since the last write is told again.
+            process = after(world, f'p{world.tick}')
+            ask = operations_module.Operations(world.store, process)
+            ask.rates({f'{u}/1/1': (u, n) for u, n in used.items()}, '')
+    later(world, process)
+    assert spent(world) == {'p/u': owed}
+
+
+def test_funds_are_never_below_zero_and_then_the_lowest_rate_holds(
+    world, process, ask
+):
+    world.accounts = (cluster.Account('p', funds=10.0),)
+    runs(world, 's1', 'web')
+    process.cycle()
+    ask.create_group('p', 'web', 30.0, 1)
+    ask.rates({'s1/1/1': ('s1', 0)}, '')
+    [limit] = ask.limits(None, None, 9)['limits']
+    assert (limit['funds'], limit['funds_left']) == (10.0, 10.0)
+    told = ask.rates({'s1/1/1': ('s1', HOUR // 6)}, '')
+    assert told['rates'] == {'s1': 30.0}
+    [limit] = ask.limits(None, None, 9)['limits']
+    assert limit['funds_left'] == 5.0
+    ask.rates({'s1/1/1': ('s1', HOUR)}, '')
+    process.cycle()
+    told = ask.rates({'s1/1/1': ('s1', 2 * HOUR)}, '')
+    assert told['rates'] == {'s1': 1.0}
+    [limit] = ask.limits(None, None, 9)['limits']
+    assert limit['funds_left'] == 0.0
+    later(world, process)
+    assert spent(world) == {'p/u': 10 * spending.UNIT}
+    # More funds: the rate of the group holds again.
+    ask.set_limits('p', {'funds': 20.0})
+    process.cycle()
+    told = ask.rates({'s1/1/1': ('s1', 2 * HOUR)}, '')
+    assert told['rates'] == {'s1': 30.0}
+
+
+def test_groups_and_charges_outlive_the_process(world, process, ask):
+    runs(world, 's1', 'web')
+    process.cycle()
+    ask.create_group('p', 'web', 30.0, 1)
+    other = after(world, 'two')
+    told = operations_module.Operations(world.store, other)
+    assert told.groups(None, None, 9)['groups'][0]['rate'] == 30.0
+    assert told.rates({'s1/1/1': ('s1', 0)}, '')['rates'] == {'s1': 30.0}
+    # Who was deposed changes nothing.
+    with pytest.raises(exception.FairnessError):
+        ask.set_group('p', 'web', 99.0, None)
+    assert told.groups(None, None, 9)['groups'][0]['rate'] == 30.0
+
+
+def test_servers_that_are_gone_are_forgotten(world, process, ask):
+    runs(world, 's1')
+    process.cycle()
+    ask.rates({'s1/1/1': ('s1', 7)}, '')
+    later(world, process)
+    assert list(world.store.market.read(-1).meters) == ['s1/1/1']
+    world.cloud.remove('s1')
+    runs(world, 's2')
+    for _ in range(3):
+        later(world, process, 1000.0)
+    ask.rates({'s2/1/1': ('s2', 7)}, '')
+    later(world, process)
+    assert list(world.store.market.read(-1).meters) == ['s2/1/1']
+
+
+def test_groups_have_an_end(world, process, ask, monkeypatch):
+    process.cycle()
+    monkeypatch.setattr(trading, 'MOST', 1)
+    ask.create_group('p', 'web', 1.0, 1)
+    with pytest.raises(exception.BadArgument, match='1 groups are set'):
+        ask.create_group('p', 'db', 1.0, 1)
+    ask.set_group('p', 'web', 2.0, None)
+
+
+def test_a_group_is_as_it_was_if_it_cannot_be_stored(world, process):
+    process.cycle()
+    group = market.Group('p', 'web', 1.0)
+    with pytest.raises(exception.FairnessError):
+        process.charging.trading.change('p', 'web', group, epoch=77)
+    assert process.charging.trading.group('p', 'web') is None
+
+
+# Prices --------------------------------------------------------------------
+
+
+def priced(told):
+    return {each['host']: each['price'] for each in told['prices']}
+
+
+def test_a_price_is_what_all_servers_of_a_host_spend(world, process, ask):
+    world.cloud.add_host('h2', 4)
+    for uuid in ('s1', 's2'):
+        runs(world, uuid, 'web')
+    runs(world, 's3')
+    process.cycle()
+    ask.create_group('p', 'web', 70.0, 2)
+    [told] = [
+        each for each in ask.prices(None, None, 9)['prices'] if each['price']
+    ]
+    assert told['host'] == told['id'] == 'h1'
+    assert told['resource_class'] == 'VCPU'
+    assert told['price'] == 71.0
+    assert told['capacity'] > 0
+    # Hosts without servers cost nothing, and are told.
+    assert 0.0 in priced(ask.prices(None, None, 9)).values()
+
+
+def test_prices_are_told_page_by_page(world, process, ask):
+    world.cloud.add_host('h2', 4)
+    process.cycle()
+    names = [each['host'] for each in ask.prices(None, None, 9)['prices']]
+    assert names == sorted(names)
+    first = ask.prices(None, None, 1)
+    assert first['more']
+    rest = ask.prices(None, first['prices'][0]['id'], 9)
+    assert [each['host'] for each in rest['prices']] == names[1:]
+
+
+def test_the_past_has_a_row_where_a_price_changed(world, process, ask):
+    runs(world, 's1', 'web')
+    process.cycle()
+    ask.create_group('p', 'web', 5.0, 1)
+    for rate in (5.0, 5.0, 9.0):
+        ask.set_group('p', 'web', rate, None)
+        later(world, process, pricing.EVERY_S)
+    past = ask.prices('h1', None, 9)['prices']
+    assert [each['price'] for each in past] == [9.0, 5.0, 1.0]
+    first = ask.prices('h1', None, 1)
+    assert first['more']
+    rest = ask.prices('h1', first['prices'][0]['id'], 9)
+    assert [each['price'] for each in rest['prices']] == [5.0, 1.0]
+    assert not rest['more']
+    # What changes in between is not written.
+    ask.set_group('p', 'web', 11.0, None)
+    later(world, process, pricing.EVERY_S / 2)
+    assert ask.prices('h1', None, 9)['prices'] == past
+    assert priced(ask.prices(None, None, 9))['h1'] == 11.0
+
+
+def test_what_is_old_is_forgotten(world, process, ask):
+    runs(world, 's1')
+    process.cycle()
+    assert ask.prices('h1', None, 9)['prices']
+    # Nothing changes: what is left would be a row of the first moment.
+    later(world, process, 86400.0 + 60.0)
+    assert ask.prices('h1', None, 9)['prices'] == []
+
+
+def test_another_process_goes_on_with_the_past(world, process, ask):
+    runs(world, 's1')
+    process.cycle()
+    world.now += 5.0
+    successor = after(world, 'second')
+    other = operations_module.Operations(world.store, successor)
+    later(world, successor, pricing.EVERY_S)
+    past = other.prices('h1', None, 9)['prices']
+    assert {each['price'] for each in past} == {1.0}
+    assert len(past) == 2
+
+
+def test_a_host_or_a_marker_that_is_none_is_named(world, process, ask):
+    process.cycle()
+    with pytest.raises(exception.UnknownHost, match='no host x'):
+        ask.prices('x', None, 9)
+    for marker in ('soon', 'nan'):
+        with pytest.raises(exception.BadArgument, match='marker'):
+            ask.prices('h1', marker, 9)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""How the cluster service is told to move servers."""
+
+import threading
+
+from oslo_config import cfg
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cluster import clients
+from nova_fairness.cluster import move_planning
+from nova_fairness.cluster import moving
+from nova_fairness.cluster import moving_plans
+from nova_fairness.cluster import resting
+from nova_fairness.cmd import plans
+from nova_fairness.conf import cluster as cluster_conf
+from nova_fairness.model import plans as model
+from nova_fairness.planners.consolidation import moves
+from nova_fairness.planners.consolidation import plans as planner_plans
+from nova_fairness.planners.tenants import planner as tenants_planner
+from tests.fixtures import fake_cloud
+
+
+class FakeStore:
+    """Is only passed on."""
+
+    plans = None
+
+
+def configured(monkeypatch, **options):
+    conf = cfg.ConfigOpts()
+    cluster_conf.register_opts(conf)
+    conf([], project='x', default_config_files=[])
+    for name, value in options.items():
+        conf.set_override(name, value, 'fairness_plans')
+    apis = fake_cloud.FakeCloud().apis
+    monkeypatch.setattr(clients, 'connect', lambda _: apis)
+    return plans.moving(conf, FakeStore(), None, threading.Event())
+
+
+def test_no_server_moves_unless_a_mode_is_chosen(monkeypatch):
+    assert configured(monkeypatch) is None
+
+
+def test_what_operators_choose_reaches_the_plans(monkeypatch):
+    usual = configured(monkeypatch, mode='recommend')
+    assert usual.name == 'plans'
+    assert usual._rules.mode is moving_plans.Mode.RECOMMEND
+    assert usual._rules.drafts.goals == (model.Goal.RESCUE,)
+    assert usual._rules.drafts.planner == planner_plans.Rules(
+        at_once=moves.AtOnce(4, 1), spare=1
+    )
+    assert usual._moving._limits == moving.Limits()
+    assert usual._resting._rules == resting.Rules()
+    other = configured(
+        monkeypatch,
+        mode='auto',
+        goals=['balance', 'rescue', 'balance'],
+        interval=2.0,
+        hold=3.0,
+        expiry=64.0,
+        rest=5.0,
+        least_emptied=6,
+        spread=0.7,
+        margin=0.8,
+        dearest=9,
+        at_once=10,
+        at_once_per_host=11,
+        longest_move=12.0,
+        spare=13,
+        disable_empty=True,
+        empty_for=14.0,
+        power_command=['/bin/power', '-q'],
+        power_timeout=15.0,
+    )
+    at_once = moves.AtOnce(10, 11)
+    assert other._rules == moving_plans.Rules(
+        moving_plans.Mode.AUTO,
+        move_planning.Rules(
+            (model.Goal.BALANCE, model.Goal.RESCUE),
+            6,
+            0.7,
+            0.8,
+            planner_plans.Rules(at_once=at_once, dearest_mb=9, spare=13),
+            tenants_planner.Rules(margin=0.8, at_once=at_once),
+        ),
+        3.0,
+        64.0,
+        5.0,
+        other._rules.history_s,
+    )
+    assert other._interval_s == 2.0
+    assert other._moving._limits == moving.Limits(10, 11, 12.0)
+    assert other._resting._rules == resting.Rules(
+        True, 14.0, 13, ('/bin/power', '-q'), 15.0
+    )
+
+
+@pytest.mark.parametrize(
+    ('options', 'said'),
+    [
+        ({'goals': ['consolidate', 'balance']}, 'to and fro'),
+        ({'goals': ['help', 'consolidate']}, 'to and fro'),
+        ({'goals': ['help']}, 'goals = help needs transport_url'),
+        ({'power_command': ['power']}, 'path of a program'),
+    ],
+)
+def test_choices_that_contradict_each_other_are_refused(
+    monkeypatch, options, said
+):
+    with pytest.raises(exception.ConfigurationError, match=said):
+        configured(monkeypatch, mode='auto', **options)
+
+
+def test_hosts_are_closing_whoever_says_so():
+    closing = plans.Closing()
+    assert closing() == frozenset()
+    closing.add(lambda: {'h1'})
+    closing.add(lambda: ['h1', 'h2'])
+    assert closing() == {'h1', 'h2'}

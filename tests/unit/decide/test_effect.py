@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Whether VMs get what their weights promise."""
+
+import hypothesis
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from nova_fairness.decide import effect
+
+
+def competition(had, wanted, parts, vcpus=None):
+    vcpus = [1.0] * len(had) if vcpus is None else vcpus
+    return effect.Competition(*map(np.array, (had, wanted, parts, vcpus)))
+
+
+PARTS = [1000.0, 10.0]
+WANTED = [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ('had', 'followed'),
+    [
+        ([0.99, 0.01], 1.0),
+        ([0.5, 0.5], 0.0),
+        ([0.745, 0.255], 0.5),
+        ([0.1, 0.9], 0.0),
+    ],
+)
+def test_what_vms_had_lies_between_weights_and_none(had, followed):
+    found = competition(had, WANTED, PARTS)
+    assert found.followed() == pytest.approx(followed, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    'found',
+    [
+        competition([0.4, 0.4], [0.4, 0.4], PARTS),
+        competition([0.5, 0.5], WANTED, [10.0, 10.0]),
+        competition([0.0, 0.0], WANTED, PARTS),
+        competition([], [], []),
+        competition([0.05, 0.95], [0.05, 1.0], PARTS),
+    ],
+    ids=['plenty', 'equal weights', 'nothing', 'nobody', 'one wants little'],
+)
+def test_where_weights_change_nothing_nothing_is_told(found):
+    assert found.followed() is None
+
+
+amounts = st.floats(0.0, 4.0)
+
+
+@hypothesis.given(
+    st.lists(
+        st.tuples(amounts, amounts, st.floats(0.1, 1e4), st.integers(1, 8)),
+        max_size=8,
+    )
+)
+def test_a_division_gives_away_what_there_was_and_nobody_too_much(rows):
+    had, more, parts, vcpus = (
+        np.array([row[place] for row in rows], float) for place in range(4)
+    )
+    found = competition(had, had + more, parts, vcpus)
+    given = found.by(found.parts)
+    assert given.sum() == pytest.approx(had.sum(), abs=1e-9)
+    assert (given <= found.wanted + 1e-9).all()
+    followed = found.followed()
+    assert followed is None or 0.0 <= followed <= 1.0
+
+
+def test_a_few_intervals_say_nothing_and_one_is_soon_outweighed():
+    evidence = effect.Evidence()
+    assert evidence.told is None
+    for _ in range(effect.ENOUGH - 1):
+        evidence = evidence.after(0.0)
+        assert not evidence.is_bad
+    assert evidence.after(0.0).is_bad
+    assert evidence.after(None) == evidence
+    for _ in range(8):
+        evidence = evidence.after(1.0)
+    assert not evidence.after(0.0).is_bad

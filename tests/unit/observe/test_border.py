@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is told of hosts between batch and cloud, as the page says."""
+
+import json
+import re
+
+from nova_fairness.model import partition
+from nova_fairness.observe import border
+from nova_fairness.observe import notices
+from nova_fairness.observe import queue
+from tests.fixtures import border as border_fixture
+from tests.fixtures import documented
+
+PAGE = documented.PAGES / 'notifications-hosts.rst'
+
+
+def told(event):
+    state = next(s for s, e in partition.STEPS.items() if event in e)
+    node = border_fixture.node('h1', state.value)
+    cause = partition.Cause.OPERATOR
+    return border.notice(node.stepped(event, 60.0, cause, 'so', 90.0), 'c1')
+
+
+def test_the_page_names_every_event_and_every_field():
+    page = PAGE.read_text('utf-8')
+    said = re.findall(r'^``(fairness\.host\.\w+)``$', page, re.MULTILINE)
+    found = [told(event) for event in partition.Event]
+    assert sorted(said) == sorted(each.event for each in found)
+    fields = documented.entries(page)
+    for each in found:
+        payload = json.loads(json.dumps(each.payload))
+        assert payload.keys() == fields.keys()
+        for name, value in payload.items():
+            assert documented.is_of(value, fields[name]), name
+        text = page.split(f'``{each.event}``\n')[1].split('\n``')[0]
+        warns = each.priority == notices.WARN
+        assert ('Priority ``warn``' in text) == warns
+
+
+def test_who_does_not_act_knows_no_host():
+    idle = border.Border({('ask', 'demand'): 1})
+    collector = queue.QueueCollector(None, None, lambda: idle)
+    names = [each.name for each in collector.collect()]
+    assert names == ['nova_fairness_partition_steps']

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is told of plans of moves, as the page says."""
+
+import dataclasses
+import json
+import re
+
+from nova_fairness.model import plans as model
+from nova_fairness.observe import notices
+from nova_fairness.observe import plans
+from nova_fairness.observe import queue
+from tests.fixtures import documented
+from tests.fixtures import store_contract
+
+PAGE = documented.PAGES / 'notifications-plans.rst'
+PLAN = store_contract.make_plan()
+M, C = model.MoveEvent, model.Cause
+
+
+def told():
+    """A notice of every kind there is."""
+    found = list(plans.told(None, PLAN, 'c1'))
+    for state in set(model.State) - {model.State.PROPOSED}:
+        after = dataclasses.replace(PLAN, state=state)
+        found += plans.told(PLAN, after, 'c1')
+    won = dataclasses.replace(PLAN, won=model.Outcome(moves=1))
+    found += plans.told(PLAN, won, 'c1')
+    for state in model.MoveState:
+        move = dataclasses.replace(PLAN.moves[0], state=state, cause=C.ASKED)
+        other = next(each for each in model.MoveState if each is not state)
+        before = dataclasses.replace(PLAN.moves[0], state=other)
+        found += plans.told(
+            PLAN.with_move(0, before), PLAN.with_move(0, move), 'c1'
+        )
+    return found
+
+
+def test_the_page_names_every_event_and_every_field():
+    page = PAGE.read_text('utf-8')
+    said = re.findall(
+        r'^``(fairness\.plan(?:_move)?\.\w+)``$', page, re.MULTILINE
+    )
+    found = told()
+    assert sorted(said) == sorted(each.event for each in found)
+    fields = documented.entries(page)
+    for each in found:
+        payload = json.loads(json.dumps(each.payload))
+        assert payload.keys() == fields.keys()
+        for name, value in payload.items():
+            assert documented.is_of(value, fields[name]), name
+        text = page.split(f'``{each.event}``\n')[1].split('\n``')[0]
+        warns = each.priority == notices.WARN
+        assert ('Priority ``warn``' in text) == warns
+
+
+def test_what_did_not_change_is_not_told():
+    assert list(plans.told(PLAN, PLAN, 'c1')) == []
+    seen = PLAN.with_move(0, dataclasses.replace(PLAN.moves[0], sent_mb=3))
+    assert list(plans.told(PLAN, seen, 'c1')) == []
+
+
+def test_a_move_says_where_its_server_goes():
+    moving = PLAN.moves[0].stepped(M.ASK, 60.0, C.ASKED)
+    [notice] = plans.told(PLAN, PLAN.with_move(0, moving), 'c1')
+    assert notice.payload['move'] == {
+        'number': 0, 'server': 's1', 'source': 'ü1', 'target': 'h2',
+        'state': 'moving', 'cause': 'asked',
+        'explanation': 'Nova was asked for it',
+    }  # fmt: skip
+    assert notice.payload['at'] == '1970-01-01T00:01:00Z'
+
+
+def test_every_cause_has_a_sentence():
+    for cause in model.Cause:
+        assert model.sentence(cause, 'x').endswith(': x')
+    assert model.sentence(None, '') == ''
+
+
+def test_who_does_not_act_knows_of_no_host():
+    idle = plans.Plans({('balance', 'done'): 1}, {})
+    collector = queue.QueueCollector(None, None, None, lambda: idle)
+    assert [each.name for each in collector.collect()] == [
+        'nova_fairness_plan_entered_plans',
+        'nova_fairness_plan_entered_moves',
+    ]

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Clouds in which one can see what is best."""
+
+import hypothesis
+from hypothesis import strategies as st
+import pytest
+
+from nova_fairness.model import request
+from nova_fairness.planners import placement
+from nova_fairness.planners.consolidation import balancing
+from nova_fairness.planners.consolidation import displacing
+from nova_fairness.planners.consolidation import layout
+from nova_fairness.planners.consolidation import optimum
+from nova_fairness.planners.consolidation import planner
+from nova_fairness.planners.consolidation import plans
+from nova_fairness.planners.consolidation import repacking
+from tests.fixtures import small_cloud
+
+ask, host, lies = small_cloud.ask, small_cloud.host, small_cloud.lies
+
+
+def filled(**hosts):
+    """Eight VCPUs each; VCPUs of the servers on each host."""
+    servers = [
+        lies(f'{name}{n}', name, vcpu)
+        for name, sizes in hosts.items()
+        for n, vcpu in enumerate(sizes)
+    ]
+    return small_cloud.filled([host(name) for name in hosts], servers)
+
+
+def where(plan):
+    return {each.server: each.target for each in plan.moves}
+
+
+def deep(levels):
+    return plans.Rules(depth=displacing.Depth(levels))
+
+
+def test_the_least_used_host_is_emptied_onto_the_fullest():
+    plan = planner.consolidate(filled(a=[4], b=[5], c=[2]))
+    assert where(plan) == {'c0': 'b'}
+    assert plan.busy == (3, 2)
+    assert plan.off == ('c',)
+    assert plan.cost_mb == 100
+
+
+@pytest.mark.parametrize(('levels', 'moves'), [(1, 0), (2, 3)])
+def test_a_smaller_one_makes_room_for_a_larger_one(levels, moves):
+    # c's 3 fits nowhere; where a's 1 goes to b, it fits on a.
+    snapshot = filled(a=[5, 1], b=[6], c=[3, 1])
+    plan = planner.consolidate(snapshot, deep(levels))
+    assert len(plan.moves) == moves
+    if moves:
+        assert where(plan) == {'a1': 'b', 'c0': 'a', 'c1': 'b'}
+        assert [each.wave for each in plan.moves] == [1, 2, 3]
+
+
+def test_three_levels_make_room_for_each_other():
+    # 4 needs what 3 leaves, which needs what 2 leaves.
+    snapshot = filled(a=[2, 5], b=[3, 2, 2], c=[6], d=[4])
+    assert planner.consolidate(snapshot, deep(2)).moves == ()
+    plan = planner.consolidate(snapshot, deep(3))
+    assert where(plan) == {'a0': 'c', 'b0': 'a', 'd0': 'b'}
+    assert plan.busy == (4, 3)
+
+
+def test_what_cannot_be_emptied_gives_what_fuller_hosts_take():
+    snapshot = filled(a=[5, 2], b=[4, 1])
+    assert planner.consolidate(snapshot).moves == ()
+    plan = planner.consolidate(snapshot, plans.Rules(partial=True))
+    assert where(plan) == {'b1': 'a'}
+
+
+def test_hosts_are_kept_ready():
+    snapshot = small_cloud.filled([host('a'), host('b', vcpu=16), host('c')])
+    plan = planner.consolidate(snapshot, plans.Rules(spare=1))
+    assert plan.off == ('a', 'c')
+
+
+def test_nothing_is_moved_that_must_stay():
+    group = request.Group('g', request.Rule.TOGETHER)
+    for more in (
+        {'demand': None},
+        {'demand': small_cloud.demand(host='a')},
+        {'demand': small_cloud.demand(zone='z')},
+    ):
+        servers = [lies('s', 'a', **more), lies('t', 'b', 2)]
+        hosts = [host('a', zone='z'), host('b')]
+        snapshot = small_cloud.filled(hosts, servers)
+        assert where(planner.consolidate(snapshot)) in ({}, {'t': 'a'})
+    servers = [
+        lies('s', 'a', bound=group),
+        lies('t', 'a', bound=group),
+        lies('u', 'b', 8),
+        lies('v', 'c', 4),
+    ]
+    hosts = [host('a', vcpu=3), host('b'), host('c')]
+    assert planner.consolidate(small_cloud.filled(hosts, servers)).moves == ()
+
+
+def test_two_that_change_places_have_no_order():
+    snapshot = filled(a=[8], b=[7])
+    made = layout.Layout(snapshot, placement.fullest)
+    for n, row in ((0, layout.NOWHERE), (1, 0), (0, 1)):
+        made.put(n, row)
+    assert plans.made(made, plans.USUAL) is None
+
+
+def test_a_request_is_rescued_by_the_smallest_that_leave():
+    snapshot = filled(a=[4, 3], b=[5, 1])
+    plan = planner.rescue(snapshot, ask('r', 3))
+    assert where(plan) == {'b1': 'a'}
+    assert planner.rescue(snapshot, ask('r', 4)) is None
+    assert planner.rescue(filled(a=[4], b=[]), ask('r', 8)).moves == ()
+
+
+def test_a_rescue_that_is_too_dear_is_none():
+    snapshot = filled(a=[4, 3], b=[5, 1])
+    rules = plans.Rules(dearest_mb=99)
+    assert planner.rescue(snapshot, ask('r', 3), rules) is None
+
+
+def test_all_are_packed_anew_also_where_some_stand_in_the_way():
+    snapshot = filled(a=[3, 3], b=[5, 1], c=[4])
+    assert planner.consolidate(snapshot, deep(1)).moves == ()
+    plan = repacking.repack(snapshot)
+    assert plan.busy == (3, 2)
+    # 3 and 5 would change places, so 3 waits beside 4 meanwhile.
+    assert [(each.server, each.target) for each in plan.moves] == [
+        ('a1', 'c'),
+        ('b0', 'a'),
+        ('a1', 'b'),
+        ('c0', 'b'),
+    ]
+
+
+def test_the_fullest_host_gives_until_all_are_even_enough():
+    plan = balancing.balance(filled(a=[2, 2, 2, 2], b=[], c=[2]))
+    assert sorted(where(plan).values()) == ['b', 'b']
+    assert balancing.balance(filled(a=[3], b=[3], c=[2])).moves == ()
+    even = balancing.Tolerance(spread=1.0)
+    assert not balancing.balance(filled(a=[4, 4], b=[]), tolerance=even).moves
+
+
+sizes = st.lists(
+    st.lists(st.integers(1, 8), max_size=3).filter(lambda s: sum(s) <= 8),
+    min_size=1,
+    max_size=4,
+)
+
+
+@hypothesis.settings(deadline=None, max_examples=40)
+@hypothesis.given(sizes)
+def test_the_optimum_is_what_trying_all_finds(drawn):
+    snapshot = filled(**{f'h{n}': each for n, each in enumerate(drawn)})
+    found = optimum.fewest(snapshot)
+    items = sorted((s for each in drawn for s in each), reverse=True)
+    best = _fewest(items, [])
+    assert (found.found, found.bound) == (best, best)
+    plan = repacking.repack(snapshot)
+    made = layout.Layout(snapshot, placement.fullest)
+    assert optimum.bound(made) <= best <= plan.busy[1]
+
+
+def _fewest(items, bins):
+    if not items:
+        return len(bins)
+    first, *rest = items
+    tried = [_fewest(rest, [*bins, 8 - first])]
+    for n, left in enumerate(bins):
+        if left >= first:
+            other = [*bins[:n], left - first, *bins[n + 1 :]]
+            tried.append(_fewest(rest, other))
+    return min(tried)
+
+
+def test_servers_that_keep_apart_need_a_host_each():
+    group = request.Group('g', request.Rule.APART)
+    servers = [lies(f's{n}', f'h{n}', bound=group) for n in range(3)]
+    hosts = [host(f'h{n}') for n in range(4)]
+    snapshot = small_cloud.filled(hosts, servers)
+    assert optimum.fewest(snapshot) == optimum.Fewest(3, 3)
+    assert planner.consolidate(snapshot).moves == ()

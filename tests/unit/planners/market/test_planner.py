@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Where servers of a market lie, on small clouds."""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.model import cluster
+from nova_fairness.model import market
+from nova_fairness.planners.market import cores
+from nova_fairness.planners.market import field as field_module
+from nova_fairness.planners.market import grouping
+from nova_fairness.planners.market import moving
+from nova_fairness.planners.market import placing
+from nova_fairness.planners.market import planner
+from tests.fixtures import small_cloud
+
+ANY = planner.Rules(margin=0.0)
+
+
+def given(hosts, servers, **more):
+    """A market of servers, each told as (uuid, host, rate) and more.
+
+    What follows may be ``vcpu``, ``memory``, ``stays``, ``group`` and fields
+    of a bid.
+    """
+    rows = {each[0].name: n for n, each in enumerate(hosts)}
+    cloud = small_cloud.cloud(hosts)
+    used = cloud.inventory.used.copy()
+    running, bids = [], {}
+    for uuid, host, rate, *rest in servers:
+        own = dict(rest[0]) if rest else {}
+        wanted = small_cloud.demand(
+            own.pop('vcpu', 1), own.pop('memory', 100), **own.pop('needs', {})
+        )
+        used[rows[host]] += cluster.vector(
+            dict(wanted.amounts), small_cloud.CLASSES
+        )
+        running.append(
+            cluster.Running(
+                host,
+                'p',
+                wanted.amounts,
+                0.0,
+                uuid=uuid,
+                group=own.pop('group', ''),
+            )
+        )
+        demand = None if own.pop('stays', False) else wanted
+        bids[uuid] = market.Bid(rate, demand=demand, **own)
+    cloud = dataclasses.replace(
+        cloud,
+        inventory=dataclasses.replace(cloud.inventory, used=used),
+        running=tuple(running),
+    )
+    return market.Market(cloud, bids, **more)
+
+
+def plan(made, rules=ANY, now=0.0):
+    return planner.plan(made, now, rules)
+
+
+def where(found):
+    return {uuid: each.host for uuid, each in found.stands.items()}
+
+
+A, B, C = (small_cloud.host(name) for name in 'abc')
+
+
+def test_each_gets_its_part_of_the_price_of_its_host():
+    found = plan(given([A], [('s', 'a', 30.0), ('t', 'a', 10.0)]))
+    assert found.prices == {'a': {'VCPU': 40.0}}
+    assert found.stands['s'].share == {'VCPU': 6.0}
+    assert found.stands['t'].share == {'VCPU': 2.0}
+
+
+def test_the_cheapest_move_that_makes_hosts_as_dear_is_made():
+    servers = [(f's{n}', 'a', 10.0, {'cost': 5.0 - n}) for n in range(4)]
+    found = plan(given([A, B], servers))
+    assert {each.server for each in found.moves} == {'s2', 's3'}
+    assert found.level == (2.0, 1.0)
+    assert found.cost == 5.0
+
+
+def test_of_servers_that_are_alike_none_goes_where_another_left():
+    servers = [
+        ('s1', 'a', 20.0),
+        ('s2', 'b', 10.0),
+        ('s3', 'b', 20.0),
+        ('s4', 'a', 10.0),
+    ]
+    assert not plan(given([A, B], servers)).moves
+
+
+def test_a_host_of_twice_the_size_has_twice_the_price():
+    hosts = [A, small_cloud.host('b', vcpu=16)]
+    servers = [(f's{n}', 'a', 10.0) for n in range(6)]
+    found = plan(given(hosts, servers))
+    assert found.prices == {'a': {'VCPU': 20.0}, 'b': {'VCPU': 40.0}}
+    assert len(found.moves) == 4
+
+
+@pytest.mark.parametrize(
+    ('sold', 'price'), [(('VCPU',), 20.0), (('VCPU', 'MEMORY_MB'), 30.0)]
+)
+def test_of_several_classes_the_dearest_counts(sold, price):
+    """Three times the CPUs, but no more memory."""
+    hosts = [A, small_cloud.host('b', vcpu=24)]
+    servers = [(f's{n}', 'a', 10.0) for n in range(8)]
+    found = plan(given(hosts, servers, sold=sold))
+    assert found.prices['a'] == dict.fromkeys(sold, price)
+
+
+@pytest.mark.parametrize(
+    ('kept', 'rules'),
+    [
+        ({'stays': True}, ANY),
+        ({'group': 'g'}, ANY),
+        ({'moved_at': 50.0}, planner.Rules(0.0, hold_s=60.0)),
+        ({'needs': {'zone': 'other'}}, ANY),
+        ({'needs': {'host': 'a'}}, ANY),
+    ],
+)
+def test_what_may_not_move_stays_and_still_pays(kept, rules):
+    servers = [(f's{n}', 'a', 10.0, kept) for n in range(4)]
+    found = plan(given([A, B], servers), rules, now=100.0)
+    assert not found.moves
+    assert found.prices['a'] == {'VCPU': 40.0}
+    assert found.level == (2.0, 2.0)
+
+
+def test_a_server_moves_again_once_it_was_held():
+    servers = [(f's{n}', 'a', 10.0, {'moved_at': 50.0}) for n in range(4)]
+    rules = planner.Rules(0.0, hold_s=60.0)
+    assert plan(given([A, B], servers), rules, now=110.0).moves
+
+
+def test_others_go_around_what_stays():
+    servers = [
+        ('s1', 'a', 30.0, {'stays': True}),
+        ('s2', 'a', 10.0),
+        ('s3', 'a', 10.0),
+        ('s4', 'a', 10.0),
+    ]
+    found = plan(given([A, B], servers))
+    assert {each.server for each in found.moves} == {'s2', 's3', 's4'}
+
+
+def test_servers_without_a_bid_stay_and_pay_the_lowest_rate():
+    made = given([A, B], [('s', 'a', 10.0), ('t', 'a', 10.0)])
+    made = dataclasses.replace(made, bids={}, lowest=3.0)
+    found = plan(made)
+    assert not found.moves
+    assert found.prices['a'] == {'VCPU': 6.0}
+
+
+def test_nothing_goes_to_a_host_that_takes_nothing():
+    hosts = [A, small_cloud.host('b', takes=False)]
+    assert not plan(given(hosts, [('s', 'a', 1.0), ('t', 'a', 1.0)])).moves
+
+
+def test_a_little_better_is_not_worth_a_move():
+    servers = [
+        ('s1', 'a', 10.0),
+        ('s2', 'a', 10.0),
+        ('s3', 'a', 1.0),
+        ('s4', 'b', 11.0),
+        ('s5', 'b', 11.0),
+    ]
+    made = given([A, B], servers)
+    before = plan(made).level[0]
+    assert 1 < before < 1.001
+    assert not plan(made, planner.USUAL).moves
+
+
+def full(names, memory, *servers):
+    hosts = [small_cloud.host(name, memory=memory) for name in names]
+    made = given(
+        hosts, [(uuid, at, 1.0, {'memory': 100}) for uuid, at in servers]
+    )
+    return field_module.Field(made, 0.0, 0.0)
+
+
+def test_two_that_have_to_change_places_go_over_a_third_host():
+    field = full('abc', 100, ('s1', 'a'), ('s2', 'b'))
+    moves, reached = moving.ordered(field, np.array([1, 0]))
+    assert [(m.server, m.source, m.target, m.wave) for m in moves] == [
+        ('s1', 'a', 'c', 1),
+        ('s2', 'b', 'a', 2),
+        ('s1', 'c', 'b', 3),
+    ]
+    assert reached.tolist() == [1, 0]
+
+
+def test_who_finds_no_room_on_the_way_stays():
+    field = full('ab', 100, ('s1', 'a'), ('s2', 'b'))
+    moves, reached = moving.ordered(field, np.array([1, 0]))
+    assert moves == ()
+    assert reached.tolist() == [0, 1]
+
+
+def test_what_finds_no_room_goes_before_the_others():
+    hosts = [small_cloud.host(name, memory=500) for name in 'ab']
+    servers = [
+        ('s1', 'a', 4.0, {'memory': 200}),
+        ('s2', 'b', 3.0, {'memory': 200}),
+        ('s3', 'a', 2.0, {'memory': 300}),
+        ('s4', 'b', 1.0, {'memory': 300}),
+    ]
+    found = plan(given(hosts, servers))
+    assert not found.homeless
+
+
+def test_a_server_for_which_there_is_no_room_in_thought_is_named():
+    """Hosts are full to the last, and the dearest would lie apart."""
+    hosts = [
+        small_cloud.host('a', memory=400),
+        small_cloud.host('b', memory=600),
+    ]
+    servers = [
+        ('s0', 'a', 5.0, {'memory': 200}),
+        ('s1', 'a', 5.0, {'memory': 200}),
+        ('s2', 'b', 1.0, {'memory': 300}),
+        ('s3', 'b', 1.0, {'memory': 300}),
+    ]
+    found = plan(given(hosts, servers))
+    assert (found.homeless, found.moves) == ('s0', ())
+    assert where(found) == {uuid: at for uuid, at, *_ in servers}
+
+
+def test_vcpus_of_a_server_meet_only_if_it_has_more_than_there_are_cores():
+    for rates, vcpus in itertools.product(
+        itertools.permutations([1.0, 5.0, 90.0]), range(1, 10)
+    ):
+        servers = [(f's{n}', rate, vcpus) for n, rate in enumerate(rates)]
+        for found in cores.assigned(servers, 4).values():
+            count = np.bincount(found, minlength=4)
+            assert count.sum() == vcpus
+            assert count.max() == math.ceil(vcpus / 4)
+
+
+def test_a_cheap_server_does_not_put_all_it_has_on_the_one_cheap_core():
+    """As published both of its VCPUs would go to the third core."""
+    servers = [('dear', 100.0, 2), ('cheap', 1.0, 2)]
+    assert cores.assigned(servers, 3) == {'dear': (0, 1), 'cheap': (2, 0)}
+
+
+def test_cores_are_told_of_hosts_whose_cores_are_known():
+    servers = [('s', 'a', 2.0, {'vcpus': 2}), ('t', 'b', 2.0)]
+    found = plan(given([A, B], servers, cores={'a': 4}))
+    assert found.stands['s'].cores == (0, 1)
+    assert found.stands['t'].cores == ()
+
+
+def test_groups_go_to_hosts_with_the_cheapest_moves_there_are():
+    rates = [35.0, 20.0, 30.0, 35.0, 20.0, 30.0, 5.0, 5.0]
+    hosts = [A, B, C]
+    servers = [
+        (f's{n}', 'abc'[n % 3], rate, {'cost': 1.0 + n % 4})
+        for n, rate in enumerate(rates)
+    ]
+    field = field_module.Field(given(hosts, servers), 0.0, 0.0)
+    counts, homeless = grouping.grouped(field)
+    assert homeless < 0
+    at = placing.placed(field, counts, 0.0)
+    paid = float(field.cost[at != field.at].sum())
+    table = placing.costs(field, counts)
+    assert paid == min(
+        sum(table[row, group] for row, group in enumerate(each))
+        for each in itertools.permutations(range(3))
+    )
+
+
+def test_with_slack_groups_go_to_smaller_hosts_and_less_is_moved():
+    hosts = [A, small_cloud.host('b', vcpu=9)]
+    servers = [('s1', 'a', 11.0), ('s2', 'b', 10.0)]
+    strict = plan(given(hosts, servers))
+    assert [each.server for each in strict.moves] == ['s1', 's2']
+    loose = plan(given(hosts, servers), planner.Rules(0.0, slack=0.5))
+    assert not loose.moves
+
+
+def test_an_empty_cloud_is_planned():
+    found = plan(given([A, B], []))
+    assert found.moves == ()
+    assert found.level == (0.0, 0.0)
+
+
+BAD = {
+    'rate of a bid must be above 0': lambda: market.Bid(0.0),
+    'rate of a bid must be above 0 and finite, got nan': (
+        lambda: market.Bid(math.nan)
+    ),
+    'cost of a bid must be above 0': lambda: market.Bid(1.0, cost=-1.0),
+    'vcpus of a bid must be at least 1': lambda: market.Bid(1.0, vcpus=0),
+    'got none': lambda: given([A], [], sold=()),
+    'sold must be some of the classes VCPU, MEMORY_MB, got GPU': (
+        lambda: given([A], [], sold=('GPU',))
+    ),
+    'lowest must be above 0': lambda: given([A], [], lowest=0.0),
+    'cores of a must be at least 1': lambda: given([A], [], cores={'a': 0}),
+}
+
+
+@pytest.mark.parametrize(('text', 'make'), BAD.items(), ids=BAD)
+def test_what_is_no_market_is_named(text, make):
+    with pytest.raises(exception.BadSnapshot, match=text):
+        make()

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Clouds in which one can see who has to be helped, and how."""
+
+import dataclasses
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.model import tenants
+from nova_fairness.planners.tenants import planner
+from tests.fixtures import small_cloud
+
+host, lies = small_cloud.host, small_cloud.lies
+
+
+def cloud(cpus=4.0, **hosts):
+    """Servers of each host: owner and CPUs wanted, as ``u3`` is."""
+    servers, wants = [], {}
+    for name, there in hosts.items():
+        asked = [float(each[1:]) for each in there]
+        level = min(1.0, cpus / sum(asked)) if asked else 1.0
+        for n, (each, wanted) in enumerate(zip(there, asked, strict=True)):
+            uuid = f'{name}{n}{each[0]}'
+            servers.append(lies(uuid, name, memory=1024))
+            # As many CPUs as wanted are the weight: all lack alike.
+            wants[uuid] = tenants.Want(
+                each[0], wanted, wanted * level, max(wanted, 0.1)
+            )
+    listed = [host(name, memory=100_000) for name in hosts]
+    return tenants.Tenants(
+        small_cloud.filled(listed, servers),
+        wants,
+        dict.fromkeys(hosts, cpus),
+    )
+
+
+def where(plan):
+    return {each.server: each.target for each in plan.plan.moves}
+
+
+def changed(given, uuid, **more):
+    wants = dict(given.wants)
+    wants[uuid] = dataclasses.replace(wants[uuid], **more)
+    return dataclasses.replace(given, wants=wants)
+
+
+def test_who_lacks_moves_to_where_there_is_room():
+    plan = planner.plan(cloud(a=['u2', 'v4'], b=['w2']), 0.0)
+    assert where(plan) == {'a0u': 'b'}
+    [helped] = plan.helped
+    # Two and four of six on four CPUs: all have two thirds.
+    assert helped.level == pytest.approx((2 / 3, 1.0))
+    assert plan.worst == pytest.approx((2 / 3, 1.0))
+
+
+def test_another_moves_if_that_helps_more():
+    # u's own would find one CPU on b, and v's four there are no more.
+    given = cloud(a=['u4', 'v2'], b=['w2'])
+    assert where(planner.plan(given, 0.0)) == {'a1v': 'b'}
+
+
+def test_who_wants_more_than_is_due_to_it_is_not_the_worst_off():
+    # h wants all there is and lacks most of it; u gets all that is due.
+    given = cloud(a=['h8', 'h8', 'u1'], b=['h8', 'h8'])
+    given = changed(given, 'a2u', got=1.0, weight=100.0)
+    plan = planner.plan(given, 0.0)
+    assert where(plan) == {}
+    assert plan.worst[0] == 1.0
+
+
+def test_nobody_ends_as_low_as_the_one_who_is_helped_was():
+    # Where u's went, w would have what u has now.
+    given = cloud(a=['u4', 'v4'], b=['w4'])
+    plan = planner.plan(given, 0.0)
+    assert where(plan) == {}
+    assert plan.worst[0] == plan.worst[1] < 1.0
+
+
+def test_a_good_state_plans_nothing():
+    plan = planner.plan(cloud(a=['u2', 'v2'], b=['w4']), 0.0)
+    assert plan.plan.moves == ()
+    assert plan.worst == (1.0, 1.0)
+    assert planner.plan(cloud(), 0.0).worst == (1.0, 1.0)
+
+
+def test_a_move_must_be_worth_its_memory():
+    given = cloud(a=['u2', 'v4'], b=['w2'])
+    dear = planner.Rules(price=0.4)
+    assert where(planner.plan(given, 0.0, dear)) == {}
+    # u rises by a third, so that a price of 0.3 for 1 GiB is paid.
+    fair = planner.Rules(price=0.3)
+    assert where(planner.plan(given, 0.0, fair)) == {'a0u': 'b'}
+
+
+def test_all_moves_for_an_owner_together_must_reach_the_margin():
+    given = cloud(a=['u2', 'v4'], b=['w2'])
+    enough = planner.Rules(margin=0.33)
+    assert where(planner.plan(given, 0.0, enough)) == {'a0u': 'b'}
+    assert where(planner.plan(given, 0.0, planner.Rules(margin=0.34))) == {}
+    # Four servers of two CPUs each, none of which alone is a quarter.
+    small = cloud(8.0, a=['u2'] * 4 + ['v8'], b=[], c=['w2'])
+    small = changed(small, 'a4v', moved_at=0.0)
+    rules = planner.Rules(margin=0.45)
+    assert len(where(planner.plan(small, 0.0, rules))) >= 2
+
+
+def test_moves_that_come_to_too_little_are_undone():
+    given = changed(cloud(a=['u8', 'v8'], b=['w1']), 'a1v', moved_at=0.0)
+    given = changed(given, 'b0w', got=1.0, weight=100.0, moved_at=0.0)
+    given = dataclasses.replace(given, shares={'v': 0.5})
+    # u would get three CPUs instead of two, of the 14/3 that are due.
+    assert where(planner.plan(given, 0.0)) == {'a0u': 'b'}
+    plan = planner.plan(given, 0.0, planner.Rules(margin=0.25))
+    assert where(plan) == {}
+    assert plan.worst == pytest.approx((3 / 7, 3 / 7))
+    assert plan.helped == ()
+
+
+def test_who_was_moved_lately_or_is_hardly_known_stays():
+    given = cloud(a=['u2', 'v4'], b=['w2'])
+    for more in ({'moved_at': 99.0}, {'seen_s': 60.0}):
+        held = changed(given, 'a0u', **more)
+        assert 'a0u' not in where(planner.plan(held, 100.0))
+    later = changed(given, 'a0u', moved_at=99.0)
+    assert where(planner.plan(later, 4000.0)) == {'a0u': 'b'}
+
+
+def test_hosts_that_told_nothing_are_left_alone():
+    given = cloud(a=['u2', 'v4'], b=['w2'])
+    for cpus in ({'a': 4.0}, {'b': 4.0}):
+        deaf = dataclasses.replace(given, cpus=cpus)
+        assert where(planner.plan(deaf, 0.0)) == {}
+
+
+def test_a_host_gives_what_was_seen_of_it():
+    # a gave three CPUs to who wanted six: the host itself has the fourth.
+    given = cloud(a=['u2', 'v4'], b=['w2'])
+    given = changed(given, 'a0u', got=1.0)
+    given = changed(given, 'a1v', got=2.0)
+    assert planner.plan(given, 0.0).helped[0].level[0] == pytest.approx(0.5)
+
+
+def test_a_share_says_who_is_worse_off():
+    # Equal parts for both are too little for u, to whom three are due.
+    given = cloud(a=['u4', 'v4'], b=[])
+    given = dataclasses.replace(given, shares={'u': 3.0})
+    assert planner.plan(given, 0.0).helped[0].owner in 'uv'
+    full = cloud(a=['u4', 'v4'])
+    assert planner.plan(full, 0.0).worst[0] == 1.0
+    full = dataclasses.replace(full, shares={'u': 3.0})
+    assert planner.plan(full, 0.0).worst[0] == pytest.approx(2 / 3)
+
+
+def test_no_more_moves_than_may():
+    given = cloud(a=['u2', 'v4'], b=['x2', 'y4'], c=[], d=[])
+    assert len(where(planner.plan(given, 0.0))) == 2
+    assert len(where(planner.plan(given, 0.0, planner.Rules(most=1)))) == 1
+
+
+def test_what_was_found_counts_when_the_effort_is_over():
+    given = cloud(a=['u2', 'v4'], b=['x2', 'y4'], c=[], d=[])
+    assert planner.plan(given, 0.0).is_whole
+    plan = planner.plan(given, 0.0, planner.Rules(effort=2))
+    assert not plan.is_whole
+    assert len(where(plan)) == 1
+
+
+@pytest.mark.parametrize(
+    'more', [{'wanted': -1.0}, {'got': float('nan')}, {'weight': 0.0}]
+)
+def test_numbers_that_cannot_be_are_named(more):
+    numbers = {'wanted': 1.0, 'got': 1.0, 'weight': 1.0, **more}
+    [name] = more
+    with pytest.raises(exception.BadSnapshot, match=name):
+        tenants.Want('u', **numbers)
+
+
+def test_hosts_without_cpus_and_owners_without_share_are_named():
+    given = cloud(a=['u1'])
+    for name in ('cpus', 'shares'):
+        with pytest.raises(exception.BadSnapshot, match='of x must be above'):
+            dataclasses.replace(given, **{name: {'x': 0.0}})

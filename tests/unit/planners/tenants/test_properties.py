@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What holds for every plan that helps owners."""
+
+import dataclasses
+import random
+
+import hypothesis
+from hypothesis import strategies as st
+import numpy as np
+
+from nova_fairness.model import cluster
+from nova_fairness.model import tenants
+from nova_fairness.planners import placement
+from nova_fairness.planners.consolidation import layout as layout_module
+from nova_fairness.planners.tenants import field as field_module
+from nova_fairness.planners.tenants import planner
+from nova_fairness.shares import filling
+from tests.fixtures import small_cloud
+from tests.unit.planners.consolidation import test_properties as moving
+
+OWNERS = 'uvwx'
+
+
+@st.composite
+def clouds(draw):
+    """Servers that want something of hosts whose CPUs are known."""
+    snapshot = draw(moving.clouds())
+    wants = {
+        each.uuid: tenants.Want(
+            draw(st.sampled_from(OWNERS)),
+            draw(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0])),
+            0.0,
+            draw(st.sampled_from([0.25, 1.0, 1.0, 2.0])),
+            seen_s=draw(st.sampled_from([900.0, 900.0, 900.0, 30.0])),
+        )
+        for each in snapshot.running
+        if draw(st.integers(0, 9)) > 0
+    }
+    cpus = {
+        each.name: draw(st.sampled_from([2.0, 4.0]))
+        for each in snapshot.providers
+        if draw(st.integers(0, 9)) > 0
+    }
+    shares = {name: draw(st.sampled_from([1.0, 2.0])) for name in OWNERS}
+    return lived(tenants.Tenants(snapshot, wants, cpus, shares))
+
+
+def lived(given):
+    """The cloud once its hosts have divided what they have."""
+    names = {each.name: n for n, each in enumerate(given.cloud.providers)}
+    listed = [
+        each
+        for each in given.cloud.running
+        if each.uuid in given.wants and each.host in given.cpus
+    ]
+    wants = [given.wants[each.uuid] for each in listed]
+    got, _ = filling.fill(
+        np.array([given.cpus.get(name, 0.0) for name in names]),
+        np.array([names[each.host] for each in listed], np.intp),
+        np.array([each.wanted for each in wants]),
+        np.array([each.weight for each in wants]),
+    )
+    new = {
+        each.uuid: dataclasses.replace(want, got=float(one))
+        for each, want, one in zip(listed, wants, got, strict=True)
+    }
+    return dataclasses.replace(given, wants={**given.wants, **new})
+
+
+def carried_out(given, plan):
+    cloud = small_cloud.moved(given.cloud, plan.plan.moves)
+    return lived(dataclasses.replace(given, cloud=cloud))
+
+
+def levels(given):
+    layout = layout_module.Layout(given.cloud, placement.emptiest)
+    field = field_module.Field(given, layout)
+    return dict(zip(field.owners, field.levels.tolist(), strict=True))
+
+
+rules = st.builds(
+    planner.Rules,
+    margin=st.sampled_from([0.0, 0.02, 0.05, 0.2]),
+    price=st.sampled_from([0.0, 0.0005, 0.1]),
+    most=st.none(),
+    at_once=st.builds(
+        moving.moves_module.AtOnce, st.integers(1, 4), st.integers(1, 2)
+    ),
+)
+
+
+@hypothesis.settings(deadline=None, max_examples=300)
+@hypothesis.given(clouds(), rules)
+def test_carried_out_a_plan_keeps_to_everything_and_leaves_nothing_to_do(
+    given, rules
+):
+    plan = planner.plan(given, 0.0, rules)
+    # Room for each in its turn is checked while they move.
+    later = carried_out(given, plan)
+    assert not moving.breaks(later.cloud, moving.places(given.cloud))
+    assert planner.plan(later, 0.0, rules).plan.moves == ()
+
+
+@hypothesis.settings(deadline=None, max_examples=300)
+@hypothesis.given(clouds(), rules)
+def test_levels_only_grow_from_the_lowest_up(given, rules):
+    plan = planner.plan(given, 0.0, rules)
+    before, after = levels(given), levels(carried_out(given, plan))
+    if not plan.plan.moves:
+        return
+    lost = {u for u in before if after[u] < before[u] - 1e-9}
+    # Whoever gets less is better off than somebody was who was helped.
+    least = min(each.level[0] for each in plan.helped)
+    assert all(after[u] > least for u in lost)
+    assert sorted(after.values()) >= [
+        each - 1e-9 for each in sorted(before.values())
+    ]
+    assert abs(min(after.values(), default=1.0) - plan.worst[1]) < 1e-9
+    for each in plan.helped:
+        assert each.level[1] >= each.level[0] + rules.margin - 1e-9
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(clouds(), st.integers(1, 3))
+def test_no_more_move_than_may_and_none_that_is_hardly_known(given, most):
+    plan = planner.plan(given, 0.0, planner.Rules(most=most))
+    assert len(plan.plan.moves) <= most
+    for each in plan.plan.moves:
+        assert given.wants[each.server].seen_s >= 600.0
+        assert {each.source, each.target} <= set(given.cpus)
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(clouds(), rules, st.randoms(use_true_random=False))
+def test_a_plan_does_not_depend_on_how_things_are_listed(
+    given, rules, chance: random.Random
+):
+    servers = list(given.cloud.running)
+    chance.shuffle(servers)
+    rows = list(range(len(given.cloud.providers)))
+    chance.shuffle(rows)
+    other = dataclasses.replace(
+        given.cloud,
+        running=tuple(servers),
+        providers=tuple(given.cloud.providers[row] for row in rows),
+        inventory=cluster.Inventory(
+            *(
+                getattr(given.cloud.inventory, each.name)[rows]
+                for each in dataclasses.fields(cluster.Inventory)
+            )
+        ),
+    )
+    wants = list(given.wants.items())
+    chance.shuffle(wants)
+    shuffled = tenants.Tenants(other, dict(wants), given.cpus, given.shares)
+    assert planner.plan(shuffled, 0.0, rules) == planner.plan(
+        given, 0.0, rules
+    )
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(clouds(), rules, st.permutations(OWNERS))
+def test_names_of_owners_change_nothing(given, rules, others):
+    name = dict(zip(OWNERS, others, strict=True))
+    renamed = dataclasses.replace(
+        given,
+        wants={
+            uuid: dataclasses.replace(want, owner=name[want.owner])
+            for uuid, want in given.wants.items()
+        },
+        shares={name[each]: share for each, share in given.shares.items()},
+    )
+    before = planner.plan(given, 0.0, rules)
+    after = planner.plan(renamed, 0.0, rules)
+    assert after.plan == before.plan
+    assert after.worst == before.worst
