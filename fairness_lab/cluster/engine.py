@@ -27,6 +27,7 @@ from fairness_lab.cluster import moments
 from fairness_lab.cluster import promising
 from fairness_lab.cluster import workload
 from nova_fairness.model import cluster
+from nova_fairness.model import lifetimes
 from nova_fairness.model import request as request_model
 from nova_fairness.planners.fairqueue import estimates
 from nova_fairness.planners.fairqueue import order as order_module
@@ -144,7 +145,7 @@ class Simulation:
         self._running: dict[int, list[cluster.Running]] = {}
         self._ends_s: dict[int, float] = {}
         self.leaving = leaving.Leaving(len(stream))
-        self._lifetimes = cluster.Lifetimes()
+        self._lifetimes = lifetimes.Lifetimes()
         # What users have and the ledger lacks, as it was at that time.
         self._fresh, self._fresh_at = np.zeros((users, classes)), 0.0
         self.fate = np.full(len(stream), Fate.COMING, dtype=np.int8)

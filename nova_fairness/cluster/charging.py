@@ -41,6 +41,7 @@ LONGEST_S = 3600.0
 WENT_BACK = 'the ledger goes on from now: the clock went back by %.0f s'
 
 _Floats = npt.NDArray[np.float64]
+_Named = tuple[tuple[str, int], ...]
 Counted = Callable[[cluster.ClusterSnapshot], cluster.ClusterSnapshot]
 """The same snapshot with what was used elsewhere."""
 
@@ -275,25 +276,29 @@ def _granted(
     Of what runs for some time it has ``1 - b``, this is the ``b``: together
     they are all that runs, as if it had been running for ever.
     """
-    column = {name: c for c, name in enumerate(snapshot.classes)}
-    own: dict[str, _Floats] = {}
-    users = {(each.project, each.user) for each in snapshot.running}
-    for project, user in users:
-        name = request_model.account_of(project, user)
-        own[name] = np.zeros(len(column))
+    lacks: dict[tuple[str, str], dict[_Named, float]] = {}
     for each in snapshot.running:
-        lacks = ledger.kept(max(now - each.since, 0.0))
+        kept = ledger.kept(max(now - each.since, 0.0))
         if each.band is request_model.Band.PREEMPTIBLE:
-            lacks *= preemptible
-        amounts = own[request_model.account_of(each.project, each.user)]
-        for name, amount in each.amounts:
-            if name in column:
-                amounts[column[name]] += lacks * amount
+            kept *= preemptible
+        one = lacks.setdefault((each.project, each.user), {})
+        one[each.amounts] = one.get(each.amounts, 0.0) + kept
+    known: dict[_Named, cluster.Amounts] = {}
+    own = {}
+    for owner, found in lacks.items():
+        own[request_model.account_of(*owner)] = total = np.zeros(
+            len(snapshot.classes)
+        )
+        for amounts, kept in found.items():
+            if amounts not in known:
+                known[amounts] = cluster.vector(
+                    dict(amounts), snapshot.classes
+                )
+            total += kept * known[amounts]
     capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
-    total = tree_module.with_below(own, snapshot, users)
     return {
         name: ledger_module.parts(each, capacity)
-        for name, each in total.items()
+        for name, each in tree_module.with_below(own, snapshot, lacks).items()
     }
 
 

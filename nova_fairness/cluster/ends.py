@@ -124,7 +124,7 @@ class Ends:
         self, request: request_model.Request
     ) -> request_model.Request:
         """A request as planners see it: who gives no room back never ends."""
-        if self._rules.frees or request.time_limit_s is None:
+        if request.time_limit_s is None or self._rules.frees:
             return request
         return dataclasses.replace(request, time_limit_s=None)
 

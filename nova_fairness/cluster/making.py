@@ -411,6 +411,8 @@ def _standing(
         epoch, by UUID.
     :param closed: hosts that keep no promise.
     """
+    if not rooms:
+        return {}
     hosts = {each.uuid: each.host for each in snapshot.running}
     since: dict[str, float] = {}
     for uuid, at in back.items():

@@ -83,6 +83,7 @@ class Placement:
     def __init__(self, api: clients.Api) -> None:
         self._api = api
         self._known: dict[str, _Known] = {}
+        self._trees: dict[str, tuple[dict[str, _Known], Tree]] = {}
         self._usages: dict[str, dict[str, dict[str, int]]] = {}
         self._summed: dict[str, Mapping[str, int]] = {}
         self._providers = _Turn(_PROVIDERS_AT_ONCE)
@@ -115,6 +116,9 @@ class Placement:
             known[each['uuid']] = provider
             below.setdefault(each['root_provider_uuid'], []).append(each)
         self._known = known
+        self._trees = {
+            root: made for root, made in self._trees.items() if root in below
+        }
         asked = sorted(self._usages)
         in_turn = {asked[n] for n in self._projects.next(len(asked))}
         for project, user in {*changed, *((each, '') for each in in_turn)}:
@@ -231,10 +235,13 @@ class Placement:
         :param anew: whether its use is read although its generation is known.
         """
         known = self._known.get(uuid)
+        is_old = known is None or known.generation != generation
+        if known is not None and not (is_old or anew):
+            return known
         with clients.reading(f'the answer of Placement about {uuid}'):
-            if known is None or known.generation != generation:
+            if known is None or is_old:
                 return self._read(uuid, generation)
-            return self._in_use_now(uuid, known) if anew else known
+            return self._in_use_now(uuid, known)
 
     def _read(self, uuid: str, generation: int) -> _Known | None:
         path = f'/resource_providers/{uuid}'
@@ -270,24 +277,29 @@ class Placement:
         return dataclasses.replace(known, amounts=amounts)
 
     def _tree(self, root: str, providers: Iterable[Mapping[str, Any]]) -> Tree:
-        amounts: dict[str, Amount] = {}
-        traits: set[str] = set()
-        parts = {}
         order = sorted(providers, key=lambda p: (p['uuid'] != root, p['uuid']))
-        for each in order:
-            known = self._known[each['uuid']]
-            parts[each['uuid']] = known.amounts
-            traits |= known.traits
-            for resource, amount in known.amounts.items():
-                amounts[resource] = _both(amounts.get(resource), amount)
-        return Tree(
-            root,
-            order[0]['name'],
-            amounts,
-            frozenset(traits),
-            self._known[root].aggregates,
-            parts,
-        )
+        known = {each['uuid']: self._known[each['uuid']] for each in order}
+        name = order[0]['name']
+        made = self._trees.get(root)
+        if made is None or made[0] != known or made[1].name != name:
+            made = self._trees[root] = (known, _tree(root, name, known))
+        return made[1]
+
+
+def _tree(root: str, name: str, known: Mapping[str, _Known]) -> Tree:
+    """Sum up providers, the root first."""
+    amounts: dict[str, Amount] = {}
+    for each in known.values():
+        for resource, amount in each.amounts.items():
+            amounts[resource] = _both(amounts.get(resource), amount)
+    return Tree(
+        root,
+        name,
+        amounts,
+        frozenset().union(*(each.traits for each in known.values())),
+        known[root].aggregates,
+        {uuid: each.amounts for uuid, each in known.items()},
+    )
 
 
 def _owner(request: request_model.Request) -> str:

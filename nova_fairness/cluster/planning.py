@@ -116,7 +116,7 @@ class Planning:
 
     def news(
         self, planned: cluster.Plan, found: Mapping[str, records.Record]
-    ) -> list[tuple[records.Record, reason.Why]]:
+    ) -> list[tuple[request_model.Request, reason.Why]]:
         """Reasons that owners are told in this cycle.
 
         :param planned: says what requests wait for.
@@ -129,7 +129,7 @@ class Planning:
         ]
         # Another reason is news; another number of it can wait.
         news.sort(key=lambda pair: pair[0].why.reason is pair[1].reason)
-        return news[:TOLD_AT_ONCE]
+        return [(each.request, why) for each, why in news[:TOLD_AT_ONCE]]
 
     def _between(
         self, whole: '_Whole', snapshot: cluster.ClusterSnapshot, now: float
@@ -356,11 +356,13 @@ def _joined(
     waiting = {}
     for position, (_, _, uuid) in enumerate(sorted(stands), 1):
         found = plan.waiting.get(uuid)
-        waiting[uuid] = (
-            dataclasses.replace(before[uuid], position=position)
-            if found is None
-            else _at(found, position)
-        )
+        if found is None:
+            was = before[uuid]
+            waiting[uuid] = cluster.Waiting(
+                position, was.why, was.factors, was.reserved
+            )
+        else:
+            waiting[uuid] = _at(found, position)
     return cluster.Plan(plan.actions, waiting)
 
 

@@ -2,6 +2,7 @@
 
 """What Nova says of hosts, servers and server groups."""
 
+import collections
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from nova_fairness.cluster import server_groups
 from nova_fairness.cluster.casts import fields
 from nova_fairness.model import cluster
 from nova_fairness.model import leaving
+from nova_fairness.model import lifetimes
 from nova_fairness.model import request as request_model
 
 DONE = 'fairness:done'
@@ -166,7 +168,7 @@ class Nova:
         self._left: dict[str, float] = {}
         self._changed: dict[tuple[str, str], float] = {}
         self._groups = server_groups.ServerGroups(api)
-        self._lifetimes = cluster.Lifetimes()
+        self._lifetimes = lifetimes.Lifetimes()
 
     def hosts(self) -> list[Host]:
         """All hypervisors.
@@ -181,12 +183,13 @@ class Nova:
             self._api, '/os-hypervisors/detail', 'hypervisors'
         )
         services = [each['service']['host'] for each in listed]
+        count = collections.Counter(services)
         return [
             Host(
                 uuid=each['id'],
                 name=(
                     service
-                    if services.count(service) == 1
+                    if count[service] == 1
                     else each['hypervisor_hostname']
                 ),
                 zone=zones.get(service, ''),

@@ -451,7 +451,7 @@ class Service:
                 since_s=max(self._clock() - record.changed_at, 0),
             )
             if why.reason is not record.why.reason:
-                self._store.tell(request, epoch, why)
+                self._store.tell([(request, why)], epoch)
             return
         del self._doubted[request.uuid]
 
@@ -476,8 +476,7 @@ class Service:
                 self._try(record, self._making.promise, action, record, epoch)
                 continue
             self._try(record, do, action, record, view, others(action), epoch)
-        for record, why in self._planning.news(planned, found):
-            self._try(record, self._store.tell, record.request, epoch, why)
+        self._store.tell(self._planning.news(planned, found), epoch)
 
     def _try(
         self,

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 import types
+from typing import NamedTuple
 
 import numpy as np
 from oslo_log import log as logging
@@ -72,6 +73,7 @@ class Reader:
         self._limits = limits
         self._accounts = accounts
         self._closing = closing
+        self._seen: dict[str, _Seen] = {}
 
     def read(
         self,
@@ -136,7 +138,7 @@ class Reader:
         inventory = _inventory(trees, classes)
         by_project = self._used(requests, servers, classes)
         rows = {each.name: row for row, each in enumerate(hosts)}
-        running = _running(servers, requests, now, ends)
+        running = self._running(servers, requests, now, ends)
         for each, uuid, host in _unclaimed(requests, given, servers):
             amounts = each.demand.amounts
             running.append(
@@ -188,6 +190,39 @@ class Reader:
         ]
         return hosts, {each.name: found[each.uuid] for each in hosts}
 
+    def _running(
+        self,
+        servers: Mapping[str, servers_module.Server],
+        requests: Iterable[request_model.Request],
+        now: float,
+        ends: Mapping[str, float],
+    ) -> list[cluster.Running]:
+        """Servers on hosts; most are as they were."""
+        preemptible = {
+            uuid: each
+            for each in requests
+            if each.is_preemptible
+            for uuid in each.servers
+        }
+        before, self._seen = self._seen, {}
+        for uuid, server in servers.items():
+            if not server.host:
+                continue
+            request, end = preemptible.get(uuid), ends.get(uuid)
+            seen = before.get(uuid)
+            if (
+                seen is None
+                or seen.server is not server
+                or seen.request is not request
+                or seen.end != end
+                # It began at a moment that is still ahead, or is not known.
+                or seen.running.since != server.launched_at
+            ):
+                made = _run(server, request, end, now)
+                seen = _Seen(server, request, end, made)
+            self._seen[uuid] = seen
+        return [each.running for each in self._seen.values()]
+
     def _used(
         self,
         requests: Collection[request_model.Request],
@@ -229,39 +264,39 @@ class Reader:
         return members
 
 
-def _running(
-    servers: Mapping[str, servers_module.Server],
-    requests: Iterable[request_model.Request],
+class _Seen(NamedTuple):
+    """What was made of a server, and of what."""
+
+    server: servers_module.Server
+    request: request_model.Request | None
+    end: float | None
+    running: cluster.Running
+
+
+def _run(
+    server: servers_module.Server,
+    request: request_model.Request | None,
+    end: float | None,
     now: float,
-    ends: Mapping[str, float],
-) -> list[cluster.Running]:
-    preemptible = {
-        uuid: each
-        for each in requests
-        if each.is_preemptible
-        for uuid in each.servers
-    }
-    return [
-        cluster.Running(
-            each.host,
-            each.project,
-            # Flavors say more than is allocated of one that has a volume.
-            preemptible[each.uuid].demand.amounts
-            if each.uuid in preemptible
-            else each.amounts,
-            _since(each, now),
-            each.user,
-            each.uuid,
-            ends.get(each.uuid),
-            request_model.Band.PREEMPTIBLE
-            if each.uuid in preemptible
-            else request_model.Band.NORMAL,
-            _group(preemptible.get(each.uuid)),
-            pays=each.pays,
-        )
-        for each in servers.values()
-        if each.host
-    ]
+) -> cluster.Running:
+    """A server that runs, as planners see it.
+
+    :param request: that it runs by, if it is preemptible.
+    :param end: when it ends at the latest, seconds of the epoch.
+    """
+    return cluster.Running(
+        server.host,
+        server.project,
+        # Flavors say more than is allocated of one that has a volume.
+        request.demand.amounts if request else server.amounts,
+        _since(server, now),
+        server.user,
+        server.uuid,
+        end,
+        request.band if request else request_model.Band.NORMAL,
+        request.group.uuid if request and request.group else '',
+        pays=server.pays,
+    )
 
 
 def _built(requests: Iterable[request_model.Request]) -> list[str]:
@@ -272,10 +307,6 @@ def _built(requests: Iterable[request_model.Request]) -> list[str]:
         if each.state in _SENT
         for uuid in each.servers
     ]
-
-
-def _group(request: request_model.Request | None) -> str:
-    return request.group.uuid if request and request.group else ''
 
 
 def _leave_out(

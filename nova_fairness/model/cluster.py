@@ -8,12 +8,15 @@ of its children are summed, and what one child gives at most to one server is
 the largest unit.
 """
 
+import collections
+from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import datetime as dt
 import enum
 import functools
 import types
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -216,6 +219,23 @@ class Running:
     sends: float = 1.0
 
 
+class Alike(NamedTuple):
+    """What servers of one owner have in common that count the same.
+
+    :ivar project: who pays.
+    :ivar user: who asked for them.
+    :ivar amounts: of each.
+    :ivar band: of priority.
+    :ivar ends_at: when they are ended at the latest.
+    """
+
+    project: str
+    user: str
+    amounts: tuple[tuple[str, int], ...]
+    band: request.Band
+    ends_at: float | None
+
+
 Kind = tuple[str, int, int]
 """Project, CPUs and MB of memory: such servers are expected to last alike."""
 
@@ -225,35 +245,6 @@ def kind_of(project: str, amounts: tuple[tuple[str, int], ...]) -> Kind:
     named = dict(amounts)
     cpus = named.get('VCPU', 0) + named.get('PCPU', 0)
     return project, cpus, named.get('MEMORY_MB', 0)
-
-
-_REMEMBERED = 100
-"""Servers of a kind."""
-
-
-class Lifetimes:
-    """How long the last servers of each kind lasted that ended."""
-
-    def __init__(self) -> None:
-        # Seconds by server, the newest last.
-        self._lasted: dict[Kind, dict[str, float]] = {}
-        self._sorted: dict[Kind, tuple[float, ...]] = {}
-
-    def learn(self, kind: Kind, server: str, lasted_s: float) -> None:
-        """Take note of a server that ended.
-
-        :param lasted_s: seconds; below 0, as clocks differ, it counts as 0.
-        """
-        lasted = self._lasted.setdefault(kind, {})
-        # Told of again it is no older than those in between.
-        lasted.setdefault(server, max(lasted_s, 0.0))
-        if len(lasted) > _REMEMBERED:
-            del lasted[next(iter(lasted))]
-        self._sorted[kind] = tuple(sorted(lasted.values()))
-
-    def by_kind(self) -> dict[Kind, tuple[float, ...]]:
-        """Seconds, the shortest first."""
-        return dict(self._sorted)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -330,14 +321,22 @@ class ClusterSnapshot:
         )
 
     @functools.cached_property
+    def alike(self) -> Mapping[Alike, int]:
+        """Numbers of running servers by what they have in common."""
+        return collections.Counter(
+            Alike(e.project, e.user, e.amounts, e.band, e.ends_at)
+            for e in self.running
+        )
+
+    @functools.cached_property
     def preemptible(self) -> Mapping[tuple[str, str], Amounts]:
         """What preemptible servers have, (c,), by project and user."""
         found: dict[tuple[str, str], Amounts] = {}
-        for each in self.running:
+        for each, count in self.alike.items():
             if each.band is request.Band.PREEMPTIBLE:
-                one = vector(dict(each.amounts), self.classes)
+                those = count * vector(dict(each.amounts), self.classes)
                 owner = (each.project, each.user)
-                found[owner] = found.get(owner, 0) + one
+                found[owner] = found.get(owner, 0) + those
         return found
 
     def __post_init__(self) -> None:
@@ -348,10 +347,20 @@ class ClusterSnapshot:
                 getattr(self.inventory, field.name),
                 shape,
             )
-        for project, amounts in self.used.items():
-            _check(f'used of project {project}', amounts, shape[1:])
+        if not _are_sound(self.used.values(), shape[1:]):
+            for project, amounts in self.used.items():
+                _check(f'used of project {project}', amounts, shape[1:])
         if (self.inventory.step < 1).any():
             raise exception.BadSnapshot('inventory.step must be at least 1')
+
+
+def _are_sound(found: Iterable[Amounts], shape: tuple[int, ...]) -> bool:
+    """Look at many at once, which is quick."""
+    try:
+        amounts = np.array(list(found))
+    except ValueError:
+        return False
+    return amounts.shape[1:] == shape and bool((amounts >= 0).all())
 
 
 def _check(name: str, amounts: Amounts, shape: tuple[int, ...]) -> None:

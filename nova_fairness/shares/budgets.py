@@ -114,8 +114,8 @@ def opened(
         left,
     )
     spending = Spending(full, snapshot.accounts)
-    for each in snapshot.running:
-        spending.take_running(each)
+    for each, count in snapshot.alike.items():
+        spending.take_running(each, count)
     return spending.left()
 
 
@@ -199,11 +199,11 @@ class Spending:
         cost = self._cost(self._units(request), request.ends_at(now))
         self._take(request.project, request.user, cost)
 
-    def take_running(self, server: cluster.Running) -> None:
-        """A server goes on until its end."""
-        units = self._unit(server.amounts, server.band)
-        cost = self._cost(units, server.ends_at)
-        self._take(server.project, server.user, cost)
+    def take_running(self, servers: cluster.Alike, count: int = 1) -> None:
+        """A number of servers that are alike go on until their end."""
+        units = self._unit(servers.amounts, servers.band) * count
+        cost = self._cost(units, servers.ends_at)
+        self._take(servers.project, servers.user, cost)
 
     def take_extension(
         self, request: request_model.Request, since: float, by_s: float

@@ -44,9 +44,9 @@ class Ceilings:
         )
         self._used: dict[tuple[str, str], int] = {}
         if self._above:
-            for each in snapshot.running:
+            for each, count in snapshot.alike.items():
                 if each.band is request_model.Band.NORMAL:
-                    self._add(each.project, each.user, each.amounts, 1)
+                    self._add(each.project, each.user, each.amounts, count)
 
     def passed(self, requests: Iterable[request_model.Request]) -> Over | None:
         """The ceiling that a start would pass, the lowest account's first.

@@ -5,6 +5,7 @@
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import contextlib
 from typing import Any
 
@@ -152,13 +153,26 @@ class Tables:
         with failures(), self._connection() as connection:
             return connection.execute(statement).rowcount > 0
 
+    def update_each(
+        self, statement: sa.Update, rows: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Change by one statement with the parameters of each of many rows."""
+        with failures(), self._connection() as connection:
+            connection.execute(statement, [dict(row) for row in rows])
+
     def select(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
         """Read rows, by name of column."""
+        names, rows = self.read(query)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def read(
+        self, query: sa.Select[Any]
+    ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        """Read rows, and the names of their columns."""
         with failures(), self._connection() as connection:
             found = connection.execute(query)
             # Rows that know their columns are twice as slow.
-            names = tuple(found.keys())
-            return [dict(zip(names, row, strict=True)) for row in found]
+            return tuple(found.keys()), [tuple(row) for row in found]
 
 
 def batches(

@@ -206,6 +206,48 @@ def columns_of(why: reason.Why) -> dict[str, Any]:
     }
 
 
+def told(request: request_model.Request, why: reason.Why) -> dict[str, Any]:
+    """Parameters of :func:`.tables.tell_requests`."""
+    return {
+        'its_uuid': request.uuid,
+        'its_state': request.state.value,
+        'its_version': request.version,
+        **columns_of(why),
+    }
+
+
+class Known:
+    """Records of the rows that were read last.
+
+    Most rows are in a cycle as in the last, and so are their records.
+    """
+
+    def __init__(self) -> None:
+        self._by_uuid: dict[str, tuple[tuple[Any, ...], Record]] = {}
+
+    def records(
+        self, names: tuple[str, ...], rows: Iterable[tuple[Any, ...]]
+    ) -> list[Record]:
+        """Records of rows, in their order.
+
+        :param names: of the columns.
+        """
+        key = names.index('uuid')
+        found, known = {}, self._by_uuid
+        for row in rows:
+            seen = known.get(row[key])
+            if seen is None or seen[0] != row:
+                record = record_of(dict(zip(names, row, strict=True)))
+                seen = (row, record)
+            found[row[key]] = seen
+        # Those of other states are read for themselves, now and then.
+        if 2 * len(found) < len(known):
+            known.update(found)
+        else:
+            self._by_uuid = found
+        return [record for _, record in found.values()]
+
+
 def record_of(row: Mapping[str, Any]) -> Record:
     """Make a record of a row."""
     servers, demand, group = _asked(row['wanted'])

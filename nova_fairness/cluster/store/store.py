@@ -12,6 +12,7 @@ new leader's own decision on that request is the one that is outdated.
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 import json
@@ -71,6 +72,7 @@ class Store:
         self._tables = database.Tables(engine)
         self._sealer = sealer
         self._changed: Changed = lambda *_: None
+        self._known = records.Known()
         rows, leads = self._tables, self._check_leads
         self.leaves = leaves_module.Leaves(rows, leads)
         self.risks = risks_module.Risks(rows, leads)
@@ -210,7 +212,7 @@ class Store:
             .where(_REQUESTS.c.state.in_([each.value for each in states]))
             .order_by(_REQUESTS.c.asked_at, _REQUESTS.c.uuid)
         )
-        return [records.record_of(row) for row in self._tables.select(query)]
+        return self._known.records(*self._tables.read(query))
 
     def left_over(self, most: int) -> list[records.Record]:
         """Requests that need their message no more, and still have it.
@@ -308,7 +310,7 @@ class Store:
         :param epoch: of the leader that decided it.
         :param why: what its owner is told.
         :param now: seconds of the epoch of time.
-        :param hosts: where it goes, one per server; ``None`` leaves them.
+        :param hosts: where it goes, one per server; ``None``: as before.
         :returns: the request as it is now.
         :raises IllegalStep: if the event leads nowhere from its state.
         :raises Outdated: if it is no longer in that state and version.
@@ -336,18 +338,19 @@ class Store:
 
     def tell(
         self,
-        request: request_model.Request,
+        news: Iterable[tuple[request_model.Request, reason_module.Why]],
         epoch: int,
-        why: reason_module.Why,
     ) -> None:
-        """Tell the owner another reason; state and version stay.
+        """Tell owners other reasons; states and versions stay.
 
-        :raises Outdated: if it is no longer in that state and version.
+        :param news: of whom; one that is no longer in its state and version
+            is told nothing.
         :raises Deposed: if that leader leads no more.
         """
-        values = records.columns_of(why)
-        if not self._tables.update(_guarded(request, epoch).values(**values)):
-            self._explain(request, epoch)
+        rows = [records.told(request, why) for request, why in news]
+        if rows:
+            self._tables.update_each(tables.tell_requests(epoch), rows)
+            self._check_leads(epoch)
 
     def promise_room(
         self, request: request_model.Request, room: records.Room, epoch: int
@@ -481,12 +484,8 @@ class Store:
 
 def _guarded(request: request_model.Request, epoch: int) -> sa.Update:
     """Change a request only if it is as it was and the leader leads."""
-    return sa.update(_REQUESTS).where(
-        _REQUESTS.c.uuid == request.uuid,
-        _REQUESTS.c.state == request.state.value,
-        _REQUESTS.c.version == request.version,
-        tables.newest_epoch() == epoch,
-    )
+    state = request.state.value
+    return tables.change_request(request.uuid, state, request.version, epoch)
 
 
 def open_store(url: str, keys: pathlib.Path) -> Store:

@@ -294,3 +294,26 @@ Taking over is an insert: of two that try at once, the key lets one through.
 def newest_epoch() -> sa.ScalarSelect[Any]:
     """The epoch of the leader, in the statement that makes a change."""
     return sa.select(sa.func.max(LEADERS.c.epoch)).scalar_subquery()
+
+
+def change_request(
+    uuid: object, state: object, version: object, epoch: int
+) -> sa.Update:
+    """Change a request only if it is as it was and the leader leads."""
+    return sa.update(REQUESTS).where(
+        REQUESTS.c.uuid == uuid,
+        REQUESTS.c.state == state,
+        REQUESTS.c.version == version,
+        newest_epoch() == epoch,
+    )
+
+
+def tell_requests(epoch: int) -> sa.Update:
+    """Tell reasons to those of whom rows of parameters say what they are."""
+
+    def given(name: str) -> sa.BindParameter[Any]:
+        return sa.bindparam(name)
+
+    return change_request(
+        given('its_uuid'), given('its_state'), given('its_version'), epoch
+    ).values({name: given(name) for name in ('reason', 'subject', 'numbers')})

@@ -282,7 +282,7 @@ def test_another_reason_is_told_before_another_number(monkeypatch):
     }
     planned = cluster.Plan((), waiting)
     news = planning_module.Planning(planner.plan).news(planned, found)
-    assert [each.request.uuid for each, _ in news] == ['r1', 'r3']
+    assert [each.uuid for each, _ in news] == ['r1', 'r3']
 
 
 @st.composite
