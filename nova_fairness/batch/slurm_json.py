@@ -46,9 +46,10 @@ _ROOM_HELPS = frozenset(
 dependencies, times of begin and holds, and ``None``: not looked at yet."""
 
 SAVED_S = 10.0
-"""After which slurmctld knows also after a crash that a node was closed. It
-writes its state down every 5 s when it is busy (Slurm 22.05, SAVE_MAX_WAIT);
-before, a node is open again when slurmctld comes back."""
+"""After which slurmctld knows also after a crash that a node was closed, and
+that a job is over. It writes its state down every 5 s when it is busy (Slurm
+22.05, SAVE_MAX_WAIT); before, a node is open again when slurmctld comes back,
+and a job that has ended runs there for minutes, as far as Slurm knows."""
 
 _UNSAVED = 'what Slurm may not have saved'
 _UNKNOWN = 'unknown'
@@ -66,11 +67,16 @@ def seen(nodes: str, jobs: str, now: float) -> partition.Seen:
     listed = _listed('sinfo', nodes, 'nodes')
     queue = _listed('squeue', jobs, 'jobs')
     try:
-        work = _work(queue)
+        work, over_at = _work(queue), _over_at(queue)
         largest = max((node['cpus'] for node in listed), default=1)
         return partition.Seen(
             {
-                node['name']: _place(node, work.get(node['name'], []), now)
+                node['name']: _place(
+                    node,
+                    work.get(node['name'], []),
+                    over_at.get(node['name'], 0.0),
+                    now,
+                )
                 for node in listed
             },
             tuple(_wants(queue, largest)),
@@ -106,8 +112,12 @@ def _listed(command: str, text: str, key: str) -> list[Json]:
 
 
 def _place(
-    node: Json, work: list[partition.Work], now: float
+    node: Json, work: list[partition.Work], over_at: float, now: float
 ) -> partition.Place:
+    """One node.
+
+    :param over_at: when the last of its jobs that are over ended.
+    """
     flags = set(node['state_flags'])
     is_up = node['state'] in _UP and not flags & _NOT_ANSWERING
     busy = node['alloc_cpus'] or 'COMPLETING' in flags
@@ -118,7 +128,8 @@ def _place(
     is_ours = (
         not takes and 'DRAIN' in flags and reason.startswith(partition.MARK)
     )
-    saved_at = float(node['reason_changed_at']) + SAVED_S
+    closed_at = float(node['reason_changed_at'])
+    saved_at = max(closed_at, over_at) + SAVED_S
     if is_ours and not work and now < saved_at:
         work = [partition.Work(_UNSAVED, 0.0, saved_at)]
     return partition.Place(
@@ -146,9 +157,23 @@ def _work(jobs: Iterable[Json]) -> dict[str, list[partition.Work]]:
     return found
 
 
+def _over_at(jobs: Iterable[Json]) -> dict[str, float]:
+    """When the last of the jobs that are over ended, by node.
+
+    Slurm lists them for ``MinJobAge``, 300 s unless it is told otherwise.
+    """
+    found: dict[str, float] = {}
+    for job in jobs:
+        if job['job_state'] in _ENDED:
+            for name, _ in _cpus(job):
+                at = float(job['end_time'])
+                found[name] = max(found.get(name, 0.0), at)
+    return found
+
+
 def _cpus(job: Json) -> Iterator[tuple[str, float]]:
     """CPUs of a job by node, in proportion to its cores there."""
-    given = job['job_resources']
+    given = job.get('job_resources')
     if not given:
         return
     cores = {

@@ -12,6 +12,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness import plugins
+from nova_fairness.batch import slurm_json
 from nova_fairness.batch import slurmrestd
 from nova_fairness.model import partition
 from nova_fairness.planners.partition import demand
@@ -349,3 +350,29 @@ def test_a_node_is_given_away_only_when_slurm_will_not_forget_it(slurm, batch):
 
     patience.eventually(is_given)
     assert kill(slurm)['node3'].startswith('drain')
+
+
+def test_a_node_is_given_away_only_when_slurm_knows_for_good_it_is_empty(
+    slurm, batch
+):
+    """A slurmctld that is killed then says of no job that it runs there."""
+    go = slurm.top / 'end of it'
+    command = f'while [ ! -e "{go}" ]; do sleep 0.1; done'
+    slurm.submit('-n1', '-w', 'node3', command=command)
+    patience.eventually(lambda: used(batch, 'node3'))
+    mover = Mover(batch, 'node3')
+    for _ in range(2):
+        mover.cycle()
+    # That it is closed is known for good then.
+    time.sleep(slurm_json.SAVED_S)
+    slurm.drain('node2', 'it keeps slurmctld busy')
+    time.sleep(0.5)
+    go.touch()
+
+    def is_given():
+        mover.cycle()
+        return mover.node.state is partition.State.CLOUD
+
+    patience.eventually(is_given)
+    kill(slurm)
+    assert not slurm.run('squeue', '-hw', 'node3', '-t', 'R,CG').strip()

@@ -114,6 +114,43 @@ def test_a_node_is_empty_only_when_slurm_has_saved_that_it_is_closed(
     assert work.name == 'unknown'
 
 
+ON_N1 = {
+    'allocated_nodes': [
+        {'nodename': 'n1', 'sockets': {'0': {'cores': {'0': 'allocated'}}}}
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ('job_state', 'ended_at', 'saved_at'),
+    [
+        ('COMPLETED', 200, 210.0),
+        ('TIMEOUT', 200, 210.0),
+        # Before it was closed, which is not saved yet.
+        ('COMPLETED', 90, 110.0),
+    ],
+)
+def test_a_node_is_empty_only_when_slurm_has_saved_that_its_job_is_over(
+    job_state, ended_at, saved_at
+):
+    """A slurmctld that is killed before has it run when it is back."""
+    over = job(job_state=job_state, end_time=ended_at, job_resources=ON_N1)
+    nodes = [
+        node(state_flags=['DRAIN'], reason=MARKED),
+        node(name='n2', state_flags=['DRAIN'], reason=MARKED),
+        node(name='n3'),
+    ]
+    late = seen(nodes, [job(), over, over | {'end_time': 20}], saved_at - 1)
+    (work,) = late.places['n1'].work
+    assert work.name == 'what Slurm may not have saved'
+    assert work.gone_at == saved_at
+    assert bool(late.places['n2'].work) is (saved_at == 110)
+    assert late.places['n3'].work == ()
+    assert seen(nodes, [over], saved_at).places['n1'].work == ()
+    # An open node is not left: nobody waits for it.
+    assert seen([node()], [over], saved_at - 1).places['n1'].work == ()
+
+
 @pytest.mark.parametrize(
     'state', ['COMPLETED', 'CANCELLED', 'FAILED', 'TIMEOUT']
 )
