@@ -54,6 +54,9 @@ WHERE i.host LIKE 'fake-%' AND e.event LIKE 'compute%build_and_run_instance'
 """
 _DONE = """
 SELECT action FROM nova.instance_actions WHERE instance_uuid = :server"""
+_REPORTED = """
+SELECT host, UNIX_TIMESTAMP(last_seen_up) FROM nova.services
+WHERE `binary` = 'nova-compute' AND deleted = 0 AND host LIKE 'fake-%'"""
 _STANDS = 'SELECT host, state, version FROM fairness.nodes'
 
 
@@ -227,6 +230,20 @@ class Crossing:
         ]
         return jobs, servers
 
+    def start_computes(self) -> None:
+        """Start nova-compute of all hosts, and wait until it is there.
+
+        What its predecessor said last counts for a while.
+        """
+        begun = int(time.time())
+        self.fakes.start()
+
+        def report() -> bool:
+            told = {row[0]: row[1] for row in self._select(_REPORTED)}
+            return all((told[name] or 0) > begun for name in self.fakes.names)
+
+        watching.eventually(report, lambda: self._select(_REPORTED))
+
     def overlaps(self) -> list[tuple[Use, Use]]:
         """Jobs and servers that a host had at once, by both records."""
         jobs, servers = self.uses()
@@ -263,24 +280,36 @@ class Sampler:
         self.both: list[tuple[float, str]] = []
         self._crossing = crossing
         self._ended = threading.Event()
+        self._failed: Exception | None = None
         self._thread = threading.Thread(target=self._work)
 
     def __enter__(self) -> 'Sampler':
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self._ended.set()
         self._thread.join()
+        if self._failed is not None and kind is None:
+            raise self._failed
 
     def _work(self) -> None:
         while not self._ended.wait(0.2):
-            with contextlib.suppress(subprocess.SubprocessError):
-                before = self._crossing.of_batch()
-                cloud = self._crossing.of_cloud()
-                found = before & cloud & self._crossing.of_batch()
-                self.both += [(time.time(), host) for host in sorted(found)]
-                self.looks += 1
+            try:
+                self._look()
+            except subprocess.SubprocessError:
+                # Slurm is away.
+                continue
+            except Exception as error:
+                self._failed = error
+                return
+
+    def _look(self) -> None:
+        before = self._crossing.of_batch()
+        cloud = self._crossing.of_cloud()
+        found = before & cloud & self._crossing.of_batch()
+        self.both += [(time.time(), host) for host in sorted(found)]
+        self.looks += 1
 
 
 @contextlib.contextmanager
