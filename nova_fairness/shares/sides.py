@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 LEAST = 0.01
 """Part of its pledge that a group keeps in the batch system."""
@@ -54,7 +55,9 @@ def whole(parts: Floats, total: int) -> Whole:
     return floors + 1
 
 
-def reduced(shares: Floats, slots: float, cloud: Floats) -> Whole:
+def reduced(
+    shares: Floats, slots: float, cloud: Floats, exempt: Mask | None = None
+) -> Whole:
     """Shares of LSF by slots that groups have in the cloud, (g,).
 
     Partition Director: ``(round(share T / sum) - reduction) / d``, rounded,
@@ -65,8 +68,12 @@ def reduced(shares: Floats, slots: float, cloud: Floats) -> Whole:
     :param shares: (g,) >= 0, of which one at least is above.
     :param slots: ``T`` of both sides together, > 0.
     :param cloud: (g,) slots of the cloud, >= 0.
+    :param exempt: (g,) groups that keep the share that they have. There they
+        are on a list in the program, which gives each of them 9631.
     """
     each = slots / shares.sum()
     left = np.rint(np.rint(shares * each) - cloud)
     found: Whole = np.rint(left.clip(0.0) / each).astype(np.int64)
+    if exempt is not None:
+        found[exempt] = np.rint(shares[exempt])
     return found

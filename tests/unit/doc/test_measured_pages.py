@@ -14,6 +14,7 @@ from tests.fixtures import benchmark
     [
         'all_at_once_page',
         'api_latency_page',
+        'border_page',
         'exchange_page',
         'hostile_peer_page',
         'queue_cost_page',

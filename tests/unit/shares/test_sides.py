@@ -96,6 +96,15 @@ def test_partition_director_takes_slots_of_the_cloud_off_shares():
     assert found.tolist() == [4000, 3000, 1500]
 
 
+def test_a_blacklisted_group_of_partition_director_keeps_its_own_share():
+    """There it would have 9631 of 10,000, whatever others have."""
+    shares = np.array([5000.0, 3000, 2000])
+    cloud = np.array([1000.0, 900, 0])
+    exempt = np.array([False, True, False])
+    found = sides.reduced(shares, 10_000, cloud, exempt)
+    assert found.tolist() == [4000, 3000, 2000]
+
+
 def test_who_has_more_in_the_cloud_than_was_pledged_has_no_share_below_0():
     """As published it would be (1000 - 2000) / 1 = -1000."""
     found = sides.reduced(np.array([1000.0, 9000]), 10_000, np.array([2e3, 0]))

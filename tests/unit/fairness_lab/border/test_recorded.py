@@ -7,6 +7,9 @@ import pathlib
 
 import pytest
 
+from tests.fixtures import benchmark
+
+WEEKS = benchmark.load('border_page')
 PLACE = pathlib.Path(__file__).parents[4] / 'benchmarks/results/border'
 
 
@@ -23,3 +26,23 @@ def test_use_of_both_sides_is_within_five_points_of_pledges(name, within):
     [run] = result['runs']
     assert run['settled_s'] == 2 * result['half_life_s']
     assert (run['pledge_error']['largest'] <= 0.05) is within
+
+
+@pytest.mark.parametrize(
+    'week', WEEKS.weeks(), ids=lambda week: f'{week["hosts"]}-{week["seed"]}'
+)
+def test_a_fifth_more_work_is_done_than_with_the_best_border_that_stays(week):
+    moved, best = WEEKS.pair(week)
+    fixed = [run for run in week['runs'] if run['name'].startswith('fixed')]
+    assert len(fixed) == week['hosts'] + 1
+    assert best['work']['total'] == max(run['work']['total'] for run in fixed)
+    assert moved['work']['total'] >= 1.2 * best['work']['total']
+    assert 0 < moved['moves']['a_host_a_day'] < 4
+    assert moved['moves']['most_of_a_host_in_a_day'] < 4
+    assert moved['killed'] == moved['in_both'] == moved['work']['lost'] == 0
+
+
+def test_three_weeks_are_recorded_beside_the_first():
+    seen = {(week['hosts'], week['seed']) for week in WEEKS.weeks()}
+    assert len(seen) >= 4
+    assert all(week['duration_s'] == 7 * 86400 for week in WEEKS.weeks())

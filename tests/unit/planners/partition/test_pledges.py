@@ -188,6 +188,16 @@ def test_only_what_differs_enough_is_given():
     assert pledges.to_give(found, changed(750, 270)) == {'b': 250}
 
 
+def test_who_is_no_group_keeps_the_share_that_it_has():
+    """Nobody need be on a list to be left alone, and nobody pays for it."""
+    for other in (0, 50, 9631):
+        present = {**SHARES, 'c': pledge.BatchShare('root', other)}
+        found = stands({'astro': 0.1}, {'astro': 0.2}, present)
+        given = pledges.to_give(found, present)
+        assert given.keys() == {'a', 'b'}
+        assert sum(given.values()) == 1000
+
+
 def given_once():
     found = stands()
     give = pledges.to_give(found, SHARES)
