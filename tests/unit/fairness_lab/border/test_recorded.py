@@ -46,3 +46,18 @@ def test_three_weeks_are_recorded_beside_the_first():
     seen = {(week['hosts'], week['seed']) for week in WEEKS.weeks()}
     assert len(seen) >= 4
     assert all(week['duration_s'] == 7 * 86400 for week in WEEKS.weeks())
+
+
+def test_whatever_was_killed_no_host_was_on_both_sides():
+    """Of a real Slurm and the real Nova."""
+    found = json.loads((benchmark.RESULTS / 'kills-border.json').read_text())
+    runs = {title: run for title, run in found.items() if title != 'test'}
+    for run in runs.values():
+        assert run['looks'] > 50
+        assert run['hosts_seen_on_both_sides'] == []
+        assert run['hosts_on_both_sides_by_records'] == 0
+    for victim in ('nova-fairness-cluster', 'slurmctld', 'nova-compute'):
+        moments = runs[f'{victim} is killed']['killed_at']
+        assert len({*moments}) == 10
+    assert 'called back' in runs
+    assert 'load there and back' in runs
