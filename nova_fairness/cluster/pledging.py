@@ -26,8 +26,8 @@ from nova_fairness.planners.partition import pledges
 LOG = logging.getLogger(__name__)
 
 EVERY_S = 300.0
-"""Between two looks at accounts: half-lives are hours to months, and Slurm
-reckons anew every 300 s (PriorityCalcPeriod)."""
+"""Between two looks at accounts, usually: half-lives are hours to months, and
+Slurm reckons anew every 300 s (PriorityCalcPeriod)."""
 
 LONGEST_S = 7 * 86400.0
 """What jobs had longer ago is not asked for any more."""
@@ -39,6 +39,7 @@ class Pledging:
     :param store: where it is remembered.
     :param batch: the batch system.
     :param half_life_s: of the ledger, seconds, > 0.
+    :param every_s: seconds between two looks at accounts.
     """
 
     def __init__(
@@ -46,7 +47,9 @@ class Pledging:
         store: store_module.Store,
         batch: system.BatchSystem,
         half_life_s: float,
+        every_s: float = EVERY_S,
     ) -> None:
+        self._every_s = every_s
         self._store = store
         self._batch = batch
         self._half_life_s = half_life_s
@@ -87,7 +90,7 @@ class Pledging:
         :raises ClusterError: if nothing can be remembered.
         """
         last = self._looked_at
-        if last is not None and 0 <= now - last < EVERY_S:
+        if last is not None and 0 <= now - last < self._every_s:
             return self._told
         kept = self._store.pledges.read()
         if not groups and not kept.found:

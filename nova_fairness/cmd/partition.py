@@ -42,7 +42,9 @@ def partitioning(
     if not options.batch:
         return None
     batch, file = _batch(conf), _file(conf)
-    pledging = pledging_module.Pledging(store, batch, queue.half_life)
+    pledging = pledging_module.Pledging(
+        store, batch, queue.half_life, options.adjust_interval
+    )
     made.charging.counted = pledging.counted
     # It works beside the queue: what it asked Nova for is its own.
     cloud = clients.connect(queue.cloud)

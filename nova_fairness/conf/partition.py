@@ -78,6 +78,18 @@ system is busy with answering.
 """,
     ),
     cfg.FloatOpt(
+        'adjust_interval',
+        default=300.0,
+        min=1.0,
+        advanced=True,
+        help="""
+Seconds between two times that use of both sides is told to the other and
+shares of groups are adjusted in the batch system; at least 1. Slurm reckons
+with them at its own times (``PriorityCalcPeriod``, usually 300 s). Lower it if
+``half_life`` is minutes.
+""",
+    ),
+    cfg.FloatOpt(
         'patience',
         default=300.0,
         min=0.0,

@@ -252,3 +252,18 @@ def test_groups_are_told_to_operators_and_counted(pledged):
     seen = watch.border()
     assert seen.pledges == {'P': 0.75, 'biology': 0.25}
     assert seen.parts['P', 'batch'] == first['used']['batch']
+
+
+def test_accounts_are_looked_at_as_often_as_is_said(pledged, monkeypatch):
+    """Groups with a half-life of minutes need that more often."""
+    often = pledging.Pledging(
+        pledged.world.store, pledged.batch, test_partitioning.HALF_LIFE_S, 60.0
+    )
+    monkeypatch.setattr(pledged.moving, '_pledging', often)
+    asked = []
+    usual = pledged.batch.shares
+    monkeypatch.setattr(
+        pledged.batch, 'shares', lambda: asked.append(1) or usual()
+    )
+    pledged.go(5, every_s=30.0)
+    assert len(asked) == 3
