@@ -215,10 +215,9 @@ def build(conf: cfg.ConfigOpts, cloud: cloud_module.Cloud = _ALONE) -> Parts:
         node=site.node,
         pressure=controls.pressure_if_needed(site.pressure),
         preferences=preferences.stated,
-        throttling=controls.throttling,
         missing=controls.missing,
         best_effort=best_effort.of,
-        **_watching(site, controls),
+        **_beside(site, controls),
     )
     return Parts(
         node_cycle=cycle.Cycle(rooms, settings, loaded),
@@ -256,13 +255,15 @@ def _preferences(
     )
 
 
-def _watching(
+def _beside(
     site: controls_module.Site, controls: controls_module.Controls
 ) -> dict[str, Any]:
-    """What looks at VMs and steers none."""
+    """Rooms beside the controls: what watches VMs, and limits and pins."""
     options = site.conf.fairness
     cpu = controls.scales.get(resources.Control.CPU)
     return {
+        'throttling': controls.throttling,
+        'pinning': controls.pinning,
         'proof': proof.Proof(site.node, cpu),
         'idling': idling.Idling(
             state_file.StateFile(site.state_path / 'idle.json', durable=False),
@@ -359,8 +360,7 @@ def restore(conf: cfg.ConfigOpts) -> Restored:
     try:
         applier = applier_module.Applier(controls.built, found)
         outcomes, problems = applier.restore(), applier.problems()
-        if controls.throttling is not None:
-            problems = (*problems, *controls.throttling.stop())
+        problems = (*problems, *controls.lift())
         return Restored(outcomes, problems, is_whole)
     finally:
         controls.close()

@@ -11,6 +11,7 @@ import pathlib
 from oslo_config import cfg
 
 from nova_fairness import exception
+from nova_fairness.agent import pinning as pinning_module
 from nova_fairness.agent import throttling as throttling_module
 from nova_fairness.apply import control
 from nova_fairness.apply import found as found_module
@@ -19,6 +20,7 @@ from nova_fairness.apply import privileged_network
 from nova_fairness.apply.cgroup import control as group_control
 from nova_fairness.apply.cgroup import disk
 from nova_fairness.apply.cgroup import memory
+from nova_fairness.apply.cgroup import pins
 from nova_fairness.apply.cgroup import throttle
 from nova_fairness.apply.network import control as network
 from nova_fairness.apply.network import settings
@@ -94,6 +96,7 @@ class Controls:
 
     :ivar throttling: of disks without weights; ``None`` if there is no
         control of disks.
+    :ivar pinning: of VCPUs; ``None`` if there is no control of CPUs.
 
     :ivar built: one control of each kind that exists here.
     :ivar scales: of the same kinds.
@@ -112,6 +115,15 @@ class Controls:
         default_factory=list
     )
     throttling: throttling_module.Throttling | None = None
+    pinning: pinning_module.Pinning | None = None
+
+    def lift(self) -> tuple[str, ...]:
+        """Take back what is in force beside the controls.
+
+        :returns: what went wrong.
+        """
+        beside = [self.throttling, self.pinning]
+        return tuple(text for item in beside if item for text in item.stop())
 
     def close(self) -> None:
         """Release descriptors and locks."""
@@ -174,8 +186,11 @@ def prepare(config_files: Sequence[str]) -> None:
 Built = tuple[control.Control, scale_module.Scale]
 
 
-def _cpu(_site: Site, _made: Controls) -> Built:
+def _cpu(site: Site, made: Controls) -> Built:
     item = group_control.CpuShares()
+    made.pinning = pinning_module.Pinning(
+        pins.VcpuPins(made.record(site.state_path / 'pins.json'))
+    )
     scale = cpu_scale.CpuScale(_VERSIONS[item.version], item.can_idle)
     return item, scale
 

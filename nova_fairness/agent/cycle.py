@@ -22,6 +22,7 @@ from nova_fairness.agent import decision
 from nova_fairness.agent import idling as idling_module
 from nova_fairness.agent import lacking as lacking_module
 from nova_fairness.agent import measurement
+from nova_fairness.agent import pinning as pinning_module
 from nova_fairness.agent import proof as proof_module
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent import throttling as throttling_module
@@ -61,6 +62,7 @@ class Rooms:
     :ivar pressure: ``None`` where no control needs it.
     :ivar preferences: gives what owners prefer among their VMs, by UUID.
     :ivar throttling: of disks without weights, if there is any.
+    :ivar pinning: of VCPUs, if there is any.
     :ivar missing: why there is no control of some kinds.
     :ivar best_effort: says which of some VMs, by UUID, get what nobody else
         wants.
@@ -79,6 +81,7 @@ class Rooms:
     pressure: controls.Pressure | None = None
     preferences: Callable[[], Mapping[str, float]] = dict
     throttling: throttling_module.Throttling | None = None
+    pinning: pinning_module.Pinning | None = None
     missing: Mapping[resources.Control, str] = dataclasses.field(
         default_factory=dict
     )
@@ -179,8 +182,8 @@ class Cycle:
             self._settings,
             enforces=self._enforces,
         )
-        errors.extend((*self._rooms.applier.problems(), *failures))
-        errors.extend(self._throttle(seen, measured, decided))
+        errors += (*self._rooms.applier.problems(), *failures)
+        errors += (*self._throttle(seen, measured, decided), *self._pin(seen))
         return round_model.Round(
             number=self._number,
             started_s=started_s,
@@ -238,8 +241,8 @@ class Cycle:
 
     def restore(self) -> tuple[control.Outcome, ...]:
         """Restore every control to the value it was found with."""
-        if self._rooms.throttling is not None:
-            for problem in self._rooms.throttling.stop():
+        for beside in (self._rooms.throttling, self._rooms.pinning):
+            for problem in beside.stop() if beside is not None else ():
                 LOG.error('%s', problem)
         return self._application.restore()
 
@@ -302,6 +305,26 @@ class Cycle:
             decided.weights[:, resources.CONTROLS.index(disk)],
             seen.exempt,
         )
+
+    def _pin(self, seen: _Seen) -> tuple[str, ...]:
+        """Keep VCPUs on cores by what is spent, if that is configured."""
+        pinning = self._rooms.pinning
+        if pinning is None:
+            return ()
+        settings = self._settings
+        steers = self._enforces and resources.Control.CPU in settings.controls
+        if not steers or not settings.pin_vcpus:
+            return pinning.stop()
+        left_alone = seen.exempt | seen.best_effort
+        vms = [
+            each
+            for each in seen.sample.incarnations
+            if each.key not in left_alone
+        ]
+        rates = self._rooms.measurement.rates(
+            [each.instance.uuid for each in vms]
+        )
+        return pinning.round(vms, rates)
 
     def _name_unusable_specs(
         self, vms: tuple[instance.Incarnation, ...]

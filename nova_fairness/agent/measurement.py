@@ -251,10 +251,11 @@ class Measurement:
             + totals.supply_of(view, used.interval_s, settings.metric),
             settings.overcommit,
             len(users),
-            self._of_rates([vm.uuid for vm in vms]),
+            self.rates([vm.uuid for vm in vms]),
         )
 
-    def _of_rates(self, uuids: Iterable[str]) -> usage_model.Scalars | None:
+    def rates(self, uuids: Iterable[str]) -> usage_model.Scalars | None:
+        """Rates that are spent for VMs; ``None`` if none is said."""
         known = self._rates(self._before) if self._before else {}
         if not known:
             return None

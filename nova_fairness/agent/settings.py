@@ -12,9 +12,9 @@ import numpy as np
 from oslo_config import cfg
 
 from nova_fairness import exception
-from nova_fairness.collect import kernel_text
 from nova_fairness.conf import fairness as options
 from nova_fairness.exchange import limits
+from nova_fairness.model import cpus as cpus_module
 from nova_fairness.model import instance
 from nova_fairness.model import resources
 from nova_fairness.model import usage as usage_model
@@ -28,6 +28,7 @@ class Settings:
 
     :ivar overcommit: (r,) factors on the supply, > 0.
     :ivar controls: what is to be steered, where it can be.
+    :ivar pin_vcpus: whether vCPUs are kept on cores.
     :ivar max_weight_ratios: those of single controls; likewise the next two.
     """
 
@@ -48,6 +49,7 @@ class Settings:
     quota_weights: Mapping[str, float]
     overcommit: resources.Vector
     controls: frozenset[resources.Control] = frozenset(resources.CONTROLS)
+    pin_vcpus: bool = False
     max_weight_ratios: ByControl = dataclasses.field(default_factory=dict)
     weight_tolerances: ByControl = dataclasses.field(default_factory=dict)
     largest_steps: ByControl = dataclasses.field(default_factory=dict)
@@ -117,6 +119,7 @@ def from_conf(conf: cfg.ConfigOpts) -> Settings:
         quota_weights=dict(group.quota_weights),
         overcommit=_overcommit(conf.fairness_node),
         controls=frozenset(map(resources.Control, group.controls)),
+        pin_vcpus=group.pin_vcpus,
         max_weight_ratios=ratios,
         weight_tolerances=tolerances,
         largest_steps=steps,
@@ -141,7 +144,7 @@ def cpus(text: str) -> tuple[int, ...] | None:
     if not text.strip():
         return None
     try:
-        return kernel_text.cpu_list(text)
+        return cpus_module.numbers(text)
     except ValueError as error:
         raise exception.ConfigurationError(
             f'[fairness_node] cpus = {text!r}: expected CPU numbers and '

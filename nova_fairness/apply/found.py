@@ -227,6 +227,24 @@ class FoundValues:
         self._record, self._dirty, self.problem = record, False, ''
 
 
+def knob_of_part(
+    key: str, part: str, control: resources.Control
+) -> allocation.Knob:
+    """The name in a record of a part of a VM, such as a device of it.
+
+    :param key: of the incarnation.
+    """
+    uuid, pid, ticks = instance.parse_key(key)
+    return allocation.Knob(f'{uuid}@{part}/{pid}/{ticks}', control)
+
+
+def part_of(knob: allocation.Knob) -> tuple[str, str]:
+    """Key of the incarnation, and the part, that such a name is for."""
+    name, pid, ticks = instance.parse_key(knob.incarnation)
+    uuid, _, part = name.partition('@')
+    return f'{uuid}/{pid}/{ticks}', part
+
+
 def _format(record: _Record, boot_id: str) -> str:
     found: dict[str, dict[str, int]] = {}
     for knob, value in record.found.items():

@@ -185,22 +185,6 @@ def interface_bytes(net_dev: bytes) -> Mapping[str, tuple[int, int]]:
     return found
 
 
-def cpu_list(text: str) -> tuple[int, ...]:
-    """Parse a list of CPUs as cpusets write it, such as ``0-1,3``.
-
-    :returns: numbers, ascending, without repetition; empty for ''.
-    :raises ValueError: if it is no such list.
-    """
-    found: set[int] = set()
-    for part in text.strip().split(',') if text.strip() else ():
-        first, dash, last = part.partition('-')
-        low, high = int(first), int(last if dash else first)
-        if not 0 <= low <= high:
-            raise ValueError(f'{part!r} is no range of CPUs')
-        found.update(range(low, high + 1))
-    return tuple(sorted(found))
-
-
 def mean_bogomips(cpuinfo: str) -> float | None:
     """The mean BogoMIPS of all CPUs from ``/proc/cpuinfo``.
 

@@ -15,6 +15,7 @@ import pathlib
 from nova_fairness.collect import bandwidth
 from nova_fairness.collect import kernel_text
 from nova_fairness.model import cgroup
+from nova_fairness.model import cpus as cpus_model
 from nova_fairness.model import node
 from nova_fairness.model import resources
 
@@ -38,7 +39,7 @@ def cpus_of_vms(proc: pathlib.Path) -> tuple[int, ...]:
     places = [*_machine(proc, 'cpuset'), *_own(proc, 'cpuset')]
     for text in _texts(places, _CPUS):
         try:
-            found = kernel_text.cpu_list(text)
+            found = cpus_model.numbers(text)
         except ValueError:
             continue
         if found:

@@ -14,7 +14,7 @@ import types
 from xml.etree import ElementTree as ET
 
 from nova_fairness import exception
-from nova_fairness.collect import kernel_text
+from nova_fairness.model import cpus
 from nova_fairness.model import instance
 
 # QEMU or its helper moves the data of these by itself.
@@ -329,6 +329,6 @@ def _has_dedicated_cpus(
 
 def _is_one_cpu(cpuset: str) -> bool:
     try:
-        return len(kernel_text.cpu_list(cpuset)) == 1
+        return len(cpus.numbers(cpuset)) == 1
     except ValueError:
         return False  # libvirt's "0-3,^2" is more than one CPU

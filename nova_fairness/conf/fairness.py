@@ -437,6 +437,20 @@ charges. What it said last counts while it is away. Only the metric
 nodes. All nodes must have the same value.
 """,
     ),
+    cfg.BoolOpt(
+        'pin_vcpus',
+        default=False,
+        mutable=True,
+        advanced=True,
+        help="""
+Whether the agent says on which CPU of the host each vCPU runs, by what is
+spent: the dearest VMs first, each vCPU goes where least is spent, and two of
+one VM meet only if it has more of them than the host has CPUs. VMs that Nova
+or somebody else pinned, those with dedicated CPUs, best-effort and exempt VMs
+are left alone. Unlike weights, pins can leave a CPU unused while others wait:
+set it where owners pay for parts of their nodes and VMs are always busy.
+""",
+    ),
     cfg.StrOpt(
         'rates_file',
         default='',

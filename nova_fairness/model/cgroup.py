@@ -14,6 +14,9 @@ import re
 UNIFIED = ''
 """Name under which the v2 hierarchy stands among the v1 controllers."""
 
+FIRST_VCPU = -2
+"""Level of the group of a VM's first VCPU; that of the next is one less."""
+
 # libvirt puts the threads of a VM into children of the VM's own group;
 # under systemd there is a "libvirt" level between the scope and these.
 _OF_LIBVIRT = re.compile(r'(^|-)(qemu|lxc)(-|\\x2d)\d+(-|\\x2d)')
@@ -83,11 +86,18 @@ def relative(process_group: str, level: int) -> str:
     >>> relative('/a.slice/machine-qemu-1-a.scope/libvirt/emulator', -1)
     '/a.slice/machine-qemu-1-a.scope/libvirt'
 
+    >>> relative('/machine/qemu-1-a.libvirt-qemu/emulator', FIRST_VCPU - 1)
+    '/machine/qemu-1-a.libvirt-qemu/vcpu1'
+
     :param level: 0 is the group of the whole VM, 1 its parent and so on;
-        -1 the one between that and those of the VM's threads.
+        -1 the one between that and those of the VM's threads;
+        :data:`FIRST_VCPU` that of its first VCPU, and so on down.
     :raises ValueError: if there is no such group below the root.
     """
     own = group_of_vm(process_group)
+    if level <= FIRST_VCPU and _INNER.search(process_group):
+        above = process_group.rpartition('/')[0]
+        return f'{above}/vcpu{FIRST_VCPU - level}'
     if level < 0:
         inner = f'{own}/libvirt'
         if level == -1 and process_group.startswith(f'{inner}/'):

@@ -7,6 +7,7 @@ One CPU for the guests, two of which are ann's and one is bob's.
 
 import contextlib
 import os
+import pathlib
 import types
 
 import libvirt
@@ -61,15 +62,31 @@ class Site:
 
     def crowd(self):
         """Leave the guests one CPU, and the agents all that there are."""
-        for directory in self.node.groups.directories():
-            below = [
-                directory / 'machine',
-                *(directory / 'machine').rglob('*'),
-            ]
-            for path in sorted(below, reverse=True):
-                cpus = path / 'cpuset.cpus'
-                if path.is_dir() and cpus.exists():
-                    cpus.write_text(str(self.node.cpus[0]))
+        for path in reversed(self._cpusets()):
+            path.write_text(str(self.node.cpus[0]))
+
+    def spread(self):
+        """Let the guests use all CPUs of this machine."""
+        cpus = pathlib.Path('/sys/devices/system/cpu/online').read_text()
+        for path in self._cpusets():
+            path.write_text(cpus)
+
+    @staticmethod
+    def cpus_of(guest):
+        """CPUs on which each VCPU of a guest may run."""
+        found = {}
+        for path in pathlib.Path(f'/proc/{guest.pid}/task').iterdir():
+            words = (path / 'comm').read_text().split()
+            if words[0] == 'CPU':
+                number = int(words[1].partition('/')[0])
+                found[number] = os.sched_getaffinity(int(path.name))
+        return [found[number] for number in sorted(found)]
+
+    def _cpusets(self):
+        """Files of the groups of guests, those above first."""
+        tops = [each / 'machine' for each in self.node.groups.directories()]
+        found = [path for top in tops for path in top.rglob('cpuset.cpus')]
+        return sorted(found, key=lambda path: len(path.parts))
 
 
 @contextlib.contextmanager

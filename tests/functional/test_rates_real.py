@@ -7,7 +7,9 @@ Rajagopalan (2012, figure 7). What came of it is in ``build/rates-guests.inc``.
 """
 
 import json
+import os
 import pathlib
+import signal
 import time
 
 import pytest
@@ -110,6 +112,72 @@ def test_shares_follow_rates_within_three_rounds_and_give_that_much(
     assert is_as(site.shares(), turned, 0.02)
     assert is_as(gained(site, agent, LOOKED_AT), turned, 0.1)
     assert agent.stop() == 0
+
+
+EVERYWHERE = [{0, 1}]
+PINNED = {
+    'wide-1': [{0}, {1}],
+    'four-1': [{0}],
+    'three-1': [{1}],
+    'two-1': [{1}],
+    # By somebody else.
+    'one-1': [{0}],
+}
+LEFT = {
+    'wide-1': EVERYWHERE * 2,
+    **dict.fromkeys(('four-1', 'three-1', 'two-1'), EVERYWHERE),
+    'one-1': [{0}],
+}
+
+
+@pytest.fixture
+def guests(site):
+    """All of them on two CPUs, one with two VCPUs, one pinned by libvirt."""
+    if len(os.sched_getaffinity(0)) != 2:
+        pytest.skip('it is made for two CPUs')
+    wide = site.start('wide-1', vcpus=2)
+    try:
+        wide.await_ready(agent_site.BOOT_S)
+        site.spread()
+        with site.domain('one-1') as each:
+            each.pinVcpu(0, (True, False))
+        yield {**site.guests, 'wide-1': wide}
+    finally:
+        with site.domain('one-1') as each:
+            each.pinVcpu(0, (True, True))
+        site.destroy(wide)
+        site.crowd()
+
+
+def test_vcpus_get_cores_by_rates_and_are_let_go(site, agent, guests, rates):
+    by_name = {**RATES, 'wide-1': 200.0}
+    uuids = {guests[name].uuid: rate for name, rate in by_name.items()}
+    rates.write_text(json.dumps(uuids))
+
+    def where():
+        return {name: site.cpus_of(each) for name, each in guests.items()}
+
+    assert where() == LEFT
+    agent.configure(pin_vcpus=True)
+    agent.start()
+    agent.await_round(lambda done: where() == PINNED and not done['errors'])
+    with site.domain('four-1') as each:
+        assert 'vcpupin' not in each.XMLDesc()
+    agent.kill()
+    assert where() == PINNED
+    assert agent.run('restore').returncode == 0
+    assert where() == LEFT
+
+    agent.start()
+    agent.await_round(lambda _: where() == PINNED)
+    agent.configure(pin_vcpus=False)
+    agent.send(signal.SIGHUP)
+    agent.await_round(lambda _: where() == LEFT)
+    agent.configure(pin_vcpus=True)
+    agent.send(signal.SIGHUP)
+    agent.await_round(lambda _: where() == PINNED)
+    assert agent.stop() == 0
+    assert where() == LEFT
 
 
 def held(done):

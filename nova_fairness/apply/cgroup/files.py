@@ -23,8 +23,18 @@ INNER = -1
 """Level of the group between a VM's own and those of its threads, which
 libvirt makes where systemd manages the VM's own."""
 
+
+def of_vcpu(number: int) -> int:
+    """Level of the group of a VCPU's thread.
+
+    :param number: of the VCPU, >= 0.
+    """
+    return cgroup.FIRST_VCPU - number
+
+
 _GONE = (errno.ENOENT, errno.ESRCH)
 _NUMBER = r'[0-9]{1,19}'
+_CPUS = r'[0-9]{1,5}(-[0-9]{1,5})?'
 _DEVICE = r'[0-9]{1,7}:[0-9]{1,7}'
 
 
@@ -41,6 +51,8 @@ class ControlFile:
     :ivar everywhere: whether it may be written also outside a VM's own group,
         see :data:`INNER` and :data:`OWN`.
     :ivar otherwise: the controller where that one is not mounted.
+    :ivar of_vcpus: whether it is written in groups of VCPUs, and only there;
+        see :func:`of_vcpu`.
     """
 
     controller: str
@@ -50,14 +62,15 @@ class ControlFile:
     pattern: str = _NUMBER
     everywhere: bool = False
     otherwise: str | None = None
+    of_vcpus: bool = False
 
     def allows(self, text: str, level: int) -> bool:
         """Tell whether a value may be written to the group of a level."""
-        return (
-            (level == OWN or self.everywhere)
-            and level >= INNER
-            and re.fullmatch(self.pattern, text, re.ASCII) is not None
-        )
+        is_place = level <= cgroup.FIRST_VCPU
+        if not self.of_vcpus:
+            is_place = level == OWN or (self.everywhere and level >= INNER)
+        fits = re.fullmatch(self.pattern, text, re.ASCII) is not None
+        return is_place and fits
 
 
 CPU_SHARES = 'cpu.shares'
@@ -72,6 +85,7 @@ IO_BFQ_WEIGHT = 'io.bfq.weight'
 IO_MAX = 'io.max'
 BLKIO_READ_BPS = 'blkio.throttle.read_bps_device'
 BLKIO_WRITE_BPS = 'blkio.throttle.write_bps_device'
+CPUSET_CPUS = 'cpuset.cpus'
 
 _UNLIMITED = 9223372036854771712
 _RATE = 2**63 - 1
@@ -105,6 +119,16 @@ FILES: Mapping[str, ControlFile] = types.MappingProxyType(
         ),
         BLKIO_READ_BPS: ControlFile('blkio', 0, _RATE, 0, _BPS),
         BLKIO_WRITE_BPS: ControlFile('blkio', 0, _RATE, 0, _BPS),
+        # Empty is what the group above has, where groups are of version 2.
+        CPUSET_CPUS: ControlFile(
+            'cpuset',
+            0,
+            99999,
+            0,
+            f'({_CPUS}(,{_CPUS})*)?',
+            otherwise=cgroup.UNIFIED,
+            of_vcpus=True,
+        ),
     }
 )
 """Every file that is ever written, by name: nothing else can be."""
@@ -149,14 +173,16 @@ def control_path(
     """The path of a control of the VM that a process is.
 
     :param name: one of :data:`FILES`.
-    :param level: whose group: the VM's own, :data:`INNER`, or so many above
-        the VM's own.
+    :param level: whose group: the VM's own, :data:`INNER`, so many above
+        the VM's own, or that of a VCPU.
     :returns: path of the file, which may not exist.
     :raises OSError: if the process is gone.
     :raises WriteRefused: if its group is not the VM's alone, or not visible
         from here, or has no group of that level.
     """
     file = FILES[name]
+    if (level <= cgroup.FIRST_VCPU) is not file.of_vcpus:
+        raise exception.WriteRefused(f'{name} is none of groups of {level}')
     controller = file.controller
     if file.otherwise is not None and controller not in mounts:
         controller = file.otherwise

@@ -64,7 +64,7 @@ class DiskThrottle:
     @property
     def in_force(self) -> tuple[Place, ...]:
         """Where limits of ours are, sorted."""
-        return tuple(sorted(map(_place, self._record.values)))
+        return tuple(sorted(map(found_values.part_of, self._record.values)))
 
     def apply(self, limits: Mapping[Place, Rates]) -> tuple[str, ...]:
         """Bring limits into force, and lift all others of ours.
@@ -192,13 +192,4 @@ def _files(mounts: Mapping[str, cgroup.Mount]) -> tuple[str, ...]:
 
 def _knob(place: Place) -> allocation.Knob:
     """The name of a limit in the record."""
-    uuid, pid, ticks = instance.parse_key(place[0])
-    return allocation.Knob(
-        f'{uuid}@{place[1]}/{pid}/{ticks}', resources.Control.DISK
-    )
-
-
-def _place(knob: allocation.Knob) -> Place:
-    name, pid, ticks = instance.parse_key(knob.incarnation)
-    uuid, _, device = name.partition('@')
-    return f'{uuid}/{pid}/{ticks}', device
+    return found_values.knob_of_part(*place, resources.Control.DISK)

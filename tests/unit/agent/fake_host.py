@@ -12,6 +12,7 @@ from nova_fairness.agent import decision
 from nova_fairness.agent import idling
 from nova_fairness.agent import lacking
 from nova_fairness.agent import measurement
+from nova_fairness.agent import pinning
 from nova_fairness.agent import proof
 from nova_fairness.agent import settings
 from nova_fairness.apply import applier
@@ -209,6 +210,34 @@ def _share(want, weight, supply):
     return got
 
 
+class FakePins:
+    """Two cores; remembers who is kept on which."""
+
+    def __init__(self):
+        self.pins = {}
+        self.elsewhere = set()
+
+    def cores(self):
+        return (0, 2)
+
+    def may_pin(self, key, vcpus, cores):
+        return key.split('/')[0] not in self.elsewhere
+
+    def apply(self, pins):
+        self.pins = dict(pins)
+        return ()
+
+    def lift(self):
+        return self.apply({})
+
+    def cores_of(self, name):
+        return [
+            core
+            for (key, _), core in sorted(self.pins.items())
+            if key.split('/')[0] == name
+        ]
+
+
 class FakeHost:
     """A node with everything real between the two fake ends."""
 
@@ -219,6 +248,7 @@ class FakeHost:
         self.rates = {}
         self.best_effort = set()
         self.scheduler = ''
+        self.pins = FakePins()
         self.cpu = FakeCpu(self.control)
         self.inventory = FakeInventory(*vms)
         self.gone = set()
@@ -291,6 +321,7 @@ class FakeHost:
             proof=proof.Proof(self.node, cpus, lambda: self.scheduler),
             idling=self.idling,
             lacking=lacking.Lacking(self.node.speed_factor),
+            pinning=pinning.Pinning(self.pins),
         )
         return cycle.Cycle(
             rooms, self.settings, self.plugins(), clock, lambda: 0.0

@@ -19,6 +19,7 @@ FILES = {
         'blkio.throttle.read_bps_device': '',
         'blkio.throttle.write_bps_device': '',
     },
+    'cpuset': {},
     '': {
         'memory.low': '0\n',
         'io.bfq.weight': 'default 100\n8:0 200\n',
@@ -41,7 +42,9 @@ class FakeGroups:
         self.proc = root / 'proc'
         self.mountinfo = root / 'mountinfo'
         self.proc.mkdir()
-        self.hierarchies = ('memory', 'blkio') if version == 'v1' else ('',)
+        self.hierarchies = (
+            ('memory', 'blkio', 'cpuset') if version == 'v1' else ('',)
+        )
         self.refused: dict[str, int] = {}
         self.broken = ''
         self.written: list[tuple] = []

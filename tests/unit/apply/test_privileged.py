@@ -109,7 +109,13 @@ def test_one_that_is_refused_keeps_no_other_from_being_written(host):
 def test_every_file_takes_whole_numbers_of_its_hierarchy(name):
     item = files.FILES[name]
     assert 0 <= item.lowest <= item.default <= item.highest
-    assert item.controller in ('cpu', 'memory', 'blkio', cgroup.UNIFIED)
+    assert item.controller in (
+        'cpu',
+        'cpuset',
+        'memory',
+        'blkio',
+        cgroup.UNIFIED,
+    )
     assert not item.allows('', files.OWN)
     assert not item.allows('1\n', files.OWN)
     assert not item.allows('-1', files.OWN)
@@ -134,6 +140,15 @@ def test_every_file_takes_whole_numbers_of_its_hierarchy(name):
         ('io.max', '8:16 latency=1', 0, False),
         ('blkio.throttle.read_bps_device', '8:16 1048576', 0, True),
         ('blkio.throttle.read_bps_device', '1048576', 0, False),
+        ('cpuset.cpus', '3', -2, True),
+        ('cpuset.cpus', '0-1,7', -130, True),
+        ('cpuset.cpus', '', -2, True),
+        ('cpuset.cpus', '3', 0, False),
+        ('cpuset.cpus', '3', -1, False),
+        ('cpuset.cpus', '3', 1, False),
+        ('cpuset.cpus', '3,', -2, False),
+        ('cpuset.cpus', '3\n4', -2, False),
+        ('cpu.weight', '100', -2, False),
     ],
 )
 def test_each_file_has_its_form_of_values(name, text, level, allowed):

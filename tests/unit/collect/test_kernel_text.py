@@ -103,27 +103,6 @@ def test_interfaces_are_read_even_where_no_space_follows_the_colon():
 @pytest.mark.parametrize(
     ('text', 'expected'),
     [
-        ('', ()),
-        ('\n', ()),
-        ('0', (0,)),
-        ('0-1,3\n', (0, 1, 3)),
-        ('3,1-2,2', (1, 2, 3)),
-        ('0-127', tuple(range(128))),
-    ],
-)
-def test_a_list_of_cpus_is_ascending(text, expected):
-    assert kernel_text.cpu_list(text) == expected
-
-
-@pytest.mark.parametrize('text', ['a', '3-1', '0-', '-1', '1,,2', '0-3,^2'])
-def test_what_is_no_list_of_cpus_is_refused(text):
-    with pytest.raises(ValueError):
-        kernel_text.cpu_list(text)
-
-
-@pytest.mark.parametrize(
-    ('text', 'expected'),
-    [
         ('processor : 0\nbogomips\t: 5000.00\nbogomips\t: 6000.00\n', 5500),
         ('processor : 0\nBogoMIPS\t: 50.00\n', 50),
         ('bogomips per cpu: 3033.00\n', 3033),

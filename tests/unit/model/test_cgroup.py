@@ -132,6 +132,12 @@ SCOPE = '/machine.slice/machine-qemu\\x2d1\\x2da.scope'
         (f'{SCOPE}/libvirt/emulator', -1, f'{SCOPE}/libvirt'),
         ('/a/b/qemu-1-x.libvirt-qemu/emulator', 2, '/a'),
         (SCOPE, 0, SCOPE),
+        (f'{SCOPE}/libvirt/emulator', -2, f'{SCOPE}/libvirt/vcpu0'),
+        (
+            '/machine/qemu-2-a.libvirt-qemu/emulator',
+            -5,
+            '/machine/qemu-2-a.libvirt-qemu/vcpu3',
+        ),
     ],
 )
 def test_groups_on_the_way_from_the_root(process_group, level, expected):
@@ -143,7 +149,7 @@ def test_groups_on_the_way_from_the_root(process_group, level, expected):
     [
         (f'{SCOPE}/libvirt/emulator', 2),
         (f'{SCOPE}/emulator', -1),
-        (f'{SCOPE}/libvirt/emulator', -2),
+        (SCOPE, -2),
         ('/', 1),
     ],
 )

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Cores of VCPUs: on which CPU of the host each of them runs.
+
+Written to the groups that libvirt makes for the threads of VCPUs, not by
+libvirt: what it is told becomes part of the domain, and would go with the VM
+to a host that may have other CPUs. Whoever has a choice of somebody else's is
+not touched.
+"""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Mapping
+from collections.abc import Sequence
+import errno
+import os
+import pathlib
+
+from nova_fairness import exception
+from nova_fairness.apply import found as found_values
+from nova_fairness.apply import privileged
+from nova_fairness.apply.cgroup import control
+from nova_fairness.apply.cgroup import files
+from nova_fairness.model import allocation
+from nova_fairness.model import cgroup
+from nova_fairness.model import cpus
+from nova_fairness.model import instance
+from nova_fairness.model import resources
+
+Place = tuple[str, int]
+"""Key of an incarnation, and number of its VCPU."""
+
+ONLINE = '/sys/devices/system/cpu/online'
+
+_GONE = frozenset({errno.ENOENT, errno.ESRCH, errno.ENODEV})
+_THREADS = {1: 'tasks', 2: 'cgroup.threads'}
+"""Says which threads are in a group, by version."""
+
+
+class VcpuPins:
+    """Keeps VCPUs on cores, and lets them go.
+
+    :param record: of what pinned VCPUs had, loaded: CPUs as bits, 0 for all
+        of the group above. Whoever is killed finds it there.
+    :param proc: where procfs is mounted.
+    :param mountinfo_path: says where the hierarchies are mounted.
+    :param writer: as :func:`privileged.write_controls`.
+    :param online: file that lists the CPUs of the host.
+    :param affinity: CPUs on which a thread may run.
+    """
+
+    def __init__(
+        self,
+        record: found_values.FoundValues,
+        proc: str = '/proc',
+        mountinfo_path: str = '/proc/self/mountinfo',
+        writer: control.Writer = privileged.write_controls,
+        online: str = ONLINE,
+        affinity: Callable[[int], Collection[int]] = os.sched_getaffinity,
+    ) -> None:
+        self._record = record
+        self._proc = proc
+        self._writer = writer
+        self._online = pathlib.Path(online)
+        self._affinity = affinity
+        text = pathlib.Path(mountinfo_path).read_text('utf-8')
+        self._mounts = cgroup.mounts(text)
+
+    @property
+    def in_force(self) -> tuple[Place, ...]:
+        """VCPUs that are pinned by us, sorted."""
+        return tuple(sorted(map(_place, self._record.values)))
+
+    def cores(self) -> tuple[int, ...]:
+        """CPUs of the host that run; empty if that cannot be known."""
+        try:
+            return cpus.numbers(self._online.read_text('ascii'))
+        except (OSError, ValueError):
+            return ()
+
+    def may_pin(self, key: str, vcpus: int, cores: Collection[int]) -> bool:
+        """Tell whether all VCPUs of a VM are ours, or may run anywhere.
+
+        :param key: of the incarnation.
+        :param cores: of the host.
+        """
+        return all(
+            self._is_ours((key, n)) or self._runs_anywhere((key, n), cores)
+            for n in range(vcpus)
+        )
+
+    def apply(self, pins: Mapping[Place, int]) -> tuple[str, ...]:
+        """Bring pins into force, and let all others of ours go.
+
+        :param pins: CPU of the host, by place.
+        :returns: what went wrong, each about one VCPU.
+        """
+        problems = self._let_go(
+            [place for place in self.in_force if place not in pins]
+        )
+        present = {place: self._read(place) for place in sorted(pins)}
+        fresh = {
+            _knob(place): _bits(found)
+            for place, found in present.items()
+            if found is not None and not self._is_ours(place)
+        }
+        try:
+            self._record.remember(fresh)
+        except exception.StateError as error:
+            return (*problems, str(error))
+        failed = self._write(
+            {
+                place: (pins[place],)
+                for place, found in present.items()
+                if self._is_ours(place) and found != (pins[place],)
+            }
+        )
+        return (*problems, *failed.values())
+
+    def lift(self) -> tuple[str, ...]:
+        """Let every VCPU go that we pinned.
+
+        :returns: what went wrong; that stays recorded.
+        """
+        return tuple(self._let_go(self.in_force))
+
+    def _let_go(self, places: Sequence[Place]) -> list[str]:
+        if not places:
+            return []
+        online = set(self.cores())
+        before = {}
+        for place in places:
+            had = _numbers(self._record.values[_knob(place)])
+            # The kernel takes no CPU that is gone.
+            before[place] = tuple(n for n in had if n in online) or had
+        failed = self._write(before)
+        self._record.forget(
+            _knob(place) for place in places if place not in failed
+        )
+        problems = list(failed.values())
+        try:
+            self._record.flush()
+        except exception.StateError as error:
+            problems.append(str(error))
+        return problems
+
+    def _write(
+        self, chosen: Mapping[Place, tuple[int, ...]]
+    ) -> dict[Place, str]:
+        """Write CPUs of VCPUs; what is gone is forgotten.
+
+        :returns: what went wrong, by place.
+        """
+        requests: list[privileged.Request] = []
+        for (key, number), numbers in chosen.items():
+            _, pid, ticks = instance.parse_key(key)
+            level = files.of_vcpu(number)
+            text = cpus.text(numbers)
+            requests.append((files.CPUSET_CPUS, text, pid, ticks, level))
+        try:
+            codes = self._writer(requests) if requests else []
+        except exception.ControlUnavailable as error:
+            return dict.fromkeys(chosen, str(error))
+        by_place = dict(zip(chosen, codes, strict=True))
+        self._record.forget(
+            _knob(place) for place, code in by_place.items() if code in _GONE
+        )
+        return {
+            place: f'VCPU {place[1]} of {place[0]}: {os.strerror(code)}'
+            for place, code in by_place.items()
+            if code and code not in _GONE
+        }
+
+    def _is_ours(self, place: Place) -> bool:
+        return _knob(place) in self._record.values
+
+    def _runs_anywhere(self, place: Place, cores: Collection[int]) -> bool:
+        """Tell whether a VCPU has a thread of its own that nobody pinned."""
+        try:
+            threads = self._threads(place)
+            return len(threads) > 0 and all(
+                set(self._affinity(each)) == set(cores) for each in threads
+            )
+        except (OSError, ValueError, exception.WriteRefused):
+            return False
+
+    def _threads(self, place: Place) -> tuple[int, ...]:
+        path = self._path(place)
+        version = 2 if 'cpuset' not in self._mounts else 1
+        text = path.with_name(_THREADS[version]).read_text('ascii')
+        return tuple(map(int, text.split()))
+
+    def _read(self, place: Place) -> tuple[int, ...] | None:
+        """CPUs that the group of a VCPU says; ``None`` if it is gone."""
+        try:
+            return cpus.numbers(self._path(place).read_text('ascii'))
+        except (OSError, ValueError, exception.WriteRefused):
+            return None
+
+    def _path(self, place: Place) -> pathlib.Path:
+        """The file of a VCPU.
+
+        :raises OSError: if the VM is gone.
+        :raises WriteRefused: if the VCPU has no group of its own.
+        """
+        key, number = place
+        _, pid, _ = instance.parse_key(key)
+        level = files.of_vcpu(number)
+        name = files.CPUSET_CPUS
+        return pathlib.Path(
+            files.control_path(self._proc, self._mounts, pid, name, level)
+        )
+
+
+def _knob(place: Place) -> allocation.Knob:
+    key, number = place
+    return found_values.knob_of_part(key, str(number), resources.Control.CPU)
+
+
+def _place(knob: allocation.Knob) -> Place:
+    key, number = found_values.part_of(knob)
+    return key, int(number)
+
+
+def _bits(numbers: Collection[int]) -> int:
+    return sum(1 << number for number in numbers)
+
+
+def _numbers(bits: int) -> tuple[int, ...]:
+    return tuple(n for n in range(bits.bit_length()) if bits >> n & 1)
