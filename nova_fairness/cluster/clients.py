@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
+import types
 from typing import Any
 from typing import NamedTuple
 
@@ -19,10 +20,13 @@ from nova_fairness import exception
 _PLACEMENT_VERSION = '1.36'
 # From 2.88 on Nova asks each host how long it is up when hosts are listed.
 _NOVA_VERSION = '2.87'
+# From this on it tells in which zones servers are to stay.
+_NOVA_NEWER = {'/servers/': '2.96'}
 _KEYSTONE_VERSION = '3'
 _GLANCE_VERSION = '2'
 _JSON_PATCH = 'application/openstack-images-v2.1-json-patch'
 _NOT_FOUND = 404
+_NOT_ACCEPTABLE = 406
 _SERVER_ERROR = 500
 _REFUSED = 400
 
@@ -54,12 +58,21 @@ class Api:
     :param adapter: of keystoneauth.
     :param service: its type, for the microversion.
     :param version: microversion.
+    :param newer: others by which is read, by what paths begin with, where
+        the service knows them.
     """
 
-    def __init__(self, adapter: Any, service: str, version: str) -> None:
+    def __init__(
+        self,
+        adapter: Any,
+        service: str,
+        version: str,
+        newer: Mapping[str, str] = types.MappingProxyType({}),
+    ) -> None:
         self._adapter = adapter
         self._service = service
-        self._version = f'{service} {version}'
+        self._version = version
+        self._newer = newer
 
     def get(
         self, path: str, secret: Mapping[str, str] | None = None
@@ -70,7 +83,7 @@ class Api:
         :raises CloudAway: if it is not known.
         :raises CloudRefused: if it was refused.
         """
-        answer = self._ask('GET', path, secret=secret)
+        answer = self._read(path, secret)
         if answer.status_code == _NOT_FOUND:
             return None
         try:
@@ -121,14 +134,33 @@ class Api:
         """
         self._ask('DELETE', path)
 
+    def _read(self, path: str, secret: Mapping[str, str] | None) -> Any:
+        newer = self._newer
+        version = next(
+            (newer[each] for each in newer if path.startswith(each)), ''
+        )
+        if not version:
+            return self._ask('GET', path, secret=secret)
+        answer = self._ask('GET', path, secret=secret, version=version)
+        if answer.status_code == _NOT_ACCEPTABLE:
+            self._newer = {}
+            return self._ask('GET', path, secret=secret)
+        return answer
+
     def _ask(
         self,
         method: str,
         path: str,
         body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         secret: Mapping[str, str] | None = None,
+        version: str = '',
     ) -> Any:
-        headers = {'OpenStack-API-Version': self._version, **(secret or {})}
+        """Ask for an answer that is no refusal.
+
+        :param version: microversion, which may be refused; '' for the usual.
+        """
+        spoken = f'{self._service} {version or self._version}'
+        headers = {'OpenStack-API-Version': spoken, **(secret or {})}
         try:
             answer = self._adapter.request(
                 path,
@@ -148,6 +180,8 @@ class Api:
         code = answer.status_code
         if code >= _SERVER_ERROR:
             raise exception.CloudAway(f'{self._service} answers {code}')
+        if version and code == _NOT_ACCEPTABLE:
+            return answer
         if code >= _REFUSED and code != _NOT_FOUND:
             raise exception.CloudRefused(
                 f'{self._service} refused {method} {path.partition("?")[0]}:'
@@ -172,7 +206,7 @@ def placement(adapter: Any) -> Api:
 
 def nova(adapter: Any) -> Api:
     """Nova, through an adapter of keystoneauth."""
-    return Api(adapter, 'compute', _NOVA_VERSION)
+    return Api(adapter, 'compute', _NOVA_VERSION, _NOVA_NEWER)
 
 
 def keystone(adapter: Any) -> Api:

@@ -2,8 +2,7 @@
 
 """Servers that may move, and what their new hosts must have.
 
-What Nova does not tell of a running server, such as the zone that it was
-asked for in, is taken in the narrow sense: it stays in the zone where it is.
+What Nova does not tell of a running server is taken in the narrow sense.
 Nova has the last word on every move.
 """
 
@@ -112,5 +111,17 @@ def _demand(
         running.amounts,
         required=frozenset(traits['required']),
         forbidden=frozenset(traits['forbidden']),
-        zone=zones[running.host],
+        zone=_zone(server, zones[running.host]),
     )
+
+
+def _zone(server: servers_module.Server, here: str) -> str:
+    """The zone in which a server is to stay; '' for any.
+
+    Nova tells it from microversion 2.96 on. Whether volumes can be reached
+    from another zone nobody tells.
+    """
+    if server.pinned:
+        return server.pinned
+    is_free = server.pinned is not None and not server.has_volumes
+    return '' if is_free else here

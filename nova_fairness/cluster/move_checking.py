@@ -51,6 +51,7 @@ class Room:
         self._items = {each.uuid: n for n, each in items}
         names = enumerate(self._layout.hosts.names)
         self._rows = {name: row for row, name in names}
+        self._zones = {each.name: each.zone for each in snapshot.providers}
 
     def take(self, server: str, target: str) -> None:
         """Count a server for the host that it goes to, too."""
@@ -71,6 +72,10 @@ class Room:
         only = np.zeros(len(self._rows), dtype=bool)
         only[row] = self._layout.hosts.takes[row]
         return bool(len(self._layout.fitting(n, only)))
+
+    def is_in(self, target: str, zone: str) -> bool:
+        """Whether a host is in a zone."""
+        return self._zones.get(target) == zone
 
     def takes(self, target: str) -> bool:
         """Whether servers may come to a host."""
@@ -103,10 +108,25 @@ def judge(
         return Verdict(_E.SKIP, _C.LOCKED)
     if server.status not in servers_module.MOVES:
         return Verdict(_E.SKIP, _C.BUSY, f'it is {server.status}')
-    service = services.get(move.target)
+    return _judged_there(
+        move, server, services.get(move.target), room, is_last
+    )
+
+
+def _judged_there(
+    move: model.Move,
+    server: servers_module.Server,
+    service: servers_module.Service | None,
+    room: Room,
+    is_last: bool,
+) -> Verdict:
+    """What the new host says to a move that its server could make."""
     if service is None or not (service.enabled and service.up):
         text = service.reason if service else ''
         return Verdict(_E.SKIP, _C.HOST_CLOSED, text)
+    if server.pinned and not room.is_in(move.target, server.pinned):
+        text = f'it is pinned to zone {server.pinned}'
+        return Verdict(_E.SKIP, _C.NO_ROOM, text)
     if not room.knows(move.server):
         return Verdict(None, _C.BUSY, 'it was not seen to rest yet')
     if not room.takes(move.target):

@@ -48,6 +48,7 @@ MOVES = frozenset({'ACTIVE', 'PAUSED'})
 """Statuses of servers that Nova moves while they run."""
 
 _FEW_BUILDS = 50
+_PINNED = 'pinned_availability_zone'
 _OVERLAP_S = 60
 _LEARNED_S = 30 * 86400
 _LATELY_S = 10.0
@@ -129,6 +130,9 @@ class Server:
     :ivar specs: extra specs of its flavor, sorted by name.
     :ivar ttl: what its metadata say of its time to live; '' without.
     :ivar ttl_ours: the same as this product wrote it.
+    :ivar pinned: zone that it is to stay in; '' if it is free to leave any,
+        ``None`` if Nova does not tell.
+    :ivar has_volumes: whether volumes are attached to it.
     """
 
     uuid: str
@@ -145,6 +149,8 @@ class Server:
     specs: tuple[tuple[str, str], ...] = ()
     ttl: str = ''
     ttl_ours: str = ''
+    pinned: str | None = None
+    has_volumes: bool = False
 
     @property
     def is_settled(self) -> bool:
@@ -489,4 +495,6 @@ def _server(found: Mapping[str, Any]) -> Server:
         pays=str(metadata.get(GROUP) or ''),
         ttl=str(metadata.get(TTL) or ''),
         ttl_ours=str(metadata.get(TTL_OURS) or ''),
+        pinned=(found[_PINNED] or '') if _PINNED in found else None,
+        has_volumes=bool(found.get('os-extended-volumes:volumes_attached')),
     )

@@ -168,6 +168,54 @@ def test_a_host_is_emptied_and_what_was_won_is_kept(half):
     assert len(half.asked()) == 1
 
 
+@pytest.mark.parametrize(
+    ('told', 'moves'),
+    [
+        ({'pinned_availability_zone': 'z1'}, True),
+        ({'pinned_availability_zone': 'z2'}, False),
+        ({'pinned_availability_zone': None}, True),
+        (
+            {
+                'pinned_availability_zone': None,
+                'os-extended-volumes:volumes_attached': [{'id': 'v'}],
+            },
+            False,
+        ),
+        # Nova is of a release that does not tell.
+        ({}, False),
+    ],
+)
+def test_who_is_pinned_to_a_zone_stays_there(cloud, told, moves):
+    cloud.hosts('h1')
+    cloud.hosts('h2', zone='z2')
+    cloud.lies('a', 'h1', 4, pinned_availability_zone='z1')
+    cloud.lies('b', 'h2', 2, **told)
+    cloud.begin()
+    plan = cloud.go(3)
+    assert (plan is not None) is moves
+    assert ('h2' not in cloud.at().values()) is moves
+
+
+def test_who_is_pinned_meanwhile_is_not_moved(half):
+    half.fake.hypervisors[fake_cloud.name_uuid('h1')]['zone'] = 'z2'
+    server = half.fake.servers[half.servers[1]]
+    server['pinned_availability_zone'] = None
+    half.rules = dataclasses.replace(
+        half.rules, mode=moving_plans.Mode.APPROVE
+    )
+    half.begin()
+    plan = half.go()
+    half.moving.approve(plan.uuid)
+    # The look that the service had is older.
+    look = half.nova.servers(half.world.now)
+    half.nova.servers = lambda _: look
+    server['pinned_availability_zone'] = 'z1'
+    half.go()
+    assert half.states() == [(M.SKIPPED, C.NO_ROOM)]
+    assert half.plan().moves[0].text == 'it is pinned to zone z1'
+    assert half.asked() == []
+
+
 def test_a_good_state_makes_no_plan_in_100_cycles(cloud):
     cloud.rules = dataclasses.replace(
         cloud.rules,

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Services are asked in the newest language that they know."""
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cluster import clients
+from tests.fixtures import fake_cloud
+
+
+@pytest.fixture
+def cloud():
+    return fake_cloud.FakeCloud()
+
+
+def test_servers_are_read_in_a_newer_version_where_nova_knows_it(cloud):
+    nova = cloud.api(clients.nova)
+    cloud.add_server('s1')
+    for newest in (104, 95):
+        cloud.newest = newest
+        cloud.asked.clear()
+        for _ in range(2):
+            assert nova.get('/servers/s1')['server']['id'] == 's1'
+        # It refuses before it looks.
+        assert cloud.asked == ['GET /servers/s1'] * 2
+
+
+def test_nothing_else_is_asked_in_a_newer_version(cloud):
+    nova = cloud.api(clients.nova)
+    cloud.newest = 87
+    assert nova.get('/os-services?binary=nova-compute') is not None
+    cloud.newest = 86
+    with pytest.raises(exception.CloudRefused, match='406'):
+        nova.get('/os-services?binary=nova-compute')
+    with pytest.raises(exception.CloudRefused, match='406'):
+        nova.get('/servers/s1')
