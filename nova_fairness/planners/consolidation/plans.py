@@ -53,11 +53,14 @@ class Plan:
     :ivar busy: number of hosts in use before and after.
     :ivar off: names of empty hosts that nobody needs afterwards, beside
         those that are kept ready.
+    :ivar is_whole: whether everything was tried; not if a search ended for
+        want of time: then heuristics may have made the plan.
     """
 
     moves: tuple[moves_module.Move, ...]
     busy: tuple[int, int]
     off: tuple[str, ...] = ()
+    is_whole: bool = True
 
     @property
     def cost_mb(self) -> int:

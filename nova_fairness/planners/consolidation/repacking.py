@@ -9,9 +9,11 @@ do, as once a week (Baadal), since nearly everything may move.
 
 import collections
 from collections.abc import Iterator
+import dataclasses
 
 import numpy as np
 
+from nova_fairness import exception
 from nova_fairness.model import cluster
 from nova_fairness.planners import placement
 from nova_fairness.planners.consolidation import filling
@@ -37,25 +39,30 @@ def repack(
     Nothing is moved if there is no order in which each finds room.
 
     :param search_s: for which an integer program looks for fewer hosts, if
-        there may be; for clouds of a few dozen servers.
+        there may be; for clouds of a few dozen servers. If its time is over
+        before it is sure, the best that was found counts, and the plan is
+        not whole.
     """
     layout = layout_module.Layout(snapshot, rules.rule)
     before, least = int(layout.busy.sum()), optimum.bound(layout)
     nothing = plans.made(layout, rules) or plans.Plan((), (before, before))
     packed = list(_packings(snapshot, rules)) if before > least else []
     fewest = min((count for count, _ in packed), default=before)
+    is_whole = True
     if search_s and min(fewest, before) > least:
-        packed += _searched(snapshot, search_s)
+        searched, is_whole = _searched(snapshot, search_s)
+        packed += searched
         fewest = min((count for count, _ in packed), default=before)
     if fewest >= before:
-        return nothing
+        return dataclasses.replace(nothing, is_whole=is_whole)
     found = []
     for at in [each for count, each in packed if count == fewest]:
         _put(layout, at)
         plan = plans.made(layout, rules, detours=True)
         if plan:
             found.append(plan)
-    return min(found, key=lambda plan: plan.cost_mb, default=nothing)
+    best = min(found, key=lambda plan: plan.cost_mb, default=nothing)
+    return dataclasses.replace(best, is_whole=is_whole)
 
 
 def _put(layout: layout_module.Layout, at: Rows) -> None:
@@ -92,13 +99,17 @@ def _packings(
 
 def _searched(
     snapshot: cluster.ClusterSnapshot, longest_s: float
-) -> list[tuple[int, Rows]]:
+) -> tuple[list[tuple[int, Rows]], bool]:
+    """What an integer program finds, and whether nothing is better."""
     layout = layout_module.Layout(snapshot, placement.fullest)
-    at = optimum.fewest(snapshot, longest_s).at
-    if at is None:
-        return []
-    _put(layout, at)
-    return [_named(layout)]
+    try:
+        found = optimum.fewest(snapshot, longest_s)
+    except exception.SolverFailed:
+        return [], False
+    if found.at is None:
+        return [], False
+    _put(layout, found.at)
+    return [_named(layout)], found.found == found.bound
 
 
 def _lifted(layout: layout_module.Layout) -> list[int]:

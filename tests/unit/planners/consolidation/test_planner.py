@@ -6,6 +6,7 @@ import hypothesis
 from hypothesis import strategies as st
 import pytest
 
+from nova_fairness import exception
 from nova_fairness.model import request
 from nova_fairness.planners import placement
 from nova_fairness.planners.consolidation import balancing
@@ -15,6 +16,7 @@ from nova_fairness.planners.consolidation import optimum
 from nova_fairness.planners.consolidation import planner
 from nova_fairness.planners.consolidation import plans
 from nova_fairness.planners.consolidation import repacking
+from nova_fairness.shares import programs
 from tests.fixtures import small_cloud
 
 ask, host, lies = small_cloud.ask, small_cloud.host, small_cloud.lies
@@ -134,6 +136,53 @@ def test_all_are_packed_anew_also_where_some_stand_in_the_way():
         ('a1', 'b'),
         ('c0', 'b'),
     ]
+
+
+@pytest.fixture
+def wasteful():
+    """Four hosts in use; three are enough, which no heuristic finds."""
+    return filled(a=[2, 4], b=[2, 3], c=[2, 4], d=[3, 4])
+
+
+CHOOSE = programs.choose
+
+
+def raises(*_):
+    raise exception.SolverFailed('no memory is left')
+
+
+OVER = {
+    'nothing was found': lambda *_: None,
+    'the solver fails': raises,
+}
+
+
+@pytest.mark.parametrize('over', OVER)
+def test_heuristics_plan_when_the_time_of_the_search_is_over(
+    wasteful, over, monkeypatch
+):
+    alone = repacking.repack(wasteful)
+    searched = repacking.repack(wasteful, search_s=60.0)
+    assert searched.busy == (4, 3)
+    assert searched.is_whole
+    assert alone.is_whole
+    monkeypatch.setattr(programs, 'choose', OVER[over])
+    plan = repacking.repack(wasteful, search_s=60.0)
+    assert not plan.is_whole
+    assert (plan.moves, plan.busy) == (alone.moves, alone.busy)
+
+
+def test_a_search_ends_in_time(wasteful):
+    limits = []
+
+    def choose(cost, most, rows, longest_s=None):
+        limits.append(longest_s)
+        return CHOOSE(cost, most, rows, longest_s)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(programs, 'choose', choose)
+        repacking.repack(wasteful, search_s=7.0)
+    assert limits == [7.0]
 
 
 def test_the_fullest_host_gives_until_all_are_even_enough():
