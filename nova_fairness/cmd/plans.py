@@ -76,6 +76,7 @@ def rules(conf: cfg.ConfigOpts) -> moving_plans.Rules | None:
             ),
             tenants_planner.Rules(
                 margin=options.margin,
+                seen_s=options.seen_for,
                 at_once=moves_module.AtOnce(
                     options.at_once, options.at_once_per_host
                 ),

@@ -91,6 +91,17 @@ again, by default 21600 (6 hours). An operator who has a host emptied moves it
 nevertheless. Raise it if servers go to and fro.
 """,
     ),
+    cfg.FloatOpt(
+        'seen_for',
+        default=600.0,
+        min=0.0,
+        advanced=True,
+        help="""
+Seconds for which the agent of its host must have seen a server before it moves
+for ``help``, by default 600. Raise it if owners are helped who lack something
+for a short while only.
+""",
+    ),
     cfg.IntOpt(
         'least_emptied',
         default=1,

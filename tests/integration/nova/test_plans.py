@@ -3,10 +3,13 @@
 """Plans of moves in a real cloud: real guests, and hosts of the fake driver
 where many moves, failures and the service's death are wanted."""
 
+import json
+
 import pytest
 
 from nova_fairness.cluster import resting
 from tests.fixtures.nova_cloud import fake_hosts
+from tests.fixtures.nova_cloud import fixtures
 from tests.fixtures.nova_cloud import guest_image
 from tests.integration.nova import filling
 from tests.integration.nova import test_making_room
@@ -275,3 +278,95 @@ def test_an_administrator_a_failure_and_an_end_are_told(
     assert plans.service_of(first)['status'] == 'enabled'
     cloud.act(stays, 'unlock')
     fake_hosts.let_fail(cloud)
+
+
+HELP = {**AUTO, 'goals': 'help', 'seen_for': '60', 'margin': '0.1'}
+LOOKED_AT = 30
+"""Rounds over which it is added up what users get."""
+
+USERS = ('alice', 'bob', 'carol')
+WRITTEN = fixtures.LOGS / 'helped.json'
+
+
+def levels(cloud, servers):
+    """What users get for some rounds, as parts of what is due.
+
+    Each wants more than a third of all, so that a third is due.
+    """
+    before = {name: node.rounds() for name, node in cloud.nodes.items()}
+    for node in cloud.nodes.values():
+        watching.await_rounds(node, LOOKED_AT)
+    used = dict.fromkeys(USERS, 0.0)
+    for host, node in cloud.nodes.items():
+        for done in watching.rounds(node)[before[host] :]:
+            for name, uuid in servers.items():
+                seen = watching.in_round(done, uuid)
+                if seen and seen.get('usage'):
+                    used[name.split('-')[0]] += seen['usage']['cpu_time']
+    due = sum(used.values()) / len(USERS)
+    return {user: each / due for user, each in used.items()}
+
+
+@pytest.mark.slow
+def test_a_user_who_suffers_is_moved_and_gets_what_is_due(
+    plans, cloud, servers
+):
+    where = {name: plans.host(uuid) for name, uuid in servers.items()}
+    watching.use_defaults(cloud)
+    watching.act(cloud, 'all', 'resume')
+    before = levels(cloud, servers)
+    assert min(before.values()) < 0.85, before
+    groups = {
+        name: cloud.nodes[where[name]].group_of(uuid)
+        for name, uuid in servers.items()
+    }
+    plans.start(HELP)
+    watching.eventually(plans.all, plans._queue.said)
+    [told, *more] = plans.all()
+    told = plans.ended(told['uuid'])
+    assert not more
+    assert (told['goal'], told['state']) == ('help', 'done')
+    moved = [each['server'] for each in told['moves']]
+    try:
+        [name] = [name for name in servers if servers[name] in moved]
+        assert plans.host(servers[name]) == 'cmp2' != where[name]
+        for node in cloud.nodes.values():
+            watching.await_rounds(node, LOOKED_AT)
+        after = levels(cloud, servers)
+        WRITTEN.parent.mkdir(parents=True, exist_ok=True)
+        WRITTEN.write_text(
+            json.dumps(
+                {
+                    'moved': name,
+                    'before': before,
+                    'after': after,
+                    'told': told['explanation'],
+                }
+            )
+        )
+        assert min(after.values()) >= 0.9, (before, after)
+        # Its weight came with it, and its old host remembers nothing.
+        shares = {
+            each: watching.shares(cloud, servers[each])
+            for each in (name, 'carol-1')
+        }
+        assert shares['carol-1'] > watching.DIFFERENT * shares[name] > 0
+        source, uuid = cloud.nodes[where[name]], servers[name]
+        watching.eventually(lambda: not groups[name].exists())
+        assert uuid not in source.domains().values()
+        found = source.directory / 'var/lib/nova-fairness/found.json'
+        watching.act(cloud, where[name], 'reset')
+        watching.eventually(
+            lambda: uuid not in found.read_text(), found.read_text
+        )
+        assert len(plans.all()) == 1
+    finally:
+        plans.start(APPROVE)
+        for uuid in moved:
+            cloud.await_status(uuid)
+            [back] = [where[each] for each in servers if servers[each] == uuid]
+            if plans.host(uuid) != back:
+                cloud.act(
+                    uuid, 'os-migrateLive', host=back, block_migration='auto'
+                )
+                cloud.await_status(uuid)
