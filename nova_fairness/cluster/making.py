@@ -60,7 +60,9 @@ class Rules:
     :ivar actions: that let a server leave, one after the other until its room
         is free.
     :ivar lasts_s: after which a promise ends that was not kept.
-    :ivar again_s: between two times that a server is asked to start again.
+    :ivar again_s: between two times that a server is asked to start again,
+        and for which one is left alone, however short servers need run, that
+        has its room still after the last action.
     """
 
     actions: tuple[leaving.Action, ...] = (leaving.Action.SHELVE,)
@@ -161,7 +163,12 @@ class Making:
         rooms, vain = _promised(held, now), _in_vain(known, held, now)
         ends = _ends(known, vain)
         back = {u: e.changed_at for u, e in known.items() if e.state in _BACK}
-        stays = {u: at for u, at in back.items() if known[u].state in _STAY}
+        again_s = self._rules.again_s
+        stays = {
+            u: at + again_s
+            for u, at in back.items()
+            if known[u].state in _STAY
+        }
         self._rooms = _standing(
             _freeing(view.snapshot, ends, _untold(rooms, known)),
             rooms,
@@ -264,12 +271,12 @@ class Making:
         """Whether somebody waits for the room that a server leaves.
 
         Who had room promised anew may count on it without having named it.
+        One that was moved to another host has left its room already.
         """
         if leave.request not in self._rooms:
             return False
         room, _ = self._rooms[leave.request]
-        named = leave.server in room.leaving
-        return named or not (server and server.host not in {'', *room.hosts})
+        return not (server and server.host not in {'', *room.hosts})
 
     def _choose(
         self,
@@ -428,7 +435,10 @@ def _standing(
     for uuid, (room, request) in sorted(
         rooms.items(), key=lambda pair: (pair[1][0].at, pair[0])
     ):
-        failed = any(back.get(each, -1.0) >= room.at for each in room.leaving)
+        failed = any(
+            back.get(each, -1.0) >= room.at and hosts.get(each) in room.hosts
+            for each in room.leaving
+        )
         if failed or not row.keys() >= set(room.hosts):
             continue
         then = free.copy()
@@ -450,7 +460,10 @@ def _as_it_leaves(
     ends: Mapping[str, float],
     stays: Mapping[str, float],
 ) -> cluster.Running:
-    """A server that ends as it was told; who could not leave begins anew."""
+    """A server that ends as it was told; who could not leave begins anew.
+
+    :param stays: when servers count as begun that have their room still.
+    """
     if server.uuid in ends:
         return dataclasses.replace(server, ends_at=ends[server.uuid])
     if server.uuid in stays:

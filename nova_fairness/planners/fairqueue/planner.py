@@ -16,7 +16,8 @@ Those who ask for what they own, and others borrow now, come before those who
 borrow, and get the reservation: who lends gets it back first.
 
 Whoever room is made for has a promise: it starts on its hosts as soon as they
-are free, and nobody else does.
+are free, and nobody else does; or on others, if they have room that nobody
+else takes.
 
 If enough servers are expected to end, a reservation is for the first moment at
 which they leave room for it. Others start on what is reserved if they are
@@ -32,8 +33,6 @@ import dataclasses
 import functools
 import math
 
-import numpy as np
-
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
@@ -42,6 +41,7 @@ from nova_fairness.planners.fairqueue import alike as alike_module
 from nova_fairness.planners.fairqueue import ends as ends_module
 from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.fairqueue import parts as parts_module
+from nova_fairness.planners.fairqueue import promises as promises_module
 from nova_fairness.planners.fairqueue import room as room_module
 from nova_fairness.shares import budgets
 from nova_fairness.shares import ceilings
@@ -172,7 +172,7 @@ class _Rounds:
         self._spending = budgets.Spending(snapshot.budgets, snapshot.accounts)
         self._ceilings = ceilings.Ceilings(snapshot)
         self._openings = windows.Openings(snapshot.accounts, now)
-        self._promised: dict[str, cluster.Reservation] = {}
+        self._promises = promises_module.Promises(snapshot, self._room)
         self.reserved: dict[str, cluster.Reservation] = {}
         self._alike = alike_module.Alike((), ())
         self._never: dict[int, reason.Why | None] = {}
@@ -184,68 +184,51 @@ class _Rounds:
         self, units: list[order_module.Unit]
     ) -> tuple[list[cluster.Action], list[_Told]]:
         """The starts, and the units that wait with their reasons."""
-        first, units = self._keep_promises(units)
+        units = self._keep_promises(units)
         self._alike = alike_module.Alike(units, self._snapshot.accounts)
         while True:
+            begun = len(self._actions)
             waiting = self._round(units)
-            if len(waiting) == len(units):
+            if len(self._actions) == begun:
                 told = [
                     (each, why() if callable(why) else why)
                     for each, why in waiting
                 ]
-                self.reserved.update(self._promised)
-                return self._actions, [*first, *told]
+                self.reserved.update(self._promises.reserved())
+                return self._actions, [*self._promises.waiting(), *told]
             left = {each.requests[0].uuid for each, _ in waiting}
             units = [each for each in units if each.requests[0].uuid in left]
 
     def _keep_promises(
         self, units: list[order_module.Unit]
-    ) -> tuple[list[_Told], list[order_module.Unit]]:
+    ) -> list[order_module.Unit]:
         """Start those with a promise whose hosts are free; the others wait.
 
         What they wait for is nobody else's.
 
-        :returns: those that wait, and units without a promise.
+        :returns: units without a promise.
         """
-        waiting: list[_Told] = []
-        others: list[order_module.Unit] = []
         if not self._snapshot.promised:
-            return waiting, units
+            return units
+        others: list[order_module.Unit] = []
         for unit in units:
-            placement = self._promise(unit)
+            placement = self._promises.of(unit)
             if placement is None:
                 others.append(unit)
             elif self._room.is_free(unit, placement):
                 self._start(unit, placement, is_short=False)
             else:
-                self._room.take(unit, placement)
+                self._promises.keep(unit, placement)
                 self._parts.take(unit)
                 self._charge(unit)
-                names = self._room.names(np.concatenate(placement))
-                self._promised.update(
-                    (each.uuid, cluster.Reservation(names))
-                    for each in unit.requests
-                )
-                n, made = len(self._snapshot.leaving), _R.ROOM_IS_MADE
-                waiting.append((unit, reason.why(made, servers=float(n))))
-        return waiting, others
+        return others
 
-    def _promise(
-        self, unit: order_module.Unit
-    ) -> room_module.Placement | None:
-        """Rows of the hosts that a unit was promised; ``None`` without."""
-        promised = [
-            self._snapshot.promised.get(each.uuid, ())
-            for each in unit.requests
-        ]
-        placement = tuple(self._room.hosts.rows(names) for names in promised)
-        # A host that is gone keeps no promise.
-        if any(
-            len(rows) != len(each.servers)
-            for rows, each in zip(placement, unit.requests, strict=True)
+    def _start_elsewhere(self, *, is_preemptible: bool) -> None:
+        """Start those with a promise that others leave room for by now."""
+        for unit, rows in self._promises.elsewhere(
+            is_preemptible=is_preemptible
         ):
-            return None
-        return placement
+            self._begin(unit, rows)
 
     def _round(self, units: list[order_module.Unit]) -> list[_Judged]:
         self._parts.forget()
@@ -256,11 +239,17 @@ class _Rounds:
         waiting: list[_Judged] = []
         before = 0
         left = [each for each in units if not self._at_once(each)]
+        is_normal = True
         for unit in self._parts.owners_first(left):
+            if is_normal and unit.is_preemptible:
+                is_normal = False
+                self._start_elsewhere(is_preemptible=False)
             why = self._in_turn(unit, before)
             if why:
                 waiting.append((unit, why))
                 before += len(unit.requests)
+        for is_preemptible in (False, True):
+            self._start_elsewhere(is_preemptible=is_preemptible)
         return waiting
 
     def _at_once(self, unit: order_module.Unit) -> bool:
@@ -452,6 +441,11 @@ class _Rounds:
         self._room.take(unit, placement, is_short)
         self._parts.take(unit, is_short)
         self._charge(unit)
+        self._begin(unit, placement)
+
+    def _begin(
+        self, unit: order_module.Unit, placement: room_module.Placement
+    ) -> None:
         self._alike.tried.clear()
         self._ends.start(unit, placement)
         for each, rows in zip(unit.requests, placement, strict=True):

@@ -161,6 +161,24 @@ class Room:
                 unit.group
             ) + self._counted(rows)
 
+    def give_back(self, unit: order.Unit, placement: Placement) -> None:
+        """Free what a unit took, and does not need any more."""
+        for each, rows in zip(unit.requests, placement, strict=True):
+            shape = self._hosts.shape(each.demand)
+            for left in (self._free, self._spare):
+                _subtract(left, shape, rows, -1)
+            self._open[:, rows] = np.minimum(
+                self._free[:, rows], self._spare[:, rows]
+            )
+        if unit.group:
+            rows = np.concatenate(placement)
+            self._members[unit.group.uuid] = self._present(
+                unit.group
+            ) - self._counted(rows)
+        self._reasons.clear()
+        self._too_small.clear()
+        self._behind.clear()
+
     def is_free(self, unit: order.Unit, placement: Placement) -> bool:
         """Tell whether hosts that were promised have room for a unit now.
 
@@ -375,9 +393,10 @@ def _subtract(
     free: cluster.Amounts,
     shape: hosts_module.Shape,
     rows: hosts_module.Rows,
+    times: int = 1,
 ) -> None:
     for column, amount in zip(shape.columns, shape.amounts[:, 0], strict=True):
-        np.subtract.at(free[column], rows, amount)
+        np.subtract.at(free[column], rows, amount * times)
 
 
 def _salt(unit: order.Unit) -> int:

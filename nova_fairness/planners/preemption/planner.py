@@ -44,7 +44,6 @@ _LACKS_ROOM = frozenset(
     {reason.Reason.NO_ROOM, reason.Reason.GROUP_HAS_NO_ROOM}
 )
 
-
 _LEAST_OF_RULES = {
     **dict.fromkeys(('patience_s', 'least_run_s', 'per_hour', 'step_s'), 0),
     **dict.fromkeys(('margin', 'at_once'), 1),
@@ -436,6 +435,19 @@ def _freed(
     return dataclasses.replace(snapshot.inventory, used=np.maximum(used, 0))
 
 
+def _leaving(
+    snapshot: cluster.ClusterSnapshot, given: Mapping[str, tuple[str, ...]]
+) -> frozenset[str]:
+    """Servers that leave, but where that was for who starts elsewhere now."""
+    kept, vain = set[str](), set[str]()
+    for uuid, hosts in snapshot.promised.items():
+        (kept if given.get(uuid, hosts) == hosts else vain).update(hosts)
+    at = {each.uuid: each.host for each in snapshot.running}
+    return frozenset(
+        u for u in snapshot.leaving if at.get(u) not in vain - kept
+    )
+
+
 def _after(
     snapshot: cluster.ClusterSnapshot, plan: cluster.Plan, now: float
 ) -> cluster.ClusterSnapshot:
@@ -443,13 +455,14 @@ def _after(
 
     Whoever has a promise runs, and whoever leaves for it is gone.
     """
-    used = _freed(snapshot, snapshot.leaving).used
+    given = {each.request: each.hosts for each in plan.actions}
+    gone = _leaving(snapshot, given)
+    used = _freed(snapshot, gone).used
     projects = dict(snapshot.used)
     members = dict(snapshot.members)
     row = {each.name: at for at, each in enumerate(snapshot.providers)}
     left = {each.uuid: each for each in snapshot.requests}
-    running = [e for e in snapshot.running if e.uuid not in snapshot.leaving]
-    given = {each.request: each.hosts for each in plan.actions}
+    running = [e for e in snapshot.running if e.uuid not in gone]
     for uuid, hosts in {**snapshot.promised, **given}.items():
         if uuid not in left:
             continue

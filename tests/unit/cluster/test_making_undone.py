@@ -4,16 +4,19 @@
 further, what was done to them is undone, and promises that counted on their
 room are made anew; the store is real, the cloud a fake."""
 
+import dataclasses
 import functools
 
 import pytest
 
 from nova_fairness.cluster import images as images_module
+from nova_fairness.cluster import making as making_module
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import watching
 from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.model import leaving
 from nova_fairness.model import reason
+from nova_fairness.planners.preemption import planner as preemption
 from tests.unit.cluster import test_ends
 from tests.unit.cluster import test_making
 from tests.unit.cluster import test_service
@@ -179,6 +182,20 @@ def test_who_has_its_room_still_was_not_stopped_for_nothing(world):
     assert len(world.cloud.acted) == 2
 
 
+def test_who_has_its_room_still_is_left_alone_however_short_it_must_run(
+    world, monkeypatch
+):
+    always = dataclasses.replace(preemption.USUAL, least_run_s=0.0)
+    monkeypatch.setattr(preemption, 'USUAL', always)
+    world.cloud.takes_no_snapshots = True
+    process, spot, _ = begun(world, 'shelve')
+    go_until(world, process, lambda: leave(world, spot).state is S.STAYS)
+    go(world, process, making_module.Rules.again_s - 60, every=30.0)
+    assert leave(world, spot).state is S.STAYS
+    go(world, process, 120, every=30.0)
+    assert leave(world, spot).state is S.TOLD
+
+
 def test_who_left_meanwhile_is_gone(world):
     process, spot, asked = begun(world, 'stop', 'shelve')
     taken_back(world, process, asked)
@@ -282,6 +299,58 @@ def test_a_host_that_takes_nobody_keeps_no_promise(world):
     go(world, process, NOTICE_S + 300)
     assert world.state(asked) is R.STARTING
     assert (spots[host], 'shelve') not in world.cloud.acted
+
+
+def test_who_need_not_wait_for_it_starts_elsewhere(world):
+    """Room comes free there meanwhile: the one that was told stays."""
+    process = test_making.process_of(world, 'one')
+    spot = test_making.runs(world, process, 's1', 'h1')
+    asked = world.post('r1', project='rich')
+    go_until(world, process, lambda: leave(world, spot))
+    assert leave(world, spot).state is S.TOLD
+    world.cloud.add_host('h2', 4)
+    go(world, process, 60, every=30.0)
+    assert world.state(asked) is R.STARTING
+    assert leave(world, spot).state is S.SPARED
+    world.cloud.build(asked, 'h2', test_service.NEED)
+    go(world, process, NOTICE_S + 300)
+    assert is_as_before(world, spot)
+    assert world.cloud.acted == []
+
+
+def moved(world, server, host):
+    """Somebody migrates a server."""
+    del world.cloud.allocations[server]
+    world.cloud.build(server, host, test_service.NEED)
+
+
+@pytest.mark.parametrize('number', [1, 2])
+def test_who_was_moved_away_stays_and_others_go_on(world, number):
+    """Its room is free by that; the promise, and the notice, hold."""
+    world.cloud.add_host('h1', 0)
+    world.cloud.add_host('h2', 4 * number)
+    process = test_making.process_of(world, 'one')
+    spots = [
+        test_making.runs(world, process, f's{n}', 'h2') for n in range(number)
+    ]
+    asked = world.post('r1', 4 * number, project='rich')
+    go_until(world, process, lambda: room(world, asked))
+    promised = room(world, asked)
+    assert sorted(promised.leaving) == sorted(spots)
+    go(world, process, 60, every=30.0)
+    world.cloud.add_host('h3', 4, status='disabled')
+    first, *others = spots
+    until = {each: leave(world, each).at for each in others}
+    moved(world, first, 'h3')
+    go(world, process, 60, every=30.0)
+    assert leave(world, first).state is S.SPARED
+    assert {each: leave(world, each).at for each in others} == until
+    go(world, process, NOTICE_S + 300)
+    assert world.state(asked) is R.STARTING
+    assert world.store.request(asked).hosts == ('h2',)
+    shelved = [each for each in world.cloud.acted if each[1] == 'shelve']
+    assert shelved == [(each, 'shelve') for each in others]
+    assert leave(world, first).turn == 0
 
 
 def test_whoever_dies_before_it_is_told_is_no_second_victim(

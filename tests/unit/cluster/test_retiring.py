@@ -11,6 +11,7 @@ from nova_fairness.cluster import at_risk
 from nova_fairness.cluster import freeing
 from nova_fairness.cluster import intake
 from nova_fairness.cluster import leaving as leaving_module
+from nova_fairness.cluster import making
 from nova_fairness.cluster import retiring
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster.casts import parser
@@ -175,6 +176,11 @@ def test_who_frees_nothing_was_not_stopped_for_nothing(world, server):
         cycles(world, process, 1)
     assert world.cloud.acted == [(server, 'shelve'), (server, 'os-start')]
     assert leaving_module.LEAVES_AT not in metadata(world, server)
+    # It is not asked to go again and again.
+    test_ends.go(world, process, world.now + making.Rules.again_s - 60)
+    assert state(world, server) is S.STAYS
+    test_ends.go(world, process, world.now + 120)
+    assert state(world, server) is S.TOLD
 
 
 def test_once_the_mark_is_gone_whoever_was_told_stays(world, server):

@@ -221,6 +221,82 @@ def test_what_is_promised_waits_for_its_room_and_is_nobody_elses():
     assert (action.verb, action.request) == (V.START, 'r')
 
 
+def promised_and_elsewhere(*others, **more):
+    """Room is promised on a, where s1 leaves; b is free."""
+    asked = [ask('r', 8, 'q', 5), *others]
+    return cloud(
+        {'a': 8, 'b': 8},
+        [runs('s1', 'a', 8)],
+        asked,
+        promised={'r': ('a',)},
+        leaving=frozenset({'s1'}),
+        **more,
+    )
+
+
+@pytest.mark.parametrize(
+    'others', [(), [ask('s2', 8, 'p', 1, band=LENT)]], ids=['alone', 'before']
+)
+def test_whoever_room_is_promised_starts_where_there_is_some(others):
+    snapshot = promised_and_elsewhere(*others)
+    found = plan(snapshot)
+    assert [
+        (each.verb, each.request, each.hosts) for each in found.actions
+    ] == [(V.START, 'r', ('b',))]
+    assert {uuid: each.why.reason for uuid, each in found.waiting.items()} == {
+        each.uuid: R.NO_ROOM for each in others
+    }
+    # Who was to leave stays by then.
+    after = dataclasses.replace(
+        small_cloud.after(snapshot, found, NOW),
+        leaving=frozenset(),
+        promised={},
+    )
+    assert plan(after).actions == ()
+
+
+def test_others_that_wait_have_room_before_whoever_it_is_promised_to():
+    """Theirs is made already; with this nobody waits for a second notice."""
+    found = plan(promised_and_elsewhere(ask('other', 8, 'x', 9)))
+    assert [each.request for each in found.actions] == ['other']
+    assert found.waiting['r'].why.reason is R.ROOM_IS_MADE
+    assert found.waiting['r'].reserved == cluster.Reservation(('a',))
+
+
+def test_what_was_promised_to_who_starts_elsewhere_is_free_in_that_plan():
+    """A server of 4 leaves for one of 8: the rest was free, and is again."""
+    snapshot = cloud(
+        {'a': 8, 'b': 8},
+        [runs('s1', 'a', 4)],
+        [ask('r', 8, 'q', 5), ask('small', 4, 'p', 1, band=LENT)],
+        promised={'r': ('a',)},
+        leaving=frozenset({'s1'}),
+    )
+    found = plan(snapshot)
+    assert {each.request: each.hosts for each in found.actions} == {
+        'r': ('b',),
+        'small': ('a',),
+    }
+
+
+def test_of_a_group_those_start_elsewhere_that_are_apart():
+    apart = request.Group('g', request.Rule.APART, 1)
+    asked = [ask('r', 8, 'q', count=2, group=apart)]
+    running = [runs('s1', 'a', 8), runs('s2', 'b', 8)]
+    gone = frozenset({'s1', 's2'})
+    for hosts, starts in (('ab', ()), ('abc', ()), ('abcd', ('c', 'd'))):
+        snapshot = cloud(
+            dict.fromkeys(hosts, 8),
+            running,
+            asked,
+            promised={'r': ('a', 'b')},
+            leaving=gone,
+        )
+        found = plan(snapshot)
+        at = tuple(sorted(h for each in found.actions for h in each.hosts))
+        assert at == starts
+
+
 def test_a_host_that_is_gone_keeps_no_promise():
     snapshot = cloud({'a': 8}, [], [ask('r', 8)], promised={'r': ('gone',)})
     assert [each.hosts for each in plan(snapshot).actions] == [('a',)]
