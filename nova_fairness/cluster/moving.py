@@ -16,6 +16,7 @@ import dataclasses
 from oslo_log import log as logging
 
 from nova_fairness import exception
+from nova_fairness.cluster import leaving as leaving_module
 from nova_fairness.cluster import mobility as mobility_module
 from nova_fairness.cluster import move_checking
 from nova_fairness.cluster import servers as servers_module
@@ -23,6 +24,12 @@ from nova_fairness.cluster.store import plans as plans_store
 from nova_fairness.model import plans as model
 
 LOG = logging.getLogger(__name__)
+
+MOVING = 'fairness:moving'
+"""Metadata of a server that is about to move: since when, UTC, and why."""
+
+MOVED = 'fairness:moved'
+"""Metadata of a server that a plan moved: when it had arrived, and why."""
 
 MOST_FAILURES = 3
 """Moves that fail one after the other before their plan ends."""
@@ -203,6 +210,8 @@ class Moving:
         move = dataclasses.replace(plan.moves[number], after=newest)
         asked = move.stepped(_E.ASK, self._clock(), _C.ASKED)
         plan = self._plans.write(plan, plan.with_move(number, asked), epoch)
+        # While it moves Nova takes no metadata.
+        self._tell(plan, asked)
         try:
             self._mobility.ask(move.server, move.target)
         except exception.CloudRefused as error:
@@ -261,9 +270,13 @@ class Moving:
         """The plan after one of its moves took a step, or waits."""
         if verdict.event is None:
             return plan
-        move = plan.moves[number].stepped(
+        before = plan.moves[number]
+        move = before.stepped(
             verdict.event, self._clock(), verdict.cause, verdict.text
         )
+        if before.state is _S.MOVING:
+            # Whoever dies before the step is written tells it again.
+            self._tell(plan, move)
         LOG.info(
             'plan %s: the move of server %s is %s: %s %s',
             plan.uuid,
@@ -273,6 +286,27 @@ class Moving:
             verdict.text,
         )
         return self._plans.write(plan, plan.with_move(number, move), epoch)
+
+    def _tell(self, plan: model.Plan, move: model.Move) -> None:
+        """Tell the owner of a server that it is about to move, or did.
+
+        Nothing hangs on it: a server whose metadata cannot be written moves.
+        """
+        if move.cause is _C.SERVER_GONE:
+            return
+        at = leaving_module.written(self._clock())
+        said = f'{at} {plan.goal.value}'
+        try:
+            if move.state is _S.MOVING:
+                self._nova.mark(move.server, {MOVING: said})
+                return
+            if move.state is _S.MOVED:
+                self._nova.mark(move.server, {MOVED: said})
+            self._nova.unmark(move.server, MOVING)
+        except exception.CloudError as error:
+            LOG.warning(
+                'the owner of server %s is not told: %s', move.server, error
+            )
 
     def _stepped(
         self,

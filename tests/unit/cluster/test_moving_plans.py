@@ -5,6 +5,7 @@ store and the queue are real."""
 
 import dataclasses
 import itertools
+import re
 import tempfile
 import threading
 
@@ -166,6 +167,48 @@ def test_a_host_is_emptied_and_what_was_won_is_kept(half):
     assert not plan.is_open
     assert len(half.world.store.plans.listed()) == 1
     assert len(half.asked()) == 1
+
+
+def metadata(cloud, server):
+    return cloud.fake.servers[server].get('metadata') or {}
+
+
+def test_owners_are_told_before_and_after(half):
+    half.fake.migrates_at_once = False
+    half.begin()
+    half.go(2)
+    _, server = half.servers
+    [key] = metadata(half, server)
+    begun = metadata(half, server)[key]
+    assert key == moving_module.MOVING
+    assert re.fullmatch(r'[0-9-]{10}T[0-9:]{8}Z consolidate', begun)
+    half.fake.end_migration(server)
+    half.go(2)
+    assert half.states() == [(M.MOVED, C.ARRIVED)]
+    [key] = metadata(half, server)
+    assert key == moving_module.MOVED
+    assert metadata(half, server)[key] > begun
+
+
+def test_of_a_move_that_failed_nothing_is_told_afterwards(half):
+    half.fake.migrates_at_once = False
+    half.begin()
+    half.go(2)
+    _, server = half.servers
+    half.fake.end_migration(server, 'error')
+    half.go()
+    [move] = half.world.store.plans.listed()[-1].moves
+    assert (move.state, move.cause) == (M.FAILED, C.MIGRATION_FAILED)
+    assert metadata(half, server) == {}
+
+
+def test_who_cannot_be_told_moves_all_the_same(half):
+    _, server = half.servers
+    half.fake.broken[f'POST /servers/{server}/metadata'] = 409
+    half.begin()
+    half.go(4)
+    assert half.states() == [(M.MOVED, C.ARRIVED)]
+    assert metadata(half, server) == {}
 
 
 @pytest.mark.parametrize(
