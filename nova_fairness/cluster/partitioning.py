@@ -207,7 +207,7 @@ class Partitioning:
         :raises IllegalStep: if it is fixed, on its way, or nobody knows where
             it stands.
         :raises ClusterError: if it cannot be done now.
-        :raises NotLeading: if this process does not act.
+        :raises NotLeading: if this process does not act, or has not looked.
         """
         return self._by_hand(host, partition.Event.ASK)
 
@@ -248,6 +248,8 @@ class Partitioning:
 
     def _by_hand(self, host: str, event: partition.Event) -> partition.Node:
         epoch = self._acts()
+        # Who has not looked cannot tell what came of it: nothing is done.
+        self.last()
         described = {each.name: each for each in self._file.described().hosts}
         node = self._store.nodes.node(host)
         if host not in described or node is None:

@@ -606,6 +606,22 @@ def test_who_does_not_lead_moves_nothing(border):
             do()
 
 
+@pytest.mark.parametrize('host', ['h1', 'h2'])
+def test_who_has_not_looked_yet_moves_nothing_and_cancels_nothing(
+    border, host
+):
+    """What is refused is not done: whoever asks again would ask twice."""
+    border.moving.move('h2')
+    before = border.states()
+    border.begin()
+    ask = operations.Operations(
+        border.world.store, border.service, None, border.moving
+    )
+    with pytest.raises(exception.NotLeading, match='not looked'):
+        (ask.move if host == 'h1' else ask.stay)(host)
+    assert border.states() == before == ('batch', 'batch_asked')
+
+
 def test_every_step_is_counted_and_told(border):
     told = []
     watch = watching.BorderWatch(
