@@ -442,6 +442,8 @@ class Cycles:
         begun_s = time.process_time()
         self.service.cycle()
         cycle_s = time.process_time() - begun_s
+        # What a pause does for cycles; it makes no estimates in no time.
+        self.service.estimate(0.0)
         parts = {name: self._spent_s[name] for name in PARTS}
         started = sum(
             each.verb is cluster.Verb.START

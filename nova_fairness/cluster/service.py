@@ -5,6 +5,7 @@
 from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
+import gc
 import threading
 
 from oslo_log import log as logging
@@ -182,7 +183,7 @@ class Service:
         return True
 
     def estimate(self, pause_s: float) -> float:
-        """Use a part of a pause for estimates of starts.
+        """Use a part of a pause for garbage and for estimates of starts.
 
         The next cycle tells them.
 
@@ -190,6 +191,11 @@ class Service:
         :raises PluginMisbehaved: if the planner does.
         """
         begin_s, last = self._monotonic(), self._last
+        if self._planning.is_whole:
+            # Cycles need not look through all that stays for long.
+            gc.unfreeze()
+            gc.collect()
+            gc.freeze()
         if last is not None:
             self._estimating.work(last.snapshot, last.plan, last.at, pause_s)
         return self._monotonic() - begin_s

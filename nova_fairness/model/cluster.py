@@ -8,7 +8,6 @@ of its children are summed, and what one child gives at most to one server is
 the largest unit.
 """
 
-import collections
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
@@ -16,7 +15,6 @@ import datetime as dt
 import enum
 import functools
 import types
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -219,23 +217,6 @@ class Running:
     sends: float = 1.0
 
 
-class Alike(NamedTuple):
-    """What servers of one owner have in common that count the same.
-
-    :ivar project: who pays.
-    :ivar user: who asked for them.
-    :ivar amounts: of each.
-    :ivar band: of priority.
-    :ivar ends_at: when they are ended at the latest.
-    """
-
-    project: str
-    user: str
-    amounts: tuple[tuple[str, int], ...]
-    band: request.Band
-    ends_at: float | None
-
-
 Kind = tuple[str, int, int]
 """Project, CPUs and MB of memory: such servers are expected to last alike."""
 
@@ -321,22 +302,14 @@ class ClusterSnapshot:
         )
 
     @functools.cached_property
-    def alike(self) -> Mapping[Alike, int]:
-        """Numbers of running servers by what they have in common."""
-        return collections.Counter(
-            Alike(e.project, e.user, e.amounts, e.band, e.ends_at)
-            for e in self.running
-        )
-
-    @functools.cached_property
     def preemptible(self) -> Mapping[tuple[str, str], Amounts]:
         """What preemptible servers have, (c,), by project and user."""
         found: dict[tuple[str, str], Amounts] = {}
-        for each, count in self.alike.items():
+        for each in self.running:
             if each.band is request.Band.PREEMPTIBLE:
-                those = count * vector(dict(each.amounts), self.classes)
+                one = vector(dict(each.amounts), self.classes)
                 owner = (each.project, each.user)
-                found[owner] = found.get(owner, 0) + those
+                found[owner] = found.get(owner, 0) + one
         return found
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 import dataclasses
 import datetime as dt
 import enum
+import functools
 import math
 from typing import NamedTuple
 
@@ -114,8 +115,7 @@ def opened(
         left,
     )
     spending = Spending(full, snapshot.accounts)
-    for each, count in snapshot.alike.items():
-        spending.take_running(each, count)
+    spending.take_running(snapshot.running)
     return spending.left()
 
 
@@ -199,11 +199,17 @@ class Spending:
         cost = self._cost(self._units(request), request.ends_at(now))
         self._take(request.project, request.user, cost)
 
-    def take_running(self, servers: cluster.Alike, count: int = 1) -> None:
-        """A number of servers that are alike go on until their end."""
-        units = self._unit(servers.amounts, servers.band) * count
-        cost = self._cost(units, servers.ends_at)
-        self._take(servers.project, servers.user, cost)
+    def take_running(self, servers: Iterable[cluster.Running]) -> None:
+        """Servers go on until their ends."""
+        units = functools.cache(self._unit)
+        # Those of one owner that end at once cost what all of them are.
+        total: dict[tuple[str, str, float | None], float] = {}
+        for each in servers:
+            key = each.project, each.user, each.ends_at
+            total[key] = total.get(key, 0.0) + units(each.amounts, each.band)
+        for (project, user, end), together in total.items():
+            if self._above.of(project, user):
+                self._take(project, user, self._cost(together, end))
 
     def take_extension(
         self, request: request_model.Request, since: float, by_s: float
@@ -257,7 +263,9 @@ class Spending:
         return one * len(request.servers)
 
     def _unit(
-        self, amounts: Iterable[tuple[str, int]], band: request_model.Band
+        self,
+        amounts: tuple[tuple[str, int], ...],
+        band: request_model.Band,
     ) -> float:
         """Units that one server counts as."""
         if self._budgets is None:

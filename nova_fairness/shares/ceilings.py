@@ -44,9 +44,9 @@ class Ceilings:
         )
         self._used: dict[tuple[str, str], int] = {}
         if self._above:
-            for each, count in snapshot.alike.items():
+            for each in snapshot.running:
                 if each.band is request_model.Band.NORMAL:
-                    self._add(each.project, each.user, each.amounts, count)
+                    self._add(each.project, each.user, each.amounts, 1)
 
     def passed(self, requests: Iterable[request_model.Request]) -> Over | None:
         """The ceiling that a start would pass, the lowest account's first.
@@ -82,8 +82,8 @@ class Ceilings:
     def _add(
         self, project: str, user: str, amounts: _Amounts, count: int
     ) -> None:
-        named = dict(amounts)
         for account in self._above.of(project, user):
+            named = dict(amounts)
             for resource, _ in account.ceiling:
                 key = account.name, resource
                 much = named.get(resource, 0) * count
