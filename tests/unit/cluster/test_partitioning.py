@@ -361,6 +361,7 @@ def test_a_server_is_ended_after_its_time_where_an_operator_says_so(border):
     border.late = (leaving.Action.DELETE,)
     border.begin()
     server = border.run_server('s1', 'h2')
+    border.go()
     border.moving.move('h2')
     border.go(13, 5 * EVERY_S)
     told = border.world.cloud.servers[server]['metadata']
@@ -746,6 +747,7 @@ def test_whoever_begins_after_a_kill_goes_on(tmp_path):
         if killed:
             assert border.in_both() == []
             border.begin()
+            border.go()
             there_and_back(border)
         border.go(2)
         assert border.states() == ('batch', 'cloud'), at
