@@ -24,6 +24,7 @@ from oslo_log import log as logging
 
 from nova_fairness import exception
 from nova_fairness.cluster import leaving as leaving_module
+from nova_fairness.cluster import promises
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import snapshot as snapshot_module
 from nova_fairness.cluster.store import records
@@ -48,9 +49,6 @@ _S, _HELD = leaving.State, request_model.State.HELD
 _EVERY = frozenset(leaving.Cause)
 _STAY = frozenset({_S.STAYS, _S.UNDOING})
 _BACK = _STAY | {_S.SPARED}
-
-_Rooms = Mapping[str, tuple[records.Room, request_model.Request]]
-"""Room that is promised, and to whom, by UUID of the request."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,6 +135,7 @@ class Making:
         self._lately: dict[str, leaving.Leave] = {}
         self._asked: dict[str, float] = {}
         self._closed: dict[str, float] = {}
+        self._snapshot: cluster.ClusterSnapshot | None = None
 
     def seen(
         self,
@@ -155,21 +154,20 @@ class Making:
             **self._store.leaves.found(leaving.LIVE),
         }
         self._lately = {
-            uuid: each
-            for uuid, each in known.items()
+            u: each
+            for u, each in known.items()
             if each.cause in leaving.COME_BACK
         }
         held = [each for each in found if each.request.state is _HELD]
-        rooms, vain = _promised(held, now), _in_vain(known, held, now)
+        rooms = _promised(held, now)
+        self._snapshot = _freeing(
+            view.snapshot, _ends(known, ()), _untold(rooms, known)
+        )
+        vain = self._in_vain(known, held, rooms, now)
         ends = _ends(known, vain)
         back = {u: e.changed_at for u, e in known.items() if e.state in _BACK}
-        again_s = self._rules.again_s
-        stays = {
-            u: at + again_s
-            for u, at in back.items()
-            if known[u].state in _STAY
-        }
-        self._rooms = _standing(
+        stays = _stays(known, self._rules.again_s)
+        self._rooms = promises.standing(
             _freeing(view.snapshot, ends, _untold(rooms, known)),
             rooms,
             {**back, **vain},
@@ -180,17 +178,47 @@ class Making:
             promised={
                 uuid: room.hosts for uuid, (room, _) in self._rooms.items()
             },
-            evicted=sum(
-                each.state is not _S.SPARED
-                and each.changed_at >= now - _HOUR_S
-                for each in self._lately.values()
-            ),
+            evicted=self._evicted(now),
             running=tuple(
                 _as_it_leaves(each, ends, {**stays, **vain})
                 for each in view.snapshot.running
             ),
         )
         return dataclasses.replace(view, snapshot=snapshot)
+
+    def _evicted(self, now: float) -> int:
+        """Servers that left in the last hour, or are to."""
+        return sum(
+            each.state is not _S.SPARED and each.changed_at >= now - _HOUR_S
+            for each in self._lately.values()
+        )
+
+    def _in_vain(
+        self,
+        known: Mapping[str, leaving.Leave],
+        held: Iterable[records.Record],
+        rooms: promises.Rooms,
+        now: float,
+    ) -> dict[str, float]:
+        """Servers that leave for somebody who waits no more, from now on.
+
+        Not those whose room others need that were promised some there.
+        """
+        waits = {each.request.uuid for each in held}
+        orphans = promises.orphans(known, waits)
+        given = [(room.hosts, each) for room, each in rooms.values()]
+        needed = self._adopted(orphans, given)
+        return dict.fromkeys(orphans.keys() - needed, now)
+
+    def _adopted(
+        self,
+        orphans: Mapping[str, leaving.Leave],
+        given: Iterable[promises.Given],
+    ) -> set[str]:
+        snapshot = self._snapshot
+        if not orphans or snapshot is None:
+            return set()
+        return promises.adopted(snapshot, orphans, snapshot.leaving, given)
 
     def _closed_for_long(
         self, snapshot: cluster.ClusterSnapshot, now: float
@@ -242,15 +270,12 @@ class Making:
         :raises Deposed: if that leader leads no more.
         :raises StoreAway: if the store does not answer.
         """
-        # Some were started or taken back since they were read.
-        self._rooms = {
-            uuid: each
-            for uuid, each in self._rooms.items()
-            if self._still_waits(uuid)
-        }
+        needed = self._needed()
         for leave in self._lately.values():
             server = servers.get(leave.server)
-            if _may_be_vain(leave) and not self._is_needed(leave, server):
+            if promises.may_be_vain(leave) and not (
+                leave.server in needed or self._is_needed(leave, server)
+            ):
                 leaving_module.attempt(
                     leave.server, self._to.take_back, leave, epoch
                 )
@@ -261,9 +286,21 @@ class Making:
         if self._rooms:
             self._choose(by_server(found), servers, epoch)
 
-    def _still_waits(self, request: str) -> bool:
-        record = self._store.request(request)
-        return record is not None and record.request.state is _HELD
+    def _needed(self) -> set[str]:
+        """Those that leave for others by now than whom they were chosen for.
+
+        Some were started or taken back since they were read.
+        """
+        given, rooms = list[promises.Given](), {}
+        for uuid, (room, asked) in self._rooms.items():
+            record = self._store.request(uuid)
+            if record and record.request.state is _HELD:
+                rooms[uuid] = room, asked
+                given.append((room.hosts, asked))
+            elif record and record.request.state not in request_model.FINAL:
+                given.append((record.hosts, asked))
+        self._rooms = rooms
+        return self._adopted(promises.orphans(self._lately, rooms), given)
 
     def _is_needed(
         self, leave: leaving.Leave, server: servers_module.Server | None
@@ -331,12 +368,7 @@ class Making:
             LOG.info('server %s is to start again', server.uuid)
 
 
-def _may_be_vain(leave: leaving.Leave) -> bool:
-    """Whether a server goes on leaving only as long as room is promised."""
-    return leave.cause is leaving.Cause.ROOM and leave.state in leaving.GOING
-
-
-def _promised(held: Iterable[records.Record], now: float) -> _Rooms:
+def _promised(held: Iterable[records.Record], now: float) -> promises.Rooms:
     return {
         each.request.uuid: (each.room, each.request)
         for each in held
@@ -344,17 +376,14 @@ def _promised(held: Iterable[records.Record], now: float) -> _Rooms:
     }
 
 
-def _in_vain(
-    known: Mapping[str, leaving.Leave],
-    held: Iterable[records.Record],
-    now: float,
+def _stays(
+    known: Mapping[str, leaving.Leave], alone_s: float
 ) -> dict[str, float]:
-    """Servers that leave for somebody who waits no more, from now on."""
-    waits = {each.request.uuid for each in held}
+    """Until when servers are left alone that have their room still."""
     return {
-        uuid: now
+        uuid: each.changed_at + alone_s
         for uuid, each in known.items()
-        if _may_be_vain(each) and each.request not in waits
+        if each.state in _STAY
     }
 
 
@@ -383,7 +412,7 @@ def _is_told(
 
 
 def _untold(
-    rooms: _Rooms, known: Mapping[str, leaving.Leave]
+    rooms: promises.Rooms, known: Mapping[str, leaving.Leave]
 ) -> frozenset[str]:
     """Servers that are to leave by promises, whoever died before that."""
     return frozenset(
@@ -401,58 +430,6 @@ def _freeing(
 ) -> cluster.ClusterSnapshot:
     """The cloud with who leaves."""
     return dataclasses.replace(snapshot, leaving=untold.union(ends))
-
-
-def _standing(
-    snapshot: cluster.ClusterSnapshot,
-    rooms: _Rooms,
-    back: Mapping[str, float],
-    closed: Collection[str],
-) -> dict[str, tuple[records.Room, request_model.Request]]:
-    """Promises that hold, the oldest first.
-
-    Lists are read one after the other and may differ for a moment: whether
-    there is room is asked only where somebody came to stay since the promise.
-
-    :param back: when servers that were to leave came to stay, seconds of the
-        epoch, by UUID.
-    :param closed: hosts that keep no promise.
-    """
-    if not rooms:
-        return {}
-    hosts = {each.uuid: each.host for each in snapshot.running}
-    since: dict[str, float] = {}
-    for uuid, at in back.items():
-        host = hosts.get(uuid, '')
-        since[host] = max(at, since.get(host, 0.0))
-    row = {
-        each.name: n
-        for n, each in enumerate(snapshot.providers)
-        if each.name not in closed
-    }
-    free = preemption.left_by(snapshot, snapshot.leaving)
-    found = {}
-    for uuid, (room, request) in sorted(
-        rooms.items(), key=lambda pair: (pair[1][0].at, pair[0])
-    ):
-        failed = any(
-            back.get(each, -1.0) >= room.at and hosts.get(each) in room.hosts
-            for each in room.leaving
-        )
-        if failed or not row.keys() >= set(room.hosts):
-            continue
-        then = free.copy()
-        one = cluster.vector(dict(request.demand.amounts), snapshot.classes)
-        for host in room.hosts:
-            then[row[host]] -= one
-        in_doubt = [
-            row[host]
-            for host in set(room.hosts)
-            if since.get(host, -1.0) >= room.at
-        ]
-        if (then[in_doubt][:, one > 0] >= 0).all():
-            free, found[uuid] = then, (room, request)
-    return found
 
 
 def _as_it_leaves(

@@ -419,7 +419,10 @@ class Service:
         if happened is not None:
             event, why = happened
             self._store.step(request, event, epoch, why, self._clock())
-        elif not any(each.is_settled for each in there):
+        elif request.state is not _S.ACTIVE and not any(
+            each.is_settled for each in there
+        ):
+            # One that runs is not settled while it is to be unshelved.
             self._doubt(record, there, epoch)
             return
         self._doubted.pop(request.uuid, None)

@@ -76,7 +76,7 @@ class Promises:
         return [(unit, why) for unit, _ in self._left]
 
     def reserved(self) -> dict[str, cluster.Reservation]:
-        """What is kept for those, by UUID of the request."""
+        """Hosts that are kept for those, by UUID of the request."""
         return {
             each.uuid: cluster.Reservation(
                 self._room.names(np.concatenate(placement))

@@ -175,6 +175,19 @@ def test_it_returns_with_its_age_and_its_band(world, process, spot):
     assert waits.asked_at > begun
 
 
+def test_who_waits_to_start_again_is_in_no_doubt(world, process, spot, caplog):
+    """It ran before; the request that unshelves it says where that is."""
+    world.post('r1', project='rich')
+    go(world, process, LEAST_S + NOTICE_S + 300)
+    assert world.cloud.acted[-1] == (spot, 'unshelve')
+    world.cloud.servers[spot]['OS-EXT-STS:task_state'] = 'unshelving'
+    for _ in range(3):
+        world.tick += 601
+        process.cycle()
+    assert 'cannot take the step' not in caplog.text
+    assert world.state(spot) is R.ACTIVE
+
+
 def test_what_it_was_told_is_taken_back_once_it_runs_again(
     world, process, spot
 ):

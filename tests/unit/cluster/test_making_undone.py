@@ -249,21 +249,61 @@ def leaning(world):
     return process, spot, first, second
 
 
-def test_whoever_counted_on_that_room_has_room_made_anew(world):
+def test_whoever_counted_on_that_room_has_it_with_that_notice(world):
     process, spot, first, second = leaning(world)
     chosen = leave(world, spot)
     taken_back(world, process, first)
-    # In one cycle it is spared, and in the next it is chosen.
     go(world, process, 60, every=30.0)
     found = leave(world, spot)
-    assert (found.state, found.request) == (S.TOLD, second)
-    assert found.turn == chosen.turn + 1
-    assert found.at >= world.now + NOTICE_S - 1
-    assert room(world, second).leaving == (spot,)
+    assert (found.state, found.turn, found.at) == (S.TOLD, 0, chosen.at)
+    assert room(world, second).leaving == ()
     go(world, process, NOTICE_S + 300)
     assert world.state(second) is R.STARTING
     done = [each for each in world.cloud.acted if each[1] == 'shelve']
     assert done == [(spot, 'shelve')]
+
+
+def test_of_two_on_a_host_the_second_has_the_room_of_the_firsts_victim(world):
+    """The first starts in the room that is free first, whoever left it."""
+    world.cloud.add_host('h1', 0)
+    world.cloud.add_host('h2', 8)
+    process = test_making.process_of(world, 'one')
+    spots = [test_making.runs(world, process, f's{n}', 'h2') for n in (1, 2)]
+    asked = [world.post(f'r{n}', project='rich') for n in (1, 2)]
+    go_until(world, process, lambda: all(leave(world, e) for e in spots))
+    # Of those that came at once the smaller UUID is first.
+    first, second = sorted(asked)
+    assert room(world, first).hosts == room(world, second).hosts == ('h2',)
+    gone = leave(world, spots[0])
+    [stays] = {*spots} - {gone.server}
+    if gone.request == first:
+        [gone, stays] = leave(world, stays), gone.server
+    until = leave(world, stays).at
+    world.cloud.remove(gone.server)
+    go(world, process, 60, every=30.0)
+    assert world.state(first) is R.STARTING
+    world.cloud.build(first, 'h2', test_service.NEED)
+    go(world, process, 60, every=30.0)
+    found = leave(world, stays)
+    assert (found.state, found.turn, found.at) == (S.TOLD, 0, until)
+    go(world, process, NOTICE_S + 300)
+    assert world.state(second) is R.STARTING
+    assert world.cloud.acted[0] == (stays, 'shelve')
+
+
+def test_nobody_leaves_for_a_preemptible_one_that_counted_on_it(world):
+    """Whether somebody may leave for that is judged anew."""
+    process = test_making.process_of(world, 'one')
+    spot = test_making.runs(world, process, 's1', 'h1')
+    first = world.post('r1', 2, project='rich')
+    go_until(world, process, lambda: leave(world, spot))
+    second = world.post('r2', 2, project='spare')
+    go_until(world, process, lambda: room(world, second))
+    taken_back(world, process, first)
+    go(world, process, 60, every=30.0)
+    assert leave(world, spot).state is S.SPARED
+    go(world, process, NOTICE_S + 300)
+    assert is_as_before(world, spot)
 
 
 def test_who_leaves_for_both_goes_on_while_one_is_left(world):

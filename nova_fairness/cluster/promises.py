@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Promises of room that hold, and servers that must leave for them.
+
+Of requests that are promised room on one host, the first starts in the room
+that is free first, whoever left it. Then whoever was to leave for that request
+is needed by the others.
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+import numpy as np
+
+from nova_fairness.cluster.store import records
+from nova_fairness.model import cluster
+from nova_fairness.model import leaving
+from nova_fairness.model import request as request_model
+from nova_fairness.planners.preemption import planner as preemption
+
+Rooms = Mapping[str, tuple[records.Room, request_model.Request]]
+"""Room that is promised, and to whom, by UUID of the request."""
+
+Given = tuple[Collection[str], request_model.Request]
+"""Names of hosts, one per server, and to whom they are given."""
+
+
+def may_be_vain(leave: leaving.Leave) -> bool:
+    """Whether a server goes on leaving only as long as room is promised."""
+    return leave.cause is leaving.Cause.ROOM and leave.state in leaving.GOING
+
+
+def orphans(
+    known: Mapping[str, leaving.Leave], waits: Collection[str]
+) -> dict[str, leaving.Leave]:
+    """Servers that leave for requests that are gone.
+
+    :param waits: UUIDs of requests that are not.
+    """
+    return {
+        uuid: each
+        for uuid, each in known.items()
+        if may_be_vain(each) and each.request not in waits
+    }
+
+
+def adopted(
+    snapshot: cluster.ClusterSnapshot,
+    alone: Mapping[str, leaving.Leave],
+    going: Collection[str],
+    given: Iterable[Given],
+) -> set[str]:
+    """Servers without whose room somebody would wait for more.
+
+    For preemptible requests nobody else's victim leaves: that is judged by
+    shares, and planned anew.
+
+    :param alone: servers that leave for a request that is gone, by UUID.
+    :param going: all that leave; these may be among them.
+    :param given: what was promised, and what is taken since the snapshot.
+    :returns: UUIDs of such orphans.
+    """
+    row = {each.name: n for n, each in enumerate(snapshot.providers)}
+    left = preemption.left_by(snapshot, set(going) - alone.keys())
+    for hosts, request in given:
+        if not request.is_preemptible:
+            one = cluster.vector(
+                dict(request.demand.amounts), snapshot.classes
+            )
+            for host in hosts:
+                if host in row:
+                    left[row[host]] -= one
+    running = {each.uuid: each for each in snapshot.running}
+    found = set[str]()
+    for uuid in sorted(alone, key=lambda each: (alone[each].at, each)):
+        server = running.get(uuid)
+        if server is None or server.host not in row:
+            continue
+        amounts = cluster.vector(dict(server.amounts), snapshot.classes)
+        lacks = left[row[server.host]] < 0
+        if np.logical_and(lacks, amounts > 0).any():
+            left[row[server.host]] += amounts
+            found.add(uuid)
+    return found
+
+
+def standing(
+    snapshot: cluster.ClusterSnapshot,
+    rooms: Rooms,
+    back: Mapping[str, float],
+    closed: Collection[str],
+) -> dict[str, tuple[records.Room, request_model.Request]]:
+    """Promises that hold, the oldest first.
+
+    Lists are read one after the other and may differ for a moment: whether
+    there is room is asked only where somebody came to stay since the promise.
+
+    :param back: when servers that were to leave came to stay, seconds of the
+        epoch, by UUID.
+    :param closed: hosts that keep no promise.
+    """
+    if not rooms:
+        return {}
+    hosts = {each.uuid: each.host for each in snapshot.running}
+    since: dict[str, float] = {}
+    for uuid, at in back.items():
+        host = hosts.get(uuid, '')
+        since[host] = max(at, since.get(host, 0.0))
+    row = {
+        each.name: n
+        for n, each in enumerate(snapshot.providers)
+        if each.name not in closed
+    }
+    free = preemption.left_by(snapshot, snapshot.leaving)
+    found = {}
+    for uuid, (room, request) in sorted(
+        rooms.items(), key=lambda pair: (pair[1][0].at, pair[0])
+    ):
+        failed = any(
+            back.get(each, -1.0) >= room.at and hosts.get(each) in room.hosts
+            for each in room.leaving
+        )
+        if failed or not row.keys() >= set(room.hosts):
+            continue
+        then = free.copy()
+        one = cluster.vector(dict(request.demand.amounts), snapshot.classes)
+        for host in room.hosts:
+            then[row[host]] -= one
+        in_doubt = [
+            row[host]
+            for host in set(room.hosts)
+            if since.get(host, -1.0) >= room.at
+        ]
+        if (then[in_doubt][:, one > 0] >= 0).all():
+            free, found[uuid] = then, (room, request)
+    return found
