@@ -12,7 +12,7 @@ from tests.fixtures.nova_cloud import fake_hosts
 from tests.fixtures.nova_cloud import fixtures
 from tests.fixtures.nova_cloud import guest_image
 from tests.integration.nova import filling
-from tests.integration.nova import test_making_room
+from tests.integration.nova import rooms
 from tests.integration.nova import watching
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(watching.TIMEOUT_S)]
@@ -196,7 +196,7 @@ def test_a_request_that_does_not_fit_is_rescued_by_a_migration(
 
 @pytest.fixture
 def deaths(cloud, queue):
-    made = test_making_room.Deaths(cloud)
+    made = rooms.Deaths(cloud)
     try:
         yield made
     finally:

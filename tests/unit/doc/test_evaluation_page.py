@@ -50,6 +50,18 @@ def test_what_came_of_shares_in_front_of_a_real_nova_is_told_as_recorded():
     assert f'{first["count"]} of {sum(asked.values())}\n' in page
 
 
+def test_who_makes_room_is_found_as_soon_and_as_well_as_is_told():
+    path = TOP / 'benchmarks/results/queue/preemption.json'
+    found = json.loads(path.read_text())
+    largest = [e for e in found['decisions'] if e['preemptible'] == 10_000]
+    assert len(largest) == 2
+    assert all(each['cpu_s'] < 1 for each in largest)
+    gap = found['gap']
+    assert gap['largest'] < 0.05
+    page = ' '.join(PAGE.read_text('utf-8').split())
+    assert f'{gap["exact"]} of {gap["cases"]} are the same' in page
+
+
 def test_plans_of_markets_take_as_little_as_is_told():
     path = TOP / 'benchmarks/results/market.json'
     found = json.loads(path.read_text())
