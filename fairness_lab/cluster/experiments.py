@@ -37,6 +37,8 @@ _STRATEGIES = {
 _TABLE = (17, 31, 53, 59, 61, 67)
 _SEARCH_S = 30.0
 _SEEDS = 5
+_MIXES = (0.2, 82), (0.33, 81), (0.5, 80)
+"""Part of requests that resize, and servers that run on average."""
 
 
 def strategies(seed: int) -> list[Row]:
@@ -126,7 +128,7 @@ def refusals(seed: int) -> list[Row]:
         'one host as large as all': packing.Strategy(is_one=True),
     }
     rows = []
-    for resize, servers in ((0.2, 82), (0.33, 81), (0.5, 80)):
+    for resize, servers in _MIXES:
         mix = packing.Mix(10_000, servers, resize, packing.Sizes.POWERS)
         for name, strategy in tried.items():
             found = []
@@ -146,6 +148,53 @@ def refusals(seed: int) -> list[Row]:
                     'moves': sum(each.moves for each in found) / _SEEDS,
                 }
             )
+    return rows
+
+
+def exact(seed: int) -> list[Row]:
+    """Powers of two again, packed by patterns: hosts beside the optimum."""
+    rows = []
+    for count in (1000, 5000):
+        mix = packing.Mix(count, 100, 0.0, packing.Sizes.POWERS)
+        strategy = packing.Strategy(
+            every=_EVERY, has_repack=True, has_patterns=True
+        )
+        run = packing.Packing(mix, strategy, 100, seed)
+        over = []
+        for n, _ in enumerate(run.run(), 1):
+            if n % _EVERY == 0:
+                busy, bound = run.outcome.busy[-1], _bound(run)
+                least = bound if busy == bound else run.least()
+                over.append((busy - bound, busy - least))
+        rows.append(
+            {
+                'requests': count,
+                'plans': len(over),
+                'as few as the bound': sum(not each for each, _ in over),
+                'optimum': sum(not each for _, each in over),
+            }
+        )
+    return rows
+
+
+def possible(seed: int) -> list[Row]:
+    """10,000 requests on 20 hosts, where all may be packed anew for each."""
+    rows = []
+    for resize, servers in _MIXES:
+        mix = packing.Mix(10_000, servers, resize, packing.Sizes.POWERS)
+        row: Row = {'resize': resize}
+        for name, strategy in {
+            'rescue': packing.Strategy(has_rescue=True),
+            'packed by patterns': packing.Strategy(
+                has_rescue=True, has_patterns=True
+            ),
+            'one host as large as all': packing.Strategy(is_one=True),
+        }.items():
+            run = packing.Packing(mix, strategy, 20, seed)
+            for _ in run.run():
+                pass
+            row[name] = run.outcome.refused
+        rows.append(row)
     return rows
 
 
@@ -183,5 +232,7 @@ EXPERIMENTS: Mapping[str, Callable[[int], list[Row]]] = {
     'fewest': fewest,
     'powers': powers,
     'refusals': refusals,
+    'exact': exact,
+    'possible': possible,
 }
 """By name; each is given the seed of all that is drawn."""

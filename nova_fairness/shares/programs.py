@@ -2,7 +2,8 @@
 
 """Choices that are the best there are: assignments and integer programs.
 
-They stand for whatever the caller says; scipy and its HiGHS solve them.
+They stand for whatever the caller says; scipy and its HiGHS solve them. A
+cover in parts says what they could cost at least.
 """
 
 import dataclasses
@@ -121,3 +122,38 @@ def choose(
 
 _OUT_OF_TIME = 1
 """Status of scipy's answer."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Cover:
+    """Parts of sets that cover all.
+
+    :ivar parts: (s,) of each set, >= 0.
+    :ivar size: their sum, the least there is.
+    :ivar price: (k,) of one of each kind, >= 0: no set costs more than 1, and
+        all that is to be covered costs as much as the size.
+    """
+
+    parts: Floats
+    size: float
+    price: Floats
+
+
+def cover(sets: npt.NDArray[np.int64], least: npt.NDArray[np.int64]) -> Cover:
+    """Cover kinds by parts of sets, by as few as can be.
+
+    :param sets: (s, k) how many of each kind are in each set, >= 0.
+    :param least: (k,) how many of each kind are to be covered.
+    :raises SolverFailed: if these sets do not cover all.
+    """
+    from scipy import optimize
+
+    found = optimize.linprog(
+        np.ones(len(sets)), A_ub=-sets.T, b_ub=-least, method='highs'
+    )
+    if found.x is None:
+        raise exception.SolverFailed(
+            f'HiGHS ends with {found.message!r}, expected a cover'
+        )
+    price = -np.asarray(found.ineqlin.marginals, dtype=np.float64)
+    return Cover(found.x, float(found.fun), price)

@@ -114,3 +114,17 @@ def test_who_has_no_time_gets_nothing():
 def test_a_choice_that_may_not_be_the_best_says_so():
     made = programs.Choice(np.array([1]), cost=5.0, bound=4.0)
     assert not made.is_best
+
+
+def test_parts_cover_all_and_prices_say_why_it_takes_so_many():
+    sets = np.array([[2, 0], [0, 2], [1, 1]])
+    found = programs.cover(sets, np.array([3, 1]))
+    assert found.size == pytest.approx(2.0)
+    assert (sets.T @ found.parts >= np.array([3, 1]) - 1e-9).all()
+    assert (sets @ found.price <= 1 + 1e-9).all()
+    assert found.price @ np.array([3, 1]) == pytest.approx(found.size)
+
+
+def test_what_no_set_covers_is_told():
+    with pytest.raises(exception.SolverFailed):
+        programs.cover(np.array([[1, 0]]), np.array([1, 1]))

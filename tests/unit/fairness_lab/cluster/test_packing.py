@@ -63,6 +63,13 @@ def test_plans_for_powers_of_two_are_exact_or_one_above_the_bound():
         assert row['exact'] > 0.7 * row['plans']
 
 
+def test_plans_by_patterns_are_the_optimum_and_prove_it():
+    for row in FOUND['exact']:
+        assert row['as few as the bound'] >= 0.98 * row['plans']
+        assert row['optimum'] >= 0.99 * row['plans']
+    assert FOUND['exact'][0]['optimum'] == FOUND['exact'][0]['plans']
+
+
 def test_rescue_refuses_little_more_than_one_host_as_large_as_all():
     refused = {
         (row['resize'], row['strategy']): row['refused']
