@@ -169,21 +169,43 @@ class Packing:
         for n in range(mix.count):
             self._asked(n, self._kind(float(kinds[n])), float(which[n]))
             if every and (n + 1) % every == 0:
-                self._move(planner.consolidate(self.snapshot(), self._rules))
-                if self._strategy.has_repack:
-                    self._move(
-                        repacking.repack(
-                            self.snapshot(),
-                            self._rules,
-                            self._strategy.search_s,
-                        )
-                    )
-                if self._strategy.has_patterns:
-                    busy = int(self._inventory.used.any(axis=1).sum())
-                    self._pack(busy - 1)
-            used = self._inventory.used.any(axis=1)
-            self.outcome.busy.append(int(used.sum()))
+                self.plan()
+            self.outcome.busy.append(self.busy)
             yield len(self._running)
+
+    @property
+    def busy(self) -> int:
+        """Hosts in use."""
+        return int(self._inventory.used.any(axis=1).sum())
+
+    @property
+    def bound(self) -> int:
+        """Hosts that all together fill, class by class."""
+        used = self._inventory.used.sum(axis=0)
+        return int(-(-used // HOST).max())
+
+    def start(self, uuid: str, demand: request_model.Demand) -> None:
+        """Start a server, or refuse it."""
+        if not self._placed(uuid, demand):
+            self.outcome.refused += 1
+
+    def stop(self, uuid: str) -> None:
+        """Stop a server, if it was not refused."""
+        if (server := self._running.pop(uuid, None)) is not None:
+            self._take(server, -1)
+
+    def plan(self) -> None:
+        """Move servers as the strategy says."""
+        strategy = self._strategy
+        self._move(planner.consolidate(self.snapshot(), self._rules))
+        if strategy.has_repack:
+            self._move(
+                repacking.repack(
+                    self.snapshot(), self._rules, strategy.search_s
+                )
+            )
+        if strategy.has_patterns:
+            self._pack(self.busy - 1)
 
     def _kind(self, drawn: float) -> Kind:
         mix, count = self._mix, len(self._running)

@@ -19,6 +19,7 @@ from fairness_lab.cluster import attacks
 from fairness_lab.cluster import experiments
 from fairness_lab.cluster import helping
 from fairness_lab.cluster import market
+from fairness_lab.cluster import packing_traces
 from fairness_lab.cluster import reader
 from fairness_lab.cluster import running
 from fairness_lab.cluster import workload
@@ -189,6 +190,16 @@ def _market(options: argparse.Namespace) -> int:
 
 
 def _pack(options: argparse.Namespace) -> int:
+    if options.trace is not None:
+        if options.experiment:
+            raise exception.UnknownParameter(
+                'a trace is an experiment of its own: name no other'
+            )
+        rows = packing_traces.table(options.trace, options.hosts, options.seed)
+        tables = {'trace': rows}
+        return _write_tables(
+            options, 'packing', {'experiments': tables}, tables
+        )
     names = options.experiment or list(experiments.EXPERIMENTS)
     for name in names:
         if name not in experiments.EXPERIMENTS:

@@ -211,7 +211,20 @@ def _add_cluster_pack(parser: argparse.ArgumentParser) -> None:
         metavar='EXPERIMENT',
         help='any of '
         + ', '.join(experiments.EXPERIMENTS)
-        + ' (default: all, which takes minutes)',
+        + ' (default: all, which takes an hour)',
+    )
+    parser.add_argument(
+        '--trace',
+        type=pathlib.Path,
+        metavar='FILE',
+        help="pack the VMs of a trace with the schema of Azure's for packing"
+        ' instead',
+    )
+    parser.add_argument(
+        '--hosts',
+        type=_positive,
+        default=200,
+        help='that there are for the trace (default: %(default)s)',
     )
     _add_seed(parser)
     _add_out(parser)

@@ -109,7 +109,9 @@ def _parquet(path: pathlib.Path, header: Header) -> Iterator[Row]:
 
 def text(place: Place, row: Row, column: str) -> str:
     """Read a text that is not empty."""
-    found = str(row[column] or '').strip()
+    given = row[column]
+    # A tenant may be number 0.
+    found = '' if given is None else str(given).strip()
     if not found:
         raise place.wrong(column, row[column], 'a name')
     return found
