@@ -280,7 +280,10 @@ def test_an_administrator_a_failure_and_an_end_are_told(
     fake_hosts.let_fail(cloud)
 
 
-HELP = {**AUTO, 'goals': 'help', 'seen_for': '60', 'margin': '0.1'}
+HELP = {**AUTO, 'goals': 'help', 'seen_for': '60'}
+DUE = 0.9
+"""Part of what is due below which a user suffers."""
+
 LOOKED_AT = 30
 """Rounds over which it is added up what users get."""
 
@@ -315,7 +318,7 @@ def test_a_user_who_suffers_is_moved_and_gets_what_is_due(
     watching.use_defaults(cloud)
     watching.act(cloud, 'all', 'resume')
     before = levels(cloud, servers)
-    assert min(before.values()) < 0.85, before
+    assert min(before.values()) < DUE, before
     groups = {
         name: cloud.nodes[where[name]].group_of(uuid)
         for name, uuid in servers.items()
@@ -344,7 +347,7 @@ def test_a_user_who_suffers_is_moved_and_gets_what_is_due(
                 }
             )
         )
-        assert min(after.values()) >= 0.9, (before, after)
+        assert min(after.values()) >= DUE, (before, after)
         # Its weight came with it, and its old host remembers nothing.
         shares = {
             each: watching.shares(cloud, servers[each])
