@@ -193,8 +193,8 @@ def settled(
         if left[row, kind[n]]:
             left[row, kind[n]] -= 1
             found[n] = row
-    for n in np.flatnonzero(found < 0):
-        row = int(left[:, kind[n]].argmax())
-        left[row, kind[n]] -= 1
-        found[n] = row
+    for new in np.flatnonzero(found < 0):
+        row = int(left[:, kind[new]].argmax())
+        left[row, kind[new]] -= 1
+        found[new] = row
     return found
