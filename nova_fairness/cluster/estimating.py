@@ -8,6 +8,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
+import gc
 import itertools
 import math
 import statistics
@@ -215,6 +216,16 @@ class Estimating:
                 self._raw = done.value, self._begun_at
                 return
         self._steps = steps
+
+
+def collect_garbage() -> None:
+    """Do it in a pause, so that cycles need not look through all there is.
+
+    What is there after a whole cycle stays for long.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 def _calibration(kept: records.Promised) -> calibration.Calibration:

@@ -5,7 +5,6 @@
 from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
-import gc
 import threading
 
 from oslo_log import log as logging
@@ -192,10 +191,7 @@ class Service:
         """
         begin_s, last = self._monotonic(), self._last
         if self._planning.is_whole:
-            # Cycles need not look through all that stays for long.
-            gc.unfreeze()
-            gc.collect()
-            gc.freeze()
+            estimating.collect_garbage()
         if last is not None:
             self._estimating.work(last.snapshot, last.plan, last.at, pause_s)
         return self._monotonic() - begin_s
