@@ -23,7 +23,6 @@ from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.planners import hosts as hosts_module
 
-_R = reason.Reason
 _W = partition.Way
 
 STALE_S = 120.0
@@ -32,22 +31,6 @@ STALE_S = 120.0
 _MIGRATES_S = 600.0
 """For which a live migration is waited when it is reckoned what leaving costs;
 it may take longer."""
-
-ROOM_HELPS = frozenset(
-    {
-        _R.NO_HOST_MATCHES,
-        _R.TOO_LARGE,
-        _R.GROUP_TOO_LARGE,
-        _R.OVER_SHARED_PART,
-        _R.NOMINAL_IS_LENT,
-        _R.SHARED_PART_TAKEN,
-        _R.NO_ROOM,
-        _R.GROUP_HAS_NO_ROOM,
-        _R.BEHIND_OTHERS,
-        _R.BEYOND_DEPTH,
-    }
-)
-"""Reasons of waiting that may end when there are more hosts."""
 
 
 class CloudSide:
@@ -323,7 +306,7 @@ def _wants(
         waits = last.plan.waiting.get(request.uuid)
         if (
             waits is None
-            or waits.why.reason not in ROOM_HELPS
+            or waits.why.reason not in reason.ROOM_HELPS
             or request.is_preemptible
         ):
             continue

@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Nova says of moving servers, and asking it to move one.
-
-A live migration is asked for with the name of the new host and without force:
-Nova's scheduler looks whether that host may take the server before anything
-is done.
-"""
+"""What Nova says of live migrations and server groups, and ending one."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -83,15 +78,6 @@ class Mobility:
 
     def __init__(self, api: clients.Api) -> None:
         self._api = api
-
-    def ask(self, server: str, target: str) -> None:
-        """Move a server to a host while it runs, if that may take it.
-
-        :raises CloudAway: if it is not known whether it will be done.
-        :raises CloudRefused: if it will not.
-        """
-        body = {'os-migrateLive': {'host': target, 'block_migration': 'auto'}}
-        self._api.post(f'/servers/{server}/action', body)
 
     def cancel(self, server: str, number: int) -> None:
         """End a live migration; the server stays where it was.

@@ -24,9 +24,6 @@ from nova_fairness.planners.tenants import planner as tenants_planner
 _LOOKED_AT = 3
 """Requests for which a rescue is looked for at once, the next ones first."""
 
-_LACKS_ROOM = frozenset(
-    {reason.Reason.NO_ROOM, reason.Reason.GROUP_HAS_NO_ROOM}
-)
 _USUAL = planners_plans.USUAL
 _USUAL_HELP = tenants_planner.USUAL
 
@@ -177,7 +174,7 @@ def _lacking(
     found = [
         by_uuid[uuid]
         for uuid, place in waiting.items()
-        if place.why.reason in _LACKS_ROOM
+        if place.why.reason in reason.LACKS_ROOM
         and uuid in by_uuid
         and not by_uuid[uuid].is_preemptible
     ]

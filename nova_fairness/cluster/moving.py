@@ -57,8 +57,8 @@ class Moving:
     """Carries plans out.
 
     :param plans: where they are.
-    :param nova: where servers are looked at.
-    :param mobility: moves them.
+    :param nova: where servers are looked at, and asked to move.
+    :param mobility: says what became of moves.
     :param limits: how much is done at once.
     :param clock: seconds of the epoch.
     """
@@ -213,7 +213,7 @@ class Moving:
         # While it moves Nova takes no metadata.
         self._tell(plan, asked)
         try:
-            self._mobility.ask(move.server, move.target)
+            self._nova.migrate(move.server, move.target)
         except exception.CloudRefused as error:
             # Whoever was faster has it: what became of that is seen next.
             verdict = move_checking.Verdict(_E.FAIL, _C.REFUSED, str(error))

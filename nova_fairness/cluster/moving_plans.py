@@ -17,7 +17,6 @@ import uuid as uuid_module
 from oslo_log import log as logging
 
 from nova_fairness import exception
-from nova_fairness.cluster import cloud_side
 from nova_fairness.cluster import estimating
 from nova_fairness.cluster import measuring
 from nova_fairness.cluster import mobility as mobility_module
@@ -33,6 +32,7 @@ from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
 from nova_fairness.model import partition
 from nova_fairness.model import plans as model
+from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.model import tenants
 
@@ -109,7 +109,7 @@ class MovingPlans:
     :param store: where they are.
     :param service: of the queue: says whether this process acts.
     :param nova: where services and servers are; nobody else has it.
-    :param mobility: moves servers.
+    :param mobility: says what moves, and which servers belong together.
     :param moving: carries plans out.
     :param resting: lets empty hosts rest.
     :param rules: what operators choose.
@@ -483,7 +483,7 @@ class MovingPlans:
                 for each in last.snapshot.requests
                 if each.uuid in last.plan.waiting
                 and last.plan.waiting[each.uuid].why.reason
-                in cloud_side.ROOM_HELPS
+                in reason.ROOM_HELPS
                 and not each.is_preemptible
             ],
             {each.host.cloud for each in nodes.values()},

@@ -229,12 +229,14 @@ class Nova:
         """
         self._api.put(f'/os-services/{service.uuid}', {'status': 'enabled'})
 
-    def migrate(self, uuid: str) -> None:
-        """Move a server to another host while it runs; Nova says where.
+    def migrate(self, uuid: str, target: str | None = None) -> None:
+        """Move a server to another host while it runs, if that may take it.
 
-        :raises CloudError: if it is not known that it will be done.
+        :param target: name of the host; ``None`` lets Nova say where.
+        :raises CloudError: :class:`CloudAway` if it is not known whether it
+            will be done, :class:`CloudRefused` if it will not.
         """
-        body = {'os-migrateLive': {'host': None, 'block_migration': 'auto'}}
+        body = {'os-migrateLive': {'host': target, 'block_migration': 'auto'}}
         self._api.post(f'/servers/{uuid}/action', body)
 
     def servers(

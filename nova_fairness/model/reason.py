@@ -184,6 +184,22 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
 """Names of the numbers that belong to a reason; others have none."""
 
 
+LACKS_ROOM = frozenset({Reason.NO_ROOM, Reason.GROUP_HAS_NO_ROOM})
+"""Reasons of waiting that may end when servers leave or move."""
+
+ROOM_HELPS = LACKS_ROOM | {
+    Reason.NO_HOST_MATCHES,
+    Reason.TOO_LARGE,
+    Reason.GROUP_TOO_LARGE,
+    Reason.OVER_SHARED_PART,
+    Reason.NOMINAL_IS_LENT,
+    Reason.SHARED_PART_TAKEN,
+    Reason.BEHIND_OTHERS,
+    Reason.BEYOND_DEPTH,
+}
+"""Those that may end when there are more hosts."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Why:
     """A reason with its numbers.

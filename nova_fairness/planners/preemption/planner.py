@@ -40,10 +40,6 @@ Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
 LEAST = least.Least()
 """The choice of this product."""
 
-_LACKS_ROOM = frozenset(
-    {reason.Reason.NO_ROOM, reason.Reason.GROUP_HAS_NO_ROOM}
-)
-
 _LEAST_OF_RULES = {
     **dict.fromkeys(('patience_s', 'least_run_s', 'per_hour', 'step_s'), 0),
     **dict.fromkeys(('margin', 'at_once'), 1),
@@ -159,7 +155,8 @@ class _Making:
         lacking = [
             known[uuid]
             for uuid, each in first.waiting.items()
-            if each.why.reason in _LACKS_ROOM and known[uuid].is_preemptible
+            if each.why.reason in reason.LACKS_ROOM
+            and known[uuid].is_preemptible
         ]
         for unit in order_module.units(lacking):
             if not (self._units and self._left and self._is_some):

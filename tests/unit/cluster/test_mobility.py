@@ -6,6 +6,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.cluster import mobility
+from nova_fairness.cluster import servers
 from nova_fairness.model import request
 from tests.fixtures import fake_cloud
 
@@ -23,17 +24,18 @@ def cloud():
 
 def test_migrations_of_a_server_come_newest_first(cloud):
     asked = mobility.Mobility(cloud.apis.nova)
-    asked.ask('s1', 'h2')
+    nova = servers.Nova(cloud.apis.nova)
+    nova.migrate('s1', 'h2')
     assert asked.progress('s1') == mobility.Progress(1, 1024)
     [running] = asked.under_way(0.0)
     assert running == mobility.Migration(1, 's1', 'running', 'h1', 'h2')
     assert running.is_under_way
     with pytest.raises(exception.CloudRefused):
-        asked.ask('s1', 'h2')
+        nova.migrate('s1', 'h2')
     asked.cancel('s1', 1)
     assert asked.progress('s1') is None
     assert asked.under_way(0.0) == []
-    asked.ask('s1', 'h2')
+    nova.migrate('s1', 'h2')
     cloud.end_migration('s1')
     second, first = asked.of('s1')
     assert (first.is_cancelled, first.is_done) == (True, False)

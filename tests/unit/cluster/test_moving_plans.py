@@ -373,10 +373,10 @@ def test_a_process_that_is_killed_is_followed_by_one_that_asks_once(
 
     def dies(server, target):
         if asked:
-            mobility.Mobility.ask(half.mobility, server, target)
+            servers_module.Nova.migrate(half.nova, server, target)
         raise Killed
 
-    half.mobility.ask = dies
+    half.nova.migrate = dies
     with pytest.raises(Killed):
         half.go()
     assert half.states() == [(M.MOVING, C.ASKED)]
@@ -425,7 +425,7 @@ def test_whoever_dies_at_any_effect_is_followed_by_one_that_goes_on(
     half.begin()
     mortal, plans = Mortal(effects, is_after), half.world.store.plans
     plans.add, plans.write = mortal.of(plans.add), mortal.of(plans.write)
-    half.mobility.ask = mortal.of(half.mobility.ask)
+    half.nova.migrate = mortal.of(half.nova.migrate)
     for _ in range(8):
         try:
             half.go()
@@ -481,13 +481,13 @@ def test_an_administrator_moves_it_just_when_it_is_asked_for(half):
     half.fake.migrates_at_once = False
     half.begin()
     half.go()
-    ask = half.mobility.ask
+    ask = half.nova.migrate
 
     def late(server, target):
         half.fake.begin_migration(server, 'h3')
         ask(server, target)
 
-    half.mobility.ask = late
+    half.nova.migrate = late
     half.go()
     assert half.states() == [(M.PENDING, C.BUSY)]
     half.fake.end_migration(half.servers[1])
