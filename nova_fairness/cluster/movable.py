@@ -54,6 +54,11 @@ class Known:
     left_out: Collection[str] = ()
     sends: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
+    def but(self, host: str) -> 'Known':
+        """The same, with all that is on a host free to move."""
+        left = frozenset(self.left_out) - {host}
+        return dataclasses.replace(self, left_out=left, stays=())
+
 
 def seen(
     snapshot: cluster.ClusterSnapshot, known: Known

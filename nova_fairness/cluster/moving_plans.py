@@ -95,12 +95,14 @@ class Looked:
     :ivar last: what the queue saw and wanted.
     :ivar known: of servers, beside where they lie.
     :ivar services: of Nova, by name of the host.
+    :ivar moved_at: when the last server came to its new host.
     """
 
     at: float
     last: estimating.Last
     known: movable.Known
     services: Mapping[str, servers_module.Service]
+    moved_at: float
 
 
 class MovingPlans:
@@ -250,7 +252,7 @@ class MovingPlans:
                 raise exception.IllegalStep(
                     f'plan {plan.uuid} is {plan.state.value}: stop it before'
                 )
-        known = _but(looked.known, host)
+        known = looked.known.but(host)
         snapshot = movable.seen(looked.last.snapshot, known)
         draft = move_planning.emptied(snapshot, host, self._rules.drafts)
         if not draft.moves:
@@ -306,7 +308,8 @@ class MovingPlans:
             closed | crossing,
             plan_facts.sends(moved, last.snapshot.running),
         )
-        return Looked(now, last, known, services)
+        at = plan_facts.arrived_at(moved)
+        return Looked(now, last, known, services, at)
 
     def _go_on(self, plan: model.Plan, looked: Looked, epoch: int) -> None:
         """Lead a plan as far as it goes now."""
@@ -345,7 +348,7 @@ class MovingPlans:
     def _room(self, plan: model.Plan, looked: Looked) -> move_checking.Room:
         known = dataclasses.replace(looked.known, stays=())
         if plan.goal is _G.EMPTY:
-            known = _but(known, plan.subject)
+            known = known.but(plan.subject)
         room = move_checking.Room(movable.seen(looked.last.snapshot, known))
         for move in plan.moves:
             if move.state is model.MoveState.MOVING:
@@ -381,7 +384,7 @@ class MovingPlans:
         seen = move_planning.Seen(
             snapshot,
             looked.last.plan.waiting,
-            self._tenants(snapshot) if _G.HELP in goals else None,
+            self._tenants(snapshot, looked) if _G.HELP in goals else None,
             looked.at,
         )
         found = list(move_planning.drafts(seen, rules))
@@ -400,13 +403,19 @@ class MovingPlans:
                 return
 
     def _tenants(
-        self, snapshot: cluster.ClusterSnapshot
+        self, snapshot: cluster.ClusterSnapshot, looked: Looked
     ) -> tenants.Tenants | None:
-        """What servers want of CPUs; those that moved lately stay anyway."""
+        """What servers want of CPUs; those that moved lately stay anyway.
+
+        Nothing while agents have not seen long enough what moves came to.
+        """
         if self._lacking is None:
             return None
         shares = plan_facts.shares(snapshot)
-        return self._lacking.tenants(snapshot, {}, shares)
+        found = self._lacking.tenants(snapshot, {}, shares)
+        if looked.at - looked.moved_at < self._rules.drafts.help.seen_s:
+            return None
+        return plan_facts.seen_whole(found, looked.known.servers)
 
     def _add(
         self, draft: move_planning.Draft, cause: model.Cause, epoch: int
@@ -488,9 +497,3 @@ class MovingPlans:
             ],
             {each.host.cloud for each in nodes.values()},
         )
-
-
-def _but(known: movable.Known, host: str) -> movable.Known:
-    """The same, with all that is on a host free to move."""
-    left = frozenset(known.left_out) - {host}
-    return dataclasses.replace(known, left_out=left, stays=())

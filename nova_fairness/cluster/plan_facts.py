@@ -4,12 +4,15 @@
 
 from collections.abc import Iterable
 from collections.abc import Mapping
+import dataclasses
+import math
 
 from nova_fairness.cluster import estimating
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.model import cluster
 from nova_fairness.model import plans as model
 from nova_fairness.model import request as request_model
+from nova_fairness.model import tenants
 from nova_fairness.planners.consolidation import figures
 from nova_fairness.shares import overview
 
@@ -29,6 +32,37 @@ def moved_since(plans: Iterable[model.Plan], since: float) -> frozenset[str]:
         for move in plan.moves
         if move.asked_at is not None and move.asked_at >= since
     )
+
+
+def arrived_at(plans: Iterable[model.Plan]) -> float:
+    """When the last server came to its new host, seconds of the epoch."""
+    return max(
+        (
+            move.ended_at
+            for plan in plans
+            for move in plan.moves
+            if move.state is model.MoveState.MOVED and move.ended_at
+        ),
+        default=-math.inf,
+    )
+
+
+def seen_whole(
+    found: tenants.Tenants, servers: Mapping[str, servers_module.Server]
+) -> tenants.Tenants:
+    """The same without hosts on which something runs that no agent saw yet.
+
+    What a newcomer wants is not known: such a host seems to have room.
+    """
+    blind = {
+        each.host
+        for each in found.cloud.running
+        if each.uuid not in found.wants
+        and each.uuid in servers
+        and servers[each.uuid].status == 'ACTIVE'
+    }
+    cpus = {host: n for host, n in found.cpus.items() if host not in blind}
+    return dataclasses.replace(found, cpus=cpus)
 
 
 def sends(

@@ -24,6 +24,7 @@ from nova_fairness.model import partition
 from nova_fairness.model import plans as model
 from nova_fairness.model import tenants
 from nova_fairness.planners.consolidation import plans as planner_plans
+from nova_fairness.planners.tenants import planner as tenants_planner
 from tests.fixtures import border
 from tests.fixtures import fake_cloud
 from tests.unit.cluster import test_service
@@ -704,6 +705,54 @@ def test_an_owner_who_gets_too_little_is_helped(cloud):
     assert sorted(cloud.at().values()) == ['h1', 'h2']
     assert len(cloud.world.store.plans.listed()) == 1
     assert cloud.lacking.shares['u0'] == cloud.lacking.shares['u1'] > 0
+
+
+def helped(cloud, wants):
+    """Three owners on one of two hosts; what agents tell is as of before."""
+    cloud.rules = dataclasses.replace(
+        cloud.rules,
+        drafts=move_planning.Rules(
+            (G.HELP,), help=tenants_planner.Rules(seen_s=300.0)
+        ),
+        rest_s=0.0,
+    )
+    cloud.hosts('h1', 'h2', vcpu=16)
+    for n in range(3):
+        cloud.lies(f's{n}', 'h1', 4, user=f'u{n}')
+    told = {fake_cloud.name_uuid(f's{n}'): f'u{n}' for n in wants}
+    cloud.lacking = StaleLacking(told)
+    cloud.begin()
+
+
+class StaleLacking(FakeLacking):
+    """Agents that never see what moves come to."""
+
+    def tenants(self, cloud, moved_at, shares):
+        hosts = {each.name: 4.0 for each in cloud.providers}
+        wants = {
+            uuid: tenants.Want(owner, 4.0, 4.0 / 3, seen_s=900.0)
+            for uuid, owner in self.wants.items()
+        }
+        return tenants.Tenants(cloud, wants, hosts, shares)
+
+
+def test_nobody_is_helped_again_before_agents_saw_what_moves_came_to(cloud):
+    helped(cloud, range(3))
+    cloud.go(5)
+    [plan] = cloud.world.store.plans.listed()
+    assert (plan.goal, plan.state) == (G.HELP, S.DONE)
+    count = len(cloud.asked())
+    cloud.hosts('h3', vcpu=16)
+    cloud.go(20)
+    assert len(cloud.asked()) == count
+    cloud.go(20)
+    assert len(cloud.asked()) > count
+
+
+def test_no_host_is_judged_on_which_something_runs_that_no_agent_saw(cloud):
+    helped(cloud, range(3))
+    cloud.lies('new', 'h2', 4, user='u3')
+    assert cloud.go(5) is None
 
 
 def test_an_operator_has_a_host_emptied_and_it_is_disabled(half):
