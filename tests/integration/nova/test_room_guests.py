@@ -31,6 +31,9 @@ COW = 'qcow2'
 MARK = '-P 90 64k 4k'
 """What the guest is made to write onto its disk, in words of ``qemu-io``."""
 
+DISK = '/machine/peripheral/virtio-disk0/virtio-backend'
+"""As QEMU knows it."""
+
 OWNERS = [rooms.POOR, *(rooms.RICH,) * (settings.VCPUS - 1)]
 
 
@@ -110,10 +113,13 @@ def guests(cloud, queue, node, image):
 def write(node, server):
     """Have QEMU write onto a guest's disk, as the guest would."""
     [name] = [n for n, uuid in node.domains().items() if uuid == server]
-    order = f'qemu-io -d virtio-disk0 "write {MARK}"'
-    asked = ['virsh', 'qemu-monitor-command', name, '--hmp', order]
-    done = node.node.run(asked)
-    assert done.returncode == 0, done
+    # What is not flushed is in no file yet.
+    for order in (f'write {MARK}', 'flush'):
+        order = f'qemu-io -d {DISK} "{order}"'
+        asked = ['virsh', 'qemu-monitor-command', name, '--hmp', order]
+        done = node.node.run(asked)
+        assert done.returncode == 0, done
+        assert 'Error' not in done.stdout, done
 
 
 def has_it(node, path):
