@@ -8,8 +8,8 @@ import json
 import pytest
 
 from nova_fairness.cluster import resting
+from tests.fixtures.nova_cloud import environment
 from tests.fixtures.nova_cloud import fake_hosts
-from tests.fixtures.nova_cloud import fixtures
 from tests.fixtures.nova_cloud import guest_image
 from tests.integration.nova import filling
 from tests.integration.nova import rooms
@@ -288,7 +288,7 @@ LOOKED_AT = 30
 """Rounds over which it is added up what users get."""
 
 USERS = ('alice', 'bob', 'carol')
-WRITTEN = fixtures.LOGS / 'helped.json'
+WRITTEN = environment.TOP / 'build/helped-in-nova.json'
 
 
 def levels(cloud, servers):
