@@ -190,14 +190,11 @@ class Nova:
         )
         services = [each['service']['host'] for each in listed]
         count = collections.Counter(services)
+        own = 'hypervisor_hostname'
         return [
             Host(
                 uuid=each['id'],
-                name=(
-                    service
-                    if count[service] == 1
-                    else each['hypervisor_hostname']
-                ),
+                name=service if count[service] == 1 else each[own],
                 zone=zones.get(service, ''),
                 takes=each['state'] == 'up' and each['status'] == 'enabled',
             )
