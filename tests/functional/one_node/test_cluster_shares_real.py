@@ -6,6 +6,7 @@ Ann's project has two guests, bob's has one; all of them want the one CPU.
 Agent, Redis, driver, service and store are real; Nova and Placement are not.
 """
 
+import math
 import os
 import pathlib
 import subprocess
@@ -138,11 +139,16 @@ def used_s(site):
 
 
 def ratio(site, agent):
-    """Bob's CPU time beside ann's from now on, for some rounds."""
+    """Bob's CPU time beside ann's from now on, for some rounds.
+
+    It is infinite if ann gets none: so it is of an idle class on a busy host.
+    """
     before = used_s(site)
     agent.await_number(agent.round + LOOKED_AT)
     after = used_s(site)
-    return (after['bob'] - before['bob']) / (after['ann'] - before['ann'])
+    ann, bob = (after[name] - before[name] for name in ('ann', 'bob'))
+    assert bob > 0
+    return bob / ann if ann else math.inf
 
 
 def test_projects_with_shares_1_and_3_get_1_and_3_after_three_rounds(
