@@ -2,7 +2,9 @@
 
 """Hosts that a real Slurm and the real Nova share, and who uses them when."""
 
+from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 import contextlib
 import dataclasses
 import pathlib
@@ -10,6 +12,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import types
 
 import sqlalchemy as sa
 
@@ -314,14 +317,21 @@ class Sampler:
 
 @contextlib.contextmanager
 def made(
-    cloud: cloud_module.Cloud, queue: waiting.Queue
+    cloud: cloud_module.Cloud,
+    queue: waiting.Queue,
+    make: Callable[..., slurm_cluster.SlurmCluster] = (
+        slurm_cluster.SlurmCluster
+    ),
 ) -> Iterator[Crossing]:
-    """A Slurm beside a cloud with the same hosts; none is left of both."""
+    """A Slurm beside a cloud with the same hosts; none is left of both.
+
+    :param make: of what is given to a :class:`.slurm_cluster.SlurmCluster`.
+    """
     # Sockets of munge lie below /tmp: paths of pytest are too long for them.
     with tempfile.TemporaryDirectory(prefix='slurm-') as name:
         top = pathlib.Path(name)
         top.chmod(0o755)
-        slurm = slurm_cluster.SlurmCluster(top, cloud.controller.command)
+        slurm = make(top, cloud.controller.command)
         try:
             slurm.start()
             with fake_hosts.mortal(cloud, len(NODES), CORES) as fakes:
@@ -349,8 +359,17 @@ def _shared(
         queue.set()
 
 
-def begin(crossing: Crossing, queue: waiting.Queue, **options: str) -> None:
-    """Have the service move hosts, and wait until all are where they were."""
+def begin(
+    crossing: Crossing,
+    queue: waiting.Queue,
+    more: Mapping[str, str] = types.MappingProxyType({}),
+    **options: str,
+) -> None:
+    """Have the service move hosts, and wait until all are where they were.
+
+    :param more: options of the queue.
+    :param options: of ``[fairness_partition]``.
+    """
     slurm = crossing.slurm
     usual = {
         'batch': 'slurm',
@@ -367,7 +386,7 @@ def begin(crossing: Crossing, queue: waiting.Queue, **options: str) -> None:
         {'fairness_partition': usual | options},
         {'SLURM_CONF': str(slurm.conf)},
     )
-    queue.restart(lease=LEASE_S)
+    queue.restart(lease=LEASE_S, **more)
     crossing.cloud.capacity()
     for host, side in USUAL.items():
         if crossing.await_state(host, 'batch', 'cloud') != side:

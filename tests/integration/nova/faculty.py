@@ -49,19 +49,23 @@ class Faculty:
         """Make projects and managers, and let groups ask for servers."""
         self._make('faculty', parent_id='default')
         for name, user in GROUPS.items():
-            self._make(name, parent_id=self.projects['faculty'])
-            project = self.projects[name]
-            known = self.cloud.users[user].user
-            self._grant(f'/projects/{project}', known, 'member')
-            limits = dict.fromkeys(('instances', 'cores', 'ram'), -1)
-            path = f'/os-quota-sets/{project}'
-            self.cloud.admin.put('compute', path, {'quota_set': limits})
+            self.found_group(name, user, self.projects['faculty'])
         campus = self._posted('domain', name='campus')
         self.projects['campus'] = campus
         self._make('lab', domain_id=campus)
         self._grant(f'/domains/{campus}', self._user('dean'), 'manager')
         head = self._user('head')
         self._grant(f'/projects/{self.projects["faculty"]}', head, 'manager')
+
+    def found_group(self, name, user, parent_id):
+        """Make a project in which a user may ask for any number of servers."""
+        self._make(name, parent_id=parent_id)
+        project = self.projects[name]
+        known = self.cloud.users[user].user
+        self._grant(f'/projects/{project}', known, 'member')
+        limits = dict.fromkeys(('instances', 'cores', 'ram'), -1)
+        path = f'/os-quota-sets/{project}'
+        self.cloud.admin.put('compute', path, {'quota_set': limits})
 
     def close(self):
         """Remove what was made."""
