@@ -199,6 +199,7 @@ class Estimating:
             if begin_s - self._began_s < EVERY_S:
                 return
             self._began_s, self._begun_at = begin_s, now
+            _collect_garbage()
             steps = estimates.forward(
                 snapshot,
                 plan,
@@ -218,10 +219,10 @@ class Estimating:
         self._steps = steps
 
 
-def collect_garbage() -> None:
+def _collect_garbage() -> None:
     """Do it in a pause, so that cycles need not look through all there is.
 
-    What is there after a whole cycle stays for long.
+    Most of what is there after a cycle stays for long.
     """
     gc.unfreeze()
     gc.collect()

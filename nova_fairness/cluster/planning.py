@@ -72,14 +72,12 @@ class Planning:
     """Plans for all or for those who are ahead, and says what is told.
 
     :param plan: the planner.
-
-    :ivar is_whole: whether the present cycle began as a whole one.
     """
 
     def __init__(self, plan: Planner) -> None:
         self._plan = plan
         self._whole: _Whole | None = None
-        self.is_whole = True
+        self._is_between = False
 
     def begin(self, waiting: int, now: float) -> bool:
         """Begin a cycle.
@@ -88,12 +86,12 @@ class Planning:
         :param now: seconds of the epoch.
         :returns: whether it is a whole one, so that all must be looked at.
         """
-        self.is_whole = not (
+        self._is_between = (
             self._whole is not None
             and waiting >= MANY
             and 0 <= now - self._whole.at < EVERY_S
         )
-        return self.is_whole
+        return not self._is_between
 
     def plan(
         self, snapshot: cluster.ClusterSnapshot, now: float
@@ -104,7 +102,7 @@ class Planning:
         :param now: seconds of the epoch.
         :raises PluginMisbehaved: as the planner does.
         """
-        if not self.is_whole and self._whole is not None:
+        if self._is_between and self._whole is not None:
             found = self._between(self._whole, snapshot, now)
             if found is not None:
                 return found

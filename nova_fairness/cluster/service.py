@@ -182,7 +182,7 @@ class Service:
         return True
 
     def estimate(self, pause_s: float) -> float:
-        """Use a part of a pause for garbage and for estimates of starts.
+        """Use a part of a pause for estimates of starts.
 
         The next cycle tells them.
 
@@ -190,8 +190,6 @@ class Service:
         :raises PluginMisbehaved: if the planner does.
         """
         begin_s, last = self._monotonic(), self._last
-        if self._planning.is_whole:
-            estimating.collect_garbage()
         if last is not None:
             self._estimating.work(last.snapshot, last.plan, last.at, pause_s)
         return self._monotonic() - begin_s
