@@ -8,8 +8,6 @@ from api_ext.schemas import url
 MOST = 1000
 """Requests of one page, whatever is asked for."""
 
-_MAYBE_TEXT: parts.Schema = {'type': ['string', 'null']}
-_MAYBE_NUMBER: parts.Schema = {'type': ['number', 'null']}
 
 _ESTIMATE: parts.Schema = {
     **parts.record({'p50': parts.TEXT, 'p90': parts.TEXT}),
@@ -70,14 +68,14 @@ ITEM = parts.record(
         'summary': parts.TEXTS,
         'position': parts.MAYBE_COUNT,
         'factors': parts.NUMBERS,
-        'reserved_at': _MAYBE_TEXT,
+        'reserved_at': parts.MAYBE_TEXT,
         'estimated_start': _ESTIMATE,
         'asked_at': parts.TEXT,
         'since': parts.TEXT,
-        'expires_at': _MAYBE_TEXT,
-        'time_limit': _MAYBE_NUMBER,
+        'expires_at': parts.MAYBE_TEXT,
+        'time_limit': parts.MAYBE_NUMBER,
         'extended': parts.NUMBER,
-        'ends_at': _MAYBE_TEXT,
+        'ends_at': parts.MAYBE_TEXT,
         'leaving': parts.records(_LEAVE),
         'at_risk': parts.records(_RISK),
     }
@@ -155,7 +153,7 @@ SHOW_PREEMPTION = parts.record({'preemption': PREEMPTION})
 SHARE = parts.record(
     {
         'name': parts.TEXT,
-        'parent': _MAYBE_TEXT,
+        'parent': parts.MAYBE_TEXT,
         'share': parts.NUMBER,
         'normalised_share': parts.NUMBER,
         'used': parts.NUMBERS,
@@ -276,20 +274,20 @@ _LIMITED = {
 LIMIT = parts.record(
     {
         'account': parts.TEXT,
-        'parent': _MAYBE_TEXT,
-        'time_limit': _MAYBE_NUMBER,
-        'longest_wait': _MAYBE_NUMBER,
-        'budget': _MAYBE_NUMBER,
-        'budget_left': _MAYBE_NUMBER,
-        'budget_until': _MAYBE_TEXT,
-        'funds': _MAYBE_NUMBER,
-        'funds_left': _MAYBE_NUMBER,
+        'parent': parts.MAYBE_TEXT,
+        'time_limit': parts.MAYBE_NUMBER,
+        'longest_wait': parts.MAYBE_NUMBER,
+        'budget': parts.MAYBE_NUMBER,
+        'budget_left': parts.MAYBE_NUMBER,
+        'budget_until': parts.MAYBE_TEXT,
+        'funds': parts.MAYBE_NUMBER,
+        'funds_left': parts.MAYBE_NUMBER,
         'ceiling': parts.NUMBERS,
         'nominal': parts.NUMBERS,
         'borrowing_limit': parts.NUMBERS,
         'lending_limit': parts.NUMBERS,
         'windows': _WINDOWS,
-        'opens_at': _MAYBE_TEXT,
+        'opens_at': parts.MAYBE_TEXT,
     }
 )
 
@@ -316,7 +314,7 @@ GROUP = parts.record(
         'rate': parts.NUMBER,
         'count': parts.COUNT,
         'servers_count': parts.COUNT,
-        'server_rate': _MAYBE_NUMBER,
+        'server_rate': parts.MAYBE_NUMBER,
     }
 )
 

@@ -211,12 +211,8 @@ class Ends:
         leaves = self._leaves.of(near) | self._leaves.found(leaving.LIVE)
         for server in sorted({*near, *leaves} & servers.keys()):
             leave, end = leaves.get(server), made.get(server)
-            try:
-                self._settle(leave, end, servers[server], epoch)
-            except (exception.Deposed, exception.StoreAway):
-                raise
-            except exception.ClusterError as error:
-                LOG.warning('server %s: %s', server, error)
+            do, found = self._settle, servers[server]
+            leaving_module.attempt(server, do, leave, end, found, epoch)
 
     def _settle(
         self,

@@ -17,7 +17,6 @@ import math
 
 from oslo_log import log as logging
 
-from nova_fairness import exception
 from nova_fairness.cluster import leaving as leaving_module
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster.store import leaves as leaves_module
@@ -136,14 +135,18 @@ class Idling:
         live = self._leaves.found(leaving.LIVE)
         for leave in live.values():
             if self._is_in_vain(leave, here.get(leave.server), told, now):
-                _try(leave.server, self._to.spare, leave, epoch)
+                leaving_module.attempt(
+                    leave.server, self._to.spare, leave, epoch
+                )
         # Once the option is off, those that were told are spared once.
         self._left_over = False
         chosen = self._chosen(snapshot, here, told)
         self.count = len(chosen)
         new = [each for each in chosen if each[0].uuid not in live]
         for server, idle_s in new[:AT_ONCE]:
-            _try(server.uuid, self._choose, server, idle_s, now, epoch)
+            leaving_module.attempt(
+                server.uuid, self._choose, server, idle_s, now, epoch
+            )
 
     def _concerned(
         self,
@@ -241,13 +244,3 @@ def _factor(
 ) -> float:
     of_project = factors.get(server.project, 1.0)
     return factors.get(f'{server.project}/{server.user}', of_project)
-
-
-def _try(server: str, do: Callable[..., object], *arguments: object) -> None:
-    """Do something for one server; its failure keeps no other back."""
-    try:
-        do(*arguments)
-    except (exception.Deposed, exception.StoreAway):
-        raise
-    except exception.ClusterError as error:
-        LOG.warning('server %s: %s', server, error)

@@ -9,6 +9,7 @@ give back in time, and of the rest what will be left beside it. Arrays have a
 column per host of :class:`hosts.Hosts`.
 """
 
+from collections.abc import Iterable
 import dataclasses
 import functools
 
@@ -146,38 +147,36 @@ class Room:
         self, unit: order.Unit, placement: Placement, is_short: bool = False
     ) -> None:
         """Hosts' room to a unit that starts; see :meth:`find`."""
-        self._reasons.clear()
-        for each, rows in zip(unit.requests, placement, strict=True):
-            shape = self._hosts.shape(each.demand)
-            _subtract(self._free, shape, rows)
-            if not is_short:
-                _subtract(self._spare, shape, rows)
-            self._open[:, rows] = np.minimum(
-                self._free[:, rows], self._spare[:, rows]
-            )
-        if unit.group:
-            rows = np.concatenate(placement)
-            self._members[unit.group.uuid] = self._present(
-                unit.group
-            ) + self._counted(rows)
+        those = (self._free,) if is_short else (self._free, self._spare)
+        self._change(unit, placement, those, 1)
 
     def give_back(self, unit: order.Unit, placement: Placement) -> None:
         """Free what a unit took, and does not need any more."""
+        self._change(unit, placement, (self._free, self._spare), -1)
+        self._too_small.clear()
+        self._behind.clear()
+
+    def _change(
+        self,
+        unit: order.Unit,
+        placement: Placement,
+        those: Iterable[cluster.Amounts],
+        times: int,
+    ) -> None:
+        """Take what a unit asks for so many times from what is left."""
+        self._reasons.clear()
         for each, rows in zip(unit.requests, placement, strict=True):
             shape = self._hosts.shape(each.demand)
-            for left in (self._free, self._spare):
-                _subtract(left, shape, rows, -1)
+            for left in those:
+                _subtract(left, shape, rows, times)
             self._open[:, rows] = np.minimum(
                 self._free[:, rows], self._spare[:, rows]
             )
         if unit.group:
-            rows = np.concatenate(placement)
-            self._members[unit.group.uuid] = self._present(
-                unit.group
-            ) - self._counted(rows)
-        self._reasons.clear()
-        self._too_small.clear()
-        self._behind.clear()
+            counted = self._counted(np.concatenate(placement))
+            self._members[unit.group.uuid] = (
+                self._present(unit.group) + times * counted
+            )
 
     def is_free(self, unit: order.Unit, placement: Placement) -> bool:
         """Tell whether hosts that were promised have room for a unit now.
