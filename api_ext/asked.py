@@ -5,12 +5,15 @@
 from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
+import logging
 from typing import Any
 from typing import Protocol
 
 from api_ext import agents as agents_module
 from api_ext import enforcement
 from nova_fairness.rpc import requests as requests_module
+
+LOG = logging.getLogger(__name__)
 
 Answer = Mapping[str, Any]
 
@@ -64,6 +67,15 @@ class Asked:
     now_s: float
     connect_requests: Callable[[], requests_module.RequestsClient]
     locate: Locate | None = None
+
+    def log(self, what: str) -> None:
+        """Write down who asked for something."""
+        LOG.info(
+            '%s was asked for by user %s in %s',
+            what,
+            self.caller.user_id,
+            self.caller.request_id,
+        )
 
     @property
     def agents(self) -> agents_module.Agents:

@@ -3,7 +3,6 @@
 """Has hosts do something."""
 
 from collections.abc import Mapping
-import logging
 from typing import Any
 
 from api_ext import agents as agents_module
@@ -15,8 +14,6 @@ from api_ext.policies import action as policies
 from api_ext.schemas import action as schemas
 from nova_fairness import exception
 from nova_fairness.rpc import client as client_module
-
-LOG = logging.getLogger(__name__)
 
 ALL = 'all'
 """In the place of a host: every host of the domain."""
@@ -41,13 +38,7 @@ def perform(asked: asked_module.Asked) -> asked_module.Answer:
     [(action, given)] = asked.body.items()
     asked.caller.require(policies.of_body(asked.body))
     host = asked.names['host']
-    LOG.info(
-        '%s of %s was asked for by user %s in %s',
-        action,
-        host,
-        asked.caller.user_id,
-        asked.caller.request_id,
-    )
+    asked.log(f'{action} of {host}')
     agents = asked.agents
     if host == ALL:
         answers = _all(agents, action, given or {})

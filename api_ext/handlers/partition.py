@@ -2,15 +2,11 @@
 
 """Answers which hosts move between batch and cloud, and lets them."""
 
-import logging
-
 from api_ext import asked as asked_module
 from api_ext import validation
 from api_ext.handlers import service
 from api_ext.policies import base
 from api_ext.schemas import partition as schemas
-
-LOG = logging.getLogger(__name__)
 
 _BORDER = validation.Judge(schemas.BORDER)
 _HOST = validation.Judge(schemas.HOST)
@@ -42,7 +38,7 @@ def perform(asked: asked_module.Asked) -> asked_module.Answer:
     """Send a host to the other side, or let it stay."""
     [action], host = asked.body, asked.names['host']
     asked.caller.require(base.name('partition', action))
-    _log(asked, action, host)
+    asked.log(f'{action} {host}')
     said = service.call(asked, f'{action}_host', name=host)
     return {'host': service.checked(service.part(said, 'host'), _IN_FULL)}
 
@@ -50,16 +46,6 @@ def perform(asked: asked_module.Asked) -> asked_module.Answer:
 def set_target(asked: asked_module.Asked) -> asked_module.Answer:
     """Say how many hosts the cloud is to have."""
     target = asked.body['target']
-    _log(asked, 'target', str(target))
+    asked.log(f'target {target}')
     said = service.call(asked, 'set_target', hosts=target)
     return service.checked(said, _TARGET)
-
-
-def _log(asked: asked_module.Asked, what: str, of: str) -> None:
-    LOG.info(
-        '%s %s was asked for by user %s in %s',
-        what,
-        of,
-        asked.caller.user_id,
-        asked.caller.request_id,
-    )

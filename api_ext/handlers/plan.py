@@ -2,15 +2,11 @@
 
 """Answers which servers are to move, and lets them."""
 
-import logging
-
 from api_ext import asked as asked_module
 from api_ext import validation
 from api_ext.handlers import service
 from api_ext.policies import base
 from api_ext.schemas import plan as schemas
-
-LOG = logging.getLogger(__name__)
 
 _PLAN = validation.Judge(schemas.PLAN)
 _IN_FULL = validation.Judge(schemas.PLAN_IN_FULL)
@@ -33,7 +29,7 @@ def show(asked: asked_module.Asked) -> asked_module.Answer:
 def create(asked: asked_module.Asked) -> asked_module.Answer:
     """Propose a plan that empties a host."""
     host = asked.body['empty']
-    _log(asked, 'a plan that empties', host)
+    asked.log(f'a plan that empties {host}')
     said = service.call(asked, 'empty_host', name=host)
     return {'plan': service.checked(service.part(said, 'plan'), _IN_FULL)}
 
@@ -42,16 +38,6 @@ def perform(asked: asked_module.Asked) -> asked_module.Answer:
     """Let a plan begin, or end it."""
     [action], uuid = asked.body, asked.names['uuid'].lower()
     asked.caller.require(base.name('plans', action))
-    _log(asked, f'{action} of plan', uuid)
+    asked.log(f'{action} of plan {uuid}')
     said = service.call(asked, f'{action}_plan', uuid=uuid)
     return {'plan': service.checked(service.part(said, 'plan'), _IN_FULL)}
-
-
-def _log(asked: asked_module.Asked, what: str, of: str) -> None:
-    LOG.info(
-        '%s %s was asked for by user %s in %s',
-        what,
-        of,
-        asked.caller.user_id,
-        asked.caller.request_id,
-    )

@@ -6,7 +6,6 @@ by which they wait.
 
 from collections.abc import Callable
 from collections.abc import Mapping
-import logging
 from typing import Any
 
 from api_ext import asked as asked_module
@@ -16,8 +15,6 @@ from api_ext.handlers import service
 from api_ext.policies import base
 from api_ext.policies import request as policies
 from api_ext.schemas import request as schemas
-
-LOG = logging.getLogger(__name__)
 
 _JUDGE = validation.Judge(schemas.ITEM)
 _CAPACITY = validation.Judge(schemas.CAPACITY_ITEM)
@@ -54,13 +51,7 @@ def perform(asked: asked_module.Asked) -> asked_module.Answer:
     uuid = asked.names['uuid'].lower()
     project = _item(asked, uuid)['project_id']
     asked.caller.require(base.name('requests', action), project_id=project)
-    LOG.info(
-        '%s of request %s was asked for by user %s in %s',
-        action,
-        uuid,
-        asked.caller.user_id,
-        asked.caller.request_id,
-    )
+    asked.log(f'{action} of request {uuid}')
     given: dict[str, Any] = {}
     if action == 'cancel':
         given['by_operator'] = project != asked.caller.project_id
@@ -176,14 +167,8 @@ def _payer(asked: asked_module.Asked) -> str:
     if project is None:
         raise faults.BadRequest('The token has no project.')
     asked.caller.require(policies.GROUPS_SET, project_id=project)
-    LOG.info(
-        'group %s of project %s: %s was asked for by user %s in %s',
-        asked.body['name'],
-        project,
-        {key: asked.body.get(key) for key in ('rate', 'count')},
-        asked.caller.user_id,
-        asked.caller.request_id,
-    )
+    wanted = {key: asked.body.get(key) for key in ('rate', 'count')}
+    asked.log(f'group {asked.body["name"]} of project {project}: {wanted}')
     return str(project)
 
 
@@ -248,13 +233,7 @@ def _require_manager(
     if not asked.caller.may(rule, project_id='', domain_id=''):
         above = above if slash else parent()
         asked.caller.require(rule, project_id=above, domain_id=above)
-    LOG.info(
-        '%s of account %s was asked for by user %s in %s',
-        dict(wanted),
-        account,
-        asked.caller.user_id,
-        asked.caller.request_id,
-    )
+    asked.log(f'{dict(wanted)} of account {account}')
 
 
 def _parent(asked: asked_module.Asked, account: str) -> str:

@@ -28,7 +28,7 @@ from nova_fairness.model import request as request_model
 LOG = logging.getLogger(__name__)
 
 _AHEAD_S = 60.0
-"""By which clocks may differ without a word."""
+"""Seconds by which clocks may differ without a word."""
 
 _ABSENT = (0, 0, 0, 1)
 _SENT = (request_model.State.SENDING, request_model.State.STARTING)

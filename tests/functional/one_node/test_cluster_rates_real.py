@@ -6,15 +6,11 @@ Agent, Redis, driver, service and store are real; Nova and Placement are not.
 """
 
 import json
-import os
-import sys
 
 import pytest
 
-from fairness_lab.testbed.nodes import processes
 from nova_fairness.shares import spending
 from tests.functional import agent_process
-from tests.functional import share_service
 from tests.functional.agent_site import FOUND
 from tests.functional.one_node import test_cluster_shares_real
 
@@ -51,26 +47,10 @@ def say(site, groups, **rates):
 @pytest.fixture
 def service(site, redis, tmp_path, shares, groups, spent):
     say(site, groups, ann_1=30, ann_2=30, bob_1=30)
-    log = tmp_path / 'service.log'
-    with log.open('w') as out:
-        running = site.node.popen(
-            [
-                *(sys.executable, '-m', 'tests.functional.share_service'),
-                *(URL, str(tmp_path), str(shares), ''),
-                *(str(groups), str(spent)),
-            ],
-            stdout=out,
-            stderr=out,
-            cwd=TOP,
-            env={**os.environ, 'PYTHONPATH': str(TOP)},
-        )
-    assert processes.wait_until(
-        lambda: share_service.READY in log.read_text(),
-        agent_process.PATIENCE_S,
-    ), log.read_text()
-    yield running
-    running.kill()
-    running.wait(agent_process.PATIENCE_S)
+    with test_cluster_shares_real.serving(
+        site, tmp_path, shares, '', groups, spent
+    ) as running:
+        yield running
 
 
 @pytest.fixture

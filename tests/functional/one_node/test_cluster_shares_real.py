@@ -6,6 +6,7 @@ Ann's project has two guests, bob's has one; all of them want the one CPU.
 Agent, Redis, driver, service and store are real; Nova and Placement are not.
 """
 
+import contextlib
 import math
 import os
 import pathlib
@@ -90,14 +91,18 @@ def preemptible(tmp_path):
     return path
 
 
-@pytest.fixture
-def service(site, redis, tmp_path, shares, preemptible):
+@contextlib.contextmanager
+def serving(site, tmp_path, *more):
+    """The service beside the agent; it says when it is ready.
+
+    :param more: arguments after its URL and its directory.
+    """
     log = tmp_path / 'service.log'
     with log.open('w') as out:
         running = site.node.popen(
             [
                 *(sys.executable, '-m', 'tests.functional.share_service'),
-                *(URL, str(tmp_path), str(shares), str(preemptible)),
+                *(URL, str(tmp_path), *map(str, more)),
             ],
             stdout=out,
             stderr=out,
@@ -108,9 +113,17 @@ def service(site, redis, tmp_path, shares, preemptible):
         lambda: share_service.READY in log.read_text(),
         agent_process.PATIENCE_S,
     ), log.read_text()
-    yield running
-    running.kill()
-    running.wait(agent_process.PATIENCE_S)
+    try:
+        yield running
+    finally:
+        running.kill()
+        running.wait(agent_process.PATIENCE_S)
+
+
+@pytest.fixture
+def service(site, redis, tmp_path, shares, preemptible):
+    with serving(site, tmp_path, shares, preemptible) as running:
+        yield running
 
 
 @pytest.fixture
