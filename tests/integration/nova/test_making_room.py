@@ -39,7 +39,6 @@ def servers():
     return {}
 
 
-@pytest.mark.slow
 def test_they_leave_as_they_chose_and_come_back(room):
     room.start(room_actions='shelve', room_owner_actions=','.join(WAYS))
     chosen = dict(
