@@ -12,6 +12,7 @@ from keystoneauth1 import adapter
 from keystoneauth1 import noauth
 from keystoneauth1 import session
 
+from nova_fairness.cluster import clients
 from nova_fairness.model import request
 from tests.fixtures import fake_cloud
 
@@ -168,7 +169,9 @@ class Served:
     def __enter__(self) -> 'Served':
         self._process.start()
         url = f'http://127.0.0.1:{self._pipe.recv()}'
-        plain = session.Session(noauth.NoAuth(url))
+        plain = clients.environment_read_once(
+            session.Session(noauth.NoAuth(url))
+        )
         self.api = adapter.Adapter(plain, endpoint_override=url)
         return self
 

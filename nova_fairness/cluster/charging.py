@@ -33,7 +33,11 @@ from nova_fairness.shares import tree as tree_module
 LOG = logging.getLogger(__name__)
 
 EVERY_S = 60.0
-"""Between two charges: half-lives are hours to months."""
+"""Between two charges, at most."""
+
+PART = 0.01
+"""The same as a part of the half-life: what runs at a charge counts for all
+that ran since the last one, which few samples would be far off."""
 
 LONGEST_S = 3600.0
 """Most that is charged at once, and how far a clock may go back."""
@@ -88,6 +92,7 @@ class Charging:
         self._store = store
         self._reader = reader
         self._half_life_s = half_life_s
+        self._every_s = min(EVERY_S, PART * half_life_s)
         self._recorder = recording.Recorder(store)
         self.counted: Counted = lambda snapshot: snapshot
 
@@ -119,7 +124,7 @@ class Charging:
             kept.at,
             {name: _row(each, classes) for name, each in kept.parts.items()},
         )
-        if now - kept.at >= EVERY_S or kept.at - now > LONGEST_S:
+        if now - kept.at >= self._every_s or kept.at - now > LONGEST_S:
             allocated, current = self._current(view, classes)
             elapsed_s = min(now - max(kept.at, since), LONGEST_S)
             spent = self._spent(spent, allocated, classes, elapsed_s)
@@ -276,30 +281,34 @@ def _granted(
     Of what runs for some time it has ``1 - b``, this is the ``b``: together
     they are all that runs, as if it had been running for ever.
     """
-    lacks: dict[tuple[str, str], dict[_Named, float]] = {}
+    owners: dict[tuple[str, str], int] = {}
+    kinds: dict[tuple[_Named, bool], int] = {}
+    rows: list[int] = []
+    alike: list[int] = []
     for each in snapshot.running:
-        kept = ledger.kept(max(now - each.since, 0.0))
-        if each.band is request_model.Band.PREEMPTIBLE:
-            kept *= preemptible
-        one = lacks.setdefault((each.project, each.user), {})
-        one[each.amounts] = one.get(each.amounts, 0.0) + kept
-    known: dict[_Named, cluster.Amounts] = {}
-    own = {}
-    for owner, found in lacks.items():
-        own[request_model.account_of(*owner)] = total = np.zeros(
-            len(snapshot.classes)
-        )
-        for amounts, kept in found.items():
-            if amounts not in known:
-                known[amounts] = cluster.vector(
-                    dict(amounts), snapshot.classes
-                )
-            total += kept * known[amounts]
+        owner = each.project, each.user
+        kind = each.amounts, each.band is request_model.Band.PREEMPTIBLE
+        rows.append(owners.setdefault(owner, len(owners)))
+        alike.append(kinds.setdefault(kind, len(kinds)))
     capacity = snapshot.inventory.capacity.sum(axis=0, dtype=np.float64)
-    return {
-        name: ledger_module.parts(each, capacity)
-        for name, each in tree_module.with_below(own, snapshot, lacks).items()
+    amounts = [
+        cluster.vector(dict(each), snapshot.classes)
+        * (preemptible if is_preemptible else 1.0)
+        for each, is_preemptible in kinds
+    ]
+    has = ledger_module.parts(
+        np.reshape(amounts, (len(kinds), len(capacity))), capacity
+    )
+    since = np.array([each.since for each in snapshot.running], np.float64)
+    kept = ledger.kept(np.maximum(now - since, 0.0))
+    own = np.zeros((len(owners), len(capacity)))
+    charged = kept[:, np.newaxis] * has[np.array(alike, np.intp)]
+    np.add.at(own, np.array(rows, np.intp), charged)
+    named = {
+        request_model.account_of(*owner): own[row]
+        for owner, row in owners.items()
     }
+    return tree_module.with_below(named, snapshot, owners)
 
 
 def _row(parts: Mapping[str, float], classes: tuple[str, ...]) -> _Floats:

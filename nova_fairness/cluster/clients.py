@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
+import os
 import types
 from typing import Any
 from typing import NamedTuple
+import urllib.request
 
 from keystoneauth1 import adapter as keystone_adapter
 from keystoneauth1 import exceptions as keystone_exceptions
@@ -25,6 +27,7 @@ _NOVA_NEWER = {'/servers/': '2.96'}
 _KEYSTONE_VERSION = '3'
 _GLANCE_VERSION = '2'
 _JSON_PATCH = 'application/openstack-images-v2.1-json-patch'
+_BUNDLES = {'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE'}
 _NOT_FOUND = 404
 _NOT_ACCEPTABLE = 406
 _SERVER_ERROR = 500
@@ -252,10 +255,24 @@ def connect(cloud: str) -> Cloud:
         ) from error
 
 
+def environment_read_once(session: Any) -> Any:
+    """A session that reads the environment now, and not at each call.
+
+    For proxies and certificates requests looks through all of it each time,
+    which takes as long as the call itself. Where it names any of them it is
+    left so.
+
+    :param session: of keystoneauth.
+    """
+    names = urllib.request.getproxies().keys() | os.environ.keys() & _BUNDLES
+    session.session.trust_env = bool(names)
+    return session
+
+
 def _adapter(config: Any, service: str, **more: Any) -> Any:
     """Not the SDK's own, which asks nobody once its connection is gone."""
     return keystone_adapter.Adapter(
-        config.get_session(),
+        environment_read_once(config.get_session()),
         service_type=config.get_service_type(service),
         interface=config.get_interface(service),
         region_name=config.get_region_name(service),

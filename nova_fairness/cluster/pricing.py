@@ -2,6 +2,7 @@
 
 """Prices of hosts: what all servers of each spend, now and in the past."""
 
+from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
 
@@ -70,10 +71,15 @@ class History:
         self._cleaned_at: float | None = None
         self._epoch = 0
 
-    def see(self, found: list[market.Price], now: float, epoch: int) -> None:
+    def see(
+        self,
+        look: Callable[[], list[market.Price]],
+        now: float,
+        epoch: int,
+    ) -> None:
         """Write what changed since the last look, if it is time for one.
 
-        :param found: prices of this moment.
+        :param look: tells the prices of this moment.
         :param epoch: of the leader.
         :raises StoreError: if it cannot be stored; it is tried again.
         """
@@ -82,6 +88,7 @@ class History:
             self._epoch, self._last, self._looked_at = epoch, {}, None
         if not _is_due(self._looked_at, now, EVERY_S):
             return
+        found = look()
         new = [each for each in found if self._is_new(each)]
         if new:
             self._store.market.prices.add(new, epoch)

@@ -91,7 +91,7 @@ class Trading:
             before = self._rates
             self._look(snapshot)
             self._seen_at = now
-            self._history.see(self._prices(), now, epoch)
+            self._history.see(self._prices, now, epoch)
             is_due = now - self._written_at >= EVERY_S
             if self._is_new and (is_due or self._rates != before):
                 self._write(epoch)

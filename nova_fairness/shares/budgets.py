@@ -20,14 +20,14 @@ import functools
 import math
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
 from nova_fairness.shares import tree as tree_module
 
-Floats = npt.NDArray[np.float64]
+_Seconds = tuple[float, float]
+"""Unit-seconds of both periods."""
+
+_NOTHING = (0.0, 0.0)
 
 HOUR_S = 3600.0
 
@@ -146,9 +146,8 @@ class Spending:
     ) -> None:
         self._budgets = budgets
         left = {} if budgets is None else budgets.left
-        self._left: dict[str, Floats] = {
-            name: np.array(each) for name, each in left.items()
-        }
+        # Of two numbers, tuples are quicker than arrays.
+        self._left: dict[str, _Seconds] = dict(left)
         self._above = tree_module.Above(
             accounts, lambda account: account.name in left
         )
@@ -157,11 +156,7 @@ class Spending:
         """Budgets less what was taken."""
         if self._budgets is None:
             return None
-        left = {
-            name: (float(now), float(next_))
-            for name, (now, next_) in self._left.items()
-        }
-        return dataclasses.replace(self._budgets, left=left)
+        return dataclasses.replace(self._budgets, left=dict(self._left))
 
     def lacking(
         self, requests: Iterable[request_model.Request], now: float
@@ -173,12 +168,12 @@ class Spending:
         """
         if self._budgets is None:
             return None
-        needed: dict[str, Floats] = {}
+        needed: dict[str, _Seconds] = {}
         for each in requests:
             cost = self._cost(self._units(each), each.ends_at(now))
             for account in self._above.of(each.project, each.user):
-                name = account.name
-                needed[name] = needed.get(name, 0.0) + cost
+                others = needed.get(account.name, _NOTHING)
+                needed[account.name] = _sum(others, cost)
         return self._most_lacking(needed)
 
     def lacking_extension(
@@ -221,13 +216,13 @@ class Spending:
             self._extension(request, since, by_s),
         )
 
-    def _take(self, project: str, user: str, cost: Floats) -> None:
+    def _take(self, project: str, user: str, cost: _Seconds) -> None:
         for each in self._above.of(project, user):
-            self._left[each.name] = self._left[each.name] - cost
+            self._left[each.name] = _sum(self._left[each.name], cost, -1.0)
 
-    def _most_lacking(self, needed: Mapping[str, Floats]) -> Lack | None:
+    def _most_lacking(self, needed: Mapping[str, _Seconds]) -> Lack | None:
         found = [
-            Lack(name, float(much), max(float(left), 0.0))
+            Lack(name, much, max(left, 0.0))
             for name, each in needed.items()
             for much, left in zip(each, self._left[name], strict=True)
             if 0 < much > left
@@ -240,22 +235,20 @@ class Spending:
 
     def _extension(
         self, request: request_model.Request, since: float, by_s: float
-    ) -> Floats:
+    ) -> _Seconds:
         end, units = request.ends_at(since), self._units(request)
         later = None if end is None else end + by_s
-        return self._cost(units, later) - self._cost(units, end)
+        return _sum(self._cost(units, later), self._cost(units, end), -1.0)
 
-    def _cost(self, units: float, end: float | None) -> Floats:
-        """Unit-seconds in both periods, (2,)."""
+    def _cost(self, units: float, end: float | None) -> _Seconds:
+        """Unit-seconds in both periods."""
         if self._budgets is None:
-            return np.zeros(2)
+            return _NOTHING
         until = math.inf if end is None else end
-        begins = (self._budgets.at, self._budgets.ends[0])
-        return np.array(
-            [
-                units * max(min(until, stop) - begin, 0.0)
-                for begin, stop in zip(begins, self._budgets.ends, strict=True)
-            ]
+        begin, (second, third) = self._budgets.at, self._budgets.ends
+        return (
+            units * max(min(until, second) - begin, 0.0),
+            units * max(min(until, third) - second, 0.0),
         )
 
     def _units(self, request: request_model.Request) -> float:
@@ -275,3 +268,7 @@ class Spending:
         if band is request_model.Band.PREEMPTIBLE:
             units *= self._budgets.preemptible
         return units
+
+
+def _sum(one: _Seconds, other: _Seconds, times: float = 1.0) -> _Seconds:
+    return one[0] + times * other[0], one[1] + times * other[1]

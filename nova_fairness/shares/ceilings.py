@@ -6,13 +6,15 @@ What preemptible servers have does not count: they have limits of their own.
 """
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
 from nova_fairness.shares import tree as tree_module
 
-_Amounts = Iterable[tuple[str, int]]
+_Bound = tuple[str, str, int]
+"""An account, a class, and its ceiling."""
 
 
 class Over(NamedTuple):
@@ -43,10 +45,10 @@ class Ceilings:
             snapshot.accounts, lambda account: bool(account.ceiling)
         )
         self._used: dict[tuple[str, str], int] = {}
+        self._known: dict[tuple[str, str], tuple[_Bound, ...]] = {}
         if self._above:
-            for each in snapshot.running:
-                if each.band is request_model.Band.NORMAL:
-                    self._add(each.project, each.user, each.amounts, 1)
+            for owner, amounts in _normal(snapshot.running).items():
+                self._add(*owner, amounts, 1)
 
     def passed(self, requests: Iterable[request_model.Request]) -> Over | None:
         """The ceiling that a start would pass, the lowest account's first.
@@ -55,36 +57,53 @@ class Ceilings:
         """
         if not self._above:
             return None
-        asked: dict[tuple[str, str], int] = {}
-        ceilings: dict[tuple[str, str], int] = {}
+        asked: dict[_Bound, int] = {}
         for each in requests:
             if each.is_preemptible:
                 continue
-            amounts = dict(each.demand.amounts)
-            for account in self._above.of(each.project, each.user):
-                for resource, ceiling in account.ceiling:
-                    much = amounts.get(resource, 0) * len(each.servers)
-                    key = account.name, resource
-                    ceilings[key] = ceiling
-                    asked[key] = asked.get(key, 0) + much
-        for key, much in asked.items():
-            used = self._used.get(key, 0)
-            if much and used + much > ceilings[key]:
-                return Over(*key, much, used, ceilings[key])
+            amounts, count = dict(each.demand.amounts), len(each.servers)
+            for bound in self._bounds(each.project, each.user):
+                much = amounts.get(bound[1], 0) * count
+                asked[bound] = asked.get(bound, 0) + much
+        for (account, resource, ceiling), much in asked.items():
+            used = self._used.get((account, resource), 0)
+            if much and used + much > ceiling:
+                return Over(account, resource, much, used, ceiling)
         return None
 
     def take(self, request: request_model.Request) -> None:
         """A request starts."""
         if self._above and not request.is_preemptible:
-            amounts, count = request.demand.amounts, len(request.servers)
+            amounts, count = dict(request.demand.amounts), len(request.servers)
             self._add(request.project, request.user, amounts, count)
 
     def _add(
-        self, project: str, user: str, amounts: _Amounts, count: int
+        self, project: str, user: str, amounts: Mapping[str, int], count: int
     ) -> None:
-        for account in self._above.of(project, user):
-            named = dict(amounts)
-            for resource, _ in account.ceiling:
-                key = account.name, resource
-                much = named.get(resource, 0) * count
-                self._used[key] = self._used.get(key, 0) + much
+        for account, resource, _ in self._bounds(project, user):
+            much = amounts.get(resource, 0) * count
+            used = self._used.get((account, resource), 0)
+            self._used[account, resource] = used + much
+
+    def _bounds(self, project: str, user: str) -> tuple[_Bound, ...]:
+        """Ceilings above a user, the lowest account's first."""
+        if (project, user) not in self._known:
+            self._known[project, user] = tuple(
+                (account.name, resource, ceiling)
+                for account in self._above.of(project, user)
+                for resource, ceiling in account.ceiling
+            )
+        return self._known[project, user]
+
+
+def _normal(
+    running: Iterable[cluster.Running],
+) -> dict[tuple[str, str], dict[str, int]]:
+    """Amounts of servers that are not preemptible, by project and user."""
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for each in running:
+        if each.band is request_model.Band.NORMAL:
+            own = found.setdefault((each.project, each.user), {})
+            for name, much in each.amounts:
+                own[name] = own.get(name, 0) + much
+    return found

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 import dataclasses
 import math
 from typing import NamedTuple
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ import numpy.typing as npt
 from nova_fairness import exception
 
 Floats = npt.NDArray[np.float64]
+_Seconds = TypeVar('_Seconds', float, Floats)
 
 FORGOTTEN = 1e-12
 """Use below this, in every class, of an account that uses nothing now."""
@@ -79,9 +81,10 @@ class Ledger:
                 del use[name]
         return dataclasses.replace(self, at=now, use=use)
 
-    def kept(self, elapsed: float) -> float:
+    def kept(self, elapsed: _Seconds) -> _Seconds:
         """Part of the use that is left after some seconds, 0 to 1."""
-        return float(0.5 ** (elapsed / self.half_life_s))
+        left: _Seconds = 0.5 ** (elapsed / self.half_life_s)
+        return left
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -246,8 +249,8 @@ def periods(
 
 
 def parts(amounts: Floats, capacity: Floats) -> Floats:
-    """Parts of the cloud that amounts are, (c,); 0 where it has nothing."""
-    none = np.zeros(len(capacity))
+    """Parts of the cloud, (..., c); 0 of what it has nothing of."""
+    none = np.zeros(np.shape(amounts))
     return np.divide(amounts, capacity, out=none, where=capacity > 0)
 
 

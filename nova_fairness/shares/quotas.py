@@ -18,9 +18,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from nova_fairness.model import cluster
 from nova_fairness.shares import tree as tree_module
+
+Bools = npt.NDArray[np.bool_]
+Counts = npt.NDArray[np.intp]
 
 UNLIMITED = np.iinfo(np.int64).max // 2
 
@@ -88,8 +92,7 @@ class Quotas:
         given = tuple(accounts)
         given = given if any(each.has_quota for each in given) else ()
         known = {each.name: each for each in given}
-        rows = tree_module.completed(given, kept, ())
-        tree = tree_module.Tree(rows)
+        tree = tree_module.completed_tree(given, kept, ())
         self._names = tree.names
         self._row = {name: row for row, name in enumerate(tree.names)}
         self._parent = tree.parent
@@ -140,8 +143,9 @@ class Quotas:
         asked: cluster.Amounts,
         later: Later | None = None,
     ) -> cluster.Amounts:
-        """What would come from the top, (c,), if a project took more.
+        """What would come from the top, (..., c), if a project took more.
 
+        :param asked: (..., c).
         :param later: from :meth:`after`; now without it.
         """
         use = self._use if later is None else later.use
@@ -150,27 +154,43 @@ class Quotas:
             asked = np.maximum(asked - unused, 0)
         return asked
 
-    def steps(self, project: str, asked: cluster.Amounts) -> int:
+    def steps(self, project: str, asked: cluster.Amounts) -> Counts:
         """Number of accounts that more for a project is borrowed beyond.
 
         0 if it is within the nominal part of its own account, 1 if of the one
         above. Who asks at fewer steps comes first: what they ask for was lent
         to those who ask at more, or to those who ask for nothing that anybody
         owns.
+
+        :param asked: (n, c) by different ones.
+        :returns: (n,).
         """
-        if not asked[self._named].any():
-            return len(self._names)
-        within = (asked <= self._reach(project).owned).all(axis=1)
-        return int(within.argmax()) if within.any() else len(self._names)
+        beyond = np.ones((len(asked), 1), dtype=bool)
+        owned = self._reach(project).owned
+        within = (asked[:, np.newaxis, :] <= owned).all(axis=2)
+        steps = np.concatenate([within, beyond], axis=1).argmax(axis=1)
+        has_owner = asked[:, self._named].any(axis=1) & (steps < len(owned))
+        return np.where(has_owner, steps, len(self._names))
 
     def owner(self, project: str, asked: cluster.Amounts) -> str | None:
         """The account that owns what a project asks for; ``None``: nobody."""
-        step, path = self.steps(project, asked), self._path(project)
+        [step] = self.steps(project, asked[np.newaxis])
+        path = self._path(project)
         return self._names[path[step]] if step < len(path) else None
+
+    def within(self, project: str, asked: cluster.Amounts) -> Bools:
+        """Whether no borrowing limit is passed by what others ask for, (n,).
+
+        :param asked: (n, c) by different ones.
+        """
+        within: Bools = np.logical_and.reduce(
+            asked <= self._reach(project).most, axis=1
+        )
+        return within
 
     def passed(self, project: str, asked: cluster.Amounts) -> Over | None:
         """The borrowing limit that a start would pass, the lowest first."""
-        if (asked <= self._reach(project).most).all():
+        if self.within(project, asked[np.newaxis]).all():
             return None
         for row in self._path(project):
             borrowed = self._use[row] + asked - self._part[row]

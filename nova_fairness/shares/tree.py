@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import functools
 import hashlib
 import json
 from typing import Any
@@ -159,13 +160,32 @@ def completed(
     :param users: with their projects, first the project.
     """
     found = {each.name: each for each in accounts}
-    pairs = sorted(set(users))
-    for project in sorted({*projects, *(project for project, _ in pairs)}):
-        found.setdefault(project, cluster.Account(project))
-    for project, user in pairs:
-        name = request_model.account_of(project, user)
-        found.setdefault(name, cluster.Account(name, project))
+    pairs = set(users)
+    named = {*projects, *(project for project, _ in pairs)}
+    for project in sorted(named - found.keys()):
+        found[project] = cluster.Account(project)
+    of_users = {request_model.account_of(*each): each[0] for each in pairs}
+    for name in sorted(of_users.keys() - found.keys()):
+        found[name] = cluster.Account(name, of_users[name])
     return list(found.values())
+
+
+def completed_tree(
+    accounts: Iterable[cluster.Account],
+    projects: Iterable[str],
+    users: Iterable[tuple[str, str]],
+) -> Tree:
+    """The tree of :func:`completed` accounts; the last few are kept.
+
+    :raises BadShares: see :func:`faults`.
+    """
+    return _tree(tuple(completed(accounts, projects, users)))
+
+
+# A cycle asks for the tree of the same accounts at many places.
+@functools.lru_cache(maxsize=4)
+def _tree(accounts: tuple[cluster.Account, ...]) -> Tree:
+    return Tree(accounts)
 
 
 def overlaid(
@@ -201,13 +221,11 @@ def with_below(
     :param snapshot: says which accounts there are.
     :param users: with their projects, first the project.
     """
-    accounts = completed(snapshot.accounts, snapshot.used.keys() - {''}, users)
-    tree = Tree(accounts)
+    projects = snapshot.used.keys() - {''}
+    tree = completed_tree(snapshot.accounts, projects, users)
     total = tree.summed(tree.table(own, len(snapshot.classes)))
     return {
-        name: total[at]
-        for at, name in enumerate(tree.names)
-        if total[at].any()
+        tree.names[at]: total[at] for at in np.flatnonzero(total.any(axis=1))
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import functools
 import math
 from typing import ClassVar
 
@@ -15,7 +16,7 @@ from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Unit:
     """What starts together or not at all.
 
@@ -24,7 +25,7 @@ class Unit:
 
     requests: tuple[request_model.Request, ...]
 
-    @property
+    @functools.cached_property
     def project(self) -> str:
         """The account that pays."""
         return self.requests[0].project
@@ -34,7 +35,7 @@ class Unit:
         """The rule that binds all of its servers."""
         return self.requests[0].group
 
-    @property
+    @functools.cached_property
     def is_preemptible(self) -> bool:
         """Whether its servers make room for others."""
         return self.requests[0].is_preemptible

@@ -11,6 +11,7 @@ What preemptible servers have counts for neither part: they run in what others
 leave, up to a limit of their own.
 """
 
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -21,10 +22,53 @@ import numpy as np
 
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
+from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners.fairqueue import order
 from nova_fairness.shares import quotas
 
 UNLIMITED = np.iinfo(np.int64).max
+
+
+class _Asking:
+    """What units of a project ask for, and what is known of all at once.
+
+    All but the first two is forgotten once something was taken.
+
+    :param none: (c,) zeros.
+
+    :ivar rows: of units, by UUID of their first request.
+    :ivar asked: (n, c).
+    :ivar excess: (n, c) that would come from the shared part.
+    :ivar beyond: (n,) which of them need any of that.
+    :ivar steps: (n,) see :meth:`.Quotas.steps`.
+    :ivar over: (n,) which of them are over a limit.
+    :ivar why: which limit that is, by row.
+    :ivar looked: how often anything was taken when this was worked out;
+        ``None`` if the project took something since.
+    :ivar changes: see :meth:`.Quotas.changes`.
+    """
+
+    def __init__(self, none: cluster.Amounts) -> None:
+        self.rows: dict[str, int] = {}
+        self.asked = none.reshape(1, -1)[:0]
+        self.looked: int | None = None
+        self.changes = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing is known any more but what they ask for."""
+        self.excess: cluster.Amounts | None = None
+        self.beyond: list[bool] | None = None
+        self.steps: list[int] | None = None
+        self.over: list[bool] | None = None
+        self.why: dict[int, reason.Why | None] = {}
+
+    def add(self, asked: Mapping[str, list[int]]) -> None:
+        """Others ask, too: (c,) each, by UUID of the first request."""
+        for key in asked:
+            self.rows[key] = len(self.rows)
+        self.asked = np.concatenate([self.asked, [*asked.values()]])
+        self.forget()
 
 
 class Parts:
@@ -39,13 +83,8 @@ class Parts:
         self._limits = snapshot.limits
         self._used = {name: use.copy() for name, use in snapshot.used.items()}
         self._ceiling: dict[tuple[str, bool], cluster.Amounts] = {}
-        self._asked: dict[str, cluster.Amounts] = {}
-        self._excesses: dict[str, dict[str, cluster.Amounts]] = {}
-        self._never: dict[str, dict[str, reason.Why | None]] = {}
-        self._far: dict[str, dict[str, int]] = {}
+        self._asking: dict[str, _Asking] = {}
         self._owed: dict[str, int] = {}
-        self._known: dict[str, int] = {}
-        self._looked: dict[str, int] = {}
         self._slack: cluster.Amounts | None = None
         self._kept: dict[str, cluster.Amounts] = {}
         self._lent: dict[str, cluster.Amounts] = {}
@@ -61,6 +100,19 @@ class Parts:
             _supply(snapshot),
             snapshot.classes,
         )
+
+    def expect(self, units: Iterable[order.Unit]) -> None:
+        """Work out what is asked about units for all of a project at once.
+
+        Of thousands, one by one takes several times as long.
+        """
+        asked: dict[str, dict[str, list[int]]] = {}
+        for each in units:
+            key = each.requests[0].uuid
+            asked.setdefault(each.project, {})[key] = self._sum_up(each)
+        for project, rows in asked.items():
+            known = self._asking.setdefault(project, _Asking(self._none()))
+            known.add(rows)
 
     def owners_first(
         self, units: Sequence[order.Unit]
@@ -91,12 +143,11 @@ class Parts:
     def _steps(self, unit: order.Unit) -> int:
         if unit.is_preemptible:
             return 0
-        self._refresh(unit.project)
-        known = self._far.setdefault(unit.project, {})
-        key = unit.requests[0].uuid
-        if key not in known:
-            known[key] = self._quotas.steps(unit.project, self._sum(unit))
-        return known[key]
+        known, row = self._known(unit)
+        if known.steps is None:
+            steps = self._quotas.steps(unit.project, known.asked)
+            known.steps = steps.tolist()
+        return known.steps[row]
 
     def owe(self, unit: order.Unit) -> bool:
         """Let nobody borrow before a unit that may not start.
@@ -130,22 +181,41 @@ class Parts:
 
     def guaranteed(self, unit: order.Unit) -> bool:
         """Tell whether a unit fits into what its project is guaranteed."""
-        return not (unit.is_preemptible or self._excess(unit).any())
+        if unit.is_preemptible:
+            return False
+        known, row = self._known(unit)
+        if known.beyond is None:
+            excess = self._excess_of(unit.project, known)
+            known.beyond = np.logical_or.reduce(excess, axis=1).tolist()
+        return not known.beyond[row]
 
     def never(self, unit: order.Unit) -> reason.Why | None:
         """Say which limit a unit is over, whatever others have."""
-        # The same until its project takes something, or one beside it.
-        self._refresh(unit.project)
-        known = self._never.setdefault(unit.project, {})
-        key = unit.requests[0].uuid
-        if key not in known:
-            known[key] = self._over_limit(unit)
-        return known[key]
+        known, row = self._known(unit)
+        if not unit.is_preemptible:
+            if known.over is None:
+                known.over = self._over(unit.project, known).tolist()
+            if not known.over[row]:
+                return None
+        if row not in known.why:
+            known.why[row] = self._over_limit(unit)
+        return known.why[row]
+
+    def _over(self, project: str, known: '_Asking') -> hosts_module.Marks:
+        """(n,) Units of a project that are over a limit."""
+        asked, excess = known.asked, self._excess_of(project, known)
+        # Not use + asked: an unlimited ceiling is the largest number.
+        room = self._top(project, False) - self._use(project)
+        over: hosts_module.Marks = (
+            ((asked > room) & (asked > 0)).any(axis=1)
+            | (excess > self._quotas.shared).any(axis=1)
+            | ~self._quotas.within(project, asked)
+        )
+        return over
 
     def _over_limit(self, unit: order.Unit) -> reason.Why | None:
         asked = self._sum(unit)
-        use, ceiling = self._own(unit), self._top(unit)
-        # Not use + asked: an unlimited ceiling is the largest number.
+        use, ceiling = self._own(unit), self._top(*_kind(unit))
         over = asked > ceiling - use
         for c in np.flatnonzero(over & (asked > 0)) if over.any() else ():
             return reason.why(
@@ -222,7 +292,7 @@ class Parts:
         :param is_short: whether it ends before what is kept is needed.
         """
         asked, excess = self._sum(unit), self._excess(unit)
-        self._never.pop(unit.project, None)
+        self._asking[unit.project].looked = None
         if unit.is_preemptible:
             self._lent[unit.project] = self._own(unit) + asked
             return
@@ -281,7 +351,7 @@ class Parts:
             back = returned.get(unit.project, self._none())
             own = np.maximum(own - back, 0)
             excess = self._quotas.excess(unit.project, asked, later)
-        room = self._top(unit) - own - asked
+        room = self._top(*_kind(unit)) - own - asked
         # What others have too much of does not stop who asks for none of it.
         return (
             np.where(excess > 0, left - excess, np.maximum(left, 0)),
@@ -290,39 +360,46 @@ class Parts:
 
     def _sum(self, unit: order.Unit) -> cluster.Amounts:
         """(c,) what a unit asks for; classes that nobody has left out."""
-        key = unit.requests[0].uuid
-        if key not in self._asked:
-            self._asked[key] = self._none()
-            for each in unit.requests:
-                for name, amount in each.demand.amounts:
-                    if name in self._column:
-                        much = amount * len(each.servers)
-                        self._asked[key][self._column[name]] += much
-        return self._asked[key]
+        known, row = self._known(unit)
+        one: cluster.Amounts = known.asked[row]
+        return one
+
+    def _sum_up(self, unit: order.Unit) -> list[int]:
+        total = [0] * len(self._classes)
+        for each in unit.requests:
+            for name, amount in each.demand.amounts:
+                if name in self._column:
+                    total[self._column[name]] += amount * len(each.servers)
+        return total
 
     def _excess(self, unit: order.Unit) -> cluster.Amounts:
         """What comes from the shared part if a unit starts."""
         if unit.is_preemptible:
             return self._none()
-        self._refresh(unit.project)
-        known = self._excesses.setdefault(unit.project, {})
-        key = unit.requests[0].uuid
-        if key not in known:
-            known[key] = self._quotas.excess(unit.project, self._sum(unit))
-        return known[key]
+        known, row = self._known(unit)
+        one: cluster.Amounts = self._excess_of(unit.project, known)[row]
+        return one
 
-    def _refresh(self, project: str) -> None:
-        """Forget what is known of a project if something was taken."""
+    def _excess_of(self, project: str, known: '_Asking') -> cluster.Amounts:
+        """(n, c) The same of all units of a project."""
+        if known.excess is None:
+            known.excess = self._quotas.excess(project, known.asked)
+        return known.excess
+
+    def _known(self, unit: order.Unit) -> tuple['_Asking', int]:
+        """What is known of a unit's project by now, and the unit's row."""
+        key = unit.requests[0].uuid
+        known = self._asking.get(unit.project)
+        if known is None or key not in known.rows:
+            self.expect([unit])
+            known = self._asking[unit.project]
         takes = self._quotas.takes
-        if self._looked.get(project) == takes:
-            return
-        self._looked[project] = takes
-        changes = self._quotas.changes(project)
-        if self._known.get(project) != changes:
-            self._known[project] = changes
-            self._never.pop(project, None)
-            self._excesses.pop(project, None)
-            self._far.pop(project, None)
+        if known.looked != takes:
+            changes = self._quotas.changes(unit.project)
+            if known.looked is None or known.changes != changes:
+                known.forget()
+            known.looked, known.changes = takes, changes
+        return known, known.rows[key]
 
     def _use(self, project: str) -> cluster.Amounts:
         if project not in self._used:
@@ -335,14 +412,12 @@ class Parts:
             return self._lent.get(unit.project, self._none())
         return self._use(unit.project)
 
-    def _top(self, unit: order.Unit) -> cluster.Amounts:
-        """Most that a unit's project may have of its kind, (c,)."""
-        key = (unit.project, unit.is_preemptible)
+    def _top(self, project: str, is_preemptible: bool) -> cluster.Amounts:
+        """Most that a project may have of a kind, (c,)."""
+        key = project, is_preemptible
         if key not in self._ceiling:
-            limits = self._limits.get(unit.project, cluster.NO_LIMITS)
-            ceiling = (
-                limits.preemptible if unit.is_preemptible else limits.ceiling
-            )
+            limits = self._limits.get(project, cluster.NO_LIMITS)
+            ceiling = limits.preemptible if is_preemptible else limits.ceiling
             self._ceiling[key] = self._vector(ceiling, UNLIMITED)
         return self._ceiling[key]
 
@@ -366,3 +441,7 @@ def _supply(snapshot: cluster.ClusterSnapshot) -> cluster.Amounts:
     )
     supply: cluster.Amounts = there.sum(axis=0, dtype=np.int64)
     return supply
+
+
+def _kind(unit: order.Unit) -> tuple[str, bool]:
+    return unit.project, unit.is_preemptible

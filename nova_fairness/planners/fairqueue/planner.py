@@ -184,6 +184,7 @@ class _Rounds:
         self, units: list[order_module.Unit]
     ) -> tuple[list[cluster.Action], list[_Told]]:
         """The starts, and the units that wait with their reasons."""
+        self._parts.expect(units)
         units = self._keep_promises(units)
         self._alike = alike_module.Alike(units, self._snapshot.accounts)
         while True:

@@ -46,9 +46,7 @@ class Standing:
             for project, user, band in snapshot.wanting
             if band in bands
         )
-        self.tree = tree_module.Tree(
-            tree_module.completed(snapshot.accounts, (), wanting)
-        )
+        self.tree = tree_module.completed_tree(snapshot.accounts, (), wanting)
         self.capacity: Floats = snapshot.inventory.capacity.sum(
             axis=0, dtype=np.float64
         )

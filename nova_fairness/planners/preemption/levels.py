@@ -48,9 +48,7 @@ class Levels:
             *((each.project, each.user) for each in snapshot.running),
             *((each.project, each.user) for each in snapshot.requests),
         }
-        self._tree = tree_module.Tree(
-            tree_module.completed(snapshot.accounts, (), owners)
-        )
+        self._tree = tree_module.completed_tree(snapshot.accounts, (), owners)
         width = len(snapshot.classes)
         self._use = sum(
             (

@@ -207,6 +207,17 @@ def test_a_minute_passes_between_two_charges(world, process):
     assert parts(world)['the-project'] == after(60)
 
 
+def test_a_hundred_charges_fit_into_a_short_half_life(world):
+    world.half_life_s = 1000.0
+    process = world.process()
+    process.cycle()
+    version = world.store.used().version
+    for elapsed_s, charges in ((9.0, 0), (1.0, 1), (9.0, 1), (1.0, 2)):
+        world.now += elapsed_s
+        process.cycle()
+        assert world.store.used().version == version + charges
+
+
 def test_a_successor_charges_from_where_the_ledger_ends(world, process):
     runs(world, 's1', 16)
     world.now += 600

@@ -2,6 +2,10 @@
 
 """Services are asked in the newest language that they know."""
 
+import os
+
+from keystoneauth1 import noauth
+from keystoneauth1 import session
 import pytest
 
 from nova_fairness import exception
@@ -35,3 +39,23 @@ def test_nothing_else_is_asked_in_a_newer_version(cloud):
         nova.get('/os-services?binary=nova-compute')
     with pytest.raises(exception.CloudRefused, match='406'):
         nova.get('/servers/s1')
+
+
+@pytest.mark.parametrize(
+    ('named', 'reads'),
+    [
+        ({}, False),
+        ({'https_proxy': 'http://proxy:3128'}, True),
+        ({'REQUESTS_CA_BUNDLE': '/etc/ssl/site.pem'}, True),
+    ],
+)
+def test_the_environment_is_read_at_each_call_only_if_it_says_something(
+    monkeypatch, named, reads
+):
+    for name in (*os.environ, 'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE'):
+        if 'proxy' in name.lower() or 'BUNDLE' in name:
+            monkeypatch.delenv(name, raising=False)
+    for name, value in named.items():
+        monkeypatch.setenv(name, value)
+    made = session.Session(noauth.NoAuth('http://127.0.0.1'))
+    assert clients.environment_read_once(made).session.trust_env is reads

@@ -116,6 +116,7 @@ class World:
         self.conductor = FakeConductor()
         self.order = order_module.OldestFirst()
         self.accounts = ()
+        self.half_life_s = 86400.0
         self.charged = 0.0
         self.charge = measured.Charge.ALLOCATED
         self.measured = None
@@ -164,7 +165,7 @@ class World:
             charging.Charging(
                 store,
                 reader,
-                86400.0,
+                self.half_life_s,
                 budgets.Terms(preemptible=self.charged),
                 trading.Trading(store, 1.0, 86400.0),
                 self.charge,
