@@ -98,11 +98,16 @@ class Quotas:
         self._parent = tree.parent
         self._levels = _levels(tree.parent)
         self._paths = _paths(tree.parent)
-        usual = cluster.Account('')
-        listed = [known.get(name, usual) for name in tree.names]
+        unnamed = cluster.Account('')
+        listed = [known.get(name, unnamed) for name in tree.names]
 
         def table(amounts: Iterable[_Named], others: int) -> cluster.Amounts:
-            rows = [_vector(dict(each), classes, others) for each in amounts]
+            # Most accounts name none.
+            usual = [others] * len(classes)
+            rows = [
+                _vector(dict(each), classes, others) if each else usual
+                for each in amounts
+            ]
             return np.array(rows, np.int64).reshape(len(tree), len(classes))
 
         nominal = table((each.nominal for each in listed), 0)
@@ -295,7 +300,7 @@ class Quotas:
         return unused
 
 
-_Named = Iterable[tuple[str, int]]
+_Named = tuple[tuple[str, int], ...]
 
 
 def _vector(

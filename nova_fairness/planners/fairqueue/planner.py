@@ -178,7 +178,7 @@ class _Rounds:
         self._never: dict[int, reason.Why | None] = {}
         self._actions: list[cluster.Action] = []
         self._reservation: cluster.Reservation | None = None
-        self._tried = 0
+        self._begun = self._tried = 0
 
     def run(
         self, units: list[order_module.Unit]
@@ -188,9 +188,9 @@ class _Rounds:
         units = self._keep_promises(units)
         self._alike = alike_module.Alike(units, self._snapshot.accounts)
         while True:
-            begun = len(self._actions)
+            self._begun = len(self._actions)
             waiting = self._round(units)
-            if len(self._actions) == begun:
+            if len(self._actions) == self._begun:
                 told = [
                     (each, why() if callable(why) else why)
                     for each, why in waiting
@@ -267,13 +267,18 @@ class _Rounds:
         self, unit: order_module.Unit, before: int
     ) -> reason.Why | reason.Lazy | None:
         """Start a unit, or say why it waits."""
+        depth = self._backfill.depth
+        is_beyond = self._reservation is not None and self._tried >= depth
+        beyond = functools.partial(
+            reason.why, _R.BEYOND_DEPTH, before=before, depth=depth
+        )
+        if is_beyond and len(self._actions) > self._begun:
+            # Nobody behind starts, and what is told of another round is.
+            return beyond
         why = self._held_back(unit)
+        if why is None and is_beyond:
+            return beyond
         if why is None and self._reservation:
-            if self._tried >= self._backfill.depth:
-                depth = self._backfill.depth
-                return functools.partial(
-                    reason.why, _R.BEYOND_DEPTH, before=before, depth=depth
-                )
             self._tried += 1
         if why is None:
             why = self._tried_out(unit)
