@@ -27,7 +27,6 @@ from tests.integration.nova import watching
 
 NODES = slurm_cluster.NODES
 HOSTS = tuple(f'm{n}' for n in range(1, len(NODES) + 1))
-CORES = slurm_cluster.CPUS
 USUAL = dict.fromkeys(HOSTS[:-1], 'batch') | {HOSTS[-1]: 'cloud'}
 """Side of each host when a test begins."""
 
@@ -107,7 +106,7 @@ class Crossing:
             'hosts:\n'
             + ''.join(
                 f'- {{name: {host}, batch: {self._of_batch[host]},'
-                f' cloud: {self._of_cloud[host]}, cores: {CORES}}}\n'
+                f' cloud: {self._of_cloud[host]}, cores: {self.slurm.cpus}}}\n'
                 for host in HOSTS
             )
         )
@@ -334,7 +333,7 @@ def made(
         slurm = make(top, cloud.controller.command)
         try:
             slurm.start()
-            with fake_hosts.mortal(cloud, len(NODES), CORES) as fakes:
+            with fake_hosts.mortal(cloud, len(NODES), slurm.cpus) as fakes:
                 yield from _shared(cloud, queue, slurm, fakes)
         finally:
             slurm.stop()

@@ -17,6 +17,7 @@ import time
 import pytest
 
 from nova_fairness.model import partition
+from tests.fixtures import slurm_cluster
 from tests.fixtures.nova_cloud import environment
 from tests.fixtures.nova_cloud import waiting
 from tests.integration.nova import crossing as crossing_module
@@ -26,7 +27,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(watching.TIMEOUT_S)]
 pytest_plugins = ('tests.fixtures.nova_cloud.fixtures',)
 
 BATCH, CLOUD = partition.Side
-CORES = crossing_module.CORES
+CORES = slurm_cluster.CPUS
 SERVICE, SLURM, COMPUTE = waiting.SERVICE, 'slurmctld', 'nova-compute'
 TOLD = environment.TOP / 'build/kills-border.json'
 TEST = str(pathlib.Path(__file__).relative_to(environment.TOP))

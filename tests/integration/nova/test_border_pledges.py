@@ -40,11 +40,12 @@ queue = test_border.queue
 
 USERS = {'astronomy': 'alice', 'biology': 'bob', 'chemistry': 'carol'}
 PLEDGES = {'astronomy': 50, 'biology': 30, 'chemistry': 20}
-JOBS = {'astronomy': 8, 'biology': 1, 'chemistry': 1}
-SERVERS = {'astronomy': 1, 'biology': 6, 'chemistry': 6}
-"""What each wants at once, of one core each; either side has four."""
+CPUS = 8
+JOBS = {'astronomy': 24, 'biology': 3, 'chemistry': 3}
+SERVERS = {'astronomy': 4, 'biology': 20, 'chemistry': 20}
+"""What each wants at once, of one core each; either side has sixteen."""
 
-LASTS_S = (8, 16)
+LASTS_S = (40, 60)
 """Jobs and servers run for times in between, by chance."""
 
 HALF_LIFE_S = 180.0
@@ -80,6 +81,7 @@ def shared(cloud, queue):
     make = functools.partial(
         accounted_slurm.AccountedSlurm,
         more=SLURM,
+        cpus=CPUS,
         accounts=[*PLEDGES],
         storage=(places.ADDRESS, places.PORTS['database']),
     )
