@@ -64,6 +64,14 @@ def test_nothing_is_recorded_to_be_lost_by_kills_in_front_of_a_real_nova():
         assert each['hosts_on_both_sides_by_records'] == 0
 
 
+def test_pledges_are_recorded_to_be_kept_by_a_real_slurm_and_nova():
+    found = recorded('pledges-border')
+    assert found['error']['largest'] <= 0.05
+    assert found['error_as_it_is_told']['largest'] <= 0.05
+    assert found['on_both_sides_at_once'] == 0
+    assert min(found['jobs'], found['servers']) > 100
+
+
 def test_a_simulated_month_is_recorded_to_be_quick_enough():
     month = recorded('queue/month')
     assert (month['days'], month['hosts']) == (30, 1000)
