@@ -372,4 +372,4 @@ def _at(found: cluster.Waiting, position: int) -> cluster.Waiting:
     if 'before' in reason.NUMBERS.get(why.reason, ()):
         numbers = {**dict(why.numbers), 'before': position - 1}
         why = reason.why(why.reason, why.subject, **numbers)
-    return dataclasses.replace(found, why=why, position=position)
+    return found._replace(why=why, position=position)

@@ -28,6 +28,7 @@ from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
+from nova_fairness.runtime import heap
 
 LOG = logging.getLogger(__name__)
 
@@ -171,7 +172,7 @@ class Service:
         :raises ClusterError: if something without which nothing can be done
             fails; nothing is lost.
         """
-        with self._acting:
+        with self._acting, heap.uncollected():
             epoch = self._election.lead()
             if epoch is None:
                 self._last = None

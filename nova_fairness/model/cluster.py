@@ -15,6 +15,7 @@ import datetime as dt
 import enum
 import functools
 import types
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -407,8 +408,7 @@ class Reservation:
     at: float | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """Where a request stands that does not start now.
 
     :ivar position: 1 is next.
@@ -419,7 +419,7 @@ class Waiting:
 
     position: int
     why: reason.Why
-    factors: Factors = dataclasses.field(default_factory=dict)
+    factors: Factors = types.MappingProxyType({})
     reserved: Reservation | None = None
 
 

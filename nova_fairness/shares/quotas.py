@@ -101,19 +101,12 @@ class Quotas:
         unnamed = cluster.Account('')
         listed = [known.get(name, unnamed) for name in tree.names]
 
-        def table(amounts: Iterable[_Named], others: int) -> cluster.Amounts:
-            # Most accounts name none.
-            usual = [others] * len(classes)
-            rows = [
-                _vector(dict(each), classes, others) if each else usual
-                for each in amounts
-            ]
-            return np.array(rows, np.int64).reshape(len(tree), len(classes))
-
-        nominal = table((each.nominal for each in listed), 0)
-        lends = table((each.lending_limit for each in listed), UNLIMITED)
-        self._limit = table(
-            (each.borrowing_limit for each in listed), UNLIMITED
+        nominal = _table((each.nominal for each in listed), classes, 0)
+        lends = _table(
+            (each.lending_limit for each in listed), classes, UNLIMITED
+        )
+        self._limit = _table(
+            (each.borrowing_limit for each in listed), classes, UNLIMITED
         )
         # Who names none of a class neither lends it nor gets it back.
         self._named = nominal.any(axis=0)
@@ -301,6 +294,19 @@ class Quotas:
 
 
 _Named = tuple[tuple[str, int], ...]
+
+
+def _table(
+    amounts: Iterable[_Named], classes: tuple[str, ...], others: int
+) -> cluster.Amounts:
+    """Amounts of accounts, (a, c); others of classes that they do not name."""
+    # Most accounts name none.
+    usual = [others] * len(classes)
+    rows = [
+        _vector(dict(each), classes, others) if each else usual
+        for each in amounts
+    ]
+    return np.array(rows, np.int64).reshape(len(rows), len(classes))
 
 
 def _vector(

@@ -181,10 +181,8 @@ class _Making:
     ) -> dict[str, cluster.Waiting]:
         """What those are told whom room is made for."""
         return {
-            each.request: dataclasses.replace(
-                before[each.request],
-                why=each.why,
-                reserved=cluster.Reservation(each.hosts),
+            each.request: before[each.request]._replace(
+                why=each.why, reserved=cluster.Reservation(each.hosts)
             )
             for each in self.actions
         }

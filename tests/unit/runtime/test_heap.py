@@ -2,6 +2,8 @@
 
 """Free memory goes back to the kernel."""
 
+import contextlib
+import gc
 import os
 import pathlib
 
@@ -30,3 +32,10 @@ def test_what_is_free_between_what_stays_goes_back_to_the_kernel():
 def test_a_library_that_cannot_do_it_is_no_error(monkeypatch):
     monkeypatch.setattr(heap.ctypes, 'CDLL', lambda _name: object())
     heap.give_back()
+
+
+def test_garbage_is_collected_again_after_what_ends_early():
+    with contextlib.suppress(ValueError), heap.uncollected():
+        assert not gc.isenabled()
+        raise ValueError
+    assert gc.isenabled()
