@@ -65,8 +65,8 @@ class _Asking:
 
     def add(self, asked: Mapping[str, list[int]]) -> None:
         """Others ask, too: (c,) each, by UUID of the first request."""
-        for key in asked:
-            self.rows[key] = len(self.rows)
+        for row, key in enumerate(asked, len(self.asked)):
+            self.rows[key] = row
         self.asked = np.concatenate([self.asked, [*asked.values()]])
         self.forget()
 
