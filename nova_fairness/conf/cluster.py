@@ -226,8 +226,9 @@ if hosts should not stand idle and shares may be missed for it.
         help="""
 Seconds after which what somebody used counts half in orders by shares; at
 least 60, by default 604800 (seven days). Lower it if those who used much
-should be served again sooner; raise it if shares should hold over months. All
-processes of the service must have the same.
+should be served again sooner; raise it if shares should hold over months. What
+was used is charged once a minute, and a hundred times in a half-life that is
+shorter than 6000 seconds. All processes of the service must have the same.
 """,
     ),
     cfg.FloatOpt(
