@@ -8,7 +8,6 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
-import gc
 import itertools
 import math
 import statistics
@@ -22,6 +21,7 @@ from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
 from nova_fairness.planners.fairqueue import calibration
 from nova_fairness.planners.fairqueue import estimates
+from nova_fairness.runtime import heap
 
 EVERY_S = 60.0
 """From the begin of some estimates to that of the next."""
@@ -199,7 +199,8 @@ class Estimating:
             if begin_s - self._began_s < EVERY_S:
                 return
             self._began_s, self._begun_at = begin_s, now
-            _collect_garbage()
+            # In a pause, so that cycles need not.
+            heap.collect()
             steps = estimates.forward(
                 snapshot,
                 plan,
@@ -217,16 +218,6 @@ class Estimating:
                 self._raw = done.value, self._begun_at
                 return
         self._steps = steps
-
-
-def _collect_garbage() -> None:
-    """Do it in a pause, so that cycles need not look through all there is.
-
-    Most of what is there after a cycle stays for long.
-    """
-    gc.unfreeze()
-    gc.collect()
-    gc.freeze()
 
 
 def _calibration(kept: records.Promised) -> calibration.Calibration:

@@ -172,14 +172,15 @@ class Service:
         :raises ClusterError: if something without which nothing can be done
             fails; nothing is lost.
         """
-        with self._acting, heap.uncollected():
+        with self._acting:
             epoch = self._election.lead()
             if epoch is None:
                 self._last = None
                 self._planning.forget()
                 self._estimating.forget()
                 return False
-            self._act(epoch)
+            with heap.uncollected():
+                self._act(epoch)
         return True
 
     def estimate(self, pause_s: float) -> float:

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import os
 import pathlib
+import weakref
 
 from nova_fairness.runtime import heap
 
@@ -34,8 +35,21 @@ def test_a_library_that_cannot_do_it_is_no_error(monkeypatch):
     heap.give_back()
 
 
-def test_garbage_is_collected_again_after_what_ends_early():
+class Ring:
+    """What only the collector of garbage frees."""
+
+    def __init__(self):
+        self.ring = self
+
+
+def test_what_was_made_uncollected_is_collected_later():
     with contextlib.suppress(ValueError), heap.uncollected():
         assert not gc.isenabled()
+        lost = weakref.ref(Ring())
         raise ValueError
     assert gc.isenabled()
+    gc.collect()
+    assert lost()
+    heap.collect()
+    assert lost() is None
+    gc.unfreeze()
