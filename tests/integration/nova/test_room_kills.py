@@ -29,7 +29,6 @@ pytest_plugins = (
 
 TOLD = environment.TOP / 'build/kills-room.json'
 TEST = str(pathlib.Path(__file__).relative_to(environment.TOP))
-COMMAND = f'python -m pytest -m slow {TEST}'
 
 BOTH = ('before', 'after')
 """A write to the database that was sent and not committed is as none."""
@@ -136,7 +135,6 @@ def record(room, kills, victims, asked):
     """Write what came of the kills, and say what is not as it should be."""
     found = {
         'test': TEST,
-        'command': COMMAND,
         'killed': kills.count,
         'at': kills.at,
         'never_came': kills.left,
