@@ -387,7 +387,7 @@ class Parts:
         return known.excess
 
     def _known(self, unit: order.Unit) -> tuple['_Asking', int]:
-        """What is known of a unit's project by now, and the unit's row."""
+        """Units of a unit's project with what is known by now, and its row."""
         key = unit.requests[0].uuid
         known = self._asking.get(unit.project)
         if known is None or key not in known.rows:
