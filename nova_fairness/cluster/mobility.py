@@ -21,6 +21,7 @@ _ENDED = frozenset(
     {'completed', 'done', 'error', 'failed', 'cancelled', 'finished'}
 )
 _WELL = frozenset({'completed', 'done', 'finished'})
+_PINNED = 'pinned_availability_zone'
 _MB = 2**20
 
 
@@ -117,6 +118,25 @@ class Mobility:
                 return Progress(int(each['id']), int(sent))
         return None
 
+    def pin(self, server: str) -> str | None:
+        """The zone that a server is pinned to, as :func:`pinned` has it.
+
+        :raises CloudError: if it cannot be read.
+        """
+        found = self._api.get(f'/servers/{server}')
+        with clients.reading(f'what Nova says of server {server}'):
+            return pinned((found or {}).get('server', {}))
+
+    def pins(self) -> dict[str, str | None]:
+        """The same of all servers, by UUID.
+
+        :raises CloudError: if they cannot be read.
+        """
+        with clients.reading("Nova's list of servers"):
+            path = '/servers/detail?all_tenants=1'
+            listed = listing.listed(self._api, path, 'servers')
+            return {each['id']: pinned(each) for each in listed}
+
     def groups(self) -> dict[str, request_model.Group]:
         """Server groups with a rule that binds, by UUID of their members.
 
@@ -137,6 +157,15 @@ class Mobility:
                 self._api, path, 'migrations', listing.after_uuid
             )
             return list(_migrations(found))
+
+
+def pinned(found: Mapping[str, Any]) -> str | None:
+    """The zone that a server is to stay in; '' for any.
+
+    :param found: what Nova says of it.
+    :returns: ``None`` if Nova does not tell.
+    """
+    return (found[_PINNED] or '') if _PINNED in found else None
 
 
 def _migrations(listed: Iterable[Mapping[str, Any]]) -> Iterator[Migration]:

@@ -8,7 +8,6 @@ another died goes on.
 """
 
 from collections.abc import Callable
-from collections.abc import Mapping
 import dataclasses
 import enum
 import threading
@@ -17,7 +16,7 @@ import uuid as uuid_module
 from oslo_log import log as logging
 
 from nova_fairness import exception
-from nova_fairness.cluster import estimating
+from nova_fairness.cluster import looking
 from nova_fairness.cluster import measuring
 from nova_fairness.cluster import mobility as mobility_module
 from nova_fairness.cluster import movable
@@ -30,7 +29,6 @@ from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import service as service_module
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
-from nova_fairness.model import partition
 from nova_fairness.model import plans as model
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
@@ -87,24 +85,6 @@ class Rules:
     history_s: float = 30 * 86400.0
 
 
-@dataclasses.dataclass(frozen=True)
-class Looked:
-    """What the last look saw.
-
-    :ivar at: seconds of the epoch.
-    :ivar last: what the queue saw and wanted.
-    :ivar known: of servers, beside where they lie.
-    :ivar services: of Nova, by name of the host.
-    :ivar moved_at: when the last server came to its new host.
-    """
-
-    at: float
-    last: estimating.Last
-    known: movable.Known
-    services: Mapping[str, servers_module.Service]
-    moved_at: float
-
-
 class MovingPlans:
     """Plans of moves, in the process that acts.
 
@@ -141,8 +121,7 @@ class MovingPlans:
         self._plans = store.plans
         self._store = store
         self._service = service
-        self._nova = nova
-        self._mobility = mobility
+        self._looking = looking.Looking(store, nova, mobility, rules.rest_s)
         self._moving = moving
         self._resting = resting
         self._rules = rules
@@ -152,7 +131,7 @@ class MovingPlans:
         self._lacking = lacking
         self._since: dict[tuple[model.Goal, str], float] = {}
         self._again_at = 0.0
-        self._last: Looked | None = None
+        self._last: looking.Looked | None = None
         self._said = ''
 
     def run(self) -> None:
@@ -193,7 +172,7 @@ class MovingPlans:
         self._plans.remove_ended(looked.at - self._rules.history_s)
         return True
 
-    def last(self) -> Looked:
+    def last(self) -> looking.Looked:
         """What the last look saw.
 
         :raises NotLeading: if this process does not act, or has not looked.
@@ -252,7 +231,12 @@ class MovingPlans:
                 raise exception.IllegalStep(
                     f'plan {plan.uuid} is {plan.state.value}: stop it before'
                 )
-        known = looked.known.but(host)
+        there = (
+            each.uuid
+            for each in looked.known.servers.values()
+            if each.host == host
+        )
+        known = self._looking.pinned(looked, there).but(host)
         snapshot = movable.seen(looked.last.snapshot, known)
         draft = move_planning.emptied(snapshot, host, self._rules.drafts)
         if not draft.moves:
@@ -280,38 +264,17 @@ class MovingPlans:
         after = plan.stepped(event, self._clock(), _C.OPERATOR, text)
         return self._plans.write(plan, after, epoch)
 
-    def _look(self) -> Looked:
+    def _look(self) -> looking.Looked:
         last, now = self._service.last(), self._clock()
         if now - last.at > STALE_S:
             raise exception.CloudAway(
                 f'the queue saw the cloud {now - last.at:.0f} s ago'
             )
-        services = self._nova.services()
-        servers = self._nova.servers(now)
-        groups = self._mobility.groups()
-        nodes, _ = self._store.nodes.all()
-        closed = {
-            each.host
-            for each in services.values()
-            if not (each.enabled and each.up)
-        }
-        crossing = {
-            each.host.cloud
-            for each in nodes.values()
-            if each.state is not partition.State.CLOUD
-        }
-        moved = self._plans.since(now - max(self._rules.rest_s, 86400.0))
-        known = movable.Known(
-            servers,
-            groups,
-            plan_facts.moved_since(moved, now - self._rules.rest_s),
-            closed | crossing,
-            plan_facts.sends(moved, last.snapshot.running),
-        )
-        at = plan_facts.arrived_at(moved)
-        return Looked(now, last, known, services, at)
+        return self._looking.look(last, now)
 
-    def _go_on(self, plan: model.Plan, looked: Looked, epoch: int) -> None:
+    def _go_on(
+        self, plan: model.Plan, looked: looking.Looked, epoch: int
+    ) -> None:
         """Lead a plan as far as it goes now."""
         plan = self._moving.watch(plan, epoch)
         if plan.state is _S.PROPOSED:
@@ -329,7 +292,7 @@ class MovingPlans:
             self._measure(plan, looked, epoch)
 
     def _judge(
-        self, plan: model.Plan, looked: Looked, epoch: int
+        self, plan: model.Plan, looked: looking.Looked, epoch: int
     ) -> model.Plan:
         """Approve a plan, or let it expire, if that is due."""
         now = self._clock()
@@ -345,7 +308,9 @@ class MovingPlans:
             return plan
         return self._plans.write(plan, after, epoch)
 
-    def _room(self, plan: model.Plan, looked: Looked) -> move_checking.Room:
+    def _room(
+        self, plan: model.Plan, looked: looking.Looked
+    ) -> move_checking.Room:
         known = dataclasses.replace(looked.known, stays=())
         if plan.goal is _G.EMPTY:
             known = known.but(plan.subject)
@@ -355,7 +320,7 @@ class MovingPlans:
                 room.take(move.server, move.target)
         return room
 
-    def _plan(self, looked: Looked, epoch: int) -> None:
+    def _plan(self, looked: looking.Looked, epoch: int) -> None:
         """Look for moves, less often where that takes long."""
         begun = self._clock()
         if begun < self._again_at:
@@ -364,7 +329,7 @@ class MovingPlans:
         ended = self._clock()
         self._again_at = ended + max(ended - begun, 0.0) / _PART
 
-    def _propose(self, looked: Looked, epoch: int) -> None:
+    def _propose(self, looked: looking.Looked, epoch: int) -> None:
         """Propose the first moves that were worth it for long enough."""
         goals = list(self._rules.drafts.goals)
         alive = [
@@ -397,13 +362,22 @@ class MovingPlans:
         for draft in found:
             since = self._since[draft.goal, draft.subject]
             if looked.at - since >= self._rules.hold_s:
+                if self._is_outdated(draft, looked):
+                    return
                 for plan in alive:
                     self._replace(plan, epoch)
                 self._add(draft, _C.FOUND, epoch)
                 return
 
+    def _is_outdated(
+        self, draft: move_planning.Draft, looked: looking.Looked
+    ) -> bool:
+        """Whether a server that is to move was pinned, or let go, since."""
+        moved = (each.server for each in draft.moves)
+        return self._looking.pinned(looked, moved) is not looked.known
+
     def _tenants(
-        self, snapshot: cluster.ClusterSnapshot, looked: Looked
+        self, snapshot: cluster.ClusterSnapshot, looked: looking.Looked
     ) -> tenants.Tenants | None:
         """What servers want of CPUs; those that moved lately stay anyway.
 
@@ -450,7 +424,9 @@ class MovingPlans:
             after = plan.stepped(_E.EXPIRE, self._clock(), _C.REPLACED)
             self._plans.write(plan, after, epoch)
 
-    def _measure(self, plan: model.Plan, looked: Looked, epoch: int) -> None:
+    def _measure(
+        self, plan: model.Plan, looked: looking.Looked, epoch: int
+    ) -> None:
         """Write what was won by a plan that ended, once it can be seen."""
         ended = [each.ended_at or 0.0 for each in plan.moves]
         since = max([plan.changed_at, *ended])
@@ -470,7 +446,7 @@ class MovingPlans:
         sent = self._store.requests(_STARTING)
         return not any(host in each.hosts for each in sent)
 
-    def _seen(self, looked: Looked) -> resting_module.Seen:
+    def _seen(self, looked: looking.Looked) -> resting_module.Seen:
         sent = self._store.requests(_STARTING)
         nodes, _ = self._store.nodes.all()
         used = {each.host for each in looked.known.servers.values()}

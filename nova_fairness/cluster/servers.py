@@ -14,6 +14,7 @@ from typing import NamedTuple
 from nova_fairness import exception
 from nova_fairness.cluster import clients
 from nova_fairness.cluster import listing
+from nova_fairness.cluster import mobility
 from nova_fairness.cluster import server_groups
 from nova_fairness.cluster.casts import fields
 from nova_fairness.model import cluster
@@ -48,7 +49,6 @@ MOVES = frozenset({'ACTIVE', 'PAUSED'})
 """Statuses of servers that Nova moves while they run."""
 
 _FEW_BUILDS = 50
-_PINNED = 'pinned_availability_zone'
 _OVERLAP_S = 60
 _LEARNED_S = 30 * 86400
 _LATELY_S = 10.0
@@ -494,6 +494,6 @@ def _server(found: Mapping[str, Any]) -> Server:
         pays=str(metadata.get(GROUP) or ''),
         ttl=str(metadata.get(TTL) or ''),
         ttl_ours=str(metadata.get(TTL_OURS) or ''),
-        pinned=(found[_PINNED] or '') if _PINNED in found else None,
+        pinned=mobility.pinned(found),
         has_volumes=bool(found.get('os-extended-volumes:volumes_attached')),
     )

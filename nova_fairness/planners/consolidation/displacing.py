@@ -51,7 +51,7 @@ def settle(
     """
     mark = layout.mark()
     search = _Search(layout, allowed, depth)
-    if all(search.placed(n, 1) for n in _largest_first(layout, items)):
+    if all(search.placed(n, 1) for n in largest_first(layout, items, allowed)):
         return True
     layout.back(mark)
     return False
@@ -83,10 +83,24 @@ def crowd(
     return False
 
 
-def _largest_first(
-    layout: layout_module.Layout, items: Iterable[int]
+def largest_first(
+    layout: layout_module.Layout, items: Iterable[int], allowed: Marks
 ) -> list[int]:
-    return sorted(items, key=lambda n: (-layout.size[n], layout.items[n].uuid))
+    """The order in which items look for a place.
+
+    Of those that are as large whoever has least choice of hosts comes first:
+    others would take their places.
+
+    :param allowed: (p,) hosts that may be taken.
+    """
+    return sorted(
+        items,
+        key=lambda n: (
+            -layout.size[n],
+            layout.choice(n, allowed),
+            layout.items[n].uuid,
+        ),
+    )
 
 
 class _Search:
@@ -115,7 +129,7 @@ class _Search:
             # Smaller ones alone leave, so this comes to an end.
             if all(
                 self.placed(other, level + 1)
-                for other in _largest_first(layout, others)
+                for other in largest_first(layout, others, self._allowed)
             ):
                 return True
             layout.back(mark)

@@ -2,8 +2,6 @@
 
 """One host is emptied that an operator named."""
 
-import numpy as np
-
 from nova_fairness.model import cluster
 from nova_fairness.planners.consolidation import displacing
 from nova_fairness.planners.consolidation import layout as layout_module
@@ -52,9 +50,8 @@ def _give(
     layout: layout_module.Layout, row: int, allowed: layout_module.Marks
 ) -> None:
     """Put what finds room elsewhere, the largest first."""
-    items = layout.on(row)
-    items = items[layout.may_move[items]]
-    for n in map(int, items[np.argsort(-layout.size[items], kind='stable')]):
+    items = [int(n) for n in layout.on(row) if layout.may_move[n]]
+    for n in displacing.largest_first(layout, items, allowed):
         target = layout.find(n, allowed)
         if target != layout_module.NOWHERE:
             layout.put(n, target)

@@ -211,6 +211,13 @@ class Layout:
             return allowed
         return allowed & (self._apart[group.uuid] < group.per_host)
 
+    def choice(self, n: int, allowed: Marks) -> int:
+        """How many of the allowed hosts could ever take an item."""
+        shape = self.items[n].shape
+        if shape is None:
+            return 0
+        return int(np.count_nonzero(self.permitted(n, allowed)[shape.rows]))
+
     def keeps_apart(self, n: int, row: int, more: int = 0) -> bool:
         """Whether the group of an item lets it come to a host.
 

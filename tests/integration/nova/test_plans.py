@@ -3,111 +3,41 @@
 """Plans of moves in a real cloud: real guests, and hosts of the fake driver
 where many moves, failures and the service's death are wanted."""
 
-import json
+import pathlib
 
 import pytest
 
 from nova_fairness.cluster import resting
 from tests.fixtures.nova_cloud import environment
 from tests.fixtures.nova_cloud import fake_hosts
-from tests.fixtures.nova_cloud import guest_image
-from tests.integration.nova import filling
+from tests.integration.nova import planned
 from tests.integration.nova import rooms
 from tests.integration.nova import watching
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(watching.TIMEOUT_S)]
-pytest_plugins = ('tests.fixtures.nova_cloud.fixtures',)
+pytest_plugins = (
+    'tests.fixtures.nova_cloud.fixtures',
+    'tests.integration.nova.planned',
+)
 
-APPROVE = {'mode': 'approve', 'goals': '', 'interval': '1', 'hold': '0'}
-AUTO = {**APPROVE, 'mode': 'auto', 'rest': '0'}
 HOSTS, VCPUS = 3, 4
 WIDE = 'wide'
-"""A flavor of two vCPUs."""
-
-URL = '/fairness/plans'
+"""A flavor of four vCPUs."""
 
 
-class Plans:
-    """Plans as an administrator asks for them."""
-
-    def __init__(self, cloud, queue):
-        self.cloud, self._queue = cloud, queue
-
-    def start(self, options):
-        self._queue.restart(options, lease='10')
-        self.cloud.capacity()
-        watching.eventually(lambda: self._ask('GET', URL).status == 200)
-
-    def _ask(self, method, path, body=None):
-        return self.cloud.admin.ask(method, 'compute', path, body)
-
-    def _asked(self, method, path, body=None):
-        """Ask until the service, which may be dead, answers."""
-        found = []
-
-        def answers():
-            found.append(self._ask(method, path, body))
-            return found[-1].status in (200, 202)
-
-        watching.eventually(answers, lambda: found[-1])
-        return found[-1].body
-
-    def empty(self, host):
-        return self._asked('POST', URL, {'empty': host})['plan']['uuid']
-
-    def approve(self, uuid):
-        body = {'approve': None}
-        return self._asked('POST', f'{URL}/{uuid}/action', body)
-
-    def all(self):
-        return self._asked('GET', URL)['plans']
-
-    def show(self, uuid):
-        return self._asked('GET', f'{URL}/{uuid}')['plan']
-
-    def ended(self, uuid):
-        """The plan once what it won is known."""
-        watching.eventually(
-            lambda: self.show(uuid)['won'] is not None,
-            lambda: (self.show(uuid), self._queue.said()),
-        )
-        return self.show(uuid)
-
-    def moves(self, uuid):
-        """State and cause of each move, by UUID of the server."""
-        return {
-            each['server']: (each['state'], each['cause'])
-            for each in self.show(uuid)['moves']
-        }
-
-    def host(self, server):
-        return self.cloud.show(server)['OS-EXT-SRV-ATTR:host']
-
-    def migrations(self, server):
-        """How live migrations of a server ended, the oldest first."""
-        path = f'/os-migrations?instance_uuid={server}'
-        listed = self.cloud.admin.get('compute', path)['migrations']
-        return [each['status'] for each in reversed(listed)]
-
-    def service_of(self, host):
-        path = f'/os-services?binary=nova-compute&host={host}'
-        [found] = self.cloud.admin.get('compute', path)['services']
-        return found
-
-    def enable(self, host):
-        path = f'/os-services/{self.service_of(host)["id"]}'
-        body = {'status': 'enabled'}
-        self.cloud.admin.put('compute', path, body)
+TEST = str(pathlib.Path(__file__).relative_to(environment.TOP))
 
 
-@pytest.fixture
-def plans(cloud, queue):
-    try:
-        yield Plans(cloud, queue)
-    finally:
-        queue.restart(lease='10')
-        cloud.capacity()
-        queue.set()
+def record(title, plans, uuid, **more):
+    """Keep what came of a plan, and what came of it beside that."""
+    keys = 'goal', 'state', 'explanation', 'promised', 'won'
+    told = plans.show(uuid)
+    moves = [
+        {key: each[key] for key in ('state', 'explanation', 'sent_mb')}
+        for each in told['moves']
+    ]
+    about = {key: told[key] for key in keys}
+    planned.record(TEST, title, **about, moves=moves, **more)
 
 
 @pytest.fixture(scope='module')
@@ -116,36 +46,10 @@ def fakes(cloud, queue):
         yield names
 
 
-@pytest.fixture
-def lying(cloud, fakes):
-    """Boots idle servers on hosts of the fake driver; deletes them."""
-    made = []
-
-    def boot(host, count=1, flavor=filling.FLAVOR, wait=True):
-        new = [
-            cloud.boot(
-                'alice',
-                f'lies-{len(made) + n}',
-                host,
-                guest_image.IDLE,
-                flavor,
-                None if host else fake_hosts.ZONE,
-            )
-            for n in range(count)
-        ]
-        made.extend(new)
-        for each in new if wait else ():
-            cloud.await_status(each)
-        return new
-
-    yield boot
-    cloud.delete([each for each in made if cloud.exists(each)])
-
-
 def test_a_host_is_emptied_under_load_and_disabled(plans, cloud, servers):
     busy = servers['carol-1']
     assert plans.host(busy) == 'cmp2'
-    plans.start(APPROVE)
+    plans.start(planned.APPROVE)
     uuid = plans.empty('cmp2')
     assert plans.show(uuid)['state'] == 'proposed'
     plans.approve(uuid)
@@ -158,6 +62,7 @@ def test_a_host_is_emptied_under_load_and_disabled(plans, cloud, servers):
         found = plans.service_of('cmp2')
         assert found['status'] == 'disabled'
         assert found['disabled_reason'].startswith(resting.EMPTIED)
+        record('a host is emptied under load', plans, uuid)
     finally:
         plans.enable('cmp2')
         if plans.host(busy) != 'cmp2':
@@ -183,7 +88,7 @@ def test_a_request_that_does_not_fit_is_rescued_by_a_migration(
 ):
     for host in fakes:
         lying(host, 2)
-    plans.start({**AUTO, 'goals': 'rescue'})
+    plans.start({**planned.AUTO, 'goals': 'rescue'})
     [asked] = lying(None, 1, wide, wait=False)
     cloud.await_status(asked)
     [told] = [each for each in plans.all() if each['subject'] == asked]
@@ -192,6 +97,7 @@ def test_a_request_that_does_not_fit_is_rescued_by_a_migration(
     assert told['won']['served'] == told['promised']['served'] == 1
     assert told['won']['moves'] == 2
     assert len(plans.all()) == 1
+    record('a request is rescued', plans, told['uuid'])
 
 
 @pytest.fixture
@@ -209,7 +115,7 @@ def test_a_plan_goes_on_whenever_the_service_dies_and_asks_once(
 ):
     first, *_ = fakes
     servers = lying(first, VCPUS)
-    plans.start({**APPROVE, 'at_once_per_host': '2'})
+    plans.start({**planned.APPROVE, 'at_once_per_host': '2'})
     uuid = plans.empty(first)
     plans.approve(uuid)
     deaths.begin()
@@ -224,6 +130,13 @@ def test_a_plan_goes_on_whenever_the_service_dies_and_asks_once(
     assert plans.service_of(first)['disabled_reason'].startswith(
         resting.EMPTIED
     )
+    record(
+        'the service dies',
+        plans,
+        uuid,
+        killed=deaths.count,
+        migrations_of_each={each: plans.migrations(each) for each in servers},
+    )
     plans.enable(first)
 
 
@@ -235,7 +148,7 @@ def test_an_administrator_a_failure_and_an_end_are_told(
     # Both others have room for all of it.
     taken, fails, cancelled, stays = lying(first, VCPUS)
     fake_hosts.let_fail(cloud, fails)
-    plans.start(APPROVE)
+    plans.start(planned.APPROVE)
     uuid = plans.empty(first)
     targets = {
         each['server']: each['target'] for each in plans.show(uuid)['moves']
@@ -276,11 +189,55 @@ def test_an_administrator_a_failure_and_an_end_are_told(
     assert plans.migrations(cancelled) == ['cancelled']
     assert plans.migrations(stays) == []
     assert plans.service_of(first)['status'] == 'enabled'
+    for each in (taken, fails, cancelled, stays):
+        assert cloud.show(each)['metadata'] == {}
+    record('an administrator, a failure and an end', plans, uuid)
     cloud.act(stays, 'unlock')
     fake_hosts.let_fail(cloud)
 
 
-HELP = {**AUTO, 'goals': 'help', 'seen_for': '60'}
+GOOD = {
+    'consolidate': ('rescue, consolidate', (VCPUS, 2, 0)),
+    'balance': ('balance', (2, 2, 2)),
+}
+"""Goals, and servers on each host of a state that is good for them."""
+
+CYCLES = 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('goal', GOOD)
+def test_a_good_state_makes_no_plan_in_a_hundred_cycles(
+    plans, fakes, lying, goal
+):
+    goals, state = GOOD[goal]
+    servers = [
+        each
+        for host, count in zip(fakes, state, strict=True)
+        for each in (lying(host, count) if count else ())
+    ]
+    plans.start({**planned.AUTO, 'goals': goals})
+    known, looks = plans.new(()), set()
+
+    def looked():
+        looks.add(plans.looked_at())
+        return len(looks) > CYCLES
+
+    watching.eventually(looked, lambda: looks)
+    assert plans.new(known) == []
+    assert not any(plans.migrations(each) for each in servers)
+    planned.record(
+        TEST,
+        f'a state that is good for {goal}',
+        goals=goals,
+        servers_by_host=state,
+        cycles=len(looks) - 1,
+        plans=0,
+        moves=0,
+    )
+
+
+HELP = {**planned.AUTO, 'goals': 'help', 'seen_for': '60'}
 DUE = 0.9
 """Part of what is due below which a user suffers."""
 
@@ -288,7 +245,6 @@ LOOKED_AT = 30
 """Rounds over which it is added up what users get."""
 
 USERS = ('alice', 'bob', 'carol')
-WRITTEN = environment.TOP / 'build/helped-in-nova.json'
 
 
 def levels(cloud, servers):
@@ -336,16 +292,13 @@ def test_a_user_who_suffers_is_moved_and_gets_what_is_due(
         for node in cloud.nodes.values():
             watching.await_rounds(node, LOOKED_AT)
         after = levels(cloud, servers)
-        WRITTEN.parent.mkdir(parents=True, exist_ok=True)
-        WRITTEN.write_text(
-            json.dumps(
-                {
-                    'moved': name,
-                    'before': before,
-                    'after': after,
-                    'told': told['explanation'],
-                }
-            )
+        record(
+            'a user who suffers is helped',
+            plans,
+            told['uuid'],
+            moved=name,
+            before=before,
+            after=after,
         )
         assert min(after.values()) >= DUE, (before, after)
         # Its weight came with it, and its old host remembers nothing.
@@ -364,7 +317,7 @@ def test_a_user_who_suffers_is_moved_and_gets_what_is_due(
         )
         assert len(plans.all()) == 1
     finally:
-        plans.start(APPROVE)
+        plans.start(planned.APPROVE)
         for uuid in moved:
             cloud.await_status(uuid)
             [back] = [where[each] for each in servers if servers[each] == uuid]

@@ -52,6 +52,25 @@ def test_a_host_that_takes_nobody_is_emptied_too():
     assert where(emptying.empty(cloud, 'h1')) == {'a': 'h2'}
 
 
+@pytest.mark.parametrize('names', ['abc', 'cba'])
+@pytest.mark.parametrize('room', [1, 2])
+def test_whoever_has_least_choice_comes_first(names, room):
+    free, pinned, fills = names
+    servers = [
+        lies(free, 'h1'),
+        lies(pinned, 'h1', demand=small_cloud.demand(zone='z1')),
+        lies(f'{fills}2', 'h2', vcpu=8 - room),
+        lies(f'{fills}3', 'h3'),
+    ]
+    hosts = [
+        host('h1', zone='z1'), host('h2', zone='z1'), host('h3', zone='z2'),
+    ]  # fmt: skip
+    cloud = small_cloud.filled(hosts, servers)
+    found = where(emptying.empty(cloud, 'h1'))
+    assert found[pinned] == 'h2'
+    assert free in found
+
+
 @hypothesis.given(test_properties.clouds(), st.data())
 def test_nothing_is_broken_and_nobody_comes(cloud, data):
     if not cloud.providers:
