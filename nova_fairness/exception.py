@@ -50,6 +50,10 @@ class WriteRefused(ApplyError):
     """The kernel or the operating system refused one write."""
 
 
+class GuestNotWritten(ApplyError):
+    """A guest's agent did not write what it was asked to."""
+
+
 class StateError(FairnessError):
     """Saved state cannot be read or written."""
 

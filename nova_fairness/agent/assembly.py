@@ -25,6 +25,7 @@ from nova_fairness.agent import idling
 from nova_fairness.agent import in_force as in_force_module
 from nova_fairness.agent import lacking
 from nova_fairness.agent import measurement
+from nova_fairness.agent import notices as notices_module
 from nova_fairness.agent import operations
 from nova_fairness.agent import peering as peering_module
 from nova_fairness.agent import preferences as preferences_module
@@ -59,6 +60,7 @@ class Parts:
     :ivar boot_id: of this run.
     :ivar cloud: of which the node is a part.
     :ivar best_effort: knows which VMs get what nobody else wants.
+    :ivar notices: has guests told that they leave; ``None`` if they are not.
     """
 
     node_cycle: cycle.Cycle
@@ -74,6 +76,7 @@ class Parts:
     boot_id: str
     cloud: cloud_module.Cloud
     best_effort: best_effort_module.BestEffort
+    notices: notices_module.Notices | None
 
     @property
     def state_files(
@@ -233,6 +236,7 @@ def build(conf: cfg.ConfigOpts, cloud: cloud_module.Cloud = _ALONE) -> Parts:
         boot_id=boot_id,
         cloud=cloud,
         best_effort=best_effort,
+        notices=notices_module.connect(conf, peering, path),
     )
 
 

@@ -30,7 +30,7 @@ LOG = logging.getLogger(__name__)
 
 _TIMEOUT_S = 10.0
 _ALL = 'all VMs'
-_WHAT = 'preemptible servers'
+_WHAT = signatures_module.PREEMPTIBLE
 
 Ask = Callable[[Sequence[str]], object]
 """Asks which of some servers are preemptible."""
@@ -128,7 +128,7 @@ class Preemptible:
                 'malformed', f'{len(strange)} servers were not asked for'
             )
         if self._signatures and isinstance(told, dict):
-            self._signatures.check_servers(told, here, servers)
+            self._signatures.check_answer(told, _WHAT, here, sorted(servers))
         return frozenset(servers)
 
 

@@ -87,6 +87,7 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
             lambda: {
                 **parts.peering.statistics(),
                 'notifications': self._notifying.statistics(),
+                'notices': parts.notices.statistics() if parts.notices else {},
             }
         )
         self._endpoint = _endpoint(conf, self._collector)
@@ -103,6 +104,8 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         self._parts.rooms.inventory.start()
         self._parts.cloud.start(self._parts.rooms.inventory.look_again)
         self._parts.best_effort.start()
+        if self._parts.notices is not None:
+            self._parts.notices.start()
         self._parts.peering.start(
             self._parts.operations(
                 lambda: self._collector.newest, self._history
@@ -196,6 +199,8 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
             done, unsaved=tuple(text for text in problems if text)
         )
         self._collector.add(done)
+        if self._parts.notices is not None:
+            self._parts.notices.tell(done.incarnations)
         self._remember(done)
         _log(done)
         if self._recorder is not None:
@@ -247,6 +252,8 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         except exception.FairnessError as error:
             LOG.error('Error while stopping: %s', error)
         parts.best_effort.stop()
+        if parts.notices is not None:
+            parts.notices.stop()
         parts.cloud.stop()
         parts.peering.stop()
         self._notifying.stop()

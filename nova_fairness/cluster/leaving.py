@@ -269,14 +269,7 @@ class Leaving:
             # is why it leaves.
             if leave.cause is not leaving.Cause.RETIRES:
                 self._nova.unmark(leave.server, _DONE_KEY)
-            self._nova.mark(
-                leave.server,
-                {
-                    LEAVES_AT: written(at),
-                    LEAVES_BY: leave.action.value,
-                    LEAVES_WHY: leave.why.sentence,
-                },
-            )
+            self._nova.mark(leave.server, _notice(leave, at))
         except exception.CloudRefused as error:
             # In some states Nova takes no metadata: notifications told it.
             if now < leave.at:
@@ -467,6 +460,20 @@ def _is_due(
         or leave.at <= now
         or leave.server not in servers
     )
+
+
+def told(leave: leaving.Leave) -> dict[str, str]:
+    """What the metadata of a server say of it; empty if they say nothing."""
+    is_told = leave.state in leaving.GOING - {_S.CHOSEN}
+    return _notice(leave, leave.at) if is_told else {}
+
+
+def _notice(leave: leaving.Leave, at: float) -> dict[str, str]:
+    return {
+        LEAVES_AT: written(at),
+        LEAVES_BY: leave.actions[0].value,
+        LEAVES_WHY: leave.why.sentence,
+    }
 
 
 def written(at_s: float) -> str:

@@ -12,8 +12,10 @@ import numpy as np
 
 from nova_fairness import exception
 from nova_fairness.cluster import account_forms
+from nova_fairness.cluster import at_risk
 from nova_fairness.cluster import estimating
 from nova_fairness.cluster import group_operations
+from nova_fairness.cluster import leaving as leaving_module
 from nova_fairness.cluster import moving_plans
 from nova_fairness.cluster import partition_forms
 from nova_fairness.cluster import partitioning as partitioning_module
@@ -43,6 +45,8 @@ _FIELDS = {
 """Fields of accounts by what answers call them."""
 
 _OPEN = frozenset(request_model.State) - request_model.FINAL
+
+_Notices = Mapping[str, Mapping[str, str]]
 
 
 class Operations(
@@ -76,6 +80,7 @@ class Operations(
         self._tree = None
         self._preemptible: tuple[estimating.Last, frozenset[str]] | None
         self._preemptible = None
+        self._notices: tuple[estimating.Last, _Notices] | None = None
 
     def requests(
         self,
@@ -311,10 +316,38 @@ class Operations(
                 records.preemptible(last.records),
             )
         found = sorted(kept[1].intersection(servers))
-        told: dict[str, Any] = {'servers': found}
-        if self._signatures:
-            told |= self._signatures.signed_servers(servers, found)
-        return told
+        return {
+            'servers': found,
+            **self._signed(signatures_module.PREEMPTIBLE, servers, found),
+        }
+
+    def notices(self, servers: Sequence[str]) -> interface.Answer:
+        """Say what guests of some servers are told."""
+        last, kept = self._service.last(), self._notices
+        if kept is None or kept[0] is not last:
+            self._notices = kept = last, self._every_notice()
+        found = {each: kept[1][each] for each in servers if each in kept[1]}
+        return {
+            'notices': found,
+            **self._signed(signatures_module.NOTICES, servers, found),
+        }
+
+    def _every_notice(self) -> _Notices:
+        found = {
+            uuid: {at_risk.AT_RISK: leaving_module.written(each.since)}
+            for uuid, each in self._service.chores.warnings.told.items()
+        }
+        for uuid, leave in self._store.leaves.found(leaving.LIVE).items():
+            if told := leaving_module.told(leave):
+                found[uuid] = told
+        return found
+
+    def _signed(
+        self, what: str, servers: Sequence[str], answer: object
+    ) -> dict[str, Any]:
+        if self._signatures is None:
+            return {}
+        return self._signatures.signed_answer(what, servers, answer)
 
     def _change(self, name: str, values: Mapping[str, Any]) -> None:
         accounts = self._service.accounts

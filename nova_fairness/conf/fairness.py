@@ -389,6 +389,22 @@ owners no heavier. The cluster service is asked which VMs these are, by
 full node Nova's own calls for such a VM then take long.
 """,
     ),
+    cfg.StrOpt(
+        'guest_notice_path',
+        default='',
+        advanced=True,
+        help="""
+File in guests to which QEMU's guest agent writes that their server leaves, or
+is at risk: an object of JSON with the same names as in the server's metadata,
+an empty one if that is over. Set it, such as to
+``/run/nova-fairness-notice.json``, if guests are to know within seconds, or
+without the metadata service. It is for servers of images with
+``hw_qemu_guest_agent=yes`` whose guest runs the agent; all others know from
+their metadata alone. The cluster service is asked who leaves, by ``[DEFAULT]
+transport_url``, and whoever runs this agent must be allowed to change VMs of
+libvirt. Empty: nothing is written into guests.
+""",
+    ),
     cfg.FloatOpt(
         'idle_cpus',
         default=0.02,

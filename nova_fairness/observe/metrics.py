@@ -80,6 +80,7 @@ class RoundCollector(registry.Collector):
         statistics = self._statistics()
         yield from peers.of_statistics(statistics)
         yield from _notifications(statistics.get('notifications', {}))
+        yield _notices(statistics.get('notices', {}))
         done = self._newest
         if done is None:
             return
@@ -106,6 +107,15 @@ def _notifications(counts: Mapping[str, int]) -> families.Metrics:
         'notifications_dropped',
         'Notifications dropped because too many waited, or sending failed.',
         [((), counts.get('dropped', 0))],
+    )
+
+
+def _notices(counts: Mapping[str, int]) -> core.Metric:
+    return families.counter(
+        'guest_notices',
+        'Times that guest agents told who leaves or stays, or could not.',
+        [((name,), count) for name, count in counts.items()],
+        ('result',),
     )
 
 

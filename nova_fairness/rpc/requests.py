@@ -213,6 +213,15 @@ class Operations(plans.Operations):
         :returns: ``servers``: those of them that are, sorted.
         """
 
+    @abc.abstractmethod
+    def notices(self, servers: Sequence[str]) -> Answer:
+        """Say what guests of some servers are told, for agents.
+
+        :param servers: UUIDs.
+        :returns: ``notices``: of those that leave or are at risk what their
+            metadata say of it, by UUID.
+        """
+
 
 _READ = calls.answers(roles.Access.READ)
 _CHANGE = calls.answers(roles.Access.CHANGE)
@@ -382,6 +391,11 @@ class RequestsEndpoint(plans.Endpoint):
     def get_preemptible(self, ctxt: Context, servers: Any) -> Answer:
         """Say which of some servers are preemptible."""
         return self._operations.preemptible(arguments.names('server', servers))
+
+    @_READ
+    def get_notices(self, ctxt: Context, servers: Any) -> Answer:
+        """Say what guests of some servers are told of leaving."""
+        return self._operations.notices(arguments.names('server', servers))
 
     @_READ
     def get_capacity(self, ctxt: Context) -> Answer:

@@ -21,7 +21,9 @@ _PURPOSE = 'nova-fairness: metric and policy of a domain, 1'
 
 _TREE = 'nova-fairness: share tree of a domain, 1'
 
-_SERVERS = 'nova-fairness: preemptible servers of a domain, 1'
+PREEMPTIBLE = 'preemptible servers'
+NOTICES = 'notices to guests'
+"""What agents ask about the servers of their node."""
 
 _SIGNED = ('epoch', 'metric', 'policy', 'origin', 'user_id', 'request_id')
 
@@ -80,19 +82,21 @@ class Signatures:
             'signature': self._sign(message, 'shares'),
         }
 
-    def signed_servers(
-        self, asked: Sequence[str], preemptible: Sequence[str]
+    def signed_answer(
+        self, what: str, asked: Sequence[str], answer: object
     ) -> dict[str, Any]:
-        """Sign which servers are preemptible.
+        """Sign an answer about some servers.
 
-        :param asked: of which it was asked.
+        :param what: was asked, as :data:`PREEMPTIBLE`.
+        :param asked: UUIDs.
+        :param answer: of which JSON can be made.
         :returns: ``origin`` and ``signature``.
         :raises NotAllowed: if the own key cannot sign.
         """
-        message = self._servers_message(self._keys.name, asked, preemptible)
+        message = self._answer_message(self._keys.name, what, asked, answer)
         return {
             'origin': self._keys.name,
-            'signature': self._sign(message, 'classes of servers'),
+            'signature': self._sign(message, what),
         }
 
     def check(self, choice: Mapping[str, Any]) -> None:
@@ -119,21 +123,22 @@ class Signatures:
         message = self._tree_message(str(told.get('origin')), version)
         self._check(told, message, f'version {version} of the share tree')
 
-    def check_servers(
+    def check_answer(
         self,
         told: Mapping[str, Any],
+        what: str,
         asked: Sequence[str],
-        preemptible: Sequence[str],
+        answer: object,
     ) -> None:
         """Let an answer pass that a controller signed to this question.
 
         :param told: with ``origin`` and ``signature``; nothing is believed.
+        :param what: as of :meth:`signed_answer`, and so are the others.
         :raises ReportRefused: as :meth:`check`.
         """
-        message = self._servers_message(
-            str(told.get('origin')), asked, preemptible
-        )
-        self._check(told, message, 'which servers are preemptible')
+        origin = str(told.get('origin'))
+        message = self._answer_message(origin, what, asked, answer)
+        self._check(told, message, what)
 
     def _sign(self, message: bytes, what: str) -> str:
         try:
@@ -163,11 +168,12 @@ class Signatures:
     def _tree_message(self, origin: str, version: str) -> bytes:
         return json.dumps([_TREE, self._domain, origin, version]).encode()
 
-    def _servers_message(
-        self, origin: str, asked: Sequence[str], preemptible: Sequence[str]
+    def _answer_message(
+        self, origin: str, what: str, asked: Sequence[str], answer: object
     ) -> bytes:
-        named = [sorted(asked), sorted(preemptible)]
-        return json.dumps([_SERVERS, self._domain, origin, *named]).encode()
+        purpose = f'nova-fairness: {what} of a domain, 1'
+        named = [purpose, self._domain, origin, sorted(asked), answer]
+        return json.dumps(named, sort_keys=True).encode()
 
     def _message(self, choice: Mapping[str, Any]) -> bytes:
         named = [choice.get(key) for key in _SIGNED]

@@ -167,7 +167,7 @@ mkdir -p /tmp/www/openstack/latest
 echo '{{"meta": {{"fairness:leaves_at": "2026-01-01T03:00:00Z"}}}}' \
     > /tmp/www/openstack/latest/meta_data.json
 {sys.executable} -m http.server -d /tmp/www -b 169.254.169.254 80 &
-export EVERY_S=0.2 WHEN_DONE='systemctl poweroff --force'
+export EVERY_S=0 LOOK_S=0.2 WHEN_DONE='systemctl poweroff --force'
 exec examples/preemptible/watch-notice true
 """
 

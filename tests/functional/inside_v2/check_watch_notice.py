@@ -81,7 +81,7 @@ def install(place):
             '# Environment="WHEN_AT_RISK=/usr/local/bin/save-my-work"',
             (
                 f'Environment="WHEN_AT_RISK=echo saved >> {place}/saved"\n'
-                'Environment="EVERY_S=0.2"'
+                'Environment="EVERY_S=0" "LOOK_S=0.2"'
             ),
         ),
         (

@@ -21,6 +21,7 @@ from tests.unit.agent import fake_host
 
 CPU = resources.CONTROLS.index(resources.Control.CPU)
 HERE = ('vm-1', 'vm-2')
+WHAT = signatures.PREEMPTIBLE
 
 
 class FakeService:
@@ -110,27 +111,36 @@ def test_only_a_controller_says_it_and_only_to_the_question(
             keyring.Keyring(f'{keys}/{name}.secret'), domain
         )
 
-    good = judge('c1').signed_servers(HERE, ['vm-1'])
+    good = judge('c1').signed_answer(WHAT, HERE, ['vm-1'])
     for service in (
         FakeService('vm-1'),
         FakeService('vm-2', **good),
         FakeService('vm-1', **{**good, 'origin': 'n1'}),
         FakeService(
-            'vm-1', **judge('c1', 'another').signed_servers(HERE, ['vm-1'])
+            'vm-1',
+            **judge('c1', 'another').signed_answer(WHAT, HERE, ['vm-1']),
         ),
-        FakeService('vm-1', **judge('c1').signed_servers(['vm-1'], ['vm-1'])),
+        FakeService(
+            'vm-1', **judge('c1').signed_answer(WHAT, ['vm-1'], ['vm-1'])
+        ),
+        FakeService(
+            'vm-1',
+            **judge('c1').signed_answer(signatures.NOTICES, HERE, ['vm-1']),
+        ),
     ):
         caplog.clear()
         known = connect(service, judge('n1'))
         eventually(
-            lambda made=known: made.of(HERE) or 'signed which' in caplog.text
+            lambda made=known: (
+                made.of(HERE) or 'signed preemptible' in caplog.text
+            )
         )
         assert known.of(HERE) == frozenset()
     eventually(
         is_known(connect(FakeService('vm-1', **good), judge('n1')), 'vm-1')
     )
     with pytest.raises(exception.NotAllowed, match='controller'):
-        judge('n1').signed_servers(HERE, [])
+        judge('n1').signed_answer(WHAT, HERE, [])
 
 
 def test_without_a_transport_nobody_can_be_asked(tmp_path):

@@ -223,6 +223,10 @@ class FakeOperations(requests.Operations):
     def preemptible(self, servers):
         return {'servers': [each for each in servers if each in self.items]}
 
+    def notices(self, servers):
+        told = {'fairness:at_risk': '2026-01-01T00:00:00Z'}
+        return {'notices': {each: told for each in servers if each == REDS}}
+
     def limits(self, project, marker, limit):
         if self.error:
             raise self.error

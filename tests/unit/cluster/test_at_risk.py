@@ -74,6 +74,10 @@ def test_who_comes_next_is_told_and_who_does_not_is_told_later(
     assert process.chores.warnings.told[server].why == reason.why(
         reason.Reason.AT_RISK, times=3.0, waiting=2.0
     )
+    ask = operations.Operations(world.store, process)
+    assert ask.notices([server])['notices'] == {
+        server: metadata(world, server)
+    }
     begun = world.now
     name(world)
     process.cycle()
@@ -86,6 +90,7 @@ def test_who_comes_next_is_told_and_who_does_not_is_told_later(
     assert told == [risk.State.AT_RISK, risk.State.SAFE]
     assert metadata(world, server) == {}
     assert process.chores.warnings.told == {}
+    assert ask.notices([server]) == {'notices': {}}
 
 
 def test_it_is_told_again_only_after_the_hold(world, server, process, told):

@@ -7,6 +7,7 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.cluster import ends as ends_module
 from nova_fairness.cluster import leaving as leaving_module
+from nova_fairness.cluster import operations
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.model import cluster
@@ -71,10 +72,16 @@ def test_its_owner_is_told_before_anything_is_done(world, server):
     assert told[leaving_module.LEAVES_AT] == '1970-01-01T00:46:40Z'
     assert told[leaving_module.LEAVES_BY] == 'shelve'
     assert told[leaving_module.LEAVES_WHY] == 'it may run for 1800 s'
+    ask = operations.Operations(world.store, process)
+    assert ask.notices(['x', server]) == {'notices': {server: told}}
     go(world, process, found.at - 60)
     assert world.cloud.acted == []
     go(world, process, found.at)
     assert world.cloud.acted == [(server, 'shelve')]
+    assert ask.notices([server])['notices'] == {server: told}
+    world.cloud.remove(server)
+    go(world, process, found.at + 120)
+    assert ask.notices([server]) == {'notices': {}}
 
 
 def process_of(world, *actions, **more):

@@ -556,12 +556,16 @@ def test_agents_are_told_which_of_their_servers_are_preemptible(world):
 
 def test_what_agents_are_told_is_signed(world, process):
     class Pen:
-        def signed_servers(self, asked, preemptible):
-            return {'signature': (list(asked), list(preemptible))}
+        def signed_answer(self, what, asked, answer):
+            return {'signature': (what, list(asked), answer)}
 
     process.cycle()
     ask = operations_module.Operations(world.store, process, Pen())
     assert ask.preemptible(['x']) == {
         'servers': [],
-        'signature': (['x'], []),
+        'signature': ('preemptible servers', ['x'], []),
+    }
+    assert ask.notices(['x']) == {
+        'notices': {},
+        'signature': ('notices to guests', ['x'], {}),
     }

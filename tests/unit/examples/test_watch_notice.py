@@ -60,7 +60,9 @@ def watching(service, program, **more):
         [SCRIPT, 'sh', '-c', program],
         env={
             'METADATA_URL': f'http://{host}:{port}',
-            'EVERY_S': '0.05',
+            'EVERY_S': '0',
+            'LOOK_S': '0.05',
+            'NOTICE_FILE': '/nowhere',
             'PATH': '/usr/bin:/bin',
             **more,
         },
@@ -132,3 +134,53 @@ def test_who_saves_for_long_still_hears_the_notice(service, tmp_path):
         service.metadata = {'fairness:leaves_at': AT}
         patience.eventually(ran.exists)
     assert begun.read_text().split() == ['once']
+
+
+@pytest.fixture
+def file(tmp_path):
+    """What the guest agent writes, as QEMU's does: emptied, then written."""
+    made = tmp_path / 'notice.json'
+
+    def write(notice):
+        made.write_text('')
+        made.write_text(json.dumps(notice) + '\n')
+
+    write.path = made
+    return write
+
+
+def test_what_the_guest_agent_writes_is_enough(service, tmp_path, file):
+    service.metadata, said = None, tmp_path / 'said'
+    with watching(
+        service, f'echo "$LEAVES_AT" >> {said}', NOTICE_FILE=str(file.path)
+    ):
+        file({})
+        patience.eventually(asked_again(service))
+        assert not said.exists()
+        file({'fairness:leaves_at': AT, 'fairness:leaves_by': 'shelve'})
+        patience.eventually(said.exists)
+        # A file that is being written says nothing else.
+        file.path.write_text('')
+        patience.eventually(asked_again(service))
+        file({'fairness:leaves_at': AT})
+        patience.eventually(asked_again(service))
+    assert said.read_text().split() == [AT]
+
+
+def test_who_hears_the_same_twice_is_told_once(service, tmp_path, file):
+    said, later = tmp_path / 'said', '2026-01-02T00:00:00Z'
+    with watching(
+        service, f'echo "$LEAVES_AT" >> {said}', NOTICE_FILE=str(file.path)
+    ):
+        file({'fairness:leaves_at': AT})
+        patience.eventually(said.exists)
+        service.metadata = {'fairness:leaves_at': AT}
+        patience.eventually(asked_again(service))
+        # It stays; what metadata say is a little older.
+        file({})
+        patience.eventually(asked_again(service))
+        service.metadata = {}
+        patience.eventually(asked_again(service))
+        service.metadata = {'fairness:leaves_at': later}
+        patience.eventually(lambda: len(said.read_text().split()) > 1)
+    assert said.read_text().split() == [AT, later]

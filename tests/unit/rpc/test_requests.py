@@ -72,6 +72,8 @@ def test_the_process_that_acts_answers_whoever_is_asked(asked):
     assert asked.call('get_tree', known='v1')['accounts'] is None
     told = asked.call('get_preemptible', servers=['x', fake_requests.REDS])
     assert told == {'servers': [fake_requests.REDS]}
+    told = asked.call('get_notices', servers=['x', fake_requests.REDS])
+    assert list(told['notices']) == [fake_requests.REDS]
     assert asked.call('list_limits', limit=1)['more']
     assert asked.call('list_requests', preemptible=True)['requests'] == []
     [told] = asked.call('list_preemptions', limit=1)['preemptions']
@@ -121,9 +123,10 @@ def test_the_process_that_acts_answers_whoever_is_asked(asked):
     [None, 'x', {}, [1], [''], ['x'] * (protocol.MOST_NUMBERS + 1)],
     ids=['none', 'text', 'object', 'number', 'empty', 'many'],
 )
-def test_servers_that_are_asked_for_are_judged(asked, servers):
+@pytest.mark.parametrize('method', ['get_preemptible', 'get_notices'])
+def test_servers_that_are_asked_for_are_judged(asked, method, servers):
     with pytest.raises(exception.BadArgument):
-        asked.call('get_preemptible', servers=servers)
+        asked.call(method, servers=servers)
 
 
 def test_errors_keep_their_class(asked):

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A guest that knows of no metadata is told by its agent, and makes room."""
+
+import time
+
+import pytest
+
+from nova_fairness.cluster import leaving
+from tests.fixtures.nova_cloud import agent_guest
+from tests.fixtures.nova_cloud import environment
+from tests.fixtures.nova_cloud import guest_image
+from tests.fixtures.nova_cloud import settings
+from tests.integration.nova import filling
+from tests.integration.nova import rooms
+from tests.integration.nova import watching
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(watching.TIMEOUT_S)]
+pytest_plugins = ('tests.fixtures.nova_cloud.fixtures',)
+
+HERE, AGENT = 'cmp2', 'agent'
+NOTICE_S = 300
+
+
+@pytest.fixture(scope='module')
+def image(cloud):
+    cache = environment.default_cache()
+    boot = agent_guest.ensure(cache)
+    cloud.images[AGENT] = made = guest_image.upload_guest(
+        cloud.admin, AGENT, boot, cache, hw_qemu_guest_agent='yes'
+    )
+    yield made
+    del cloud.images[AGENT]
+    cloud.admin.delete('image', f'/v2/images/{made}')
+
+
+@pytest.fixture
+def guest(cloud, queue, image):
+    """The only one of its host that may have to go; the host is full."""
+    queue.restart(
+        **{**rooms.OPTIONS, 'end_notice': str(NOTICE_S)}, room_actions='delete'
+    )
+    cloud.capacity()
+    path = f'/servers?all_tenants=1&host={HERE}'
+    used = len(cloud.admin.get('compute', path)['servers'])
+    made = [
+        cloud.boot(
+            rooms.RICH, 'may-go', HERE, AGENT, metadata=rooms.PREEMPTIBLE
+        )
+    ]
+    try:
+        made += [
+            filling.boot(cloud, rooms.POOR, f'stays-{number}', HERE)
+            for number in range(settings.VCPUS - used - 1)
+        ]
+        for each in made:
+            cloud.await_status(each)
+        yield made[0]
+    finally:
+        cloud.delete([each for each in made if cloud.exists(each)])
+        queue.restart(lease='1')
+        cloud.capacity()
+        queue.set()
+
+
+def test_a_guest_with_an_agent_is_told_and_leaves_before_its_time(
+    cloud, guest
+):
+    console = (
+        cloud.nodes[HERE].directory
+        / settings.STATE.relative_to('/')
+        / f'instances/{guest}/console.log'
+    )
+    watching.eventually(
+        lambda: agent_guest.READY in console.read_text(), console.read_text
+    )
+    asked = filling.boot(cloud, rooms.OWNER, 'needs', HERE)
+    try:
+        filling.await_told(cloud, [asked], 'reason', ['room_is_made'])
+        told = f'{agent_guest.SAYS} '
+        watching.eventually(
+            lambda: told in console.read_text(), console.read_text
+        )
+        said = console.read_text().partition(told)[2].split()[0]
+        assert said == cloud.show(guest)['metadata'][leaving.LEAVES_AT]
+        cloud.await_status(asked)
+        assert time.time() < rooms.seconds(said) - NOTICE_S / 2
+        assert not cloud.exists(guest)
+    finally:
+        cloud.delete([asked])
