@@ -6,6 +6,7 @@ What preemptible servers have does not count: they have limits of their own.
 """
 
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -45,7 +46,6 @@ class Ceilings:
             snapshot.accounts, lambda account: bool(account.ceiling)
         )
         self._used: dict[tuple[str, str], int] = {}
-        self._known: dict[tuple[str, str], tuple[_Bound, ...]] = {}
         if self._above:
             for owner, amounts in _normal(snapshot.running).items():
                 self._add(*owner, amounts, 1)
@@ -85,15 +85,11 @@ class Ceilings:
             used = self._used.get((account, resource), 0)
             self._used[account, resource] = used + much
 
-    def _bounds(self, project: str, user: str) -> tuple[_Bound, ...]:
+    def _bounds(self, project: str, user: str) -> Iterator[_Bound]:
         """Ceilings above a user, the lowest account's first."""
-        if (project, user) not in self._known:
-            self._known[project, user] = tuple(
-                (account.name, resource, ceiling)
-                for account in self._above.of(project, user)
-                for resource, ceiling in account.ceiling
-            )
-        return self._known[project, user]
+        for account in self._above.of(project, user):
+            for resource, ceiling in account.ceiling:
+                yield account.name, resource, ceiling
 
 
 def _normal(

@@ -41,8 +41,9 @@ class _Asking:
     :ivar excess: (n, c) that would come from the shared part.
     :ivar beyond: (n,) which of them need any of that.
     :ivar steps: (n,) see :meth:`.Quotas.steps`.
-    :ivar over: (n,) which of them are over a limit.
-    :ivar why: which limit that is, by row.
+    :ivar over: (n, 2c + 1) limits that they are over.
+    :ivar passes: (n,) whether there is any.
+    :ivar why: the first of these, by row.
     :ivar looked: how often anything was taken when this was worked out;
         ``None`` if the project took something since.
     :ivar changes: see :meth:`.Quotas.changes`.
@@ -60,7 +61,8 @@ class _Asking:
         self.excess: cluster.Amounts | None = None
         self.beyond: list[bool] | None = None
         self.steps: list[int] | None = None
-        self.over: list[bool] | None = None
+        self.over: hosts_module.Marks | None = None
+        self.passes: list[bool] = []
         self.why: dict[int, reason.Why | None] = {}
 
     def add(self, asked: Mapping[str, list[int]]) -> None:
@@ -192,58 +194,71 @@ class Parts:
     def never(self, unit: order.Unit) -> reason.Why | None:
         """Say which limit a unit is over, whatever others have."""
         known, row = self._known(unit)
-        if not unit.is_preemptible:
+        if unit.is_preemptible:
+            over = self._over_ceiling(*_kind(unit), self._sum(unit))
+            passes = bool(over.any())
+        else:
             if known.over is None:
-                known.over = self._over(unit.project, known).tolist()
-            if not known.over[row]:
-                return None
+                known.over = self._over(unit.project, known)
+                known.passes = known.over.any(axis=1).tolist()
+            over, passes = known.over[row], known.passes[row]
+        if not passes:
+            return None
         if row not in known.why:
-            known.why[row] = self._over_limit(unit)
+            known.why[row] = self._limit(unit, int(over.argmax()))
         return known.why[row]
 
-    def _over(self, project: str, known: '_Asking') -> hosts_module.Marks:
-        """(n,) Units of a project that are over a limit."""
+    def _over(self, project: str, known: _Asking) -> hosts_module.Marks:
+        """Limits that units of a project are over, (n, 2c + 1).
+
+        The ceiling and the shared part in each class, and whether an account
+        above may borrow no more.
+        """
         asked, excess = known.asked, self._excess_of(project, known)
-        # Not use + asked: an unlimited ceiling is the largest number.
-        room = self._top(project, False) - self._use(project)
-        over: hosts_module.Marks = (
-            ((asked > room) & (asked > 0)).any(axis=1)
-            | (excess > self._quotas.shared).any(axis=1)
-            | ~self._quotas.within(project, asked)
+        within = self._quotas.within(project, asked)
+        return np.column_stack(
+            [
+                self._over_ceiling(project, False, asked),
+                excess > self._quotas.shared,
+                ~within,
+            ]
         )
+
+    def _over_ceiling(
+        self, project: str, is_preemptible: bool, asked: cluster.Amounts
+    ) -> hosts_module.Marks:
+        # Not use + asked: an unlimited ceiling is the largest number.
+        use = self._own(project, is_preemptible)
+        over: hosts_module.Marks = (
+            asked > self._top(project, is_preemptible) - use
+        ) & (asked > 0)
         return over
 
-    def _over_limit(self, unit: order.Unit) -> reason.Why | None:
-        asked = self._sum(unit)
-        use, ceiling = self._own(unit), self._top(*_kind(unit))
-        over = asked > ceiling - use
-        for c in np.flatnonzero(over & (asked > 0)) if over.any() else ():
+    def _limit(self, unit: order.Unit, column: int) -> reason.Why | None:
+        """Name a limit that a unit is over, by its column of :meth:`_over`."""
+        asked, (which, c) = self._sum(unit), divmod(column, len(self._classes))
+        if which == 0:
             return reason.why(
                 reason.Reason.OVER_CEILING,
                 self._classes[c],
                 asked=float(asked[c]),
-                used=float(use[c]),
-                ceiling=float(ceiling[c]),
+                used=float(self._own(*_kind(unit))[c]),
+                ceiling=float(self._top(*_kind(unit))[c]),
             )
-        if unit.is_preemptible:
-            return None
-        excess, shared = self._excess(unit), self._quotas.shared
-        over = excess > shared
-        for c in np.flatnonzero(over) if over.any() else ():
+        if which == 1:
             return reason.why(
                 reason.Reason.OVER_SHARED_PART,
                 self._classes[c],
-                asked=float(excess[c]),
-                shared=float(shared[c]),
+                asked=float(self._excess(unit)[c]),
+                shared=float(self._quotas.shared[c]),
             )
-        if passed := self._quotas.passed(unit.project, asked):
-            return reason.why(
-                reason.Reason.OVER_BORROWING_LIMIT,
-                f'{self._classes[passed.column]} of {passed.account}',
-                asked=float(passed.asked),
-                limit=float(passed.limit),
-            )
-        return None
+        passed = self._quotas.passed(unit.project, asked)
+        return passed and reason.why(
+            reason.Reason.OVER_BORROWING_LIMIT,
+            f'{self._classes[passed.column]} of {passed.account}',
+            asked=float(passed.asked),
+            limit=float(passed.limit),
+        )
 
     def lacking(self, unit: order.Unit) -> reason.Lazy | None:
         """Say what a unit lacks of the shared part, others aside.
@@ -294,7 +309,7 @@ class Parts:
         asked, excess = self._sum(unit), self._excess(unit)
         self._asking[unit.project].looked = None
         if unit.is_preemptible:
-            self._lent[unit.project] = self._own(unit) + asked
+            self._lent[unit.project] = self._own(*_kind(unit)) + asked
             return
         if self._slack is not None and not is_short:
             self._slack = self._slack - excess
@@ -346,7 +361,7 @@ class Parts:
             }
         )
         left, asked = later.left, self._sum(unit)
-        own, excess = self._own(unit), self._none()
+        own, excess = self._own(*_kind(unit)), self._none()
         if not unit.is_preemptible:
             back = returned.get(unit.project, self._none())
             own = np.maximum(own - back, 0)
@@ -380,13 +395,13 @@ class Parts:
         one: cluster.Amounts = self._excess_of(unit.project, known)[row]
         return one
 
-    def _excess_of(self, project: str, known: '_Asking') -> cluster.Amounts:
+    def _excess_of(self, project: str, known: _Asking) -> cluster.Amounts:
         """(n, c) The same of all units of a project."""
         if known.excess is None:
             known.excess = self._quotas.excess(project, known.asked)
         return known.excess
 
-    def _known(self, unit: order.Unit) -> tuple['_Asking', int]:
+    def _known(self, unit: order.Unit) -> tuple[_Asking, int]:
         """Units of a unit's project with what is known by now, and its row."""
         key = unit.requests[0].uuid
         known = self._asking.get(unit.project)
@@ -406,11 +421,11 @@ class Parts:
             self._used[project] = self._none()
         return self._used[project]
 
-    def _own(self, unit: order.Unit) -> cluster.Amounts:
-        """What a unit's project has of its kind, (c,)."""
-        if unit.is_preemptible:
-            return self._lent.get(unit.project, self._none())
-        return self._use(unit.project)
+    def _own(self, project: str, is_preemptible: bool) -> cluster.Amounts:
+        """What a project has of a kind, (c,)."""
+        if is_preemptible:
+            return self._lent.get(project, self._none())
+        return self._use(project)
 
     def _top(self, project: str, is_preemptible: bool) -> cluster.Amounts:
         """Most that a project may have of a kind, (c,)."""
