@@ -85,7 +85,7 @@ class Notices:
         self._told = _kept(file.path)
         self._silent: dict[str, Notice] = {}
         self._counts = {'told': 0, 'not_told': 0}
-        self._lookup = lookup.Lookup(_WHAT, self._look, again_s)
+        self._lookup = lookup.Lookup[object](_WHAT, self._look, again_s)
 
     def start(self) -> None:
         """Begin to ask; returns at once."""

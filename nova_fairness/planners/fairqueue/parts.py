@@ -200,7 +200,8 @@ class Parts:
         else:
             if known.over is None:
                 known.over = self._over(unit.project, known)
-                known.passes = known.over.any(axis=1).tolist()
+                passed = np.logical_or.reduce(known.over, axis=1)
+                known.passes = passed.tolist()
             over, passes = known.over[row], known.passes[row]
         if not passes:
             return None
