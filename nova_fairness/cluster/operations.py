@@ -78,9 +78,9 @@ class Operations(
         self._store = store
         self._tree: tuple[cluster.ClusterSnapshot, interface.Answer] | None
         self._tree = None
-        self._preemptible: tuple[estimating.Last, frozenset[str]] | None
-        self._preemptible = None
-        self._notices: tuple[estimating.Last, _Notices] | None = None
+        self._asked: (
+            tuple[estimating.Last, frozenset[str], _Notices] | None
+        ) = None
 
     def requests(
         self,
@@ -309,28 +309,24 @@ class Operations(
 
     def preemptible(self, servers: Sequence[str]) -> interface.Answer:
         """Say which of some servers are preemptible."""
-        last, kept = self._service.last(), self._preemptible
-        if kept is None or kept[0] is not last:
-            self._preemptible = kept = (
-                last,
-                records.preemptible(last.records),
-            )
-        found = sorted(kept[1].intersection(servers))
-        return {
-            'servers': found,
-            **self._signed(signatures_module.PREEMPTIBLE, servers, found),
-        }
+        found = sorted(self._of_agents()[0].intersection(servers))
+        signed = self._signed(signatures_module.PREEMPTIBLE, servers, found)
+        return {'servers': found, **signed}
 
     def notices(self, servers: Sequence[str]) -> interface.Answer:
         """Say what guests of some servers are told."""
-        last, kept = self._service.last(), self._notices
+        known = self._of_agents()[1]
+        found = {each: known[each] for each in servers if each in known}
+        signed = self._signed(signatures_module.NOTICES, servers, found)
+        return {'notices': found, **signed}
+
+    def _of_agents(self) -> tuple[frozenset[str], _Notices]:
+        """Preemptible servers and notices, made once a cycle for all."""
+        last, kept = self._service.last(), self._asked
         if kept is None or kept[0] is not last:
-            self._notices = kept = last, self._every_notice()
-        found = {each: kept[1][each] for each in servers if each in kept[1]}
-        return {
-            'notices': found,
-            **self._signed(signatures_module.NOTICES, servers, found),
-        }
+            preemptible = records.preemptible(last.records)
+            self._asked = kept = last, preemptible, self._every_notice()
+        return kept[1], kept[2]
 
     def _every_notice(self) -> _Notices:
         found = {

@@ -223,7 +223,7 @@ SNIPPETS = {
     'libvirt outside the room that reads the host': (
         'nova_fairness.apply.cgroup.control',
         'import libvirt',
-        'only collect, fairness_lab.testbed, cmd may',
+        'only collect, apply.guest_agent, fairness_lab.testbed, cmd may',
     ),
     'nova in the agent': (
         'nova_fairness.agent.service',
