@@ -84,7 +84,7 @@ class Notices:
         self._here: Mapping[str, str] = {}
         self._told = _kept(file.path)
         self._silent: dict[str, Notice] = {}
-        self._counts = {'told': 0, 'not_told': 0}
+        self._counts = {'sent': 0, 'failed': 0}
         self._lookup = lookup.Lookup[object](_WHAT, self._look, again_s)
 
     def start(self) -> None:
@@ -102,7 +102,7 @@ class Notices:
         self._lookup.known([_ALL])
 
     def statistics(self) -> Mapping[str, int]:
-        """``told`` and ``not_told``: times that guests were or were not."""
+        """``sent`` and ``failed``: times that guests were told or not."""
         return dict(self._counts)
 
     def _look(self, _: str) -> None:
@@ -121,7 +121,8 @@ class Notices:
         }
         ends = self._clock() + LONGEST_S
         # Who has not been silent yet, then who has, in turn.
-        for key in (*(due.keys() - self._silent.keys()), *list(self._silent)):
+        new = [key for key in due if key not in self._silent]
+        for key in (*new, *self._silent):
             if self._clock() >= ends:
                 break
             if self._is_told(key, here[key], due[key]):
@@ -139,7 +140,7 @@ class Notices:
         except exception.GuestNotWritten as error:
             self._silent[key] = notice
             if before != notice:
-                self._counts['not_told'] += 1
+                self._counts['failed'] += 1
                 # No fault: not every image has an agent.
                 LOG.info(
                     'the guest of server %s is not told by its agent, only by'
@@ -148,7 +149,7 @@ class Notices:
                     error,
                 )
             return False
-        self._counts['told'] += 1
+        self._counts['sent'] += 1
         LOG.info(
             'the guest of server %s is told %s', uuid, notice or 'no more'
         )

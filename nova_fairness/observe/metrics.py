@@ -80,7 +80,7 @@ class RoundCollector(registry.Collector):
         statistics = self._statistics()
         yield from peers.of_statistics(statistics)
         yield from _notifications(statistics.get('notifications', {}))
-        yield _notices(statistics.get('notices', {}))
+        yield from _notices(statistics.get('notices', {}))
         done = self._newest
         if done is None:
             return
@@ -110,12 +110,16 @@ def _notifications(counts: Mapping[str, int]) -> families.Metrics:
     )
 
 
-def _notices(counts: Mapping[str, int]) -> core.Metric:
-    return families.counter(
-        'guest_notices',
-        'Times that guest agents told who leaves or stays, or could not.',
-        [((name,), count) for name, count in counts.items()],
-        ('result',),
+def _notices(counts: Mapping[str, int]) -> families.Metrics:
+    yield families.counter(
+        'guest_notices_sent',
+        'Times that guests were told by their agent who leaves or stays.',
+        [((), counts.get('sent', 0))],
+    )
+    yield families.counter(
+        'guest_notices_failed',
+        'Times that guests could not be told so by their agent.',
+        [((), counts.get('failed', 0))],
     )
 
 

@@ -77,7 +77,7 @@ def test_a_guest_is_told_once_and_told_when_it_stays(node):
     assert node.look() == []
     assert node.say() == [('vm-1', {})]
     assert node.look() == []
-    assert node.made.statistics() == {'told': 2, 'not_told': 0}
+    assert node.made.statistics() == {'sent': 2, 'failed': 0}
 
 
 def test_what_guests_were_told_outlives_the_agent(node):
@@ -104,7 +104,7 @@ def test_a_guest_without_an_agent_is_tried_again_and_said_once(node, caplog):
             [],
         )
     assert caplog.text.count('vm-1 is not told by its agent') == 1
-    assert node.made.statistics() == {'told': 1, 'not_told': 1}
+    assert node.made.statistics() == {'sent': 1, 'failed': 1}
     node.silent = set()
     assert node.look() == [('vm-1', LEAVES)]
     assert node.look() == []

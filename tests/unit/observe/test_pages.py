@@ -69,7 +69,7 @@ def exported(done):
             'exchange': {'sent': 1},
             'transport': {'dropped': 0},
             'notifications': {'sent': 2, 'dropped': 1},
-            'notices': {'told': 1, 'not_told': 0},
+            'notices': {'sent': 1, 'failed': 0},
         }
     )
     collector.add(done)
