@@ -44,6 +44,7 @@ class Known:
     :ivar left_out: names of hosts with which nothing is done.
     :ivar sends: memory that moving a server sends, in times of what it has,
         by UUID, as seen; >= 0.
+    :ivar own: names of hosts that are closed to all but this plan.
     """
 
     servers: Mapping[str, servers_module.Server]
@@ -53,6 +54,7 @@ class Known:
     stays: Collection[str] = ()
     left_out: Collection[str] = ()
     sends: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    own: Collection[str] = ()
 
     def but(self, host: str) -> 'Known':
         """The same, with all that is on a host free to move."""
@@ -75,8 +77,8 @@ def seen(
         for each in snapshot.running
     )
     providers = tuple(
-        dataclasses.replace(each, takes=False)
-        if each.name in known.left_out
+        dataclasses.replace(each, takes=each.name not in known.left_out)
+        if each.name in {*known.left_out, *known.own}
         else each
         for each in snapshot.providers
     )

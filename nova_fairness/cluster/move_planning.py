@@ -9,7 +9,9 @@ from collections.abc import Mapping
 import dataclasses
 import types
 
+from nova_fairness.cluster import pricing
 from nova_fairness.model import cluster
+from nova_fairness.model import market
 from nova_fairness.model import plans as model
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
@@ -17,13 +19,17 @@ from nova_fairness.model import tenants as tenants_model
 from nova_fairness.planners.consolidation import balancing
 from nova_fairness.planners.consolidation import emptying
 from nova_fairness.planners.consolidation import figures
+from nova_fairness.planners.consolidation import moves as moves_module
 from nova_fairness.planners.consolidation import planner
 from nova_fairness.planners.consolidation import plans as planners_plans
+from nova_fairness.planners.consolidation import repacking
+from nova_fairness.planners.market import planner as market_planner
 from nova_fairness.planners.tenants import planner as tenants_planner
 
 _LOOKED_AT = 3
 """Requests for which a rescue is looked for at once, the next ones first."""
 
+_MEMORY = 'MEMORY_MB'
 _USUAL = planners_plans.USUAL
 _USUAL_HELP = tenants_planner.USUAL
 
@@ -33,11 +39,13 @@ class Rules:
     """What operators choose.
 
     :ivar goals: that plans are made for, the one that matters most first.
-    :ivar least_emptied: hosts that a plan which consolidates empties at least.
+    :ivar least_emptied: hosts that a plan which consolidates or packs anew
+        empties at least.
     :ivar spread: a host gives to others if it uses this much more than all
         do on average, as a part of it.
     :ivar margin: by which a plan that balances makes hosts more even at
-        least, likewise.
+        least, likewise; and part by which the mean price must fall for one
+        of the market.
     :ivar planner: how moves are looked for.
     :ivar help: how those are that help owners.
     """
@@ -78,12 +86,14 @@ class Seen:
     :ivar waiting: where requests stand that do not start now, by UUID, in
         their order.
     :ivar tenants: what servers want of CPUs; ``None`` if no agent is asked.
+    :ivar rates: that are spent for servers, by UUID.
     :ivar at: seconds of the epoch.
     """
 
     snapshot: cluster.ClusterSnapshot
     waiting: Mapping[str, cluster.Waiting]
     tenants: tenants_model.Tenants | None = None
+    rates: Mapping[str, float] = dataclasses.field(default_factory=dict)
     at: float = 0.0
 
 
@@ -152,12 +162,58 @@ def _helping(seen: Seen, rules: Rules) -> Iterator[Draft]:
         yield dataclasses.replace(draft, text=text)
 
 
+def _repacking(seen: Seen, rules: Rules) -> Iterator[Draft]:
+    found = repacking.repack(seen.snapshot, rules.planner)
+    draft = _draft(model.Goal.REPACK, '', seen.snapshot, found)
+    if draft.promised.emptied >= rules.least_emptied:
+        yield draft
+
+
+def _trading(seen: Seen, rules: Rules) -> Iterator[Draft]:
+    if not seen.rates or pricing.SOLD not in seen.snapshot.classes:
+        return
+    found = market_planner.plan(
+        _market(seen), seen.at, market_planner.Rules(rules.margin)
+    )
+    moves = tuple(
+        moves_module.Move(
+            each.server, each.source, each.target, each.wave, round(each.cost)
+        )
+        for each in found.moves
+    )
+    plan = planners_plans.Plan(moves, (0, 0))
+    draft = _draft(model.Goal.MARKET, '', seen.snapshot, plan)
+    before, after = found.level
+    text = (
+        f'the mean price at which owners buy falls from {before:.2f} to'
+        f' {after:.2f}; it is 1 where all hosts are as dear for their size'
+    )
+    yield dataclasses.replace(draft, text=text)
+
+
+def _market(seen: Seen) -> market.Market:
+    """What is spent; whoever is in a server group with a rule stays."""
+    bids = {
+        each.uuid: market.Bid(
+            seen.rates[each.uuid],
+            demand=None if each.bound else each.demand,
+            cost=max(dict(each.amounts).get(_MEMORY, 0) * each.sends, 1.0),
+        )
+        for each in seen.snapshot.running
+        if each.uuid in seen.rates
+    }
+    lowest = min(seen.rates.values())
+    return market.Market(seen.snapshot, bids, (pricing.SOLD,), lowest=lowest)
+
+
 _WAYS: Mapping[model.Goal, _Drafts] = types.MappingProxyType(
     {
         model.Goal.CONSOLIDATE: _consolidating,
         model.Goal.BALANCE: _balancing,
         model.Goal.RESCUE: _rescuing,
         model.Goal.HELP: _helping,
+        model.Goal.MARKET: _trading,
+        model.Goal.REPACK: _repacking,
     }
 )
 

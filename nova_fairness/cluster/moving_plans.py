@@ -75,6 +75,7 @@ class Rules:
     :ivar rest_s: for which a server that was moved, or could not be, does not
         move again.
     :ivar history_s: for which plans that ended are remembered.
+    :ivar repack_s: from one plan that packs all anew to the next.
     """
 
     mode: Mode
@@ -83,6 +84,7 @@ class Rules:
     lasts_s: float = 6 * 3600.0
     rest_s: float = 6 * 3600.0
     history_s: float = 30 * 86400.0
+    repack_s: float = 7 * 86400.0
 
 
 class MovingPlans:
@@ -311,7 +313,8 @@ class MovingPlans:
     def _room(
         self, plan: model.Plan, looked: looking.Looked
     ) -> move_checking.Room:
-        known = dataclasses.replace(looked.known, stays=())
+        # Where all is packed anew some wait on a host that is emptied.
+        known = dataclasses.replace(looked.known, stays=(), own=plan.empties)
         if plan.goal is _G.EMPTY:
             known = known.but(plan.subject)
         room = move_checking.Room(movable.seen(looked.last.snapshot, known))
@@ -344,12 +347,15 @@ class MovingPlans:
             return
         if alive:
             goals = goals[: goals.index(alive[0].goal)]
+        if _G.REPACK in goals and not self._may_repack(looked.at):
+            goals.remove(_G.REPACK)
         rules = dataclasses.replace(self._rules.drafts, goals=tuple(goals))
         snapshot = movable.seen(looked.last.snapshot, looked.known)
         seen = move_planning.Seen(
             snapshot,
             looked.last.plan.waiting,
             self._tenants(snapshot, looked) if _G.HELP in goals else None,
+            self._service.charging.trading.all_rates(),
             looked.at,
         )
         found = list(move_planning.drafts(seen, rules))
@@ -375,6 +381,13 @@ class MovingPlans:
         """Whether a server that is to move was pinned, or let go, since."""
         moved = (each.server for each in draft.moves)
         return self._looking.pinned(looked, moved) is not looked.known
+
+    def _may_repack(self, now: float) -> bool:
+        """Whether it is long enough since a plan packed all anew."""
+        return not any(
+            each.goal is _G.REPACK and each.state is not _S.EXPIRED
+            for each in self._plans.since(now - self._rules.repack_s)
+        )
 
     def _tenants(
         self, snapshot: cluster.ClusterSnapshot, looked: looking.Looked

@@ -156,6 +156,13 @@ class Trading:
                 if project in (None, group.project)
             ]
 
+    def all_rates(self) -> dict[str, float]:
+        """Rates of servers at the last look, by UUID."""
+        return {
+            uuid: rate / spending.THOUSANDTHS
+            for uuid, rate in self._rates.items()
+        }
+
     def prices(self) -> list[market.Price]:
         """Prices of hosts at the last look, by name."""
         with self._lock:
@@ -164,11 +171,7 @@ class Trading:
     def _prices(self) -> list[market.Price]:
         if self._snapshot is None:
             return []
-        rates = {
-            uuid: rate / spending.THOUSANDTHS
-            for uuid, rate in self._rates.items()
-        }
-        return pricing.prices(self._snapshot, rates, self._seen_at)
+        return pricing.prices(self._snapshot, self.all_rates(), self._seen_at)
 
     def past(
         self, host: str, before: float | None, limit: int

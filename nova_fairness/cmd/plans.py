@@ -27,7 +27,12 @@ from nova_fairness.planners.consolidation import plans as planner_plans
 from nova_fairness.planners.tenants import planner as tenants_planner
 
 _OFF = 'off'
-_SPREADING = frozenset({model.Goal.BALANCE, model.Goal.HELP})
+_G = model.Goal
+_CONTRARY = (
+    ({_G.CONSOLIDATE, _G.REPACK}, {_G.BALANCE, _G.HELP, _G.MARKET}),
+    ({_G.MARKET}, {_G.BALANCE, _G.HELP}),
+)
+"""Goals that would move the same servers to and fro."""
 
 
 class Closing:
@@ -54,11 +59,13 @@ def rules(conf: cfg.ConfigOpts) -> moving_plans.Rules | None:
     if options.mode == _OFF:
         return None
     goals = tuple(map(model.Goal, dict.fromkeys(options.goals)))
-    if model.Goal.CONSOLIDATE in goals and _SPREADING.intersection(goals):
-        raise exception.ConfigurationError(
-            '[fairness_plans] goals: consolidate beside balance or help would'
-            ' move the same servers to and fro; choose one of them'
-        )
+    for some, others in _CONTRARY:
+        if some.intersection(goals) and others.intersection(goals):
+            both = [each.value for each in goals if each in some | others]
+            raise exception.ConfigurationError(
+                f'[fairness_plans] goals: {" beside ".join(both)} would move'
+                ' the same servers to and fro; choose one of them'
+            )
     _power(options)
     return moving_plans.Rules(
         moving_plans.Mode(options.mode),
@@ -86,6 +93,7 @@ def rules(conf: cfg.ConfigOpts) -> moving_plans.Rules | None:
         options.expiry,
         options.rest,
         conf.fairness_cluster.history,
+        options.repack_every,
     )
 
 

@@ -36,17 +36,23 @@ and see what it would do. All processes of the service must have the same.
         default=['rescue'],
         advanced=True,
         item_type=types.String(
-            choices=['consolidate', 'balance', 'rescue', 'help'],
+            choices=[
+                *('consolidate', 'repack', 'balance', 'rescue', 'help'),
+                'market',
+            ],
             ignore_case=False,
         ),
         help="""
 What servers are moved for, the goal that matters most first: ``consolidate``
-(hosts become empty), ``balance`` (no host is much fuller than others),
-``rescue`` (a request that fits on no host finds room), ``help`` (the owner who
-gets least of the CPUs that are due gets more; agents are asked, which needs
-``transport_url``). ``consolidate`` goes with neither ``balance`` nor ``help``.
-Emptying a host is asked for by operators, whatever stands here. Set it
-to what the cloud is run for.
+(hosts become empty), ``repack`` (all servers are packed anew for that, now and
+then), ``balance`` (no host is much fuller than others), ``rescue`` (a request
+that fits on no host finds room), ``help`` (the owner who gets least of the
+CPUs that are due gets more; agents are asked, which needs ``transport_url``),
+``market`` (what is spent for servers buys as much of every host).
+``consolidate`` and ``repack`` go with none of ``balance``, ``help`` and
+``market``, and ``market`` with neither ``balance`` nor ``help``. Emptying a
+host is asked for by operators, whatever stands here. Set it to what the cloud
+is run for.
 """,
     ),
     cfg.FloatOpt(
@@ -109,7 +115,7 @@ for a short while only.
         advanced=True,
         help="""
 Smallest number of hosts that a plan must empty; at least 1. It counts for
-``consolidate`` alone. Raise it if plans are not worth their moves.
+``consolidate`` and ``repack``. Raise it if plans are not worth their moves.
 """,
     ),
     cfg.FloatOpt(
@@ -131,9 +137,21 @@ too much moves.
         max=1.0,
         advanced=True,
         help="""
-Part of a host, 0 to 1 (no unit), by which a plan must make hosts more even at
-least. It counts for ``balance`` alone. Raise it if plans are not worth their
-moves.
+Part, 0 to 1 (no unit), by which a plan must make something better at least:
+of a host by which hosts are more even (``balance``), of what is due by which
+an owner gets more (``help``), of the mean price by which it falls
+(``market``). Raise it if plans are not worth their moves.
+""",
+    ),
+    cfg.FloatOpt(
+        'repack_every',
+        default=604800.0,
+        min=0.0,
+        advanced=True,
+        help="""
+Seconds from one plan that packs all servers anew to the next, by default
+604800 (a week). It counts for ``repack`` alone, which may move nearly every
+server. Raise it if that is too much.
 """,
     ),
     cfg.IntOpt(

@@ -30,6 +30,12 @@ class Goal(enum.Enum):
     HELP = 'help'
     """The owner who gets least of what is due gets more."""
 
+    MARKET = 'market'
+    """What is spent buys as much everywhere."""
+
+    REPACK = 'repack'
+    """All servers are packed anew, on fewer hosts."""
+
     EMPTY = 'empty'
     """A host that an operator named has nothing left on it."""
 

@@ -27,7 +27,9 @@ _CLOSING = frozenset(
 )
 """Once all is measured, something may start on the hosts of a plan again."""
 
-_EMPTYING = frozenset({model.Goal.CONSOLIDATE, model.Goal.EMPTY})
+_EMPTYING = frozenset(
+    {model.Goal.CONSOLIDATE, model.Goal.REPACK, model.Goal.EMPTY}
+)
 
 
 class Plans(led.Led[[model.Plan | None, model.Plan]]):

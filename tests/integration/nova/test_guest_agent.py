@@ -97,6 +97,7 @@ def test_a_guest_with_an_agent_is_told_and_leaves_before_its_time(
     WRITTEN.write_text(
         json.dumps(
             {
+                'test': 'tests/integration/nova/test_guest_agent.py',
                 'notice_s': NOTICE_S,
                 'guest_told_after_s': round(told_s, 1),
                 'started_after_s': round(active_s, 1),

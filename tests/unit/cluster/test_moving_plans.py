@@ -18,6 +18,7 @@ from nova_fairness.cluster import mobility
 from nova_fairness.cluster import move_planning
 from nova_fairness.cluster import moving as moving_module
 from nova_fairness.cluster import moving_plans
+from nova_fairness.cluster import operations
 from nova_fairness.cluster import resting
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.model import partition
@@ -705,6 +706,78 @@ def test_an_owner_who_gets_too_little_is_helped(cloud):
     assert sorted(cloud.at().values()) == ['h1', 'h2']
     assert len(cloud.world.store.plans.listed()) == 1
     assert cloud.lacking.shares['u0'] == cloud.lacking.shares['u1'] > 0
+
+
+def drafted(cloud, goal, **more):
+    cloud.rules = dataclasses.replace(
+        cloud.rules, drafts=move_planning.Rules((goal,)), rest_s=0.0, **more
+    )
+
+
+def test_what_is_spent_buys_as_much_on_every_host(cloud):
+    drafted(cloud, G.MARKET)
+    cloud.hosts('h1', 'h2', vcpu=16)
+    pays = {'fairness:group': 'web'}
+    dear = [cloud.lies(f'd{n}', 'h1', metadata=pays) for n in range(2)]
+    cheap = [cloud.lies(f'c{n}', 'h2') for n in range(2)]
+    cloud.begin()
+    answers = operations.Operations(cloud.world.store, cloud.service)
+    answers.create_group('the-project', 'web', 200.0, 2)
+    plan = cloud.go()
+    assert (plan.goal, plan.state) == (G.MARKET, S.PROPOSED)
+    assert plan.text == (
+        'the mean price at which owners buy falls from 1.96 to 1.00; it is 1'
+        ' where all hosts are as dear for their size'
+    )
+    cloud.go(8)
+    at = cloud.at()
+    assert {at[each] for each in dear} == {'h1', 'h2'}
+    assert {at[each] for each in cheap} == {'h1', 'h2'}
+    [plan] = cloud.world.store.plans.listed()
+    assert plan.state is S.DONE
+    # Of a good state there is no plan, and of another price there is.
+    cloud.go(20)
+    assert len(cloud.world.store.plans.listed()) == 1
+
+
+def test_nothing_is_traded_where_a_rule_of_a_server_group_binds(cloud):
+    drafted(cloud, G.MARKET)
+    cloud.hosts('h1', 'h2', vcpu=16)
+    pays = {'fairness:group': 'web'}
+    both = [cloud.lies(f'd{n}', 'h1', metadata=pays) for n in range(2)]
+    cloud.fake.groups['g'] = both
+    cloud.fake.policies['g'] = {'policy': 'affinity', 'rules': {}}
+    cloud.begin()
+    answers = operations.Operations(cloud.world.store, cloud.service)
+    answers.create_group('the-project', 'web', 200.0, 2)
+    assert cloud.go(3) is None
+
+
+def test_all_is_packed_anew_once_in_a_while(cloud):
+    """Some of it waits on the host that is emptied."""
+    drafted(cloud, G.REPACK, repack_s=1000.0)
+    cloud.hosts('h1', 'h2', 'h3', vcpu=6)
+    for host, sizes in (('h1', (3, 1)), ('h2', (3, 1)), ('h3', (2, 2))):
+        for n, vcpus in enumerate(sizes):
+            cloud.lies(f'{host}-{n}', host, vcpus)
+    cloud.begin()
+    plan = cloud.go()
+    assert (plan.goal, plan.promised.emptied) == (G.REPACK, 1)
+    cloud.go(12)
+    assert len({*cloud.at().values()}) == 2
+    [plan] = cloud.world.store.plans.listed()
+    assert plan.state is S.DONE
+    at = cloud.at()
+    for uuid in at.keys() - {host: uuid for uuid, host in at.items()}.values():
+        cloud.fake.remove(uuid)
+    while cloud.world.now < plan.changed_at + 1000.0:
+        assert len(cloud.world.store.plans.listed()) == 1
+        cloud.go()
+    cloud.go(9)
+    assert [each.state for each in cloud.world.store.plans.listed()] == [
+        S.DONE, S.DONE,
+    ]  # fmt: skip
+    assert len({*cloud.at().values()}) == 1
 
 
 def helped(cloud, wants):

@@ -73,6 +73,7 @@ def test_what_operators_choose_reaches_the_plans(monkeypatch):
         empty_for=14.0,
         power_command=['/bin/power', '-q'],
         power_timeout=15.0,
+        repack_every=16.0,
     )
     at_once = moves.AtOnce(10, 11)
     assert other._rules == moving_plans.Rules(
@@ -89,6 +90,7 @@ def test_what_operators_choose_reaches_the_plans(monkeypatch):
         64.0,
         5.0,
         other._rules.history_s,
+        16.0,
     )
     assert other._interval_s == 2.0
     assert other._moving._limits == moving.Limits(10, 11, 12.0)
@@ -101,7 +103,9 @@ def test_what_operators_choose_reaches_the_plans(monkeypatch):
     ('options', 'said'),
     [
         ({'goals': ['consolidate', 'balance']}, 'to and fro'),
-        ({'goals': ['help', 'consolidate']}, 'to and fro'),
+        ({'goals': ['help', 'consolidate']}, 'help beside consolidate'),
+        ({'goals': ['repack', 'market']}, 'repack beside market would'),
+        ({'goals': ['market', 'rescue', 'help']}, 'market beside help would'),
         ({'goals': ['help']}, 'goals = help needs transport_url'),
         ({'power_command': ['power']}, 'path of a program'),
     ],
