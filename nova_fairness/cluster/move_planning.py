@@ -192,7 +192,7 @@ def _trading(seen: Seen, rules: Rules) -> Iterator[Draft]:
 
 
 def _market(seen: Seen) -> market.Market:
-    """What is spent; whoever is in a server group with a rule stays."""
+    """The cloud with rates; whoever is in a server group with a rule stays."""
     bids = {
         each.uuid: market.Bid(
             seen.rates[each.uuid],

@@ -31,7 +31,7 @@ class Goal(enum.Enum):
     """The owner who gets least of what is due gets more."""
 
     MARKET = 'market'
-    """What is spent buys as much everywhere."""
+    """A rate buys as much of every host."""
 
     REPACK = 'repack'
     """All servers are packed anew, on fewer hosts."""
