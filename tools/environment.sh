@@ -11,6 +11,10 @@ LOGS=$TOP/build/logs
 LANES=()
 trap end_lanes EXIT
 
+# Images of Python in containers say it. Each program would then translate all
+# its modules anew, which takes longer than what most of them do.
+unset PYTHONDONTWRITEBYTECODE
+
 die() {
     printf '\n%s: %s\n' "${0##*/}" "$1" >&2
     exit 1

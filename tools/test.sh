@@ -10,10 +10,13 @@ set -euo pipefail
 
 V2=tests/functional/test_cgroup_v2.py
 NETWORKS=tests/functional/test_network_real.py
-# Their tests, and those of what puts them together, show whether every branch
-# of the pure rooms is tried; to watch the others, too, takes a minute more.
-WATCHED=(tests/unit/{agent,cluster,collect,decide,exchange}
-    tests/unit/{measure,model,observe,planners,relay,shares})
+# Their tests, and some of what puts them together, show whether every branch of
+# the pure rooms is tried. To watch takes as long as the tests themselves: the
+# others of the cluster service, which try hardly a branch more, go without.
+WATCHED=(tests/unit/{agent,collect,decide,exchange}
+    tests/unit/{measure,model,observe,planners,relay,shares}
+    tests/unit/cluster/{casts,store}
+    tests/unit/cluster/test_{accounts,estimating,operations,snapshot}.py)
 
 usage() {
     cat <<'TEXT'
@@ -109,11 +112,12 @@ tests() {
     step "$1" python -m pytest -q --durations=25 --junitxml="$report" "${@:2}"
 }
 
-# The pure rooms are named in pyproject.toml; so is the floor.
+# The pure rooms are named in pyproject.toml; so is the floor. Without stealing,
+# one process has most of the cluster service's tests, and the other waits.
 unit_tests() {
-    tests 'unit tests of pure rooms' -n 2 -m "$SELECTION" "${WATCHED[@]}" \
-        --cov --cov-report=term:skip-covered
-    tests 'unit tests' -n 2 -m "$SELECTION" tests/unit \
+    tests 'unit tests of pure rooms' -n 2 --dist worksteal -m "$SELECTION" \
+        "${WATCHED[@]}" --cov --cov-report=term:skip-covered
+    tests 'unit tests' -n 2 --dist worksteal -m "$SELECTION" tests/unit \
         "${WATCHED[@]/#/--ignore=}"
 }
 

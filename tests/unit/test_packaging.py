@@ -270,6 +270,12 @@ def test_a_failed_step_is_named_and_ends_the_run(tmp_path):
     assert 'on\n' not in (tmp_path / 'second-one.log').read_text()
 
 
+def test_a_module_is_translated_once_not_by_each_program(monkeypatch):
+    monkeypatch.setenv('PYTHONDONTWRITEBYTECODE', '1')
+    answer = sourced('python3 -c "import sys; print(sys.dont_write_bytecode)"')
+    assert answer.stdout == 'False\n'
+
+
 def test_steps_side_by_side_hear_ctrl_c_and_all_end(tmp_path):
     heard = 'import signal; assert signal.getsignal(2) is not signal.SIG_IGN'
     answer = sourced(

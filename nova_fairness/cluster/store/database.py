@@ -51,6 +51,8 @@ def connect(url: str) -> sa.Engine:
             url,
             max_retries=_CONNECT_TRIES,
             retry_interval=_BETWEEN_TRIES_S,
+            # Else it gives up the CPU after each statement, for eventlet.
+            thread_checkin=False,
         )
         if engine.dialect.name == 'sqlite':
             sa.event.listen(engine, 'connect', _write_ahead)

@@ -21,6 +21,11 @@ from nova_fairness.model import leaving
 
 _LEAVES = tables.LEAVES
 _FINAL = sorted(each.value for each in leaving.FINAL)
+_LATER = _LEAVES.alias()
+_HAS_LATER = sa.exists().where(
+    _LATER.c.server == _LEAVES.c.server, _LATER.c.turn > _LEAVES.c.turn
+)
+"""Made once: the columns of an alias are much garbage."""
 _MAKES_ROOM = _LEAVES.c.cause.in_(
     sorted(each.value for each in leaving.PREEMPTIONS)
 )
@@ -62,13 +67,9 @@ class Leaves(led.Led[[leaving.Leave]]):
     def _newest(
         self, *wanted: sa.ColumnElement[bool]
     ) -> dict[str, leaving.Leave]:
-        later = _LEAVES.alias()
-        has_later = sa.exists().where(
-            later.c.server == _LEAVES.c.server, later.c.turn > _LEAVES.c.turn
-        )
         query = (
             sa.select(_LEAVES)
-            .where(*wanted, ~has_later)
+            .where(*wanted, ~_HAS_LATER)
             .order_by(_LEAVES.c.at, _LEAVES.c.server)
         )
         rows = self._tables.select(query)

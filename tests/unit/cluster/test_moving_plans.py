@@ -981,7 +981,7 @@ def test_whatever_happens_no_host_has_too_many_and_nobody_is_asked_twice(
         servers = cloud.asked()
         assert len(set(servers)) == len(servers)
         assert not any(each.is_moving for each in plans)
-        cloud.world.engine.dispose()
+        cloud.world.close()
 
 
 def test_the_planner_rules_are_kept(half):

@@ -754,6 +754,6 @@ def test_whoever_begins_after_a_kill_goes_on(tmp_path):
         assert border.batch.places['b-h1'].takes
         assert border.service_of('h2')['status'] == 'enabled'
         assert not border.batch.places['b-h2'].takes
-        border.world.engine.dispose()
+        border.world.close()
         at += 1
     assert at > 12

@@ -4,8 +4,10 @@
 
 import dataclasses
 import functools
+import gc
 import itertools
 import json
+import pathlib
 
 from cryptography import fernet
 import pytest
@@ -33,7 +35,6 @@ from nova_fairness.cluster import snapshot as snapshot_module
 from nova_fairness.cluster import tokens
 from nova_fairness.cluster import trading
 from nova_fairness.cluster.store import database
-from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cast as cast_module
@@ -45,6 +46,7 @@ from nova_fairness.planners.fairqueue import planner
 from nova_fairness.shares import budgets
 from nova_fairness.shares import measured
 from tests.fixtures import fake_cloud
+from tests.fixtures import small_store
 
 R, S = reason.Reason, request.State
 NEED = {'VCPU': 4, 'MEMORY_MB': 100}
@@ -131,10 +133,19 @@ class World:
         self.plan = None
         self.now = 1000.0
         self.tick = 0.0
-        self.engine = database.connect(f'sqlite:///{path}/store.sqlite')
-        schema.upgrade(self.engine)
+        file = pathlib.Path(path) / small_store.NAME
+        small_store.fill(file)
+        self.engine = database.connect(f'sqlite:///{file}')
+        # Whoever closes the last connection waits for the disk.
+        self._kept = self.engine.connect()
         sealer = sealing.Sealer((fernet.Fernet.generate_key().decode(),))
         self.store = store_module.Store(self.engine, sealer)
+
+    def close(self):
+        """Give back what its cycles have left to a later collection."""
+        self._kept.close()
+        self.engine.dispose()
+        gc.unfreeze()
 
     def process(self, name='one', store=None, at_end=None, **rules):
         """A new process."""
@@ -251,7 +262,8 @@ def build(name, server, vcpu, project='the-project', hints=None):
 def world(tmp_path):
     made = World(tmp_path)
     made.cloud.add_host('h1', 4)
-    return made
+    yield made
+    made.close()
 
 
 def test_a_request_starts_and_is_followed_to_its_end(world):
@@ -852,6 +864,7 @@ def test_killed_anywhere_nothing_is_lost_and_nothing_sent_twice(tmp_path):
         successor.cycle()
         successor.cycle()
         assert world.state(server) is S.ACTIVE
+        world.close()
         if not died:
             break
     assert at > 10

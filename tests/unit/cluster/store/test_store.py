@@ -10,6 +10,7 @@ from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import schema
 from nova_fairness.cluster.store import sealing
 from nova_fairness.cluster.store import store as store_module
+from tests.fixtures import small_store
 from tests.fixtures import store_contract
 
 
@@ -17,6 +18,11 @@ class TestOnSqlite(store_contract.StoreContract):
     @pytest.fixture
     def url(self, tmp_path):
         return f'sqlite:///{tmp_path}/store.sqlite'
+
+    @pytest.fixture
+    def store(self, tmp_path, engine, keys):
+        small_store.fill(tmp_path / 'store.sqlite')
+        return store_module.Store(engine, sealing.read(keys))
 
 
 def test_a_store_is_opened_by_url_and_keys(tmp_path):
