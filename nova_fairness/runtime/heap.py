@@ -36,6 +36,7 @@ def uncollected() -> Iterator[None]:
     gc.disable()
     try:
         yield
-    finally:
+        # What a failure leaves is no use to anybody.
         gc.freeze()
+    finally:
         gc.enable()

@@ -43,13 +43,21 @@ class Ring:
 
 
 def test_what_was_made_uncollected_is_collected_later():
-    with contextlib.suppress(ValueError), heap.uncollected():
+    with heap.uncollected():
         assert not gc.isenabled()
         lost = weakref.ref(Ring())
-        raise ValueError
     assert gc.isenabled()
     gc.collect()
     assert lost()
     heap.collect()
     assert lost() is None
     gc.unfreeze()
+
+
+def test_what_a_failure_left_is_collected_as_usual():
+    with contextlib.suppress(ValueError), heap.uncollected():
+        lost = weakref.ref(Ring())
+        raise ValueError
+    assert gc.isenabled()
+    gc.collect()
+    assert lost() is None
