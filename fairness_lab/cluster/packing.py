@@ -13,23 +13,22 @@ import enum
 
 import numpy as np
 
-from fairness_lab.cluster import patterns
 from fairness_lab.cluster import workload
 from fairness_lab.scenario import chance
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
 from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners import placement
+from nova_fairness.planners.consolidation import columns
 from nova_fairness.planners.consolidation import displacing
 from nova_fairness.planners.consolidation import moves as moves_module
 from nova_fairness.planners.consolidation import planner
 from nova_fairness.planners.consolidation import plans
 from nova_fairness.planners.consolidation import repacking
+from nova_fairness.shares import programs
 
 _KIND, _WHICH, _MEMORY, _VCPU = range(4)
 _DEPTH = displacing.Depth()
-_PLAN_S, _REQUEST_S = 5.0, 1.0
-"""For which whole numbers of patterns are looked for."""
 
 
 class Kind(enum.IntEnum):
@@ -81,22 +80,17 @@ class Strategy:
     :ivar every: requests after which hosts are emptied; 0 for never.
     :ivar has_rescue: whether room is made for what fits nowhere.
     :ivar has_repack: whether all is packed anew besides, each time.
-    :ivar search_s: for which an integer program looks for fewer hosts then.
     :ivar depth: how far room is made.
     :ivar is_one: whether all hosts count as one: then nothing is refused
         because of where servers are.
-    :ivar has_patterns: whether all is packed by patterns where that needs
-        fewer hosts, and for whatever found no room else.
     """
 
     rule: str = 'fullest'
     every: int = 0
     has_rescue: bool = False
     has_repack: bool = False
-    search_s: float = 0.0
     depth: displacing.Depth = _DEPTH
     is_one: bool = False
-    has_patterns: bool = False
 
 
 @dataclasses.dataclass(slots=True)
@@ -199,13 +193,7 @@ class Packing:
         strategy = self._strategy
         self._move(planner.consolidate(self.snapshot(), self._rules))
         if strategy.has_repack:
-            self._move(
-                repacking.repack(
-                    self.snapshot(), self._rules, strategy.search_s
-                )
-            )
-        if strategy.has_patterns:
-            self._pack(self.busy - 1)
+            self._move(repacking.repack(self.snapshot(), self._rules))
 
     def _kind(self, drawn: float) -> Kind:
         mix, count = self._mix, len(self._running)
@@ -248,9 +236,6 @@ class Packing:
             if plan is not None:
                 self._move(plan)
                 row = self._found(uuid, demand)
-        hosts = len(self._hosts.names)
-        if row is None and self._strategy.has_patterns:
-            row = self._pack(hosts, demand)
         if row is None:
             return False
         self._running[uuid] = cluster.Running(
@@ -265,45 +250,26 @@ class Packing:
         return True
 
     def least(self) -> int:
-        """Hosts that are needed at least, however servers are packed."""
-        amounts = self._amounts()
-        return _packed(amounts)[0].bound if len(amounts) else 0
-
-    def _amounts(
-        self, asked: request_model.Demand | None = None
-    ) -> cluster.Amounts:
-        """(n, c) of all that run, and of what is asked for."""
-        vectors = [dict(each.amounts) for each in self._running.values()]
-        vectors += [dict(asked.amounts)] if asked else []
-        return np.array(
-            [cluster.vector(each, workload.CLASSES) for each in vectors]
-        ).reshape(-1, len(workload.CLASSES))
-
-    def _pack(
-        self, most: int, asked: request_model.Demand | None = None
-    ) -> int | None:
-        """Pack all anew if no more than so many hosts are needed.
-
-        :param asked: what is to have room besides.
-        :returns: the row of the host that has it.
-        """
-        running = list(self._running.values())
-        amounts = self._amounts(asked)
-        if (amounts.sum(axis=0) > most * HOST).any() or not len(amounts):
-            return None
-        found, kind = _packed(amounts, _REQUEST_S if asked else _PLAN_S)
-        if len(found.hosts) > most:
-            return None
-        at = self._hosts.rows([each.host for each in running])
-        new = patterns.settled(found.hosts, kind, at, len(self._hosts.names))
-        for each, row in zip(running, new.tolist(), strict=False):
-            if self._hosts.names[row] != each.host:
-                self._take(each, -1)
-                there = dataclasses.replace(each, host=self._hosts.names[row])
-                self._running[each.uuid] = there
-                self._take(there, 1)
-                self.outcome.moves += 1
-        return int(new[-1]) if asked else None
+        """Hosts that are needed at least, as patterns prove."""
+        sizes, counts = np.unique(
+            [
+                cluster.vector(dict(each.amounts), workload.CLASSES)
+                for each in self._running.values()
+            ],
+            axis=0,
+            return_counts=True,
+        )
+        hosts = np.array([len(self._hosts.names)])
+        found = columns.packed(
+            columns.Task(
+                sizes,
+                counts,
+                np.full((1, len(workload.CLASSES)), HOST),
+                counts[np.newaxis],
+                programs.Sorts(hosts, np.ones(1)),
+            )
+        )
+        return 0 if found is None else found.bound
 
     def _found(self, uuid: str, demand: request_model.Demand) -> int | None:
         """The row of a host in use, or else of an empty one."""
@@ -339,14 +305,3 @@ class Packing:
         [row] = self._hosts.rows([server.host])
         amounts = cluster.vector(dict(server.amounts), workload.CLASSES)
         self._inventory.used[row] += sign * amounts
-
-
-def _packed(
-    amounts: cluster.Amounts, longest_s: float = _PLAN_S
-) -> tuple[patterns.Packed, cluster.Amounts]:
-    """A packing by patterns, and the kind of each server in it."""
-    sizes, kind, counts = np.unique(
-        amounts, axis=0, return_inverse=True, return_counts=True
-    )
-    capacity = np.full(amounts.shape[1], HOST)
-    return patterns.packed(sizes, counts, capacity, longest_s), kind.ravel()

@@ -22,6 +22,7 @@ from nova_fairness.cluster import service
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cmd import ledger
 from nova_fairness.model import plans as model
+from nova_fairness.planners.consolidation import displacing
 from nova_fairness.planners.consolidation import moves as moves_module
 from nova_fairness.planners.consolidation import plans as planner_plans
 from nova_fairness.planners.tenants import planner as tenants_planner
@@ -75,6 +76,7 @@ def rules(conf: cfg.ConfigOpts) -> moving_plans.Rules | None:
             options.spread,
             options.margin,
             planner_plans.Rules(
+                depth=displacing.Depth(tight=options.packed_anew),
                 at_once=moves_module.AtOnce(
                     options.at_once, options.at_once_per_host
                 ),

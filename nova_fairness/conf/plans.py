@@ -165,6 +165,17 @@ request; 0: any. Set it if live migrations load the network too much.
 """,
     ),
     cfg.IntOpt(
+        'packed_anew',
+        default=0,
+        min=0,
+        advanced=True,
+        help="""
+Largest number of hosts that are packed anew for a request that finds no room
+by fewer moves; 0: none. It counts for ``rescue`` alone. Raise it if requests
+wait though all hosts together have room, and many servers may move for one.
+""",
+    ),
+    cfg.IntOpt(
         'at_once',
         default=4,
         min=1,

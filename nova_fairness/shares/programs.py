@@ -84,7 +84,11 @@ class Choice:
 
 
 def choose(
-    cost: Floats, most: Floats, rows: Rows, longest_s: float | None = None
+    cost: Floats,
+    most: Floats,
+    rows: Rows,
+    longest_s: float | None = None,
+    nodes: int | None = None,
 ) -> Choice | None:
     """Choose whole numbers of the least cost.
 
@@ -94,7 +98,9 @@ def choose(
     :param longest_s: after which the best that was found by then is given;
         which one that is depends on the machine. Without it the search goes
         on to the end.
-    :returns: ``None`` if the time was over before anything was found.
+    :param nodes: of the tree of choices, after which the search ends, too,
+        on all machines alike.
+    :returns: ``None`` if it ended before anything was found.
     :raises SolverFailed: if nothing can be chosen.
     """
     from scipy import optimize
@@ -102,13 +108,13 @@ def choose(
 
     shape = (len(rows.lower), len(cost))
     matrix = sparse.csr_array((rows.value, (rows.row, rows.column)), shape)
-    options = {} if longest_s is None else {'time_limit': longest_s}
+    limits = {'time_limit': longest_s, 'node_limit': nodes}
     found = optimize.milp(
         cost,
         integrality=np.ones(len(cost)),
         bounds=optimize.Bounds(0, most),
         constraints=optimize.LinearConstraint(matrix, rows.lower, rows.upper),
-        options=options,
+        options={k: v for k, v in limits.items() if v is not None},
     )
     if found.x is None:
         if found.status == _OUT_OF_TIME:
@@ -121,39 +127,67 @@ def choose(
 
 
 _OUT_OF_TIME = 1
-"""Status of scipy's answer."""
+"""Status of scipy's answer, also when all nodes are used up."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sorts:
+    """Sets are of sorts, of each of which there are only so many.
+
+    :ivar most: (q,) sets of each sort.
+    :ivar cost: (q,) of a set of each sort, >= 0.
+    """
+
+    most: npt.NDArray[np.int64]
+    cost: Floats
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cover:
-    """Parts of sets that cover all.
+    """Parts of sets that cover all, as far as they can.
 
     :ivar parts: (s,) of each set, >= 0.
-    :ivar size: their sum, the least there is.
-    :ivar price: (k,) of one of each kind, >= 0: no set costs more than 1, and
-        all that is to be covered costs as much as the size.
+    :ivar is_whole: whether they cover all.
+    :ivar price: (k,) of one of each kind, >= 0.
+    :ivar rent: (q,) what one more of each sort would save, >= 0: no set
+        has a higher price than its cost and its rent.
     """
 
     parts: Floats
-    size: float
+    is_whole: bool
     price: Floats
+    rent: Floats
 
 
-def cover(sets: npt.NDArray[np.int64], least: npt.NDArray[np.int64]) -> Cover:
-    """Cover kinds by parts of sets, by as few as can be.
+def cover(
+    sets: npt.NDArray[np.int64],
+    of: Indices,
+    least: npt.NDArray[np.int64],
+    sorts: Sorts,
+) -> Cover:
+    """Cover kinds by parts of sets, by those that cost least.
 
     :param sets: (s, k) how many of each kind are in each set, >= 0.
+    :param of: (s,) sort of each.
     :param least: (k,) how many of each kind are to be covered.
-    :raises SolverFailed: if these sets do not cover all.
     """
     from scipy import optimize
 
+    count, kinds = sets.shape
+    limit = np.zeros((len(sorts.most), count + kinds))
+    limit[of, np.arange(count)] = 1.0
+    # What is missing costs more than all that there is.
+    missing = np.full(kinds, 1.0 + float(sorts.cost @ sorts.most))
     found = optimize.linprog(
-        np.ones(len(sets)), A_ub=-sets.T, b_ub=-least, method='highs'
+        np.concatenate([sorts.cost[of], missing]),
+        A_ub=np.vstack([np.hstack([-sets.T, -np.eye(kinds)]), limit]),
+        b_ub=np.concatenate([-least, sorts.most]),
+        method='highs',
     )
     if found.x is None:
         raise exception.SolverFailed(
             f'HiGHS ends with {found.message!r}, expected a cover'
         )
-    price = -np.asarray(found.ineqlin.marginals, dtype=np.float64)
-    return Cover(found.x, float(found.fun), price)
+    dual = -np.asarray(found.ineqlin.marginals, dtype=np.float64)
+    is_whole = bool((found.x[count:] <= _TOLERANCE).all())
+    return Cover(found.x[:count], is_whole, dual[:kinds], dual[kinds:])

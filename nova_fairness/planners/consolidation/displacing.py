@@ -8,6 +8,7 @@ a few levels. A request that fits nowhere is placed likewise.
 """
 
 from collections.abc import Iterable
+from collections.abc import Sequence
 import dataclasses
 
 import numpy as np
@@ -31,11 +32,14 @@ class Depth:
         is moved makes nobody move.
     :ivar breadth: ways to make room that are tried at each level, >= 1.
     :ivar anew: most hosts that are packed anew for a request; 0 for none.
+    :ivar tight: most hosts that are packed anew by patterns for a request
+        that finds no room else; 0 for none.
     """
 
     levels: int = 3
     breadth: int = 3
     anew: int = 8
+    tight: int = 0
 
 
 def settle(
@@ -62,22 +66,24 @@ def crowd(
     items: Iterable[int],
     allowed: Marks,
     anew: int,
+    fills: Sequence[filling.Fill] = filling.FILLS,
 ) -> bool:
     """Pack the hosts with most room anew, with items that lie nowhere.
 
     :param layout: is as before if they find no place.
     :param allowed: (p,) hosts that may be taken.
     :param anew: number of hosts.
+    :param fills: ways to do it, the first one that can is taken.
     """
     new, mark = list(items), layout.mark()
     left = np.maximum(layout.free, 0).T @ layout.worth
     listed = np.flatnonzero(layout.targets & allowed)
     rows = listed[np.argsort(-left[listed], kind='stable')][:anew]
     on = np.flatnonzero(layout.may_move & np.isin(layout.at, rows))
-    for way in filling.WAYS.values():
+    for fill in fills:
         for n in on:
             layout.put(int(n), layout_module.NOWHERE)
-        if filling.fill(layout, [*new, *map(int, on)], rows.tolist(), way):
+        if fill(layout, [*new, *map(int, on)], rows.tolist()):
             return True
         layout.back(mark)
     return False

@@ -9,9 +9,8 @@ one server after the other.
 
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
-import types
+import functools
 
 import numpy as np
 
@@ -39,16 +38,11 @@ def nearest(have: Fractions, left: Fractions, scarce: Fractions) -> Fractions:
     return total
 
 
-WAYS: Mapping[str, Way] = types.MappingProxyType(
-    {'along': along, 'nearest': nearest}
-)
-
-
 def fill(
     layout: layout_module.Layout,
     items: Iterable[int],
     rows: Sequence[int],
-    way: Way,
+    way: Way = nearest,
 ) -> bool:
     """Put items that lie nowhere on hosts.
 
@@ -62,6 +56,12 @@ def fill(
         while (n := kinds.best(row, way)) is not None:
             layout.put(n, row)
     return not kinds.left.any()
+
+
+Fill = Callable[[layout_module.Layout, Iterable[int], Sequence[int]], bool]
+"""See :func:`fill`."""
+
+FILLS: Sequence[Fill] = (functools.partial(fill, way=along), fill)
 
 
 class _Kinds:

@@ -228,6 +228,16 @@ class Layout:
             return True
         return bool(self._apart[group.uuid][row] + more < group.per_host)
 
+    def holds(self, n: int) -> cluster.Amounts:
+        """(p,) How many like an item may come to each host, room or not."""
+        item = self.items[n]
+        most = np.full(len(self.hosts.names), len(self.items))
+        if item.apart is not None:
+            there = self._apart.get(item.apart.uuid, 0)
+            most = np.maximum(item.apart.per_host - (most * 0 + there), 0)
+        rows = () if item.shape is None else item.shape.rows
+        return np.where(np.isin(np.arange(len(most)), rows), most, 0)
+
     def know(self, group: request.Group, rows: Rows) -> None:
         """Say on which hosts members of a group are, one row for each."""
         count = len(self.hosts.names)

@@ -14,9 +14,14 @@ import dataclasses
 
 import numpy as np
 
+from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners.consolidation import layout as layout_module
 
 Rows = layout_module.Rows
+Marks = layout_module.Marks
+
+_DETOURS, _IN_ALL = 2, 2000
+"""Of a server, and of a plan, at most."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,20 +77,24 @@ def waves(
     """Put moves in an order in which each finds room.
 
     :param layout: before them; it is left as it is.
-    :param detours: whether servers may wait on a third host, each once.
+    :param detours: whether servers may wait on a third host.
     :returns: ``None`` if there is no such order.
     """
     mark = layout.mark()
     found: list[list[Step]] = []
     pending = np.array(steps, dtype=np.intp).reshape(len(steps), 2)
-    left = {n for n, _ in steps} if detours else set()
+    may = layout.may_move & (layout.at != layout_module.NOWHERE) & detours
+    left, count = np.where(may, _DETOURS, 0), _IN_ALL
     while len(pending):
         chosen = _wave(layout, pending, at_once)
         wave = [(int(n), int(row)) for n, row in pending[chosen]]
         pending = np.delete(pending, chosen, axis=0)
-        if not wave:
-            wave = _detour(layout, pending, left)
-            left -= {n for n, _ in wave}
+        if not wave and count and (step := _detour(layout, pending, left)):
+            count -= 1
+            wave, left[step[0]] = [step], left[step[0]] - 1
+            if step[0] not in pending[:, 0]:
+                back = step[0], int(layout.at[step[0]])
+                pending = np.vstack([pending, back])
         if not wave:
             layout.back(mark)
             return None
@@ -97,23 +106,35 @@ def waves(
 
 
 def _detour(
-    layout: layout_module.Layout, pending: Rows, left: set[int]
-) -> list[Step]:
+    layout: layout_module.Layout, pending: Rows, left: Rows
+) -> Step | None:
     """The cheapest move of a server out of the way of another.
 
-    :param left: servers that may make one.
+    Of one that is to move anyway, if it is one of these; at best of one after
+    which another finds room.
+
+    :param left: (n,) detours that each may make yet.
     """
-    items, rows = pending.T
-    inner = items[np.isin(layout.at[items], rows)]
-    for n in map(int, inner[np.argsort(layout.cost[inner], kind='stable')]):
-        if n not in left:
-            continue
+    moves = np.isin(np.arange(len(left)), pending[:, 0])
+    frees = _frees(layout, pending)
+    order = np.lexsort((layout.cost, ~moves, ~frees))
+    for n in map(int, order[(left > 0)[order] & (frees | moves)[order]]):
         others = layout.hosts.takes.copy()
         others[layout.at[n]] = False
         row = layout.find(n, others)
         if row != layout_module.NOWHERE:
-            return [(n, row)]
-    return []
+            return n, row
+    return None
+
+
+def _frees(layout: layout_module.Layout, pending: Rows) -> Marks:
+    """(n,) Items with all that the smallest one bound for their host lacks."""
+    lacks = np.full_like(layout.free, hosts_module.MOST)
+    smallest_last = np.argsort(-layout.size[pending[:, 0]], kind='stable')
+    items, rows = pending[smallest_last].T
+    lacks[:, rows] = layout.amounts[items].T - layout.free[:, rows]
+    frees = (layout.amounts >= lacks[:, layout.at].T).all(axis=1)
+    return np.asarray(frees & (layout.at != layout_module.NOWHERE))
 
 
 def _wave(

@@ -18,6 +18,7 @@ from nova_fairness.planners.consolidation import displacing
 from nova_fairness.planners.consolidation import layout as layout_module
 from nova_fairness.planners.consolidation import moves as moves_module
 from nova_fairness.planners.consolidation import plans
+from nova_fairness.planners.consolidation import repacking
 
 _ALONE = moves_module.AtOnce(1, 1)
 
@@ -172,3 +173,6 @@ def _settling(
     yield displacing.settle(layout, new, allowed, depth)
     for anew in range(2, depth.anew + 1):
         yield displacing.crowd(layout, new, allowed, anew)
+    # Who must lie beside others cannot lie anywhere that is like their host.
+    if depth.tight and (allowed == layout.hosts.takes).all():
+        yield repacking.tighten(layout, new, allowed, depth.tight)

@@ -2,9 +2,10 @@
 
 """All servers packed anew, and hosts chosen so that few have to move.
 
-First fit decreasing, and one host filled after the other, in several ways; of
-those that need the fewest hosts the cheapest is taken. It is a rare thing to
-do, as once a week (Baadal), since nearly everything may move.
+First fit decreasing, one host filled after the other, and patterns of what a
+host can hold; of those that need the fewest hosts, and have an order, the
+cheapest is taken. It is a rare thing to do, as once a week (Baadal), since
+nearly everything may move.
 """
 
 import collections
@@ -16,9 +17,12 @@ import numpy as np
 from nova_fairness import exception
 from nova_fairness.model import cluster
 from nova_fairness.planners import placement
+from nova_fairness.planners.consolidation import displacing
+from nova_fairness.planners.consolidation import figures
 from nova_fairness.planners.consolidation import filling
 from nova_fairness.planners.consolidation import layout as layout_module
 from nova_fairness.planners.consolidation import optimum
+from nova_fairness.planners.consolidation import patterns
 from nova_fairness.planners.consolidation import plans
 from nova_fairness.shares import programs
 
@@ -27,6 +31,7 @@ Fractions = layout_module.Fractions
 Marks = layout_module.Marks
 
 _RULES = (placement.fullest, placement.best_fit, placement.cosine)
+_FILLS = (*filling.FILLS, patterns.fill)
 
 
 def repack(
@@ -53,16 +58,65 @@ def repack(
         searched, is_whole = _searched(snapshot, search_s)
         packed += searched
         fewest = min((count for count, _ in packed), default=before)
-    if fewest >= before:
-        return dataclasses.replace(nothing, is_whole=is_whole)
-    found = []
-    for at in [each for count, each in packed if count == fewest]:
-        _put(layout, at)
-        plan = plans.made(layout, rules, detours=True)
-        if plan:
-            found.append(plan)
-    best = min(found, key=lambda plan: plan.cost_mb, default=nothing)
-    return dataclasses.replace(best, is_whole=is_whole)
+    packed = [(count, at) for count, at in packed if count < before]
+    best = _cheapest(layout, rules, packed) or nothing
+    best = dataclasses.replace(best, is_whole=is_whole)
+    if not best.moves or best.busy[1] == fewest:
+        return best
+    # Fewer hosts may have an order from there on.
+    after = figures.after(snapshot, best.moves)
+    return _joined(best, repack(after, rules, search_s))
+
+
+def _joined(first: plans.Plan, then: plans.Plan) -> plans.Plan:
+    """One plan after the other; servers may go twice."""
+    waves = first.moves[-1].wave
+    moves = [
+        dataclasses.replace(each, wave=waves + each.wave)
+        for each in then.moves
+    ]
+    return plans.Plan(
+        (*first.moves, *moves),
+        (first.busy[0], then.busy[1]),
+        then.off,
+        first.is_whole and then.is_whole,
+    )
+
+
+def _cheapest(
+    layout: layout_module.Layout,
+    rules: plans.Rules,
+    packed: list[tuple[int, Rows]],
+) -> plans.Plan | None:
+    """Of plans with the fewest hosts that one which sends least."""
+    for fewest in sorted({count for count, _ in packed}):
+        found = []
+        for at in [each for count, each in packed if count == fewest]:
+            _put(layout, at)
+            plan = plans.made(layout, rules, detours=True)
+            if plan:
+                found.append(plan)
+        if found:
+            return min(found, key=lambda plan: plan.cost_mb)
+    return None
+
+
+def tighten(
+    layout: layout_module.Layout, new: list[int], allowed: Marks, anew: int
+) -> bool:
+    """Pack the hosts with most room anew by patterns, with new items.
+
+    :param layout: of which nothing but these was changed yet; it is as
+        before if they find no place.
+    :param new: items that lie nowhere, and may lie on any host.
+    :param allowed: (p,) hosts that may be taken.
+    :param anew: number of hosts.
+    """
+    if not displacing.crowd(layout, new, allowed, anew, [patterns.fill]):
+        return False
+    _, at = _named(layout)
+    _put(layout, at)
+    return True
 
 
 def _put(layout: layout_module.Layout, at: Rows) -> None:
@@ -90,9 +144,8 @@ def _packings(
             if _pack(layout, _lifted(layout), size):
                 yield _named(layout)
             layout.back(0)
-    for way in filling.WAYS.values():
-        items = _lifted(layout)
-        if filling.fill(layout, items, _opening(layout), way):
+    for fill in _FILLS:
+        if fill(layout, _lifted(layout), _opening(layout)):
             yield _named(layout)
         layout.back(0)
 
@@ -182,7 +235,9 @@ def _exchanged(
     kept = np.zeros((len(kinds), len(kinds)))
     for items in alike:
         to, arriving = np.unique(packed[items], return_counts=True)
-        at, lying = np.unique(layout.at[items], return_counts=True)
+        at = layout.at[items]
+        lies = at != layout_module.NOWHERE
+        at, lying = np.unique(at[lies], return_counts=True)
         same = np.minimum(arriving[:, np.newaxis], lying)
         kept[np.ix_(to, at)] += same * layout.cost[items[0]]
     new = np.arange(len(kinds))

@@ -109,6 +109,7 @@ def test_who_has_no_time_gets_nothing():
     rows = dense(matrix, matrix.sum(axis=1) / 2 + 0.5, np.full(20, np.inf))
     cost = chance.integers(1, 100, 60).astype(float)
     assert programs.choose(cost, np.ones(60), rows, longest_s=0.0) is None
+    assert programs.choose(cost, np.ones(60), rows, nodes=1) is not None
 
 
 def test_a_choice_that_may_not_be_the_best_says_so():
@@ -116,15 +117,30 @@ def test_a_choice_that_may_not_be_the_best_says_so():
     assert not made.is_best
 
 
+def sorts(*most):
+    return programs.Sorts(np.array(most), np.ones(len(most)))
+
+
 def test_parts_cover_all_and_prices_say_why_it_takes_so_many():
-    sets = np.array([[2, 0], [0, 2], [1, 1]])
-    found = programs.cover(sets, np.array([3, 1]))
-    assert found.size == pytest.approx(2.0)
-    assert (sets.T @ found.parts >= np.array([3, 1]) - 1e-9).all()
-    assert (sets @ found.price <= 1 + 1e-9).all()
-    assert found.price @ np.array([3, 1]) == pytest.approx(found.size)
+    sets, least = np.array([[2, 0], [0, 2], [1, 1]]), np.array([3, 1])
+    found = programs.cover(sets, np.array([0, 0, 0]), least, sorts(9))
+    assert found.is_whole
+    assert found.parts.sum() == pytest.approx(2.0)
+    assert (sets.T @ found.parts >= least - 1e-9).all()
+    assert (sets @ found.price <= 1 + found.rent + 1e-9).all()
+    assert found.price @ least == pytest.approx(2.0)
 
 
 def test_what_no_set_covers_is_told():
-    with pytest.raises(exception.SolverFailed):
-        programs.cover(np.array([[1, 0]]), np.array([1, 1]))
+    one = np.array([[1, 0]])
+    least, of = np.array([1, 1]), np.array([0])
+    assert not programs.cover(one, of, least, sorts(9)).is_whole
+
+
+def test_one_more_of_a_sort_is_worth_what_it_would_save():
+    sets = np.array([[4, 0], [1, 0], [0, 1]])
+    least = np.array([8, 1])
+    found = programs.cover(sets, np.array([0, 1, 1]), least, sorts(1, 9))
+    assert found.is_whole
+    assert found.parts.tolist() == pytest.approx([1.0, 4.0, 1.0])
+    assert found.rent.tolist() == pytest.approx([3.0, 0.0])

@@ -12,6 +12,7 @@ from nova_fairness.planners import placement
 from nova_fairness.planners.consolidation import balancing
 from nova_fairness.planners.consolidation import displacing
 from nova_fairness.planners.consolidation import layout
+from nova_fairness.planners.consolidation import moves
 from nova_fairness.planners.consolidation import optimum
 from nova_fairness.planners.consolidation import planner
 from nova_fairness.planners.consolidation import plans
@@ -125,11 +126,20 @@ def test_a_rescue_that_is_too_dear_is_none():
 
 
 def test_all_are_packed_anew_also_where_some_stand_in_the_way():
-    snapshot = filled(a=[3, 3], b=[5, 1], c=[4])
+    servers = [
+        lies('a0', 'a', 5),
+        lies('a1', 'a', 2),
+        lies('b0', 'b', 3),
+        lies('b1', 'b', 4),
+        lies('c0', 'c', 2),
+    ]
+    snapshot = small_cloud.filled(
+        [host('a'), host('b'), host('c', vcpu=4)], servers
+    )
     assert planner.consolidate(snapshot, deep(1)).moves == ()
     plan = repacking.repack(snapshot)
     assert plan.busy == (3, 2)
-    # 3 and 5 would change places, so 3 waits beside 4 meanwhile.
+    # 2 and 3 would change places, so 2 waits beside the other 2 meanwhile.
     assert [(each.server, each.target) for each in plan.moves] == [
         ('a1', 'c'),
         ('b0', 'a'),
@@ -138,10 +148,34 @@ def test_all_are_packed_anew_also_where_some_stand_in_the_way():
     ]
 
 
+def test_who_need_not_move_makes_room_for_who_must_and_comes_back():
+    # 5 and 3 would change places; there is room only once 1 is away.
+    snapshot = filled(a=[5, 1], b=[3, 3], c=[7])
+    made = layout.Layout(snapshot, placement.fullest)
+    at_once = moves.AtOnce(9, 9)
+    assert moves.waves(made, [(0, 1), (2, 0)], at_once) is None
+    assert moves.waves(made, [(0, 1), (2, 0)], at_once, detours=True) == [
+        [(1, 2)],
+        [(2, 0)],
+        [(0, 1)],
+        [(1, 0)],
+    ]
+
+
 @pytest.fixture
 def wasteful():
-    """Four hosts in use; three are enough, which no heuristic finds."""
-    return filled(a=[2, 4], b=[2, 3], c=[2, 4], d=[3, 4])
+    """Four hosts in use; three are enough, which no heuristic finds.
+
+    They are of a group, of more than one size: these have no patterns.
+    """
+    group = request.Group('g', request.Rule.APART, 8)
+    sizes = {'a': [2, 4], 'b': [2, 3], 'c': [2, 4], 'd': [3, 4]}
+    servers = [
+        lies(f'{name}{n}', name, vcpu, bound=group)
+        for name, each in sizes.items()
+        for n, vcpu in enumerate(each)
+    ]
+    return small_cloud.filled([host(name) for name in sizes], servers)
 
 
 CHOOSE = programs.choose

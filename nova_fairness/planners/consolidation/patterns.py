@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers packed by patterns: what a host of each sort can hold.
+
+Hosts are of one sort if they have the same room for the same servers, beside
+what stays on them. There may be few sorts of hosts and kinds of servers; what
+is of others is packed by filling one host after the other.
+"""
+
+import collections
+from collections.abc import Iterable
+from collections.abc import Sequence
+
+import numpy as np
+
+from nova_fairness.planners.consolidation import columns
+from nova_fairness.planners.consolidation import filling
+from nova_fairness.planners.consolidation import layout as layout_module
+from nova_fairness.shares import programs
+
+Rows = layout_module.Rows
+Counts = columns.Counts
+
+_KINDS, _SORTS = 100, 8
+
+
+def fill(
+    layout: layout_module.Layout, items: Iterable[int], rows: Sequence[int]
+) -> bool:
+    """Put items that lie nowhere on as few hosts as can be.
+
+    :param rows: hosts that may be taken; whoever has no pattern takes them in
+        this order.
+    :returns: whether all found a place; else some did.
+    """
+    listed = list(items)
+    kinds = _kinds(layout, listed)
+    sorts, rare = _sorts(layout, kinds, np.array(rows, dtype=np.intp))
+    busy = layout.busy
+    in_use = [row for row in rare if busy[row]]
+    filling.fill(layout, listed, in_use)
+    _pack(layout, _left(layout, kinds), sorts)
+    left = [n for n in listed if layout.at[n] == layout_module.NOWHERE]
+    return filling.fill(layout, left, rows)
+
+
+def _kinds(layout: layout_module.Layout, items: list[int]) -> list[list[int]]:
+    """Items that are alike; those kinds that need most of all.
+
+    A group that keeps its members apart is one kind, or it has no patterns.
+    """
+    found = layout.alike(items)
+    groups = collections.Counter(
+        group.uuid
+        for each in found
+        if (group := layout.items[each[0]].apart) is not None
+    )
+    one = [
+        each
+        for each in found
+        if (group := layout.items[each[0]].apart) is None
+        or groups[group.uuid] == 1
+    ]
+    need = [float(layout.size[each].sum()) for each in one]
+    order = np.argsort(-np.array(need), kind='stable')
+    return [one[k] for k in order[:_KINDS]]
+
+
+def _left(
+    layout: layout_module.Layout, kinds: list[list[int]]
+) -> list[list[int]]:
+    """Those of each kind that lie nowhere."""
+    return [
+        [n for n in each if layout.at[n] == layout_module.NOWHERE]
+        for each in kinds
+    ]
+
+
+def _sorts(
+    layout: layout_module.Layout, kinds: list[list[int]], rows: Rows
+) -> tuple[list[Rows], Rows]:
+    """Rows of hosts of each sort, and of those of rare sorts."""
+    if not kinds:
+        return [], rows
+    most = np.array([layout.holds(each[0])[rows] for each in kinds])
+    same = np.vstack([layout.free[:, rows], layout.busy[rows], most])
+    _, of = np.unique(same, axis=1, return_inverse=True)
+    found = [rows[of.ravel() == q] for q in range(int(of.max()) + 1)]
+    found.sort(key=lambda each: -len(each))
+    rare = np.array([row for each in found[_SORTS:] for row in each], np.intp)
+    return found[:_SORTS], rare
+
+
+def _pack(
+    layout: layout_module.Layout, kinds: list[list[int]], sorts: list[Rows]
+) -> None:
+    """Pack what fits on hosts of these sorts, or nothing."""
+    first = np.array([rows[0] for rows in sorts], dtype=np.intp)
+    room = np.maximum(layout.free[:, first].T, 0)
+    fits = [
+        each
+        for each in kinds
+        if each
+        and (
+            (layout.holds(each[0])[first] > 0)
+            & (layout.amounts[each[0]] <= room).all(axis=1)
+        ).any()
+    ]
+    if not fits:
+        return
+    one = [each[0] for each in fits]
+    found = columns.packed(
+        columns.Task(
+            layout.amounts[one],
+            np.array([len(each) for each in fits], dtype=np.int64),
+            room,
+            np.array([layout.holds(n)[first] for n in one]).T,
+            programs.Sorts(
+                np.array([len(rows) for rows in sorts]),
+                np.where(layout.busy[first], 0.0, 1.0),
+            ),
+        )
+    )
+    if found is not None:
+        _put(layout, fits, sorts, found)
+
+
+def _put(
+    layout: layout_module.Layout,
+    kinds: list[list[int]],
+    sorts: list[Rows],
+    packed: columns.Packed,
+) -> None:
+    """Put items on hosts as they were packed."""
+    hosts = [iter(rows.tolist()) for rows in sorts]
+    left = [iter(each) for each in kinds]
+    for q, counts in zip(packed.sort, packed.counts, strict=True):
+        row = next(hosts[q])
+        for k in np.flatnonzero(counts):
+            for _ in range(counts[k]):
+                layout.put(next(left[k]), row)

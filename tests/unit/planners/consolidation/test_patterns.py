@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Packings by patterns are packings, and nothing is better than the bound."""
+
+import hypothesis
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from nova_fairness.model import request
+from nova_fairness.planners import placement
+from nova_fairness.planners.consolidation import columns
+from nova_fairness.planners.consolidation import dearest
+from nova_fairness.planners.consolidation import displacing
+from nova_fairness.planners.consolidation import layout as layout_module
+from nova_fairness.planners.consolidation import patterns
+from nova_fairness.planners.consolidation import planner
+from nova_fairness.planners.consolidation import plans
+from nova_fairness.planners.consolidation import repacking
+from nova_fairness.shares import programs
+from tests.fixtures import small_cloud
+from tests.unit.planners.consolidation import test_properties as properties
+
+ROOM = np.array([[8, 8], [4, 8]])
+NONE = 99
+"""Of hosts: servers do not fit on them."""
+KINDS = st.lists(
+    st.tuples(st.integers(0, 6), st.integers(0, 6)).filter(any),
+    min_size=1,
+    max_size=4,
+    unique=True,
+)
+
+
+def task(sizes, counts, hosts, room=ROOM, cost=(1.0, 1.0)):
+    counts = np.array(counts)
+    return columns.Task(
+        np.array(sizes),
+        counts,
+        room,
+        np.tile(counts, (len(room), 1)),
+        programs.Sorts(np.array(hosts), np.array(cost)),
+    )
+
+
+def fewest(items, hosts, bins=()):
+    """By trying all."""
+    if not items:
+        return len(bins)
+    (a, b), *rest = items
+    tried = [NONE]
+    for n, (left, other) in enumerate(bins):
+        if a <= left and b <= other and (left, other) not in bins[:n]:
+            new = (left - a, other - b)
+            tried.append(fewest(rest, hosts, (*bins[:n], new, *bins[n + 1 :])))
+    for q, number in enumerate(hosts):
+        left, other = ROOM[q].tolist()
+        if number and a <= left and b <= other:
+            fewer = (*hosts[:q], number - 1, *hosts[q + 1 :])
+            new = (left - a, other - b)
+            tried.append(fewest(rest, fewer, (*bins, new)))
+    return min(tried)
+
+
+@hypothesis.settings(deadline=None, max_examples=60)
+@hypothesis.given(
+    KINDS, st.tuples(st.integers(1, 6), st.integers(1, 6)), st.data()
+)
+def test_as_few_hosts_as_trying_all_finds(kinds, hosts, draw):
+    counts = [draw.draw(st.integers(1, 2)) for _ in kinds]
+    items = [
+        each for each, n in zip(kinds, counts, strict=True) for _ in range(n)
+    ]
+    hypothesis.assume(len(items) <= 6)
+    best = fewest(items, hosts)
+    made = task(kinds, counts, hosts)
+    found = columns.packed(made)
+    if found is None:
+        assert best == NONE
+        return
+    assert (found.counts.sum(axis=0) == made.counts).all()
+    assert (found.counts @ made.sizes <= ROOM[found.sort]).all()
+    assert (np.bincount(found.sort, minlength=2) <= hosts).all()
+    assert found.bound <= best == len(found.sort)
+
+
+def test_hosts_that_are_in_use_anyway_are_filled_first():
+    found = columns.packed(task([(4, 4)], [3], [5, 2], cost=(1.0, 0.0)))
+    assert sorted(found.sort.tolist()) == [0, 1, 1]
+    assert found.bound == 1
+
+
+@pytest.mark.parametrize('seed', range(40))
+def test_powers_of_two_are_packed_on_as_few_hosts_as_can_be(seed):
+    chance = np.random.default_rng(seed)
+    items = 2 ** chance.integers(0, 4, (int(chance.integers(5, 150)), 2))
+    sizes, counts = np.unique(items, axis=0, return_counts=True)
+    found = columns.packed(
+        task(sizes, counts, [200], np.array([[16, 16]]), (1.0,))
+    )
+    assert len(found.sort) == found.bound
+
+
+def test_a_table_that_would_be_too_large_has_coarser_units():
+    sizes = np.array([[3001, 2999, 1], [5003, 4001, 7], [2003, 6007, 5]])
+    room, most = np.array([16_000, 16_001, 20]), np.array([4, 4, 4])
+    host = dearest.Host(sizes, room, most)
+    assert not host.is_exact
+    assert host.cells <= dearest.CELLS
+    found = host.pattern(np.array([0.3, 0.4, 0.35]), most)
+    assert found.any()
+    assert (found @ sizes <= room).all()
+
+
+def test_a_class_that_others_use_up_sooner_needs_no_cells():
+    sizes, most = np.array([[1, 2], [2, 3]]), np.array([9, 9])
+    assert dearest.Host(sizes, np.array([100, 10]), most).cells == 11
+
+
+def test_work_ends_and_what_was_found_by_then_counts(monkeypatch):
+    monkeypatch.setattr(columns, '_ROUNDS', 0)
+    made = task([(3, 3), (5, 5), (1, 2)], [4, 4, 4], [12, 3])
+    found = columns.packed(made)
+    assert found.bound == 0
+    assert (found.counts.sum(axis=0) == made.counts).all()
+    assert (found.counts @ made.sizes <= ROOM[found.sort]).all()
+
+
+def lifted(snapshot):
+    made = layout_module.Layout(snapshot, placement.fullest)
+    items = [int(n) for n in np.flatnonzero(made.may_move)]
+    for n in items:
+        made.put(n, layout_module.NOWHERE)
+    return made, items
+
+
+@hypothesis.settings(deadline=None, max_examples=200)
+@hypothesis.given(properties.clouds(), st.integers(1, 3), st.integers(1, 3))
+def test_constraints_are_kept_whatever_has_patterns(snapshot, kinds, sorts):
+    made, items = lifted(snapshot)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(patterns, '_KINDS', kinds)
+        patch.setattr(patterns, '_SORTS', sorts)
+        rows = np.flatnonzero(made.hosts.takes).tolist()
+        is_whole = patterns.fill(made, items, rows)
+    assert is_whole == bool((made.at != layout_module.NOWHERE).all())
+    assert (made.free >= np.minimum(made.hosts.free, 0)).all()
+    for n in items:
+        row = int(made.at[n])
+        if row == layout_module.NOWHERE:
+            continue
+        assert row in made.items[n].shape.rows
+        assert made.keeps_apart(n, row, -1)
+
+
+def test_a_group_whose_servers_are_alike_keeps_apart_in_patterns():
+    group = request.Group('g', request.Rule.APART)
+    servers = [
+        small_cloud.lies(f's{n}', f'h{n}', 2, bound=group) for n in range(2)
+    ]
+    servers += [small_cloud.lies(f't{n}', 'h2', 3) for n in range(2)]
+    hosts = [small_cloud.host(f'h{n}') for n in range(4)]
+    made, items = lifted(small_cloud.filled(hosts, servers))
+    assert patterns.fill(made, items, range(4))
+    assert made.busy.sum() == 2
+    assert made.at[0] != made.at[1]
+
+
+def test_hosts_of_two_kinds_are_chosen_by_what_fills_them():
+    # 6 and 5 fill a large one, and 3 and 3 a small one, of both classes.
+    hosts = [
+        small_cloud.host(f'{"l" if n < 3 else "s"}{n}', 11 if n < 3 else 6)
+        for n in range(6)
+    ]
+    servers = [
+        small_cloud.lies('a', 'l0', 6),
+        small_cloud.lies('b', 'l1', 5),
+        small_cloud.lies('c', 'l2', 3),
+        small_cloud.lies('d', 's3', 3),
+    ]
+    plan = repacking.repack(small_cloud.filled(hosts, servers))
+    assert plan.busy == (4, 2)
+
+
+def test_a_request_that_nothing_else_helps_has_hosts_packed_anew():
+    sizes = [(1, 4), (1, 2), (4, 8), (8, 4), (4, 1), (2, 2)]
+    tight = plans.Rules(depth=displacing.Depth(1, 1, 0, tight=4))
+    alone = plans.Rules(depth=displacing.Depth(1, 1, 0))
+    hosts = [small_cloud.host(f'h{n}', 8, 800) for n in range(5)]
+    servers = [
+        small_cloud.lies(f's{n}', f'h{n % 4}', *((v, 100 * m)))
+        for n, (v, m) in enumerate(sizes[:2] + sizes[4:])
+    ]
+    snapshot = small_cloud.filled(hosts[:4], servers)
+    asked = small_cloud.ask('r', 8, memory=800)
+    assert planner.rescue(snapshot, asked, alone) is None
+    plan = planner.rescue(snapshot, asked, tight)
+    later = small_cloud.moved(snapshot, plan.moves)
+    assert (later.inventory.used == 0).all(axis=1).any()
