@@ -400,7 +400,9 @@ class MovingPlans:
             return None
         shares = plan_facts.shares(snapshot)
         found = self._lacking.tenants(snapshot, {}, shares)
-        if looked.at - looked.moved_at < self._rules.drafts.help.seen_s:
+        # What agents said may be as old as they are asked seldom.
+        seen_s = self._rules.drafts.help.seen_s + measuring.LACKING_S
+        if looked.at - looked.moved_at < seen_s:
             return None
         return plan_facts.seen_whole(found, looked.known.servers)
 
@@ -423,12 +425,13 @@ class MovingPlans:
         )
         self._plans.add(plan, epoch)
         LOG.info(
-            'plan %s is proposed: %s %s, %d moves, %d MB',
+            'plan %s is proposed: %s %s, %d moves, %d MB %s',
             plan.uuid,
             plan.goal.value,
             plan.subject,
             len(plan.moves),
             plan.promised.memory_mb,
+            plan.text,
         )
         return plan
 

@@ -3,7 +3,8 @@
 """Four classes of spending rates on real guests that share one CPU.
 
 All have as much work. Who spends more is done sooner, as in the experiment of
-Rajagopalan (2012, figure 7). What came of it is in ``build/rates-guests.inc``.
+Rajagopalan (2012, figure 7). What came of it is in ``build/rates-guests.inc``,
+and in ``build/rates-guests.json`` for programs.
 """
 
 import json
@@ -20,7 +21,9 @@ from tests.functional import agent_site
 
 pytestmark = pytest.mark.real
 
-TOLD = pathlib.Path(__file__).resolve().parents[2] / 'build/rates-guests.inc'
+TOP = pathlib.Path(__file__).resolve().parents[2]
+TOLD = TOP / 'build/rates-guests.inc'
+TEST = str(pathlib.Path(__file__).relative_to(TOP))
 RATES = {'one-1': 30.0, 'two-1': 60.0, 'three-1': 90.0, 'four-1': 120.0}
 SHARES = dict.fromkeys(RATES, 1024)
 WORK_S = 8.0
@@ -247,3 +250,13 @@ def _tell(found):
     ]
     TOLD.parent.mkdir(exist_ok=True)
     TOLD.write_text('\n'.join([*lines, '']))
+    told = [
+        {
+            'rate': RATES[name],
+            'done_after_part': found[name],
+            'foreseen': foreseen[name],
+        }
+        for name in RATES
+    ]
+    about = {'test': TEST, 'work_cpu_s': WORK_S, 'guests': told}
+    TOLD.with_suffix('.json').write_text(json.dumps(about, indent=1) + '\n')

@@ -198,9 +198,7 @@ def test_an_emptied_host_keeps_its_servers_in_their_bounds_and_owners_know(
 
 
 @pytest.mark.slow
-def test_zones_and_pins_that_change_before_a_move_let_it_be_left_out(
-    plans, cloud, lying
-):
+def test_what_changes_zones_or_pins_meanwhile_is_left_out(plans, cloud, lying):
     [pinned], [free] = lying(LEFT, zone=HERE), lying(LEFT)
     lying(FAR)
     with plans.closed(CLOSED):

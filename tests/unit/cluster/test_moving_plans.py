@@ -816,9 +816,10 @@ def test_nobody_is_helped_again_before_agents_saw_what_moves_came_to(cloud):
     assert (plan.goal, plan.state) == (G.HELP, S.DONE)
     count = len(cloud.asked())
     cloud.hosts('h3', vcpu=16)
-    cloud.go(20)
+    # They are asked once a minute.
+    cloud.go(32)
     assert len(cloud.asked()) == count
-    cloud.go(20)
+    cloud.go(8)
     assert len(cloud.asked()) > count
 
 

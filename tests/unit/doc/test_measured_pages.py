@@ -72,6 +72,30 @@ def test_pledges_are_recorded_to_be_kept_by_a_real_slurm_and_nova():
     assert min(found['jobs'], found['servers']) > 100
 
 
+def test_plans_of_moves_are_recorded_to_be_carried_out_by_a_real_nova():
+    found = recorded('plans-nova')
+    for title in ('a host is emptied under load', 'a request is rescued'):
+        assert found[title]['state'] == 'done'
+    helped = found['a user who suffers is helped']
+    assert min(helped['before'].values()) < 0.9
+    assert min(helped['after'].values()) >= 0.9
+    died = found['the service dies']
+    assert died['killed'] >= 2
+    asked = died['migrations_of_each'].values()
+    assert all(each == ['completed'] for each in asked)
+    for goal in ('consolidate', 'balance'):
+        good = found[f'a state that is good for {goal}']
+        assert good['cycles'] >= 100
+        assert good['plans'] == good['moves'] == 0
+
+
+def test_who_spends_more_is_recorded_to_be_done_sooner():
+    for each in recorded('rates-guests')['guests']:
+        assert each['done_after_part'] == pytest.approx(
+            each['foreseen'], abs=0.05
+        )
+
+
 def test_a_simulated_month_is_recorded_to_be_quick_enough():
     month = recorded('queue/month')
     assert (month['days'], month['hosts']) == (30, 1000)
