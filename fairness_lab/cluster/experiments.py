@@ -12,6 +12,7 @@ from typing import Any
 
 from fairness_lab.cluster import packing
 from nova_fairness.planners import placement
+from nova_fairness.planners.consolidation import displacing
 from nova_fairness.planners.consolidation import layout
 from nova_fairness.planners.consolidation import optimum
 
@@ -113,6 +114,9 @@ def refusals(seed: int) -> list[Row]:
         'rescue': packing.Strategy(has_rescue=True),
         'rescue, cosine': packing.Strategy('cosine', has_rescue=True),
         'rescue, moved': packing.Strategy(every=_EVERY, has_rescue=True),
+        'rescue, patterns': packing.Strategy(
+            has_rescue=True, depth=displacing.Depth(tight=20)
+        ),
         'one host as large as all': packing.Strategy(is_one=True),
     }
     rows = []

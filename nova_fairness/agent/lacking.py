@@ -3,9 +3,11 @@
 """Watches what the VMs of this node want of its CPUs, and what they get.
 
 Means over a history, so that a burst decides nothing: what is older counts
-less, by half every :data:`HALF_LIFE_S`.
+less, by half every :data:`HALF_LIFE_S`. Where a VM ends or moves away that
+used much, the others have more from then on: their means begin anew.
 """
 
+from collections.abc import Collection
 import dataclasses
 
 from nova_fairness.model import lack
@@ -14,6 +16,9 @@ from nova_fairness.model import usage as usage_model
 
 HALF_LIFE_S = 900.0
 """After which an interval counts half as much."""
+
+_MUCH = 0.05
+"""Of all that VMs used: if those that are gone used more, others have more."""
 
 _CPU = resources.RESOURCES.index('cpu_time')
 
@@ -60,8 +65,11 @@ class Lacking:
         asked = got if wanted is None else wanted[:, _CPU] / self._speed
         kept = 0.5 ** (used.interval_s / HALF_LIFE_S)
         here: dict[str, _Sums] = {}
+        is_new = self._is_new({vm.key for vm in used.incarnations})
         for row, vm in enumerate(used.incarnations):
             before = self._sums.get(vm.key, _Sums())
+            if is_new:
+                before = _Sums(seen_s=before.seen_s)
             here[vm.key] = before
             if used.known[row]:
                 here[vm.key] = _Sums(
@@ -80,3 +88,16 @@ class Lacking:
             for key, each in here.items()
             if each.weighed_s
         }
+
+    def _is_new(self, here: Collection[str]) -> bool:
+        """Whether what was seen until now says little of those who are left.
+
+        :param here: keys of their incarnations.
+        """
+        parts = {
+            key: each.got / each.weighed_s
+            for key, each in self._sums.items()
+            if each.weighed_s
+        }
+        gone = sum(part for key, part in parts.items() if key not in here)
+        return gone > _MUCH * sum(parts.values())

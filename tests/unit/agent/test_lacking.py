@@ -67,3 +67,15 @@ def test_what_nobody_judged_is_what_was_used():
     watched = lacking.Lacking(SPEED)
     [told] = watched.add(interval({'a': 1.5}), None).values()
     assert (told.wanted, told.got) == (1.5, 1.5)
+
+
+@pytest.mark.parametrize(('gone', 'got'), [(0.5, 1.0), (0.01, 0.55)])
+def test_where_much_has_left_means_of_the_others_begin_anew(gone, got):
+    watched = lacking.Lacking(SPEED)
+    for _ in range(90):
+        watched.add(interval({'a': 0.5, 'b': gone}), wanted([1.0, 1.0]))
+    for _ in range(9):
+        [told] = watched.add(interval({'a': 1.0}), wanted([1.0])).values()
+    assert told.got == pytest.approx(got, abs=0.02)
+    assert told.wanted == pytest.approx(1.0)
+    assert told.seen_s == 990.0

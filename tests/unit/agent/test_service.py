@@ -75,6 +75,7 @@ class FakeParts:
         self.peering = peering.Peering()
         self.cloud = cloud.NoCloud()
         self.best_effort = best_effort.Nobody()
+        self.notices = None
         self.orders = in_force.Orders(tmp_path / 'paused.json')
         self.state_files = (self.found, self.memory, self.orders.state_file)
         self.regime = in_force.Regime(
@@ -309,3 +310,38 @@ def test_late_rounds_never_pile_up(finished_s, missed, next_s):
     pace = service.Pace(10.0, 100.0)
     assert pace.advance(finished_s) == missed
     assert pace.next_s == next_s
+
+
+class FakeNotices:
+    """Tells nobody; remembers what it was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def start(self):
+        self.asked.append('start')
+
+    def stop(self):
+        self.asked.append('stop')
+
+    def tell(self, here):
+        self.asked.append(tuple(here))
+
+    def statistics(self):
+        return {'sent': 3, 'failed': 2}
+
+
+def test_guests_are_told_after_each_round_and_it_is_counted(conf, parts):
+    parts.notices = FakeNotices()
+    agent = service.FairnessService(conf, parts)
+    agent._round(0)
+    assert parts.notices.asked == [agent._collector.newest.incarnations]
+    counted = {
+        sample.name: sample.value
+        for family in agent._collector.collect()
+        for sample in family.samples
+    }
+    assert counted['nova_fairness_guest_notices_sent_total'] == 3
+    assert counted['nova_fairness_guest_notices_failed_total'] == 2
+    agent.stop()
+    assert parts.notices.asked[-1] == 'stop'

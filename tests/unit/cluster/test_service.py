@@ -142,7 +142,7 @@ class World:
         self.store = store_module.Store(self.engine, sealer)
 
     def close(self):
-        """Give back what its cycles have left to a later collection."""
+        """Let what its cycles left be collected."""
         self._kept.close()
         self.engine.dispose()
         gc.unfreeze()
