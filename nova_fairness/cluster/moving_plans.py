@@ -167,9 +167,12 @@ class MovingPlans:
             return False
         looked = self._look()
         self._last = looked
-        for plan in self._plans.open():
+        plans = self._plans.open()
+        for plan in plans:
             self._go_on(plan, looked, epoch)
-        self._plan(looked, epoch)
+        # Where a move ended just now, the look is from before.
+        if not any(each.is_moving for each in plans):
+            self._plan(looked, epoch)
         self._resting.look(self._seen(looked))
         self._plans.remove_ended(looked.at - self._rules.history_s)
         return True

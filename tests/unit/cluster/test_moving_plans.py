@@ -823,6 +823,24 @@ def test_nobody_is_helped_again_before_agents_saw_what_moves_came_to(cloud):
     assert len(cloud.asked()) > count
 
 
+def test_nobody_is_helped_by_a_look_from_before_a_move_ended(cloud):
+    cloud.fake.migrates_at_once = False
+    helped(cloud, range(3))
+    cloud.go(3)
+    looks = cloud.nova.servers
+
+    def ends_after_the_look(now):
+        found = looks(now)
+        for each in cloud.asked():
+            cloud.fake.end_migration(each)
+        return found
+
+    cloud.nova.servers = ends_after_the_look
+    cloud.go()
+    [plan] = cloud.world.store.plans.listed()
+    assert (plan.goal, plan.state) == (G.HELP, S.DONE)
+
+
 def test_no_host_is_judged_on_which_something_runs_that_no_agent_saw(cloud):
     helped(cloud, range(3))
     cloud.lies('new', 'h2', 4, user='u3')
