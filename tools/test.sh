@@ -16,7 +16,8 @@ NETWORKS=tests/functional/test_network_real.py
 WATCHED=(tests/unit/{agent,collect,decide,exchange}
     tests/unit/{measure,model,observe,planners,relay,shares}
     tests/unit/cluster/{casts,store}
-    tests/unit/cluster/test_{accounts,estimating,operations,snapshot}.py)
+    tests/unit/cluster/test_{accounts,estimating,moving_plans,operations}.py
+    tests/unit/cluster/test_snapshot.py)
 
 usage() {
     cat <<'TEXT'

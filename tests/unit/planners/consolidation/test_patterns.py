@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
+from nova_fairness import exception
 from nova_fairness.model import request
 from nova_fairness.planners import placement
 from nova_fairness.planners.consolidation import columns
@@ -197,3 +198,28 @@ def test_a_request_that_nothing_else_helps_has_hosts_packed_anew():
     plan = planner.rescue(snapshot, asked, tight)
     later = small_cloud.moved(snapshot, plan.moves)
     assert (later.inventory.used == 0).all(axis=1).any()
+
+
+def no_whole_numbers(*_, **__):
+    raise exception.SolverFailed('no time')
+
+
+@pytest.mark.parametrize(
+    ('choose', 'hosts'),
+    [
+        (programs.choose, 8),
+        (lambda *_, **__: None, 9),
+        (no_whole_numbers, 9),
+    ],
+    ids=['found', 'none', 'failed'],
+)
+def test_whole_numbers_of_all_patterns_are_tried_where_hosts_are_missing(
+    monkeypatch, choose, hosts
+):
+    monkeypatch.setattr(columns.programs, 'choose', choose)
+    sizes = np.array([(7, 3), (5, 11), (7, 11), (6, 9), (9, 3), (9, 2)])
+    made = task(sizes, [1, 4, 4, 4, 4, 3], [50], np.array([(22, 22)]), (1.0,))
+    found = columns.packed(made)
+    assert (found.bound, len(found.sort)) == (8, hosts)
+    assert (found.counts.sum(axis=0) == made.counts).all()
+    assert (found.counts @ sizes <= 22).all()
