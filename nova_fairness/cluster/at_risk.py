@@ -160,8 +160,7 @@ class Warnings:
         """Let the metadata say what is told."""
         try:
             if known.is_at_risk:
-                since = leaving_module.written(known.since)
-                self._nova.mark(known.server, {AT_RISK: since})
+                self._nova.mark(known.server, told(known))
             else:
                 self._nova.unmark(known.server, AT_RISK)
         except exception.CloudRefused as error:
@@ -176,3 +175,8 @@ class Warnings:
         except exception.CloudRefused as error:
             LOG.warning('server %s: %s', uuid, error)
         self._store.risks.remove(uuid, epoch)
+
+
+def told(known: risk.Risk) -> dict[str, str]:
+    """What the metadata of a server say that is at risk."""
+    return {AT_RISK: leaving_module.written(known.since)}

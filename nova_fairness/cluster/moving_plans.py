@@ -358,7 +358,9 @@ class MovingPlans:
             snapshot,
             looked.last.plan.waiting,
             self._tenants(snapshot, looked) if _G.HELP in goals else None,
-            self._service.charging.trading.all_rates(),
+            self._service.charging.trading.all_rates()
+            if _G.MARKET in goals
+            else {},
             looked.at,
         )
         found = list(move_planning.drafts(seen, rules))

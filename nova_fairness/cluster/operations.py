@@ -330,7 +330,7 @@ class Operations(
 
     def _every_notice(self) -> _Notices:
         found = {
-            uuid: {at_risk.AT_RISK: leaving_module.written(each.since)}
+            uuid: at_risk.told(each)
             for uuid, each in self._service.chores.warnings.told.items()
         }
         for uuid, leave in self._store.leaves.found(leaving.LIVE).items():
