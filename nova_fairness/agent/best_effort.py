@@ -123,12 +123,9 @@ class Preemptible:
         """
         told = self._ask(here)
         servers = limits.converted(told, _Told, _WHAT).servers
-        if strange := set(servers).difference(here):
-            raise exception.ReportRefused(
-                'malformed', f'{len(strange)} servers were not asked for'
-            )
-        if self._signatures and isinstance(told, dict):
-            self._signatures.check_answer(told, _WHAT, here, sorted(servers))
+        peering_module.check_answer(
+            told, _WHAT, here, sorted(servers), self._signatures
+        )
         return frozenset(servers)
 
 

@@ -162,12 +162,9 @@ class Notices:
         """
         told = self._ask(here)
         notices = limits.converted(told, _Told, _WHAT).notices
-        if strange := notices.keys() - set(here):
-            raise exception.ReportRefused(
-                'malformed', f'{len(strange)} servers were not asked for'
-            )
-        if self._signatures and isinstance(told, dict):
-            self._signatures.check_answer(told, _WHAT, here, notices)
+        peering_module.check_answer(
+            told, _WHAT, here, notices, self._signatures
+        )
         return notices
 
 

@@ -3,7 +3,9 @@
 """How a node and the rest of its domain reach each other."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Mapping
+from collections.abc import Sequence
 import logging
 import pathlib
 import threading
@@ -195,6 +197,29 @@ def connect(
         transport, host, boot_id, conf.fairness.interval, limits, desired
     )
     return MeshPeering(transport, exchange, desired, limits.domain, host)
+
+
+def check_answer(
+    told: object,
+    what: str,
+    asked: Sequence[str],
+    answer: Collection[str],
+    judge: signatures.Signatures | None,
+) -> None:
+    """Let an answer of the cluster service pass that is about these servers.
+
+    :param told: as it came.
+    :param what: was asked, as of :meth:`.Signatures.signed_answer`.
+    :param answer: servers, or what is said of each by its UUID.
+    :param judge: ``None`` where peers have no keys.
+    :raises ReportRefused: if it is about others, or nobody signed it who may.
+    """
+    if strange := set(answer).difference(asked):
+        raise exception.ReportRefused(
+            'malformed', f'{len(strange)} servers were not asked for'
+        )
+    if judge and isinstance(told, dict):
+        judge.check_answer(told, what, asked, answer)
 
 
 def _store(
