@@ -23,8 +23,8 @@ from fairness_lab.testbed.nodes import processes
 from nova_fairness.apply import door
 from nova_fairness.cmd import status_cloud
 from tests.fixtures import devstack_host
+from tests.fixtures import ports
 from tests.fixtures import rabbitmq_server
-from tests.fixtures import redis_server
 
 PREFIX = pathlib.Path(sys.executable).parent
 GIVEN = devstack_host.TOP / 'tests' / 'data' / 'devstack'
@@ -65,8 +65,8 @@ class Host(devstack_host.DevstackHost):
         self, place, name, redis_port, services='n-api,n-cpu', settings=None
     ):
         localrc = {
-            'HOST_IP': redis_server.HOST,
-            'SERVICE_HOST': redis_server.HOST,
+            'HOST_IP': ports.HOST,
+            'SERVICE_HOST': ports.HOST,
             'ENABLED_SERVICES': services,
             'FAIRNESS_HOST': name,
             'FAIRNESS_REDIS_PORT': redis_port,
@@ -115,7 +115,7 @@ class Host(devstack_host.DevstackHost):
 @pytest.fixture
 def hosts(tmp_path):
     """Makes hosts of one cloud; all are taken down afterwards."""
-    port = redis_server.free_port()
+    port = ports.free()
     made = []
 
     def make(name, **given):

@@ -20,6 +20,7 @@ from nova_fairness.relay import hints
 from nova_fairness.relay import jobs
 from nova_fairness.relay import link
 from nova_fairness.relay import topology
+from tests.fixtures import ports
 from tests.fixtures import rabbitmq_server
 
 PATIENCE_S = 60
@@ -467,6 +468,6 @@ def test_a_killed_broker_loses_nothing_that_is_to_wait(places):
 
 
 def test_a_broker_that_is_not_there_is_away(places):
-    server = rabbitmq_server.redis_server.free_port()
+    server = ports.free()
     with pytest.raises(exception.BrokerAway):
         link.Link(f'amqp://guest:guest@127.0.0.1:{server}//', places)

@@ -9,10 +9,10 @@ from nova_fairness.agent import peering
 from nova_fairness.exchange import base
 from nova_fairness.exchange import mesh
 from nova_fairness.runtime import transport
-from tests.fixtures import redis_server
+from tests.fixtures import ports
 from tests.integration import fake_ends
 
-NOBODY = f'127.0.0.1:{redis_server.free_port()}'
+NOBODY = f'127.0.0.1:{ports.free()}'
 
 
 @pytest.fixture
