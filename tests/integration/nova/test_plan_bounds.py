@@ -142,8 +142,6 @@ def said(cloud, server):
     return seen(cloud, planned.OWNER, server)['metadata']
 
 
-# After other tests of a session it did not hold once; alone it does.
-@pytest.mark.slow
 def test_an_emptied_host_keeps_its_servers_in_their_bounds_and_owners_know(
     plans, cloud, bounds
 ):

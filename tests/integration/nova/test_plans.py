@@ -239,6 +239,81 @@ def test_a_good_state_makes_no_plan_in_a_hundred_cycles(
     )
 
 
+RATES = {'dear': 120, 'cheap': 10}
+"""Of groups of two servers each."""
+
+LOOKS = 10
+
+
+@pytest.fixture
+def groups(cloud):
+    owner = cloud.users[planned.OWNER]
+    path = '/fairness/groups'
+    for name, rate in RATES.items():
+        about = {'name': name, 'rate': rate, 'count': 2}
+        owner.post('compute', path, about)
+    yield {name: {'metadata': {'fairness:group': name}} for name in RATES}
+    for name in RATES:
+        owner.put('compute', path, {'name': name, 'rate': None})
+
+
+def prices(cloud, hosts):
+    """Prices of hosts by name, as everybody sees them."""
+    owner = cloud.users[planned.OWNER]
+    listed = owner.get('compute', '/fairness/prices')['prices']
+    return {
+        each['host']: each['price'] for each in listed if each['host'] in hosts
+    }
+
+
+@pytest.mark.slow
+def test_servers_move_where_their_rates_buy_as_much_and_are_packed_anew(
+    plans, cloud, fakes, lying, groups
+):
+    first, second, third = fakes
+    [*dear, cheap] = [
+        *lying(first, 2, **groups['dear']),
+        *lying(first, **groups['cheap']),
+    ]
+    [other] = lying(second, **groups['cheap'])
+    plans.start(planned.APPROVE)
+    known = plans.new(())
+    watching.eventually(
+        lambda: prices(cloud, fakes) == {first: 125, second: 5, third: 0},
+        lambda: prices(cloud, fakes),
+    )
+    plans.start({**planned.AUTO, 'goals': 'market'})
+    watching.eventually(lambda: plans.new(known), plans._queue.said)
+    [uuid] = plans.new(known)
+    told = plans.ended(uuid)
+    assert (told['goal'], told['state']) == ('market', 'done')
+    assert plans.host(dear[0]) != plans.host(dear[1])
+    assert plans.host(cheap) == plans.host(other)
+    watching.eventually(
+        lambda: sorted(prices(cloud, fakes).values()) == [10, 60, 60],
+        lambda: prices(cloud, fakes),
+    )
+    # What it came to is good.
+    looks = set()
+
+    def looked():
+        looks.add(plans.looked_at())
+        return len(looks) > LOOKS
+
+    watching.eventually(looked, lambda: looks)
+    assert plans.new(known) == [uuid]
+    record('a market', plans, uuid, prices=prices(cloud, fakes))
+    known.append(uuid)
+    plans.start({**planned.AUTO, 'goals': 'repack'})
+    watching.eventually(lambda: plans.new(known), plans._queue.said)
+    [uuid] = plans.new(known)
+    told = plans.ended(uuid)
+    assert (told['goal'], told['state']) == ('repack', 'done')
+    assert len({plans.host(each) for each in (*dear, cheap, other)}) == 1
+    assert told['won']['emptied'] == told['promised']['emptied'] == 2
+    record('all is packed anew', plans, uuid)
+
+
 HELP = {**planned.AUTO, 'goals': 'help', 'seen_for': '60'}
 DUE = 0.9
 """Part of what is due below which a user suffers."""
