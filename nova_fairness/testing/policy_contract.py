@@ -13,6 +13,7 @@ A package with a policy of its own writes::
 and runs it with pytest. It needs nothing but numpy and the model.
 """
 
+import abc
 import copy
 from typing import Any
 
@@ -88,12 +89,12 @@ def _require(condition: object, message: str) -> None:
         raise AssertionError(message)
 
 
-class PolicyContract:
+class PolicyContract(abc.ABC):
     """Inherit, name the class ``Test...`` and write :meth:`make_policy`."""
 
+    @abc.abstractmethod
     def make_policy(self) -> policy_base.Policy:
         """Policy under test."""
-        raise NotImplementedError
 
     def _decide(
         self,
