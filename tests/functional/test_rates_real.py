@@ -16,6 +16,7 @@ import time
 import pytest
 
 from fairness_lab.testbed.nodes import processes
+from nova_fairness.planners.market import cores
 from tests.functional import agent_process
 from tests.functional import agent_site
 
@@ -117,43 +118,48 @@ def test_shares_follow_rates_within_three_rounds_and_give_that_much(
     assert agent.stop() == 0
 
 
-EVERYWHERE = [{0, 1}]
+CPUS = os.cpu_count() or 1
+EVERYWHERE = set(range(CPUS))
+WIDE = {'wide-1': 200.0}
+"""Who has two VCPUs, and the rate of both."""
+
+# By somebody else, whatever is spent for it.
+ELSEWHERE = {'one-1': [{0}]}
 PINNED = {
-    'wide-1': [{0}, {1}],
-    'four-1': [{0}],
-    'three-1': [{1}],
-    'two-1': [{1}],
-    # By somebody else.
-    'one-1': [{0}],
-}
+    name: [{cpu} for cpu in on]
+    for name, on in cores.assigned(
+        [
+            (name, rate, 1 + (name in WIDE))
+            for name, rate in (WIDE | RATES).items()
+            if name not in ELSEWHERE
+        ],
+        CPUS,
+    ).items()
+} | ELSEWHERE
 LEFT = {
-    'wide-1': EVERYWHERE * 2,
-    **dict.fromkeys(('four-1', 'three-1', 'two-1'), EVERYWHERE),
-    'one-1': [{0}],
-}
+    name: [EVERYWHERE] * len(on) for name, on in PINNED.items()
+} | ELSEWHERE
 
 
 @pytest.fixture
 def guests(site):
-    """All of them on two CPUs, one with two VCPUs, one pinned by libvirt."""
-    if len(os.sched_getaffinity(0)) != 2:
-        pytest.skip('it is made for two CPUs')
+    """All of them on all CPUs, one with two VCPUs, one pinned by libvirt."""
     wide = site.start('wide-1', vcpus=2)
     try:
         wide.await_ready(agent_site.BOOT_S)
         site.spread()
         with site.domain('one-1') as each:
-            each.pinVcpu(0, (True, False))
+            each.pinVcpu(0, tuple(cpu == 0 for cpu in EVERYWHERE))
         yield {**site.guests, 'wide-1': wide}
     finally:
         with site.domain('one-1') as each:
-            each.pinVcpu(0, (True, True))
+            each.pinVcpu(0, (True,) * CPUS)
         site.destroy(wide)
         site.crowd()
 
 
 def test_vcpus_get_cores_by_rates_and_are_let_go(site, agent, guests, rates):
-    by_name = {**RATES, 'wide-1': 200.0}
+    by_name = RATES | WIDE
     uuids = {guests[name].uuid: rate for name, rate in by_name.items()}
     rates.write_text(json.dumps(uuids))
 
