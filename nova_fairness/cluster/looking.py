@@ -2,6 +2,8 @@
 
 """What plans of moves are made of: the cloud as the queue and Nova show it."""
 
+from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
@@ -21,6 +23,9 @@ does not change its server, so that Nova does not list it as changed."""
 
 _LATELY_S = 86400.0
 
+Shared = Callable[[], Collection[partition.Node]]
+"""Says where hosts stand that batch and cloud share."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Looked:
@@ -31,6 +36,7 @@ class Looked:
     :ivar known: of servers, beside where they lie.
     :ivar services: of Nova, by name of the host.
     :ivar moved_at: when the last server came to its new host.
+    :ivar shared: names of hosts that batch and cloud share.
     """
 
     at: float
@@ -38,6 +44,7 @@ class Looked:
     known: movable.Known
     services: Mapping[str, servers_module.Service]
     moved_at: float
+    shared: Collection[str] = ()
 
 
 class Looking:
@@ -49,6 +56,7 @@ class Looking:
         they are pinned.
     :param rest_s: for which a server that was moved, or could not be, does
         not move again.
+    :param shared: says where hosts stand that batch and cloud share.
     """
 
     def __init__(
@@ -57,8 +65,10 @@ class Looking:
         nova: servers_module.Nova,
         mobility: mobility_module.Mobility,
         rest_s: float,
+        shared: Shared = tuple,
     ) -> None:
         self._store = store
+        self._shared = shared
         self._nova = nova
         self._mobility = mobility
         self._rest_s = rest_s
@@ -76,7 +86,7 @@ class Looking:
         services = self._nova.services()
         servers = self._pinned(self._nova.servers(now), now)
         groups = self._mobility.groups()
-        nodes, _ = self._store.nodes.all()
+        shared = self._shared()
         closed = {
             each.host
             for each in services.values()
@@ -84,7 +94,7 @@ class Looking:
         }
         crossing = {
             each.host.cloud
-            for each in nodes.values()
+            for each in shared
             if each.state is not partition.State.CLOUD
         }
         moved = self._store.plans.since(now - max(self._rest_s, _LATELY_S))
@@ -96,7 +106,8 @@ class Looking:
             plan_facts.sends(moved, last.snapshot.running),
         )
         at = plan_facts.arrived_at(moved)
-        return Looked(now, last, known, services, at)
+        names = frozenset(each.host.cloud for each in shared)
+        return Looked(now, last, known, services, at, names)
 
     def pinned(self, looked: Looked, servers: Iterable[str]) -> movable.Known:
         """Facts about servers, with pins of some as they are now.

@@ -102,6 +102,7 @@ class MovingPlans:
     :param interval_s: seconds between two looks.
     :param lacking: says what servers want of CPUs; ``None`` if no agent is
         asked.
+    :param shared: says where hosts stand that batch and cloud share.
     """
 
     name = 'plans'
@@ -119,11 +120,14 @@ class MovingPlans:
         stopped: threading.Event,
         interval_s: float,
         lacking: measuring.Lacking | None = None,
+        shared: looking.Shared = tuple,
     ) -> None:
         self._plans = store.plans
         self._store = store
         self._service = service
-        self._looking = looking.Looking(store, nova, mobility, rules.rest_s)
+        self._looking = looking.Looking(
+            store, nova, mobility, rules.rest_s, shared
+        )
         self._moving = moving
         self._resting = resting
         self._rules = rules
@@ -469,7 +473,6 @@ class MovingPlans:
 
     def _seen(self, looked: looking.Looked) -> resting_module.Seen:
         sent = self._store.requests(_STARTING)
-        nodes, _ = self._store.nodes.all()
         used = {each.host for each in looked.known.servers.values()}
         used |= {host for each in sent for host in each.hosts}
         used |= {
@@ -492,5 +495,5 @@ class MovingPlans:
                 in reason.ROOM_HELPS
                 and not each.is_preemptible
             ],
-            {each.host.cloud for each in nodes.values()},
+            looked.shared,
         )

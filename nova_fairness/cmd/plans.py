@@ -11,6 +11,7 @@ from oslo_config import cfg
 
 from nova_fairness import exception
 from nova_fairness.cluster import clients
+from nova_fairness.cluster import looking
 from nova_fairness.cluster import measuring
 from nova_fairness.cluster import mobility as mobility_module
 from nova_fairness.cluster import move_planning
@@ -146,7 +147,15 @@ def moving(
         stopped,
         options.interval,
         _lacking(conf, chosen),
+        _shared(conf, store),
     )
+
+
+def _shared(conf: cfg.ConfigOpts, store: store_module.Store) -> looking.Shared:
+    """Hosts stay stored when the option goes, and nobody moves them then."""
+    if not conf.fairness_partition.batch:
+        return tuple
+    return lambda: store.nodes.all()[0].values()
 
 
 def _lacking(

@@ -85,6 +85,7 @@ class Cloud:
             threading.Event(),
             EVERY_S,
             self.lacking,
+            lambda: world.store.nodes.all()[0].values(),
         )
 
     def _power(self, command, longest_s):

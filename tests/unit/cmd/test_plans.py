@@ -19,21 +19,32 @@ from nova_fairness.model import plans as model
 from nova_fairness.planners.consolidation import moves
 from nova_fairness.planners.consolidation import plans as planner_plans
 from nova_fairness.planners.tenants import planner as tenants_planner
+from tests.fixtures import border
 from tests.fixtures import fake_cloud
+
+NODE = border.node('x')
 
 
 class FakeStore:
-    """Is only passed on."""
+    """Is only passed on, and has a host that batch and cloud share."""
 
     plans = None
 
+    @property
+    def nodes(self):
+        return self
 
-def configured(monkeypatch, **options):
+    def all(self):
+        return {'x': NODE}, {}
+
+
+def configured(monkeypatch, batch='', **options):
     conf = cfg.ConfigOpts()
     cluster_conf.register_opts(conf)
     conf([], project='x', default_config_files=[])
     for name, value in options.items():
         conf.set_override(name, value, 'fairness_plans')
+    conf.set_override('batch', batch, 'fairness_partition')
     apis = fake_cloud.FakeCloud().apis
     monkeypatch.setattr(clients, 'connect', lambda _: apis)
     return plans.moving(conf, FakeStore(), None, threading.Event())
@@ -41,6 +52,16 @@ def configured(monkeypatch, **options):
 
 def test_no_server_moves_unless_a_mode_is_chosen(monkeypatch):
     assert configured(monkeypatch) is None
+
+
+def test_hosts_are_of_batch_and_cloud_only_while_somebody_moves_them(
+    monkeypatch,
+):
+    both = configured(monkeypatch, mode='auto', batch='slurm')
+    assert list(both._looking._shared()) == [NODE]
+    # They are stored for longer than that.
+    alone = configured(monkeypatch, mode='auto')
+    assert list(alone._looking._shared()) == []
 
 
 def test_what_operators_choose_reaches_the_plans(monkeypatch):
