@@ -110,7 +110,7 @@ def bounds(cloud, lying, flavors, group):
     """Servers on the host that is to be emptied, by what binds them.
 
     One host of its zone has room for two more, one is closed, and those of
-    the other zone have much. The last two servers lie there.
+    the other zone have much. The last three servers lie there.
     """
     apart, together = group('anti-affinity'), group('affinity')
     made = {
@@ -124,6 +124,8 @@ def bounds(cloud, lying, flavors, group):
         'bound': lying(LEFT, flavor='bound'),
         'fills': lying(NEAR, flavor='wide', zone=HERE),
         'other': lying(FAR, group=apart),
+        # Else another host would be as full once somebody came there.
+        'beside': lying(FAR),
     }
     found = {what: uuid for what, [uuid] in made.items()}
     cloud.act(found['locked'], 'lock')
@@ -200,7 +202,7 @@ def test_an_emptied_host_keeps_its_servers_in_their_bounds_and_owners_know(
 @pytest.mark.slow
 def test_what_changes_zones_or_pins_meanwhile_is_left_out(plans, cloud, lying):
     [pinned], [free] = lying(LEFT, zone=HERE), lying(LEFT)
-    lying(FAR)
+    lying(FAR, 2)
     with plans.closed(CLOSED):
         plans.start(APPROVE)
         uuid = plans.empty(LEFT)
