@@ -44,7 +44,7 @@ class Looked:
     known: movable.Known
     services: Mapping[str, servers_module.Service]
     moved_at: float
-    shared: Collection[str] = ()
+    shared: Collection[str]
 
 
 class Looking:
@@ -65,7 +65,7 @@ class Looking:
         nova: servers_module.Nova,
         mobility: mobility_module.Mobility,
         rest_s: float,
-        shared: Shared = tuple,
+        shared: Shared,
     ) -> None:
         self._store = store
         self._shared = shared

@@ -110,7 +110,7 @@ class _Search:
             for room, most in zip(task.room, task.most, strict=True)
         ]
         self._is_exact = all(each.is_exact for each in self._hosts)
-        self._found: dict[bytes, tuple[int, Counts]] = {}
+        self._found: _Listed = {}
         self._rounds, self._cells = _ROUNDS, _CELLS
         self.bound = 0.0
 

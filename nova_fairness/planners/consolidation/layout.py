@@ -233,8 +233,8 @@ class Layout:
         item = self.items[n]
         most = np.full(len(self.hosts.names), len(self.items))
         if item.apart is not None:
-            there = self._apart.get(item.apart.uuid, 0)
-            most = np.maximum(item.apart.per_host - (most * 0 + there), 0)
+            there = self._apart.get(item.apart.uuid, np.zeros_like(most))
+            most = np.maximum(item.apart.per_host - there, 0)
         rows = () if item.shape is None else item.shape.rows
         return np.where(np.isin(np.arange(len(most)), rows), most, 0)
 

@@ -80,6 +80,12 @@ class Plans:
             each['uuid'] for each in self.all() if each['uuid'] not in known
         ]
 
+    def await_new(self, known):
+        """The UUID of the only plan that is new, once there is one."""
+        watching.eventually(lambda: self.new(known), self._queue.said)
+        [uuid] = self.new(known)
+        return uuid
+
     def show(self, uuid):
         return self._asked('GET', f'{URL}/{uuid}')['plan']
 
@@ -105,6 +111,17 @@ class Plans:
             connection.close()
         found = re.search(rf'^{LOOKED_AT} (\S+)$', text, re.MULTILINE)
         return float(found[1]) if found else 0.0
+
+    def await_looks(self, count):
+        """Wait for more than so many looks; tells how many there were."""
+        looks = set()
+
+        def looked():
+            looks.add(self.looked_at())
+            return len(looks) > count
+
+        watching.eventually(looked, lambda: looks)
+        return len(looks) - 1
 
     def await_look(self):
         """Wait until the service knows what is so now."""

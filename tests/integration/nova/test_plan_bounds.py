@@ -267,8 +267,7 @@ def test_plans_of_each_goal_keep_servers_in_their_zones(
     known, told = set(plans.new(())), {}
 
     def follow(goal):
-        watching.eventually(lambda: plans.new(known))
-        [uuid] = plans.new(known)
+        uuid = plans.await_new(known)
         known.add(uuid)
         assert plans.over(uuid)['goal'] == goal
         assert set(plans.moves(uuid).values()) == {('moved', 'arrived')}

@@ -219,13 +219,8 @@ def test_a_good_state_makes_no_plan_in_a_hundred_cycles(
         for each in (lying(host, count) if count else ())
     ]
     plans.start({**planned.AUTO, 'goals': goals})
-    known, looks = plans.new(()), set()
-
-    def looked():
-        looks.add(plans.looked_at())
-        return len(looks) > CYCLES
-
-    watching.eventually(looked, lambda: looks)
+    known = plans.new(())
+    cycles = plans.await_looks(CYCLES)
     assert plans.new(known) == []
     assert not any(plans.migrations(each) for each in servers)
     planned.record(
@@ -233,7 +228,7 @@ def test_a_good_state_makes_no_plan_in_a_hundred_cycles(
         f'a state that is good for {goal}',
         goals=goals,
         servers_by_host=state,
-        cycles=len(looks) - 1,
+        cycles=cycles,
         plans=0,
         moves=0,
     )
@@ -271,10 +266,8 @@ def test_servers_move_where_their_rates_buy_as_much_and_are_packed_anew(
     plans, cloud, fakes, lying, groups
 ):
     first, second, third = fakes
-    [*dear, cheap] = [
-        *lying(first, 2, **groups['dear']),
-        *lying(first, **groups['cheap']),
-    ]
+    dear = lying(first, 2, **groups['dear'])
+    [cheap] = lying(first, **groups['cheap'])
     [other] = lying(second, **groups['cheap'])
     plans.start(planned.APPROVE)
     known = plans.new(())
@@ -283,8 +276,7 @@ def test_servers_move_where_their_rates_buy_as_much_and_are_packed_anew(
         lambda: prices(cloud, fakes),
     )
     plans.start({**planned.AUTO, 'goals': 'market'})
-    watching.eventually(lambda: plans.new(known), plans._queue.said)
-    [uuid] = plans.new(known)
+    uuid = plans.await_new(known)
     told = plans.ended(uuid)
     assert (told['goal'], told['state']) == ('market', 'done')
     assert plans.host(dear[0]) != plans.host(dear[1])
@@ -294,19 +286,12 @@ def test_servers_move_where_their_rates_buy_as_much_and_are_packed_anew(
         lambda: prices(cloud, fakes),
     )
     # What it came to is good.
-    looks = set()
-
-    def looked():
-        looks.add(plans.looked_at())
-        return len(looks) > LOOKS
-
-    watching.eventually(looked, lambda: looks)
+    plans.await_looks(LOOKS)
     assert plans.new(known) == [uuid]
     record('a market', plans, uuid, prices=prices(cloud, fakes))
     known.append(uuid)
     plans.start({**planned.AUTO, 'goals': 'repack'})
-    watching.eventually(lambda: plans.new(known), plans._queue.said)
-    [uuid] = plans.new(known)
+    uuid = plans.await_new(known)
     told = plans.ended(uuid)
     assert (told['goal'], told['state']) == ('repack', 'done')
     assert len({plans.host(each) for each in (*dear, cheap, other)}) == 1
@@ -359,8 +344,7 @@ def test_a_user_who_suffers_is_moved_and_gets_what_is_due(
     plans.start(planned.APPROVE)
     known = plans.new(())
     plans.start(HELP)
-    watching.eventually(lambda: plans.new(known), plans._queue.said)
-    [uuid] = plans.new(known)
+    uuid = plans.await_new(known)
     told = plans.ended(uuid)
     assert (told['goal'], told['state']) == ('help', 'done')
     moved = [each['server'] for each in told['moves']]

@@ -76,6 +76,8 @@ def test_plans_of_moves_are_recorded_to_be_carried_out_by_a_real_nova():
     found = recorded('plans-nova')
     for title in ('a host is emptied under load', 'a request is rescued'):
         assert found[title]['state'] == 'done'
+    assert sorted(found['a market']['prices'].values()) == [10, 60, 60]
+    assert found['all is packed anew']['won']['emptied'] == 2
     helped = found['a user who suffers is helped']
     assert min(helped['before'].values()) < 0.9
     assert min(helped['after'].values()) >= 0.9

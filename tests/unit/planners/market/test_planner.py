@@ -250,6 +250,16 @@ def test_a_cheap_server_does_not_put_all_it_has_on_the_one_cheap_core():
     assert cores.assigned(servers, 3) == {'dear': (0, 1), 'cheap': (2, 0)}
 
 
+def test_who_spends_most_chooses_first_and_others_go_where_least_is_spent():
+    """The servers of ``tests/functional/test_rates_real.py``."""
+    dear = [('wide', 200.0, 2), ('four', 120.0, 1)]
+    servers = [*dear, ('three', 90.0, 1), ('two', 60.0, 1)]
+    both = {'wide': (0, 1), 'four': (0,), 'three': (1,), 'two': (1,)}
+    assert cores.assigned(servers, 2) == both
+    more = {'wide': (0, 1), 'four': (2,), 'three': (3,), 'two': (3,)}
+    assert cores.assigned(servers, 4) == more
+
+
 def test_cores_are_told_of_hosts_whose_cores_are_known():
     servers = [('s', 'a', 2.0, {'vcpus': 2}), ('t', 'b', 2.0)]
     found = plan(given([A, B], servers, cores={'a': 4}))
