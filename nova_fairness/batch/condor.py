@@ -9,11 +9,13 @@ those of its reference, version 23.
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+import dataclasses
 import json
 from typing import Any
 
 from nova_fairness import exception
 from nova_fairness.batch import commands
+from nova_fairness.batch import entries
 from nova_fairness.batch import system
 from nova_fairness.model import partition
 
@@ -48,6 +50,8 @@ _NOT_ON_SLOTS = frozenset({7, 9, 12})
 _CLAIMED = frozenset({'Claimed', 'Preempting'})
 _TAKES = _CLAIMED | {'Unclaimed', 'Matched', 'Backfill'}
 """Of ``State``; ``Owner`` is a slot whose START expression forbids jobs."""
+
+_STATES = _TAKES | {'Owner', 'Drained'}
 
 
 class Condor(system.BatchSystem):
@@ -107,25 +111,87 @@ class Condor(system.BatchSystem):
 def seen(slots: str, jobs: str) -> partition.Seen:
     """What HTCondor says of its slots and jobs.
 
+    A host with a slot that cannot be read has no place. A job that cannot be
+    read has no known end, and wants nothing.
+
     :param slots: written by ``condor_status -json``.
     :param jobs: written by ``condor_q -json``, after it.
-    :raises BatchUnreadable: if one is of another form, or lacks something.
+    :raises BatchUnreadable: if one is of another form, or no host of it can
+        be read.
     """
-    by_host: dict[str, list[Ad]] = {}
-    queue = _ads('condor_q', jobs)
-    try:
-        for slot in _ads('condor_status', slots):
-            by_host.setdefault(slot['Machine'], []).append(slot)
-        ends = {_name(job): _end(job) for job in queue}
-        return partition.Seen(
-            {host: _place(found, ends) for host, found in by_host.items()},
-            tuple(_wants(queue)),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    read = entries.Entries('HTCondor')
+    listed = _ads('condor_status', slots)
+    queue = list(read.read('job', _name, _ads('condor_q', jobs), _job))
+    ends = {name: job.end for name, job in queue if job}
+    by_host: dict[str, list[_Slot | None]] = {}
+    for host, slot in read.read('slot', _machine, listed, _slot):
+        by_host.setdefault(host, []).append(slot)
+    unclear = {host for host, found in by_host.items() if None in found}
+    if listed and not by_host.keys() - unclear:
         raise exception.BatchUnreadable(
             'HTCondor wrote JSON without what its manual says is there:'
-            f' {type(error).__name__}: {error}'
-        ) from error
+            f' {read.faults()[0]}'
+        )
+    places = {
+        host: _place([slot for slot in found if slot], ends)
+        for host, found in by_host.items()
+        if host not in unclear
+    }
+    if '' in unclear:
+        # A slot without a name may be of any host.
+        places = {host: each for host, each in places.items() if each.work}
+    wants = (job.want for _, job in queue if job and job.want)
+    return partition.Seen(
+        places, tuple(wants), frozenset(unclear), read.faults()
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Slot:
+    """ClassAd of a slot.
+
+    :ivar drained: why the slot is drained; ``None`` if it is not.
+    :ivar job: number of the job that has it.
+    """
+
+    state: str
+    cpus: float
+    is_offline: bool
+    drained: str | None
+    job: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Job:
+    """ClassAd of a job.
+
+    :ivar end: when it is at its limit; ``None`` without one.
+    :ivar want: ``None`` unless it waits for a slot.
+    """
+
+    end: float | None
+    want: partition.Want | None
+
+
+def _machine(slot: Ad) -> str:
+    return entries.text(slot['Machine'])
+
+
+def _slot(slot: Ad) -> _Slot:
+    reason, state = str(slot.get('DrainReason', '')), slot['State']
+    if entries.text(state) not in _STATES:
+        raise ValueError(f'State {state!r:.100} is not known')
+    return _Slot(
+        state,
+        entries.number(slot['Cpus']),
+        bool(slot.get('Offline', False)),
+        reason if slot.get('Draining', False) else None,
+        str(slot.get('JobId', 'unknown')),
+    )
+
+
+def _job(job: Ad) -> _Job:
+    return _Job(_end(job), _want(job))
 
 
 def _ads(command: str, text: str) -> list[Ad]:
@@ -135,7 +201,7 @@ def _ads(command: str, text: str) -> list[Ad]:
     try:
         while rest:
             listed, end = decoder.raw_decode(rest)
-            found += [dict(each) for each in listed]
+            found += entries.listed(listed)
             rest = rest[end:].strip()
     except (ValueError, TypeError) as error:
         raise exception.BatchUnreadable(
@@ -145,17 +211,14 @@ def _ads(command: str, text: str) -> list[Ad]:
 
 
 def _place(
-    slots: list[Ad], ends: Mapping[str, float | None]
+    slots: list[_Slot], ends: Mapping[str, float | None]
 ) -> partition.Place:
-    is_up = not any(slot.get('Offline', False) for slot in slots)
-    drained = [slot for slot in slots if slot.get('Draining', False)]
+    is_up = not any(slot.is_offline for slot in slots)
+    drained = [slot.drained for slot in slots if slot.drained is not None]
     takes = (
-        is_up
-        and not drained
-        and any(slot['State'] in _TAKES for slot in slots)
+        is_up and not drained and any(slot.state in _TAKES for slot in slots)
     )
-    reasons = [str(slot.get('DrainReason', '')) for slot in drained]
-    reason = max(reasons, default='')
+    reason = max(drained, default='')
     return partition.Place(
         takes,
         is_up,
@@ -166,17 +229,19 @@ def _place(
 
 
 def _work(
-    slots: Iterable[Ad], ends: Mapping[str, float | None]
+    slots: Iterable[_Slot], ends: Mapping[str, float | None]
 ) -> Iterator[partition.Work]:
     """A claimed slot is in use, also between two jobs of its user."""
     for slot in slots:
-        if slot['State'] in _CLAIMED and float(slot['Cpus']) > 0:
-            name = str(slot.get('JobId', 'unknown'))
-            yield partition.Work(name, float(slot['Cpus']), ends.get(name))
+        if slot.state in _CLAIMED and slot.cpus > 0:
+            yield partition.Work(slot.job, slot.cpus, ends.get(slot.job))
 
 
 def _name(job: Ad) -> str:
-    return f'{job["ClusterId"]}.{job["ProcId"]}'
+    cluster, proc = (
+        int(entries.number(job[key])) for key in ('ClusterId', 'ProcId')
+    )
+    return f'{cluster}.{proc}'
 
 
 def _end(job: Ad) -> float | None:
@@ -185,15 +250,16 @@ def _end(job: Ad) -> float | None:
     began = job.get('JobCurrentStartDate')
     if allowed is None or began is None:
         return None
-    return float(began) + float(allowed)
+    return entries.number(began) + entries.number(allowed)
 
 
-def _wants(jobs: Iterable[Ad]) -> Iterator[partition.Want]:
+def _want(job: Ad) -> partition.Want | None:
     """HTCondor does not say which of them more hosts would help."""
-    for job in jobs:
-        waits = job['JobStatus'] == _IDLE
-        if not waits or job['JobUniverse'] in _NOT_ON_SLOTS:
-            continue
-        since = float(job.get('EnteredCurrentStatus', job['QDate']))
-        cores = float(job.get('RequestCpus', 1))
-        yield partition.Want(_name(job), cores, since)
+    waits = job['JobStatus'] == _IDLE
+    if not waits or int(job['JobUniverse']) in _NOT_ON_SLOTS:
+        return None
+    since = entries.number(job.get('EnteredCurrentStatus', job['QDate']))
+    cores = entries.number(job.get('RequestCpus', 1))
+    if not cores:
+        raise ValueError('it waits and wants no CPUs')
+    return partition.Want(_name(job), cores, since)

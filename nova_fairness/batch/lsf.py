@@ -6,15 +6,17 @@ Fields are those of ``bhosts -o`` and ``bjobs -o`` in the command reference of
 IBM Spectrum LSF 10.1.
 """
 
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+import dataclasses
+import functools
 import json
 import re
 import time
 
 from nova_fairness import exception
 from nova_fairness.batch import commands
+from nova_fairness.batch import entries
 from nova_fairness.batch import system
 from nova_fairness.model import partition
 
@@ -99,37 +101,71 @@ class Lsf(system.BatchSystem):
 def seen(hosts: str, comments: str, jobs: str, now: float) -> partition.Seen:
     """What LSF says of its hosts and jobs.
 
+    A host or a job whose record cannot be read is set aside, and named. Such a
+    host has no place. Such a job wants nothing; where it may run, the slots
+    that hosts say are in use count.
+
     :param hosts: written by ``bhosts -o ... -json``.
     :param comments: written by ``bhosts -l``.
     :param jobs: written by ``bjobs -o ... -json -hms``, after both; nothing
         if there are none.
     :param now: when they were written, seconds of the epoch.
-    :raises BatchUnreadable: if one is of another form, or lacks something.
+    :raises BatchUnreadable: if one is of another form, or no host of it can
+        be read.
     """
     listed = _records('bhosts', hosts)
     queue = _records('bjobs', jobs) if jobs.strip() else []
     said = _comments(comments)
-    try:
-        work: dict[str, list[partition.Work]] = {}
-        for job in queue:
-            for host, each in _parts(job, now):
-                work.setdefault(host, []).append(each)
-        return partition.Seen(
-            {
-                host['HOST_NAME']: _place(
-                    host,
-                    said.get(host['HOST_NAME'], ''),
-                    work.get(host['HOST_NAME'], []),
-                )
-                for host in listed
-            },
-            tuple(_wants(queue, now)),
+    read = entries.Entries('LSF')
+    parsed = [
+        job
+        for _, job in read.read(
+            'job', _name, queue, functools.partial(_job, now=now)
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    ]
+    work: dict[str, list[partition.Work]] = {}
+    for host, each in (pair for job in parsed if job for pair in job.parts):
+        work.setdefault(host, []).append(each)
+
+    def place(host: Record) -> partition.Place:
+        name = _host_name(host)
+        return _place(
+            host, said.get(name, ''), work.get(name, []), None in parsed
+        )
+
+    found = dict(read.read('host', _host_name, listed, place))
+    places = {name: each for name, each in found.items() if each}
+    if listed and not places:
         raise exception.BatchUnreadable(
             'LSF wrote JSON without what its reference says is there:'
-            f' {type(error).__name__}: {error}'
-        ) from error
+            f' {read.faults()[0]}'
+        )
+    return partition.Seen(
+        places,
+        tuple(job.want for job in parsed if job and job.want),
+        frozenset(found.keys() - places.keys()),
+        read.faults(),
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Job:
+    """Record of a job.
+
+    :ivar parts: of a job that runs, by host.
+    :ivar want: ``None`` unless it waits for room.
+    """
+
+    parts: tuple[tuple[str, partition.Work], ...]
+    want: partition.Want | None
+
+
+def _host_name(host: Record) -> str:
+    return entries.text(host['HOST_NAME'])
+
+
+def _job(job: Record, now: float) -> _Job:
+    return _Job(tuple(_parts(job, now)), _want(job, now))
 
 
 def _records(command: str, text: str) -> list[Record]:
@@ -161,12 +197,17 @@ def _comments(text: str) -> dict[str, str]:
 
 
 def _place(
-    host: Record, comment: str, work: list[partition.Work]
+    host: Record, comment: str, work: list[partition.Work], is_unsure: bool
 ) -> partition.Place:
-    status = host['STATUS']
-    busy = float(host['NJOBS'])
-    if busy and not work:
-        work = [partition.Work(_UNKNOWN, busy)]
+    """One host.
+
+    :param is_unsure: whether a job that cannot be read may run there.
+    """
+    status = entries.text(host['STATUS'])
+    busy = entries.number(host['NJOBS'])
+    unlisted = busy - sum(each.cores for each in work)
+    if unlisted > 0 and (is_unsure or not work):
+        work = [*work, partition.Work(_UNKNOWN, unlisted)]
     reason = '' if status in _TAKES else comment or status
     return partition.Place(
         status in _TAKES,
@@ -179,7 +220,9 @@ def _place(
 
 def _name(job: Record) -> str:
     index = job['JOBINDEX']
-    return job['JOBID'] + (f'[{index}]' if index not in ('', '-', '0') else '')
+    return entries.text(job['JOBID']) + (
+        f'[{index}]' if index not in ('', '-', '0') else ''
+    )
 
 
 def _parts(job: Record, now: float) -> Iterator[tuple[str, partition.Work]]:
@@ -194,15 +237,16 @@ def _parts(job: Record, now: float) -> Iterator[tuple[str, partition.Work]]:
         yield match[2], partition.Work(_name(job), slots, gone_at)
 
 
-def _wants(jobs: Iterable[Record], now: float) -> Iterator[partition.Want]:
-    for job in jobs:
-        waits = job['STAT'] == 'PEND'
-        if not waits or _NO_ROOM_HELPS.search(job['PEND_REASON']):
-            continue
-        slots = job['NREQ_SLOT']
-        cores = float(slots) if slots not in ('', '-') else 1.0
-        since = now - (_seconds(job['PEND_TIME']) or 0.0)
-        yield partition.Want(_name(job), cores, since)
+def _want(job: Record, now: float) -> partition.Want | None:
+    waits = job['STAT'] == 'PEND'
+    if not waits or _NO_ROOM_HELPS.search(job['PEND_REASON']):
+        return None
+    slots = job['NREQ_SLOT']
+    cores = entries.number(slots) if slots not in ('', '-') else 1.0
+    if not cores:
+        raise ValueError('it waits and wants no slots')
+    since = now - (_seconds(job['PEND_TIME']) or 0.0)
+    return partition.Want(_name(job), cores, since)
 
 
 def _seconds(text: str) -> float | None:

@@ -20,6 +20,8 @@ _WITHOUT_ACCOUNTS = (
 )
 """What sacctmgr and sacct write where there is no slurmdbd."""
 
+_TIMES_AS_NUMBERS = ('env', 'SLURM_TIME_FORMAT=%s')
+
 
 class Slurm(system.BatchSystem):
     """Slurm 22.05, by ``sinfo``, ``squeue`` and ``scontrol``.
@@ -43,7 +45,10 @@ class Slurm(system.BatchSystem):
         # Nodes before jobs: nothing starts on a node that was closed then.
         now = time.time()
         nodes = commands.output(('sinfo', '--json'), self._timeout_s)
-        jobs = commands.output(('squeue', '--json'), self._timeout_s)
+        # Else squeue cuts lists of an array's tasks at 64 characters.
+        jobs = commands.output(
+            ('env', 'SLURM_BITSTR_LEN=0', 'squeue', '--json'), self._timeout_s
+        )
         return slurm_json.seen(nodes, jobs, now)
 
     def drain(self, host: str, reason: str) -> None:
@@ -57,15 +62,15 @@ class Slurm(system.BatchSystem):
         """
         self._update(host, 'state=undrain')
 
-    def spent(self, since: float, now: float) -> tuple[pledge.Spent, ...]:
-        """See :meth:`.system.BatchSystem.spent`."""
+    def accounting(self, since: float, now: float) -> pledge.Accounting:
+        """See :meth:`.system.BatchSystem.accounting`."""
+        # Jobs before their ends: one that is over by then has its end.
+        known = slurm_accounts.listed(self._listed())
         ago_s = math.ceil(max(now - since, 0.0)) + 1
         columns = ','.join(slurm_accounts.SPENT)
         text = self._accounted(
-            # Times of Slurm's answer are numbers only if it is told so.
             (
-                'env',
-                'SLURM_TIME_FORMAT=%s',
+                *_TIMES_AS_NUMBERS,
                 'sacct',
                 '--allusers',
                 '--allocations',
@@ -76,7 +81,20 @@ class Slurm(system.BatchSystem):
                 f'--format={columns}',
             )
         )
-        return slurm_accounts.spent(text, since, now)
+        return slurm_accounts.accounting(text, known, since, now)
+
+    def _listed(self) -> str:
+        columns = '|'.join(slurm_accounts.LISTED)
+        return commands.output(
+            (
+                *_TIMES_AS_NUMBERS,
+                'squeue',
+                '--noheader',
+                '--states=all',
+                f'--format={columns}',
+            ),
+            self._timeout_s,
+        )
 
     def shares(self) -> Mapping[str, pledge.BatchShare]:
         """See :meth:`.system.BatchSystem.shares`."""

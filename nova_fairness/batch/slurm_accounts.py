@@ -7,42 +7,108 @@ it than is needed here; both write columns that are alike in all versions.
 """
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from nova_fairness import exception
+from nova_fairness.batch import entries
+from nova_fairness.batch import slurm_json
 from nova_fairness.model import pledge
 
-SPENT = ('Account', 'AllocCPUS', 'Start', 'End')
+SPENT = ('JobIDRaw', 'Account', 'AllocCPUS', 'Start', 'End')
+LISTED = ('%A', '%T', '%e')
+"""Of ``squeue``: number of the job, its state, and when it ended."""
+
 SHARES = ('Cluster', 'Account', 'User', 'ParentName', 'Fairshare')
 
-_UNKNOWN = frozenset({'Unknown', 'None', ''})
+_UNKNOWN = frozenset({'Unknown', 'None', 'N/A', 'NONE', ''})
 """A time that is none: of what has not started, or not ended."""
 
+_RUNAWAY = (
+    'job {} of account {}: accounting has no end of it, and squeue does not'
+    ' list it as running; it is not charged; see "sacctmgr show runawayjobs"'
+)
 
-def spent(text: str, since: float, now: float) -> tuple[pledge.Spent, ...]:
+
+def listed(text: str) -> dict[str, float | None]:
+    """Jobs that run, and when others ended that slurmctld still knows.
+
+    :param text: columns :data:`LISTED` of jobs in all states; times are
+        seconds of the epoch.
+    :returns: by number of the job; ``None`` for one that runs. A line of
+        another form is left out.
+    """
+    found: dict[str, float | None] = {}
+    for line in text.splitlines():
+        number, state, end = (*line.split('|'), '', '')[: len(LISTED)]
+        if state in slurm_json.ENDED:
+            if end.isdecimal():
+                found.setdefault(number, float(end))
+        elif state and state != 'PENDING':
+            found[number] = None
+    return found
+
+
+def accounting(
+    text: str, known: Mapping[str, float | None], since: float, now: float
+) -> pledge.Accounting:
     """What jobs had that ran between two moments.
 
+    A job without an end runs only as long as slurmctld says so: the message of
+    its end may have been lost.
+
     :param text: columns :data:`SPENT`; times are seconds of the epoch.
+    :param known: see :func:`listed`; asked for before ``text``.
     :param since: seconds of the epoch.
-    :param now: likewise.
-    :raises BatchUnreadable: if a line is of another form.
+    :param now: seconds of the epoch.
+    :raises BatchUnreadable: if no line can be read.
     """
+    lines = text.splitlines()
+    read = entries.Entries('Slurm')
+    rows = [row for _, row in read.read('job', _number_of, lines, _spent)]
+    if lines and not any(rows):
+        raise exception.BatchUnreadable(read.faults()[0])
     found = []
-    for account, cores, start, end in _rows('sacct', text, SPENT):
-        if start in _UNKNOWN or not account:
+    for row in rows:
+        if row is None or row.begin is None or row.begin > now:
             continue
-        try:
-            begin = float(start)
-            ended = None if end in _UNKNOWN else float(end)
-            amount = float(cores)
-        except ValueError:
-            raise exception.BatchUnreadable(
-                'sacct wrote a job with the cores and times'
-                f' {cores!r}, {start!r} and {end!r}; expected numbers'
-            ) from None
-        if begin <= now and (ended is None or ended > since):
-            found.append(pledge.Spent(account, amount, begin, ended))
-    return tuple(found)
+        end = known.get(row.job) if row.end is None else row.end
+        if end is None and row.job not in known:
+            read.say(_RUNAWAY.format(row.job, row.account))
+        elif row.account and (end is None or end > since):
+            job = pledge.Spent(row.account, row.cores, row.begin, end)
+            found.append(job)
+    return pledge.Accounting(tuple(found), read.faults())
+
+
+class _Row(NamedTuple):
+    """A line of ``sacct``; a time is ``None`` for none."""
+
+    job: str
+    account: str
+    cores: float
+    begin: float | None
+    end: float | None
+
+
+def _number_of(line: str) -> str:
+    return line.partition('|')[0]
+
+
+def _spent(line: str) -> _Row:
+    cells = line.split('|')
+    if len(cells) != len(SPENT):
+        raise ValueError(
+            f'sacct wrote {line[:100]!r}; expected the columns'
+            f' {"|".join(SPENT)}'
+        )
+    job, account, cores, start, end = cells
+    return _Row(job, account, entries.number(cores), _time(start), _time(end))
+
+
+def _time(text: str) -> float | None:
+    return None if text in _UNKNOWN else entries.number(text)
 
 
 def shares(text: str, cluster_name: str) -> dict[str, pledge.BatchShare]:

@@ -9,11 +9,15 @@ same name have other values there (Slurm, OpenAPI plugin release notes).
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+import dataclasses
+import functools
+import itertools
 import json
 import re
 from typing import Any
 
 from nova_fairness import exception
+from nova_fairness.batch import entries
 from nova_fairness.model import partition
 
 FORM = 'openapi/v0.0.38'
@@ -25,7 +29,7 @@ _UP = frozenset({'idle', 'mixed', 'allocated'})
 _NOT_ANSWERING = frozenset({'NOT_RESPONDING', 'POWERED_DOWN', 'POWERING_DOWN'})
 _CLOSED = frozenset({'DRAIN', 'FAIL', 'MAINTENANCE', 'RESERVED'})
 
-_ENDED = frozenset(
+ENDED = frozenset(
     {
         'BOOT_FAIL',
         'CANCELLED',
@@ -56,36 +60,55 @@ _UNKNOWN = 'unknown'
 """Name of what a node says it is busy with while no job is listed there."""
 
 
+MOST_TASKS = 10_000
+"""Tasks of one array that count at most."""
+
+MOST_WANTS = 100_000
+"""Jobs and tasks of arrays that count at most, in Slurm's order."""
+
+
 def seen(nodes: str, jobs: str, now: float) -> partition.Seen:
     """What Slurm says of its nodes and jobs.
+
+    A node or a job whose entry cannot be read is set aside, and named. Such a
+    node has no place. Such a job wants nothing; where it may run, what nodes
+    say of their CPUs counts.
 
     :param nodes: written by ``sinfo --json``.
     :param jobs: written by ``squeue --json``, after it.
     :param now: when ``nodes`` were written, seconds of the epoch.
-    :raises BatchUnreadable: if one is of another form, or lacks something.
+    :raises BatchUnreadable: if one is of another form, or no node of it can
+        be read.
     """
     listed = _listed('sinfo', nodes, 'nodes')
     queue = _listed('squeue', jobs, 'jobs')
-    try:
-        work, over_at = _work(queue), _over_at(queue)
-        largest = max((node['cpus'] for node in listed), default=1)
-        return partition.Seen(
-            {
-                node['name']: _place(
-                    node,
-                    work.get(node['name'], []),
-                    over_at.get(node['name'], 0.0),
-                    now,
-                )
-                for node in listed
-            },
-            tuple(_wants(queue, largest)),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    read = entries.Entries('Slurm')
+    found = dict(read.read('node', lambda node: node['name'], listed, _node))
+    known = {name: node for name, node in found.items() if node}
+    if listed and not known:
         raise exception.BatchUnreadable(
             f'Slurm wrote JSON that says it is {FORM} and is not:'
-            f' {type(error).__name__}: {error}'
-        ) from error
+            f' {read.faults()[0]}'
+        )
+    largest = max((node.cpus for node in known.values()), default=1.0)
+    parse = functools.partial(_job, largest=largest)
+    parsed = [each for _, each in read.read('job', _job_name, queue, parse)]
+    for each in parsed:
+        if each and each.is_cut:
+            read.say(_CUT.format(each.name))
+    wants = (want for each in parsed if each for want in each.wants)
+    return partition.Seen(
+        _places(known, parsed, now),
+        tuple(itertools.islice(wants, MOST_WANTS)),
+        frozenset(found.keys() - known.keys()),
+        read.faults(),
+    )
+
+
+_CUT = (
+    'job {}: squeue cut the list of its tasks short, and those that it lists'
+    ' count; set SLURM_BITSTR_LEN=0 where slurmrestd runs'
+)
 
 
 def _listed(command: str, text: str, key: str) -> list[Json]:
@@ -111,64 +134,148 @@ def _listed(command: str, text: str, key: str) -> list[Json]:
     return found
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Node:
+    """Entry of a node.
+
+    :ivar allocated: CPUs of its jobs.
+    :ivar is_completing: a job of it ends.
+    :ivar closed_at: when its reason was written, seconds of the epoch.
+    """
+
+    cpus: float
+    allocated: float
+    is_up: bool
+    is_completing: bool
+    flags: frozenset[str]
+    reason: str
+    closed_at: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Job:
+    """Entry of a job, or of all tasks of an array that wait.
+
+    :ivar parts: of a job that runs, by node.
+    :ivar over: nodes of a job that is over, and when it ended.
+    :ivar is_cut: Slurm does not list all tasks of the array.
+    """
+
+    name: str
+    parts: tuple[tuple[str, partition.Work], ...] = ()
+    over: tuple[tuple[str, float], ...] = ()
+    wants: tuple[partition.Want, ...] = ()
+    is_cut: bool = False
+
+
+def _node(node: Json) -> _Node:
+    state = entries.text(node['state'])
+    flags = frozenset(map(entries.text, entries.listed(node['state_flags'])))
+    return _Node(
+        entries.number(node['cpus']),
+        entries.number(node['alloc_cpus']),
+        state in _UP and not flags & _NOT_ANSWERING,
+        'COMPLETING' in flags,
+        flags,
+        str(node['reason']),
+        entries.number(node['reason_changed_at']),
+    )
+
+
+def _places(
+    nodes: Mapping[str, _Node], jobs: Iterable[_Job | None], now: float
+) -> dict[str, partition.Place]:
+    """All nodes with what runs there.
+
+    :param jobs: ``None`` for one that cannot be read: it may run anywhere.
+    """
+    work: dict[str, list[partition.Work]] = {}
+    over_at: dict[str, float] = {}
+    is_unsure = False
+    for job in jobs:
+        if job is None:
+            is_unsure = True
+            continue
+        for name, part in job.parts:
+            work.setdefault(name, []).append(part)
+        for name, at in job.over:
+            over_at[name] = max(over_at.get(name, 0.0), at)
+    return {
+        name: _place(
+            node,
+            [*work.get(name, ())],
+            over_at.get(name, 0.0),
+            now,
+            is_unsure,
+        )
+        for name, node in nodes.items()
+    }
+
+
 def _place(
-    node: Json, work: list[partition.Work], over_at: float, now: float
+    node: _Node,
+    work: list[partition.Work],
+    over_at: float,
+    now: float,
+    is_unsure: bool,
 ) -> partition.Place:
     """One node.
 
     :param over_at: when the last of its jobs that are over ended.
+    :param is_unsure: whether a job that cannot be read may run there.
     """
-    flags = set(node['state_flags'])
-    is_up = node['state'] in _UP and not flags & _NOT_ANSWERING
-    busy = node['alloc_cpus'] or 'COMPLETING' in flags
-    if busy and not work:
-        work = [partition.Work(_UNKNOWN, float(node['alloc_cpus']))]
-    reason = str(node['reason'])
-    takes = is_up and not flags & _CLOSED
+    unlisted = node.allocated - sum(each.cores for each in work)
+    is_busy = bool(node.allocated) or node.is_completing
+    if (is_busy and not work) or (is_unsure and unlisted > _ROUNDING):
+        work = [*work, partition.Work(_UNKNOWN, max(unlisted, 0.0))]
+    takes = node.is_up and not node.flags & _CLOSED
     is_ours = (
-        not takes and 'DRAIN' in flags and reason.startswith(partition.MARK)
+        not takes
+        and 'DRAIN' in node.flags
+        and node.reason.startswith(partition.MARK)
     )
-    closed_at = float(node['reason_changed_at'])
-    saved_at = max(closed_at, over_at) + SAVED_S
+    saved_at = max(node.closed_at, over_at) + SAVED_S
     if is_ours and not work and now < saved_at:
         work = [partition.Work(_UNSAVED, 0.0, saved_at)]
     return partition.Place(
-        takes,
-        is_up,
-        is_ours,
-        reason,
-        tuple(work),
+        takes, node.is_up, is_ours, node.reason, tuple(work)
     )
 
 
-def _work(jobs: Iterable[Json]) -> dict[str, list[partition.Work]]:
-    """Parts of jobs, by node."""
-    found: dict[str, list[partition.Work]] = {}
-    for job in jobs:
-        if job['job_state'] == 'PENDING' or job['job_state'] in _ENDED:
-            continue
-        gone_at = None
-        if job['time_limit'] is not None:
-            gone_at = float(job['end_time'])
-        for name, cpus in _cpus(job):
-            found.setdefault(name, []).append(
-                partition.Work(str(job['job_id']), cpus, gone_at)
-            )
-    return found
+_ROUNDING = 0.5
+"""CPUs: less is no job."""
 
 
-def _over_at(jobs: Iterable[Json]) -> dict[str, float]:
-    """When the last of the jobs that are over ended, by node.
+def _job_name(job: Json) -> str:
+    return str(int(entries.number(job['job_id'])))
 
-    Slurm lists them for ``MinJobAge``, 300 s unless it is told otherwise.
+
+def _job(job: Json, largest: float) -> _Job:
+    """Entry of a job.
+
+    :param largest: CPUs of the largest node.
     """
-    found: dict[str, float] = {}
-    for job in jobs:
-        if job['job_state'] in _ENDED:
-            for name, _ in _cpus(job):
-                at = float(job['end_time'])
-                found[name] = max(found.get(name, 0.0), at)
-    return found
+    name, state = _job_name(job), entries.text(job['job_state'])
+    if state == 'PENDING':
+        if job['state_reason'] not in _ROOM_HELPS:
+            return _Job(name)
+        count, is_cut = _tasks(job['array_task_string'])
+        wants = tuple(_wants(job, name, count, largest))
+        return _Job(name, wants=wants, is_cut=is_cut)
+    if state in ENDED:
+        at = entries.number(job['end_time'])
+        return _Job(name, over=tuple((node, at) for node, _ in _cpus(job)))
+    gone_at = None
+    if job['time_limit'] is not None:
+        gone_at = entries.number(job['end_time'])
+    # Slurm lists those that are over for MinJobAge, 300 s by default.
+    return _Job(
+        name,
+        tuple(
+            (node, partition.Work(name, cpus, gone_at))
+            for node, cpus in _cpus(job)
+        ),
+    )
 
 
 def _cpus(job: Json) -> Iterator[tuple[str, float]]:
@@ -177,47 +284,72 @@ def _cpus(job: Json) -> Iterator[tuple[str, float]]:
     if not given:
         return
     cores = {
-        node['nodename']: sum(
+        entries.text(node['nodename']): sum(
             len(socket['cores']) for socket in node['sockets'].values()
         )
-        for node in given['allocated_nodes']
+        for node in entries.listed(given['allocated_nodes'])
     }
     total = sum(cores.values()) or 1
     for name, count in cores.items():
-        yield name, job['cpus'] * count / total
+        yield name, entries.number(job['cpus']) * count / total
 
 
-def _wants(jobs: Iterable[Json], largest: int) -> Iterator[partition.Want]:
-    for job in jobs:
-        waits = job['job_state'] == 'PENDING'
-        if not waits or job['state_reason'] not in _ROOM_HELPS:
-            continue
-        cores = float(job['cpus'])
-        if job['shared'] == 'none':
-            cores = max(cores, float(job['node_count'] * largest))
-        part = cores / max(job['node_count'], 1)
-        since = float(job['eligible_time'] or job['submit_time'])
-        for n in range(_tasks(job['array_task_string'])):
-            name = f'{job["job_id"]}' + (f'+{n}' if n else '')
-            yield partition.Want(name, cores, since, part)
+def _wants(
+    job: Json, name: str, count: int, largest: float
+) -> Iterator[partition.Want]:
+    """What a job wants, or the tasks of an array."""
+    cores, nodes = (
+        entries.number(job['cpus']),
+        entries.number(job['node_count']),
+    )
+    if job['shared'] == 'none':
+        cores = max(cores, nodes * largest)
+    if not cores:
+        raise ValueError('it waits and wants no CPUs')
+    part = cores / max(nodes, 1.0)
+    since = entries.number(job['eligible_time'] or job['submit_time'])
+    for n in range(min(count, MOST_TASKS)):
+        numbered = name + (f'+{n}' if n else '')
+        yield partition.Want(numbered, cores, since, part)
 
 
-_RANGE = re.compile(r'(\d+)(?:-(\d+)(?::(\d+))?)?')
+_RANGE = re.compile(r'([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?')
+_ELLIPSIS = '...'
 
 
-def _tasks(text: str) -> int:
+def _tasks(text: str) -> tuple[int, bool]:
     """Number of jobs of an array that one line stands for, as ``1-9:2,20%4``.
 
-    What runs at once at most counts, if that is fewer.
+    What runs at once at most counts, if that is fewer. Slurm cuts the list at
+    64 characters, unless SLURM_BITSTR_LEN says otherwise.
+
+    :returns: the number, and whether the list is cut and says too few.
     """
     if not text:
-        return 1
+        return 1, False
     listed, _, most = text.partition('%')
-    count = 0
-    for part in listed.split(','):
-        match = _RANGE.fullmatch(part)
-        if match is None:
-            raise ValueError(f'array_task_string {text!r}')
-        first, last, step = match.groups()
-        count += len(range(int(first), int(last or first) + 1, int(step or 1)))
-    return min(count, int(most)) if most else count
+    parts = listed.split(',')
+    is_cut = parts[-1].endswith(_ELLIPSIS)
+    if is_cut:
+        # What stands before the dots may have lost digits.
+        parts = parts[:-1]
+    count = sum(map(_range, parts)) or 1
+    if most:
+        limit = int(entries.number(most))
+        return min(count, limit), is_cut and count < limit
+    return count, is_cut
+
+
+def _range(part: str) -> int:
+    """Number of tasks of a part of the list.
+
+    :raises ValueError: if it is none.
+    """
+    match = _RANGE.fullmatch(part)
+    if match is None:
+        raise ValueError(f'array_task_string has {part!r:.100}')
+    first, last, step = match.groups()
+    every = int(step or 1)
+    if not every:
+        raise ValueError(f'array_task_string has {part!r:.100}')
+    return len(range(int(first), int(last or first) + 1, every))

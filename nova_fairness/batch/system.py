@@ -52,11 +52,14 @@ class BatchSystem(abc.ABC):
         :raises BatchRefused: if it refuses.
         """
 
-    def spent(self, since: float, now: float) -> tuple[pledge.Spent, ...]:
+    def accounting(self, since: float, now: float) -> pledge.Accounting:
         """What jobs had that ran at any time after a moment, or run now.
 
+        A job runs while the batch system lists it as running. One without an
+        end in the accounts that does not run is a fault, and is not charged.
+
         :param since: seconds of the epoch.
-        :param now: likewise; what began later does not count.
+        :param now: seconds of the epoch; what began later does not count.
         :raises BatchAway: if it gives no answer.
         :raises BatchUnreadable: see :meth:`look`.
         :raises BatchRefused: if it keeps no accounts, as any may.
@@ -66,9 +69,9 @@ class BatchSystem(abc.ABC):
     def shares(self) -> Mapping[str, pledge.BatchShare]:
         """All accounts by name.
 
-        :raises BatchAway: see :meth:`spent`.
-        :raises BatchUnreadable: see :meth:`spent`.
-        :raises BatchRefused: see :meth:`spent`.
+        :raises BatchAway: see :meth:`accounting`.
+        :raises BatchUnreadable: see :meth:`accounting`.
+        :raises BatchRefused: see :meth:`accounting`.
         """
         raise self._without_accounts()
 
@@ -77,8 +80,8 @@ class BatchSystem(abc.ABC):
 
         :param account: name.
         :param share: >= 1.
-        :raises BatchAway: see :meth:`spent`.
-        :raises BatchRefused: see :meth:`spent`.
+        :raises BatchAway: see :meth:`accounting`.
+        :raises BatchRefused: see :meth:`accounting`.
         """
         raise self._without_accounts()
 

@@ -157,7 +157,8 @@ class Partitioning:
             now,
             epoch,
         )
-        told = (*away, *faults, *plan.faults, *failed, *untold, *unshared)
+        odd = batch.faults if batch else ()
+        told = (*away, *odd, *faults, *plan.faults, *failed, *untold, *unshared)
         balances = {
             side: demand.balance(snapshot, side, now, rules.patience_s)
             for side in _Side

@@ -56,6 +56,7 @@ class Pledging:
         self._looked_at: float | None = None
         self._beside: pledges.Beside | None = None
         self._told: tuple[str, ...] = ()
+        self._uncharged: tuple[str, ...] = ()
         self.standings: tuple[pledges.Standing, ...] = ()
 
     def counted(
@@ -68,7 +69,7 @@ class Pledging:
     def forget(self) -> None:
         """Another process acts: look anew before anything counts again."""
         self._looked_at = self._beside = None
-        self.standings, self._told = (), ()
+        self.standings, self._told, self._uncharged = (), (), ()
 
     def cycle(
         self,
@@ -86,7 +87,8 @@ class Pledging:
         :param snapshot: of the queue.
         :param now: seconds of the epoch.
         :param epoch: of the leader.
-        :returns: sentences about what keeps shares from being adjusted.
+        :returns: sentences about what keeps shares from being adjusted, and
+            jobs from being charged.
         :raises ClusterError: if nothing can be remembered.
         """
         last = self._looked_at
@@ -101,9 +103,10 @@ class Pledging:
         except exception.BatchError as error:
             wrong = [str(error)]
         self._looked_at = now
-        self._told = tuple(
+        unshared = (
             f'shares of both sides stay as they are: {each}' for each in wrong
         )
+        self._told = (*unshared, *self._uncharged)
         return self._told
 
     def _look(
@@ -149,9 +152,11 @@ class Pledging:
     ) -> pledges.Kept:
         """Charge what jobs had since; the queue counts it from now on."""
         since = max(kept.at or now, now - LONGEST_S)
+        found = self._batch.accounting(since, now)
+        self._uncharged = found.faults
         kept, lacks = pledges.used(
             kept,
-            self._batch.spent(since, now),
+            found.jobs,
             owner,
             now,
             self._half_life_s,

@@ -369,10 +369,20 @@ class Seen:
     :ivar places: by the side's own name of the host; it may have more hosts
         than an operator wrote down.
     :ivar wants: what waits and could start if there were room.
+    :ivar unclear: names of hosts whose entries cannot be read; '' for an
+        entry whose name cannot. They have no place, and are not empty.
+    :ivar faults: sentences about entries that cannot be read.
     """
 
     places: Mapping[str, Place] = dataclasses.field(default_factory=dict)
     wants: tuple[Want, ...] = ()
+    unclear: frozenset[str] = frozenset()
+    faults: tuple[str, ...] = ()
+
+    def is_unclear(self, name: str) -> bool:
+        """Whether a host may be listed in an entry that cannot be read."""
+        is_absent = name not in self.places
+        return is_absent and not self.unclear.isdisjoint({name, ''})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -423,12 +433,20 @@ class Snapshot:
     def place(self, node: Node, side: Side) -> Place | None:
         """What a side says of a host; ``None`` if it does not know it."""
         seen = self.side(side)
-        name = node.host.batch if side is Side.BATCH else node.host.cloud
-        return seen.places.get(name) if seen else None
+        return seen.places.get(_name(node, side)) if seen else None
+
+    def is_unclear(self, node: Node, side: Side) -> bool:
+        """Whether a side lists a host in a form that cannot be read."""
+        seen = self.side(side)
+        return seen is not None and seen.is_unclear(_name(node, side))
 
     def side(self, side: Side) -> Seen | None:
         """What a side says."""
         return self.batch if side is Side.BATCH else self.cloud
+
+
+def _name(node: Node, side: Side) -> str:
+    return node.host.batch if side is Side.BATCH else node.host.cloud
 
 
 def _twice(names: list[str]) -> list[str]:

@@ -22,6 +22,18 @@ class Spent:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Accounting:
+    """What a batch system's accounting says of its jobs.
+
+    :ivar jobs: what they have or had.
+    :ivar faults: sentences about jobs that are not charged.
+    """
+
+    jobs: tuple[Spent, ...] = ()
+    faults: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class BatchShare:
     """An account of the batch system.
 

@@ -150,7 +150,7 @@ class BatchContract(abc.ABC):
         job = self._submitted(_hosts(batch)[0])
 
         def found() -> list[pledge.Spent]:
-            told = batch.spent(begun - 1, time.time() + 1)
+            told = batch.accounting(begun - 1, time.time() + 1).jobs
             return [
                 each
                 for each in told

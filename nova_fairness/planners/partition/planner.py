@@ -152,6 +152,10 @@ class _Judged:
         )
 
     def _look_for(self, snapshot: partition.Snapshot) -> None:
+        for side in partition.Side:
+            if snapshot.is_unclear(self.node, side):
+                self._say(f'its entry of {side.value} cannot be read')
+                return
         users = [
             side
             for side in partition.Side

@@ -5,6 +5,7 @@
 import pathlib
 import subprocess
 import tempfile
+import time
 
 import pytest
 
@@ -13,6 +14,7 @@ from nova_fairness import plugins
 from nova_fairness.testing import batch_contract
 from tests.fixtures import accounted_slurm
 from tests.fixtures import database_server
+from tests.fixtures import patience
 from tests.fixtures import slurm_cluster
 
 ACCOUNTS = 'physics', 'biology'
@@ -39,9 +41,42 @@ def slurm():
         )
         try:
             cluster.start()
+            cluster.database = url
             yield cluster
         finally:
             cluster.stop()
+
+
+@pytest.fixture
+def forget(slurm):
+    """Lets accounting forget the end of a job, and have it again."""
+    port = slurm.database.rpartition(':')[2].partition('/')[0]
+    kept = {}
+
+    def sql(orders):
+        command = 'mariadb', '-h127.0.0.1', f'-P{port}', '-uroot', '-Ne'
+        done = subprocess.run(
+            [*command, orders, accounted_slurm.USER],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout.strip()
+
+    def change(job):
+        end = sql(f'SELECT time_end FROM tests_job_table WHERE id_job={job}')
+        kept.setdefault(job, end)
+        set_end(job, 0, 1)
+
+    def set_end(job, end, state):
+        sql(
+            f'UPDATE tests_job_table SET time_end={end}, state={state}'
+            f' WHERE id_job={job}'
+        )
+
+    yield change
+    for job, end in kept.items():
+        set_end(job, end, 3)
 
 
 class TestSlurm(batch_contract.BatchContract):
@@ -79,7 +114,31 @@ class TestSlurm(batch_contract.BatchContract):
         with pytest.raises(exception.BatchAway):
             batch.shares()
         with pytest.raises(exception.BatchAway):
-            batch.spent(0.0, 1.0)
+            batch.accounting(0.0, 1.0)
         # Hosts are told as before.
         assert len(batch.look().places) == len(slurm_cluster.NODES)
         self.slurm.start_accounts()
+
+    def test_a_job_whose_end_accounting_never_saw_is_not_charged(self, forget):
+        """As when the message of its end was lost."""
+        batch, begun = self.make(), time.time()
+
+        def told():
+            return batch.accounting(begun - 1, time.time())
+
+        def ends():
+            return [x.end for x in told().jobs if x.begin >= begun - 1]
+
+        job = self.submit('node1', 5)
+        patience.eventually(lambda: ends() == [None])
+        self.end(job)
+        patience.eventually(lambda: None not in ends())
+        forget(job)
+        # slurmctld still knows when it ended.
+        assert len(ends()) == 1
+        assert None not in ends()
+        assert not told().faults
+        self.slurm.forget_jobs()
+        forget(job)
+        assert ends() == []
+        assert f'job {job} of account physics' in told().faults[0]

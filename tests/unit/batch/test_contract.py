@@ -6,6 +6,7 @@ import pytest
 
 from nova_fairness import exception
 from nova_fairness.batch import system
+from nova_fairness.model import pledge
 from nova_fairness.testing import batch_contract
 from tests.fixtures import fake_batch
 
@@ -70,14 +71,15 @@ class Generous(fake_batch.FakeBatch):
 class Forgetful(fake_batch.FakeBatch):
     """Knows nothing of what runs."""
 
-    def spent(self, since, now):
-        return tuple(x for x in super().spent(since, now) if x.end)
+    def accounting(self, since, now):
+        found = super().accounting(since, now).jobs
+        return pledge.Accounting(tuple(x for x in found if x.end))
 
 
 class Poor(fake_batch.FakeBatch):
     """Keeps no accounts, and says so."""
 
-    spent = system.BatchSystem.spent
+    accounting = system.BatchSystem.accounting
     shares = system.BatchSystem.shares
     give = system.BatchSystem.give
 

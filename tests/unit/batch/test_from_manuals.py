@@ -151,10 +151,9 @@ def test_what_a_job_of_condor_may_run_for_is_its_end():
     [
         ('{"ads": 7}', '', 'condor_status -json wrote no lists'),
         ('[]', '<xml/>', 'condor_q -json wrote no lists'),
-        ('[7]', '', 'condor_status -json wrote no lists'),
+        ('[7]', '', 'slot without a name: its entry cannot be read'),
         ('[{"Name": "n1"}]', '', "KeyError: 'Machine'"),
         ('[{"Machine": "n1"}]', '', "KeyError: 'State'"),
-        ('', '[{"ClusterId": 7}]', "KeyError: 'ProcId'"),
     ],
 )
 def test_another_form_of_condor_is_refused_whole(slots, jobs, message):
@@ -282,15 +281,55 @@ HOSTS, JOBS = records('bhosts', [host()]), records('bjobs', [bjob()])
         (JOBS, JOBS, 'bhosts -json wrote other JSON'),
         ('{"COMMAND": "bhosts", "RECORDS": 7}', JOBS, 'wrote other JSON'),
         (records('bhosts', [{}]), JOBS, "KeyError: 'HOST_NAME'"),
-        (HOSTS, records('bjobs', [{'JOBID': '7'}]), "KeyError: 'STAT'"),
-        # Without -hms.
-        (
-            HOSTS,
-            records('bjobs', [bjob(PEND_TIME='12 second(s)')]),
-            'no time as hh:mm:ss',
-        ),
     ],
 )
 def test_another_form_of_lsf_is_refused_whole(hosts, jobs, message):
     with pytest.raises(exception.BatchUnreadable, match=message):
         lsf.seen(hosts, '', jobs, NOW)
+
+
+ODD = (None, [], {}, '', 'x', -1, float('nan'), True, '\ud800', [{}])
+
+
+@pytest.mark.parametrize('key', sorted(in_queue(RequestCpus=1)))
+@pytest.mark.parametrize('odd', ODD, ids=repr)
+def test_an_odd_job_of_condor_keeps_no_other_from_being_read(key, odd):
+    good = in_queue(ProcId=2)
+    found = of_condor([slot()], [in_queue(RequestCpus=1) | {key: odd}, good])
+    assert '7.2' in {want.name for want in found.wants}
+    assert found.places['n1'].takes
+
+
+IN_USE = slot(Machine='n2', State='Claimed')
+
+
+@pytest.mark.parametrize('key', ['State', 'Cpus', 'Machine'])
+@pytest.mark.parametrize('odd', ODD, ids=repr)
+def test_an_odd_slot_of_condor_is_never_told_as_empty(key, odd):
+    claimed = slot(State='Claimed', JobId='7.1', **DRAINS)
+    free = slot(State='Drained', **DRAINS)
+    found = of_condor([claimed | {key: odd}, free, IN_USE])
+    assert found.places['n2'].takes
+    place = found.places.get('n1')
+    is_renamed = (key, odd) == ('Machine', 'x')
+    assert is_renamed or (place.work if place else found.is_unclear('n1'))
+
+
+@pytest.mark.parametrize('key', sorted(bjob()))
+@pytest.mark.parametrize('odd', ODD, ids=repr)
+def test_an_odd_job_of_lsf_keeps_no_other_from_being_read(key, odd):
+    good = bjob(JOBID='8')
+    found = of_lsf([host()], [bjob(**{key: odd}), good, 7, {'JOBID': '9'}])
+    assert '8' in {want.name for want in found.wants}
+    assert found.places['n1'].takes
+    assert len(found.faults) >= 2
+
+
+@pytest.mark.parametrize('key', ['STATUS', 'NJOBS', 'HOST_NAME'])
+@pytest.mark.parametrize('odd', [None, [], '', -1, 'x', True], ids=repr)
+def test_an_odd_host_of_lsf_is_never_told_as_empty(key, odd):
+    busy = host(NJOBS='3') | {key: odd}
+    found = of_lsf([busy, host(HOST_NAME='n2')])
+    assert found.places['n2'].takes
+    place = found.places.get('x' if (key, odd) == ('HOST_NAME', 'x') else 'n1')
+    assert place.work if place else found.is_unclear('n1')

@@ -9,27 +9,75 @@ from nova_fairness.batch import slurm_accounts
 from nova_fairness.model import pledge
 
 JOBS = """\
-physics|4|1000|1600
-physics|8|1700|Unknown
-biology|0|Unknown|Unknown
-biology|2|100|900
-|1|1000|1100
+1|physics|4|1000|1600
+2|physics|8|1700|Unknown
+3|biology|0|Unknown|Unknown
+4|biology|2|100|900
+5||1|1000|1100
 """
+RUNS = {'2': None}
+
+
+def told(text, known=RUNS, since=900.0, now=2000.0):
+    return slurm_accounts.accounting(text, known, since, now)
 
 
 def test_jobs_that_ran_in_between_are_told():
-    found = slurm_accounts.spent(JOBS, 900.0, 2000.0)
-    assert found == (
-        pledge.Spent('physics', 4.0, 1000.0, 1600.0),
-        pledge.Spent('physics', 8.0, 1700.0, None),
+    assert told(JOBS) == pledge.Accounting(
+        (
+            pledge.Spent('physics', 4.0, 1000.0, 1600.0),
+            pledge.Spent('physics', 8.0, 1700.0, None),
+        )
     )
-    assert slurm_accounts.spent('', 0.0, 1.0) == ()
+    assert told('') == pledge.Accounting()
 
 
-@pytest.mark.parametrize('text', ['physics|4|1000', 'p|x|1|2', 'p|4|1|late'])
-def test_columns_that_are_others_are_refused(text):
-    with pytest.raises(exception.BatchUnreadable, match='sacct wrote'):
-        slurm_accounts.spent(text, 0.0, 1e9)
+@pytest.mark.parametrize(
+    ('known', 'ends', 'faults'),
+    [
+        ({'2': None}, [None], 0),
+        # slurmctld saw the end, and accounting not yet.
+        ({'2': 1800.0}, [1800.0], 0),
+        ({'2': 850.0}, [], 0),
+        # Neither knows it any more.
+        ({}, [], 1),
+        ({'22': None}, [], 1),
+    ],
+)
+def test_a_job_without_an_end_is_charged_while_slurm_lists_it(
+    known, ends, faults
+):
+    found = told('2|physics|8|800|Unknown\n', known)
+    assert [each.end for each in found.jobs] == ends
+    assert len(found.faults) == faults
+    assert all('job 2 of account physics' in each for each in found.faults)
+
+
+def test_jobs_that_slurmctld_lists_run_or_have_an_end():
+    text = '1|RUNNING|3000\n2|COMPLETING|1500\n3|PENDING|N/A\n'
+    text += '4|COMPLETED|1600\n5|FAILED|N/A\n6|SUSPENDED|N/A\nodd\n\n'
+    assert slurm_accounts.listed(text) == {
+        '1': None,
+        '2': None,
+        '4': 1600.0,
+        '6': None,
+    }
+
+
+ODD_LINES = ['9|p|4|1000', '9|p|x|1|2', '9|p|4|1|late', '9|p|-1|1|2', '|', '']
+
+
+@pytest.mark.parametrize('text', ODD_LINES)
+def test_an_odd_line_keeps_no_other_from_being_charged(text):
+    found = told(f'{text}\n{JOBS}')
+    assert found.jobs == told(JOBS).jobs
+    assert any('entry cannot be read' in each for each in found.faults)
+
+
+@pytest.mark.parametrize('text', ODD_LINES[:4])
+def test_lines_that_are_all_odd_are_refused(text):
+    with pytest.raises(exception.BatchUnreadable, match='cannot be read'):
+        told(text)
 
 
 def test_accounts_are_told_and_users_are_not():
@@ -73,9 +121,11 @@ def asked(monkeypatch):
 def test_slurm_is_asked_for_what_ran_since(asked):
     found, answers = asked
     answers['sacct'] = JOBS
-    assert len(slurm.Slurm().spent(900.0, 1000.5)) == 1
-    assert '--starttime=now-102seconds' in found[0]
-    assert '--format=Account,AllocCPUS,Start,End' in found[0]
+    answers['squeue'] = '2|RUNNING|3000\n'
+    assert len(slurm.Slurm().accounting(900.0, 1000.5).jobs) == 1
+    assert '--format=%A|%T|%e' in found[0]
+    assert '--starttime=now-102seconds' in found[1]
+    assert '--format=JobIDRaw,Account,AllocCPUS,Start,End' in found[1]
 
 
 @pytest.mark.parametrize(
@@ -96,10 +146,10 @@ def test_slurm_without_accounts_says_so(asked, command, text):
     answers[command] = exception.BatchAway(f'{command} {text}')
     ask = slurm.Slurm()
     with pytest.raises(exception.BatchRefused, match='no accounts'):
-        _ = ask.shares() if command == 'sacctmgr' else ask.spent(1.0, 2.0)
+        _ = ask.shares() if command == 'sacctmgr' else ask.accounting(1.0, 2.0)
     answers[command] = exception.BatchAway(f'{command} gave no answer')
     with pytest.raises(exception.BatchAway, match='gave no answer'):
-        _ = ask.shares() if command == 'sacctmgr' else ask.spent(1.0, 2.0)
+        _ = ask.shares() if command == 'sacctmgr' else ask.accounting(1.0, 2.0)
 
 
 def test_a_share_is_given_in_this_cluster_alone(asked):

@@ -188,15 +188,72 @@ NEWER = written('nodes', [node()], form='data_parser/v0.0.41')
         (NODES, '{"meta": null}', 'names its form'),
         (written('other', []), JOBS, 'no list nodes'),
         (written('nodes', [], errors=['bad']), JOBS, "errors .'bad'"),
-        (written('nodes', [{'name': 'n1'}]), JOBS, "KeyError: 'cpus'"),
-        (written('nodes', [node(alloc_cpus=[1])]), JOBS, 'is not: TypeError'),
+        (written('nodes', [{'name': 'n1'}]), JOBS, "KeyError: 'state'"),
+        (written('nodes', [node(alloc_cpus=[1])]), JOBS, 'n1.*TypeError'),
         (written('nodes', [7]), JOBS, 'and is not'),
-        (NODES, written('jobs', [job(array_task_string='x')]), 'ValueError'),
-        # States as newer versions write them.
+        # A state as newer versions write it.
         (written('nodes', [node(state=['IDLE'])]), JOBS, 'and is not'),
-        (NODES, written('jobs', [job(job_state=['PENDING'])]), 'and is not'),
     ],
 )
 def test_another_form_is_refused_whole(nodes, jobs, message):
     with pytest.raises(exception.BatchUnreadable, match=message):
         slurm_json.seen(nodes, jobs, 0.0)
+
+
+ODD = (None, [], {}, '', 'x', -1, 10**400, float('nan'), True, '\ud800', [{}])
+
+
+@pytest.mark.parametrize('key', sorted(job()))
+@pytest.mark.parametrize('odd', ODD, ids=repr)
+def test_an_odd_job_keeps_no_other_from_being_read(key, odd):
+    """Users choose what entries of jobs say."""
+    good = job(job_id=8)
+    found = seen([node()], [job(**{key: odd}), good])
+    assert [want for want in found.wants if want.name == '8']
+    assert found.places['n1'].takes
+    missing = job()
+    del missing[key]
+    found = seen([node()], [missing, good, 7, None])
+    assert [want for want in found.wants if want.name == '8']
+    assert any('without a name' in each for each in found.faults)
+
+
+@pytest.mark.parametrize('key', sorted(node()))
+@pytest.mark.parametrize('odd', ODD, ids=repr)
+def test_an_odd_node_is_never_told_as_empty(key, odd):
+    closed = node(state_flags=['DRAIN'], reason=MARKED, alloc_cpus=2)
+    found = seen([closed | {key: odd}, node(name='n2')], now=1e9)
+    assert found.places['n2'].takes
+    place = found.places.get('x' if (key, odd) == ('name', 'x') else 'n1')
+    if place is None:
+        assert found.is_unclear('n1')
+        assert found.faults
+    else:
+        assert place.work
+
+
+def test_a_running_job_that_cannot_be_read_leaves_its_node_busy():
+    closed = node(state_flags=['DRAIN'], reason=MARKED, alloc_cpus=4)
+    half = job(job_state='RUNNING', job_resources=ON_N1, cpus=2)
+    odd = half | {'job_id': 8, 'job_resources': 'odd'}
+    work = seen([closed], [half, odd], 1e9).places['n1'].work
+    assert [(each.name, each.cores) for each in work] == [
+        ('7', 2.0),
+        ('unknown', 2.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ('text', 'count', 'is_told'),
+    [
+        ('3,23,27,30,...', 4, True),
+        ('3,23,27,30,4...', 4, True),
+        ('3,23,27,30,...%2', 2, False),
+        ('...', 1, True),
+        ('1-999999999', slurm_json.MOST_TASKS, False),
+    ],
+)
+def test_a_cut_list_of_tasks_counts_what_it_lists(text, count, is_told):
+    found = seen([node()], [job(array_task_string=text)])
+    assert len(found.wants) == count
+    assert any('SLURM_BITSTR_LEN' in each for each in found.faults) is is_told

@@ -2,6 +2,8 @@
 
 """Groups have one pledge for both sides: use is counted, shares adjusted."""
 
+import dataclasses
+
 import pytest
 
 from nova_fairness import exception
@@ -267,3 +269,25 @@ def test_accounts_are_looked_at_as_often_as_is_said(pledged, monkeypatch):
     )
     pledged.go(5, every_s=30.0)
     assert len(asked) == 3
+
+
+def test_a_job_that_is_not_charged_is_told_to_the_operator(pledged):
+    pledged.batch.uncharged.append('Slurm: job 7 of account physics: odd')
+    look(pledged)
+    assert pledged.batch.uncharged[0] in pledged.moving.last().faults
+    # Shares are adjusted all the same.
+    assert shares(pledged) == (750, 250)
+    pledged.batch.uncharged.clear()
+    look(pledged)
+    assert pledged.moving.last().faults == ()
+
+
+def test_an_odd_entry_of_batch_is_told_to_the_operator(border, monkeypatch):
+    look = border.batch.look
+    monkeypatch.setattr(
+        border.batch,
+        'look',
+        lambda: dataclasses.replace(look(), faults=('job 7: odd',)),
+    )
+    border.go()
+    assert 'job 7: odd' in border.moving.last().faults

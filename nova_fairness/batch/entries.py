@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Entries of a batch system's answer, read one by one.
+
+Users of a batch system choose much of what its entries say. An entry that
+cannot be read is set aside and named for the operator; all others are read.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+import math
+from typing import Any
+from typing import TypeVar
+
+T = TypeVar('T')
+
+NAMED = 10
+"""Entries of one answer that are named; of the others, only their number."""
+
+Name = Callable[[Any], object]
+
+
+class Entries:
+    """Reads entries, and keeps what is wrong with those it cannot read.
+
+    :param system: name of the batch system, as operators know it.
+    """
+
+    def __init__(self, system: str) -> None:
+        self._system = system
+        self._faults: list[str] = []
+
+    def read(
+        self,
+        kind: str,
+        name_of: Name,
+        listed: Iterable[Any],
+        read: Callable[[Any], T],
+    ) -> Iterator[tuple[str, T | None]]:
+        """Yield the name and the value of each entry.
+
+        :param kind: of the entries, for messages: ``job``.
+        :param name_of: gives the name of an entry; may raise anything.
+        :param read: gives its value; may raise anything.
+        :returns: '' for a name that cannot be read, ``None`` for a value.
+        """
+        for entry in listed:
+            name = ''
+            try:
+                name = text(name_of(entry))
+                yield name, read(entry)
+            except Exception as error:  # noqa: BLE001 - one entry of any user
+                cause = f'{type(error).__name__}: {error}'[:200]
+                self._faults.append(
+                    f'{self._system}: {kind} {name or "without a name"}: its'
+                    f' entry cannot be read: {cause}; it is set aside'
+                )
+                yield name, None
+
+    def faults(self) -> tuple[str, ...]:
+        """Sentences about entries that could not be read."""
+        more = len(self._faults) - NAMED
+        if more <= 0:
+            return tuple(self._faults)
+        rest = f'{self._system}: {more} more entries cannot be read'
+        return (*self._faults[:NAMED], rest)
+
+    def say(self, sentence: str) -> None:
+        """Add a sentence about an entry of which a part can be read."""
+        self._faults.append(f'{self._system}: {sentence}')
+
+
+def listed(value: object) -> list[Any]:
+    """A list.
+
+    :raises TypeError: if it is none.
+    """
+    if not isinstance(value, list):
+        raise TypeError(f'expected a list, got {value!r:.100}')
+    return value
+
+
+def text(value: object) -> str:
+    """A name or a word.
+
+    :raises ValueError: if it is no text, or none that can be written.
+    """
+    if not isinstance(value, str) or not value:
+        raise ValueError(f'expected text, got {value!r:.100}')
+    value.encode()
+    return value
+
+
+def number(value: object) -> float:
+    """A finite number, >= 0.
+
+    :raises TypeError: if it is of another type.
+    :raises ValueError: if it is another number.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise TypeError(f'expected a number, got {value!r:.100}')
+    found = float(value)
+    if not 0 <= found < math.inf:
+        raise ValueError(f'expected a number >= 0, got {value!r:.100}')
+    return found
