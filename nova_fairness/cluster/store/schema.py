@@ -14,6 +14,7 @@ from alembic import script
 import sqlalchemy as sa
 
 from nova_fairness import exception
+from nova_fairness.cluster.store import database
 
 _SCRIPTS = pathlib.Path(__file__).parent / 'migrations'
 
@@ -21,15 +22,28 @@ _SCRIPTS = pathlib.Path(__file__).parent / 'migrations'
 def upgrade(engine: sa.Engine, revision: str = 'head') -> None:
     """Bring the tables to a revision; nothing is done if they are there.
 
+    What is killed half way is done by the next call: each change looks whether
+    it is made already.
+
     :param engine: of the database.
     :param revision: of the scripts.
     :raises SchemaMismatch: if the tables are of a newer version.
+    :raises StoreAway: if the database does not answer.
+    :raises StoreError: if it refuses a change.
     """
-    found = present(engine)
+    with database.failures():
+        found = present(engine)
     if found is not None and found not in known():
         raise _newer(found)
-    with engine.begin() as connection:
-        command.upgrade(_config(connection), revision)
+    try:
+        with database.failures(), engine.begin() as connection:
+            command.upgrade(_config(connection), revision)
+    except exception.StoreError as error:
+        raise type(error)(
+            f'tables: they are not upgraded from revision {found or "none"}:'
+            f' {error}; what is done stays, run "nova-fairness-cluster'
+            ' upgrade" again'
+        ) from None
 
 
 def check(engine: sa.Engine) -> None:

@@ -2,9 +2,9 @@
 
 """What was charged when."""
 
-from alembic import op
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql
+
+from nova_fairness.cluster.store.migrations import changes
 
 revision = '10_charges'
 down_revision = '9_budgets'
@@ -12,8 +12,8 @@ down_revision = '9_budgets'
 
 def upgrade() -> None:
     """What was charged before is known by the ledger alone."""
-    text = sa.Text().with_variant(mysql.LONGTEXT(), 'mysql', 'mariadb')
-    op.create_table(
+    text = changes.long_text()
+    changes.create_table(
         'charges',
         sa.Column(
             'version', sa.Integer, primary_key=True, autoincrement=False
@@ -23,6 +23,4 @@ def upgrade() -> None:
         sa.Column('capacity', sa.Text, nullable=False),
         sa.Column('changed', text, nullable=False),
         sa.Column('opening', text),
-        mysql_engine='InnoDB',
-        mysql_charset='utf8mb4',
     )

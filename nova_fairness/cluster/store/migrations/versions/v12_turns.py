@@ -5,6 +5,7 @@
 from alembic import op
 import sqlalchemy as sa
 
+from nova_fairness.cluster.store.migrations import changes
 from nova_fairness.model import leaving
 
 revision = '12_turns'
@@ -14,13 +15,7 @@ down_revision = '11_room'
 def upgrade() -> None:
     """Of those that are there it is known that they were chosen."""
     text = sa.String(36)
-    op.alter_column(
-        'leaves',
-        'server',
-        new_column_name='uuid',
-        existing_type=text,
-        existing_nullable=False,
-    )
+    changes.rename_column('leaves', 'server', 'uuid', text)
     for column in (
         sa.Column('server', text, nullable=False, server_default=''),
         sa.Column('turn', sa.Integer, nullable=False, server_default='0'),
@@ -32,20 +27,21 @@ def upgrade() -> None:
         sa.Column('gone_at', sa.Double),
         sa.Column('returned_at', sa.Double),
     ):
-        op.add_column('leaves', column)
+        changes.add_column('leaves', column)
     _name()
-    op.create_index('ix_leaves_server_turn', 'leaves', ['server', 'turn'])
-    op.create_index('ix_leaves_chosen_at', 'leaves', ['chosen_at'])
+    changes.create_index('ix_leaves_server_turn', 'leaves', ['server', 'turn'])
+    changes.create_index('ix_leaves_chosen_at', 'leaves', ['chosen_at'])
 
 
 def _name() -> None:
-    """Rows had the name of their server."""
+    """Rows had the name of their server, and none of their own."""
     leaves = sa.table(
         'leaves',
         *map(sa.column, ('uuid', 'server', 'changed_at', 'chosen_at')),
     )
     bind = op.get_bind()
-    for (server,) in bind.execute(sa.select(leaves.c.uuid)).all():
+    nameless = sa.select(leaves.c.uuid).where(leaves.c.server == '')
+    for (server,) in bind.execute(nameless).all():
         bind.execute(
             sa.update(leaves)
             .where(leaves.c.uuid == server)

@@ -2,9 +2,9 @@
 
 """Hosts between a batch system and the cloud."""
 
-from alembic import op
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql
+
+from nova_fairness.cluster.store.migrations import changes
 
 revision = '13_nodes'
 down_revision = '12_turns'
@@ -12,8 +12,8 @@ down_revision = '12_turns'
 
 def upgrade() -> None:
     """Where a host stands is looked for; one row says what is aimed at."""
-    text = sa.Text().with_variant(mysql.LONGTEXT(), 'mysql', 'mariadb')
-    op.create_table(
+    text = changes.long_text()
+    changes.create_table(
         'nodes',
         sa.Column('host', sa.String(255), primary_key=True),
         sa.Column('batch', sa.String(255), nullable=False),
@@ -24,15 +24,11 @@ def upgrade() -> None:
         sa.Column('until', sa.Double),
         sa.Column('version', sa.Integer, nullable=False),
         sa.Column('history', text, nullable=False),
-        mysql_engine='InnoDB',
-        mysql_charset='utf8mb4',
     )
-    made = op.create_table(
+    changes.create_table(
         'border',
         sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
         sa.Column('version', sa.Integer, nullable=False),
         sa.Column('hosts', sa.Integer),
-        mysql_engine='InnoDB',
-        mysql_charset='utf8mb4',
+        row={'id': 1, 'version': 0, 'hosts': None},
     )
-    op.bulk_insert(made, [{'id': 1, 'version': 0, 'hosts': None}])

@@ -2,8 +2,9 @@
 
 """How owners want their servers to make room."""
 
-from alembic import op
 import sqlalchemy as sa
+
+from nova_fairness.cluster.store.migrations import changes
 
 revision = '14_choices'
 down_revision = '13_nodes'
@@ -11,4 +12,4 @@ down_revision = '13_nodes'
 
 def upgrade() -> None:
     """Of what was asked for before nobody said it."""
-    op.add_column('requests', sa.Column('leaves_by', sa.String(32)))
+    changes.add_column('requests', sa.Column('leaves_by', sa.String(32)))

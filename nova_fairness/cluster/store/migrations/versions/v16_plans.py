@@ -2,9 +2,9 @@
 
 """Plans of moves."""
 
-from alembic import op
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql
+
+from nova_fairness.cluster.store.migrations import changes
 
 revision = '16_plans'
 down_revision = '15_market'
@@ -12,8 +12,8 @@ down_revision = '15_market'
 
 def upgrade() -> None:
     """One row for each plan, with its moves."""
-    text = sa.Text().with_variant(mysql.LONGTEXT(), 'mysql', 'mariadb')
-    op.create_table(
+    text = changes.long_text()
+    changes.create_table(
         'plans',
         sa.Column('uuid', sa.String(36), primary_key=True),
         sa.Column('goal', sa.String(16), nullable=False),
@@ -30,8 +30,6 @@ def upgrade() -> None:
         sa.Column('promised', sa.Text, nullable=False),
         sa.Column('won', sa.Text),
         sa.Column('version', sa.Integer, nullable=False),
-        mysql_engine='InnoDB',
-        mysql_charset='utf8mb4',
     )
-    op.create_index('ix_plans_is_open', 'plans', ['is_open'])
-    op.create_index('ix_plans_made_at', 'plans', ['made_at', 'uuid'])
+    changes.create_index('ix_plans_is_open', 'plans', ['is_open'])
+    changes.create_index('ix_plans_made_at', 'plans', ['made_at', 'uuid'])

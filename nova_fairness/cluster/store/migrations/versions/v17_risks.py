@@ -2,8 +2,9 @@
 
 """Servers that are told that they are at risk."""
 
-from alembic import op
 import sqlalchemy as sa
+
+from nova_fairness.cluster.store.migrations import changes
 
 revision = '17_risks'
 down_revision = '16_plans'
@@ -11,7 +12,7 @@ down_revision = '16_plans'
 
 def upgrade() -> None:
     """Nobody is told anything yet."""
-    op.create_table(
+    changes.create_table(
         'risks',
         sa.Column('server', sa.String(36), primary_key=True),
         sa.Column('project', sa.String(255), nullable=False),
@@ -23,6 +24,4 @@ def upgrade() -> None:
         sa.Column('reason', sa.String(64), nullable=False),
         sa.Column('subject', sa.String(255), nullable=False),
         sa.Column('numbers', sa.Text, nullable=False),
-        mysql_engine='InnoDB',
-        mysql_charset='utf8mb4',
     )

@@ -2,46 +2,41 @@
 
 """The first tables: messages, requests and leaders."""
 
-from typing import Any
-
-from alembic import op
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
 
+from nova_fairness.cluster.store.migrations import changes
+
 revision = '1_requests'
 down_revision = None
-
-_MYSQL: dict[str, Any] = {'mysql_engine': 'InnoDB', 'mysql_charset': 'utf8mb4'}
 
 
 def upgrade() -> None:
     """Make them. The columns are written out: tables.py moves on."""
     _messages()
     _requests()
-    op.create_table(
+    changes.create_table(
         'leaders',
         sa.Column('epoch', sa.Integer, primary_key=True, autoincrement=False),
         sa.Column('holder', sa.String(255), nullable=False),
         sa.Column('since', sa.Double, nullable=False),
-        **_MYSQL,
     )
 
 
 def _messages() -> None:
     many = sa.LargeBinary().with_variant(mysql.LONGBLOB(), 'mysql', 'mariadb')
-    op.create_table(
+    changes.create_table(
         'casts',
         sa.Column('uuid', sa.String(64), primary_key=True),
         sa.Column('method', sa.String(64), nullable=False),
         sa.Column('received_at', sa.Double, nullable=False),
         sa.Column('sealed', many),
-        **_MYSQL,
     )
 
 
 def _requests() -> None:
-    text = sa.Text().with_variant(mysql.LONGTEXT(), 'mysql', 'mariadb')
-    op.create_table(
+    text = changes.long_text()
+    changes.create_table(
         'requests',
         sa.Column('uuid', sa.String(36), primary_key=True),
         sa.Column('cast_uuid', sa.String(64), nullable=False, unique=True),
@@ -57,6 +52,5 @@ def _requests() -> None:
         sa.Column('reason', sa.String(64), nullable=False),
         sa.Column('subject', sa.String(255), nullable=False),
         sa.Column('numbers', sa.Text, nullable=False),
-        **_MYSQL,
     )
-    op.create_index('ix_requests_state', 'requests', ['state'])
+    changes.create_index('ix_requests_state', 'requests', ['state'])

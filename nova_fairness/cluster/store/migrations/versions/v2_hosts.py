@@ -2,8 +2,9 @@
 
 """Requests remember the hosts that they were sent to."""
 
-from alembic import op
 import sqlalchemy as sa
+
+from nova_fairness.cluster.store.migrations import changes
 
 revision = '2_hosts'
 down_revision = '1_requests'
@@ -11,4 +12,4 @@ down_revision = '1_requests'
 
 def upgrade() -> None:
     """Of what was sent before it is not known: no value is an empty list."""
-    op.add_column('requests', sa.Column('hosts', sa.Text))
+    changes.add_column('requests', sa.Column('hosts', sa.Text))

@@ -5,6 +5,8 @@
 from alembic import op
 import sqlalchemy as sa
 
+from nova_fairness.cluster.store.migrations import changes
+
 revision = '3_history'
 down_revision = '2_hosts'
 
@@ -14,9 +16,9 @@ def upgrade() -> None:
     # PostgreSQL stores it; SQLite cannot add a column that is stored.
     stored = op.get_bind().dialect.name == 'postgresql' or None
     computed = sa.Computed('sealed IS NOT NULL', persisted=stored)
-    op.add_column('casts', sa.Column('kept', sa.Boolean, computed))
-    op.create_index('ix_casts_kept', 'casts', ['kept', 'received_at'])
-    op.create_index(
+    changes.add_column('casts', sa.Column('kept', sa.Boolean, computed))
+    changes.create_index('ix_casts_kept', 'casts', ['kept', 'received_at'])
+    changes.create_index(
         'ix_requests_state_changed_at', 'requests', ['state', 'changed_at']
     )
-    op.drop_index('ix_requests_state', 'requests')
+    changes.drop_index('ix_requests_state', 'requests')

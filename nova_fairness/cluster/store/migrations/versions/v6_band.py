@@ -2,8 +2,9 @@
 
 """Requests remember the band of priority that they came with."""
 
-from alembic import op
 import sqlalchemy as sa
+
+from nova_fairness.cluster.store.migrations import changes
 
 revision = '6_band'
 down_revision = '5_shares'
@@ -11,4 +12,4 @@ down_revision = '5_shares'
 
 def upgrade() -> None:
     """Older ones have no value: they are normal."""
-    op.add_column('requests', sa.Column('band', sa.String(16)))
+    changes.add_column('requests', sa.Column('band', sa.String(16)))

@@ -7,6 +7,8 @@ import json
 from alembic import op
 import sqlalchemy as sa
 
+from nova_fairness.cluster.store.migrations import changes
+
 revision = '7_leaves'
 down_revision = '6_band'
 
@@ -14,12 +16,12 @@ down_revision = '6_band'
 def upgrade() -> None:
     """What was asked for before has no end."""
     _shares()
-    op.add_column('requests', sa.Column('time_limit_s', sa.Double))
-    op.add_column(
+    changes.add_column('requests', sa.Column('time_limit_s', sa.Double))
+    changes.add_column(
         'requests',
         sa.Column('extended_s', sa.Double, nullable=False, server_default='0'),
     )
-    op.create_table(
+    changes.create_table(
         'leaves',
         sa.Column('server', sa.String(36), primary_key=True),
         sa.Column('project', sa.String(255), nullable=False),
@@ -34,10 +36,8 @@ def upgrade() -> None:
         sa.Column('reason', sa.String(64), nullable=False),
         sa.Column('subject', sa.String(255), nullable=False),
         sa.Column('numbers', sa.Text, nullable=False),
-        mysql_engine='InnoDB',
-        mysql_charset='utf8mb4',
     )
-    op.create_index(
+    changes.create_index(
         'ix_leaves_state_changed_at', 'leaves', ['state', 'changed_at']
     )
 
@@ -48,6 +48,7 @@ def _shares() -> None:
     bind = op.get_bind()
     for (given,) in bind.execute(sa.select(shares.c.given)).all():
         accounts = {
-            name: {'share': share} for name, share in json.loads(given).items()
+            name: share if isinstance(share, dict) else {'share': share}
+            for name, share in json.loads(given).items()
         }
         bind.execute(sa.update(shares).values(given=json.dumps(accounts)))
