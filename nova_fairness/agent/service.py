@@ -20,6 +20,8 @@ from nova_fairness import exception
 from nova_fairness.agent import assembly
 from nova_fairness.agent import settings as settings_module
 from nova_fairness.agent.explain import history
+from nova_fairness.conf import file_faults
+from nova_fairness.conf import opts
 from nova_fairness.model import resources
 from nova_fairness.model import round as round_model
 from nova_fairness.observe import endpoint
@@ -229,6 +231,13 @@ class FairnessService(service.ServiceBase):  # type: ignore[misc]  # untyped
         except (exception.FairnessError, cfg.Error, ValueError) as error:
             LOG.error('The new configuration is not taken over: %s', error)
             return
+        files = file_faults.files_of(self._conf)
+        for fault in file_faults.invalid(files, opts.list_opts()):
+            LOG.error(
+                'Configuration: %s; the value in force stays, and the next'
+                ' start will fail: correct the file',
+                fault,
+            )
         now = self._parts.regime.in_force
         LOG.info(
             'Configuration taken over: metric %s, policy %s, enforce %s%s',

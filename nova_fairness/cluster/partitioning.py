@@ -139,6 +139,7 @@ class Partitioning:
         described = self._file.described()
         nodes, faults = self._nodes(described, epoch, now)
         batch, cloud, away = self._look(nodes, now)
+        faults += batch.faults if batch else ()
         snapshot = partition.Snapshot(nodes, batch, cloud, self._target())
         rules = dataclasses.replace(self._rules, windows=described.windows)
         plan = planner.plan(snapshot, now, rules)
@@ -157,8 +158,7 @@ class Partitioning:
             now,
             epoch,
         )
-        odd = batch.faults if batch else ()
-        told = (*away, *odd, *faults, *plan.faults, *failed, *untold, *unshared)
+        told = (*away, *faults, *plan.faults, *failed, *untold, *unshared)
         balances = {
             side: demand.balance(snapshot, side, now, rules.patience_s)
             for side in _Side

@@ -47,6 +47,7 @@ from nova_fairness.agent import assembly  # noqa: E402
 from nova_fairness.agent import cloud as cloud_module  # noqa: E402
 from nova_fairness.agent import controls  # noqa: E402
 from nova_fairness.agent import service as fairness_service  # noqa: E402
+from nova_fairness.cmd import known_options  # noqa: E402
 from nova_fairness.conf import opts  # noqa: E402
 from nova_fairness.nova_service import presence  # noqa: E402
 from nova_fairness.runtime import heap  # noqa: E402
@@ -176,6 +177,7 @@ def _holder(name: str) -> str:
 
 
 def _run(conf: cfg.ConfigOpts) -> NoReturn:
+    known_options.warn(conf)
     alone = be_alone(conf.fairness.connection_uri)
     _raise_descriptor_limit()
     # First, because all of this process shares one configuration of Nova.

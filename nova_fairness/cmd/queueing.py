@@ -21,6 +21,7 @@ from nova_fairness import exception
 from nova_fairness import version
 from nova_fairness.cluster import holding
 from nova_fairness.cluster.store import store as store_module
+from nova_fairness.cmd import known_options
 from nova_fairness.conf import cluster as cluster_conf
 from nova_fairness.observe import endpoint
 from nova_fairness.observe import queue as queue_observe
@@ -106,6 +107,7 @@ def _configuration(
     if not (conf.log_file or conf.log_dir or conf.use_journal):
         conf.set_default('use_stderr', True)
     log.setup(conf, program)
+    known_options.warn(conf)
     return conf
 
 

@@ -11,7 +11,9 @@ import oslo_messaging
 from oslo_upgradecheck import upgradecheck
 
 from nova_fairness import exception
+from nova_fairness.cmd import known_options
 from nova_fairness.cmd import status_results as results
+from nova_fairness.conf import file_faults
 from nova_fairness.runtime import transport
 from oslo_messaging_zmq import options
 from oslo_messaging_zmq.keys import allow_list
@@ -85,7 +87,22 @@ def api_paste(conf: cfg.ConfigOpts) -> upgradecheck.Result:
     return results.success(f'{path} has the filter where it belongs')
 
 
+_FILES = ('queue_config', 'nova_config', 'nova_api_config')
+"""Options of the command line that name further files."""
+
+
+def option_names(conf: cfg.ConfigOpts) -> upgradecheck.Result:
+    """Look for options of this product that do not exist."""
+    more = [path for each in _FILES if (path := conf.get(each))]
+    files = [*file_faults.files_of(conf), *more]
+    found = known_options.misspelt(dict.fromkeys(files))
+    if found:
+        return results.warning('; '.join(found))
+    return results.success('all options of this product are known')
+
+
 CHECKS: tuple[results.Named, ...] = (
+    ('Options', option_names),
     ('Message transport', message_transport),
     ('Keys', keys),
     ('HTTP interface', api_paste),

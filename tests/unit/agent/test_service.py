@@ -345,3 +345,17 @@ def test_guests_are_told_after_each_round_and_it_is_counted(conf, parts):
     assert counted['nova_fairness_guest_notices_failed_total'] == 2
     agent.stop()
     assert parts.notices.asked[-1] == 'stop'
+
+
+def test_a_reload_names_values_that_the_next_start_refuses(
+    conf, parts, caplog, tmp_path
+):
+    path = tmp_path / 'agent.conf'
+    path.write_text('[fairness]\nentity = user\n')
+    conf(['--config-file', str(path)], default_config_dirs=[])
+    parts.node_cycle.reconfigure = lambda *_: None
+    agent = service.FairnessService(conf, parts)
+    path.write_text('[fairness]\nentity = planet\n')
+    agent._mutate()
+    assert '[fairness] entity: invalid value' in caplog.text
+    assert 'the next start will fail' in caplog.text

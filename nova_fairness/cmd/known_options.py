@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""All options of this product, and warnings of those that do not exist."""
+
+from collections.abc import Iterable
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from nova_fairness.conf import api
+from nova_fairness.conf import cluster
+from nova_fairness.conf import file_faults
+from nova_fairness.conf import opts
+from oslo_messaging_zmq import options as driver
+
+LOG = logging.getLogger(__name__)
+
+
+def misspelt(files: Iterable[str]) -> list[str]:
+    """Sentences about options that do not exist.
+
+    :param files: paths of configuration files.
+    """
+    listed = [
+        group
+        for package in (opts, cluster, api, driver)
+        for group in package.list_opts()
+    ]
+    return file_faults.unknown(files, listed)
+
+
+def warn(conf: cfg.ConfigOpts) -> None:
+    """Log a warning for each option that does not exist."""
+    for sentence in misspelt(file_faults.files_of(conf)):
+        LOG.warning('%s', sentence)
