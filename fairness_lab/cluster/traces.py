@@ -51,7 +51,11 @@ SWF_FIELDS = (
     'preceding job',
     'think time',
 )
-"""The 18 fields of a line; -1 is what nobody knows."""
+"""The 18 fields of a line; -1 stands for what is not known."""
+
+_PARTS = (2, 3, 4)
+"""Of ``status``: a part of a job that was stopped and went on. The standard
+has one line for the whole job beside those of its parts."""
 
 PACKING = ('.sqlite', '.db')
 PACKING_TABLES: Mapping[str, Sequence[str]] = types.MappingProxyType(
@@ -228,23 +232,28 @@ def _whole(
 
 
 def _swf(trace: Trace, most_vcpus: int) -> Iterator[_Asked]:
-    for place, job in _jobs(trace.path):
+    for place, job in _whole_jobs(trace.path):
         if job['run time'] <= 0:
             continue
         if job['submit time'] < 0:
             raise place.wrong('2 (submit time)', job['submit time'], '>= 0')
-        processors = job['requested processors']
         column = '8 (requested processors)'
-        if processors <= 0:
-            processors = job['allocated processors']
+        if job['requested processors'] <= 0:
             column = '5 (allocated processors)'
-        if not 1 <= processors <= most_vcpus * MOST_SERVERS:
+        processors = job[column[3:-1]]
+        if processors in (0, -1):
+            # It was cancelled before it had any.
+            continue
+        if not (
+            processors.is_integer()
+            and 1 <= processors <= most_vcpus * MOST_SERVERS
+        ):
             raise place.wrong(
                 column,
                 processors,
                 f'1 to {most_vcpus * MOST_SERVERS} processors',
             )
-        servers = math.ceil(processors / most_vcpus)
+        servers = _servers(int(processors), most_vcpus)
         vcpus = math.ceil(processors / servers)
         memory_mib = max(job['requested memory'], job['used memory'])
         memory_mib = memory_mib / _KIB_PER_MIB
@@ -259,6 +268,33 @@ def _swf(trace: Trace, most_vcpus: int) -> Iterator[_Asked]:
             job['run time'],
             limit_s=max(job['requested time'], job['run time']),
         )
+
+
+def _servers(processors: int, most_vcpus: int) -> int:
+    """The fewest servers of one size that have exactly so many processors.
+
+    A job of more processors than :data:`MOST_SERVERS` that only smaller
+    servers divide has the fewest servers of the largest size, and a few
+    processors more.
+    """
+    least = math.ceil(processors / most_vcpus)
+    most = min(processors, MOST_SERVERS)
+    return next(
+        (n for n in range(least, most + 1) if processors % n == 0), least
+    )
+
+
+def _whole_jobs(
+    path: pathlib.Path,
+) -> Iterator[tuple[trace_rows.Place, dict[str, float]]]:
+    """Jobs, without the parts of those that have a line for the whole."""
+    found = list(_jobs(path))
+    whole = {
+        job['job number'] for _, job in found if job['status'] not in _PARTS
+    }
+    for place, job in found:
+        if job['status'] not in _PARTS or job['job number'] not in whole:
+            yield place, job
 
 
 def _jobs(

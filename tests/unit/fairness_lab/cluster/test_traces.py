@@ -70,7 +70,7 @@ def test_jobs_of_a_batch_system(tmp_path):
         # 2 GiB of each processor.
         workload.Size(2, 4096),
         # 40 processors on hosts of 16.
-        workload.Size(14, 14 * 4096, 3),
+        workload.Size(10, 10 * 4096, 4),
     ]
 
 
@@ -148,7 +148,7 @@ BROKEN_JOBS = {
         'line 7, column 2 (submit time)',
     ),
     'no processors': (
-        (' 300 40', ' 300 -1'),
+        (' 300 40', ' 300 -2'),
         'line 5, column 5 (allocated processors)',
     ),
     'too many processors': (
@@ -295,3 +295,40 @@ def test_a_file_that_is_no_trace_of_azure_is_refused(tmp_path):
         exception.BadTrace, match='table vm lacks starttime, endtime'
     ):
         traces.read(trace, LARGEST)
+
+
+def swf(tmp_path, *jobs):
+    """Sizes of jobs: number, processors, run time and status of each."""
+    lines = [
+        f'{number} {n} 0 {run} {processors} -1 -1 {processors} 100 -1'
+        f' {status} 1 1 -1 -1 -1 -1 -1\n'
+        for n, (number, processors, run, status) in enumerate(jobs)
+    ]
+    _, stream = read(tmp_path, ''.join(lines), 'jobs.swf')
+    return [
+        (stream.sizes[n].vcpus, stream.sizes[n].servers, run)
+        for n, run in zip(stream.size, stream.lifetime_s, strict=True)
+    ]
+
+
+def test_parts_of_a_job_are_not_counted_beside_the_whole(tmp_path):
+    jobs = [(1, 4, 90, 1), (1, 4, 30, 2), (1, 4, 60, 3), (2, 4, 5, 1)]
+    assert swf(tmp_path, *jobs) == [(4, 1, 90.0), (4, 1, 5.0)]
+    # A file without the line of the whole has parts alone.
+    assert swf(tmp_path, (3, 4, 30, 2), (3, 4, 60, 4)) == [
+        (4, 1, 30.0),
+        (4, 1, 60.0),
+    ]
+
+
+@pytest.mark.parametrize('processors', [0, -1])
+def test_a_job_without_processors_is_left_out(tmp_path, processors):
+    jobs = [(1, processors, 90, 5), (2, 4, 5, 1)]
+    assert swf(tmp_path, *jobs) == [(4, 1, 5.0)]
+
+
+@pytest.mark.parametrize('processors', range(1, 70))
+def test_a_job_asks_for_exactly_its_processors(tmp_path, processors):
+    [(vcpus, servers, _)] = swf(tmp_path, (1, processors, 9, 1))
+    assert vcpus * servers == processors
+    assert vcpus <= LARGEST.vcpus
