@@ -18,7 +18,7 @@ from nova_fairness import exception
 from nova_fairness.rpc import client
 
 _METHOD = 'get_instance'
-_JUDGE = validation.Judge(schemas.ITEM)
+_READER = validation.Reader(schemas.ITEM)
 _UNKNOWN = 'Instance {} could not be found.'
 _SILENT = 'The agents that may know instance {} do not answer.'
 
@@ -100,12 +100,10 @@ def _shape(answer: Mapping[str, Any]) -> dict[str, Any]:
 
     :raises ValueError: if it is not as the schema says.
     """
-    said = answer['instance']
-    item = {
-        key: said[key] for key in schemas.ITEM['properties'] if key in said
-    }
     try:
-        _JUDGE.check(item, 'instance')
+        item = _READER.read(answer['instance'], 'instance')
     except faults.BadRequest as error:
         raise ValueError(str(error)) from error
+    # Not for everybody: whoever may know it is told who answered.
+    item.pop('host', None)
     return dict(json.loads(json.dumps(item, allow_nan=False)))

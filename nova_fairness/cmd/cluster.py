@@ -60,6 +60,7 @@ from nova_fairness.cmd import queueing  # noqa: E402
 from nova_fairness.model import cast as cast_module  # noqa: E402
 from nova_fairness.model import cluster  # noqa: E402
 from nova_fairness.model import leaving as leaving_model  # noqa: E402
+from nova_fairness.model import reason  # noqa: E402
 from nova_fairness.model import request  # noqa: E402
 from nova_fairness.observe import notifying  # noqa: E402
 from nova_fairness.observe import queue  # noqa: E402
@@ -349,7 +350,11 @@ def _watched(
     host, most = socket.gethostname(), conf.fairness_cluster.notification_queue
     postman = notifying.postman(conf, f'{queueing.PROJECT}.{host}', most)
     post = postman.post if postman else lambda _: None
-    watch = watching.Watch(store, made, post, host)
+    readers = {
+        'project': reason.Audience.MEMBER,
+        'operator': reason.Audience.OPERATOR,
+    }[conf.fairness_cluster.notification_audience]
+    watch = watching.Watch(store, made, post, host, readers)
     border = watching.BorderWatch(store, moving, post, host)
     plan_watch = watching.PlanWatch(store, planned, post, host)
     collector = queue.QueueCollector(
