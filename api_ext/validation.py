@@ -115,7 +115,7 @@ def _pruned(value: Any, schema: Schema) -> Any:
 
 def _others(schema: Schema) -> Schema | None:
     """The schema of properties without a name; ``None`` if there are none."""
-    others = schema.get('additionalProperties', {})
+    others = schema.get('additionalProperties', 'properties' not in schema)
     if others is False:
         return None
     return others if isinstance(others, Mapping) else {}

@@ -76,8 +76,10 @@ ROUTES = {
     'showRequest': (f'/requests/{RED_REQUEST}', None, HIDDEN),
     'actOnRequest': (
         f'/requests/{RED_REQUEST}/action', {'cancel': None},
-        {**codes((404, KINDS)), **codes((403, ('system reader', 'reader')),
-                                        (202, (*ADMINS, 'member', 'manager')))},
+        {
+            **codes((404, KINDS)), **codes((403, ('system reader', 'reader'))),
+            **codes((202, (*ADMINS, 'member', 'manager'))),
+        },
     ),
     'listShares': ('/shares', None, OWN_LIST),
     'setShare': ('/shares', {'account': f'{RED}/u', 'share': 1},

@@ -157,6 +157,8 @@ def test_preemptions(admin, alice):
     code, told = admin.ask(queue.ListPreemption, '--all-projects')
     assert len(told) == 2
     code, told = alice.ask(queue.ShowPreemption, lent)
+    assert (code, told['for_project']) == (0, None)
+    code, told = admin.ask(queue.ShowPreemption, lent)
     assert (code, told['for_project']) == (0, '2' * 32)
     with pytest.raises(exceptions.CommandError, match='HTTP 404'):
         alice.run(queue.ShowPreemption, fake_requests.OTHERS)
