@@ -31,6 +31,9 @@ def show(asked: asked_module.Asked) -> asked_module.Answer:
         return {'instance': states.item(uuid, owner)}
     told = _told(asked, uuid, None if owner is None else owner.host)
     for name, item in told.by_host.items():
+        if told.missing and not _may(asked, item):
+            # As one that is unknown: nobody learns that it is there.
+            raise faults.Unavailable(_SILENT.format(uuid))
         _require(asked, uuid, item['user_id'], item['project_id'])
         if telling.sees_hosts(asked):
             item['host'] = name
@@ -64,10 +67,13 @@ def _require(
 
     :raises NotFound: otherwise, as if it were not there.
     """
-    if not asked.caller.may(
-        policies.SHOW, user_id=user_id, project_id=project_id
-    ):
+    if not _may(asked, {'user_id': user_id, 'project_id': project_id}):
         raise faults.NotFound(_UNKNOWN.format(uuid))
+
+
+def _may(asked: asked_module.Asked, item: Mapping[str, Any]) -> bool:
+    owner = {key: item[key] for key in ('user_id', 'project_id')}
+    return asked.caller.may(policies.SHOW, **owner)
 
 
 def _told(
