@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which project may use which flavor that is not public."""
+"""Projects that may use flavors that are not public."""
 
 from collections.abc import Callable
 from collections.abc import Mapping

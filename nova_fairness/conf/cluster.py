@@ -421,6 +421,7 @@ serves both. Set it to have the alerts.
     cfg.StrOpt(
         'notification_audience',
         default='project',
+        advanced=True,
         choices=[
             (
                 'project',
