@@ -11,7 +11,6 @@ from api_ext import asked
 from api_ext import connection
 from api_ext import enforcement
 from nova_fairness.conf import api as api_conf
-from nova_fairness.runtime import safe_log
 
 
 def build(
@@ -22,7 +21,6 @@ def build(
     :param conf: Nova's; our options are registered on it.
     :param locate: finds instances.
     """
-    safe_log.install()
     api_conf.register_opts(conf)
     return application.Application(
         application.Services(

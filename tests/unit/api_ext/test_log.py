@@ -7,7 +7,6 @@ import logging
 
 import pytest
 
-from api_ext import assembly
 from api_ext import routes
 from nova_fairness import exception
 from tests.unit.api_ext import fake_cloud
@@ -17,12 +16,10 @@ from tests.unit.model import test_plain
 
 @pytest.fixture
 def safe_cloud(tmp_path):
-    """The interface as nova-api builds it, with its door of the log."""
+    """The interface, with its door of the log."""
     before = logging.getLogRecordFactory()
     logging.setLogRecordFactory(logging.LogRecord)
-    cloud = fake_cloud.FakeCloud(tmp_path)
-    assembly.build(cloud.enforcement._enforcer.conf)
-    yield cloud
+    yield fake_cloud.FakeCloud(tmp_path)
     logging.setLogRecordFactory(before)
 
 
