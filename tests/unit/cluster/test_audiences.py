@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from api_ext import validation
 from nova_fairness.client import queue as commands
 from nova_fairness.cluster import leaving as leaving_module
 from nova_fairness.cluster import operations as operations_module
@@ -18,6 +19,7 @@ from nova_fairness.observe import queue as observe
 from nova_fairness.rpc import requests as interface
 from tests.unit.agent import test_notices
 from tests.unit.api_ext import fake_cloud as api_cloud
+from tests.unit.api_ext import test_other_releases
 from tests.unit.client import test_with_interface
 from tests.unit.cluster import test_service
 from tests.unit.model import test_reason
@@ -187,3 +189,36 @@ def test_flavors_that_are_not_public_are_told_to_who_may_use_them(
     assert told('alice') == ['nine', 'two']
     assert told('carol') == ['two']
     assert told('admin') == told('auditor') == ['nine', 'two']
+
+
+def answers(operations, audience):
+    """What the service says, by method: one of each list."""
+    one = {
+        'list_requests': operations.requests(None, None, 1, None, audience),
+        'list_preemptions': operations.preemptions(None, None, 1, audience),
+        'list_shares': operations.shares(None, None, 1),
+        'list_limits': operations.limits(None, None, 1),
+        'list_groups': operations.groups(None, None, 1),
+        'list_prices': operations.prices(None, None, 1),
+    }
+    found = {
+        name: next(each for each in said.values() if isinstance(each, list))
+        for name, said in one.items()
+    }
+    return {**found, 'get_capacity': [operations.capacity('')]}
+
+
+@pytest.mark.parametrize('audience', reason.Audience)
+def test_the_release_before_reads_what_each_audience_is_told(
+    world, cloud, audience
+):
+    leave_of(world, cloud, reason.Reason.MAKES_ROOM)
+    cloud.operations.create_group(OWN, 'web', 2.0, 1)
+    cloud.operations.set_limits(OWN, {'budget': 5.0})
+    cloud.process.cycle()
+    for name, listed in answers(cloud.operations, audience).items():
+        assert listed, name
+        for each in listed:
+            told = json.loads(json.dumps(each))
+            schema = test_other_releases.BEFORE[name]
+            validation.Reader(schema).read(told, 'answer')
