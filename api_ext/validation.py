@@ -51,16 +51,19 @@ class Reader:
     """Reads answers of another process, which may be of another release.
 
     What the schema does not name is left out, at every level: a newer release
-    may say more, and nobody has decided yet who may read it. What the schema
-    names must be there and as it says, but for words of a closed list: a newer
+    may say more, and nobody has decided yet who may read it. What it names may
+    be missing, but for what the answer is good for nothing without. What is
+    there must be as the schema says, but for words of a closed list: a newer
     release may have more of them.
 
     :param schema: of JSON Schema 2020-12.
+    :param needs: properties that must be there: they say what the answer is
+        about, and who may read it.
     """
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, *needs: str) -> None:
         self._schema = schema
-        self._judge = Judge(_lenient(schema))
+        self._judge = Judge({**_lenient(schema), 'required': needs})
 
     def read(self, value: Any, what: str) -> Any:
         """What of a value the schema names.
@@ -76,7 +79,7 @@ _TYPES = {str: 'string', bool: 'boolean', int: 'integer', type(None): 'null'}
 
 
 def _lenient(schema: Any) -> Any:
-    """A schema that lets pass what it does not name."""
+    """A schema that lets pass what it does not name, and what is missing."""
     if isinstance(schema, list):
         return [_lenient(each) for each in schema]
     if not isinstance(schema, Mapping):
@@ -85,7 +88,7 @@ def _lenient(schema: Any) -> Any:
         key: _lenient(each)
         for key, each in schema.items()
         if not (key == 'additionalProperties' and each is False)
-        and key != 'enum'
+        and key not in ('enum', 'required', 'minProperties')
     }
     if 'enum' in schema and 'type' not in schema:
         made['type'] = sorted({_TYPES[type(each)] for each in schema['enum']})

@@ -18,7 +18,7 @@ from nova_fairness import exception
 from nova_fairness.rpc import client
 
 _METHOD = 'get_instance'
-_READER = validation.Reader(schemas.ITEM)
+_READER = validation.Reader(schemas.ITEM, 'uuid', 'user_id', 'project_id')
 _UNKNOWN = 'Instance {} could not be found.'
 _SILENT = 'The agents that may know instance {} do not answer.'
 

@@ -17,15 +17,19 @@ from api_ext.policies import base
 from api_ext.policies import request as policies
 from api_ext.schemas import request as schemas
 
-_JUDGE = validation.Reader(schemas.ITEM)
-_CAPACITY = validation.Reader(schemas.CAPACITY_ITEM)
-_SHARE = validation.Reader(schemas.SHARE)
-_PREEMPTION = validation.Reader(schemas.PREEMPTION)
-_LIMIT = validation.Reader(schemas.LIMIT)
-_SET_LIMITS = validation.Reader(schemas.SET_LIMITS)
-_SET_SHARE = validation.Reader(schemas.SET_SHARE)
-_GROUP = validation.Reader(schemas.GROUP)
-_PRICE = validation.Reader(schemas.PRICE)
+_JUDGE = validation.Reader(
+    schemas.ITEM, 'uuid', 'project_id', 'state', 'reason'
+)
+_CAPACITY = validation.Reader(schemas.CAPACITY_ITEM, 'classes')
+_SHARE = validation.Reader(schemas.SHARE, 'name', 'share')
+_PREEMPTION = validation.Reader(
+    schemas.PREEMPTION, 'uuid', 'project_id', 'for_project'
+)
+_LIMIT = validation.Reader(schemas.LIMIT, 'account')
+_SET_LIMITS = validation.Reader(schemas.SET_LIMITS, 'account')
+_SET_SHARE = validation.Reader(schemas.SET_SHARE, 'account', 'share')
+_GROUP = validation.Reader(schemas.GROUP, 'id', 'name', 'project_id')
+_PRICE = validation.Reader(schemas.PRICE, 'id')
 
 
 def index(asked: asked_module.Asked) -> asked_module.Answer:
@@ -269,7 +273,7 @@ def _parent(asked: asked_module.Asked, account: str) -> str:
     found = [
         service.checked(each, _SHARE) for each in service.part(said, 'shares')
     ]
-    return str(found[0]['parent'] or '') if found else ''
+    return str(found[0].get('parent') or '') if found else ''
 
 
 def _whose(asked: asked_module.Asked, own: str, of_all: str) -> str | None:
