@@ -23,6 +23,7 @@ from api_ext import routes
 from api_ext import validation
 from api_ext.schemas import url as url_schemas
 from nova_fairness.rpc import requests as requests_module
+from nova_fairness.runtime import safe_log
 
 LOG = logging.getLogger(__name__)
 
@@ -71,6 +72,7 @@ class Application:
     """
 
     def __init__(self, services: Services) -> None:
+        safe_log.install()
         self._services = services
         self._queries = {
             route.name: validation.Judge(route.query)

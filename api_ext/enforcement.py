@@ -30,13 +30,41 @@ class Enforcement:
     ) -> bool:
         """Tell whether somebody may do something.
 
+        A token without a scope may do nothing, and one of a domain only what
+        rules for domains allow: a role in one domain is none in the cloud.
+        What a token or a target does not have equals nothing: oslo.policy
+        would write it ``None`` and compare that.
+
         :param target: what the rule may refer to.
         :param context: of oslo.context.
         """
+        creds = _known(context.to_policy_values())
+        registered = self._enforcer.registered_rules.get(rule)
+        scopes = registered.scope_types if registered else None
+        if _scope(creds) not in (scopes or policies.SCOPES):
+            return False
         try:
-            return bool(self._enforcer.authorize(rule, target, context))
+            return bool(self._enforcer.authorize(rule, _known(target), creds))
         except policy.InvalidScope:
             return False
+
+
+def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: value for key, value in values.items() if value not in (None, '')
+    }
+
+
+def _scope(creds: Mapping[str, Any]) -> str:
+    """What a token is for, as oslo.policy names it; '' for nothing."""
+    for key, scope in (
+        ('system_scope', 'system'),
+        ('domain_id', 'domain'),
+        ('project_id', 'project'),
+    ):
+        if creds.get(key):
+            return scope
+    return ''
 
 
 def enforcer(conf: cfg.ConfigOpts) -> policy.Enforcer:

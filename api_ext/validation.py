@@ -47,6 +47,83 @@ class Judge:
         raise faults.BadRequest(message)
 
 
+class Reader:
+    """Reads answers of another process, which may be of another release.
+
+    What the schema does not name is left out, at every level: a newer release
+    may say more, and nobody has decided yet who may read it. What it names may
+    be missing, but for what the answer is good for nothing without. What is
+    there must be as the schema says, but for words of a closed list: a newer
+    release may have more of them.
+
+    :param schema: of JSON Schema 2020-12.
+    :param needs: properties that must be there: they say what the answer is
+        about, and who may read it.
+    """
+
+    def __init__(self, schema: Schema, *needs: str) -> None:
+        self._schema = schema
+        self._judge = Judge({**_lenient(schema), 'required': needs})
+
+    def read(self, value: Any, what: str) -> Any:
+        """What of a value the schema names.
+
+        :param what: how messages call it.
+        :raises BadRequest: saying where it is wrong and what was expected.
+        """
+        self._judge.check(value, what)
+        return _pruned(value, self._schema)
+
+
+_TYPES = {str: 'string', bool: 'boolean', int: 'integer', type(None): 'null'}
+
+
+def _lenient(schema: Any) -> Any:
+    """A schema that lets pass what it does not name, and what is missing."""
+    if isinstance(schema, list):
+        return [_lenient(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    made = {
+        key: _lenient(each)
+        for key, each in schema.items()
+        if not (key == 'additionalProperties' and each is False)
+        and key not in ('enum', 'required', 'minProperties')
+    }
+    if 'enum' in schema and 'type' not in schema:
+        made['type'] = sorted({_TYPES[type(each)] for each in schema['enum']})
+    properties = schema.get('properties')
+    if isinstance(properties, Mapping):
+        # Names of fields are no words of a schema.
+        made['properties'] = {
+            name: _lenient(each) for name, each in properties.items()
+        }
+    return made
+
+
+def _pruned(value: Any, schema: Schema) -> Any:
+    """What of a value a schema names."""
+    if isinstance(value, list):
+        items = schema.get('items', {})
+        return [_pruned(each, items) for each in value]
+    if not isinstance(value, dict):
+        return value
+    named, others = schema.get('properties', {}), _others(schema)
+    return {
+        key: _pruned(each, named.get(key, others or {}))
+        for key, each in value.items()
+        if key in named or others is not None
+    }
+
+
+def _others(schema: Schema) -> Schema | None:
+    """The schema of properties without a name; ``None`` if there are none."""
+    others = schema.get('additionalProperties', 'properties' not in schema)
+    if others is False:
+        return None
+    return others if isinstance(others, Mapping) else {}
+
+
 @functools.cache
 def _judge_of_text(pattern: str) -> Judge:
     return Judge({'type': 'string', 'pattern': pattern})

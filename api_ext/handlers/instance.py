@@ -18,7 +18,7 @@ from nova_fairness import exception
 from nova_fairness.rpc import client
 
 _METHOD = 'get_instance'
-_JUDGE = validation.Judge(schemas.ITEM)
+_READER = validation.Reader(schemas.ITEM, 'uuid', 'user_id', 'project_id')
 _UNKNOWN = 'Instance {} could not be found.'
 _SILENT = 'The agents that may know instance {} do not answer.'
 
@@ -31,6 +31,9 @@ def show(asked: asked_module.Asked) -> asked_module.Answer:
         return {'instance': states.item(uuid, owner)}
     told = _told(asked, uuid, None if owner is None else owner.host)
     for name, item in told.by_host.items():
+        if told.missing and not _may(asked, item):
+            # As one that is unknown: nobody learns that it is there.
+            raise faults.Unavailable(_SILENT.format(uuid))
         _require(asked, uuid, item['user_id'], item['project_id'])
         if telling.sees_hosts(asked):
             item['host'] = name
@@ -64,10 +67,13 @@ def _require(
 
     :raises NotFound: otherwise, as if it were not there.
     """
-    if not asked.caller.may(
-        policies.SHOW, user_id=user_id, project_id=project_id
-    ):
+    if not _may(asked, {'user_id': user_id, 'project_id': project_id}):
         raise faults.NotFound(_UNKNOWN.format(uuid))
+
+
+def _may(asked: asked_module.Asked, item: Mapping[str, Any]) -> bool:
+    owner = {key: item[key] for key in ('user_id', 'project_id')}
+    return asked.caller.may(policies.SHOW, **owner)
 
 
 def _told(
@@ -100,12 +106,10 @@ def _shape(answer: Mapping[str, Any]) -> dict[str, Any]:
 
     :raises ValueError: if it is not as the schema says.
     """
-    said = answer['instance']
-    item = {
-        key: said[key] for key in schemas.ITEM['properties'] if key in said
-    }
     try:
-        _JUDGE.check(item, 'instance')
+        item = _READER.read(answer['instance'], 'instance')
     except faults.BadRequest as error:
         raise ValueError(str(error)) from error
+    # Not for everybody: whoever may know it is told who answered.
+    item.pop('host', None)
     return dict(json.loads(json.dumps(item, allow_nan=False)))

@@ -8,10 +8,10 @@ from api_ext.handlers import service
 from api_ext.policies import base
 from api_ext.schemas import partition as schemas
 
-_BORDER = validation.Judge(schemas.BORDER)
-_HOST = validation.Judge(schemas.HOST)
-_IN_FULL = validation.Judge(schemas.HOST_IN_FULL)
-_TARGET = validation.Judge(schemas.TARGET)
+_BORDER = validation.Reader(schemas.BORDER, 'states')
+_HOST = validation.Reader(schemas.HOST, 'name', 'state')
+_IN_FULL = validation.Reader(schemas.HOST_IN_FULL, 'name', 'state')
+_TARGET = validation.Reader(schemas.TARGET, 'target')
 
 
 def border(asked: asked_module.Asked) -> asked_module.Answer:

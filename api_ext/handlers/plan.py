@@ -8,8 +8,8 @@ from api_ext.handlers import service
 from api_ext.policies import base
 from api_ext.schemas import plan as schemas
 
-_PLAN = validation.Judge(schemas.PLAN)
-_IN_FULL = validation.Judge(schemas.PLAN_IN_FULL)
+_PLAN = validation.Reader(schemas.PLAN, 'uuid', 'state')
+_IN_FULL = validation.Reader(schemas.PLAN_IN_FULL, 'uuid', 'state')
 
 
 def index(asked: asked_module.Asked) -> asked_module.Answer:

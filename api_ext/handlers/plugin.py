@@ -94,7 +94,9 @@ def _item(
         for host, text in descriptions.items()
         if text is not None and not text.startswith(_UNUSABLE)
     }
-    texts = [*usable.values(), *filter(None, descriptions.values()), '']
+    # Why it is unusable names files of a host.
+    broken = filter(None, descriptions.values()) if sees_hosts else ()
+    texts = [*usable.values(), *broken, '']
     item: dict[str, Any] = {
         'name': name,
         'description': texts[0],

@@ -12,19 +12,24 @@ from api_ext import asked as asked_module
 from api_ext import faults
 from api_ext import validation
 from api_ext.handlers import service
+from api_ext.handlers import telling
 from api_ext.policies import base
 from api_ext.policies import request as policies
 from api_ext.schemas import request as schemas
 
-_JUDGE = validation.Judge(schemas.ITEM)
-_CAPACITY = validation.Judge(schemas.CAPACITY_ITEM)
-_SHARE = validation.Judge(schemas.SHARE)
-_PREEMPTION = validation.Judge(schemas.PREEMPTION)
-_LIMIT = validation.Judge(schemas.LIMIT)
-_SET_LIMITS = validation.Judge(schemas.SET_LIMITS)
-_SET_SHARE = validation.Judge(schemas.SET_SHARE)
-_GROUP = validation.Judge(schemas.GROUP)
-_PRICE = validation.Judge(schemas.PRICE)
+_JUDGE = validation.Reader(
+    schemas.ITEM, 'uuid', 'project_id', 'state', 'reason'
+)
+_CAPACITY = validation.Reader(schemas.CAPACITY_ITEM, 'classes')
+_SHARE = validation.Reader(schemas.SHARE, 'name', 'share')
+_PREEMPTION = validation.Reader(
+    schemas.PREEMPTION, 'uuid', 'project_id', 'for_project'
+)
+_LIMIT = validation.Reader(schemas.LIMIT, 'account')
+_SET_LIMITS = validation.Reader(schemas.SET_LIMITS, 'account')
+_SET_SHARE = validation.Reader(schemas.SET_SHARE, 'account', 'share')
+_GROUP = validation.Reader(schemas.GROUP, 'id', 'name', 'project_id')
+_PRICE = validation.Reader(schemas.PRICE, 'id')
 
 
 def index(asked: asked_module.Asked) -> asked_module.Answer:
@@ -33,7 +38,7 @@ def index(asked: asked_module.Asked) -> asked_module.Answer:
     marker = asked.query.get('marker')
     if marker is not None:
         _item(asked, marker)
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = {'audience': telling.audience(asked)}
     if (wanted := asked.query.get('preemptible')) is not None:
         more['preemptible'] = wanted == 'true'
     said = service.call_page(asked, 'list_requests', project, **more)
@@ -56,13 +61,19 @@ def perform(asked: asked_module.Asked) -> asked_module.Answer:
     if action == 'cancel':
         given['by_operator'] = project != asked.caller.project_id
     given.update(order or {})
-    said = service.call(asked, action, uuid=uuid, **given)
-    return {'request': service.checked(service.part(said, 'request'), _JUDGE)}
+    service.call(asked, action, uuid=uuid, **given)
+    # What it answers is for nobody in particular.
+    return {'request': _item(asked, uuid)}
 
 
 def capacity(asked: asked_module.Asked) -> asked_module.Answer:
     """Show how full the cloud is."""
-    said = service.call(asked, 'get_capacity')
+    said = service.call(
+        asked,
+        'get_capacity',
+        project=asked.caller.project_id,
+        audience=telling.audience(asked),
+    )
     return {'capacity': service.checked(said, _CAPACITY)}
 
 
@@ -78,7 +89,7 @@ def set_share(asked: asked_module.Asked) -> asked_module.Answer:
     account, share = asked.body['account'], asked.body['share']
     _require_manager(
         asked,
-        policies.SHARES_SET,
+        (policies.SHARES_SET, policies.SHARES_SET_DOMAIN),
         {'share': share},
         lambda: _parent(asked, account),
     )
@@ -99,7 +110,7 @@ def set_limits(asked: asked_module.Asked) -> asked_module.Answer:
         name: limit for name, limit in asked.body.items() if name != 'account'
     }
     # More than a share: who owns more takes it from others.
-    _require_manager(asked, policies.LIMITS_SET, wanted, lambda: '')
+    _require_manager(asked, (policies.LIMITS_SET,), wanted, lambda: '')
     account = asked.body['account']
     said = service.call(asked, 'set_limits', account=account, limits=wanted)
     return service.checked(said, _SET_LIMITS)
@@ -113,17 +124,21 @@ def groups(asked: asked_module.Asked) -> asked_module.Answer:
 
 
 def prices(asked: asked_module.Asked) -> asked_module.Answer:
-    """List the prices of all hosts."""
-    return _prices(asked, None)
+    """List the prices of all hosts, which only operators are told by name."""
+    project, audience = asked.caller.project_id, 'member'
+    asked.caller.require(policies.PRICES, project_id=project)
+    if telling.sees_hosts(asked):
+        audience = 'operator'
+    return _prices(asked, None, audience)
 
 
 def past_prices(asked: asked_module.Asked) -> asked_module.Answer:
     """List the prices that a host has had."""
-    return _prices(asked, asked.names['host'])
+    return _prices(asked, asked.names['host'], 'operator')
 
 
 def _prices(
-    asked: asked_module.Asked, host: str | None
+    asked: asked_module.Asked, host: str | None, audience: str
 ) -> asked_module.Answer:
     said = service.call(
         asked,
@@ -131,6 +146,8 @@ def _prices(
         name=host,
         marker=asked.query.get('marker'),
         limit=service.limit(asked),
+        project=asked.caller.project_id,
+        audience=audience,
     )
     return service.page(asked, said, 'prices', 'id', _PRICE)
 
@@ -178,7 +195,9 @@ def preemptions(asked: asked_module.Asked) -> asked_module.Answer:
     marker = asked.query.get('marker')
     if marker is not None:
         _preemption(asked, marker)
-    said = service.call_page(asked, 'list_preemptions', whose)
+    said = service.call_page(
+        asked, 'list_preemptions', whose, audience=telling.audience(asked)
+    )
     answer = service.page(asked, said, 'preemptions', 'uuid', _PREEMPTION)
     told = [_named(asked, each) for each in answer['preemptions']]
     return {**answer, 'preemptions': told}
@@ -194,7 +213,14 @@ def _preemption(asked: asked_module.Asked, uuid: str) -> dict[str, Any]:
 
     :raises NotFound: for others, as if they were not there.
     """
-    said = service.call(asked, 'get_preemption', uuid=uuid)
+    audience = telling.audience(asked)
+    said = service.call(
+        asked,
+        'get_preemption',
+        uuid=uuid,
+        project=None if audience == 'operator' else asked.caller.project_id,
+        audience=audience,
+    )
     item = service.checked(service.part(said, 'preemption'), _PREEMPTION)
     if not any(
         asked.caller.may(policies.PREEMPTIONS_SHOW, project_id=item[whose])
@@ -216,11 +242,14 @@ def _named(
 
 def _require_manager(
     asked: asked_module.Asked,
-    rule: str,
+    rules: tuple[str, ...],
     wanted: Mapping[str, Any],
     parent: Callable[[], str],
 ) -> None:
     """See to it that the caller may change an account.
+
+    One of the rules must allow it; the first one for all accounts, or each for
+    those right below what is the caller's.
 
     Whoever manages an account divides it among those below it; its own part
     is others' matter.
@@ -230,9 +259,9 @@ def _require_manager(
     """
     account = asked.body['account']
     above, slash, _ = account.partition('/')
-    if not asked.caller.may(rule, project_id='', domain_id=''):
+    if not asked.caller.may(rules[0]):
         above = above if slash else parent()
-        asked.caller.require(rule, project_id=above, domain_id=above)
+        asked.caller.require(*rules, project_id=above, domain_id=above)
     asked.log(f'{dict(wanted)} of account {account}')
 
 
@@ -244,7 +273,7 @@ def _parent(asked: asked_module.Asked, account: str) -> str:
     found = [
         service.checked(each, _SHARE) for each in service.part(said, 'shares')
     ]
-    return str(found[0]['parent'] or '') if found else ''
+    return str(found[0].get('parent') or '') if found else ''
 
 
 def _whose(asked: asked_module.Asked, own: str, of_all: str) -> str | None:
@@ -268,7 +297,9 @@ def _item(asked: asked_module.Asked, uuid: str) -> dict[str, Any]:
 
     :raises NotFound: for others, as if they were not there.
     """
-    said = service.call(asked, 'get_request', uuid=uuid)
+    said = service.call(
+        asked, 'get_request', uuid=uuid, audience=telling.audience(asked)
+    )
     item = service.checked(service.part(said, 'request'), _JUDGE)
     if not asked.caller.may(policies.SHOW, project_id=item['project_id']):
         raise faults.NotFound(service.UNKNOWN.format(uuid))

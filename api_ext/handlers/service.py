@@ -18,6 +18,20 @@ LOG = logging.getLogger(__name__)
 UNKNOWN = 'Request {} could not be found.'
 UNKNOWN_PREEMPTION = 'Preemption {} could not be found.'
 
+_UNKNOWN_ARGUMENT = 'unexpected keyword argument'
+
+_PAGE = frozenset({'project', 'marker', 'limit'})
+_KNOWN_BEFORE: Mapping[str, frozenset[str]] = {
+    'list_requests': _PAGE | {'preemptible'},
+    'get_request': frozenset({'uuid'}),
+    'list_preemptions': _PAGE,
+    'get_preemption': frozenset({'uuid'}),
+    'list_prices': frozenset({'name', 'marker', 'limit'}),
+    'get_capacity': frozenset(),
+}
+"""Arguments that methods had in version 1.7 of the calls: a service of that
+release refuses others."""
+
 
 def limit(asked: asked_module.Asked) -> int:
     """Items of a page, whatever is asked for."""
@@ -31,7 +45,7 @@ def page(
     said: Any,
     plural: str,
     key: str,
-    judge: validation.Judge,
+    judge: validation.Reader,
 ) -> asked_module.Answer:
     """A page of what the service said.
 
@@ -62,7 +76,7 @@ def call(asked: asked_module.Asked, method: str, **given: Any) -> Any:
     :raises Fault: the one that stands for what the service raised.
     """
     try:
-        return asked.requests.call(method, **given)
+        return _called(asked, method, given)
     except exception.UnknownRequest as error:
         raise faults.NotFound(
             UNKNOWN.format(given.get('uuid') or given.get('marker'))
@@ -92,6 +106,21 @@ def call(asked: asked_module.Asked, method: str, **given: Any) -> Any:
         ) from error
 
 
+def _called(
+    asked: asked_module.Asked, method: str, given: Mapping[str, Any]
+) -> Any:
+    """Ask, without what a service of an older release does not take."""
+    try:
+        return asked.requests.call(method, **given)
+    except exception.BadArgument as error:
+        known = _KNOWN_BEFORE.get(method)
+        if known is None or _UNKNOWN_ARGUMENT not in str(error):
+            raise
+    return asked.requests.call(
+        method, **{name: given[name] for name in given if name in known}
+    )
+
+
 def part(said: Any, key: str) -> Any:
     """A part of an answer.
 
@@ -102,12 +131,14 @@ def part(said: Any, key: str) -> Any:
     return said[key]
 
 
-def checked(item: Any, judge: validation.Judge) -> dict[str, Any]:
-    """What the service said, if it is as described."""
+def checked(item: Any, reader: validation.Reader) -> dict[str, Any]:
+    """What the service said, as far as it is described.
+
+    :raises Unavailable: if it is not as described.
+    """
     try:
-        judge.check(item, 'answer')
+        return dict(reader.read(item, 'answer'))
     except faults.BadRequest as error:
         raise faults.Unavailable(
             'The answer of the cluster service cannot be understood.'
         ) from error
-    return dict(item)

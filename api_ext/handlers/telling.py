@@ -7,11 +7,23 @@ from typing import Any
 
 from api_ext import asked as asked_module
 from api_ext.policies import host
+from api_ext.policies import request as request_policies
 
 
 def sees_hosts(asked: asked_module.Asked) -> bool:
     """Tell whether the caller may know hosts."""
     return asked.caller.may(host.LIST)
+
+
+def audience(asked: asked_module.Asked) -> str:
+    """Name the audience of reasons that the caller belongs to."""
+    caller = asked.caller
+    if caller.may(request_policies.REASONS_OPERATOR):
+        return 'operator'
+    own = caller.project_id
+    if caller.may(request_policies.REASONS_MANAGER, project_id=own):
+        return 'manager'
+    return 'member'
 
 
 def why_not(missing: Mapping[str, str]) -> list[Mapping[str, str]]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from oslo_policy import policy
 
 from api_ext.policies import action
+from api_ext.policies import base
 from api_ext.policies import document
 from api_ext.policies import host
 from api_ext.policies import instance
@@ -16,6 +17,9 @@ from api_ext.policies import plugin
 from api_ext.policies import project
 from api_ext.policies import request
 from api_ext.policies import user
+
+SCOPES = base.SCOPES
+"""Scopes of tokens that are good for a rule that names none."""
 
 
 def list_rules() -> Sequence[policy.DocumentedRuleDefault]:

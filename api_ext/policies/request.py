@@ -10,6 +10,7 @@ SHOW = base.name('requests', 'show')
 SHARES = base.name('shares', 'list')
 SHARES_ALL = base.name('shares', 'list-all')
 SHARES_SET = base.name('shares', 'set')
+SHARES_SET_DOMAIN = base.name('shares', 'set-domain')
 LIMITS = base.name('limits', 'list')
 LIMITS_ALL = base.name('limits', 'list-all')
 LIMITS_SET = base.name('limits', 'set')
@@ -20,6 +21,9 @@ GROUPS = base.name('groups', 'list')
 GROUPS_ALL = base.name('groups', 'list-all')
 GROUPS_SET = base.name('groups', 'set')
 PRICES = base.name('prices', 'list')
+PRICES_HISTORY = base.name('prices', 'history')
+REASONS_MANAGER = base.name('reasons', 'manager')
+REASONS_OPERATOR = base.name('reasons', 'operator')
 CAPACITY = base.name('capacity', 'show')
 
 _URL = 'POST /fairness/requests/{uuid}/action'
@@ -79,13 +83,20 @@ RULES = (
     ),
     base.rule(
         SHARES_SET,
-        f'{base.ADMIN} or (role:manager and project_id:%(project_id)s)'
-        ' or (role:manager and domain_id:%(domain_id)s)',
+        f'{base.ADMIN} or (role:manager and project_id:%(project_id)s)',
         'Set the share of an account, or take it back. By default managers '
-        'of a project or domain set those of its users and of the projects '
-        'right below it.',
+        'of a project set those of its users and of the projects right below '
+        'it.',
         'PUT /fairness/shares',
-        scopes=(*base.SCOPES, 'domain'),
+    ),
+    base.rule(
+        SHARES_SET_DOMAIN,
+        '(role:admin or role:manager) and domain_id:%(domain_id)s',
+        'Set the share of an account right below a domain, or take it back, '
+        'with a token of the domain. Tokens of domains are good for nothing '
+        'else: a role in one domain says nothing about others.',
+        'PUT /fairness/shares',
+        scopes=('domain',),
     ),
     base.rule(
         LIMITS,
@@ -149,17 +160,46 @@ RULES = (
     ),
     base.rule(
         PRICES,
-        base.EVERYBODY,
-        'List what all servers of each host spend, now and in the past. '
-        'Names of hosts are told.',
+        f'{base.OPERATOR} or ({_READER})',
+        'List what all servers of each host spend. Callers who may not list '
+        'hosts are told what other projects spend, rounded, under IDs that '
+        'hold for their own project alone, and nothing where no group with a '
+        'spending rate is set.',
         'GET /fairness/prices',
+    ),
+    base.rule(
+        PRICES_HISTORY,
+        base.OPERATOR,
+        'List what all servers of a host have spent.',
         'GET /fairness/hosts/{host}/prices',
+    ),
+    base.rule(
+        REASONS_MANAGER,
+        'role:manager and project_id:%(project_id)s',
+        'Read reasons of the own project as its managers do: with names of '
+        'accounts above it.',
+        'GET /fairness/requests',
+        'GET /fairness/requests/{uuid}',
+        'GET /fairness/preemptions',
+        'GET /fairness/preemptions/{uuid}',
+    ),
+    base.rule(
+        REASONS_OPERATOR,
+        base.OPERATOR,
+        'Read reasons as operators do: with names of other projects, of their '
+        'requests and of hosts, and capacity with all flavors.',
+        'GET /fairness/requests',
+        'GET /fairness/requests/{uuid}',
+        'GET /fairness/preemptions',
+        'GET /fairness/preemptions/{uuid}',
+        'GET /fairness/capacity',
     ),
     base.rule(
         CAPACITY,
         base.EVERYBODY,
         'Show how full the cloud is, and how many servers of each flavor '
-        'start now.',
+        'start now. Flavors that are not public are told to the projects '
+        'that may use them.',
         'GET /fairness/capacity',
     ),
 )

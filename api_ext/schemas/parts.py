@@ -3,6 +3,7 @@
 """What many answers are made of."""
 
 from collections.abc import Mapping
+import types
 from typing import Any
 
 Schema = Mapping[str, Any]
@@ -21,25 +22,38 @@ MAYBE_NUMBERS: Schema = {
     'additionalProperties': MAYBE_NUMBER,
 }
 
+NOTHING: Mapping[str, str] = types.MappingProxyType({})
+
 
 def record(
-    properties: Mapping[str, Any], optional: tuple[str, ...] = ()
+    properties: Mapping[str, Any],
+    optional: tuple[str, ...] = (),
+    since: Mapping[str, str] = NOTHING,
 ) -> Schema:
     """Describe an object with these keys and no others.
 
     :param optional: keys that may be missing.
+    :param since: keys that answers of other processes have since a version of
+        the calls, such as ``{'until': '1.8'}``: they may be missing as long as
+        processes of the release before may answer.
     """
     return {
         'type': 'object',
         'properties': dict(properties),
-        'required': [key for key in properties if key not in optional],
+        'required': [
+            key
+            for key in properties
+            if key not in optional and key not in since
+        ],
         'additionalProperties': False,
     }
 
 
-def records(properties: Mapping[str, Any]) -> Schema:
+def records(
+    properties: Mapping[str, Any], since: Mapping[str, str] = NOTHING
+) -> Schema:
     """Describe an array of such objects."""
-    return {'type': 'array', 'items': record(properties)}
+    return {'type': 'array', 'items': record(properties, since=since)}
 
 
 WHY_NOT: Schema = records({'host': TEXT, 'reason': TEXT})

@@ -12,6 +12,7 @@ from osc_lib.command import command
 
 from nova_fairness.client import columns as columns_module
 from nova_fairness.client import http
+from nova_fairness.model import plain
 
 LOG = logging.getLogger(__name__)
 
@@ -23,6 +24,10 @@ ALL = 'all'
 
 PLAIN = 'value'
 """The form of answers without anything but the values."""
+
+ESCAPING = frozenset({'json', 'yaml'})
+"""Forms for programs, which write by themselves what cannot be printed as
+escape sequences."""
 
 Table = tuple[Sequence[str], list[tuple[Any, ...]]]
 Fields = tuple[tuple[str, ...], tuple[Any, ...]]
@@ -49,6 +54,8 @@ class Lister(command.Lister):
         self, parsed_args: Any, column_names: Any, data: Any
     ) -> Any:
         """Write it; plain text where that was asked for."""
+        if parsed_args.formatter not in ESCAPING:
+            data = [tuple(map(columns_module.safe, row)) for row in data]
         if parsed_args.formatter == PLAIN:
             data = [tuple(map(columns_module.plain_line, row)) for row in data]
         return super().produce_output(parsed_args, column_names, data)
@@ -61,7 +68,7 @@ class Lister(command.Lister):
     def miss(self, what: str, hosts: Mapping[str, str]) -> None:
         """Say on standard error which hosts are missing."""
         for host, reason in hosts.items():
-            LOG.error('%s %s: %s', host, what, reason)
+            LOG.error('%s', plain.line(f'{host} {what}: {reason}'))
             self.is_complete = False
 
 
@@ -72,6 +79,9 @@ class ShowOne(command.ShowOne):
         self, parsed_args: Any, column_names: Any, data: Any
     ) -> Any:
         """Write it; plain text where that was asked for."""
+        if parsed_args.formatter not in ESCAPING:
+            column_names = tuple(map(columns_module.safe, column_names))
+            data = tuple(map(columns_module.safe, data))
         if parsed_args.formatter == PLAIN:
             data = tuple(map(columns_module.plain, data))
         return super().produce_output(parsed_args, column_names, data)
@@ -98,11 +108,12 @@ class Action(Lister):
         self.miss('refused', http.reasons(answer.get('refused')))
         for item in answer.get('hosts', ()):
             if item.get('problem'):
-                LOG.warning('%s: %s', item.get('name'), item['problem'])
+                said = f'{item.get("name")}: {item["problem"]}'
+                LOG.warning('%s', plain.line(said))
         told = (item.get('warning') for item in answer.get('hosts', ()))
         for text in dict.fromkeys(told):
             if text:
-                LOG.warning('%s', text)
+                LOG.warning('%s', plain.line(text))
         return table(self.columns, answer.get('hosts', ()))
 
 

@@ -17,7 +17,8 @@ class _List(base.Lister):
         """Ask what agents have installed."""
         answer = self.api.get('')
         found = [
-            item[self.noun] for item in answer.get(f'{_plural(self)}', ())
+            item.get(self.noun, {})
+            for item in answer.get(f'{_plural(self)}', ())
         ]
         self.miss('was not reached', http.reasons(answer.get('not_reached')))
         wanted = [('Name', 'name'), ('Description', 'description')]

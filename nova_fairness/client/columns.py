@@ -10,6 +10,7 @@ from typing import Any
 
 from cliff import columns
 
+from nova_fairness.model import plain as plain_module
 from nova_fairness.model import wording
 
 _MOST_ENTRIES = 10
@@ -28,6 +29,9 @@ def number(value: Any) -> str:
     """Write a number with three digits."""
     if value is None:
         return '-'
+    if not isinstance(value, int | float):
+        # Of a newer release, which says something else there.
+        return str(value)
     for step, letter in _STEPS:
         if abs(value) >= step:
             return f'{value / step:.3g}{letter}'
@@ -105,7 +109,7 @@ class History(columns.FormattableColumn):  # type: ignore[type-arg]
         left = len(entries) - _MOST_ENTRIES
         lines = [f'... {left} before'] if left > 0 else []
         lines += [
-            f'{item["at"]} {_numbers(item["weights"])}'
+            f'{item.get("at", "-")} {_numbers(item.get("weights") or {})}'
             for item in entries[-_MOST_ENTRIES:]
         ]
         return '\n'.join(lines)
@@ -143,6 +147,23 @@ def _time(wall_s: Any) -> Any:
         return wall_s
     at = dt.datetime.fromtimestamp(wall_s, dt.UTC)
     return at.strftime('%Y-%m-%dT%H:%M:%SZ')
+
+
+def safe(value: Any) -> Any:
+    """A value without anything that a terminal obeys; its form stays."""
+    if isinstance(value, columns.FormattableColumn):
+        return type(value)(_safe(value.machine_readable()))
+    return _safe(value)
+
+
+def _safe(value: Any) -> Any:
+    if isinstance(value, str):
+        return plain_module.line(value)
+    if isinstance(value, Mapping):
+        return {_safe(key): _safe(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_safe(each) for each in value]
+    return value
 
 
 def plain(value: Any) -> Any:

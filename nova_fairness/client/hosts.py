@@ -13,6 +13,7 @@ from osc_lib import exceptions
 from nova_fairness.client import base
 from nova_fairness.client import columns
 from nova_fairness.client import http
+from nova_fairness.model import plain
 
 LOG = logging.getLogger(__name__)
 
@@ -136,8 +137,8 @@ class PreviewHost(base.Lister):
         found = self.api.one('preview', path)
         chosen = [
             told
-            for told in found['metrics']
-            if parsed_args.metric in (None, told['metric'])
+            for told in found.get('metrics') or ()
+            if parsed_args.metric in (None, told.get('metric'))
         ]
         self._warn(found, chosen)
         shown, rows = (
@@ -151,40 +152,47 @@ class PreviewHost(base.Lister):
     def _warn(
         self, found: Mapping[str, Any], chosen: Sequence[Mapping[str, Any]]
     ) -> None:
-        if not chosen:
-            names = ', '.join(told['metric'] for told in found['metrics'])
+        if not chosen and found.get('metrics'):
+            names = ', '.join(
+                str(told.get('metric')) for told in found.get('metrics') or ()
+            )
             raise exceptions.CommandError(
-                f'no such metric on {found["name"]}; installed: {names}'
+                plain.line(
+                    f'no such metric on {found.get("name")}; installed:'
+                    f' {names}'
+                )
             )
         if found.get('enforced'):
             LOG.warning('This host enforces already: weights are at work.')
         if found.get('not_foreseen'):
             LOG.warning(
                 'Servers compete for more, which is not foreseen: %s',
-                ', '.join(found['not_foreseen']),
+                plain.line(', '.join(found['not_foreseen'])),
             )
         for told in chosen:
-            if told['problem']:
-                self.miss('is not foreseen', {told['metric']: told['problem']})
-            elif not told['settled']:
+            name = str(told.get('metric'))
+            if told.get('problem'):
+                self.miss('is not foreseen', {name: told['problem']})
+            elif not told.get('settled', True):
                 LOG.warning(
-                    'With %s weights never stand still', told['metric']
+                    'With %s weights never stand still',
+                    plain.line(name),
                 )
 
 
 def _user_rows(chosen: Sequence[Mapping[str, Any]]) -> list[Any]:
     return [
-        {'metric': told['metric'], 'id': name, **one}
+        {'metric': told.get('metric'), 'id': name, **one}
         for told in chosen
-        for name, one in told['users'].items()
+        for name, one in (told.get('users') or {}).items()
     ]
 
 
 def _server_rows(chosen: Sequence[Mapping[str, Any]]) -> list[Any]:
     return [
-        {'metric': told['metric'], **vm}
+        {'metric': told.get('metric'), **vm}
         for told in chosen
-        for vm in told['instances']
+        for vm in told.get('instances') or ()
     ]
 
 

@@ -13,6 +13,8 @@ from keystoneauth1 import adapter
 from osc_lib import exceptions
 import requests
 
+from nova_fairness.model import plain
+
 _VERSIONED = re.compile(r'/v2(\.\d+)?(/|$)')
 """Some clouds register the compute service without its version."""
 
@@ -250,7 +252,7 @@ def _fault(response: requests.Response, content: Any) -> str:
         )
     request_id = response.headers.get('x-openstack-request-id')
     told = f' (Request-ID: {request_id})' if request_id else ''
-    return f'{message} (HTTP {response.status_code}){told}'
+    return plain.line(f'{message} (HTTP {response.status_code}){told}')
 
 
 def _message(content: Any) -> str:

@@ -131,8 +131,8 @@ class ListServer(base.Lister):
             self.miss('is not known', {uuid: str(error)})
             return {}
         return {
-            'cpu': found['usage'].get('cpu_time'),
-            'weight': found['weights'].get('cpu'),
+            'cpu': (found.get('usage') or {}).get('cpu_time'),
+            'weight': (found.get('weights') or {}).get('cpu'),
             'summary': _beginning(found.get('summary', '')),
         }
 
@@ -142,7 +142,7 @@ def _ordered(found: Mapping[str, Any], *, everything: bool) -> dict[str, Any]:
     first = {key: found[key] for key in _FIRST if key in found}
     if 'summary' not in found and 'advice' in found:
         # Of an agent of an older release.
-        first = {'advice': found['advice'], **first}
+        first = {'advice': found.get('advice'), **first}
     return {**first, **found} if everything else first
 
 

@@ -153,12 +153,9 @@ class Ends:
         since = record.changed_at if is_active else now
         lack = spending.lacking_extension(record.request, since, by_s)
         if lack:
-            hour_s = budgets.HOUR_S
             raise exception.IllegalStep(
-                f'request {record.request.uuid} would use up to'
-                f' {lack.asked_s / hour_s:.1f} unit-hours more,'
-                f' {lack.left_s / hour_s:.1f} of the budget of'
-                f' {lack.account} are left'
+                f'request {record.request.uuid} runs no longer than before:'
+                f' {_said(lack, record.request)}'
             )
         spending.take_extension(record.request, since, by_s)
         return dataclasses.replace(snapshot, budgets=spending.left())
@@ -261,3 +258,14 @@ def _leaves_anew(
     # Its owner started it again.
     runs = server.status == 'ACTIVE' and bool(server.host)
     return runs and leave.state in leaving.FINAL
+
+
+def _said(lack: budgets.Lack, request: request_model.Request) -> str:
+    """Why a request cannot be extended, as members of its project read it."""
+    why = reason.why(
+        reason.Reason.BUDGET_SPENT,
+        lack.account,
+        asked=round(lack.asked_s / budgets.HOUR_S, 1),
+        left=round(lack.left_s / budgets.HOUR_S, 1),
+    )
+    return reason.told(why, reason.Audience.MEMBER, request.project).sentence

@@ -10,6 +10,7 @@ from typing import Any
 from nova_fairness import exception
 from nova_fairness.cluster import service as service_module
 from nova_fairness.cluster import trading
+from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import market
 from nova_fairness.rpc import spending
 from nova_fairness.runtime import signatures as signatures_module
@@ -23,6 +24,8 @@ class GroupOperations(spending.Operations):
     :param signatures: by which agents know rates; ``None`` where peers have
         no keys.
     """
+
+    _store: store_module.Store
 
     def __init__(
         self,
@@ -76,18 +79,39 @@ class GroupOperations(spending.Operations):
         return {'group': None}
 
     def prices(
-        self, host: str | None, marker: str | None, limit: int
+        self,
+        host: str | None,
+        marker: str | None,
+        limit: int,
+        project: str | None = None,
     ) -> spending.Answer:
         """Prices of hosts, or those of one in the past."""
         self._service.last()
-        if host is None:
-            now = [_price(each) for each in self._trading.prices()]
-            found = [each for each in now if each['id'] > (marker or '')]
-        else:
-            # One more than is told says whether there are more.
-            before = None if marker is None else _moment(marker)
-            past = self._trading.past(host, before, limit + 1)
-            found = [{**_price(each), 'id': repr(each.at)} for each in past]
+        if host is not None:
+            if project is not None:
+                # Whatever host it is: nobody learns which there are.
+                raise exception.UnknownHost(f'there is no host {host}')
+            return self._past(host, marker, limit)
+        now = [_price(each) for each in self._present(project)]
+        found = [each for each in now if each['id'] > (marker or '')]
+        return {'prices': found[:limit], 'more': len(found) > limit}
+
+    def _present(self, project: str | None) -> list[market.Price]:
+        if project is None:
+            return self._trading.prices()
+        if not project:
+            return []
+        return self._trading.prices_of_others(
+            project, lambda host: self._store.opaque('host', project, host)
+        )
+
+    def _past(
+        self, host: str, marker: str | None, limit: int
+    ) -> spending.Answer:
+        # One more than is told says whether there are more.
+        before = None if marker is None else _moment(marker)
+        past = self._trading.past(host, before, limit + 1)
+        found = [{**_price(each), 'id': repr(each.at)} for each in past]
         return {'prices': found[:limit], 'more': len(found) > limit}
 
     def rates(

@@ -472,7 +472,10 @@ def _notice(leave: leaving.Leave, at: float) -> dict[str, str]:
     return {
         LEAVES_AT: written(at),
         LEAVES_BY: leave.actions[0].value,
-        LEAVES_WHY: leave.why.sentence,
+        # Guests and readers of other channels than ours read it.
+        LEAVES_WHY: reason.told(
+            leave.why, reason.Audience.OWNER, leave.project
+        ).sentence,
     }
 
 

@@ -88,6 +88,7 @@ class Operations(
         marker: str | None,
         limit: int,
         preemptible: bool | None = None,
+        audience: reason.Audience = interface.OPERATOR,
     ) -> interface.Answer:
         """Requests that have not ended, the oldest first."""
         self._service.last()
@@ -101,13 +102,15 @@ class Operations(
             after = _order(self._known(marker))
             found = [each for each in found if _order(each) > after]
         return {
-            'requests': self._told(found[:limit]),
+            'requests': self._told(found[:limit], audience),
             'more': len(found) > limit,
         }
 
-    def request(self, uuid: str) -> interface.Answer:
+    def request(
+        self, uuid: str, audience: reason.Audience = interface.OPERATOR
+    ) -> interface.Answer:
         """One request."""
-        [told] = self._told([self._known(uuid)])
+        [told] = self._told([self._known(uuid)], audience)
         return {'request': told}
 
     def cancel(self, uuid: str, by_operator: bool) -> interface.Answer:
@@ -127,11 +130,11 @@ class Operations(
         self._service.release(uuid)
         return self.request(uuid)
 
-    def capacity(self) -> interface.Answer:
+    def capacity(self, project: str | None = None) -> interface.Answer:
         """How full the cloud is, and what starts now."""
         last = self._service.last()
         snapshot = last.snapshot
-        flavors = self._service.nova.flavors()
+        flavors = self._service.nova.flavors(project)
         takes = np.array([each.takes for each in snapshot.providers], bool)
         inventory = snapshot.inventory
         free = np.maximum(inventory.capacity - inventory.used, 0)[takes]
@@ -221,7 +224,11 @@ class Operations(
         return {'account': name, **limits}
 
     def preemptions(
-        self, project: str | None, marker: str | None, limit: int
+        self,
+        project: str | None,
+        marker: str | None,
+        limit: int,
+        audience: reason.Audience = interface.OPERATOR,
     ) -> interface.Answer:
         """Times that servers were to make room, the newest first."""
         self._service.last()
@@ -230,17 +237,25 @@ class Operations(
         leaves = self._store.leaves
         found = leaves.preemptions(project, marker, limit + 1)
         return {
-            'preemptions': [queue.turn_facts(each) for each in found[:limit]],
+            'preemptions': [
+                queue.turn_facts(each, audience, project or '')
+                for each in found[:limit]
+            ],
             'more': len(found) > limit,
         }
 
-    def preemption(self, uuid: str) -> interface.Answer:
+    def preemption(
+        self,
+        uuid: str,
+        project: str | None = None,
+        audience: reason.Audience = interface.OPERATOR,
+    ) -> interface.Answer:
         """One time that a server was to make room."""
         self._service.last()
         found = self._store.leaves.preemption(uuid)
         if found is None:
             raise exception.UnknownPreemption(f'there is no preemption {uuid}')
-        return {'preemption': queue.turn_facts(found)}
+        return {'preemption': queue.turn_facts(found, audience, project or '')}
 
     def border(self) -> interface.Answer:
         """What both sides of the border have and want."""
@@ -351,12 +366,14 @@ class Operations(
             lambda epoch: accounts.change(name, values, epoch)
         )
 
-    def _told(self, found: Sequence[records.Record]) -> list[dict[str, Any]]:
+    def _told(
+        self, found: Sequence[records.Record], audience: reason.Audience
+    ) -> list[dict[str, Any]]:
         last = self._service.last()
         servers = [uuid for each in found for uuid in each.request.servers]
         leaves = self._store.leaves.of(servers)
         risks = self._service.chores.warnings.told
-        return [_told(each, last, leaves, risks) for each in found]
+        return [_told(each, last, leaves, risks, audience) for each in found]
 
     def _known(self, uuid: str) -> records.Record:
         found = self._store.request(uuid)
@@ -447,6 +464,7 @@ def _told(
     last: estimating.Last,
     leaves: Mapping[str, leaving.Leave],
     risks: Mapping[str, risk.Risk],
+    audience: reason.Audience,
 ) -> dict[str, Any]:
     request = record.request
     left = [leaves[uuid] for uuid in request.servers if uuid in leaves]
@@ -461,11 +479,11 @@ def _told(
     # What the store was told last may be older than the plan.
     why = place.why if place else record.why
     return {
-        **queue.facts(request, why),
+        **queue.facts(request, why, audience),
         'summary': [
-            *queue.summary(request, why, place, estimate),
-            *queue.ending(ends_at, left),
-            *queue.risking(warned),
+            *queue.summary(request, why, place, estimate, audience),
+            *queue.ending(ends_at, left, audience),
+            *queue.risking(warned, audience),
         ],
         'position': place.position if place else None,
         'factors': dict(place.factors) if place else {},
@@ -484,8 +502,8 @@ def _told(
         'time_limit': request.time_limit_s,
         'extended': request.extended_s,
         'ends_at': _time(ends_at),
-        'leaving': [queue.leave_facts(each) for each in left],
-        'at_risk': [queue.risk_facts(each) for each in warned],
+        'leaving': [queue.leave_facts(each, audience) for each in left],
+        'at_risk': [queue.risk_facts(each, audience) for each in warned],
     }
 
 

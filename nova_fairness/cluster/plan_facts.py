@@ -89,7 +89,9 @@ def shares(snapshot: cluster.ClusterSnapshot) -> dict[str, float]:
     """Parts of the cloud that are due to owners, > 0, by project and user."""
     found: dict[str, float] = {}
     for each in overview.standings(snapshot):
-        owner = each.account.name.rpartition('/')[2]
+        # An identifier of a user may hold a slash, that of a project none.
+        project, slash, user = each.account.name.partition('/')
+        owner = user if slash else project
         found[owner] = found.get(owner, 0.0) + each.part
     return {owner: part for owner, part in found.items() if part > 0}
 

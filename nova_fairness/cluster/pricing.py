@@ -5,6 +5,7 @@
 from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
+import math
 
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
@@ -54,6 +55,55 @@ def prices(
         if capacity > 0
     ]
     return sorted(found, key=lambda each: each.host)
+
+
+def of_others(
+    snapshot: cluster.ClusterSnapshot,
+    rates: Mapping[str, float],
+    now: float,
+    project: str,
+    lowest: float,
+    name: Callable[[str], str],
+) -> list[market.Price]:
+    """Prices as a project may read them, by names that only it is given.
+
+    What the project spends itself does not count: a rate that it sets for one
+    server would tell on which host that is. Amounts are rounded down, and
+    servers with the lowest rate do not count: prices would tell how many there
+    are.
+
+    :param rates: in force, by UUID of the server.
+    :param now: seconds of the epoch.
+    :param lowest: rate of servers without another one.
+    :param name: gives the name of a host for this project.
+    """
+    counted = {
+        each.uuid: rates.get(each.uuid, 0.0)
+        for each in snapshot.running
+        if each.project != project and rates.get(each.uuid, 0.0) > lowest
+    }
+    found = [
+        dataclasses.replace(
+            each,
+            host=name(each.host),
+            price=_coarse(each.price),
+            capacity=_coarse(each.capacity),
+        )
+        for each in prices(snapshot, counted, now)
+    ]
+    return sorted(found, key=lambda each: each.host)
+
+
+def _coarse(amount: float) -> float:
+    """The largest of 1, 2, 5, 10, 20 and so on that is not above an amount."""
+    if amount <= 0:
+        return 0.0
+    power = 10.0 ** math.floor(math.log10(amount))
+    # Rounding may have put a power of ten just below itself.
+    first = next(
+        (step for step in (10, 5, 2) if amount >= step * power * (1 - 1e-9)), 1
+    )
+    return round(first * power, 6)
 
 
 class History:

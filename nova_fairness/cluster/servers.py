@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from nova_fairness import exception
 from nova_fairness.cluster import clients
+from nova_fairness.cluster import flavor_access
 from nova_fairness.cluster import listing
 from nova_fairness.cluster import mobility
 from nova_fairness.cluster import server_groups
@@ -174,6 +175,7 @@ class Nova:
         self._left: dict[str, float] = {}
         self._changed: dict[tuple[str, str], float] = {}
         self._groups = server_groups.ServerGroups(api)
+        self._flavor_access = flavor_access.FlavorAccess(api)
         self._lifetimes = lifetimes.Lifetimes()
 
     def hosts(self) -> list[Host]:
@@ -352,17 +354,21 @@ class Nova:
         """
         return self._groups.members(groups)
 
-    def flavors(self) -> dict[str, dict[str, int]]:
+    def flavors(self, project: str | None = None) -> dict[str, dict[str, int]]:
         """What one server of each flavor needs, by its name.
 
         What extra specs change is not seen.
 
+        :param project: that may use them; '' for those that all may use,
+            ``None`` for all flavors.
         :raises CloudError: if they cannot be read.
         """
         with clients.reading("Nova's list of flavors"):
             listed = listing.listed(
                 self._api, '/flavors/detail?is_public=none', 'flavors'
             )
+            if project is not None:
+                listed = self._flavor_access.of(listed, project)
             return {each['name']: _needs(each) for each in listed}
 
     def delete(self, uuid: str) -> None:

@@ -10,6 +10,7 @@ and nothing is charged twice or left out. Rates only change after what was
 charged at the old ones is stored.
 """
 
+from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
 import threading
@@ -167,6 +168,26 @@ class Trading:
         """Prices of hosts at the last look, by name."""
         with self._lock:
             return self._prices()
+
+    def prices_of_others(
+        self, project: str, name: Callable[[str], str]
+    ) -> list[market.Price]:
+        """Prices as a project may read them; none where no group is set.
+
+        :param name: gives the name of a host for this project.
+        """
+        with self._lock:
+            self._read()
+            if self._snapshot is None or not self._groups:
+                return []
+            return pricing.of_others(
+                self._snapshot,
+                self.all_rates(),
+                self._seen_at,
+                project,
+                self._lowest / spending.THOUSANDTHS,
+                name,
+            )
 
     def _prices(self) -> list[market.Price]:
         if self._snapshot is None:

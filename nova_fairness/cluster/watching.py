@@ -156,6 +156,7 @@ class Watch:
     :param service: that makes them.
     :param post: takes what is told; it never waits.
     :param host: that tells it.
+    :param audience: of those who read notifications.
     """
 
     def __init__(
@@ -164,10 +165,12 @@ class Watch:
         service: service_module.Service,
         post: Callable[[Iterable[notices.Notice]], None],
         host: str,
+        audience: reason.Audience = reason.Audience.MEMBER,
     ) -> None:
         self._service = service
         self._post = post
         self._host = host
+        self._audience = audience
         self._waited_s = 0.0
         self._entered: collections.Counter[str] = collections.Counter(
             dict.fromkeys((each.value for each in queue_observe.EVENTS), 0)
@@ -227,11 +230,15 @@ class Watch:
             self._needed.setdefault(leave.request, leave.chosen_at)
         if leave.cause in leaving.PREEMPTIONS:
             self._count(leave)
-        self._post([queue_observe.leave_notice(leave, self._host)])
+        self._post(
+            [queue_observe.leave_notice(leave, self._host, self._audience)]
+        )
 
     def _warned(self, known: risk.Risk) -> None:
         self._warnings[known.state.value] += 1
-        self._post([queue_observe.risk_notice(known, self._host)])
+        self._post(
+            [queue_observe.risk_notice(known, self._host, self._audience)]
+        )
 
     def _count(self, leave: leaving.Leave) -> None:
         if leave.outcome is None or leave.state is leaving.State.RETURNED:
@@ -265,7 +272,9 @@ class Watch:
         self, request: request_model.Request, why: reason.Why, now: float
     ) -> None:
         self._serve(request, now)
-        told = queue_observe.notice(request, why, now, self._host)
+        told = queue_observe.notice(
+            request, why, now, self._host, self._audience
+        )
         if told is None or (request.state is _S.HELD and request.version):
             # One that waits again was told when it came.
             return

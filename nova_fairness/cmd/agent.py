@@ -49,8 +49,10 @@ from nova_fairness.agent import controls  # noqa: E402
 from nova_fairness.agent import service as fairness_service  # noqa: E402
 from nova_fairness.cmd import known_options  # noqa: E402
 from nova_fairness.conf import opts  # noqa: E402
+from nova_fairness.model import plain  # noqa: E402
 from nova_fairness.nova_service import presence  # noqa: E402
 from nova_fairness.runtime import heap  # noqa: E402
+from nova_fairness.runtime import safe_log  # noqa: E402
 
 LOG = log.getLogger(__name__)
 
@@ -92,6 +94,7 @@ def _configuration(arguments: list[str]) -> cfg.ConfigOpts:
         # Standard output is for what a command answers.
         conf.set_default('use_stderr', True)
     log.setup(conf, PROJECT)
+    safe_log.install()
     return conf
 
 
@@ -205,10 +208,12 @@ def _restore(conf: cfg.ConfigOpts) -> int:
     with be_alone(conf.fairness.connection_uri):
         done = assembly.restore(conf)
     for error in done.errors:
-        sys.stderr.write(f'{error}\n')
+        sys.stderr.write(plain.lines(f'{error}\n'))
     restored = sum(item.written for item in done.outcomes)
     sys.stdout.write(
-        f'{restored} controls restored, {len(done.errors)} failed\n'
+        plain.lines(
+            f'{restored} controls restored, {len(done.errors)} failed\n'
+        )
     )
     return 0 if done.is_whole and not done.errors else 1
 
@@ -217,9 +222,11 @@ def _withdraw(conf: cfg.ConfigOpts) -> int:
     """Take the row of an agent that runs no more out of Nova's list."""
     removed = _cloud(conf).withdraw()
     sys.stdout.write(
-        f'{conf.fairness.host} is no longer a service of Nova\n'
-        if removed
-        else f'{conf.fairness.host} was not a service of Nova\n'
+        plain.lines(
+            f'{conf.fairness.host} is no longer a service of Nova\n'
+            if removed
+            else f'{conf.fairness.host} was not a service of Nova\n'
+        )
     )
     return 0
 
@@ -256,8 +263,8 @@ def main(arguments: list[str] | None = None) -> int:
         exception.PluginError,
         ValueError,
     ) as error:
-        sys.stderr.write(f'nova-fairness: {error}\n')
+        sys.stderr.write(plain.lines(f'nova-fairness: {error}\n'))
         return 2
     except exception.FairnessError as error:
-        sys.stderr.write(f'nova-fairness: {error}\n')
+        sys.stderr.write(plain.lines(f'nova-fairness: {error}\n'))
         return 1

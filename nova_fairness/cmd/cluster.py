@@ -60,6 +60,8 @@ from nova_fairness.cmd import queueing  # noqa: E402
 from nova_fairness.model import cast as cast_module  # noqa: E402
 from nova_fairness.model import cluster  # noqa: E402
 from nova_fairness.model import leaving as leaving_model  # noqa: E402
+from nova_fairness.model import plain  # noqa: E402
+from nova_fairness.model import reason  # noqa: E402
 from nova_fairness.model import request  # noqa: E402
 from nova_fairness.observe import notifying  # noqa: E402
 from nova_fairness.observe import queue  # noqa: E402
@@ -133,14 +135,16 @@ def _upgrade(conf: cfg.ConfigOpts) -> None:
     engine = database.connect(conf.fairness_cluster.database)
     schema.upgrade(engine)
     sys.stdout.write(
-        f'the tables have the revision {schema.present(engine)}\n'
+        plain.lines(f'the tables have the revision {schema.present(engine)}\n')
     )
 
 
 def _new_key(conf: cfg.ConfigOpts) -> None:
     path = pathlib.Path(conf.fairness_cluster.key_file)
     sealing.add_key(path)
-    sys.stdout.write(f'{path} has a new key, used from the next start on\n')
+    sys.stdout.write(
+        plain.lines(f'{path} has a new key, used from the next start on\n')
+    )
 
 
 def _reseal(conf: cfg.ConfigOpts) -> None:
@@ -149,7 +153,9 @@ def _reseal(conf: cfg.ConfigOpts) -> None:
         last = end
     path = pathlib.Path(conf.fairness_cluster.key_file)
     sealing.drop_old_keys(path)
-    sys.stdout.write(f'all messages are encrypted with the key of {path}\n')
+    sys.stdout.write(
+        plain.lines(f'all messages are encrypted with the key of {path}\n')
+    )
 
 
 def _order(conf: cfg.ConfigOpts) -> order_module.Order:
@@ -349,7 +355,11 @@ def _watched(
     host, most = socket.gethostname(), conf.fairness_cluster.notification_queue
     postman = notifying.postman(conf, f'{queueing.PROJECT}.{host}', most)
     post = postman.post if postman else lambda _: None
-    watch = watching.Watch(store, made, post, host)
+    readers = {
+        'project': reason.Audience.MEMBER,
+        'operator': reason.Audience.OPERATOR,
+    }[conf.fairness_cluster.notification_audience]
+    watch = watching.Watch(store, made, post, host, readers)
     border = watching.BorderWatch(store, moving, post, host)
     plan_watch = watching.PlanWatch(store, planned, post, host)
     collector = queue.QueueCollector(
@@ -411,13 +421,15 @@ def _drain(conf: cfg.ConfigOpts) -> None:
                 return
             said = ''
         if said not in ('', why):
-            sys.stderr.write(f'{said}\n')
+            sys.stderr.write(plain.lines(f'{said}\n'))
         why = said or why
         stopped.wait(conf.fairness_cluster.interval)
     for record in store.requests(_NOT_STARTED):
         sys.stdout.write(
-            f'request {record.request.uuid} is {record.request.state.value}:'
-            f' {record.why.sentence}\n'
+            plain.lines(
+                f'request {record.request.uuid} is'
+                f' {record.request.state.value}: {record.why.sentence}\n'
+            )
         )
     raise exception.StillWaiting('not everything that waited was started')
 

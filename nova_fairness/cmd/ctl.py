@@ -30,6 +30,7 @@ from nova_fairness.cmd import ctl_top  # noqa: E402
 from nova_fairness.conf import exchange  # noqa: E402
 from nova_fairness.conf import opts  # noqa: E402
 from nova_fairness.conf import transport as transport_conf  # noqa: E402
+from nova_fairness.model import plain  # noqa: E402
 from nova_fairness.rpc import client as client_module  # noqa: E402
 from nova_fairness.rpc import request_ids  # noqa: E402
 from nova_fairness.rpc import rollout  # noqa: E402
@@ -74,11 +75,12 @@ class _OneLine(logging.StreamHandler):  # type: ignore[type-arg]  # of stderr
     """Logs a line per message; never a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return f'{PROGRAM}: {record.levelname.lower()}: {record.getMessage()}'
+        said = plain.line(record.getMessage())
+        return f'{PROGRAM}: {record.levelname.lower()}: {said}'
 
 
 def _complain(error: object, code: int) -> int:
-    sys.stderr.write(f'{PROGRAM}: {error}\n')
+    sys.stderr.write(plain.lines(f'{PROGRAM}: {error}\n'))
     return code
 
 
@@ -216,15 +218,20 @@ def _show(
         )
         sys.stdout.write('\n')
     elif answers.by_host:
-        sys.stdout.write(_text(options, answers.by_host))
+        sys.stdout.write(plain.lines(_text(options, answers.by_host)))
     sys.stdout.flush()
     if options.command in ctl_options.ROLLED:
         for text in _warnings(answers):
-            sys.stderr.write(f'{PROGRAM}: warning: {text}\n')
+            _complain_of(f'warning: {text}')
     for host, why in answers.refused.items():
-        sys.stderr.write(f'{PROGRAM}: {host} refused: {why}\n')
+        _complain_of(f'{host} refused: {why}')
     for host, why in answers.not_reached.items():
-        sys.stderr.write(f'{PROGRAM}: {host} was not reached: {why}\n')
+        _complain_of(f'{host} was not reached: {why}')
+
+
+def _complain_of(what: str) -> None:
+    said = plain.line(f'{PROGRAM}: {what}')
+    sys.stderr.write(plain.lines(f'{said}\n'))
 
 
 def _text(options: argparse.Namespace, by_host: ctl_tables.Answers) -> str:

@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from nova_fairness.cmd import ctl_tables
+from nova_fairness.model import plain
 
 Answers = Mapping[str, Any]
 Told = tuple[Answers, Answers, Mapping[str, str]]
@@ -66,9 +67,9 @@ def show(
 
 def _write(text: str) -> None:
     if sys.stdout.isatty():
-        sys.stdout.write(_CLEARED + text)
+        sys.stdout.write(_CLEARED + plain.lines(text))
     else:
-        sys.stdout.write(text + '\n')
+        sys.stdout.write(plain.lines(text + '\n'))
     sys.stdout.flush()
 
 

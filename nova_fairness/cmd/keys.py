@@ -13,6 +13,7 @@ from typing import Any
 
 from nova_fairness.cmd import ctl_tables
 from nova_fairness.cmd import keys_options
+from nova_fairness.model import plain
 from oslo_messaging_zmq import errors
 from oslo_messaging_zmq.keys import admin
 from oslo_messaging_zmq.keys import allow_list
@@ -46,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _COMMANDS[options.command](options)
     except errors.KeysError as error:
-        sys.stderr.write(f'nova-fairness-keys: {error}\n')
+        sys.stderr.write(plain.lines(f'nova-fairness-keys: {error}\n'))
         return BAD_USAGE
 
 
@@ -137,7 +138,7 @@ def _list(options: argparse.Namespace) -> int:
         )
         for entry in sorted(entries, key=lambda e: (e.name, e.created))
     ]
-    sys.stdout.write(ctl_tables.aligned(_HEAD, rows))
+    sys.stdout.write(plain.lines(ctl_tables.aligned(_HEAD, rows)))
     return DONE
 
 
@@ -176,7 +177,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _say(text: str) -> None:
-    sys.stdout.write(text + '\n')
+    sys.stdout.write(plain.lines(text + '\n'))
 
 
 _COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {

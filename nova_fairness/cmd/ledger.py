@@ -17,6 +17,7 @@ from nova_fairness.cluster import snapshot
 from nova_fairness.cluster import trading
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cmd import queueing
+from nova_fairness.model import plain
 from nova_fairness.rpc import client
 from nova_fairness.runtime import transport
 from nova_fairness.shares import budgets
@@ -121,7 +122,7 @@ def export(conf: cfg.ConfigOpts) -> None:
     store = queueing.open_store(conf)
     classes, charges = recording.recorded(store, store.used().version)
     count = exporting.write(pathlib.Path(conf.to), charges, classes)
-    sys.stdout.write(f'{conf.to} has {count} rows\n')
+    sys.stdout.write(plain.lines(f'{conf.to} has {count} rows\n'))
 
 
 def check(conf: cfg.ConfigOpts) -> None:
@@ -134,8 +135,10 @@ def check(conf: cfg.ConfigOpts) -> None:
         store, conf.fairness_cluster.half_life
     )
     sys.stdout.write(
-        f'worked out anew from {count} charges, the ledger differs by'
-        f' {difference:.3g} of the cloud at most\n'
+        plain.lines(
+            f'worked out anew from {count} charges, the ledger differs by'
+            f' {difference:.3g} of the cloud at most\n'
+        )
     )
     if difference > recording.TOLERATED:
         raise exception.BadLedger(

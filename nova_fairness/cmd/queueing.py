@@ -23,12 +23,14 @@ from nova_fairness.cluster import holding
 from nova_fairness.cluster.store import store as store_module
 from nova_fairness.cmd import known_options
 from nova_fairness.conf import cluster as cluster_conf
+from nova_fairness.model import plain
 from nova_fairness.observe import endpoint
 from nova_fairness.observe import queue as queue_observe
 from nova_fairness.relay import jobs as jobs_module
 from nova_fairness.relay import link
 from nova_fairness.relay import lookout as lookout_module
 from nova_fairness.relay import topology
+from nova_fairness.runtime import safe_log
 
 LOG = log.getLogger(__name__)
 
@@ -59,10 +61,10 @@ def main(
         conf = _configuration(program, description, commands, given, options)
         _chosen(commands, conf.command)(conf)
     except (cfg.Error, exception.ConfigurationError) as error:
-        sys.stderr.write(f'{program}: {error}\n')
+        sys.stderr.write(plain.lines(f'{program}: {error}\n'))
         return 2
     except exception.FairnessError as error:
-        sys.stderr.write(f'{program}: {error}\n')
+        sys.stderr.write(plain.lines(f'{program}: {error}\n'))
         return 1
     return 0
 
@@ -107,6 +109,7 @@ def _configuration(
     if not (conf.log_file or conf.log_dir or conf.use_journal):
         conf.set_default('use_stderr', True)
     log.setup(conf, program)
+    safe_log.install()
     known_options.warn(conf)
     return conf
 

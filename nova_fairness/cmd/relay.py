@@ -16,6 +16,7 @@ from oslo_config import cfg  # noqa: E402
 from oslo_log import log as logging  # noqa: E402
 
 from nova_fairness.cmd import queueing  # noqa: E402
+from nova_fairness.model import plain  # noqa: E402
 from nova_fairness.observe import queue  # noqa: E402
 from nova_fairness.relay import jobs  # noqa: E402
 from nova_fairness.relay import link  # noqa: E402
@@ -39,13 +40,13 @@ def _declare(conf: cfg.ConfigOpts) -> None:
     for url, names in queueing.brokers(conf):
         link.Link(url, names).close()
         kind = 'what waits' if names.holds else 'a further cell'
-        sys.stdout.write(f'{names.front} is ready for {kind}\n')
+        sys.stdout.write(plain.lines(f'{names.front} is ready for {kind}\n'))
 
 
 def _remove(conf: cfg.ConfigOpts) -> None:
     for url, names in queueing.brokers(conf):
         link.remove(url, names)
-        sys.stdout.write(f'nothing of {names.front} is left\n')
+        sys.stdout.write(plain.lines(f'nothing of {names.front} is left\n'))
 
 
 def main(arguments: list[str] | None = None) -> int:

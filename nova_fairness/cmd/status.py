@@ -26,6 +26,7 @@ from nova_fairness.cmd import status_node  # noqa: E402
 from nova_fairness.cmd import status_results  # noqa: E402
 from nova_fairness.conf import cluster as cluster_conf  # noqa: E402
 from nova_fairness.conf import opts  # noqa: E402
+from nova_fairness.model import plain  # noqa: E402
 
 PROGRAM = 'nova-fairness-status'
 PROJECT = 'nova-fairness'
@@ -90,8 +91,10 @@ class Checks(upgradecheck.UpgradeCommands):
         """
         if (asked := self._conf.command.check) != 'check':
             sys.stderr.write(
-                f'{PROGRAM}: unknown command {f"upgrade {asked}"!r}; '
-                "expected 'upgrade check'\n"
+                plain.lines(
+                    f'{PROGRAM}: unknown command {f"upgrade {asked}"!r}; '
+                    "expected 'upgrade check'\n"
+                )
             )
             raise SystemExit(BROKEN)
         chosen = status_cloud.CHECKS
@@ -127,7 +130,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         code = upgradecheck.main(conf, PROJECT, Checks(conf), argv=given)
     except cfg.Error as error:
-        sys.stderr.write(f'{PROGRAM}: {error}\n')
+        sys.stderr.write(plain.lines(f'{PROGRAM}: {error}\n'))
         return BROKEN
     except SystemExit as ended:
         # The parser's own code for a wrong command line is 2.

@@ -14,6 +14,7 @@ import oslo_messaging
 from oslo_upgradecheck import upgradecheck
 
 from nova_fairness import exception
+from nova_fairness.model import plain
 from oslo_messaging_zmq import errors
 
 Check = Callable[[cfg.ConfigOpts], upgradecheck.Result]
@@ -38,7 +39,7 @@ def failure(details: str) -> upgradecheck.Result:
 def run(check: Check, conf: cfg.ConfigOpts) -> upgradecheck.Result:
     """Run a check; what it stumbles over is its result."""
     try:
-        return check(conf)
+        found = check(conf)
     except (
         exception.FairnessError,
         errors.MessagingError,
@@ -47,4 +48,5 @@ def run(check: Check, conf: cfg.ConfigOpts) -> upgradecheck.Result:
         OSError,
         ValueError,
     ) as error:
-        return failure(str(error))
+        found = failure(str(error))
+    return upgradecheck.Result(found.code, plain.lines(found.details or ''))

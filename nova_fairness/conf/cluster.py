@@ -418,6 +418,25 @@ no endpoint. With the relay in the service's process, ``prometheus_port``
 serves both. Set it to have the alerts.
 """,
     ),
+    cfg.StrOpt(
+        'notification_audience',
+        default='project',
+        advanced=True,
+        choices=[
+            (
+                'project',
+                'members of the project whose server or request it is',
+            ),
+            ('operator', 'operators alone'),
+        ],
+        help="""
+Who reads notifications about requests and servers. With ``project`` they name
+no other project, no request of another project and no host: what collects
+them may show them to the project that they name, as event stores do. Set
+``operator`` if only programs of operators read them, and they need to know for
+whom a server makes room.
+""",
+    ),
     cfg.IntOpt(
         'notification_queue',
         default=10000,

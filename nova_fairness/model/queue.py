@@ -77,8 +77,31 @@ class Queue:
     warned: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
-def facts(request: request_model.Request, why: reason.Why) -> dict[str, Any]:
-    """What answers and notifications say of a request alike, JSON types."""
+_A = reason.Audience
+
+
+def _reason_facts(
+    why: reason.Why, audience: reason.Audience, project: str
+) -> dict[str, Any]:
+    """A reason as a reader may read it, JSON types."""
+    told = reason.told(why, audience, project)
+    return {
+        'reason': told.reason.value,
+        'explanation': told.sentence,
+        'subject': told.subject,
+        'numbers': dict(told.numbers),
+    }
+
+
+def facts(
+    request: request_model.Request,
+    why: reason.Why,
+    audience: reason.Audience = _A.MEMBER,
+) -> dict[str, Any]:
+    """What answers and notifications say of a request alike, JSON types.
+
+    :param audience: of whoever reads it.
+    """
     return {
         'uuid': request.uuid,
         'project_id': request.project,
@@ -89,10 +112,7 @@ def facts(request: request_model.Request, why: reason.Why) -> dict[str, Any]:
         'servers': list(request.servers),
         'resources': dict(request.demand.amounts),
         'state': request.state.value,
-        'reason': why.reason.value,
-        'explanation': why.sentence,
-        'subject': why.subject,
-        'numbers': dict(why.numbers),
+        **_reason_facts(why, audience, request.project),
     }
 
 
@@ -101,12 +121,15 @@ def summary(
     why: reason.Why,
     place: cluster.Waiting | None,
     estimate: cluster.Estimate | None = None,
+    audience: reason.Audience = _A.MEMBER,
 ) -> list[str]:
     """Sentences that say where a request stands, and why.
 
     :param place: of one that waits; ``None`` of others.
     :param estimate: of its start; ``None`` if none is known.
+    :param audience: of whoever reads it.
     """
+    read = reason.told(why, audience, request.project)
     told = []
     if place:
         told += _uses(request, place.factors)
@@ -116,7 +139,7 @@ def summary(
             if before
             else 'It is next.'
         )
-        told += _missing(why)
+        told += _missing(read)
         if place.reserved:
             told.append(_reserved(place.reserved))
         if estimate:
@@ -124,46 +147,71 @@ def summary(
                 f'It starts at about {_time(estimate.p50)}, and by'
                 f' {_time(estimate.p90)} nine times of ten.'
             )
-    return [*told, f'{why.sentence[0].upper()}{why.sentence[1:]}.']
+    return [*told, f'{read.sentence[0].upper()}{read.sentence[1:]}.']
 
 
-def leave_facts(leave: leaving.Leave) -> dict[str, Any]:
-    """What answers and notifications say of a server that leaves."""
+def leave_facts(
+    leave: leaving.Leave,
+    audience: reason.Audience = _A.MEMBER,
+    reader: str = '',
+) -> dict[str, Any]:
+    """What answers and notifications say of a server that leaves.
+
+    :param audience: of whoever reads it.
+    :param reader: project of whoever reads it; '' for that of the server.
+    """
+    project = reader or leave.project
+    sees_request = audience is _A.OPERATOR or leave.for_project == project
     return {
         'server': leave.server,
         'state': leave.state.value,
         'cause': leave.cause.value,
-        'for_request': leave.request or None,
+        'for_request': (leave.request or None) if sees_request else None,
         'action': leave.action.value,
         'leaves_at': _exact(leave.at),
-        'reason': leave.why.reason.value,
-        'explanation': leave.why.sentence,
-        'subject': leave.why.subject,
-        'numbers': dict(leave.why.numbers),
+        **_reason_facts(leave.why, audience, project),
     }
 
 
-def risk_facts(known: risk.Risk) -> dict[str, Any]:
-    """What answers and notifications say of a server at risk, or not."""
+def risk_facts(
+    known: risk.Risk, audience: reason.Audience = _A.MEMBER
+) -> dict[str, Any]:
+    """What answers and notifications say of a server at risk, or not.
+
+    :param audience: of whoever reads it.
+    """
     return {
         'server': known.server,
         'state': known.state.value,
         'since': _exact(known.since),
-        'reason': known.why.reason.value,
-        'explanation': known.why.sentence,
-        'subject': known.why.subject,
-        'numbers': dict(known.why.numbers),
+        **_reason_facts(known.why, audience, known.project),
     }
 
 
-def turn_facts(leave: leaving.Leave) -> dict[str, Any]:
-    """The same with all that is known of whose it is, and what came of it."""
+def turn_facts(
+    leave: leaving.Leave,
+    audience: reason.Audience = _A.MEMBER,
+    reader: str = '',
+) -> dict[str, Any]:
+    """The same with all that is known of whose it is, and how it ended.
+
+    Readers of the project that it made room for learn no name of the server
+    and of its owner, and those of its project none of the other one.
+
+    :param audience: of whoever reads it.
+    :param reader: project of whoever reads it; '' for that of the server.
+    """
+    project = reader or leave.project
+    sees_all = audience is _A.OPERATOR
+    sees_server = sees_all or project == leave.project
+    sees_other = sees_all or project == leave.for_project
     return {
         'uuid': leave.uuid,
-        'project_id': leave.project,
-        'user_id': leave.user,
-        **leave_facts(leave),
-        'for_project': leave.for_project or None,
+        'project_id': leave.project if sees_server else None,
+        'user_id': leave.user if sees_server else None,
+        **leave_facts(leave, audience, reader),
+        'server': leave.server if sees_server else None,
+        'for_project': (leave.for_project or None) if sees_other else None,
         'outcome': leave.outcome,
         'chosen_at': _exact(leave.chosen_at),
         'told_at': _maybe(leave.told_at),
@@ -196,12 +244,15 @@ _DONE = {
 
 
 def ending(
-    ends_at: float | None, leaves: Iterable[leaving.Leave]
+    ends_at: float | None,
+    leaves: Iterable[leaving.Leave],
+    audience: reason.Audience = _A.MEMBER,
 ) -> list[str]:
     """Sentences that say when servers of a request leave, and why.
 
     :param ends_at: seconds of the epoch; ``None`` for never, or not known.
     :param leaves: how far they have left.
+    :param audience: of whoever reads it.
     """
     told = []
     if ends_at is not None:
@@ -209,18 +260,25 @@ def ending(
     for each in leaves:
         if each.state in _LEAVING:
             how = _LEAVING[each.state].format(at=_time(each.at))
-            told.append(f'Server {each.server} {how}: {each.why.sentence}.')
+            why = reason.told(each.why, audience, each.project).sentence
+            told.append(f'Server {each.server} {how}: {why}.')
             if each.state in leaving.GOING:
                 told.append(f'It is {_DONE[each.action]} then.')
     return told
 
 
-def risking(risks: Iterable[risk.Risk]) -> list[str]:
-    """Sentences that say which servers of a request are at risk, and why."""
-    return [
-        f'Server {each.server} may have to make room: {each.why.sentence}.'
-        for each in risks
-    ]
+def risking(
+    risks: Iterable[risk.Risk], audience: reason.Audience = _A.MEMBER
+) -> list[str]:
+    """Sentences that say which servers of a request are at risk, and why.
+
+    :param audience: of whoever reads it.
+    """
+    told = []
+    for each in risks:
+        why = reason.told(each.why, audience, each.project).sentence
+        told.append(f'Server {each.server} may have to make room: {why}.')
+    return told
 
 
 def _uses(
@@ -236,12 +294,12 @@ def _uses(
     return [f'{text}.']
 
 
-def _missing(why: reason.Why) -> list[str]:
-    numbers = dict(why.numbers)
+def _missing(told: reason.Told) -> list[str]:
+    numbers = told.numbers
     if 'asked' not in numbers or 'free' not in numbers:
         return []
     amount = numbers['asked'] - numbers['free']
-    return [f'{_counted(amount, why.subject, "")} missing.']
+    return [f'{_counted(amount, told.subject, "")} missing.']
 
 
 def _reserved(reservation: cluster.Reservation) -> str:

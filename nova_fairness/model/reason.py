@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Why a request waits or ended, why a server leaves: a closed, ordered set."""
+"""Why a request waits or ended, why a server leaves: a closed, ordered set.
+
+Each field of a reason has an audience: :data:`AUDIENCES`. :func:`told` renders
+a reason for a reader, and nothing else does so for people who are no
+operators.
+"""
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 import dataclasses
 import enum
 
@@ -184,6 +190,161 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
 """Names of the numbers that belong to a reason; others have none."""
 
 
+class Audience(enum.IntEnum):
+    """Readers of a reason; each one reads what those before it read, too."""
+
+    OWNER = 1
+    """The owner of a request or server, and the guest inside of it: server
+    metadata and the file that the guest agent writes."""
+
+    MEMBER = 2
+    """Whoever may see the request: members of its project."""
+
+    MANAGER = 3
+    """Managers of its project."""
+
+    OPERATOR = 4
+    """Operators of the cloud, who may see all projects and hosts."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Seen:
+    """The least audience of a field.
+
+    :ivar own: if the reason is about the reader's project, or one of its
+        users.
+    :ivar others: if it is about another project, or an account above.
+    """
+
+    own: Audience
+    others: Audience
+
+
+_A = Audience
+_ALL = Seen(_A.OWNER, _A.OWNER)
+"""The request itself, and what ``capacity`` tells every project."""
+
+_PROJECT = Seen(_A.MEMBER, _A.MEMBER)
+"""What a project has and may have."""
+
+_NAME = Seen(_A.MEMBER, _A.MANAGER)
+"""Name of an account above the request."""
+
+_AMOUNT = Seen(_A.MEMBER, _A.OPERATOR)
+"""What an account has and may have: above a project it is the sum of several
+projects."""
+
+_FOREIGN = Seen(_A.OWNER, _A.OPERATOR)
+"""Name of a project for which something is done."""
+
+_HOST = Seen(_A.OPERATOR, _A.OPERATOR)
+"""Name of a host."""
+
+_UNUSED = Seen(_A.OPERATOR, _A.OPERATOR)
+"""Subject of a reason that has none."""
+
+_SUBJECT = 'subject'
+_OF_CLASS: Mapping[str, Seen] = {_SUBJECT: _ALL, 'asked': _ALL}
+
+AUDIENCES: dict[Reason, Mapping[str, Seen]] = {
+    Reason.NOT_PLANNED: {_SUBJECT: _UNUSED},
+    Reason.NO_HOST_MATCHES: {_SUBJECT: _UNUSED, 'hosts': _ALL},
+    Reason.TOO_LARGE: {**_OF_CLASS, 'most': _ALL},
+    Reason.GROUP_TOO_LARGE: {**_OF_CLASS, 'most': _ALL},
+    Reason.OVER_CEILING: {**_OF_CLASS, 'used': _PROJECT, 'ceiling': _PROJECT},
+    Reason.OVER_ACCOUNT_CEILING: {
+        _SUBJECT: _NAME,
+        'asked': _ALL,
+        'used': _AMOUNT,
+        'ceiling': _AMOUNT,
+    },
+    Reason.OVER_BORROWING_LIMIT: {
+        _SUBJECT: _NAME,
+        'asked': _AMOUNT,
+        'limit': _AMOUNT,
+    },
+    Reason.BUDGET_SPENT: {_SUBJECT: _NAME, 'asked': _ALL, 'left': _AMOUNT},
+    Reason.WINDOW_CLOSED: {_SUBJECT: _NAME, 'opens_h': _ALL},
+    Reason.OVER_SHARED_PART: {**_OF_CLASS, 'shared': _ALL},
+    Reason.NOMINAL_IS_LENT: {_SUBJECT: _NAME, 'asked': _ALL, 'free': _AMOUNT},
+    Reason.SHARED_PART_TAKEN: {**_OF_CLASS, 'free': _ALL, 'shared': _ALL},
+    Reason.NO_ROOM: {**_OF_CLASS, 'free': _ALL},
+    Reason.GROUP_HAS_NO_ROOM: {
+        _SUBJECT: _UNUSED,
+        'asked': _ALL,
+        'fit': _ALL,
+    },
+    Reason.ROOM_IS_MADE: {_SUBJECT: _UNUSED, 'servers': _ALL},
+    Reason.BEHIND_OTHERS: {_SUBJECT: _UNUSED, 'before': _ALL},
+    Reason.BEYOND_DEPTH: {_SUBJECT: _UNUSED, 'before': _ALL, 'depth': _ALL},
+    Reason.KEEPS_FREE: {_SUBJECT: _ALL, 'kept': _ALL, 'free': _ALL},
+    Reason.ROOM_KEPT: {_SUBJECT: _UNUSED},
+    Reason.ROOM_LOST: {_SUBJECT: _UNUSED},
+    Reason.SENT: {_SUBJECT: _UNUSED},
+    Reason.IN_DOUBT: {_SUBJECT: _UNUSED, 'since_s': _ALL},
+    Reason.STARTED: {_SUBJECT: _UNUSED},
+    Reason.NO_VALID_HOST: {_SUBJECT: _UNUSED},
+    Reason.START_FAILED: {_SUBJECT: _UNUSED},
+    Reason.TOKEN_REFUSED: {_SUBJECT: _UNUSED},
+    Reason.UNREADABLE: {_SUBJECT: _UNUSED},
+    Reason.WAITED_TOO_LONG: {_SUBJECT: _UNUSED, 'waited_s': _ALL},
+    Reason.TAKEN_BACK: {_SUBJECT: _UNUSED},
+    Reason.CANCELLED_BY_OPERATOR: {_SUBJECT: _UNUSED},
+    Reason.SERVER_DELETED: {_SUBJECT: _UNUSED},
+    Reason.TIME_IS_UP: {_SUBJECT: _UNUSED, 'limit_s': _ALL},
+    Reason.MAKES_ROOM: {_SUBJECT: _FOREIGN, 'ran_s': _ALL},
+    Reason.AT_RISK: {_SUBJECT: _UNUSED, 'times': _ALL, 'waiting': _ALL},
+    Reason.RETIRES: {_SUBJECT: _UNUSED, 'times': _ALL, 'waiting': _ALL},
+    Reason.HOST_LEAVES: {_SUBJECT: _HOST},
+    Reason.IDLE: {_SUBJECT: _UNUSED, 'idle_h': _ALL},
+}
+"""The audience of each field of each reason. A reason that is not here is read
+by operators alone: others read its token."""
+
+_WITHHELD: dict[Reason, str] = {
+    Reason.OVER_CEILING: (
+        '{asked:g} {subject} are asked for, more than its project may still'
+        ' have'
+    ),
+    Reason.OVER_ACCOUNT_CEILING: (
+        '{asked:g} {resource} are asked for, more than {account} may still'
+        ' have'
+    ),
+    Reason.OVER_BORROWING_LIMIT: (
+        'with it more {resource} would be borrowed than {account} may'
+    ),
+    Reason.BUDGET_SPENT: (
+        'it may use up to {asked:g} unit-hours, more than is left of the'
+        ' budget of {account}'
+    ),
+    Reason.WINDOW_CLOSED: (
+        'requests of {account} start at certain times, next in {opens_h:g} h'
+    ),
+    Reason.NOMINAL_IS_LENT: (
+        '{asked:g} {resource} are asked for, which {account} owns and others'
+        ' use, and it comes before those who borrow'
+    ),
+    Reason.MAKES_ROOM: (
+        'it makes room for a request of another project, and has run for'
+        ' {ran_s:.0f} s'
+    ),
+    Reason.HOST_LEAVES: 'its host goes to the batch system',
+}
+"""What those read who may not read all fields: made of fields that every
+audience reads, and of the account as far as its name may be read."""
+
+_ABOVE = 'an account that it belongs to'
+
+_CLASS_AND_ACCOUNT = frozenset(
+    {
+        Reason.OVER_ACCOUNT_CEILING,
+        Reason.OVER_BORROWING_LIMIT,
+        Reason.NOMINAL_IS_LENT,
+    }
+)
+"""Reasons whose subject is ``CLASS of ACCOUNT``."""
+
+
 LACKS_ROOM = frozenset({Reason.NO_ROOM, Reason.GROUP_HAS_NO_ROOM})
 """Reasons of waiting that may end when servers leave or move."""
 
@@ -225,7 +386,10 @@ class Why:
 
     @property
     def sentence(self) -> str:
-        """Say it in words, without a capital and a full stop."""
+        """Say all of it in words, without a capital and a full stop.
+
+        For operators and their log; others are told what :func:`told` gives.
+        """
         return _SENTENCES[self.reason].format(
             subject=self.subject, **dict(self.numbers)
         )
@@ -251,3 +415,68 @@ def first(found: Iterable[Why]) -> Why:
     :raises ValueError: if there is none.
     """
     return min(found, key=lambda each: (ORDER[each.reason], each.subject))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Told:
+    """A reason as one reader may read it.
+
+    :ivar reason: the token.
+    :ivar sentence: in words, without a capital and a full stop.
+    :ivar subject: '' if it is not for the reader.
+    :ivar numbers: those that are for the reader.
+    """
+
+    reason: Reason
+    sentence: str
+    subject: str
+    numbers: Mapping[str, float]
+
+
+def told(why: Why, audience: Audience, project: str) -> Told:
+    """Render a reason for a reader.
+
+    :param audience: of the reader.
+    :param project: of the reader: that of the request or server.
+    """
+    sees = _sees(why, audience, project)
+    numbers = {name: each for name, each in why.numbers if name in sees}
+    resource, account = _parts(why)
+    subject = why.subject if _SUBJECT in sees else resource
+    if len(sees) == 1 + len(why.numbers):
+        return Told(why.reason, why.sentence, subject, numbers)
+    text = _WITHHELD.get(why.reason, why.reason.value.replace('_', ' '))
+    sentence = text.format(
+        subject=subject,
+        resource=resource,
+        account=account if _SUBJECT in sees and account else _ABOVE,
+        **numbers,
+    )
+    return Told(why.reason, sentence, subject, numbers)
+
+
+def _sees(why: Why, audience: Audience, project: str) -> frozenset[str]:
+    """The fields of a reason that a reader may read."""
+    least = AUDIENCES.get(why.reason, {})
+    _, account = _parts(why)
+    above, _, _ = account.partition('/')
+    is_own = project != '' and above == project
+    names = (_SUBJECT, *(name for name, _ in why.numbers))
+    return frozenset(
+        name
+        for name in names
+        if audience >= _least(least.get(name, _UNUSED), is_own)
+        or (name == _SUBJECT and not why.subject)
+    )
+
+
+def _least(seen: Seen, is_own: bool) -> Audience:
+    return seen.own if is_own else seen.others
+
+
+def _parts(why: Why) -> tuple[str, str]:
+    """The resource class and the account that a subject names, '' without."""
+    if why.reason in _CLASS_AND_ACCOUNT:
+        resource, _, account = why.subject.partition(' of ')
+        return resource, account
+    return '', why.subject

@@ -258,5 +258,9 @@ class Request:
 
 
 def account_of(project: str, user: str) -> str:
-    """Name of a user's account in the share tree, below the project."""
-    return f'{project}/{user}'
+    """Name of a user's account in the share tree, below the project.
+
+    What is not known is '': written as Python writes it, it would be the name
+    of an account that somebody may have.
+    """
+    return f'{project or ""}/{user or ""}'

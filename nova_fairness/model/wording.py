@@ -6,6 +6,8 @@
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from nova_fairness.model import plain
+
 RESOURCES: Mapping[str, str] = {
     'cpu_time': 'CPU',
     'disk_read': 'disk reads',
@@ -59,6 +61,8 @@ def aligned(lines: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
     :param lines: cells, as many in each line; the first are the titles.
     :param numeric: whether a column stands to the right, as numbers do.
     """
+    # A cell is one line, whatever it names.
+    lines = [[plain.line(cell) for cell in each] for each in lines]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return ''.join(
         '  '.join(

@@ -232,13 +232,21 @@ def _of_relay(counts: Mapping[str, int], is_open: bool) -> families.Metrics:
     )
 
 
+_MEMBER = reason.Audience.MEMBER
+
+
 def notice(
-    request: request_model.Request, why: reason.Why, now: float, host: str
+    request: request_model.Request,
+    why: reason.Why,
+    now: float,
+    host: str,
+    audience: reason.Audience = _MEMBER,
 ) -> notices.Notice | None:
     """Notice of a request that came into its state, if that has an event.
 
     :param now: seconds of the epoch.
     :param host: that tells it.
+    :param audience: of those who read notifications.
     """
     event = EVENTS.get(request.state)
     if event is None:
@@ -251,23 +259,26 @@ def notice(
             'version': VERSION,
             'host': host,
             'at': _time(now),
-            **queue_model.facts(request, why),
+            **queue_model.facts(request, why, audience),
             'asked_at': _time(request.asked_at),
         },
     )
 
 
-def leave_notice(leave: leaving.Leave, host: str) -> notices.Notice:
+def leave_notice(
+    leave: leaving.Leave, host: str, audience: reason.Audience = _MEMBER
+) -> notices.Notice:
     """Notice of a server that came into a state on its way out.
 
     :param host: that tells it.
+    :param audience: of those who read notifications.
     """
     stays = leave.state is leaving.State.STAYS
     return notices.Notice(
         f'fairness.server.{leave.state.value}',
         notices.WARN if stays else notices.INFO,
         {
-            **queue_model.turn_facts(leave),
+            **queue_model.turn_facts(leave, audience),
             'version': VERSION,
             'host': host,
             'at': _time(leave.changed_at),
@@ -275,10 +286,13 @@ def leave_notice(leave: leaving.Leave, host: str) -> notices.Notice:
     )
 
 
-def risk_notice(known: risk.Risk, host: str) -> notices.Notice:
+def risk_notice(
+    known: risk.Risk, host: str, audience: reason.Audience = _MEMBER
+) -> notices.Notice:
     """Notice of a server that is at risk from now on, or no longer.
 
     :param host: that tells it.
+    :param audience: of those who read notifications.
     """
     return notices.Notice(
         f'fairness.server.{known.state.value}',
@@ -289,7 +303,7 @@ def risk_notice(known: risk.Risk, host: str) -> notices.Notice:
             'at': _time(known.changed_at),
             'project_id': known.project,
             'user_id': known.user,
-            **queue_model.risk_facts(known),
+            **queue_model.risk_facts(known, audience),
         },
     )
 

@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 from nova_fairness import exception
+from nova_fairness.model import reason
 from nova_fairness.rpc import protocol
 
 
@@ -126,6 +127,23 @@ def by_name(value: Any) -> dict[str, Any]:
     for key in value:
         name('name', key)
     return dict(value)
+
+
+def audience(value: Any) -> reason.Audience:
+    """Take who reads an answer, by the name of the audience.
+
+    :param value: ``None`` for members of the project: what nova-api of an
+        older release passes on to everybody.
+    :raises BadArgument: if there is no such audience.
+    """
+    known = {each.name.lower(): each for each in reason.Audience}
+    if value is None:
+        return reason.Audience.MEMBER
+    if not isinstance(value, str) or value not in known:
+        raise exception.BadArgument(
+            f'audience must be one of {", ".join(known)}'
+        )
+    return known[value]
 
 
 def names(what: str, value: Any) -> list[str]:

@@ -14,8 +14,8 @@ REQUESTS_TOPIC = 'fairness-requests'
 MOST_REQUESTS = 1000
 """Requests in one answer."""
 
-VERSION = '1.7'
-"""Version of the calls. Minor: methods or answers were added."""
+VERSION = '1.8'
+"""Version of the calls. Minor: methods, arguments or answers were added."""
 
 FIRST = '1.0'
 """Version of the calls that there were from the beginning."""

@@ -13,6 +13,7 @@ from typing import Self
 import oslo_messaging
 
 from nova_fairness import exception
+from nova_fairness.model import reason
 from nova_fairness.rpc import arguments
 from nova_fairness.rpc import calls
 from nova_fairness.rpc import client
@@ -23,6 +24,8 @@ from nova_fairness.rpc import silence as silence_module
 
 Answer = calls.Answer
 Context = calls.Context
+
+OPERATOR = reason.Audience.OPERATOR
 
 
 class Operations(plans.Operations):
@@ -39,19 +42,24 @@ class Operations(plans.Operations):
         marker: str | None,
         limit: int,
         preemptible: bool | None = None,
+        audience: reason.Audience = OPERATOR,
     ) -> Answer:
         """Requests that have not ended, the oldest first.
 
         :param project: whose; ``None`` for everybody's.
         :param marker: UUID of the last one of the page before.
         :param preemptible: those that are, or are not; ``None`` for both.
+        :param audience: of whoever reads the answer.
         :raises UnknownRequest: if there is no such request.
         """
 
     @abc.abstractmethod
-    def request(self, uuid: str) -> Answer:
+    def request(
+        self, uuid: str, audience: reason.Audience = OPERATOR
+    ) -> Answer:
         """One request.
 
+        :param audience: of whoever reads the answer.
         :raises UnknownRequest: if there is no such request.
         """
 
@@ -72,8 +80,12 @@ class Operations(plans.Operations):
         """
 
     @abc.abstractmethod
-    def capacity(self) -> Answer:
-        """How full the cloud is, and what starts now."""
+    def capacity(self, project: str | None = None) -> Answer:
+        """How full the cloud is, and what starts now.
+
+        :param project: that may use the flavors that are told; '' for those
+            that all may use, ``None`` for all flavors.
+        """
 
     @abc.abstractmethod
     def shares(
@@ -131,20 +143,33 @@ class Operations(plans.Operations):
 
     @abc.abstractmethod
     def preemptions(
-        self, project: str | None, marker: str | None, limit: int
+        self,
+        project: str | None,
+        marker: str | None,
+        limit: int,
+        audience: reason.Audience = OPERATOR,
     ) -> Answer:
         """Times that servers were to make room, the newest first.
 
         :param project: to which the server or the request belongs that it is
-            for; ``None`` for all.
+            for, and which reads the answer; ``None`` for all.
         :param marker: UUID of the last one of the page before.
+        :param audience: of whoever reads the answer.
         :raises UnknownPreemption: if there is no such marker.
         """
 
     @abc.abstractmethod
-    def preemption(self, uuid: str) -> Answer:
+    def preemption(
+        self,
+        uuid: str,
+        project: str | None = None,
+        audience: reason.Audience = OPERATOR,
+    ) -> Answer:
         """One time that a server was to make room.
 
+        :param project: which reads the answer; ``None`` for that of the
+            server.
+        :param audience: of whoever reads the answer.
         :raises UnknownPreemption: if there is none.
         """
 
@@ -247,17 +272,23 @@ class RequestsEndpoint(plans.Endpoint):
         marker: Any = None,
         limit: Any = protocol.MOST_REQUESTS,
         preemptible: Any = None,
+        audience: Any = None,
     ) -> Answer:
         """Requests that have not ended."""
         return self._operations.requests(
             *arguments.page(project, marker, limit),
             arguments.optional_truth('preemptible', preemptible),
+            arguments.audience(audience),
         )
 
     @_READ
-    def get_request(self, ctxt: Context, uuid: Any) -> Answer:
+    def get_request(
+        self, ctxt: Context, uuid: Any, audience: Any = None
+    ) -> Answer:
         """One request."""
-        return self._operations.request(arguments.name('uuid', uuid))
+        return self._operations.request(
+            arguments.name('uuid', uuid), arguments.audience(audience)
+        )
 
     @_CHANGE
     def cancel(
@@ -330,16 +361,28 @@ class RequestsEndpoint(plans.Endpoint):
         project: Any = None,
         marker: Any = None,
         limit: Any = protocol.MOST_REQUESTS,
+        audience: Any = None,
     ) -> Answer:
         """Times that servers were to make room."""
         return self._operations.preemptions(
-            *arguments.page(project, marker, limit)
+            *arguments.page(project, marker, limit),
+            arguments.audience(audience),
         )
 
     @_READ
-    def get_preemption(self, ctxt: Context, uuid: Any) -> Answer:
+    def get_preemption(
+        self,
+        ctxt: Context,
+        uuid: Any,
+        project: Any = None,
+        audience: Any = None,
+    ) -> Answer:
         """One time that a server was to make room."""
-        return self._operations.preemption(arguments.name('uuid', uuid))
+        return self._operations.preemption(
+            arguments.name('uuid', uuid),
+            arguments.optional_name('project', project),
+            arguments.audience(audience),
+        )
 
     @_READ
     def get_border(self, ctxt: Context) -> Answer:
@@ -398,9 +441,13 @@ class RequestsEndpoint(plans.Endpoint):
         return self._operations.notices(arguments.names('server', servers))
 
     @_READ
-    def get_capacity(self, ctxt: Context) -> Answer:
+    def get_capacity(
+        self, ctxt: Context, project: Any = None, audience: Any = None
+    ) -> Answer:
         """How full the cloud is."""
-        return self._operations.capacity()
+        whose = arguments.optional_name('project', project) or ''
+        is_all = arguments.audience(audience) is OPERATOR
+        return self._operations.capacity(None if is_all else whose)
 
 
 _ANY = ''

@@ -8,6 +8,7 @@ from typing import Any
 
 from nova_fairness import exception
 from nova_fairness.model import market
+from nova_fairness.model import reason
 from nova_fairness.rpc import arguments
 from nova_fairness.rpc import calls
 from nova_fairness.rpc import protocol
@@ -61,13 +62,19 @@ class Operations(abc.ABC):
 
     @abc.abstractmethod
     def prices(
-        self, host: str | None, marker: str | None, limit: int
+        self,
+        host: str | None,
+        marker: str | None,
+        limit: int,
+        project: str | None = None,
     ) -> Answer:
         """Prices of hosts.
 
         :param host: whose past is told, the newest first; ``None`` for the
-            prices of all hosts at present, by name.
+            prices of all hosts at present, by ``id``.
         :param marker: ``id`` of the last one of the page before.
+        :param project: which reads the answer: it learns no name of a host,
+            and what others spend alone; '' for nobody, ``None`` for operators.
         :raises BadArgument: if the marker is none.
         :raises UnknownHost: if there is no such host.
         """
@@ -158,11 +165,16 @@ class Endpoint:
         name: Any = None,
         marker: Any = None,
         limit: Any = protocol.MOST_REQUESTS,
+        project: Any = None,
+        audience: Any = None,
     ) -> Answer:
         """Prices of hosts, or of one in the past."""
+        whose = arguments.optional_name('project', project) or ''
+        is_all = arguments.audience(audience) is reason.Audience.OPERATOR
         return self._operations.prices(
             arguments.optional_name('name', name),
             *arguments.page(None, marker, limit)[1:],
+            None if is_all else whose,
         )
 
     @_READ

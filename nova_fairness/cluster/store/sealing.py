@@ -8,6 +8,9 @@ the old keys are then taken out.
 """
 
 import base64
+from collections.abc import Sequence
+import hashlib
+import hmac
 import pathlib
 import stat
 import zlib
@@ -22,6 +25,9 @@ from nova_fairness.runtime import state_file
 _QUICK = 1
 """Level of compression: a message is several times smaller, and a database
 writes it at least twice."""
+
+_OPAQUE_DIGITS = 40
+"""160 bits: no two names are the same by chance."""
 
 
 class Sealer:
@@ -40,6 +46,21 @@ class Sealer:
                 'keys are needed, each of 32 bytes in URL-safe base64, one a'
                 f' line; got {len(keys)} lines'
             ) from error
+        # Sealing takes another key first; names stay until the old is gone.
+        self._naming_key = hmac.digest(
+            keys[-1].encode(), b'opaque names', hashlib.sha256
+        )
+
+    def opaque(self, *parts: str) -> str:
+        """A name that says nothing to whoever has no key.
+
+        It is the same for the same parts as long as the last key of the file
+        is the same.
+        """
+        told = msgpack.packb(_encoded(parts))
+        return hmac.new(self._naming_key, told, hashlib.sha256).hexdigest()[
+            :_OPAQUE_DIGITS
+        ]
 
     def seal(self, cast: cast_module.Cast) -> bytes:
         """Make a message unreadable.
@@ -131,6 +152,10 @@ def drop_old_keys(path: pathlib.Path) -> None:
     state_file.replace(
         path, path.read_text(encoding='ascii').split()[0] + '\n', durable=True
     )
+
+
+def _encoded(parts: Sequence[str]) -> list[bytes]:
+    return [each.encode('utf-8', 'surrogatepass') for each in parts]
 
 
 def _bytes(token: bytes) -> bytes:

@@ -82,6 +82,10 @@ class Store:
         self.market = market_module.Market(rows, self._replace, leads)
         self.plans = plans_module.Plans(rows, leads)
 
+    def opaque(self, *parts: str) -> str:
+        """A name that says nothing to others; see :meth:`.Sealer.opaque`."""
+        return self._sealer.opaque(*parts)
+
     def listen(self, changed: Changed) -> None:
         """Tell somebody of all that is done through this object."""
         self._changed = changed

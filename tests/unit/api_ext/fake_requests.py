@@ -8,6 +8,7 @@ import json
 import oslo_messaging
 
 from nova_fairness import exception
+from nova_fairness.model import reason
 from nova_fairness.rpc import requests
 
 REDS = '11111111-2222-4111-8111-111111111111'
@@ -77,6 +78,19 @@ def preemption(uuid, project, for_project):
     }  # fmt: skip
 
 
+def read_by(turn, project, audience):
+    """A preemption as a project reads it."""
+    if audience is reason.Audience.OPERATOR:
+        return turn
+    reader = project or turn['project_id']
+    hidden = {}
+    if reader != turn['project_id']:
+        hidden |= dict.fromkeys(('server', 'project_id', 'user_id'))
+    if reader != turn['for_project']:
+        hidden |= dict.fromkeys(('for_project', 'for_request'))
+    return {**turn, **hidden}
+
+
 def border_host(name, state='batch', **more):
     place = {
         'open': True, 'up': True, 'reason': '', 'work_count': 1,
@@ -144,6 +158,8 @@ class FakeOperations(requests.Operations):
             OTHERS: preemption(OTHERS, '2' * 32, 'physics'),
         }
         self.error = None
+        self.audiences = []
+        self.prices_for = []
         self.groups_set = {}
         self._group('1' * 32, 'batch', 5.0, 1)
         self.parents = {}
@@ -156,7 +172,10 @@ class FakeOperations(requests.Operations):
             raise exception.UnknownRequest(uuid)
         return self.items[uuid]
 
-    def requests(self, project, marker, limit, preemptible=None):
+    def requests(
+        self, project, marker, limit, preemptible=None, audience=None
+    ):
+        self.audiences.append(audience)
         if self.error:
             raise self.error
         found = [
@@ -168,7 +187,8 @@ class FakeOperations(requests.Operations):
         ]
         return {'requests': found[:limit], 'more': len(found) > limit}
 
-    def request(self, uuid):
+    def request(self, uuid, audience=None):
+        self.audiences.append(audience)
         return {'request': self._known(uuid)}
 
     def cancel(self, uuid, by_operator):
@@ -283,12 +303,16 @@ class FakeOperations(requests.Operations):
         del self.groups_set[f'{project}/{name}']
         return {'group': None}
 
-    def prices(self, host, marker, limit):
+    def prices(self, host, marker, limit, project=None):
         if self.error:
             raise self.error
-        if host not in (None, 'cmp1'):
+        self.prices_for.append(project)
+        if project is not None:
+            names = [f'{n}-of-{project}' for n in range(2 if project else 0)]
+        elif host not in (None, 'cmp1'):
             raise exception.UnknownHost(f'there is no host {host}')
-        names = ('cmp1', 'cmp2') if host is None else ('9.0', '8.5')
+        else:
+            names = ('cmp1', 'cmp2') if host is None else ('9.0', '8.5')
         listed = [
             {
                 'id': name, 'host': host or name, 'resource_class': 'VCPU',
@@ -327,7 +351,7 @@ class FakeOperations(requests.Operations):
         self.groups_set[told['id']] = told
         return {'group': told}
 
-    def preemptions(self, project, marker, limit):
+    def preemptions(self, project, marker, limit, audience=None):
         if self.error:
             raise self.error
         found = [
@@ -336,14 +360,15 @@ class FakeOperations(requests.Operations):
             if project in (None, each['project_id'], each['for_project'])
             and uuid > (marker or '')
         ]
-        return {'preemptions': found[:limit], 'more': len(found) > limit}
+        listed = [read_by(each, project, audience) for each in found[:limit]]
+        return {'preemptions': listed, 'more': len(found) > limit}
 
-    def preemption(self, uuid):
+    def preemption(self, uuid, project=None, audience=None):
         if self.error:
             raise self.error
         if uuid not in self.times:
             raise exception.UnknownPreemption(uuid)
-        return {'preemption': self.times[uuid]}
+        return {'preemption': read_by(self.times[uuid], project, audience)}
 
     def border(self):
         if self.error:
@@ -443,9 +468,10 @@ class FakeOperations(requests.Operations):
             'accounts': accounts if known != 'v1' else None,
         }
 
-    def capacity(self):
+    def capacity(self, project=None):
         if self.error:
             raise self.error
+        self.capacity_for = project
         amounts = {'name': 'VCPU', 'capacity': 8, 'used': 6, 'largest': 1}
         return {
             'hosts_count': 2, 'waiting_count': 2,

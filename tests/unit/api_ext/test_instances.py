@@ -210,3 +210,20 @@ def test_an_agent_that_fails_is_503(located, monkeypatch):
     answer = ask(located, 'alice', fake_cloud.ALICES)
     assert answer.status_code == 503
     assert 'KeyError' not in answer.text
+
+
+def test_while_hosts_are_silent_others_instances_are_as_unknown_ones(cloud):
+    cloud.client.silent = {'cmp2'}
+    never = fake_cloud.ALICES.replace('1', '9')
+    said = [
+        cloud.ask('carol', 'GET', f'/fairness/instances/{uuid}')
+        for uuid in (fake_cloud.ALICES, never)
+    ]
+    assert [each.status_code for each in said] == [503, 503]
+    texts = [
+        each.text.replace(uuid, '')
+        for each, uuid in zip(said, (fake_cloud.ALICES, never), strict=True)
+    ]
+    assert texts[0] == texts[1]
+    url = f'/fairness/instances/{fake_cloud.ALICES}'
+    assert cloud.ask('alice', 'GET', url).status_code == 200

@@ -130,3 +130,21 @@ def test_agents_of_an_older_release_do_not_say_what_is_in_force():
     del told['metric'], told['policy']
     assert plugin.shape(told)['metric'] == {}
     assert plugin.shape(agent.plugins())['policy'] == {'feedback': ''}
+
+
+def test_why_a_plugin_is_unusable_is_for_operators(tmp_path):
+    broken = fake_agents.FakeAgent('cmp1')
+    why = 'unusable: /opt/secret/place.py on cmp1 cannot be read'
+    broken.metrics['TrialMetric'] = why
+    cloud = fake_cloud.FakeCloud(
+        tmp_path, of_client=fake_agents.FakeClient(broken)
+    )
+    said = {
+        who: cloud.ask(who, 'GET', '/fairness').json['metrics'][-1]['metric']
+        for who in ('auditor', 'alice')
+    }
+    assert said['auditor']['description'] == why
+    assert (said['alice']['name'], said['alice']['description']) == (
+        'TrialMetric',
+        '',
+    )

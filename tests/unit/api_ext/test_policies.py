@@ -46,6 +46,8 @@ ALLOWED = {
     'os_fairness_api:shares:list-all': OPERATORS,
     # Who manages the red project, too: see test_requests.py.
     'os_fairness_api:shares:set': {'admin'},
+    # With tokens of a domain alone: see test_tokens.py.
+    'os_fairness_api:shares:set-domain': set(),
     'os_fairness_api:preemptions:list': {*OPERATORS, 'alice', 'bob'},
     'os_fairness_api:preemptions:list-all': OPERATORS,
     'os_fairness_api:preemptions:show': {*OPERATORS, 'alice', 'bob'},
@@ -59,7 +61,11 @@ ALLOWED = {
     'os_fairness_api:plans:create': {'admin'},
     'os_fairness_api:plans:approve': {'admin'},
     'os_fairness_api:plans:stop': {'admin'},
-    'os_fairness_api:prices:list': EVERYBODY,
+    'os_fairness_api:prices:list': {*OPERATORS, 'alice', 'bob'},
+    'os_fairness_api:prices:history': OPERATORS,
+    # Managers of the red project alone.
+    'os_fairness_api:reasons:manager': set(),
+    'os_fairness_api:reasons:operator': OPERATORS,
     'os_fairness_api:capacity:show': EVERYBODY,
 }
 """Who may, of something that is Alice's in the red project."""

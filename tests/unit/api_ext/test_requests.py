@@ -59,15 +59,17 @@ def test_those_that_are_preemptible_are_listed_alone(cloud):
     assert cloud.ask('alice', 'GET', url).status_code == 400
 
 
-def test_who_had_to_make_room_sees_for_whom(cloud):
+def test_who_had_to_make_room_learns_no_name_of_whom_it_was_for(cloud):
     url = '/fairness/preemptions'
     answer = cloud.ask('alice', 'GET', url)
-    assert answer.json['preemptions'] == [
-        cloud.requests.operations.times[LENT]
-    ]
-    assert answer.json['preemptions'][0]['for_project'] == fake_cloud.BLUE
+    [told] = answer.json['preemptions']
+    assert (told['for_project'], told['for_request']) == (None, None)
+    assert told['server'] == cloud.requests.operations.times[LENT]['server']
     shown = cloud.ask('alice', 'GET', f'{url}/{LENT}')
-    assert shown.json['preemption'] == answer.json['preemptions'][0]
+    assert shown.json['preemption'] == told
+    for each in (answer, shown):
+        assert fake_cloud.BLUE not in each.text
+        assert BLUES not in each.text
 
 
 def test_whom_room_was_made_for_learns_no_names_of_others(cloud):
@@ -80,7 +82,11 @@ def test_whom_room_was_made_for_learns_no_names_of_others(cloud):
     ] * 3
     assert lent['lost_vcpu_s'] == 7200.0
     known = cloud.requests.operations.times
-    assert own == known[OTHERS]
+    assert own == {
+        **known[OTHERS],
+        'for_project': None,
+        'for_request': None,
+    }
     for shown in (answer, cloud.ask('carol', 'GET', f'{url}/{LENT}')):
         assert known[LENT]['server'] not in shown.text
         assert known[LENT]['user_id'] not in shown.text

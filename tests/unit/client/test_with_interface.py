@@ -157,6 +157,8 @@ def test_preemptions(admin, alice):
     code, told = admin.ask(queue.ListPreemption, '--all-projects')
     assert len(told) == 2
     code, told = alice.ask(queue.ShowPreemption, lent)
+    assert (code, told['for_project']) == (0, None)
+    code, told = admin.ask(queue.ShowPreemption, lent)
     assert (code, told['for_project']) == (0, '2' * 32)
     with pytest.raises(exceptions.CommandError, match='HTTP 404'):
         alice.run(queue.ShowPreemption, fake_requests.OTHERS)
@@ -285,15 +287,25 @@ def test_groups_are_created_listed_changed_and_deleted(admin, alice):
         alice.run(groups.SetGroup, 'web')
 
 
-def test_prices_are_seen_by_everybody_now_and_in_the_past(alice):
-    code, told = alice.ask(prices.ListPrice)
+def test_operators_see_prices_of_hosts_now_and_in_the_past(admin):
+    code, told = admin.ask(prices.ListPrice)
     assert (code, [item['Host'] for item in told]) == (0, ['cmp1', 'cmp2'])
     assert told[0]['Price'] == 70.5
-    assert len(alice.ask(prices.ListPrice, '--limit', '1')[1]) == 1
-    code, told = alice.ask(prices.ListPriceHistory, 'cmp1')
+    assert len(admin.ask(prices.ListPrice, '--limit', '1')[1]) == 1
+    code, told = admin.ask(prices.ListPriceHistory, 'cmp1')
     assert (code, [item['Host'] for item in told]) == (0, ['cmp1', 'cmp1'])
     with pytest.raises(exceptions.CommandError, match='there is no host x'):
-        alice.run(prices.ListPriceHistory, 'x')
+        admin.run(prices.ListPriceHistory, 'x')
+
+
+def test_others_see_prices_under_names_of_their_own(alice):
+    code, told = alice.ask(prices.ListPrice)
+    red = '1' * 32
+    names = [f'{number}-of-{red}' for number in range(2)]
+    assert (code, [item['Host'] for item in told]) == (0, names)
+    for host in ('cmp1', 'x'):
+        with pytest.raises(exceptions.CommandError, match='HTTP 403'):
+            alice.run(prices.ListPriceHistory, host)
 
 
 def test_limits_are_seen_set_and_taken_back(admin, alice):

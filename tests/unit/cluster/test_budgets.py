@@ -162,6 +162,22 @@ def test_an_extension_is_paid_for_at_once(world, process):
     assert left(process) == pytest.approx(0.0)
 
 
+def test_a_refused_extension_tells_nothing_of_accounts_above(world):
+    world.accounts = (
+        cluster.Account('physics', budget_hours=20.0),
+        cluster.Account('the-project', parent='physics', time_limit_s=LIMIT_S),
+    )
+    process = world.process(at_end=STOPS)
+    process.cycle()
+    server = start(world, process, 'r1')
+    process.extend(server, 2 * HOUR_S)
+    with pytest.raises(exception.IllegalStep) as refused:
+        process.extend(server, 2 * HOUR_S)
+    said = str(refused.value)
+    assert 'more than is left of the budget of an account' in said
+    assert 'physics' not in said
+
+
 def test_who_waits_extends_and_pays_later(world, process):
     budget(world, 0.0)
     server = start(world, process, 'r1')

@@ -126,7 +126,10 @@ def test_its_owner_is_told_for_whom_and_what_for(world, process, spot):
     assert ran_s >= LEAST_S
     told = world.cloud.servers[spot]['metadata']
     assert told[leaving_module.LEAVES_BY] == 'shelve'
-    assert 'project rich' in told[leaving_module.LEAVES_WHY]
+    assert told[leaving_module.LEAVES_WHY] == (
+        'it makes room for a request of another project, and has run for'
+        f' {ran_s:.0f} s'
+    )
     assert world.reason(asked) is reason.Reason.ROOM_IS_MADE
     assert world.cloud.acted == []
 

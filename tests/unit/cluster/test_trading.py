@@ -326,3 +326,84 @@ def test_a_host_or_a_marker_that_is_none_is_named(world, process, ask):
     for marker in ('soon', 'nan'):
         with pytest.raises(exception.BadArgument, match='marker'):
             ask.prices('h1', marker, 9)
+
+
+# What projects read of prices ------------------------------------------------
+
+
+def of_project(ask, project):
+    told = ask.prices(None, None, 99, project)['prices']
+    return {each['host']: each['price'] for each in told}
+
+
+@pytest.fixture
+def market_of(world, process, ask):
+    """Three hosts; two projects with a group and a server each."""
+    for name in ('h2', 'h3'):
+        world.cloud.add_host(name, 4)
+    runs(world, 's1', 'web', 'p')
+    runs(world, 's2', 'batch', 'q')
+    runs(world, 's3', '', 'q')
+    process.cycle()
+    return ask
+
+
+def test_a_project_reads_no_price_where_no_group_is_set(market_of):
+    assert of_project(market_of, 'p') == {}
+    assert market_of.prices(None, None, 99, '')['prices'] == []
+    assert len(market_of.prices(None, None, 99)['prices']) == 3
+
+
+def test_a_project_reads_names_of_its_own_that_stay(market_of, world, process):
+    market_of.create_group('q', 'batch', 70.0, 1)
+    first = of_project(market_of, 'p')
+    assert not {'h1', 'h2', 'h3'} & first.keys()
+    assert len(first) == 3
+    assert not first.keys() & of_project(market_of, 'q').keys()
+    later(world, process)
+    assert of_project(market_of, 'p') == first
+    other = after(world, 'two')
+    again = operations_module.Operations(world.store, other)
+    assert of_project(again, 'p') == first
+
+
+def test_a_rate_of_ones_own_moves_no_price_that_one_reads(market_of):
+    market_of.create_group('q', 'batch', 70.0, 1)
+    before = of_project(market_of, 'p')
+    assert sorted(before.values()) == [0.0, 0.0, 50.0]
+    market_of.create_group('p', 'web', 0.5, 1)
+    for rate in (1.0, 17.0, 12345.678):
+        market_of.set_group('p', 'web', rate, None)
+        assert of_project(market_of, 'p') == before
+
+
+def test_prices_do_not_tell_how_many_servers_there_are(
+    market_of, world, process
+):
+    market_of.create_group('q', 'batch', 70.0, 1)
+    before = of_project(market_of, 'p')
+    for number in range(1, 4):
+        runs(world, f'more{number}', '', 'r')
+        later(world, process)
+        assert of_project(market_of, 'p') == before
+
+
+def test_a_project_reads_no_past_of_any_host(market_of):
+    market_of.create_group('p', 'web', 70.0, 1)
+    [first, *_] = of_project(market_of, 'p')
+    for host in ('h1', 'x', first):
+        for project in ('p', ''):
+            with pytest.raises(exception.UnknownHost, match=f'no host {host}'):
+                market_of.prices(host, None, 9, project)
+
+
+@pytest.mark.parametrize(
+    ('amount', 'told'),
+    [
+        (0.0, 0.0), (-1.0, 0.0), (0.001, 0.001), (0.0029, 0.002),
+        (1.0, 1.0), (4.99, 2.0), (5.0, 5.0), (9.99, 5.0), (10.0, 10.0),
+        (1000.0, 1000.0), (999_999.0, 500_000.0), (1e12, 1e12),
+    ],
+)  # fmt: skip
+def test_amounts_are_rounded_down(amount, told):
+    assert pricing._coarse(amount) == pytest.approx(told)

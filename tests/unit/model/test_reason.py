@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import itertools
+import pathlib
+
 import pytest
 
 from nova_fairness import exception
@@ -49,3 +52,94 @@ def test_the_first_in_the_order_is_told():
 
 def test_tokens_are_the_lower_case_of_their_names():
     assert [each.value for each in R] == [each.name.lower() for each in R]
+
+
+# Audiences -----------------------------------------------------------------
+
+A = reason.Audience
+OWN, FOREIGN, ABOVE = 'the-project', 'secret-name', 'physics'
+_WITH_CLASS = {
+    R.OVER_ACCOUNT_CEILING,
+    R.OVER_BORROWING_LIMIT,
+    R.NOMINAL_IS_LENT,
+}
+
+
+def odd_numbers(token):
+    """A number for each field that is like no other text."""
+    names = reason.NUMBERS.get(token, ())
+    return {name: 7001.0 + place for place, name in enumerate(names)}
+
+
+def about(token, name):
+    """A reason about an account, if it is about one, or names a host."""
+    if reason.AUDIENCES[token]['subject'].others is A.OWNER:
+        name = 'VCPU'
+    subject = f'VCPU of {name}' if token in _WITH_CLASS else name
+    return reason.why(token, subject, **odd_numbers(token))
+
+
+@pytest.mark.parametrize('token', R)
+def test_each_field_of_each_reason_has_an_audience(token):
+    """A new reason needs a line in the table, which says who reads it."""
+    fields = {'subject', *reason.NUMBERS.get(token, ())}
+    assert set(reason.AUDIENCES[token]) == fields
+
+
+@pytest.mark.parametrize('token', R)
+@pytest.mark.parametrize('name', [OWN, f'{OWN}/u', FOREIGN])
+@pytest.mark.parametrize('audience', A)
+def test_a_reader_reads_the_fields_for_it_and_no_others(token, name, audience):
+    why = about(token, name)
+    told = reason.told(why, audience, OWN)
+    text = f'{told.sentence} {told.subject} {told.numbers}'
+    is_own = name != FOREIGN
+    for field, seen in reason.AUDIENCES[token].items():
+        least = seen.own if is_own else seen.others
+        value = why.subject.rpartition(' ')[2]
+        if field != 'subject':
+            value = f'{odd_numbers(token)[field]:g}'
+        shown = value in text
+        if audience < least:
+            assert not shown, field
+        elif field != 'subject':
+            assert told.numbers[field] == odd_numbers(token)[field]
+        else:
+            assert told.subject == why.subject
+    assert told.sentence
+    assert '{' not in told.sentence
+
+
+@pytest.mark.parametrize('token', R)
+def test_operators_read_all_and_later_audiences_no_less(token):
+    for name in (OWN, FOREIGN):
+        why = about(token, name)
+        all_of_it = reason.told(why, A.OPERATOR, OWN)
+        assert all_of_it.sentence == why.sentence
+        assert dict(all_of_it.numbers) == dict(why.numbers)
+        read = [set(reason.told(why, each, OWN).numbers) for each in A]
+        assert all(one <= two for one, two in itertools.pairwise(read))
+
+
+def test_a_reason_without_audiences_is_for_operators(monkeypatch):
+    monkeypatch.delitem(reason.AUDIENCES, R.NO_ROOM)
+    why = reason.why(R.NO_ROOM, FOREIGN, asked=7001.0, free=7002.0)
+    told = reason.told(why, A.MANAGER, OWN)
+    assert told == reason.Told(R.NO_ROOM, 'no room', '', {})
+
+
+def test_nothing_else_tells_whole_sentences():
+    """Only the log and the operators' command line tell all of a reason."""
+    root = pathlib.Path(reason.__file__).parents[2]
+    found = {
+        str(path.relative_to(root)): text.count('why.sentence')
+        for package in ('nova_fairness', 'api_ext')
+        for path in (root / package).rglob('*.py')
+        if 'why.sentence' in (text := path.read_text())
+    }
+    assert found == {
+        'nova_fairness/model/reason.py': 1,
+        'nova_fairness/cluster/leaving.py': 1,
+        'nova_fairness/cluster/at_risk.py': 1,
+        'nova_fairness/cmd/cluster.py': 1,
+    }

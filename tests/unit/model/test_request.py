@@ -77,3 +77,11 @@ def test_the_error_says_which_steps_there_are():
 
 def test_equal_demands_are_one_key():
     assert len({small_cloud.demand(), small_cloud.demand()}) == 1
+
+
+@pytest.mark.parametrize(
+    ('project', 'user', 'name'),
+    [('p', 'u', 'p/u'), (None, 'u', '/u'), ('p', None, 'p/'), ('', '', '/')],
+)
+def test_what_is_not_known_names_nobodys_account(project, user, name):
+    assert request.account_of(project, user) == name

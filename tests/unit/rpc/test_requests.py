@@ -107,9 +107,12 @@ def test_the_process_that_acts_answers_whoever_is_asked(asked):
     assert (told['group']['rate'], told['group']['count']) == (40.0, 2)
     assert asked.call('list_groups', limit=1)['more']
     asked.call('delete_group', **group)
-    told = asked.call('list_prices', limit=1)
+    told = asked.call('list_prices', limit=1, audience='operator')
     assert (told['prices'][0]['host'], told['more']) == ('cmp1', True)
-    told = asked.call('list_prices', name='cmp1', marker='9.0')
+    told = asked.call(
+        'list_prices', name='cmp1', marker='9.0', audience='operator'
+    )
+    assert asked.call('list_prices')['prices'] == []
     assert [each['id'] for each in told['prices']] == ['8.5']
     told = asked.call('get_rates', meters={'p1': ['u1', 7]})
     assert told == {'version': 'v1', 'rates': {'u1': 1.5}}

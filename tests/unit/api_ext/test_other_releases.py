@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Answers of services and agents of other releases.
+
+``tests/data/answers`` has the schemas of answers as a release had them. A
+field that a later release adds to an answer is marked with ``since``; none of
+those of the release before goes away.
+"""
+
+import json
+import pathlib
+
+import jsonschema
+import pytest
+
+from api_ext import faults
+from api_ext import validation
+from api_ext.handlers import instance as instance_handler
+from api_ext.handlers import partition as partition_handler
+from api_ext.handlers import plan as plan_handler
+from api_ext.handlers import request as request_handler
+from api_ext.handlers import service
+from api_ext.schemas import instance
+from api_ext.schemas import partition
+from api_ext.schemas import parts
+from api_ext.schemas import plan
+from api_ext.schemas import request
+from nova_fairness import exception
+from tests.fixtures import schema_samples
+from tests.unit.api_ext import fake_cloud
+from tests.unit.api_ext import fake_requests
+
+BEFORE = json.loads(
+    (pathlib.Path(__file__).parents[2] / 'data/answers/1.7.json').read_text(
+        'utf-8'
+    )
+)
+NOW = {
+    'list_requests': request.ITEM,
+    'get_capacity': request.CAPACITY_ITEM,
+    'list_shares': request.SHARE,
+    'list_preemptions': request.PREEMPTION,
+    'list_limits': request.LIMIT,
+    'set_limits': request.SET_LIMITS,
+    'set_share': request.SET_SHARE,
+    'list_groups': request.GROUP,
+    'list_prices': request.PRICE,
+    'list_plans': plan.PLAN,
+    'get_plan': plan.PLAN_IN_FULL,
+    'get_border': partition.BORDER,
+    'list_border_hosts': partition.HOST,
+    'get_border_host': partition.HOST_IN_FULL,
+    'set_target': partition.TARGET,
+    'get_instance': instance.ITEM,
+}
+
+
+def text_of(name):
+    # Patterns are those of accounts, whose names are in the same answers.
+    return '0 20 * * *' if name == 'list_limits' else 'x'
+
+
+def before(name):
+    return schema_samples.sample(BEFORE[name], text_of(name))
+
+
+def test_every_answer_of_the_release_before_is_known():
+    assert set(BEFORE) == set(NOW)
+
+
+@pytest.mark.parametrize('name', BEFORE)
+def test_an_answer_of_the_release_before_is_read_in_full(name):
+    value = before(name)
+    jsonschema.validate(value, BEFORE[name])
+    assert validation.Reader(NOW[name]).read(value, 'answer') == value
+
+
+@pytest.mark.parametrize('name', NOW)
+def test_what_a_newer_release_adds_is_left_out_at_every_level(name):
+    value = schema_samples.sample(NOW[name], text_of(name))
+    more = schema_samples.with_more(value, NOW[name])
+    assert more != value
+    assert validation.Reader(NOW[name]).read(more, 'answer') == value
+    # The release before took none of it: nova-api is upgraded first.
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(more, BEFORE[name])
+
+
+READERS = {
+    'list_requests': request_handler._JUDGE,
+    'get_capacity': request_handler._CAPACITY,
+    'list_shares': request_handler._SHARE,
+    'list_preemptions': request_handler._PREEMPTION,
+    'list_limits': request_handler._LIMIT,
+    'set_limits': request_handler._SET_LIMITS,
+    'set_share': request_handler._SET_SHARE,
+    'list_groups': request_handler._GROUP,
+    'list_prices': request_handler._PRICE,
+    'list_plans': plan_handler._PLAN,
+    'get_plan': plan_handler._IN_FULL,
+    'get_border': partition_handler._BORDER,
+    'list_border_hosts': partition_handler._HOST,
+    'get_border_host': partition_handler._IN_FULL,
+    'set_target': partition_handler._TARGET,
+    'get_instance': instance_handler._READER,
+}
+
+
+@pytest.mark.parametrize('name', NOW)
+def test_a_field_that_an_older_release_does_not_say_may_be_missing(name):
+    value = schema_samples.sample(NOW[name], text_of(name))
+    reader = READERS[name]
+    needs = set(reader._judge.schema['required'])
+    assert needs <= set(NOW[name]['properties'])
+    for path in schema_samples.paths(value):
+        less = schema_samples.without(value, path)
+        if path[0] in needs and len(path) == 1:
+            with pytest.raises(faults.BadRequest, match='required'):
+                reader.read(less, 'answer')
+        else:
+            assert reader.read(less, 'answer') == less
+
+
+OF_LISTS = {
+    'list_requests': 'requests?all_projects=true',
+    'list_preemptions': 'preemptions?all_projects=true',
+    'list_shares': 'shares?all_projects=true',
+    'list_limits': 'limits?all_projects=true',
+    'list_groups': 'groups?all_projects=true',
+    'list_prices': 'prices', 'list_plans': 'plans',
+    'list_border_hosts': 'partition/hosts',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize('name', OF_LISTS)
+def test_no_field_that_is_missing_is_a_fault_of_nova_api(tmp_path, name):
+    cloud = fake_cloud.FakeCloud(tmp_path)
+    url = f'/fairness/{OF_LISTS[name]}'
+    said = cloud.requests.rpc.call(
+        None,
+        name,
+        **({} if name != 'list_prices' else {'audience': 'operator'}),
+    )
+    [(plural, items)] = [
+        (key, each) for key, each in said.items() if isinstance(each, list)
+    ]
+    needs = READERS[name]._judge.schema['required']
+    for key in items[0]:
+        less = [
+            {other: each[other] for other in each if other != key}
+            for each in items
+        ]
+        cloud.requests.rpc.broken = {plural: less, 'more': True}
+        code = cloud.ask('admin', 'GET', url).status_code
+        assert code == (503 if key in needs else 200), key
+
+
+@pytest.mark.parametrize('name', BEFORE)
+def test_no_field_of_the_release_before_went_away_or_changed(name):
+    """A nova-api of the release before reads what is answered now.
+
+    What is said beyond, it refused: see the page about upgrades.
+    """
+    value = schema_samples.sample(NOW[name], text_of(name))
+    validation.Reader(BEFORE[name]).read(value, 'answer')
+
+
+def test_a_word_that_a_newer_release_has_is_passed_on():
+    item = fake_requests.item(fake_requests.REDS, 'p', origin='rebuild')
+    reader = validation.Reader(request.ITEM)
+    assert reader.read(item, 'answer')['origin'] == 'rebuild'
+    with pytest.raises(faults.BadRequest, match='origin'):
+        reader.read({**item, 'origin': 7}, 'answer')
+
+
+def test_a_field_since_a_version_may_be_missing():
+    schema = parts.record({'a': parts.TEXT, 'b': parts.TEXT}, since={'b': '2'})
+    reader = validation.Reader(schema)
+    assert reader.read({'a': 'x'}, 'answer') == {'a': 'x'}
+    assert reader.read({'a': 'x', 'b': 'y', 'c': 1}, 'answer') == {
+        'a': 'x',
+        'b': 'y',
+    }
+    reader = validation.Reader(schema, 'a')
+    for wrong in ({}, {'a': 1}, {'a': 'x', 'b': 1}, [], None):
+        with pytest.raises(faults.BadRequest):
+            reader.read(wrong, 'answer')
+
+
+URLS = (
+    'requests', f'requests/{fake_requests.REDS}', 'shares', 'limits', 'groups',
+    'preemptions', f'preemptions/{fake_requests.LENT}', 'capacity',
+    'prices', 'plans', f'plans/{fake_requests.PLANS[0]}', 'partition',
+    'partition/hosts', 'partition/hosts/h1',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize('url', URLS)
+def test_urls_answer_the_same_with_a_newer_service(tmp_path, url):
+    cloud = fake_cloud.FakeCloud(tmp_path)
+    asked = f'/fairness/{url}'
+    if url in ('requests', 'shares', 'limits', 'groups', 'preemptions'):
+        asked += '?all_projects=true'
+    first = cloud.ask('admin', 'GET', asked)
+    assert first.status_code == 200
+    call = cloud.requests.rpc.call
+    cloud.requests.rpc.call = lambda *given, **more: with_more_fields(
+        call(*given, **more)
+    )
+    again = cloud.ask('admin', 'GET', asked)
+    assert again.status_code == 200
+    assert again.json == first.json
+
+
+def with_more_fields(answer):
+    """Fields beside those with names, none among numbers by name."""
+    numbers = ('numbers', 'factors', 'resources', 'used', 'ceiling', 'nominal',
+               'borrowing_limit', 'lending_limit', 'states')  # fmt: skip
+
+    def made(value, key=''):
+        if isinstance(value, list):
+            return [made(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        found = {name: made(each, name) for name, each in value.items()}
+        is_pair = key == 'used' and 'batch' in value
+        if key in numbers and not is_pair:
+            return found
+        return {**found, schema_samples.ADDED: {'x': [1]}}
+
+    return made(answer)
+
+
+class OldRpc:
+    """A service of version 1.7 of the calls."""
+
+    def __init__(self, rpc):
+        self.rpc = rpc
+        self.asked = []
+
+    def of_request(self, *_):
+        return self
+
+    def call(self, host, method, **given):
+        known = service._KNOWN_BEFORE.get(method)
+        for name in given:
+            if known is not None and name not in known:
+                raise exception.BadArgument(
+                    f"{method}: got an unexpected keyword argument '{name}';"
+                    f' expected {", ".join(known)}'
+                )
+        self.asked.append(method)
+        return self.rpc.call(host, method, **given)
+
+
+@pytest.mark.parametrize('who', ['alice', 'admin'])
+def test_a_service_of_the_release_before_is_asked_as_it_knows(tmp_path, who):
+    cloud = fake_cloud.FakeCloud(tmp_path)
+    old = OldRpc(cloud.requests.rpc)
+    cloud.requests.client._rpc = old
+    urls = URLS if who == 'admin' else URLS[:9]
+    for url in urls:
+        asked = f'/fairness/{url}'
+        if who == 'admin' and url in URLS[2:6]:
+            asked += '?all_projects=true'
+        code = cloud.ask(who, 'GET', asked).status_code
+        assert code == 200, url
+    assert len(old.asked) >= len(urls)
+
+
+def test_an_argument_that_is_wrong_is_refused_as_ever(tmp_path):
+    cloud = fake_cloud.FakeCloud(tmp_path)
+    cloud.requests.operations.error = exception.BadArgument('marker is none')
+    answer = cloud.ask('alice', 'GET', '/fairness/capacity')
+    assert answer.status_code == 400
+
+
+def test_an_agent_of_a_newer_release_is_read(tmp_path):
+    said = schema_samples.sample(instance.ITEM)
+    more = schema_samples.with_more(said, instance.ITEM)
+    read = instance_handler._shape({'instance': more, 'and': 1})
+    assert read == {key: said[key] for key in said if key != 'host'}
