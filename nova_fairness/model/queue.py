@@ -14,6 +14,8 @@ from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.model import risk
 
+_HELD = request_model.State.HELD
+
 
 @dataclasses.dataclass(frozen=True)
 class Preempted:
@@ -93,6 +95,8 @@ def facts(request: request_model.Request, why: reason.Why) -> dict[str, Any]:
         'explanation': why.sentence,
         'subject': why.subject,
         'numbers': dict(why.numbers),
+        'held_by': request.hold and request.hold.by.value,
+        'first': request.first is not None,
     }
 
 
@@ -108,6 +112,8 @@ def summary(
     :param estimate: of its start; ``None`` if none is known.
     """
     told = []
+    if request.first is not None and request.state is _HELD:
+        told.append('An operator put it before all others of its kind.')
     if place:
         told += _uses(request, place.factors)
         before = place.position - 1

@@ -20,6 +20,8 @@ class Reason(enum.Enum):
     """
 
     NOT_PLANNED = 'not_planned'
+    HELD_BY_OPERATOR = 'held_by_operator'
+    HELD_BY_OWNER = 'held_by_owner'
     NO_HOST_MATCHES = 'no_host_matches'
     TOO_LARGE = 'too_large'
     GROUP_TOO_LARGE = 'group_too_large'
@@ -60,6 +62,13 @@ class Reason(enum.Enum):
 
 _SENTENCES = {
     Reason.NOT_PLANNED: 'it was not looked at yet',
+    Reason.HELD_BY_OPERATOR: (
+        'an operator holds it ({subject}), and only an operator ends the hold'
+    ),
+    Reason.HELD_BY_OWNER: (
+        'a member of its project holds it ({subject}), and it starts only'
+        ' after they end the hold'
+    ),
     Reason.NO_HOST_MATCHES: (
         'none of {hosts:g} hosts has the zone, aggregates and traits asked for'
     ),
@@ -183,6 +192,9 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
 }
 """Names of the numbers that belong to a reason; others have none."""
 
+
+HOLDS = frozenset({Reason.HELD_BY_OPERATOR, Reason.HELD_BY_OWNER})
+"""Reasons that end only by somebody's word."""
 
 LACKS_ROOM = frozenset({Reason.NO_ROOM, Reason.GROUP_HAS_NO_ROOM})
 """Reasons of waiting that may end when servers leave or move."""

@@ -60,6 +60,12 @@ REQUESTS = sa.Table(
     sa.Column('leaves_by', sa.String(32)),
     # JSON: hosts that are promised, and who leaves for that.
     sa.Column('room', _TEXT),
+    # Role of who holds it back, since when and why; NULL of all others.
+    sa.Column('held_by', sa.String(16)),
+    sa.Column('held_at', sa.Double),
+    sa.Column('held_why', sa.String(255)),
+    # Number among those that operators put before all others.
+    sa.Column('first_turn', sa.Integer),
     sa.Index('ix_requests_state_changed_at', 'state', 'changed_at'),
     **_MYSQL,
 )

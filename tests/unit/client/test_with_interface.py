@@ -214,6 +214,34 @@ def test_plans_of_moves(admin, alice):
         admin.run(plans.CreatePlan)
 
 
+def test_requests_are_held_and_put_first(admin, alice):
+    reds = fake_requests.REDS
+    code, told = alice.ask(queue.HoldRequest, reds)
+    assert (code, told['held_by']) == (0, 'owner')
+    code, told = admin.ask(queue.HoldRequest, reds, '--why', 'open invoice')
+    assert (code, told['held_by']) == (0, 'operator')
+    with pytest.raises(exceptions.CommandError, match='an operator holds'):
+        alice.run(queue.UnholdRequest, reds)
+    code, told = admin.ask(queue.UnholdRequest, reds)
+    assert (code, told['held_by']) == (0, None)
+    for command, is_first in (
+        (queue.PutRequestFirst, True),
+        (queue.PutRequestBack, False),
+    ):
+        code, told = admin.ask(command, reds)
+        assert (code, told['first']) == (0, is_first)
+
+
+def test_a_release_without_room_is_asked_for(cloud, admin):
+    cloud.requests.operations.is_full = True
+    with pytest.raises(exceptions.CommandError, match='no room'):
+        admin.run(queue.ReleaseRequest, fake_requests.REDS)
+    code, told = admin.ask(
+        queue.ReleaseRequest, fake_requests.REDS, '--without-room'
+    )
+    assert (code, told['state']) == (0, 'starting')
+
+
 def test_requests_are_taken_back_and_started(admin, alice):
     code, told = alice.ask(queue.CancelRequest, fake_requests.REDS)
     assert (code, told['state']) == (0, 'cancelled')
