@@ -263,6 +263,8 @@ PLANS = sa.Table(
     sa.Column('promised', sa.Text, nullable=False),
     sa.Column('won', sa.Text),
     sa.Column('version', sa.Integer, nullable=False),
+    # JSON: servers that stay where they are, and why.
+    sa.Column('stays', _TEXT),
     sa.Index('ix_plans_is_open', 'is_open'),
     sa.Index('ix_plans_made_at', 'made_at', 'uuid'),
     **_MYSQL,

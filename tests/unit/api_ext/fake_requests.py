@@ -104,6 +104,8 @@ GROUP = {
 JOB = {'name': '7', 'cores': 4.0, 'gone_at': None, 'way': 'ends'}
 
 
+IN_FULL = ('moves', 'stays')
+"""Parts of a plan that its list lacks."""
 PLANS = tuple(REDS.replace('4', each) for each in '67')
 
 
@@ -127,7 +129,10 @@ def plan(uuid, state='proposed'):
         'since': '2026-01-01T03:00:00+00:00',
         'until': '2026-01-01T09:00:00+00:00', 'moves_count': 1,
         'ended_count': 1, 'empties': ['h1'], 'promised': outcome,
-        'won': None, 'moves': [move],
+        'won': None, 'moves': [move], 'stays_count': 1, 'stays': [{
+            'server': BLUES, 'name': 'db', 'cause': 'nowhere',
+            'explanation': 'no other host has room for it, or may take it',
+        }],
     }  # fmt: skip
 
 
@@ -431,7 +436,7 @@ class FakeOperations(requests.Operations):
         if marker is not None:
             self.plan(marker)
         found = [
-            {key: value for key, value in each.items() if key != 'moves'}
+            {key: value for key, value in each.items() if key not in IN_FULL}
             for uuid, each in self.planned.items()
             if uuid > (marker or '')
         ]
