@@ -102,10 +102,10 @@ def waves(
         for n, row in wave:
             layout.put(n, row)
     layout.back(mark)
-    return _straight(layout, found, at_once)
+    return straight(layout, found, at_once)
 
 
-def _straight(
+def straight(
     layout: layout_module.Layout,
     found: list[list[Step]],
     at_once: AtOnce,

@@ -8,7 +8,6 @@ Plain Python on plain numbers: it shares no code with the planners.
 import dataclasses
 import random
 
-from nova_fairness.model import cluster
 from nova_fairness.model import request
 from tests.fixtures import small_cloud
 
@@ -91,57 +90,84 @@ def judged(snapshot, moves):
 
 def followed(snapshot, moves):
     """The cloud after moves, wave by wave; ``None`` if one cannot be made."""
-    rows = {each.name: each for each in snapshot.providers}
-    capacity = {
-        each.name: dict(zip(snapshot.classes, row, strict=True))
-        for each, row in zip(
-            snapshot.providers,
-            snapshot.inventory.capacity.tolist(),
-            strict=True,
-        )
-    }
-    at = {each.uuid: each for each in snapshot.running}
-    used = {name: dict.fromkeys(snapshot.classes, 0) for name in rows}
-    mates = {}
-    for each in at.values():
-        _add(used[each.host], each, 1)
-        _count(mates, each, each.host, 1)
+    cloud = _Cloud(snapshot)
     for wave in sorted({each.wave for each in moves}):
-        now = [each for each in moves if each.wave == wave]
-        if len({each.server for each in now}) < len(now):
+        if not cloud.make([each for each in moves if each.wave == wave]):
             return None
-        for each in now:
-            server = at[each.server]
-            if not server.host == each.source != each.target:
-                return None
-            if server.demand is None or not rows[each.target].takes:
-                return None
-            if server.demand.zone not in ('', rows[each.target].zone):
-                return None
-            _add(used[each.target], server, 1)
-            _count(mates, server, each.target, 1)
-        for each in now:
-            server, room = at[each.server], capacity[each.target]
-            if any(used[each.target][c] > room[c] for c in room):
-                return None
-            if server.bound and (
-                mates[server.bound.uuid, each.target] > server.bound.per_host
-            ):
-                return None
-        for each in now:
-            server = at[each.server]
-            _add(used[each.source], server, -1)
-            _count(mates, server, each.source, -1)
-            at[each.server] = dataclasses.replace(server, host=each.target)
-    inventory = dataclasses.replace(
-        snapshot.inventory, used=snapshot.inventory.used.copy()
-    )
-    for row, each in enumerate(snapshot.providers):
-        for c, name in enumerate(snapshot.classes):
-            inventory.used[row, c] = used[each.name][name]
-    return dataclasses.replace(
-        snapshot, inventory=inventory, running=tuple(at.values())
-    )
+    return cloud.snapshot()
+
+
+class _Cloud:
+    """Servers on hosts while moves are made."""
+
+    def __init__(self, snapshot):
+        self.before = snapshot
+        self.hosts = {each.name: each for each in snapshot.providers}
+        capacity = snapshot.inventory.capacity.tolist()
+        self.capacity = {
+            name: dict(zip(snapshot.classes, row, strict=True))
+            for name, row in zip(self.hosts, capacity, strict=True)
+        }
+        self.used = {
+            name: dict.fromkeys(snapshot.classes, 0) for name in self.hosts
+        }
+        self.at = {each.uuid: each for each in snapshot.running}
+        self.mates = {}
+        for each in self.at.values():
+            self.count(each, each.host, 1)
+
+    def count(self, server, host, sign):
+        _add(self.used[host], server, sign)
+        _count(self.mates, server, host, sign)
+
+    def make(self, wave):
+        """Make moves that run at once; tell whether all can be."""
+        if len({each.server for each in wave}) < len(wave):
+            return False
+        if not all(self.may(each) for each in wave):
+            return False
+        for each in wave:
+            self.count(self.at[each.server], each.target, 1)
+        if not all(self.fits(each) for each in wave):
+            return False
+        for each in wave:
+            server = self.at[each.server]
+            self.count(server, each.source, -1)
+            self.at[each.server] = dataclasses.replace(
+                server, host=each.target
+            )
+        return True
+
+    def may(self, move):
+        server, target = self.at[move.server], self.hosts[move.target]
+        return (
+            server.host == move.source != move.target
+            and server.demand is not None
+            and target.takes
+            and server.demand.zone in ('', target.zone)
+        )
+
+    def fits(self, move):
+        server, room = self.at[move.server], self.capacity[move.target]
+        if any(self.used[move.target][c] > room[c] for c in room):
+            return False
+        bound = server.bound
+        return not bound or (
+            self.mates[bound.uuid, move.target] <= bound.per_host
+        )
+
+    def snapshot(self):
+        """The cloud as it is now."""
+        before = self.before
+        used = before.inventory.used.copy()
+        for row, name in enumerate(self.hosts):
+            for c, each in enumerate(before.classes):
+                used[row, c] = self.used[name][each]
+        inventory = dataclasses.replace(before.inventory, used=used)
+        running = tuple(self.at.values())
+        return dataclasses.replace(
+            before, inventory=inventory, running=running
+        )
 
 
 def _add(used, server, sign):
@@ -170,21 +196,3 @@ def unevenness(snapshot):
                 used = int(snapshot.inventory.used[row, c])
                 found += (used / room) ** 2
     return found
-
-
-def ends(snapshot, plan_of):
-    """Follow plans until none moves anything; say how many moved something.
-
-    :param plan_of: the moves of a plan, by the snapshot.
-    """
-    for count in range(MOST_REPLANS + 1):
-        moves = plan_of(snapshot)
-        if not moves:
-            return count
-        snapshot = judged(snapshot, moves)
-    raise AssertionError('plans do not come to an end')
-
-
-def is_vector(amounts):
-    """Amounts of a server as the planner keeps them."""
-    return cluster.vector(dict(amounts), small_cloud.CLASSES)
