@@ -9,6 +9,7 @@ moved stay, with whatever else hosts hold.
 """
 
 from collections.abc import Iterator
+import dataclasses
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from nova_fairness.planners.consolidation import displacing
 from nova_fairness.planners.consolidation import layout as layout_module
 from nova_fairness.planners.consolidation import plans
 from nova_fairness.planners.consolidation import repacking
+from nova_fairness.planners.consolidation import swapping
 
 
 def consolidate(
@@ -56,13 +58,39 @@ def rescue(
                 allowed = np.isin(np.arange(len(allowed)), hosts) & allowed
     item = layout_module.item_of(asked.uuid, shape, apart, snapshot.classes)
     new = [layout.add(item) for _ in range(count)]
-    mark = layout.mark()
+    first, mark = None, layout.mark()
     for is_settled in _settling(layout, new, allowed, rules.depth):
         plan = plans.made(layout, rules, detours=True) if is_settled else None
         if plan is not None and not rules.is_dear(plan.cost_mb):
-            return plan
+            first = plan
+            break
         layout.back(mark)
-    return None
+    if first is not None and not first.moves:
+        return first
+    best = _cheaper(layout, new, allowed, rules, first)
+    return None if best is None or rules.is_dear(best.cost_mb) else best
+
+
+def _cheaper(
+    layout: layout_module.Layout,
+    new: list[int],
+    allowed: layout_module.Marks,
+    rules: plans.Rules,
+    best: plans.Plan | None,
+) -> plans.Plan | None:
+    """A plan that sends less than another one, if one is found."""
+    layout.back(0)
+    levels = rules.depth.levels - 1
+    if len(new) > 1 or levels < 1:
+        return best
+    depth = dataclasses.replace(rules.depth, levels=levels)
+    for cost in swapping.ways(layout, new[0], allowed, depth):
+        if best is not None and cost >= best.cost_mb:
+            continue
+        plan = plans.made(layout, rules, detours=True)
+        if plan and (best is None or plan.cost_mb < best.cost_mb):
+            best = plan
+    return best
 
 
 def _settling(

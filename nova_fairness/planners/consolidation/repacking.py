@@ -3,9 +3,10 @@
 """All servers packed anew, and hosts chosen so that few have to move.
 
 First fit decreasing, one host filled after the other, and patterns of what a
-host can hold; of those that need the fewest hosts, and have an order, the
-cheapest is taken. It is a rare thing to do, as once a week (Baadal), since
-nearly everything may move.
+host can hold; emptying one host after the other is one more way. Of those that
+need the fewest hosts, and have an order, the one that sends least is taken:
+not always the cheapest that there is. It is a rare thing to do, as once a week
+(Baadal), since nearly everything may move.
 """
 
 import collections
@@ -62,13 +63,16 @@ def repack(
     packed = [
         (count, _at_home(layout, at)) for count, at in packed if count < before
     ]
-    packed += _emptied(snapshot, rules, fewest)
+    packed += _emptied(snapshot, rules, min(fewest, before - 1))
     best = _cheapest(layout, rules, packed) or nothing
     best = dataclasses.replace(best, is_whole=is_whole)
-    if not best.moves or best.busy[1] == fewest:
+    if not best.moves:
+        return best
+    after = figures.after(snapshot, best.moves)
+    is_fewest = best.busy[1] <= fewest
+    if is_fewest and not _emptied(after, rules, best.busy[1] - 1):
         return best
     # Fewer hosts may have an order from there on.
-    after = figures.after(snapshot, best.moves)
     return _joined(best, repack(after, rules, search_s))
 
 
@@ -101,6 +105,7 @@ def _emptied(
 
     It moves less than packing all anew where it needs as few hosts.
     """
+    rules = dataclasses.replace(rules, partial=False)
     found = consolidating.consolidate(snapshot, rules)
     if not found.moves or found.busy[1] > fewest:
         return []
