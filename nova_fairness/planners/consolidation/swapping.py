@@ -17,7 +17,7 @@ from nova_fairness.planners.consolidation import layout as layout_module
 
 Marks = layout_module.Marks
 
-_HOSTS, _SETS, _LEAVE = 8, 64, 3
+_HOSTS, _SETS, _LEAVE = 8, 16, 3
 """Hosts that are tried, sets of servers of each, and servers of a set."""
 
 _MOST = 16
