@@ -4,7 +4,9 @@
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
+import dataclasses
 
 from nova_fairness import exception
 from nova_fairness.cluster.store import records
@@ -19,6 +21,7 @@ Order = Callable[[store_module.Store, records.Record, float, int], None]
 
 _S = request_model.State
 _HELD = frozenset({_S.HELD})
+_SENT = frozenset({_S.SENDING, _S.STARTING})
 _WITHOUT = 'release it without room if Nova is to look for room itself'
 
 
@@ -130,11 +133,14 @@ def room(
     record: records.Record,
     snapshot: cluster.ClusterSnapshot,
     waiting: Mapping[str, cluster.Waiting],
+    sent: Iterable[records.Record] = (),
 ) -> tuple[str, ...]:
     """Hosts on which a request has room now, one per server.
 
     :param snapshot: of the cloud as it is now.
     :param waiting: of the last plan: says what is reserved for whom.
+    :param sent: requests; of those that were sent some servers may lie
+        nowhere yet.
     :raises NoRoom: if there is none that is nobody else's.
     """
     uuid = record.request.uuid
@@ -150,7 +156,7 @@ def room(
         for other, each in waiting.items()
         if each.reserved is not None and other not in snapshot.promised
     }
-    found = fitting.fit(snapshot, request, kept)
+    found = fitting.fit(_with_mates(snapshot, request, sent), request, kept)
     if found.why is not None:
         raise exception.NoRoom(
             f'{refused}: {found.why.sentence}; put it first, or {_WITHOUT}'
@@ -161,6 +167,29 @@ def room(
             f' put it first, or {_WITHOUT}'
         )
     return found.hosts
+
+
+def _with_mates(
+    snapshot: cluster.ClusterSnapshot,
+    request: request_model.Request,
+    sent: Iterable[records.Record],
+) -> cluster.ClusterSnapshot:
+    """The cloud with servers of a request's group that are on their way."""
+    if request.group is None:
+        return snapshot
+    group = request.group.uuid
+    there = list(snapshot.members.get(group, ()))
+    for each in sent:
+        own = each.request.group
+        if own is None or own.uuid != group or each.request.state not in _SENT:
+            continue
+        for host in each.hosts:
+            # One that Nova has placed is among the members already.
+            if host not in there:
+                there.append(host)
+    return dataclasses.replace(
+        snapshot, members={**snapshot.members, group: tuple(there)}
+    )
 
 
 def start(

@@ -264,7 +264,7 @@ class Service:
         view = self._making.seen(view, found, now)
         record, _ = self._asked_about(uuid)
         waiting = dict(last.plan.waiting) if last else {}
-        hosts = orders.room(record, view.snapshot, waiting)
+        hosts = orders.room(record, view.snapshot, waiting, found)
         waiting.pop(uuid, None)
         record, epoch = self._let_go(uuid)
         action = orders.start(record.request, hosts)

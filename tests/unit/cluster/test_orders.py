@@ -7,9 +7,12 @@ import pytest
 from nova_fairness import exception
 from nova_fairness.cluster import intake
 from nova_fairness.cluster import operations as operations_module
+from nova_fairness.cluster import orders
+from nova_fairness.cluster.store import records
 from nova_fairness.model import reason
 from nova_fairness.model import request
 from tests.fixtures import fake_cloud
+from tests.fixtures import small_cloud
 from tests.unit.cluster import test_service
 
 world = test_service.world
@@ -298,3 +301,23 @@ def large_and_small(world, process):
     process.cycle()
     assert world.state(small) is S.HELD
     return large, small
+
+
+def grouped(name, state=S.HELD, hosts=()):
+    group = request.Group('g', request.Rule.APART)
+    demand = request.Demand((('MEMORY_MB', 100), ('VCPU', 1)))
+    asked = request.Request(
+        name, 'p', 'u', (f's-{name}',), demand, 0.0, group=group, state=state
+    )
+    why = reason.why(R.SENT)
+    return records.Record(asked, f'c-{name}', why, 0.0, hosts)
+
+
+def test_mates_on_their_way_are_kept_apart():
+    waits, sent = grouped('a'), grouped('b', S.STARTING, ('h0',))
+    hosts = [small_cloud.host(name) for name in ('h0', 'h1')]
+    two = small_cloud.cloud(hosts, (waits.request, sent.request))
+    assert orders.room(waits, two, {}, [waits, sent]) == ('h1',)
+    one = small_cloud.cloud(hosts[:1], (waits.request, sent.request))
+    with pytest.raises(exception.NoRoom):
+        orders.room(waits, one, {}, [waits, sent])
