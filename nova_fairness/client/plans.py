@@ -14,7 +14,7 @@ _FORMS = {
     'promised': columns.Numbers,
     'won': columns.Numbers,
     'moves': columns.Tree,
-    'stays': columns.Tree,
+    'stays': columns.Stays,
 }
 
 

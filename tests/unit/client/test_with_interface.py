@@ -196,6 +196,11 @@ def test_plans_of_moves(admin, alice):
     assert (code, [each['ID'] for each in told]) == (0, [first, second])
     code, told = admin.ask(plans.CreatePlan, '--empty', 'h1')
     assert (code, told['state']) == (0, 'proposed')
+    [stays] = told['stays']
+    assert stays['name'] == 'db'
+    assert 'no other host has room' in stays['explanation']
+    _, shown = admin.run(plans.CreatePlan, '--empty', 'h1')
+    assert 'db: no other host has room for it, or may take it' in shown
     for command, state in (
         (plans.ApprovePlan, 'approved'),
         (plans.StopPlan, 'stopped'),
