@@ -68,8 +68,8 @@ def unfirst(
 def hold(by: request_model.Holder, text: str) -> Order:
     """Keep a request from starting.
 
-    An operator's hold stays an operator's, whoever else holds it; one who
-    holds it again only says why anew.
+    An operator's hold stays an operator's, even if an owner holds it,
+    too. The same holder can give another text.
 
     :param text: why, in the words of the holder; '' for no words.
     """
@@ -138,18 +138,18 @@ def room(
     """Hosts on which a request has room now, one per server.
 
     :param snapshot: of the cloud as it is now.
-    :param waiting: of the last plan: says what is reserved for whom.
+    :param waiting: of the last plan: says what is reserved for which request.
     :param sent: requests; of those that were sent some servers may lie
         nowhere yet.
-    :raises NoRoom: if there is none that is nobody else's.
+    :raises NoRoom: if there is none beside what others have.
     """
     uuid = record.request.uuid
     request = next((e for e in snapshot.requests if e.uuid == uuid), None)
     refused = f'request {uuid} is not released, and waits'
     if request is None or request.is_unread:
         raise exception.NoRoom(
-            f'{refused}: nobody knows what room it needs, since its message'
-            f' cannot be read; {_WITHOUT}'
+            f'{refused}: its message cannot be read, so the room that it'
+            f' needs is unknown; {_WITHOUT}'
         )
     kept = {
         other: each.reserved.hosts

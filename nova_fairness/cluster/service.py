@@ -236,7 +236,7 @@ class Service:
 
         :param without_room: whether Nova is to look for room itself: it
             destroys the request if it finds none.
-        :raises NoRoom: if there is no room that is nobody else's; it waits.
+        :raises NoRoom: if there is no room beside what others have; it waits.
         :raises IllegalStep: if Nova has it already.
         :raises ClusterError: if it cannot be done now.
         """
@@ -279,7 +279,7 @@ class Service:
             )
 
     def _let_go(self, uuid: str) -> tuple[records.Record, int]:
-        """End the hold of a request that starts now, whoever holds it."""
+        """End the hold of a request that starts now."""
         record, epoch = self._asked_about(uuid)
         if record.request.hold is None:
             return record, epoch

@@ -194,7 +194,7 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
 
 
 HOLDS = frozenset({Reason.HELD_BY_OPERATOR, Reason.HELD_BY_OWNER})
-"""Reasons that end only by somebody's word."""
+"""Reasons that end only if a person ends the hold."""
 
 LACKS_ROOM = frozenset({Reason.NO_ROOM, Reason.GROUP_HAS_NO_ROOM})
 """Reasons of waiting that may end when servers leave or move."""

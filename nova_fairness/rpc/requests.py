@@ -70,7 +70,7 @@ class Operations(plans.Operations):
         :param without_room: whether Nova looks for room itself, and destroys
             the request if it finds none.
         :raises UnknownRequest: if there is no such request.
-        :raises NoRoom: if there is no room that is nobody else's.
+        :raises NoRoom: if there is no room beside what others have.
         :raises IllegalStep: if Nova has it already.
         """
 

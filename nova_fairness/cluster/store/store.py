@@ -396,7 +396,7 @@ class Store:
         :param why: what its owner is told.
         :param now: seconds of the epoch of time.
         :raises Outdated: if it is no longer in that state and version.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if another process leads by now.
         """
         changed = _guarded(request, epoch).values(
             version=request.version + 1,
@@ -421,7 +421,7 @@ class Store:
 
         :param first: its number among those; ``None`` for none any more.
         :raises Outdated: if it is no longer in that state and version.
-        :raises Deposed: if that leader leads no more.
+        :raises Deposed: if another process leads by now.
         """
         changed = _guarded(request, epoch).values(
             version=request.version + 1, first_turn=first

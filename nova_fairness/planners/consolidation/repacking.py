@@ -79,7 +79,7 @@ def repack(
 def _at_home(layout: layout_module.Layout, at: Rows) -> Rows:
     """A packing on the same hosts in which servers stay that can.
 
-    The dearest come first; nobody makes room for them.
+    The dearest come first; no other server makes room for them.
 
     :param layout: as it is now.
     :param at: (n,) rows of the hosts of items.
@@ -103,7 +103,7 @@ def _emptied(
 ) -> list[tuple[int, Rows]]:
     """What emptying one host after the other leads to, if it is as good.
 
-    It moves less than packing all anew where it needs as few hosts.
+    It moves less than packing all servers where it needs as few hosts.
     """
     rules = dataclasses.replace(rules, partial=False)
     found = consolidating.consolidate(snapshot, rules)

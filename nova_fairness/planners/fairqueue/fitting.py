@@ -35,7 +35,7 @@ def fit(
     request: request_model.Request,
     kept: Mapping[str, Iterable[str]],
 ) -> Fit:
-    """Find hosts for one request among what is free and nobody's.
+    """Find hosts for one request among what is free and not promised.
 
     :param snapshot: of the cloud, with the request.
     :param request: that waits.
@@ -67,7 +67,7 @@ def _others(
 def _closed(
     snapshot: cluster.ClusterSnapshot, names: frozenset[str]
 ) -> cluster.ClusterSnapshot:
-    """The cloud in which nobody starts on some hosts."""
+    """The cloud in which nothing starts on some hosts."""
     return dataclasses.replace(
         snapshot,
         providers=tuple(

@@ -16,7 +16,7 @@ Those who ask for what they own, and others borrow now, come before those who
 borrow, and get the reservation: who lends gets it back first.
 
 A request that is held takes part in nothing: it has no reservation and keeps
-nobody back. Those that operators put first are before all others of their
+no other back. Those that operators put first are before all others of their
 band, also before guaranteed parts and before those who ask for what they own.
 
 Whoever room is made for has a promise: it starts on its hosts as soon as they
