@@ -170,6 +170,10 @@ class IllegalStep(ClusterError):
     """Nothing goes from its state where this event would lead it."""
 
 
+class NoRoom(IllegalStep):
+    """A request would start where there is no room for it."""
+
+
 class BadPartition(ClusterError):
     """Hosts between batch and cloud were described in a way that cannot be."""
 

@@ -51,7 +51,7 @@ def show(asked: asked_module.Asked) -> asked_module.Answer:
 
 
 def perform(asked: asked_module.Asked) -> asked_module.Answer:
-    """Take a request back, start it, or let it run longer."""
+    """Take a request back, start it, hold it, or let it run longer."""
     [[action, order]] = asked.body.items()
     uuid = asked.names['uuid'].lower()
     project = _item(asked, uuid)['project_id']
@@ -60,6 +60,8 @@ def perform(asked: asked_module.Asked) -> asked_module.Answer:
     given: dict[str, Any] = {}
     if action == 'cancel':
         given['by_operator'] = project != asked.caller.project_id
+    elif action in ('hold', 'unhold'):
+        given['by_operator'] = asked.caller.may(policies.HOLD_AS_OPERATOR)
     given.update(order or {})
     service.call(asked, action, uuid=uuid, **given)
     # What it answers is for nobody in particular.

@@ -24,6 +24,7 @@ PRICES = base.name('prices', 'list')
 PRICES_HISTORY = base.name('prices', 'history')
 REASONS_MANAGER = base.name('reasons', 'manager')
 REASONS_OPERATOR = base.name('reasons', 'operator')
+HOLD_AS_OPERATOR = base.name('requests', 'hold-as-operator')
 CAPACITY = base.name('capacity', 'show')
 
 _URL = 'POST /fairness/requests/{uuid}/action'
@@ -62,6 +63,37 @@ RULES = (
         base.ADMIN,
         'Start a request whatever the plan is.',
         f'{_URL} (release)',
+    ),
+    base.rule(
+        base.name('requests', 'first'),
+        base.ADMIN,
+        'Put a request before all others of its band.',
+        f'{_URL} (first)',
+    ),
+    base.rule(
+        base.name('requests', 'unfirst'),
+        base.ADMIN,
+        'Let a request that was put first stand where the order puts it.',
+        f'{_URL} (unfirst)',
+    ),
+    base.rule(
+        base.name('requests', 'hold'),
+        f'{base.ADMIN} or ({_MEMBER})',
+        'Keep a request from starting.',
+        f'{_URL} (hold)',
+    ),
+    base.rule(
+        base.name('requests', 'unhold'),
+        f'{base.ADMIN} or ({_MEMBER})',
+        'End the hold of a request.',
+        f'{_URL} (unhold)',
+    ),
+    base.rule(
+        HOLD_AS_OPERATOR,
+        base.ADMIN,
+        'Whose holds are those of an operator: only they end them, and a '
+        'request does not expire while they hold it.',
+        f'{_URL} (hold, unhold)',
     ),
     base.rule(
         base.name('requests', 'extend'),

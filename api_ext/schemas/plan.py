@@ -31,14 +31,23 @@ _PLAN: parts.Schema = {
     'moves_count': parts.COUNT,
     'ended_count': parts.COUNT,
     'empties': parts.TEXTS,
+    'stays_count': parts.COUNT,
     'promised': _OUTCOME,
     'won': {**_OUTCOME, 'type': ['object', 'null']},
 }
 
-PLAN = parts.record(_PLAN)
+PLAN = parts.record(_PLAN, optional=('stays_count',))
 PLAN_IN_FULL = parts.record(
     {
         **_PLAN,
+        'stays': parts.records(
+            {
+                'server': parts.TEXT,
+                'name': parts.TEXT,
+                'cause': parts.TEXT,
+                'explanation': parts.TEXT,
+            }
+        ),
         'moves': parts.records(
             {
                 'server': parts.TEXT,
@@ -54,7 +63,8 @@ PLAN_IN_FULL = parts.record(
                 'sent_mb': parts.MAYBE_COUNT,
             }
         ),
-    }
+    },
+    optional=('stays_count', 'stays'),
 )
 LIST = parts.record(
     {

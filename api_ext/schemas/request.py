@@ -78,7 +78,10 @@ ITEM = parts.record(
         'ends_at': parts.MAYBE_TEXT,
         'leaving': parts.records(_LEAVE),
         'at_risk': parts.records(_RISK),
-    }
+        'held_by': {'enum': ['operator', 'owner', None]},
+        'first': parts.TRUTH,
+    },
+    optional=('held_by', 'first'),
 )
 
 LIST = parts.record(
@@ -403,11 +406,42 @@ _EXTENSION = parts.record(
 
 _ORDER = {'type': ['null', 'object'], 'additionalProperties': False}
 
-ACTIONS = ('cancel', 'release')
+ACTIONS = ('cancel', 'release', 'first', 'unfirst', 'hold', 'unhold')
+
+_RELEASE: parts.Schema = {
+    'type': ['null', 'object'],
+    'properties': {
+        'without_room': {
+            'type': 'boolean',
+            'description': 'Nova looks for room itself, and ends the request'
+            ' if it finds none',
+        },
+    },
+    'additionalProperties': False,
+}
+
+_HOLD: parts.Schema = {
+    'type': ['null', 'object'],
+    'properties': {
+        'why': {
+            'type': 'string',
+            'minLength': 1,
+            'maxLength': 200,
+            'pattern': r'^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$',
+            'description': 'What owners of the request read',
+        },
+    },
+    'additionalProperties': False,
+}
 
 ACTION = {
     'type': 'object',
-    'properties': {**dict.fromkeys(ACTIONS, _ORDER), 'extend': _EXTENSION},
+    'properties': {
+        **dict.fromkeys(ACTIONS, _ORDER),
+        'release': _RELEASE,
+        'hold': _HOLD,
+        'extend': _EXTENSION,
+    },
     'additionalProperties': False,
     'minProperties': 1,
     'maxProperties': 1,

@@ -115,6 +115,18 @@ class History(columns.FormattableColumn):  # type: ignore[type-arg]
         return '\n'.join(lines)
 
 
+class Stays(columns.FormattableColumn):  # type: ignore[type-arg]
+    """Servers that stay where they are, and why."""
+
+    def human_readable(self) -> str:
+        """Write a line for each."""
+        return '\n'.join(
+            f'{each.get("name") or each.get("server")}:'
+            f' {each.get("explanation")}'
+            for each in self._value or ()
+        )
+
+
 class Tree(columns.FormattableColumn):  # type: ignore[type-arg]
     """An object of anything."""
 

@@ -14,6 +14,7 @@ _FORMS = {
     'promised': columns.Numbers,
     'won': columns.Numbers,
     'moves': columns.Tree,
+    'stays': columns.Stays,
 }
 
 
@@ -76,7 +77,10 @@ class ApprovePlan(ShowPlan):
 
 
 class StopPlan(ShowPlan):
-    """End a plan of moves; what moves already comes to its end"""
+    """End a plan of moves, or open the host of one that ended in part
+
+    What moves already comes to its end.
+    """
 
     action = 'stop'
 

@@ -210,9 +210,63 @@ class CancelRequest(ShowRequest):
 
 
 class ReleaseRequest(ShowRequest):
-    """Start a request whatever the plan is"""
+    """Start a request whatever the plan is, where there is room for it"""
 
-    action = 'release'
+    def get_parser(self, prog_name: str) -> Any:
+        """Take a request, and whether it starts without room."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--without-room',
+            action='store_true',
+            help='Let Nova look for room; it destroys the request if there is'
+            ' none',
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
+        """Ask for it."""
+        order = {'without_room': True} if parsed_args.without_room else None
+        told = self.api.act_on(parsed_args.request, 'release', order)
+        return base.fields(told, _FORMS)
+
+
+class PutRequestFirst(ShowRequest):
+    """Let a request be next, before all others of its kind"""
+
+    action = 'first'
+
+
+class PutRequestBack(ShowRequest):
+    """Let a request that was put first stand where the order puts it"""
+
+    action = 'unfirst'
+
+
+class HoldRequest(ShowRequest):
+    """Keep a request from starting until the hold ends"""
+
+    def get_parser(self, prog_name: str) -> Any:
+        """Take a request, and why."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--why',
+            metavar='<text>',
+            help='What owners of the request read, 1 to 200 characters',
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> base.Fields:
+        """Ask for it."""
+        why = parsed_args.why
+        order = None if why is None else {'why': why}
+        told = self.api.act_on(parsed_args.request, 'hold', order)
+        return base.fields(told, _FORMS)
+
+
+class UnholdRequest(ShowRequest):
+    """End the hold of a request: it starts in its turn"""
+
+    action = 'unhold'
 
 
 class ExtendRequest(ShowRequest):

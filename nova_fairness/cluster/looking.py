@@ -102,7 +102,7 @@ class Looking:
             servers,
             groups,
             plan_facts.moved_since(moved, now - self._rest_s),
-            closed | crossing,
+            closed | crossing | self._store.plans.emptying(),
             plan_facts.sends(moved, last.snapshot.running),
         )
         at = plan_facts.arrived_at(moved)

@@ -46,6 +46,7 @@ _CLOSED_S = 60.0
 for a moment when Nova's broker or database was away."""
 
 _S, _HELD = leaving.State, request_model.State.HELD
+_ENDED_OR_HELD = request_model.FINAL | {_HELD}
 _EVERY = frozenset(leaving.Cause)
 _STAY = frozenset({_S.STAYS, _S.UNDOING})
 _BACK = _STAY | {_S.SPARED}
@@ -158,7 +159,7 @@ class Making:
             for u, each in known.items()
             if each.cause in leaving.COME_BACK
         }
-        held = [each for each in found if each.request.state is _HELD]
+        held = [each for each in found if _waits(each.request)]
         rooms = _promised(held, now)
         self._snapshot = _freeing(
             view.snapshot, _ends(known, ()), _untold(rooms, known)
@@ -294,10 +295,10 @@ class Making:
         given, rooms = list[promises.Given](), {}
         for uuid, (room, asked) in self._rooms.items():
             record = self._store.request(uuid)
-            if record and record.request.state is _HELD:
+            if record and _waits(record.request):
                 rooms[uuid] = room, asked
                 given.append((room.hosts, asked))
-            elif record and record.request.state not in request_model.FINAL:
+            elif record and record.request.state not in _ENDED_OR_HELD:
                 given.append((record.hosts, asked))
         self._rooms = rooms
         return self._adopted(promises.orphans(self._lately, rooms), given)
@@ -366,6 +367,11 @@ class Making:
             self._asked[server.uuid] = now
             self._nova.unshelve(server.uuid)
             LOG.info('server %s is to start again', server.uuid)
+
+
+def _waits(request: request_model.Request) -> bool:
+    """Whether room is made for a request; for one that is held none is."""
+    return request.state is _HELD and request.hold is None
 
 
 def _promised(held: Iterable[records.Record], now: float) -> promises.Rooms:

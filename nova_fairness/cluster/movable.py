@@ -12,6 +12,7 @@ import dataclasses
 
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.model import cluster
+from nova_fairness.model import plans
 from nova_fairness.model import request as request_model
 
 _BOUND = (
@@ -32,6 +33,7 @@ _BOUND = (
 give them more than their flavors say."""
 
 _TRAIT = 'trait:'
+_C = plans.Cause
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,26 +92,47 @@ def is_bound(server: servers_module.Server) -> bool:
     return any(name.startswith(_BOUND) for name, _ in server.specs)
 
 
+Why = tuple[plans.Cause, str]
+"""A cause, and words for people."""
+
+
+def why_stays(
+    running: cluster.Running,
+    snapshot: cluster.ClusterSnapshot,
+    known: Known,
+) -> Why | None:
+    """Why a server may not move now; ``None`` if it may."""
+    server = known.servers.get(running.uuid)
+    if server is None:
+        return _C.SERVER_GONE, ''
+    if server.host != running.host:
+        return _C.ELSEWHERE, f'it is on {server.host or "no host"}'
+    if server.status not in servers_module.MOVES:
+        return _C.BUSY, f'it is {server.status}'
+    if server.task:
+        return _C.BUSY, server.task
+    if server.is_locked:
+        return _C.LOCKED, 'it is locked'
+    if is_bound(server):
+        return _C.LOCKED, 'its flavor binds it to the hardware of its host'
+    if running.uuid in snapshot.leaving:
+        return _C.BUSY, 'it was told to leave'
+    if running.uuid in known.stays:
+        return _C.BUSY, 'it was moved, or could not be, a short while ago'
+    if running.host in known.left_out:
+        return _C.HOST_CLOSED, f'host {running.host} is left alone'
+    return None
+
+
 def _demand(
     running: cluster.Running,
     zones: Mapping[str, str],
     snapshot: cluster.ClusterSnapshot,
     known: Known,
 ) -> request_model.Demand | None:
-    server = known.servers.get(running.uuid)
-    if (
-        server is None
-        or server.host != running.host
-        or server.status not in servers_module.MOVES
-        or server.task
-        or server.is_locked
-        or is_bound(server)
-        or running.uuid in known.stays
-        or running.uuid in snapshot.leaving
-        or running.host in known.left_out
-        or running.host not in zones
-    ):
+    if running.host not in zones or why_stays(running, snapshot, known):
         return None
+    server = known.servers[running.uuid]
     traits: dict[str, set[str]] = {'required': set(), 'forbidden': set()}
     for name, value in server.specs:
         if name.startswith(_TRAIT) and value in traits:

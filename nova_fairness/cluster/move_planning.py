@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import dataclasses
 import types
 
+from nova_fairness.cluster import movable
 from nova_fairness.cluster import pricing
 from nova_fairness.model import cluster
 from nova_fairness.model import market
@@ -68,6 +69,7 @@ class Draft:
     :ivar empties: names of hosts that have nothing on them afterwards.
     :ivar promised: what they are to bring.
     :ivar text: the same for people, where numbers do not say it.
+    :ivar stays: servers that stay on the host that is to be emptied.
     """
 
     goal: model.Goal
@@ -76,6 +78,7 @@ class Draft:
     empties: tuple[str, ...]
     promised: model.Outcome
     text: str = ''
+    stays: tuple[model.Stay, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,14 +112,48 @@ def drafts(seen: Seen, rules: Rules) -> Iterator[Draft]:
 
 
 def emptied(
-    snapshot: cluster.ClusterSnapshot, host: str, rules: Rules
+    snapshot: cluster.ClusterSnapshot,
+    known: movable.Known,
+    host: str,
+    rules: Rules,
 ) -> Draft:
-    """Moves that empty a host as far as can be.
+    """Moves that empty a host as far as can be, and who stays there and why.
 
+    :param snapshot: of the cloud.
+    :param known: of its servers.
     :param host: its name, of one that is in the snapshot.
     """
-    found = emptying.empty(snapshot, host, rules.planner)
-    return _draft(model.Goal.EMPTY, host, snapshot, found)
+    seen = movable.seen(snapshot, known)
+    found = emptying.empty(seen, host, rules.planner)
+    moved = {each.server for each in found.moves if each.target != host}
+    stays = tuple(
+        _stay(each, snapshot, known)
+        for each in sorted(seen.running, key=lambda each: each.uuid)
+        if each.host == host and each.uuid not in moved
+    )
+    draft = _draft(model.Goal.EMPTY, host, seen, found)
+    return dataclasses.replace(draft, stays=stays)
+
+
+def _stay(
+    running: cluster.Running,
+    snapshot: cluster.ClusterSnapshot,
+    known: movable.Known,
+) -> model.Stay:
+    """A server that stays, and why."""
+    server = known.servers.get(running.uuid)
+    cause, text = movable.why_stays(running, snapshot, known) or (
+        model.Cause.NOWHERE,
+        '',
+    )
+    if cause is model.Cause.NOWHERE and _is_together(running):
+        cause = model.Cause.TOGETHER
+    return model.Stay(running.uuid, server.name if server else '', cause, text)
+
+
+def _is_together(running: cluster.Running) -> bool:
+    together = request_model.Rule.TOGETHER
+    return running.bound is not None and running.bound.rule is together
 
 
 def _consolidating(seen: Seen, rules: Rules) -> Iterator[Draft]:

@@ -9,6 +9,7 @@ anything is repeated.
 
 import collections
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
@@ -98,15 +99,18 @@ class Moving:
         services: Mapping[str, servers_module.Service],
         room: move_checking.Room,
         epoch: int,
+        left: Collection[str] = (),
     ) -> model.Plan:
         """Begin moves of a plan that runs, and see whether it ended.
 
         :param services: of Nova, by name of the host.
         :param room: of hosts, with what is on its way there.
+        :param left: names of servers that no move takes off the host that an
+            operator has emptied.
         :returns: the plan as it is now.
         :raises StoreError: if something cannot be written.
         """
-        if (step := self._over(plan)) is not None:
+        if (step := self._over(plan, left)) is not None:
             return self._stepped(plan, *step, epoch)
         free = self._free(plan)
         for number, move in enumerate(plan.moves):
@@ -116,12 +120,12 @@ class Moving:
                 plan = self._begun(plan, number, services, room, free, epoch)
             except exception.CloudError as error:
                 LOG.warning('plan %s: %s', plan.uuid, error)
-        if (step := self._over(plan)) is not None:
+        if (step := self._over(plan, left)) is not None:
             return self._stepped(plan, *step, epoch)
         return plan
 
     def _over(
-        self, plan: model.Plan
+        self, plan: model.Plan, left: Collection[str]
     ) -> tuple[model.Event, model.Cause, str] | None:
         """How a plan ends; ``None`` if it goes on."""
         ended = sorted(
@@ -133,6 +137,9 @@ class Moving:
         if all(each.state not in model.UNENDED for each in plan.moves):
             if tried and all(each.state is _S.FAILED for each in tried):
                 return model.Event.FAIL, _C.MANY_FAILED, last[-1].text
+            if kept := sorted({*left, *_kept(plan)}):
+                text = f'{", ".join(kept)} stay on host {plan.subject}'
+                return model.Event.REMAIN, _C.SOME_STAY, text
             return model.Event.FINISH, _C.ALL_ENDED, ''
         if len(last) == MOST_FAILURES and all(
             each.state is _S.FAILED for each in last
@@ -325,6 +332,21 @@ class Moving:
             text,
         )
         return self._plans.write(plan, after, epoch)
+
+
+def _kept(plan: model.Plan) -> list[str]:
+    """Servers that are on the host that an operator has emptied still."""
+    if plan.goal is not model.Goal.EMPTY:
+        return []
+    return [
+        each.server
+        for each in plan.moves
+        if each.source == plan.subject
+        and (
+            each.state is _S.FAILED
+            or (each.state is _S.SKIPPED and each.cause not in _HARMLESS)
+        )
+    ]
 
 
 def _is_in_vain(plan: model.Plan, move: model.Move) -> bool:

@@ -8,6 +8,7 @@ another died goes on.
 """
 
 from collections.abc import Callable
+from collections.abc import Sequence
 import dataclasses
 import enum
 import threading
@@ -41,6 +42,9 @@ STALE_S = 120.0
 
 _PART = 0.1
 """Of the time that is spent on looking for moves, at most."""
+
+_SAID = 20
+"""Servers that one message names."""
 
 _SETTLES_S = 20.0
 """After the last move until what was won is measured."""
@@ -246,14 +250,17 @@ class MovingPlans:
             if each.host == host
         )
         known = self._looking.pinned(looked, there).but(host)
-        snapshot = movable.seen(looked.last.snapshot, known)
-        draft = move_planning.emptied(snapshot, host, self._rules.drafts)
+        draft = move_planning.emptied(
+            looked.last.snapshot, known, host, self._rules.drafts
+        )
         if not draft.moves:
             raise exception.IllegalStep(
                 f'nothing on host {host} can move to another one'
+                + _said_of(draft.stays)
             )
         for plan in alive:
-            self._replace(plan, epoch)
+            if plan.state is not _S.PARTIAL or plan.subject == host:
+                self._replace(plan, epoch)
         return self._add(draft, _C.OPERATOR, epoch)
 
     def _acts(self) -> int:
@@ -286,6 +293,9 @@ class MovingPlans:
     ) -> None:
         """Lead a plan as far as it goes now."""
         plan = self._moving.watch(plan, epoch)
+        if not self._is_wanted(plan):
+            after = plan.stepped(_E.EXPIRE, self._clock(), _C.NOT_A_GOAL)
+            plan = self._plans.write(plan, after, epoch)
         if plan.state is _S.PROPOSED:
             plan = self._judge(plan, looked, epoch)
         if plan.state is _S.APPROVED:
@@ -296,9 +306,44 @@ class MovingPlans:
             )
         if plan.state is _S.RUNNING:
             room = self._room(plan, looked)
-            plan = self._moving.work(plan, looked.services, room, epoch)
-        if plan.state in model.FINAL and plan.is_open and not plan.is_moving:
+            left = [_named(each) for each in self._left(plan, looked)]
+            plan = self._moving.work(plan, looked.services, room, epoch, left)
+        if plan.state is _S.PARTIAL:
+            plan = self._remaining(plan, looked, epoch)
+        has_ended = plan.state is _S.PARTIAL or plan.state in model.FINAL
+        is_due = plan.is_open and plan.won is None and not plan.is_moving
+        if has_ended and is_due:
             self._measure(plan, looked, epoch)
+
+    def _is_wanted(self, plan: model.Plan) -> bool:
+        """Whether a plan that goes on is for what operators want."""
+        goals = {_G.EMPTY, *self._rules.drafts.goals}
+        return plan.state in model.FINAL or plan.goal in goals
+
+    def _left(
+        self, plan: model.Plan, looked: looking.Looked
+    ) -> list[servers_module.Server]:
+        """Servers on the host of a plan that empties it which stay there."""
+        if plan.goal is not _G.EMPTY:
+            return []
+        moved = {each.server for each in plan.moves}
+        return [
+            each
+            for each in looked.known.servers.values()
+            if each.host == plan.subject and each.uuid not in moved
+        ]
+
+    def _remaining(
+        self, plan: model.Plan, looked: looking.Looked, epoch: int
+    ) -> model.Plan:
+        """The plan of a host that was not empty; it is done once it is."""
+        on = {each.host for each in looked.known.servers.values()}
+        is_new = looked.last.at < plan.changed_at + _SETTLES_S
+        if is_new or plan.subject in on or not self._is_quiet(plan.subject):
+            return plan
+        after = plan.stepped(_E.FINISH, self._clock(), _C.ALL_ENDED)
+        after = dataclasses.replace(after, won=None)
+        return self._plans.write(plan, after, epoch)
 
     def _judge(
         self, plan: model.Plan, looked: looking.Looked, epoch: int
@@ -345,7 +390,8 @@ class MovingPlans:
         alive = [
             each
             for each in self._plans.open()
-            if each.state not in model.FINAL
+            # A host that stays closed keeps no goal of other hosts back.
+            if each.state not in model.FINAL and each.state is not _S.PARTIAL
         ]
         if any(each.state is not _S.PROPOSED for each in alive) or any(
             each.goal not in goals for each in alive
@@ -431,6 +477,7 @@ class MovingPlans:
             draft.promised,
             cause=cause,
             text=draft.text,
+            stays=draft.stays,
         )
         self._plans.add(plan, epoch)
         LOG.info(
@@ -445,8 +492,9 @@ class MovingPlans:
         return plan
 
     def _replace(self, plan: model.Plan, epoch: int) -> None:
-        if plan.state is _S.PROPOSED:
-            after = plan.stepped(_E.EXPIRE, self._clock(), _C.REPLACED)
+        event = {_S.PROPOSED: _E.EXPIRE, _S.PARTIAL: _E.STOP}.get(plan.state)
+        if event is not None:
+            after = plan.stepped(event, self._clock(), _C.REPLACED)
             self._plans.write(plan, after, epoch)
 
     def _measure(
@@ -457,14 +505,20 @@ class MovingPlans:
         since = max([plan.changed_at, *ended])
         if looked.last.at < since + _SETTLES_S:
             return
-        won = plan_facts.won(plan, looked.last)
-        if plan.goal is _G.EMPTY and won.emptied and plan.state is _S.DONE:
+        is_emptied = plan.goal is _G.EMPTY and plan.state is _S.DONE
+        if is_emptied:
+            # Some that were to stay may have been deleted since.
+            after = dataclasses.replace(plan, empties=(plan.subject,))
+        else:
+            after = plan
+        won = plan_facts.won(after, looked.last)
+        if is_emptied and won.emptied:
             if not self._is_quiet(plan.subject):
                 return
             service = looked.services.get(plan.subject)
             if service is not None:
                 self._resting.disable_emptied(service, f'by plan {plan.uuid}')
-        self._plans.write(plan, dataclasses.replace(plan, won=won), epoch)
+        self._plans.write(plan, dataclasses.replace(after, won=won), epoch)
 
     def _is_quiet(self, host: str) -> bool:
         """Whether nothing that the queue sent may be on its way to a host."""
@@ -497,3 +551,16 @@ class MovingPlans:
             ],
             looked.shared,
         )
+
+
+def _named(server: servers_module.Server) -> str:
+    return server.name or server.uuid
+
+
+def _said_of(stays: Sequence[model.Stay]) -> str:
+    """The first servers that stay and why, to end a sentence."""
+    if not stays:
+        return ''
+    more = len(stays) - _SAID
+    told = [each.sentence for each in stays[:_SAID]]
+    return ': ' + '; '.join(told) + (f'; and {more} more' if more > 0 else '')

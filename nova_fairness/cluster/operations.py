@@ -17,6 +17,7 @@ from nova_fairness.cluster import estimating
 from nova_fairness.cluster import group_operations
 from nova_fairness.cluster import leaving as leaving_module
 from nova_fairness.cluster import moving_plans
+from nova_fairness.cluster import orders
 from nova_fairness.cluster import partition_forms
 from nova_fairness.cluster import partitioning as partitioning_module
 from nova_fairness.cluster import plan_operations
@@ -124,10 +125,37 @@ class Operations(
         self._service.cancel(uuid, reason.why(token))
         return self.request(uuid)
 
-    def release(self, uuid: str) -> interface.Answer:
+    def release(
+        self, uuid: str, without_room: bool = False
+    ) -> interface.Answer:
         """Start a request whatever the plan is."""
         self._known(uuid)
-        self._service.release(uuid)
+        self._service.release(uuid, without_room=without_room)
+        return self.request(uuid)
+
+    def first(self, uuid: str) -> interface.Answer:
+        """Put a request before all others of its band."""
+        return self._ordered(uuid, orders.first)
+
+    def unfirst(self, uuid: str) -> interface.Answer:
+        """Let a request stand where the order puts it."""
+        return self._ordered(uuid, orders.unfirst)
+
+    def hold(
+        self, uuid: str, by_operator: bool, why: str | None = None
+    ) -> interface.Answer:
+        """Keep a request from starting."""
+        return self._ordered(
+            uuid, orders.hold(_holder(by_operator), why or '')
+        )
+
+    def unhold(self, uuid: str, by_operator: bool) -> interface.Answer:
+        """Let a request start in its turn."""
+        return self._ordered(uuid, orders.unhold(_holder(by_operator)))
+
+    def _ordered(self, uuid: str, order: orders.Order) -> interface.Answer:
+        self._known(uuid)
+        self._service.order(uuid, order)
         return self.request(uuid)
 
     def capacity(self, project: str | None = None) -> interface.Answer:
@@ -472,12 +500,12 @@ def _told(
     ends_at = None
     if request.state is request_model.State.ACTIVE:
         ends_at = request.ends_at(record.changed_at)
-    place = last.plan.waiting.get(request.uuid)
-    if request.state is not request_model.State.HELD:
-        place = None
+    place = _place(request, last)
     estimate = last.estimates.get(request.uuid) if place else None
     # What the store was told last may be older than the plan.
     why = place.why if place else record.why
+    if request.hold is not None and request.state is request_model.State.HELD:
+        why = request.hold.why
     return {
         **queue.facts(request, why, audience),
         'summary': [
@@ -505,6 +533,26 @@ def _told(
         'leaving': [queue.leave_facts(each, audience) for each in left],
         'at_risk': [queue.risk_facts(each, audience) for each in warned],
     }
+
+
+def _place(
+    request: request_model.Request, last: estimating.Last
+) -> cluster.Waiting | None:
+    """Where a request stands; one that is held stands nowhere.
+
+    A plan from before the end of a hold says nothing of it.
+    """
+    if request.state is not request_model.State.HELD or request.hold:
+        return None
+    place = last.plan.waiting.get(request.uuid)
+    if place is not None and place.why.reason in reason.HOLDS:
+        return None
+    return place
+
+
+def _holder(by_operator: bool) -> request_model.Holder:
+    holder = request_model.Holder
+    return holder.OPERATOR if by_operator else holder.OWNER
 
 
 def _time(at_s: float | None) -> str | None:

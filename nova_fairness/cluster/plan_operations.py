@@ -76,6 +76,7 @@ def plan_facts(plan: model.Plan) -> dict[str, Any]:
         'moves_count': len(states),
         'ended_count': sum(each not in model.UNENDED for each in states),
         'empties': list(plan.empties),
+        'stays_count': len(plan.stays),
         'promised': dataclasses.asdict(plan.promised),
         'won': plan.won and dataclasses.asdict(plan.won),
     }
@@ -85,6 +86,15 @@ def in_full(plan: model.Plan) -> dict[str, Any]:
     """The same, with its moves in their order."""
     return {
         **plan_facts(plan),
+        'stays': [
+            {
+                'server': each.server,
+                'name': each.name,
+                'cause': each.cause.value,
+                'explanation': model.sentence(each.cause, each.text),
+            }
+            for each in plan.stays
+        ],
         'moves': [
             {
                 'server': each.server,

@@ -54,6 +54,8 @@ how many are before it changes all the time."""
 _R = reason.Reason
 _LIMITED = frozenset(
     {
+        _R.HELD_BY_OPERATOR,
+        _R.HELD_BY_OWNER,
         _R.NO_HOST_MATCHES,
         _R.TOO_LARGE,
         _R.GROUP_TOO_LARGE,

@@ -134,6 +134,7 @@ class Server:
     :ivar pinned: zone that it is to stay in; '' if it is free to leave any,
         ``None`` if Nova does not tell.
     :ivar has_volumes: whether volumes are attached to it.
+    :ivar name: that its owner gave it; to be shown only, never a key.
     """
 
     uuid: str
@@ -152,6 +153,7 @@ class Server:
     ttl_ours: str = ''
     pinned: str | None = None
     has_volumes: bool = False
+    name: str = ''
 
     @property
     def is_settled(self) -> bool:
@@ -501,5 +503,6 @@ def _server(found: Mapping[str, Any]) -> Server:
         ttl=str(metadata.get(TTL) or ''),
         ttl_ours=str(metadata.get(TTL_OURS) or ''),
         pinned=mobility.pinned(found),
+        name=str(found.get('name') or ''),
         has_volumes=bool(found.get('os-extended-volumes:volumes_attached')),
     )

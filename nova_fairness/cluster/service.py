@@ -20,6 +20,7 @@ from nova_fairness.cluster import execute
 from nova_fairness.cluster import intake
 from nova_fairness.cluster import leaving as leaving_module
 from nova_fairness.cluster import making as making_module
+from nova_fairness.cluster import orders
 from nova_fairness.cluster import planning as planning_module
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import snapshot as snapshot_module
@@ -33,6 +34,7 @@ from nova_fairness.runtime import heap
 LOG = logging.getLogger(__name__)
 
 _S = request_model.State
+_RELEASED = frozenset({_S.SENDING, *request_model.UNSENT})
 _UNREADABLE = reason.Reason.UNREADABLE
 _OPEN = frozenset(_S) - request_model.FINAL
 _CLEANED_AT_ONCE = 200
@@ -229,22 +231,76 @@ class Service:
             event = request_model.Event.CANCEL
             self._store.step(request, event, epoch, why, self._clock())
 
-    def release(self, uuid: str) -> None:
-        """Start a request whatever the plan is.
+    def release(self, uuid: str, *, without_room: bool = False) -> None:
+        """Start a request whatever the plan is, where it has room now.
 
+        :param without_room: whether Nova is to look for room itself: it
+            destroys the request if it finds none.
+        :raises NoRoom: if there is no room beside what others have; it waits.
         :raises IllegalStep: if Nova has it already.
         :raises ClusterError: if it cannot be done now.
         """
         with self._acting:
             record, epoch = self._asked_about(uuid)
+            orders.check_unsent(record.request, _RELEASED)
             if record.request.state is _S.SENDING:
                 # Whoever asks knows that Nova does not have it.
                 self._executor.return_unsent(record, epoch)
             elif record.request.state is _S.RESERVED:
                 self._executor.put_back(record, epoch)
-            record, epoch = self._asked_about(uuid)
+            if not without_room:
+                self._start_where_room_is(uuid)
+                return
+            record, epoch = self._let_go(uuid)
             why = reason.why(reason.Reason.SENT)
             self._executor.send_unplanned(record, why, epoch)
+
+    def _start_where_room_is(self, uuid: str) -> None:
+        """Start a request as a plan does, by what Placement says now."""
+        last, now = self._last, self._clock()
+        found = self._store.requests(_OPEN)
+        known = ends_module.ends(found, now)
+        view = self._view(found, now, self._ends.known(known), is_whole=True)
+        view = self._making.seen(view, found, now)
+        record, _ = self._asked_about(uuid)
+        waiting = dict(last.plan.waiting) if last else {}
+        hosts = orders.room(record, view.snapshot, waiting, found)
+        waiting.pop(uuid, None)
+        record, epoch = self._let_go(uuid)
+        action = orders.start(record.request, hosts)
+        planned = cluster.Plan((action,), waiting)
+        others = self._executor.apart(planned, found, view)(action)
+        self._executor.carry_out(action, record, view, others, epoch)
+        left = self._store.request(uuid)
+        if left is not None and left.request.state is _S.HELD:
+            raise exception.NoRoom(
+                f'request {uuid} is not released: another one took its room'
+                ' meanwhile; it waits, try again'
+            )
+
+    def _let_go(self, uuid: str) -> tuple[records.Record, int]:
+        """End the hold of a request that starts now."""
+        record, epoch = self._asked_about(uuid)
+        if record.request.hold is None:
+            return record, epoch
+        end = orders.unhold(request_model.Holder.OPERATOR)
+        end(self._store, record, self._clock(), epoch)
+        return self._asked_about(uuid)
+
+    def order(self, uuid: str, given: orders.Order) -> None:
+        """Do what an operator or an owner orders for a request that waits.
+
+        :raises IllegalStep: if it waits no longer, or another one's hold is
+            to end.
+        :raises ClusterError: if it cannot be done now.
+        """
+        with self._acting:
+            record, epoch = self._asked_about(uuid)
+            if record.request.state is _S.RESERVED:
+                self._executor.put_back(record, epoch)
+                record, epoch = self._asked_about(uuid)
+            given(self._store, record, self._clock(), epoch)
+        self.hint()
 
     def extend(self, uuid: str, by_s: float) -> None:
         """Let servers of a request run longer.

@@ -275,8 +275,12 @@ class Watch:
         told = queue_observe.notice(
             request, why, now, self._host, self._audience
         )
-        if told is None or (request.state is _S.HELD and request.version):
+        if told is None:
+            return
+        if request.state is _S.HELD and request.version:
             # One that waits again was told when it came.
+            if why.reason in reason.HOLDS or why.reason is _R.NOT_PLANNED:
+                self._post([told])
             return
         self._entered[request.state.value] += 1
         if request.state is _S.STARTING:

@@ -52,6 +52,9 @@ class State(enum.Enum):
     RUNNING = 'running'
     """Its moves are made."""
 
+    PARTIAL = 'partial'
+    """Its moves have ended, and its host is not empty: it stays closed."""
+
     DONE = 'done'
     """Its moves were made, or left out for a reason."""
 
@@ -71,6 +74,9 @@ class Event(enum.Enum):
     APPROVE = 'approve'
     BEGIN = 'begin'
     FINISH = 'finish'
+    REMAIN = 'remain'
+    """Its moves have ended, and something is left on its host."""
+
     STOP = 'stop'
     EXPIRE = 'expire'
     FAIL = 'fail'
@@ -84,8 +90,13 @@ STEPS: Mapping[State, Mapping[Event, State]] = types.MappingProxyType(
         State.APPROVED: {Event.BEGIN: State.RUNNING, **_ENDING},
         State.RUNNING: {
             Event.FINISH: State.DONE,
+            Event.REMAIN: State.PARTIAL,
             Event.FAIL: State.FAILED,
             **_ENDING,
+        },
+        State.PARTIAL: {
+            Event.FINISH: State.DONE,
+            Event.STOP: State.STOPPED,
         },
         State.DONE: {},
         State.STOPPED: {},
@@ -175,6 +186,12 @@ class Cause(enum.Enum):
     ALL_ENDED = 'all_ended'
     """All of its moves have ended."""
 
+    SOME_STAY = 'some_stay'
+    """Servers are left on the host that was to be emptied."""
+
+    NOT_A_GOAL = 'not_a_goal'
+    """The configuration no longer names what it is for."""
+
     LATE = 'late'
     """Its time is over."""
 
@@ -214,6 +231,12 @@ class Cause(enum.Enum):
     NO_ROOM = 'no_room'
     """The new host has no room for it, or may not take it."""
 
+    NOWHERE = 'nowhere'
+    """No other host has room for the server, or may take it."""
+
+    TOGETHER = 'together'
+    """Its server group keeps the server beside others."""
+
     IN_VAIN = 'in_vain'
     """Its host cannot be emptied any more."""
 
@@ -236,6 +259,13 @@ _SENTENCES: Mapping[Cause, str] = types.MappingProxyType(
         Cause.OPERATOR: 'an operator asked for it',
         Cause.AUTO: 'plans begin by themselves here',
         Cause.ALL_ENDED: 'all of its moves have ended',
+        Cause.SOME_STAY: (
+            'its host is not empty, and stays closed until an operator stops'
+            ' the plan'
+        ),
+        Cause.NOT_A_GOAL: (
+            '[fairness_plans] goals does not name its goal any more'
+        ),
         Cause.LATE: 'its time is over',
         Cause.NO_USE: 'what it was for, or one of its servers, changed',
         Cause.REPLACED: 'a plan took its place that matters more',
@@ -249,6 +279,8 @@ _SENTENCES: Mapping[Cause, str] = types.MappingProxyType(
         Cause.LOCKED: 'the server is locked, or bound to its host',
         Cause.HOST_CLOSED: 'nothing may start on the new host',
         Cause.NO_ROOM: 'the new host has no room for it, or may not take it',
+        Cause.NOWHERE: 'no other host has room for it, or may take it',
+        Cause.TOGETHER: 'its server group keeps it beside others',
         Cause.IN_VAIN: 'its host cannot be emptied any more',
         Cause.PLAN_ENDED: 'its plan ended before it began',
         Cause.REFUSED: 'Nova refused it',
@@ -320,6 +352,27 @@ class Move:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Stay:
+    """A server that a plan leaves on the host that is to be emptied.
+
+    :ivar server: UUID.
+    :ivar name: that its owner gave it; '' if it is not known.
+    :ivar cause: why it stays.
+    :ivar text: the same for people, beside the cause.
+    """
+
+    server: str
+    name: str
+    cause: Cause
+    text: str = ''
+
+    @property
+    def sentence(self) -> str:
+        """Name and cause."""
+        return f'{self.name or self.server}: {sentence(self.cause, self.text)}'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
     """What a plan promises, or what was won by it.
 
@@ -363,6 +416,8 @@ class Plan:
     :ivar text: the same for people.
     :ivar version: number of writes to its row; a write names the one that it
         was decided on.
+    :ivar stays: servers that were known to stay on the host that is to be
+        emptied when it was proposed.
     """
 
     uuid: str
@@ -379,6 +434,7 @@ class Plan:
     cause: Cause = Cause.FOUND
     text: str = ''
     version: int = 0
+    stays: tuple[Stay, ...] = ()
 
     @property
     def is_open(self) -> bool:

@@ -14,6 +14,8 @@ from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 from nova_fairness.model import risk
 
+_HELD = request_model.State.HELD
+
 
 @dataclasses.dataclass(frozen=True)
 class Preempted:
@@ -113,6 +115,8 @@ def facts(
         'resources': dict(request.demand.amounts),
         'state': request.state.value,
         **_reason_facts(why, audience, request.project),
+        'held_by': request.hold and request.hold.by.value,
+        'first': request.first is not None,
     }
 
 
@@ -131,6 +135,8 @@ def summary(
     """
     read = reason.told(why, audience, request.project)
     told = []
+    if request.first is not None and request.state is _HELD:
+        told.append('An operator put it before all others of its kind.')
     if place:
         told += _uses(request, place.factors)
         before = place.position - 1

@@ -26,6 +26,8 @@ class Reason(enum.Enum):
     """
 
     NOT_PLANNED = 'not_planned'
+    HELD_BY_OPERATOR = 'held_by_operator'
+    HELD_BY_OWNER = 'held_by_owner'
     NO_HOST_MATCHES = 'no_host_matches'
     TOO_LARGE = 'too_large'
     GROUP_TOO_LARGE = 'group_too_large'
@@ -66,6 +68,13 @@ class Reason(enum.Enum):
 
 _SENTENCES = {
     Reason.NOT_PLANNED: 'it was not looked at yet',
+    Reason.HELD_BY_OPERATOR: (
+        'an operator holds it ({subject}), and only an operator ends the hold'
+    ),
+    Reason.HELD_BY_OWNER: (
+        'a member of its project holds it ({subject}), and it starts only'
+        ' after they end the hold'
+    ),
     Reason.NO_HOST_MATCHES: (
         'none of {hosts:g} hosts has the zone, aggregates and traits asked for'
     ),
@@ -248,6 +257,8 @@ _OF_CLASS: Mapping[str, Seen] = {_SUBJECT: _ALL, 'asked': _ALL}
 
 AUDIENCES: dict[Reason, Mapping[str, Seen]] = {
     Reason.NOT_PLANNED: {_SUBJECT: _UNUSED},
+    Reason.HELD_BY_OPERATOR: {_SUBJECT: _ALL},
+    Reason.HELD_BY_OWNER: {_SUBJECT: _ALL},
     Reason.NO_HOST_MATCHES: {_SUBJECT: _UNUSED, 'hosts': _ALL},
     Reason.TOO_LARGE: {**_OF_CLASS, 'most': _ALL},
     Reason.GROUP_TOO_LARGE: {**_OF_CLASS, 'most': _ALL},
@@ -344,6 +355,8 @@ _CLASS_AND_ACCOUNT = frozenset(
 )
 """Reasons whose subject is ``CLASS of ACCOUNT``."""
 
+HOLDS = frozenset({Reason.HELD_BY_OPERATOR, Reason.HELD_BY_OWNER})
+"""Reasons that end only if a person ends the hold."""
 
 LACKS_ROOM = frozenset({Reason.NO_ROOM, Reason.GROUP_HAS_NO_ROOM})
 """Reasons of waiting that may end when servers leave or move."""

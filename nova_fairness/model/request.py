@@ -12,6 +12,7 @@ import dataclasses
 import enum
 
 from nova_fairness.model import leaving
+from nova_fairness.model import reason
 from nova_fairness.model import steps
 
 LARGEST = 2**31 - 1
@@ -191,6 +192,42 @@ class Band(enum.Enum):
     """Its servers run in what others leave, and make room for them."""
 
 
+class Holder(enum.Enum):
+    """The role of a person that holds a request."""
+
+    OPERATOR = 'operator'
+    """Only an operator ends the hold, and no wait is too long meanwhile."""
+
+    OWNER = 'owner'
+    """A member of its project or an operator ends the hold."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Hold:
+    """A request does not start, whatever the order is.
+
+    :ivar by: whose hold it is.
+    :ivar since: seconds of the epoch.
+    :ivar text: why, in the words of the holder; '' if they said nothing.
+    """
+
+    by: Holder
+    since: float
+    text: str = ''
+
+    @property
+    def why(self) -> reason.Why:
+        """What the owner of the request is told."""
+        return reason.why(_HELD_BY[self.by], self.text or _UNSAID)
+
+
+_HELD_BY = {
+    Holder.OPERATOR: reason.Reason.HELD_BY_OPERATOR,
+    Holder.OWNER: reason.Reason.HELD_BY_OWNER,
+}
+_UNSAID = 'no reason is given'
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Request:
     """What a user asked Nova for at once: all of it starts, or nothing.
@@ -211,6 +248,9 @@ class Request:
     :ivar time_limit_s: seconds that its servers may run, > 0, before they
         leave; ``None`` without an end.
     :ivar extended_s: seconds by which that was extended, >= 0.
+    :ivar hold: keeps it from starting; ``None`` without.
+    :ivar first: number among those that operators put before all others of
+        their band, the smallest is next; ``None`` if it is none of them.
     :ivar state: where it is on its way.
     :ivar version: number of writes to its row; a write names the version
         that it was decided on.
@@ -229,6 +269,8 @@ class Request:
     leaves_by: leaving.Action | None = None
     time_limit_s: float | None = None
     extended_s: float = 0.0
+    hold: Hold | None = None
+    first: int | None = None
     state: State = State.HELD
     version: int = 0
 

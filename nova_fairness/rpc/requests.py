@@ -72,11 +72,46 @@ class Operations(plans.Operations):
         """
 
     @abc.abstractmethod
-    def release(self, uuid: str) -> Answer:
+    def release(self, uuid: str, without_room: bool = False) -> Answer:
         """Start a request whatever the plan is.
 
+        :param without_room: whether Nova looks for room itself, and destroys
+            the request if it finds none.
         :raises UnknownRequest: if there is no such request.
+        :raises NoRoom: if there is no room beside what others have.
         :raises IllegalStep: if Nova has it already.
+        """
+
+    @abc.abstractmethod
+    def first(self, uuid: str) -> Answer:
+        """Put a request before all others of its band.
+
+        :raises UnknownRequest: if there is no such request.
+        :raises IllegalStep: if it waits no longer.
+        """
+
+    @abc.abstractmethod
+    def unfirst(self, uuid: str) -> Answer:
+        """Let a request stand where the order puts it; see :meth:`first`."""
+
+    @abc.abstractmethod
+    def hold(
+        self, uuid: str, by_operator: bool, why: str | None = None
+    ) -> Answer:
+        """Keep a request from starting.
+
+        :param by_operator: whether only an operator may end the hold.
+        :param why: in the words of the holder.
+        :raises UnknownRequest: if there is no such request.
+        :raises IllegalStep: if it waits no longer.
+        """
+
+    @abc.abstractmethod
+    def unhold(self, uuid: str, by_operator: bool) -> Answer:
+        """Let a request start in its turn.
+
+        :raises UnknownRequest: if there is no such request.
+        :raises IllegalStep: if it waits no longer, or an operator holds it.
         """
 
     @abc.abstractmethod
@@ -300,9 +335,47 @@ class RequestsEndpoint(plans.Endpoint):
         )
 
     @_CHANGE
-    def release(self, ctxt: Context, uuid: Any) -> Answer:
+    def release(
+        self, ctxt: Context, uuid: Any, without_room: Any = None
+    ) -> Answer:
         """Start a request whatever the plan is."""
-        return self._operations.release(arguments.name('uuid', uuid))
+        asked = arguments.optional_truth('without_room', without_room)
+        name = arguments.name('uuid', uuid)
+        return self._operations.release(name, asked or False)
+
+    @_CHANGE
+    def first(self, ctxt: Context, uuid: Any) -> Answer:
+        """Put a request before all others of its band."""
+        return self._operations.first(arguments.name('uuid', uuid))
+
+    @_CHANGE
+    def unfirst(self, ctxt: Context, uuid: Any) -> Answer:
+        """Let a request stand where the order puts it."""
+        return self._operations.unfirst(arguments.name('uuid', uuid))
+
+    @_CHANGE
+    def hold(
+        self,
+        ctxt: Context,
+        uuid: Any,
+        by_operator: Any = False,
+        why: Any = None,
+    ) -> Answer:
+        """Keep a request from starting."""
+        return self._operations.hold(
+            arguments.name('uuid', uuid),
+            by_operator is True,
+            arguments.optional_name('why', why),
+        )
+
+    @_CHANGE
+    def unhold(
+        self, ctxt: Context, uuid: Any, by_operator: Any = False
+    ) -> Answer:
+        """Let a request start in its turn."""
+        return self._operations.unhold(
+            arguments.name('uuid', uuid), by_operator is True
+        )
 
     @_READ
     def list_shares(

@@ -27,6 +27,11 @@ _CLOSING = frozenset(
 )
 """Once all is measured, something may start on the hosts of a plan again."""
 
+_HELD = frozenset(
+    {model.State.APPROVED, model.State.RUNNING, model.State.PARTIAL}
+)
+"""States of plans of operators whose host nothing else uses."""
+
 _EMPTYING = frozenset(
     {model.Goal.CONSOLIDATE, model.Goal.REPACK, model.Goal.EMPTY}
 )
@@ -149,11 +154,20 @@ class Plans(led.Led[[model.Plan | None, model.Plan]]):
             _PLANS.c.state.in_(states),
             _PLANS.c.goal.in_([each.value for each in _EMPTYING]),
         )
-        return frozenset(
+        return self.emptying().union(
             host
             for row in self._tables.select(query)
             for host in json.loads(row['empties'])
         )
+
+    def emptying(self) -> frozenset[str]:
+        """Names of hosts that operators have emptied, until they are."""
+        query = sa.select(_PLANS.c.subject).where(
+            _PLANS.c.is_open.is_(True),
+            _PLANS.c.state.in_([each.value for each in _HELD]),
+            _PLANS.c.goal == model.Goal.EMPTY.value,
+        )
+        return frozenset(row['subject'] for row in self._tables.select(query))
 
     def remove_ended(self, before: float) -> None:
         """Forget plans that ended long ago.
@@ -193,6 +207,9 @@ def _row(plan: model.Plan) -> dict[str, Any]:
         'promised': records.short(dataclasses.asdict(plan.promised)),
         'won': plan.won and records.short(dataclasses.asdict(plan.won)),
         'version': plan.version,
+        'stays': records.short(
+            [[e.server, e.name, e.cause.value, e.text] for e in plan.stays]
+        ),
     }
 
 
@@ -244,4 +261,8 @@ def _plan(row: Mapping[str, Any]) -> model.Plan:
         model.Cause(row['cause']),
         row['explanation'],
         row['version'],
+        tuple(
+            model.Stay(server, name, model.Cause(cause), text)
+            for server, name, cause, text in json.loads(row['stays'] or '[]')
+        ),
     )

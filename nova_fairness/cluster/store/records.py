@@ -180,8 +180,26 @@ def row_of(record: Record) -> dict[str, Any]:
         'version': request.version,
         'changed_at': record.changed_at,
         'hosts': json.dumps(record.hosts),
+        'first_turn': request.first,
+        **held_columns(request.hold),
         **columns_of(record.why),
     }
+
+
+def held_columns(hold: request_model.Hold | None) -> dict[str, Any]:
+    """The columns of a hold."""
+    return {
+        'held_by': hold and hold.by.value,
+        'held_at': hold and hold.since,
+        'held_why': hold and hold.text,
+    }
+
+
+def _hold(row: Mapping[str, Any]) -> request_model.Hold | None:
+    if row['held_by'] is None:
+        return None
+    by = request_model.Holder(row['held_by'])
+    return request_model.Hold(by, row['held_at'], row['held_why'] or '')
 
 
 def preemptible(found: Iterable[Record]) -> frozenset[str]:
@@ -267,6 +285,8 @@ def record_of(row: Mapping[str, Any]) -> Record:
         else None,
         time_limit_s=row['time_limit_s'],
         extended_s=row['extended_s'],
+        hold=_hold(row),
+        first=row['first_turn'],
         state=request_model.State(row['state']),
         version=row['version'],
     )

@@ -384,6 +384,55 @@ class Store:
         if not self._tables.update(longer):
             self._explain(request, epoch)
 
+    def hold_back(
+        self,
+        request: request_model.Request,
+        hold: request_model.Hold | None,
+        expires_at: float | None,
+        why: reason_module.Why,
+        now: float,
+        epoch: int,
+    ) -> None:
+        """Let a request be held, or end its hold; its version goes on.
+
+        :param hold: ``None`` for none any more.
+        :param expires_at: when it stops waiting from now on.
+        :param why: what its owner is told.
+        :param now: seconds of the epoch of time.
+        :raises Outdated: if it is no longer in that state and version.
+        :raises Deposed: if another process leads by now.
+        """
+        changed = _guarded(request, epoch).values(
+            version=request.version + 1,
+            expires_at=expires_at,
+            **records.held_columns(hold),
+            **records.columns_of(why),
+        )
+        if not self._tables.update(changed):
+            self._explain(request, epoch)
+        now_is = dataclasses.replace(
+            request,
+            hold=hold,
+            expires_at=expires_at,
+            version=request.version + 1,
+        )
+        self._changed(now_is, why, now)
+
+    def put_first(
+        self, request: request_model.Request, first: int | None, epoch: int
+    ) -> None:
+        """Put a request before all others, or back; its version goes on.
+
+        :param first: its number among those; ``None`` for none any more.
+        :raises Outdated: if it is no longer in that state and version.
+        :raises Deposed: if another process leads by now.
+        """
+        changed = _guarded(request, epoch).values(
+            version=request.version + 1, first_turn=first
+        )
+        if not self._tables.update(changed):
+            self._explain(request, epoch)
+
     def used(self) -> records.Used:
         """What accounts used."""
         row = self._tables.select(sa.select(_LEDGER))[0]

@@ -60,6 +60,12 @@ REQUESTS = sa.Table(
     sa.Column('leaves_by', sa.String(32)),
     # JSON: hosts that are promised, and who leaves for that.
     sa.Column('room', _TEXT),
+    # Role of who holds it back, since when and why; NULL of all others.
+    sa.Column('held_by', sa.String(16)),
+    sa.Column('held_at', sa.Double),
+    sa.Column('held_why', sa.String(255)),
+    # Number among those that operators put before all others.
+    sa.Column('first_turn', sa.Integer),
     sa.Index('ix_requests_state_changed_at', 'state', 'changed_at'),
     **_MYSQL,
 )
@@ -257,6 +263,8 @@ PLANS = sa.Table(
     sa.Column('promised', sa.Text, nullable=False),
     sa.Column('won', sa.Text),
     sa.Column('version', sa.Integer, nullable=False),
+    # JSON: servers that stay where they are, and why.
+    sa.Column('stays', _TEXT),
     sa.Index('ix_plans_is_open', 'is_open'),
     sa.Index('ix_plans_made_at', 'made_at', 'uuid'),
     **_MYSQL,

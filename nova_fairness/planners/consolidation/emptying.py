@@ -29,8 +29,15 @@ def empty(
             if found is not None:
                 return found
         layout.back(0)
-    _give(layout, row, allowed)
-    return plans.made(layout, rules) or plans.Plan((), (busy, busy))
+    for make_room in (True, False):
+        _give(layout, row, allowed)
+        if make_room:
+            _crowd_out(layout, row, allowed, rules)
+        found = plans.made(layout, rules)
+        if found is not None:
+            return found
+        layout.back(0)
+    return plans.Plan((), (busy, busy))
 
 
 def _settled(
@@ -55,3 +62,18 @@ def _give(
         target = layout.find(n, allowed)
         if target != layout_module.NOWHERE:
             layout.put(n, target)
+
+
+def _crowd_out(
+    layout: layout_module.Layout,
+    row: int,
+    allowed: layout_module.Marks,
+    rules: plans.Rules,
+) -> None:
+    """Put one after the other elsewhere for which smaller ones make room."""
+    items = [int(n) for n in layout.on(row) if layout.may_move[n]]
+    for n in displacing.largest_first(layout, items, allowed):
+        mark = layout.mark()
+        layout.put(n, layout_module.NOWHERE)
+        if not displacing.settle(layout, [n], allowed, rules.depth):
+            layout.back(mark)

@@ -102,7 +102,53 @@ def waves(
         for n, row in wave:
             layout.put(n, row)
     layout.back(mark)
-    return found
+    return straight(layout, found, at_once)
+
+
+def straight(
+    layout: layout_module.Layout,
+    found: list[list[Step]],
+    at_once: AtOnce,
+) -> list[list[Step]]:
+    """The same waves, in which servers go twice only if others need that.
+
+    What a detour made room for may have gone another way since.
+    """
+    legs: dict[int, list[int]] = {}
+    for number, wave in enumerate(found):
+        for n, _ in wave:
+            legs.setdefault(n, []).append(number)
+    for n in (n for n, own in legs.items() if len(own) > 1):
+        row = next(r for m, r in found[legs[n][-1]] if m == n)
+        stays = row == layout.at[n]
+        for number in [-1] if stays else reversed(legs[n]):
+            direct = [
+                [(m, r) for m, r in wave if m != n]
+                + ([(n, row)] if at == number else [])
+                for at, wave in enumerate(found)
+            ]
+            if _can_be_made(layout, direct, at_once):
+                found = direct
+                break
+    return [wave for wave in found if wave]
+
+
+def _can_be_made(
+    layout: layout_module.Layout,
+    found: Sequence[Sequence[Step]],
+    at_once: AtOnce,
+) -> bool:
+    """Whether every move of every wave can be made in it."""
+    mark, can = layout.mark(), True
+    for wave in found:
+        pending = np.array(wave, dtype=np.intp).reshape(len(wave), 2)
+        can = len(_wave(layout, pending, at_once)) == len(wave)
+        if not can:
+            break
+        for n, row in wave:
+            layout.put(n, row)
+    layout.back(mark)
+    return can
 
 
 def _detour(

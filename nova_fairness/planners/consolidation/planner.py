@@ -9,121 +9,25 @@ moved stay, with whatever else hosts hold.
 """
 
 from collections.abc import Iterator
+import dataclasses
 
 import numpy as np
 
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
+from nova_fairness.planners.consolidation import consolidating
 from nova_fairness.planners.consolidation import displacing
 from nova_fairness.planners.consolidation import layout as layout_module
-from nova_fairness.planners.consolidation import moves as moves_module
 from nova_fairness.planners.consolidation import plans
 from nova_fairness.planners.consolidation import repacking
-
-_ALONE = moves_module.AtOnce(1, 1)
+from nova_fairness.planners.consolidation import swapping
 
 
 def consolidate(
     snapshot: cluster.ClusterSnapshot, rules: plans.Rules = plans.USUAL
 ) -> plans.Plan:
     """Empty hosts, the least used first (Baadal)."""
-    emptying = _Emptying(layout_module.Layout(snapshot, rules.rule), rules)
-    return emptying.plan()
-
-
-class _Emptying:
-    """Empties hosts as long as one can be emptied."""
-
-    def __init__(
-        self, layout: layout_module.Layout, rules: plans.Rules
-    ) -> None:
-        self._layout, self._rules = layout, rules
-        self._parts: list[list[moves_module.Step]] = []
-
-    def plan(self) -> plans.Plan:
-        """Moves that empty hosts."""
-        while self._pass():
-            pass
-        found = plans.made(self._layout, self._rules, self._parts)
-        return found or plans.Plan((), (0, 0))
-
-    def _pass(self) -> bool:
-        """Try every host once; tell whether anything was changed."""
-        emptied = [self._empty(row) for row in self._victims()]
-        if any(emptied) or not self._rules.partial:
-            return any(emptied)
-        given = [self._give(row) for row in self._victims()]
-        return any(given)
-
-    def _victims(self) -> list[int]:
-        """Rows of hosts that may be emptied, the least used first.
-
-        By what they use, and what a server of theirs uses on average: small
-        ones find room more easily (Baadal).
-        """
-        layout = self._layout
-        count = np.bincount(layout.at, minlength=len(layout.hosts.names))
-        load = layout.load()
-        weight = load + load / np.maximum(count, 1)
-        rows = np.flatnonzero(layout.targets & (count > 0))
-        order = np.argsort(weight[rows], kind='stable')
-        return [int(row) for row in rows[order]]
-
-    def _empty(self, row: int) -> bool:
-        """Empty a host if all that it has can go elsewhere."""
-        layout = self._layout
-        items = layout.on(row)
-        amounts = layout.amounts[items].sum(axis=0)
-        if not layout.may_move[items].all():
-            return False
-        if (layout.used[:, row] > amounts).any():
-            return False
-        others = layout.targets
-        others[row] = False
-        room = np.maximum(layout.free[:, others], 0).sum(axis=1)
-        if not others.any() or (amounts > room).any():
-            return False
-        before, mark = layout.at.copy(), layout.mark()
-        for n in items:
-            layout.put(int(n), layout_module.NOWHERE)
-        settled = displacing.settle(
-            layout, map(int, items), others, self._rules.depth
-        )
-        if not settled:
-            layout.back(mark)
-            return False
-        return self._kept(mark, before)
-
-    def _give(self, row: int) -> bool:
-        """Move what fuller hosts take off a host.
-
-        The sum of the squares of loads only grows by it, so it ends.
-        """
-        layout = self._layout
-        before, mark = layout.at.copy(), layout.mark()
-        for n in layout.on(row):
-            load = layout.load()
-            fuller = layout.targets & (load >= load[row])
-            fuller[row] = False
-            target = layout.find(int(n), fuller)
-            if target != layout_module.NOWHERE:
-                layout.put(int(n), target)
-        return self._kept(mark, before)
-
-    def _kept(self, mark: int, before: layout_module.Rows) -> bool:
-        """Keep what was changed if it is worth it and can be carried out."""
-        layout = self._layout
-        steps = moves_module.changed(before, layout.at)
-        cost = sum(int(layout.cost[n]) for n, _ in steps)
-        layout.back(mark)
-        if not steps or self._rules.is_dear(cost):
-            return False
-        if moves_module.waves(layout, steps, _ALONE) is None:
-            return False
-        for n, row in steps:
-            layout.put(n, row)
-        self._parts.append(steps)
-        return True
+    return consolidating.consolidate(snapshot, rules)
 
 
 def rescue(
@@ -154,13 +58,39 @@ def rescue(
                 allowed = np.isin(np.arange(len(allowed)), hosts) & allowed
     item = layout_module.item_of(asked.uuid, shape, apart, snapshot.classes)
     new = [layout.add(item) for _ in range(count)]
-    mark = layout.mark()
+    first, mark = None, layout.mark()
     for is_settled in _settling(layout, new, allowed, rules.depth):
         plan = plans.made(layout, rules, detours=True) if is_settled else None
         if plan is not None and not rules.is_dear(plan.cost_mb):
-            return plan
+            first = plan
+            break
         layout.back(mark)
-    return None
+    if first is not None and not first.moves:
+        return first
+    best = _cheaper(layout, new, allowed, rules, first)
+    return None if best is None or rules.is_dear(best.cost_mb) else best
+
+
+def _cheaper(
+    layout: layout_module.Layout,
+    new: list[int],
+    allowed: layout_module.Marks,
+    rules: plans.Rules,
+    best: plans.Plan | None,
+) -> plans.Plan | None:
+    """A plan that sends less than another one, if one is found."""
+    layout.back(0)
+    levels = rules.depth.levels - 1
+    if len(new) > 1 or levels < 1:
+        return best
+    depth = dataclasses.replace(rules.depth, levels=levels)
+    for cost in swapping.ways(layout, new[0], allowed, depth):
+        if best is not None and cost >= best.cost_mb:
+            continue
+        plan = plans.made(layout, rules, detours=True)
+        if plan and (best is None or plan.cost_mb < best.cost_mb):
+            best = plan
+    return best
 
 
 def _settling(

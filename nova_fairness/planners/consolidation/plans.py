@@ -110,7 +110,10 @@ def _in_parts(
             layout.put(n, row)
     is_whole = bool(parts) and waves is not None
     layout.back(0)
-    return found if is_whole else None
+    if not is_whole:
+        return None
+    # What was best step by step may lead a server back to where it was.
+    return moves_module.straight(layout, found, rules.at_once)
 
 
 def _off(layout: layout_module.Layout, spare: int) -> tuple[str, ...]:

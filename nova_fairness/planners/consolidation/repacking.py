@@ -3,9 +3,10 @@
 """All servers packed anew, and hosts chosen so that few have to move.
 
 First fit decreasing, one host filled after the other, and patterns of what a
-host can hold; of those that need the fewest hosts, and have an order, the
-cheapest is taken. It is a rare thing to do, as once a week (Baadal), since
-nearly everything may move.
+host can hold; emptying one host after the other is one more way. Of those that
+need the fewest hosts, and have an order, the one that sends least is taken:
+not always the cheapest that there is. It is a rare thing to do, as once a week
+(Baadal), since nearly everything may move.
 """
 
 import collections
@@ -17,6 +18,7 @@ import numpy as np
 from nova_fairness import exception
 from nova_fairness.model import cluster
 from nova_fairness.planners import placement
+from nova_fairness.planners.consolidation import consolidating
 from nova_fairness.planners.consolidation import displacing
 from nova_fairness.planners.consolidation import figures
 from nova_fairness.planners.consolidation import filling
@@ -58,14 +60,62 @@ def repack(
         searched, is_whole = _searched(snapshot, search_s)
         packed += searched
         fewest = min((count for count, _ in packed), default=before)
-    packed = [(count, at) for count, at in packed if count < before]
+    packed = [
+        (count, _at_home(layout, at)) for count, at in packed if count < before
+    ]
+    packed += _emptied(snapshot, rules, min(fewest, before - 1))
     best = _cheapest(layout, rules, packed) or nothing
     best = dataclasses.replace(best, is_whole=is_whole)
-    if not best.moves or best.busy[1] == fewest:
+    if not best.moves:
+        return best
+    after = figures.after(snapshot, best.moves)
+    is_fewest = best.busy[1] <= fewest
+    if is_fewest and not _emptied(after, rules, best.busy[1] - 1):
         return best
     # Fewer hosts may have an order from there on.
-    after = figures.after(snapshot, best.moves)
     return _joined(best, repack(after, rules, search_s))
+
+
+def _at_home(layout: layout_module.Layout, at: Rows) -> Rows:
+    """A packing on the same hosts in which servers stay that can.
+
+    The dearest come first; no other server makes room for them.
+
+    :param layout: as it is now.
+    :param at: (n,) rows of the hosts of items.
+    """
+    mark, home = layout.mark(), layout.at.copy()
+    _put(layout, at)
+    busy = layout.targets
+    moved = np.flatnonzero((at != home) & busy[home])
+    for n in map(int, moved[np.argsort(-layout.cost[moved], kind='stable')]):
+        only = np.zeros_like(busy)
+        only[home[n]] = True
+        if layout.fitting(n, only).size:
+            layout.put(n, int(home[n]))
+    found = layout.at.copy()
+    layout.back(mark)
+    return found
+
+
+def _emptied(
+    snapshot: cluster.ClusterSnapshot, rules: plans.Rules, fewest: int
+) -> list[tuple[int, Rows]]:
+    """What emptying one host after the other leads to, if it is as good.
+
+    It moves less than packing all servers where it needs as few hosts.
+    """
+    rules = dataclasses.replace(rules, partial=False)
+    found = consolidating.consolidate(snapshot, rules)
+    if not found.moves or found.busy[1] > fewest:
+        return []
+    layout = layout_module.Layout(snapshot, rules.rule)
+    items = {each.uuid: n for n, each in enumerate(layout.items)}
+    rows = {name: row for row, name in enumerate(layout.hosts.names)}
+    at = layout.at.copy()
+    for move in found.moves:
+        at[items[move.server]] = rows[move.target]
+    return [(found.busy[1], at)]
 
 
 def _joined(first: plans.Plan, then: plans.Plan) -> plans.Plan:

@@ -69,6 +69,8 @@ _EXPIRY = -1
 
 _HOPELESS = frozenset(
     {
+        reason.Reason.HELD_BY_OPERATOR,
+        reason.Reason.HELD_BY_OWNER,
         reason.Reason.NO_HOST_MATCHES,
         reason.Reason.TOO_LARGE,
         reason.Reason.GROUP_TOO_LARGE,

@@ -40,6 +40,11 @@ class Unit:
         """Whether its servers make room for others."""
         return self.requests[0].is_preemptible
 
+    @functools.cached_property
+    def is_first(self) -> bool:
+        """Whether an operator put it before all others of its band."""
+        return any(each.first is not None for each in self.requests)
+
     @property
     def count(self) -> int:
         """Number of servers."""
@@ -58,6 +63,20 @@ def units(arranged: Iterable[request_model.Request]) -> list[Unit]:
             key = (each.project, each.group.uuid, each.band.value)
         together.setdefault(key, []).append(each)
     return [Unit(tuple(requests)) for requests in together.values()]
+
+
+def first(
+    arranged: Iterable[request_model.Request],
+) -> list[request_model.Request]:
+    """Put those before all others that operators want to be next.
+
+    :param arranged: by an order.
+    """
+
+    def turn(each: request_model.Request) -> float:
+        return math.inf if each.first is None else each.first
+
+    return sorted(arranged, key=turn)
 
 
 class Order(abc.ABC):

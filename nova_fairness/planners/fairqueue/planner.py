@@ -15,6 +15,10 @@ as it is.
 Those who ask for what they own, and others borrow now, come before those who
 borrow, and get the reservation: who lends gets it back first.
 
+A request that is held takes part in nothing: it has no reservation and keeps
+no other back. Those that operators put first are before all others of their
+band, also before guaranteed parts and before those who ask for what they own.
+
 Whoever room is made for has a promise: it starts on its hosts as soon as they
 are free, and nobody else does; or on others, if they have room that nobody
 else takes.
@@ -28,7 +32,9 @@ on the host that comes closest only gets less: if servers end, it starts,
 however wrong the ends were that were expected.
 """
 
+from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import functools
 import math
@@ -104,12 +110,42 @@ def plan(
         key=lambda each: each.uuid,
     )
     waiting = [each for each in held if not _late(each, now)]
+    stopped = [each for each in waiting if each.hold]
+    if stopped:
+        waiting = [each for each in waiting if not each.hold]
+        snapshot = _without(snapshot, stopped)
     arranged, told = _by_bands(waiting, snapshot, now, order, tells)
     expired = tuple(_expired(each, now) for each in late)
     rounds = _Rounds(snapshot, now, backfill, rule)
     started, units = rounds.run(order_module.units(arranged))
     places = _positions(units, told, rounds.reserved)
+    places.update(_held(stopped, len(places)))
     return cluster.Plan((*expired, *started), places)
+
+
+def _without(
+    snapshot: cluster.ClusterSnapshot,
+    stopped: Sequence[request_model.Request],
+) -> cluster.ClusterSnapshot:
+    """The cloud without requests that are held."""
+    names = {each.uuid for each in stopped}
+    return dataclasses.replace(
+        snapshot,
+        requests=tuple(e for e in snapshot.requests if e.uuid not in names),
+    )
+
+
+def _held(
+    stopped: Iterable[request_model.Request], before: int
+) -> dict[str, cluster.Waiting]:
+    """Those that are held stand behind all others, the oldest first."""
+    return {
+        each.uuid: cluster.Waiting(place, each.hold.why)
+        for place, each in enumerate(
+            order_module.oldest_first(stopped), before + 1
+        )
+        if each.hold
+    }
 
 
 def _by_bands(
@@ -129,7 +165,8 @@ def _by_bands(
         seen = snapshot
         if band is request_model.Band.PREEMPTIBLE:
             seen = _with_preemptible(snapshot)
-        arranged += order_module.arranged(those, seen, now, order)
+        found = order_module.arranged(those, seen, now, order)
+        arranged += order_module.first(found)
         if tells:
             factors.update(order_module.factors(those, seen, now, order))
     return arranged, factors
@@ -239,7 +276,18 @@ class _Rounds:
         self.reserved.clear()
         waiting: list[_Judged] = []
         before = 0
-        left = [each for each in units if not self._at_once(each)]
+        for unit in units:
+            if unit.is_first and not unit.is_preemptible:
+                why = self._in_turn(unit, before)
+                if why:
+                    waiting.append((unit, why))
+                    before += len(unit.requests)
+        left = [
+            each
+            for each in units
+            if (not each.is_first or each.is_preemptible)
+            and not self._at_once(each)
+        ]
         is_normal = True
         for unit in self._parts.owners_first(left):
             if is_normal and unit.is_preemptible:
@@ -471,7 +519,12 @@ def _first(*found: reason.Why | None) -> reason.Why | None:
 
 
 def _late(request: request_model.Request, now: float) -> bool:
-    return request.expires_at is not None and request.expires_at <= now
+    by = request.hold and request.hold.by
+    return (
+        request.expires_at is not None
+        and request.expires_at <= now
+        and by is not request_model.Holder.OPERATOR
+    )
 
 
 def _expired(request: request_model.Request, now: float) -> cluster.Action:

@@ -5,6 +5,8 @@
 The proportional-share market of Rajagopalan (2012), for hosts of different
 size and several resources. A plan is made of the market alone: groups do not
 depend on who lies where now, so of the state that it leads to it makes none.
+Where moves cannot lead all the way, the state that they reach is judged: every
+plan lowers the mean level by the margin at least, so plans come to an end.
 """
 
 import dataclasses
@@ -39,6 +41,9 @@ class Rules:
 
 USUAL = Rules()
 
+_PARTS = 20
+"""Times that a plan goes on from where it could not go on."""
+
 
 def plan(
     given: market.Market, now: float, rules: Rules = USUAL
@@ -49,20 +54,68 @@ def plan(
     :param now: seconds of the epoch.
     :param rules: what operators choose.
     """
-    field = field_module.Field(given, now, rules.hold_s)
+    field = part = field_module.Field(given, now, rules.hold_s)
+    waves: list[moving.Wave] = []
+    at, wanted, homeless = field.at, field.at, ''
+    for _ in range(_PARTS):
+        wanted, homeless = _wanted(part, rules)
+        found = moving.ordered(part, wanted)
+        reached = moving.reached(part, found)
+        if not _is_better(part, reached, rules.margin):
+            # What is wanted cannot be reached, and the way is worth less.
+            break
+        waves, at = moving.straight(field, [*waves, *found]), reached
+        if (reached == wanted).all():
+            break
+        # More may find room from there on.
+        after = _after(given, field, reached)
+        part = field_module.Field(after, now, rules.hold_s)
+    blocked = tuple(
+        field.running[n].uuid for n in np.flatnonzero(at != wanted)
+    )
+    moves = moving.named(field, waves)
+    return _told(field, given, at, moves, blocked, homeless)
+
+
+def _wanted(
+    field: field_module.Field, rules: Rules
+) -> tuple[field_module.Rows, str]:
+    """Where servers are to lie, and one that found no room in thought.
+
+    :returns: (n,) rows of hosts: those of now if others are not worth it.
+    """
     counts, homeless = grouping.grouped(field)
     if homeless >= 0:
         first = field.types[homeless].servers[0]
-        uuid = field.running[int(first)].uuid
-        return _told(field, given, field.at, (), homeless=uuid)
+        return field.at, field.running[int(first)].uuid
     after = placing.placed(field, counts, rules.slack)
-    if not _is_better(field, after, rules.margin):
-        return _told(field, given, field.at, ())
-    moves, reached = moving.ordered(field, after)
-    blocked = tuple(
-        field.running[n].uuid for n in np.flatnonzero(reached != after)
+    is_better = _is_better(field, after, rules.margin)
+    return (after if is_better else field.at), ''
+
+
+def _after(
+    given: market.Market, field: field_module.Field, at: field_module.Rows
+) -> market.Market:
+    """The market once servers lie elsewhere.
+
+    :param at: (n,) rows of their hosts.
+    """
+    cloud, names = given.cloud, field.hosts.names
+    row = {each.name: n for n, each in enumerate(cloud.providers)}
+    used = cloud.inventory.used.copy()
+    there = {}
+    for n in np.flatnonzero(at != field.at):
+        each = field.running[n]
+        used[row[each.host]] -= field.amounts[n]
+        used[row[names[at[n]]]] += field.amounts[n]
+        there[each.uuid] = names[at[n]]
+    running = tuple(
+        dataclasses.replace(each, host=there.get(each.uuid, each.host))
+        for each in cloud.running
     )
-    return _told(field, given, reached, moves, blocked)
+    inventory = dataclasses.replace(cloud.inventory, used=used)
+    cloud = dataclasses.replace(cloud, inventory=inventory, running=running)
+    return dataclasses.replace(given, cloud=cloud)
 
 
 def _is_better(

@@ -52,7 +52,8 @@ def item(uuid, project, **more):
         'asked_at': '2026-01-01T00:00:00+00:00',
         'since': '2026-01-01T00:00:00+00:00', 'expires_at': None,
         'time_limit': 7200.0, 'extended': 0.0, 'ends_at': None,
-        'leaving': [leaving(uuid)], 'at_risk': [at_risk(uuid)], **more,
+        'leaving': [leaving(uuid)], 'at_risk': [at_risk(uuid)],
+        'held_by': None, 'first': False, **more,
     }  # fmt: skip
 
 
@@ -117,6 +118,8 @@ GROUP = {
 JOB = {'name': '7', 'cores': 4.0, 'gone_at': None, 'way': 'ends'}
 
 
+IN_FULL = ('moves', 'stays')
+"""Parts of a plan that its list lacks."""
 PLANS = tuple(REDS.replace('4', each) for each in '67')
 
 
@@ -140,7 +143,10 @@ def plan(uuid, state='proposed'):
         'since': '2026-01-01T03:00:00+00:00',
         'until': '2026-01-01T09:00:00+00:00', 'moves_count': 1,
         'ended_count': 1, 'empties': ['h1'], 'promised': outcome,
-        'won': None, 'moves': [move],
+        'won': None, 'moves': [move], 'stays_count': 1, 'stays': [{
+            'server': BLUES, 'name': 'db', 'cause': 'nowhere',
+            'explanation': 'no other host has room for it, or may take it',
+        }],
     }  # fmt: skip
 
 
@@ -160,6 +166,7 @@ class FakeOperations(requests.Operations):
         self.error = None
         self.audiences = []
         self.prices_for = []
+        self.is_full = False
         self.groups_set = {}
         self._group('1' * 32, 'batch', 5.0, 1)
         self.parents = {}
@@ -194,8 +201,36 @@ class FakeOperations(requests.Operations):
     def cancel(self, uuid, by_operator):
         return self._went(uuid, 'cancelled', by_operator)
 
-    def release(self, uuid):
+    def release(self, uuid, without_room=False):
+        if self.is_full and not without_room:
+            raise exception.NoRoom(f'request {uuid} is not released: no room')
         return self._went(uuid, 'starting', None)
+
+    def first(self, uuid):
+        return self._changed(uuid, first=True)
+
+    def unfirst(self, uuid):
+        return self._changed(uuid, first=False)
+
+    def hold(self, uuid, by_operator, why=None):
+        self.why = why
+        return self._changed(
+            uuid, held_by='operator' if by_operator else 'owner'
+        )
+
+    def unhold(self, uuid, by_operator):
+        known = self._known(uuid)
+        if known['held_by'] == 'operator' and not by_operator:
+            raise exception.IllegalStep('an operator holds it')
+        return self._changed(uuid, held_by=None)
+
+    def _changed(self, uuid, **more):
+        known = self._known(uuid)
+        if known['state'] != 'held':
+            raise exception.IllegalStep(f'it is {known["state"]}')
+        self.done.append((uuid, more))
+        known.update(more)
+        return {'request': known}
 
     def _went(self, uuid, state, by_operator):
         self.done.append((uuid, state, by_operator))
@@ -426,7 +461,7 @@ class FakeOperations(requests.Operations):
         if marker is not None:
             self.plan(marker)
         found = [
-            {key: value for key, value in each.items() if key != 'moves'}
+            {key: value for key, value in each.items() if key not in IN_FULL}
             for uuid, each in self.planned.items()
             if uuid > (marker or '')
         ]

@@ -152,6 +152,16 @@ def test_a_request_of_another_project_is_not_there(cloud):
         ('admin', BLUES, 'cancel', 202),
         ('admin', REDS, 'release', 202),
         ('alice', REDS, 'release', 403),
+        ('admin', BLUES, 'first', 202),
+        ('admin', BLUES, 'unfirst', 202),
+        ('alice', REDS, 'first', 403),
+        ('alice', REDS, 'unfirst', 403),
+        ('alice', REDS, 'hold', 202),
+        ('alice', REDS, 'unhold', 202),
+        ('alice', BLUES, 'hold', 404),
+        ('alice', BLUES, 'unhold', 404),
+        ('auditor', REDS, 'hold', 403),
+        ('auditor', REDS, 'unhold', 403),
         ('alice', BLUES, 'cancel', 404),
         ('alice', BLUES, 'release', 404),
         ('auditor', REDS, 'cancel', 403),
@@ -167,6 +177,52 @@ def test_who_may_act(cloud, who, uuid, action, code):
     assert len(done) == (code == 202)
     if code == 202 and action == 'cancel':
         assert done[0][2] is (who == 'admin')
+
+
+def act(cloud, who, action, order=None, uuid=REDS):
+    url = f'/fairness/requests/{uuid}/action'
+    return cloud.ask(who, 'POST', url, {action: order})
+
+
+def test_a_full_cloud_refuses_a_release_unless_no_room_is_asked_for(cloud):
+    cloud.requests.operations.is_full = True
+    answer = act(cloud, 'admin', 'release')
+    assert answer.status_code == 409
+    assert 'no room' in answer.json['conflictingRequest']['message']
+    assert act(cloud, 'admin', 'release', {}).status_code == 409
+    order = {'without_room': True}
+    assert act(cloud, 'admin', 'release', order).status_code == 202
+
+
+def test_a_hold_says_who_holds_and_only_operators_end_theirs(cloud):
+    told = act(cloud, 'alice', 'hold').json['request']
+    assert told['held_by'] == 'owner'
+    assert act(cloud, 'alice', 'unhold').json['request']['held_by'] is None
+    told = act(cloud, 'admin', 'hold', {'why': 'open invoice'})
+    assert told.json['request']['held_by'] == 'operator'
+    assert cloud.requests.operations.why == 'open invoice'
+    assert act(cloud, 'alice', 'unhold').status_code == 409
+    assert act(cloud, 'admin', 'unhold').status_code == 202
+
+
+@pytest.mark.parametrize(
+    'body',
+    [
+        {'hold': {'why': ''}},
+        {'hold': {'why': 'x' * 201}},
+        {'hold': {'why': 'a\nb'}},
+        {'hold': {'why': 'a\u2028b'}},
+        {'hold': {'by_operator': True}},
+        {'release': {'without_room': 1}},
+        {'release': {'room': True}},
+        {'first': {'turn': 1}},
+        {'unhold': {'by_operator': True}},
+    ],
+)
+def test_what_is_no_order_is_refused(cloud, body):
+    url = f'/fairness/requests/{REDS}/action'
+    assert cloud.ask('admin', 'POST', url, body).status_code == 400
+    assert not cloud.requests.operations.done
 
 
 def test_what_is_too_late_is_a_conflict(cloud):

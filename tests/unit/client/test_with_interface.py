@@ -198,6 +198,11 @@ def test_plans_of_moves(admin, alice):
     assert (code, [each['ID'] for each in told]) == (0, [first, second])
     code, told = admin.ask(plans.CreatePlan, '--empty', 'h1')
     assert (code, told['state']) == (0, 'proposed')
+    [stays] = told['stays']
+    assert stays['name'] == 'db'
+    assert 'no other host has room' in stays['explanation']
+    _, shown = admin.run(plans.CreatePlan, '--empty', 'h1')
+    assert 'db: no other host has room for it, or may take it' in shown
     for command, state in (
         (plans.ApprovePlan, 'approved'),
         (plans.StopPlan, 'stopped'),
@@ -214,6 +219,34 @@ def test_plans_of_moves(admin, alice):
         admin.run(plans.CreatePlan, '--empty', 'h9')
     with pytest.raises(SystemExit):
         admin.run(plans.CreatePlan)
+
+
+def test_requests_are_held_and_put_first(admin, alice):
+    reds = fake_requests.REDS
+    code, told = alice.ask(queue.HoldRequest, reds)
+    assert (code, told['held_by']) == (0, 'owner')
+    code, told = admin.ask(queue.HoldRequest, reds, '--why', 'open invoice')
+    assert (code, told['held_by']) == (0, 'operator')
+    with pytest.raises(exceptions.CommandError, match='an operator holds'):
+        alice.run(queue.UnholdRequest, reds)
+    code, told = admin.ask(queue.UnholdRequest, reds)
+    assert (code, told['held_by']) == (0, None)
+    for command, is_first in (
+        (queue.PutRequestFirst, True),
+        (queue.PutRequestBack, False),
+    ):
+        code, told = admin.ask(command, reds)
+        assert (code, told['first']) == (0, is_first)
+
+
+def test_a_release_without_room_is_asked_for(cloud, admin):
+    cloud.requests.operations.is_full = True
+    with pytest.raises(exceptions.CommandError, match='no room'):
+        admin.run(queue.ReleaseRequest, fake_requests.REDS)
+    code, told = admin.ask(
+        queue.ReleaseRequest, fake_requests.REDS, '--without-room'
+    )
+    assert (code, told['state']) == (0, 'starting')
 
 
 def test_requests_are_taken_back_and_started(admin, alice):

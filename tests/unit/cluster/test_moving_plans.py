@@ -873,6 +873,148 @@ def test_an_operator_has_a_host_emptied_and_it_is_disabled(half):
         half.moving.empty('h1')
 
 
+@pytest.fixture
+def crowded(cloud):
+    """On the first host are two servers that find no room elsewhere."""
+    cloud.rules = dataclasses.replace(
+        cloud.rules,
+        drafts=move_planning.Rules((G.BALANCE,), spread=0.05, margin=0.0),
+        rest_s=0.0,
+    )
+    cloud.hosts('h1', 'h2')
+    cloud.servers = [
+        cloud.lies('small', 'h1', 2),
+        cloud.lies('large', 'h1', 4),
+        cloud.lies('kept', 'h1', 1, locked=True),
+        cloud.lies('other', 'h2', 5),
+    ]
+    names = ('web', 'db', 'vault', 'x')
+    for uuid, name in zip(cloud.servers, names, strict=True):
+        cloud.fake.servers[uuid]['name'] = name
+    cloud.begin()
+    look(cloud)
+    return cloud
+
+
+def look(cloud):
+    """Let a process see the cloud, and do nothing."""
+    cloud.world.now += EVERY_S
+    cloud.service.cycle()
+    cloud.moving._last = cloud.moving._look()
+
+
+def test_a_plan_says_who_stays_and_why(crowded):
+    plan = crowded.moving.empty('h1')
+    assert [each.server for each in plan.moves] == [crowded.servers[0]]
+    told = {each.name: each.sentence for each in plan.stays}
+    assert told == {
+        'db': 'db: no other host has room for it, or may take it',
+        'vault': 'vault: the server is locked, or bound to its host:'
+        ' it is locked',
+    }
+    assert crowded.plan() == plan
+
+
+def test_a_host_that_is_half_empty_stays_closed_until_it_is_let_go(crowded):
+    uuid = crowded.moving.empty('h1').uuid
+    plan = crowded.go(6)
+    assert (plan.uuid, plan.state, plan.cause) == (
+        uuid,
+        S.PARTIAL,
+        C.SOME_STAY,
+    )
+    assert plan.text == 'db, vault stay on host h1'
+    assert (plan.won.moves, plan.won.emptied) == (1, 0)
+    # Balance would move one back, and the queue would start one there.
+    asked = crowded.world.post('asked', vcpu=1)
+    blocked = crowded.world.post('larger', vcpu=2)
+    crowded.go(30)
+    assert crowded.at()[crowded.servers[0]] == 'h2'
+    assert crowded.world.hosts('asked') == ('h2',)
+    assert crowded.world.state(blocked) is test_service.S.HELD
+    assert crowded.world.store.plans.listed() == [plan]
+    assert crowded.service_of('h1')['status'] == 'enabled'
+    crowded.moving.stop(uuid)
+    crowded.go(2)
+    assert crowded.world.hosts('larger') == ('h1',)
+    assert asked in crowded.at()
+
+
+def test_a_host_that_gets_empty_at_last_is_disabled(crowded):
+    uuid = crowded.moving.empty('h1').uuid
+    crowded.go(6)
+    for server in crowded.servers[1:3]:
+        crowded.fake.remove(server)
+    crowded.go(8)
+    plan = crowded.world.store.plans.plan(uuid)
+    assert (plan.state, plan.won.emptied) == (S.DONE, 1)
+    assert not plan.is_open
+    assert crowded.service_of('h1')['status'] == 'disabled'
+
+
+def test_a_move_that_fails_leaves_its_host_half_empty(crowded):
+    for server in crowded.servers[1:3]:
+        crowded.fake.remove(server)
+    crowded.lies('small2', 'h1', 1)
+    look(crowded)
+    crowded.fake.migrates_at_once = False
+    plan = crowded.moving.empty('h1')
+    assert plan.stays == ()
+    crowded.go(2)
+    crowded.fake.end_migration(crowded.servers[0], 'error')
+    crowded.fake.end_migration(fake_cloud.name_uuid('small2'))
+    plan = crowded.go(3)
+    assert (plan.state, plan.cause) == (S.PARTIAL, C.SOME_STAY)
+    assert crowded.servers[0] in plan.text
+
+
+def test_a_host_is_emptied_once_more_in_place_of_the_plan_that_did_half(
+    crowded,
+):
+    first = crowded.moving.empty('h1').uuid
+    crowded.go(6)
+    crowded.fake.remove(crowded.servers[3])
+    look(crowded)
+    second = crowded.moving.empty('h1')
+    assert [each.server for each in second.moves] == [crowded.servers[1]]
+    ended = crowded.world.store.plans.plan(first)
+    assert (ended.state, ended.cause) == (S.STOPPED, C.REPLACED)
+
+
+def test_nothing_that_can_move_is_refused_with_reasons(crowded):
+    crowded.fake.remove(crowded.servers[0])
+    look(crowded)
+    with pytest.raises(exception.IllegalStep) as refused:
+        crowded.moving.empty('h1')
+    assert 'db: no other host has room' in str(refused.value)
+    assert 'vault: the server is locked' in str(refused.value)
+
+
+@pytest.mark.parametrize('is_running', [False, True])
+def test_a_plan_whose_goal_is_not_wanted_any_more_ends(half, is_running):
+    half.fake.migrates_at_once = False
+    half.rules = dataclasses.replace(
+        half.rules,
+        mode=moving_plans.Mode.AUTO
+        if is_running
+        else moving_plans.Mode.APPROVE,
+    )
+    half.begin()
+    uuid = half.go(2).uuid
+    half.rules = dataclasses.replace(
+        half.rules, drafts=move_planning.Rules((G.BALANCE,), margin=0.0)
+    )
+    half.begin()
+    half.go(2)
+    ended = half.world.store.plans.plan(uuid)
+    assert (ended.state, ended.cause) == (S.EXPIRED, C.NOT_A_GOAL)
+    if is_running:
+        half.fake.end_migration(half.servers[1])
+    half.lies('c', 'h1', 2)
+    half.go(5)
+    assert half.plan().goal is G.BALANCE
+
+
 def test_nothing_starts_on_a_host_that_is_being_emptied(half):
     half.fake.migrates_at_once = False
     half.begin()

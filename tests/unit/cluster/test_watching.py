@@ -5,8 +5,10 @@
 import pytest
 
 from nova_fairness import exception
+from nova_fairness.cluster import orders
 from nova_fairness.cluster import watching
 from nova_fairness.model import cluster
+from nova_fairness.model import request
 from tests.fixtures import fake_cloud
 from tests.unit.cluster import test_service
 
@@ -67,6 +69,28 @@ def test_a_request_that_waits_again_is_told_once(world, process, watch, told):
     process.cycle()
     process.cycle()
     assert events(told) == ['held']
+
+
+def test_a_hold_and_its_end_are_told_and_not_counted_as_new(
+    world, process, watch, told
+):
+    server = world.post('r1', vcpu=99)
+    process.cycle()
+    hold = orders.hold(request.Holder.OPERATOR, 'why')
+    process.order(server, hold)
+    process.order(server, orders.unhold(request.Holder.OPERATOR))
+    process.cycle()
+    assert events(told) == ['held'] * 3
+    assert [each.payload['held_by'] for each in told] == [
+        None,
+        'operator',
+        None,
+    ]
+    assert [each.payload['reason'] for each in told[1:]] == [
+        'held_by_operator',
+        'not_planned',
+    ]
+    assert watch.queue().entered['held'] == 1
 
 
 def test_what_is_in_doubt_is_counted(world, process, watch):

@@ -64,6 +64,8 @@ TYPED = {
     'users_read_why_they_wait',
     r'openstack fairness request (cancel|release) .*': f'{CLIENT}::'
     'requests_are_taken_back',
+    r'openstack fairness request (first|hold|unhold) .*': f'{CLIENT}::'
+    'requests_are_held_and_put_first',
     r'openstack fairness request extend .*': f'{CLIENT}::a_request_runs',
     r'openstack fairness share list .*': f'{CLIENT}::the_shares_there_are',
     r'openstack fairness share .*': f'{CLIENT}::a_share_is_set',

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What people order for one request: start it, put it first, hold it."""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+
+from nova_fairness import exception
+from nova_fairness.cluster.store import records
+from nova_fairness.cluster.store import store as store_module
+from nova_fairness.model import cluster
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+from nova_fairness.planners.fairqueue import fitting
+
+Order = Callable[[store_module.Store, records.Record, float, int], None]
+"""Done with the store, the request as it is, the time and the epoch."""
+
+_S = request_model.State
+_HELD = frozenset({_S.HELD})
+_SENT = frozenset({_S.SENDING, _S.STARTING})
+_WITHOUT = 'release it without room if Nova is to look for room itself'
+
+
+def check_unsent(
+    request: request_model.Request, states: Collection[_S] = _HELD
+) -> None:
+    """See to it that a request is in a state in which it can be ordered.
+
+    :raises IllegalStep: if it is not.
+    """
+    if request.state in states:
+        return
+    if request.state in request_model.FINAL:
+        said = 'it ended; ask for another server'
+    elif request.state is _S.ACTIVE:
+        said = 'it runs; nothing keeps it back'
+    else:
+        said = 'Nova has it; wait until it runs or waits again'
+    raise exception.IllegalStep(
+        f'request {request.uuid} is {request.state.value}: {said}'
+    )
+
+
+def first(
+    store: store_module.Store, record: records.Record, _: float, epoch: int
+) -> None:
+    """Put a request behind those that were put first before, if any."""
+    request = record.request
+    check_unsent(request)
+    if request.first is None:
+        turns = [each.request.first or 0 for each in store.requests(_HELD)]
+        store.put_first(request, max(turns, default=0) + 1, epoch)
+
+
+def unfirst(
+    store: store_module.Store, record: records.Record, _: float, epoch: int
+) -> None:
+    """Let the order alone say where a request stands."""
+    check_unsent(record.request)
+    if record.request.first is not None:
+        store.put_first(record.request, None, epoch)
+
+
+def hold(by: request_model.Holder, text: str) -> Order:
+    """Keep a request from starting.
+
+    An operator's hold stays an operator's, even if an owner holds it,
+    too. The same holder can give another text.
+
+    :param text: why, in the words of the holder; '' for no words.
+    """
+
+    def do(
+        store: store_module.Store,
+        record: records.Record,
+        now: float,
+        epoch: int,
+    ) -> None:
+        request, before = record.request, record.request.hold
+        check_unsent(request)
+        since = now
+        if before and before.by is request_model.Holder.OPERATOR is not by:
+            return
+        if before and before.by is by:
+            if text in ('', before.text):
+                return
+            since = before.since
+        made = request_model.Hold(by, since, text)
+        expires_at = request.expires_at
+        store.hold_back(request, made, expires_at, made.why, now, epoch)
+
+    return do
+
+
+def unhold(by: request_model.Holder) -> Order:
+    """Let a request start in its turn.
+
+    The time for which an operator held it does not count as its wait.
+
+    :raises IllegalStep: if an owner ends an operator's hold.
+    """
+
+    def do(
+        store: store_module.Store,
+        record: records.Record,
+        now: float,
+        epoch: int,
+    ) -> None:
+        request, before = record.request, record.request.hold
+        check_unsent(request)
+        if before is None:
+            return
+        expires_at = request.expires_at
+        if before.by is request_model.Holder.OPERATOR:
+            if by is not before.by:
+                raise exception.IllegalStep(
+                    f'request {request.uuid} is held: an operator holds it;'
+                    ' ask an operator to end the hold'
+                )
+            if expires_at is not None:
+                expires_at += max(now - before.since, 0.0)
+        why = reason.why(reason.Reason.NOT_PLANNED)
+        store.hold_back(request, None, expires_at, why, now, epoch)
+
+    return do
+
+
+def room(
+    record: records.Record,
+    snapshot: cluster.ClusterSnapshot,
+    waiting: Mapping[str, cluster.Waiting],
+    sent: Iterable[records.Record] = (),
+) -> tuple[str, ...]:
+    """Hosts on which a request has room now, one per server.
+
+    :param snapshot: of the cloud as it is now.
+    :param waiting: of the last plan: says what is reserved for which request.
+    :param sent: requests; of those that were sent some servers may lie
+        nowhere yet.
+    :raises NoRoom: if there is none beside what others have.
+    """
+    uuid = record.request.uuid
+    request = next((e for e in snapshot.requests if e.uuid == uuid), None)
+    refused = f'request {uuid} is not released, and waits'
+    if request is None or request.is_unread:
+        raise exception.NoRoom(
+            f'{refused}: its message cannot be read, so the room that it'
+            f' needs is unknown; {_WITHOUT}'
+        )
+    kept = {
+        other: each.reserved.hosts
+        for other, each in waiting.items()
+        if each.reserved is not None and other not in snapshot.promised
+    }
+    found = fitting.fit(_with_mates(snapshot, request, sent), request, kept)
+    if found.why is not None:
+        raise exception.NoRoom(
+            f'{refused}: {found.why.sentence}; put it first, or {_WITHOUT}'
+        )
+    if not found.hosts and request.demand.amounts:
+        raise exception.NoRoom(
+            f'{refused}: the room it needs is promised to other requests;'
+            f' put it first, or {_WITHOUT}'
+        )
+    return found.hosts
+
+
+def _with_mates(
+    snapshot: cluster.ClusterSnapshot,
+    request: request_model.Request,
+    sent: Iterable[records.Record],
+) -> cluster.ClusterSnapshot:
+    """The cloud with servers of a request's group that are on their way."""
+    if request.group is None:
+        return snapshot
+    group = request.group.uuid
+    there = list(snapshot.members.get(group, ()))
+    for each in sent:
+        own = each.request.group
+        if own is None or own.uuid != group or each.request.state not in _SENT:
+            continue
+        for host in each.hosts:
+            # One that Nova has placed is among the members already.
+            if host not in there:
+                there.append(host)
+    return dataclasses.replace(
+        snapshot, members={**snapshot.members, group: tuple(there)}
+    )
+
+
+def start(
+    request: request_model.Request, hosts: tuple[str, ...]
+) -> cluster.Action:
+    """The start of a request on some hosts, as a plan has it."""
+    why = reason.why(reason.Reason.ROOM_KEPT)
+    return cluster.Action(
+        cluster.Verb.START, request.uuid, request.version, hosts, why
+    )

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Where one request fits now, whatever its turn is.
+
+Room that is promised to other requests, or reserved for them, is theirs.
+Limits, shares and the order are not asked: an operator has decided.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+
+from nova_fairness.model import cluster
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+from nova_fairness.planners.fairqueue import order
+from nova_fairness.planners.fairqueue import room as room_module
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """What was found for a request.
+
+    :ivar hosts: names, one per server; empty if there is no room for all.
+    :ivar why: what it lacks; ``None`` if it lacks nothing, or only what is
+        kept for others.
+    """
+
+    hosts: tuple[str, ...] = ()
+    why: reason.Why | None = None
+
+
+def fit(
+    snapshot: cluster.ClusterSnapshot,
+    request: request_model.Request,
+    kept: Mapping[str, Iterable[str]],
+) -> Fit:
+    """Find hosts for one request among what is free and not promised.
+
+    :param snapshot: of the cloud, with the request.
+    :param request: that waits.
+    :param kept: names of hosts that are reserved for requests, by UUID.
+    """
+    unit = order.Unit((request,))
+    free = room_module.Room(snapshot)
+    never = free.never(unit)
+    if never is not None:
+        return Fit(why=never)
+    if (lack := free.lacking(unit)) is not None:
+        return Fit(why=lack())
+    beside = room_module.Room(_closed(snapshot, _others(kept, request)))
+    _take_promised(beside, snapshot, request)
+    found = None if beside.never(unit) else beside.find(unit)
+    if found is None:
+        return Fit()
+    return Fit(tuple(n for rows in found for n in beside.names(rows)))
+
+
+def _others(
+    kept: Mapping[str, Iterable[str]], request: request_model.Request
+) -> frozenset[str]:
+    """Hosts that are kept for others; some may be kept for the request."""
+    own = frozenset(kept.get(request.uuid, ()))
+    return frozenset(h for hosts in kept.values() for h in hosts) - own
+
+
+def _closed(
+    snapshot: cluster.ClusterSnapshot, names: frozenset[str]
+) -> cluster.ClusterSnapshot:
+    """The cloud in which nothing starts on some hosts."""
+    return dataclasses.replace(
+        snapshot,
+        providers=tuple(
+            dataclasses.replace(
+                each, takes=each.takes and each.name not in names
+            )
+            for each in snapshot.providers
+        ),
+    )
+
+
+def _take_promised(
+    room: room_module.Room,
+    snapshot: cluster.ClusterSnapshot,
+    request: request_model.Request,
+) -> None:
+    """Take what others were promised, wherever hosts are known."""
+    for each in snapshot.requests:
+        rows = room.hosts.rows(snapshot.promised.get(each.uuid, ()))
+        if each.uuid != request.uuid and len(rows) == len(each.servers):
+            room.take(order.Unit((each,)), (rows,))
