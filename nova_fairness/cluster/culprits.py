@@ -39,7 +39,6 @@ class Budget:
         self._tries -= 1
         return self._tries >= 0 and self._monotonic() < self._until_s
 
-    @property
     def is_spent(self) -> bool:
         """Whether nothing more may be tried."""
         return self._tries <= 0 or self._monotonic() >= self._until_s
@@ -58,19 +57,22 @@ def found(
     """
     if len(items) <= 1:
         return list(items), []
-    if budget.is_spent:
+    if budget.is_spent():
         return [], list(items)
     middle = len(items) // 2
     blamed: list[T] = []
     unsure: list[T] = []
+    fail_alone = False
     for half in (items[:middle], items[middle:]):
         if not budget.take():
             unsure += half
+            fail_alone = True
         elif fails(half):
+            fail_alone = True
             more, left = found(half, fails, budget)
             blamed += more
             unsure += left
-    if not (blamed or unsure):
+    if not fail_alone:
         last, is_sure = _last_of_prefix(items, middle, fails, budget)
         (blamed if is_sure else unsure).extend(last)
     known = {id(each) for each in (*blamed, *unsure)}
@@ -79,7 +81,7 @@ def found(
         more, left = found(rest, fails, budget)
         return blamed + more, unsure + left
     # With no try left it is not known whether the rest works.
-    return blamed, unsure + (rest if budget.is_spent else [])
+    return blamed, unsure + (rest if budget.is_spent() else [])
 
 
 def _last_of_prefix(

@@ -3,6 +3,7 @@
 """The loop of the cluster tier: snapshot, plan, execute."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -143,6 +144,7 @@ class Service:
         self._hinted = threading.Event()
         self._charged: cluster.ClusterSnapshot | None = None
         self._left_out = False
+        self._unread: frozenset[snapshot_module.Named] = frozenset()
         self.cycles = 0
         self.cycles_failed = 0
 
@@ -342,6 +344,8 @@ class Service:
         view = self._of_all(
             found, lambda some: self._making.seen(view, some, now)
         )
+        view = snapshot_module.closed(view, _unknown_hosts(found))
+        self._note_unread(found)
         self._watch(found, view, epoch, is_whole)
         self._part('builds', self._estimating.see, found, view.servers, now)
         snapshot = self._charge(view, now, epoch)
@@ -350,6 +354,32 @@ class Service:
         self._last = self._seen(snapshot, planned, found, now, epoch)
         self._do(planned, found, view, epoch)
         self._do_beside(ends, planned, found, snapshot, view, now, epoch)
+
+    def _note_unread(self, found: list[records.Record]) -> None:
+        """Set aside what could not be read in this cycle."""
+        unread: dict[snapshot_module.Named, Exception] = {
+            **self._reader.unreadable,
+            **{
+                (_K.REQUEST, each.request.uuid): each.fault
+                for each in found
+                if each.fault
+            },
+            **{
+                (_K.ACCOUNT, name): error
+                for name, error in self.accounts.unreadable().items()
+            },
+            **{
+                (_K.ROW, name): error
+                for name, error in self._store.unreadable().items()
+            },
+        }
+        # What can be read again is used at once.
+        for key in self._unread - unread.keys():
+            self.quarantine.release(*key)
+        for key, error in unread.items():
+            if not self.quarantine.holds(*key):
+                self.quarantine.put(*key, error)
+        self._unread = frozenset(unread)
 
     def _take_in(self, now: float) -> None:
         """Make requests of messages that came."""
@@ -538,6 +568,7 @@ class Service:
                 is_whole
                 and request.state is _S.HELD
                 and not there
+                and not record.fault
                 and record.why.reason is not _UNREADABLE
             ):
                 self._try(record, self._bury, record, epoch)
@@ -653,6 +684,16 @@ class Service:
             LOG.warning('request %s: %s', record.request.uuid, error)
         except Exception as error:  # noqa: BLE001 - others go on
             self.quarantine.put(_K.REQUEST, record.request.uuid, error)
+
+
+def _unknown_hosts(found: Iterable[records.Record]) -> frozenset[str]:
+    """Hosts on which something starts of which it is not known how much."""
+    return frozenset(
+        host
+        for each in found
+        if each.fault and each.request.state in (_S.SENDING, _S.STARTING)
+        for host in each.hosts
+    )
 
 
 def _fails(
