@@ -95,7 +95,7 @@ class Api:
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise exception.CloudAway(
+            raise exception.CloudUnreadable(
                 f'the answer of {self._service} cannot be read'
             )
         return found

@@ -366,6 +366,10 @@ _FACETS = (
 
 
 def _is_late(request: request_model.Request, now: float) -> bool:
+    """Whether its time to wait is over, if its times can be read at all."""
+    times = (request.expires_at, request.asked_at)
+    if not all(isinstance(each, int | float) for each in times):
+        return False
     return request.expires_at is not None and request.expires_at <= now
 
 

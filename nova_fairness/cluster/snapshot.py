@@ -154,7 +154,9 @@ class Reader:
         for user, amounts in self._placement.used_by(
             project, sorted(names)
         ).items():
-            used = _amounts(amounts, view.snapshot.classes)
+            snapshot = view.snapshot
+            most = _most(snapshot.inventory)
+            used = _amounts(amounts, snapshot.classes, most)
             lent = view.snapshot.preemptible.get((project, user), 0)
             found[project, user] = np.maximum(used - lent, 0)
         return found
@@ -174,7 +176,7 @@ class Reader:
         names = {name for each in trees.values() for name in each.amounts}
         classes = tuple(sorted(names))
         inventory = _inventory(trees, classes)
-        by_project = self._used(requests, servers, classes)
+        by_project = self._used(requests, servers, classes, inventory)
         rows = {each.name: row for row, each in enumerate(hosts)}
         running = self._running(servers, requests, now, ends)
         for each, uuid, host in _unclaimed(requests, given, servers):
@@ -284,7 +286,9 @@ class Reader:
         requests: Collection[request_model.Request],
         servers: Mapping[str, servers_module.Server],
         classes: tuple[str, ...],
+        inventory: cluster.Inventory,
     ) -> dict[str, cluster.Amounts]:
+        most = _most(inventory)
         projects = {
             *self._limits,
             *(each.project for each in requests),
@@ -295,7 +299,7 @@ class Reader:
             try:
                 with clients.reading(f'what Placement says {project} uses'):
                     told = self._placement.used(project)
-                    used[project] = _amounts(told, classes)
+                    used[project] = _amounts(told, classes, most)
             except exception.CloudUnreadable as error:
                 self.unreadable[_K.ACCOUNT, project] = error
                 used[project] = cluster.vector({}, classes)
@@ -365,16 +369,23 @@ def _run(
     )
 
 
+def _most(inventory: cluster.Inventory) -> cluster.Amounts:
+    """More than anybody can use, (c,): hosts may have come or gone since."""
+    total = np.maximum(inventory.capacity, inventory.used).sum(axis=0)
+    most: cluster.Amounts = 2 * total + request_model.LARGEST
+    return most
+
+
 def _amounts(
-    told: Mapping[str, int], classes: tuple[str, ...]
+    told: Mapping[str, int], classes: tuple[str, ...], most: cluster.Amounts
 ) -> cluster.Amounts:
     """What Placement says is used, (c,).
 
-    :raises ValueError: if it is less than nothing.
+    :raises ValueError: if it is less than nothing, or more than there is.
     """
     found = cluster.vector(told, classes)
-    if (found < 0).any():
-        raise ValueError('less than nothing is used')
+    if (found < 0).any() or (found > most).any():
+        raise ValueError('less than nothing is used, or more than there is')
     return found
 
 

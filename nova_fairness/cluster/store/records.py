@@ -424,13 +424,21 @@ def _wanted(request: request_model.Request) -> str:
 
 def _demand(written: Mapping[str, Any]) -> request_model.Demand:
     return request_model.Demand(
-        amounts=tuple((name, amount) for name, amount in written['amounts']),
+        amounts=tuple(
+            (str(name), _amount(amount)) for name, amount in written['amounts']
+        ),
         required=frozenset(written['required']),
         forbidden=frozenset(written['forbidden']),
         zone=written['zone'],
         aggregates=tuple(frozenset(each) for each in written['aggregates']),
         host=written['host'],
     )
+
+
+def _amount(value: object) -> int:
+    if not isinstance(value, int) or not 0 < value <= request_model.LARGEST:
+        raise ValueError('an amount must be a whole number above 0')
+    return value
 
 
 def _group(written: list[Any] | None) -> request_model.Group | None:
