@@ -429,13 +429,23 @@ def accounts(rng):
                 if rng.random() < 0.2:
                     asked.set_share(name, odd.number(rng))
                 elif isinstance(fields, dict):
-                    asked.set_limits(name, fields)
+                    asked.set_limits(name, _but_all(fields))
         if rng.random() < 0.5:
             # What is in memory may come from a file, or from a newer version.
             cloud.world.accounts = _odd_accounts(rng)
         cloud.world.post('bad', 1, EVIL)
         cloud.cycles(2)
         cloud.victim_starts()
+
+
+def _but_all(fields):
+    """Limits by which nobody owns all: that is for operators to say."""
+    owned = fields.get('nominal')
+    if isinstance(owned, dict) and any(
+        isinstance(n, int | float) and n > 8 for n in owned.values()
+    ):
+        return {name: own for name, own in fields.items() if name != 'nominal'}
+    return fields
 
 
 def _limits(rng):
@@ -565,7 +575,9 @@ def snapshots(rng):
     victim = ask('victim', 2, VICTIM, at=50.0)
     count = rng.randrange(1, 5)
     bad = [
-        _odd_request(rng, ask(f'bad{n}', rng.choice((1, 8)), EVIL, at=float(n)))
+        _odd_request(
+            rng, ask(f'bad{n}', rng.choice((1, 8)), EVIL, at=float(n))
+        )
         for n in range(count)
     ]
     hosts = [host(f'h{n}', 8) for n in range(count + 1)]
@@ -622,7 +634,9 @@ def _odd_request(rng, asked):
         'band': lambda: rng.choice(list(request.Band)),
     }  # fmt: skip
     some = rng.sample(sorted(fields), rng.randrange(1, 4))
-    return dataclasses.replace(asked, **{name: fields[name]() for name in some})
+    return dataclasses.replace(
+        asked, **{name: fields[name]() for name in some}
+    )
 
 
 def _odd_running(rng, number):

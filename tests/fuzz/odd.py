@@ -89,7 +89,9 @@ def cut(rng, text):
     for _ in range(rng.choice((1, 1, 2, 5))):
         at = rng.randrange(len(text) + 1)
         to = min(at + rng.choice((0, 1, 1, 5, 40)), len(text))
-        text = text[:at] + rng.choice((*TEXTS[:14], text[at:to] * 2)) + text[to:]
+        text = (
+            text[:at] + rng.choice((*TEXTS[:14], text[at:to] * 2)) + text[to:]
+        )
     return text
 
 
