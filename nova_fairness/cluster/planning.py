@@ -127,7 +127,10 @@ class Planning:
         except Exception as error:  # noqa: BLE001 - one input of many raised
             self._whole = None
             self._isolation.search(sound, now, error)
-            found = self._planned(self._isolation.sound(sound), now)
+            sound = self._isolation.sound(sound)
+            found = self._planned(sound, now)
+        if sound is snapshot:
+            return found
         return self._isolation.told(found, snapshot, now)
 
     def sound(

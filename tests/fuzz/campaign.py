@@ -23,7 +23,6 @@ import sqlalchemy as sa
 
 from nova_fairness import exception
 from nova_fairness.batch import slurm_json
-from nova_fairness.cluster import account_forms
 from nova_fairness.cluster import limits as limits_module
 from nova_fairness.cluster import operations
 from nova_fairness.cluster import planning
@@ -32,7 +31,6 @@ from nova_fairness.cluster import share_file
 from nova_fairness.cluster.casts import parser
 from nova_fairness.cluster.store import tables
 from nova_fairness.model import cluster
-from nova_fairness.model import reason
 from nova_fairness.model import request
 from nova_fairness.planners.fairqueue import planner
 from nova_fairness.shares import measured
@@ -396,11 +394,7 @@ def _odd_row(rng):
     if given is None:
         given = sa.literal('null', sa.Text)
     column = rng.choice(columns)
-    return sa.update(table).values(
-        {sa.literal_column(column): sa.type_coerce(given, sa.Text)}
-        if False
-        else {column: _raw(given)}
-    )
+    return sa.update(table).values({column: _raw(given)})
 
 
 def _raw(given):
@@ -493,7 +487,7 @@ def agents(rng):
                 rng, {BAD_HOST: {cloud.runs: 7e3}, 'h1': {cloud.shares: 7e3}}
             )
             meters = {
-                rng.choice(('p', odd.value(rng))) if False else f'p{n}':
+                f'p{n}':
                 (rng.choice((cloud.runs, 'x')), odd.number(rng))
                 for n in range(3)
             }  # fmt: skip
@@ -670,6 +664,3 @@ def once(area, seed):
         AREAS[area](random.Random(f'{area} {seed}'))
     finally:
         logging.disable(before)
-
-
-__all__ = ['AREAS', 'Broken', 'account_forms', 'once', 'reason']
