@@ -280,7 +280,7 @@ def _without_requests(snapshot: Snapshot, names: _Names) -> Snapshot:
     return dataclasses.replace(snapshot, requests=left)
 
 
-def without_accounts(snapshot: Snapshot, names: _Names) -> Snapshot:
+def _without_accounts(snapshot: Snapshot, names: _Names) -> Snapshot:
     """The cloud in which nothing of some accounts, or below them, starts."""
     above = _Chains(snapshot.accounts)
     stopped = {
@@ -350,7 +350,7 @@ _FACETS = (
                 *snapshot.granted,
             }
         ),
-        without_accounts,
+        _without_accounts,
     ),
     _Facet(
         _K.SERVER,

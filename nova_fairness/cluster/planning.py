@@ -20,7 +20,6 @@ it than :data:`EVERY_S`, and no reservation comes later.
 """
 
 from collections.abc import Callable
-from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
@@ -138,14 +137,6 @@ class Planning:
     ) -> cluster.ClusterSnapshot:
         """What was planned of a snapshot: all but what is set aside."""
         return self._isolation.sound(snapshot)
-
-    def stopped(
-        self, snapshot: cluster.ClusterSnapshot, accounts: Collection[str]
-    ) -> cluster.ClusterSnapshot:
-        """A snapshot in which nothing below some accounts starts."""
-        if not accounts:
-            return snapshot
-        return isolation.without_accounts(snapshot, accounts)
 
     def _planned(
         self, snapshot: cluster.ClusterSnapshot, now: float

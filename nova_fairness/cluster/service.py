@@ -145,6 +145,7 @@ class Service:
         self._charged: cluster.ClusterSnapshot | None = None
         self._left_out = False
         self._unread: frozenset[snapshot_module.Named] = frozenset()
+        self._unpaid: frozenset[str] = frozenset()
         self.cycles = 0
         self.cycles_failed = 0
 
@@ -491,15 +492,12 @@ class Service:
         charged = self._part('charges', self.charging.charge, view, now, epoch)
         if charged is not None:
             self._charged = charged
+            self._stop_paying(())
             return charged
         snapshot, last = view.snapshot, self._charged
         if last is None or last.classes != snapshot.classes:
-            paying = {
-                each.name
-                for each in snapshot.accounts
-                if each.budget_hours is not None
-            }
-            return self._planning.stopped(snapshot, paying)
+            self._stop_paying(snapshot.accounts)
+            return snapshot
         return dataclasses.replace(
             snapshot,
             history=last.history,
@@ -507,6 +505,17 @@ class Service:
             budgets=last.budgets,
             weights=last.weights,
         )
+
+    def _stop_paying(self, accounts: Iterable[cluster.Account]) -> None:
+        """Set accounts with a budget aside, and no others any more."""
+        paying = {e.name for e in accounts if e.budget_hours is not None}
+        for name in self._unpaid - paying:
+            self.quarantine.release(_K.ACCOUNT, name)
+        unknown = exception.BadLedger('it is not known what was spent')
+        for name in paying:
+            if not self.quarantine.holds(_K.ACCOUNT, name):
+                self.quarantine.put(_K.ACCOUNT, name, unknown)
+        self._unpaid = frozenset(paying)
 
     def _put_back(self, epoch: int) -> list[records.Record]:
         """Let wait what was reserved and not sent; say what there is."""

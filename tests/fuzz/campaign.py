@@ -284,7 +284,8 @@ def _changed_answer(rng, url, told):
                 odd.changed(rng, each) if _is_evil(each) else each
                 for each in entries
             ]
-            if rng.random() < 0.2:
+            # What is said of a good host alone stays as it is.
+            if '/resource_providers/' not in url and rng.random() < 0.2:
                 found[key].append(odd.value(rng))
     return json.dumps(found)
 

@@ -26,6 +26,7 @@ from nova_fairness import exception
 from nova_fairness.cluster.store import charges as charges_module
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import leaves as leaves_module
+from nova_fairness.cluster.store import led
 from nova_fairness.cluster.store import market as market_module
 from nova_fairness.cluster.store import nodes as nodes_module
 from nova_fairness.cluster.store import plans as plans_module
@@ -84,7 +85,7 @@ class Store:
 
     def listen(self, changed: Changed) -> None:
         """Tell somebody of all that is done through this object."""
-        self._changed = changed
+        self._changed = led.safely(changed)
 
     def hold(self, cast: cast_module.Cast) -> bool:
         """Keep a message; when this returns, it is safe on disk.

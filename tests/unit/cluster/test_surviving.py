@@ -143,7 +143,9 @@ def test_a_part_that_fails_counts_as_a_failed_cycle(world):
 
 
 def test_budgets_are_not_opened_by_a_ledger_that_fails(world, monkeypatch):
-    world.accounts = (cluster.Account('rich', budget_hours=1.0),)
+    world.accounts = (
+        cluster.Account('rich', budget_hours=10.0, time_limit_s=60.0),
+    )
     process = world.process()
 
     def fails(*_):
@@ -153,6 +155,33 @@ def test_budgets_are_not_opened_by_a_ledger_that_fails(world, monkeypatch):
     server = world.post('r1', 1, 'rich')
     assert victim_starts(world, process)
     assert world.state(server) is S.HELD
+    assert world.reason(server) is R.QUARANTINED
+    monkeypatch.undo()
+    process.cycle()
+    assert world.state(server) is S.STARTING
+
+
+def test_use_stands_still_while_it_cannot_be_charged(world, monkeypatch):
+    world.accounts = (cluster.Account('rich', budget_hours=1.0),)
+    process = world.process()
+    process.cycle()
+    before = process.last().snapshot
+
+    def fails(*_):
+        raise exception.BadLedger('an agent says nan')
+
+    monkeypatch.setattr(process.charging, 'charge', fails)
+    process.cycle()
+    assert process.last().snapshot.budgets == before.budgets
+    assert process.last().snapshot.history == before.history
+
+
+def test_whoever_is_told_of_a_step_cannot_undo_it(world):
+    def fails(*_):
+        raise KeyError
+
+    world.store.listen(fails)
+    assert victim_starts(world, world.process())
 
 
 @pytest.mark.parametrize('value', [7, {'a': 1}, [['x']], [None, 3], 'h', True])
