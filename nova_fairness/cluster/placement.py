@@ -105,6 +105,24 @@ class Placement:
             projects, first the project.
         :raises CloudError: if they cannot be read.
         """
+        below = self._read_all(freed)
+        self._trees = {
+            root: made for root, made in self._trees.items() if root in below
+        }
+        asked = sorted(self._usages)
+        in_turn = {asked[n] for n in self._projects.next(len(asked))}
+        for project, user in {*changed, *((each, '') for each in in_turn)}:
+            self._read_anew(project, user)
+        return {
+            root: self._tree(root, providers)
+            for root, providers in below.items()
+            if root in self._known
+        }
+
+    def _read_all(
+        self, freed: Collection[str]
+    ) -> dict[str, list[Mapping[str, Any]]]:
+        """Providers by their root, where all of the tree can be read."""
         found = _needed(self._api.get('/resource_providers'))
         listed = found['resource_providers']
         anew = self._providers.next(len(listed))
@@ -133,18 +151,7 @@ class Placement:
         for root in self.unreadable:
             below.pop(root, None)
         self._known = known
-        self._trees = {
-            root: made for root, made in self._trees.items() if root in below
-        }
-        asked = sorted(self._usages)
-        in_turn = {asked[n] for n in self._projects.next(len(asked))}
-        for project, user in {*changed, *((each, '') for each in in_turn)}:
-            self._read_anew(project, user)
-        return {
-            root: self._tree(root, providers)
-            for root, providers in below.items()
-            if root in known
-        }
+        return below
 
     def used(self, project: str, user: str = '') -> Mapping[str, int]:
         """What a project has allocated, by class.
@@ -350,7 +357,7 @@ def _amount(inventory: Mapping[str, Any], used: int) -> Amount:
 
 
 def _used(told: Any) -> int:
-    """What is in use, >= 0.
+    """An amount in use, >= 0.
 
     :raises ValueError: if it is less: a host must not seem emptier than it is.
     """

@@ -147,7 +147,7 @@ class Quarantine:
         return entry is not None and self._monotonic() < entry.until
 
     def entry(self, kind: Kind, name: str) -> Entry | None:
-        """What is known of something that failed; ``None`` if it did not."""
+        """Something that failed; ``None`` if it did not."""
         return self._entries.get((kind, name))
 
     def names(self, kind: Kind) -> frozenset[str]:
@@ -169,7 +169,7 @@ class Quarantine:
         return {each.value: len(self._held(each)) for each in Kind}
 
     def told(self) -> list[queue.SetAside]:
-        """What is set aside now, for operators; those that fail most first."""
+        """Entries of now, for operators; those that fail most first."""
         now = self._monotonic()
         held = [each for kind in Kind for each in self._held(kind)]
         held.sort(key=lambda each: (-each.times, each.kind.value, each.name))

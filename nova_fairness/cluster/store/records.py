@@ -264,7 +264,7 @@ def read(row: Mapping[str, Any]) -> Record:
 
 
 def _unreadable(row: Mapping[str, Any], error: Exception) -> Record:
-    """What is known of a request whose row cannot be read."""
+    """A request whose row cannot be read, as far as it is known."""
     uuid, state, origin = str(row['uuid']), row['state'], row['origin']
     states = {each.value: each for each in request_model.State}
     request = request_model.Request(
