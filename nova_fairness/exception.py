@@ -218,6 +218,10 @@ class CloudAway(CloudError):
     """Nova, Placement or Keystone gives no answer that can be read."""
 
 
+class CloudUnreadable(CloudAway):
+    """An answer is there, and one part of it is not what it should be."""
+
+
 class CloudRefused(CloudError):
     """Nova, Placement or Keystone refused what it was asked for.
 

@@ -15,6 +15,9 @@ from nova_fairness.cluster.store import store as store_module
 from nova_fairness.model import cluster
 from nova_fairness.shares import tree as tree_module
 
+EVERY = 'all that were set'
+"""Stands for accounts whose names cannot be read."""
+
 
 class Accounts:
     """The share tree of this moment.
@@ -30,14 +33,42 @@ class Accounts:
     ) -> None:
         self._store = store
         self._written = written
+        self._unreadable: dict[str, Exception] = {}
+        self._last: Mapping[str, Mapping[str, Any]] = {}
 
     def present(self) -> tuple[cluster.Account, ...]:
         """All that are named.
 
+        Of an account of which it cannot be read what was set the file counts;
+        nothing of it starts: see :meth:`unreadable`.
+
         :raises StoreError: if it cannot be read what was set.
         """
-        given = _typed(self._store.given().accounts)
-        return tree_module.overlaid(self._written(), given)
+        found: dict[str, dict[str, Any]] = {}
+        unreadable: dict[str, Exception] = {}
+        for name, own in self._given(unreadable).items():
+            try:
+                found |= _typed({name: own})
+            except Exception as error:  # noqa: BLE001 - others are read
+                unreadable[name] = error
+        self._unreadable = unreadable
+        return tree_module.overlaid(self._written(), found)
+
+    def _given(
+        self, unreadable: dict[str, Exception]
+    ) -> Mapping[str, Mapping[str, Any]]:
+        """What was set; as it was known last if the row cannot be read."""
+        try:
+            self._last = dict(self._store.given().accounts)
+        except exception.StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the file's shares count
+            unreadable[EVERY] = error
+        return self._last
+
+    def unreadable(self) -> Mapping[str, Exception]:
+        """Accounts of which it could not be read last what was set."""
+        return self._unreadable
 
     def times(self, longest_wait_s: float | None) -> times_module.Granted:
         """How long users may wait and run, by all accounts above them.

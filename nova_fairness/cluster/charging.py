@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from oslo_log import log as logging
 
+from nova_fairness import exception
 from nova_fairness.cluster import recording
 from nova_fairness.cluster import snapshot as snapshot_module
 from nova_fairness.cluster import trading as trading_module
@@ -134,7 +135,7 @@ class Charging:
             used = _used(ledger, kept.version, classes)
             used = dataclasses.replace(used, since=since, spent=spent)
             self._store.charge(used, epoch)
-        self.trading.see(snapshot, now, epoch)
+        self._trade(snapshot, now, epoch)
         columns = [classes.index(name) for name in snapshot.classes]
         history = {name: use[columns] for name, use in ledger.use.items()}
         granted = _granted(ledger, snapshot, now, self._terms.preemptible)
@@ -148,6 +149,17 @@ class Charging:
                 weights=self._weights,
             )
         )
+
+    def _trade(
+        self, snapshot: cluster.ClusterSnapshot, now: float, epoch: int
+    ) -> None:
+        """Let rates be worked out; they are apart from the ledger."""
+        try:
+            self.trading.see(snapshot, now, epoch)
+        except exception.StoreError:
+            raise
+        except Exception:
+            LOG.exception('rates of groups stay as they are')
 
     def _of_period(
         self, kept: records.Used, now: float

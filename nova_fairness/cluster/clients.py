@@ -39,7 +39,8 @@ def reading(what: str) -> Iterator[None]:
     """Read an answer that may be anything.
 
     :param what: whose answer, and about what, for people.
-    :raises CloudAway: if a part is missing, or is not what it should be.
+    :raises CloudUnreadable: if a part is missing, or is not what it should
+        be.
     """
     try:
         yield
@@ -50,7 +51,7 @@ def reading(what: str) -> Iterator[None]:
         TypeError,
         ValueError,
     ) as error:
-        raise exception.CloudAway(
+        raise exception.CloudUnreadable(
             f'{what} cannot be read: {error!r}'
         ) from error
 
@@ -94,7 +95,7 @@ class Api:
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise exception.CloudAway(
+            raise exception.CloudUnreadable(
                 f'the answer of {self._service} cannot be read'
             )
         return found

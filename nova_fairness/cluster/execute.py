@@ -288,6 +288,8 @@ class Executor:
             self._give_up(kept, _E.EXPIRE, _R.TOKEN_REFUSED, epoch)
             return
         started = any(each.host for each in self._present(kept))
+        # What cannot be written anew must not look as if it was sent.
+        written = changed(cast)
         why = reason.why(_R.SENT)
         try:
             sending = self._store.step(
@@ -302,7 +304,7 @@ class Executor:
             if started:
                 LOG.error('request %s runs already: it is not sent', kept.uuid)
             else:
-                self._sender.send(changed(cast))
+                self._sender.send(written)
         except (exception.CloudError, exception.NobodyListens):
             # The next cycle lets it wait again.
             self._store.step(sending, _E.RETURN, epoch, why, self._clock())

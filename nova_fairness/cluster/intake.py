@@ -8,6 +8,7 @@ import math
 from oslo_log import log as logging
 
 from nova_fairness import exception
+from nova_fairness.cluster import quarantine as quarantine_module
 from nova_fairness.cluster.casts import parser
 from nova_fairness.cluster.casts import times as times_module
 from nova_fairness.cluster.store import store as store_module
@@ -21,6 +22,7 @@ LOG = logging.getLogger(__name__)
 _AT_ONCE = 1000
 _UNREADABLE = reason.why(reason.Reason.UNREADABLE)
 _SENT = reason.why(reason.Reason.SENT)
+_K = quarantine_module.Kind
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +46,7 @@ def take_in(
     now: float,
     times: times_module.Granted = parser.unbound,
     preemptible: parser.Preemptible = parser.NONE_IS,
+    quarantine: quarantine_module.Quarantine | None = None,
 ) -> None:
     """Make requests of all messages that have none.
 
@@ -53,14 +56,18 @@ def take_in(
     :param now: seconds of the epoch.
     :param times: says how long somebody may wait and run.
     :param preemptible: says which requests are.
+    :param quarantine: of messages, and of accounts whose limits fail.
     :raises StoreAway: if the store does not answer.
     """
+    aside = quarantine or quarantine_module.Quarantine()
+    guarded = _Guarded(times, aside)
     skipped = 0
     while uuids := store.unread(_AT_ONCE, skipped):
         left = [
             uuid
             for uuid in uuids
-            if not _is_taken(store, uuid, now, times, preemptible)
+            if aside.holds(_K.MESSAGE, uuid)
+            or not _is_taken(store, uuid, now, guarded, preemptible, aside)
         ]
         if len(left) < len(uuids):
             return
@@ -73,16 +80,53 @@ def _is_taken(
     now: float,
     times: times_module.Granted,
     preemptible: parser.Preemptible,
+    aside: quarantine_module.Quarantine,
 ) -> bool:
     """Make a request; ``False`` if one message cannot become any."""
     try:
         _take(store, uuid, now, times, preemptible)
-    except exception.StoreAway:
+    except quarantine_module.PASSES:
         raise
     except exception.StoreError as error:
         LOG.error('message %s stays where it is: %s', uuid, error)
         return False
+    except _LimitsFailed:
+        return False
+    except Exception as error:  # noqa: BLE001 - other messages are read
+        aside.put(_K.MESSAGE, uuid, error)
+        return False
     return True
+
+
+class _LimitsFailed(Exception):
+    """How long somebody may wait and run is not known."""
+
+
+class _Guarded:
+    """Says how long somebody may wait and run, unless that fails.
+
+    Their messages wait then: a request without its limits would run for ever.
+
+    :param times: says it.
+    :param aside: keeps accounts on which it fails.
+    """
+
+    def __init__(
+        self,
+        times: times_module.Granted,
+        aside: quarantine_module.Quarantine,
+    ) -> None:
+        self._times = times
+        self._aside = aside
+
+    def __call__(self, project: str, user: str) -> times_module.Times:
+        """The limits of a user in a project."""
+        try:
+            return self._times(project, user)
+        except Exception as error:
+            account = request_model.account_of(project, user)
+            self._aside.put(_K.ACCOUNT, account, error)
+            raise _LimitsFailed from error
 
 
 def _take(
@@ -99,6 +143,10 @@ def _take(
         request = parser.parse(cast, times, preemptible)
     except exception.Unreadable as error:
         LOG.error('message %s cannot be read: %s', uuid, error)
+    except (*quarantine_module.PASSES, _LimitsFailed):
+        raise
+    except Exception:
+        LOG.exception('message %s cannot be read', uuid)
     else:
         given = {'why': _SENT} if cast.is_doubtful else {}
         request = _returning(store, request)

@@ -20,6 +20,7 @@ from oslo_log import log as logging
 from nova_fairness import exception
 from nova_fairness.cluster import images as images_module
 from nova_fairness.cluster import placement as placement_module
+from nova_fairness.cluster import quarantine
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import signs
 from nova_fairness.cluster.store import leaves as leaves_module
@@ -27,6 +28,9 @@ from nova_fairness.model import leaving
 from nova_fairness.model import reason
 
 LOG = logging.getLogger(__name__)
+
+_UNEXPECTED = quarantine.Quarantine()
+"""Says once in the log what failed; who leaves is tried in every cycle."""
 
 LEAST_NOTICE_S = 120.0
 """Nova keeps the metadata that guests read for 15 s, and guests poll it."""
@@ -447,6 +451,8 @@ def attempt(
         raise
     except exception.ClusterError as error:
         LOG.warning('server %s: %s', server, error)
+    except Exception as error:  # noqa: BLE001 - others leave
+        _UNEXPECTED.put(quarantine.Kind.SERVER, server, error)
 
 
 def _is_due(

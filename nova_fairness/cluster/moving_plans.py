@@ -25,6 +25,7 @@ from nova_fairness.cluster import move_checking
 from nova_fairness.cluster import move_planning
 from nova_fairness.cluster import moving as moving_module
 from nova_fairness.cluster import plan_facts
+from nova_fairness.cluster import quarantine
 from nova_fairness.cluster import resting as resting_module
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import service as service_module
@@ -49,6 +50,7 @@ _SAID = 20
 _SETTLES_S = 20.0
 """After the last move until what was won is measured."""
 
+_OF_CYCLE = quarantine.Kind.PART
 _C, _E, _G, _S = model.Cause, model.Event, model.Goal, model.State
 _STARTING = frozenset(
     {request_model.State.SENDING, request_model.State.STARTING}
@@ -159,6 +161,8 @@ class MovingPlans:
                 said = f'no plan goes on: {error}'
                 if said != self._said:
                     LOG.warning('%s', said)
+            except Exception as error:  # noqa: BLE001 - no input ends the loop
+                self._service.quarantine.put(_OF_CYCLE, self.name, error)
             self._said = said
             self._stopped.wait(self._interval_s)
 
@@ -177,13 +181,27 @@ class MovingPlans:
         self._last = looked
         plans = self._plans.open()
         for plan in plans:
-            self._go_on(plan, looked, epoch)
+            self._part(f'plan {plan.uuid}', self._go_on, plan, looked, epoch)
         # Where a move ended just now, the look is from before.
         if not any(each.is_moving for each in plans):
-            self._plan(looked, epoch)
-        self._resting.look(self._seen(looked))
+            self._part('new plans', self._plan, looked, epoch)
+        self._part('rest of hosts', self._rest, looked)
         self._plans.remove_ended(looked.at - self._rules.history_s)
         return True
+
+    def _part(
+        self, name: str, do: Callable[..., None], *arguments: object
+    ) -> None:
+        """Do a part of a cycle; what it fails on keeps no other part back."""
+        try:
+            do(*arguments)
+        except (exception.ClusterError, exception.NotLeading):
+            raise
+        except Exception as error:  # noqa: BLE001 - others go on
+            self._service.quarantine.put(_OF_CYCLE, name, error)
+
+    def _rest(self, looked: looking.Looked) -> None:
+        self._resting.look(self._seen(looked))
 
     def last(self) -> looking.Looked:
         """What the last look saw.

@@ -23,6 +23,7 @@ from nova_fairness.cluster import cloud_side
 from nova_fairness.cluster import making
 from nova_fairness.cluster import partition_file
 from nova_fairness.cluster import pledging as pledging_module
+from nova_fairness.cluster import quarantine
 from nova_fairness.cluster import service as service_module
 from nova_fairness.cluster import telling as telling_module
 from nova_fairness.cluster import vacating as vacating_module
@@ -37,6 +38,7 @@ from nova_fairness.planners.partition import pledges
 LOG = logging.getLogger(__name__)
 
 _V, _Side = partition.Verb, partition.Side
+_PART = quarantine.Kind.PART
 _STARTING = frozenset(
     {request_model.State.SENDING, request_model.State.STARTING}
 )
@@ -120,6 +122,9 @@ class Partitioning:
                 LOG.warning('another process leads now: %s', error)
             except (exception.ClusterError, exception.NotLeading) as error:
                 self._say((f'nothing moves: {error}',))
+            except Exception as error:  # noqa: BLE001 - no input ends the loop
+                self._service.quarantine.put(_PART, self.name, error)
+                self._say((f'nothing moves: {type(error).__name__}',))
             self._stopped.wait(self._interval_s)
 
     def cycle(self) -> bool:
@@ -149,9 +154,11 @@ class Partitioning:
         untold: list[str] = []
         if not away:
             self._tidy(snapshot, plan, epoch)
-            untold = self._tell(snapshot, epoch)
+            untold = self._part('jobs told', self._tell, snapshot, epoch)
         failed = [f'{host}: {why}' for host, why in self._failed.items()]
-        unshared = self._pledging.cycle(
+        unshared = self._part(
+            'shares of groups',
+            self._pledging.cycle,
             described.groups,
             described.hosts,
             self._service.last().snapshot,
@@ -168,6 +175,24 @@ class Partitioning:
         self._last = Looked(now, snapshot, balances, told, stands)
         self._say(told)
         return True
+
+    def _part(
+        self,
+        name: str,
+        do: Callable[..., Iterable[str]],
+        *arguments: object,
+    ) -> list[str]:
+        """Do a part of a cycle; what it fails on keeps no other part back.
+
+        :returns: what it says, or that it failed.
+        """
+        try:
+            return list(do(*arguments))
+        except (exception.ClusterError, exception.NotLeading):
+            raise
+        except Exception as error:  # noqa: BLE001 - hosts move
+            self._service.quarantine.put(_PART, name, error)
+            return [f'{name}: {type(error).__name__}']
 
     def _target(self) -> partition.Target | None:
         aimed = self._store.nodes.aimed().hosts
@@ -296,11 +321,25 @@ class Partitioning:
             batch = self._batch.look()
         except exception.BatchError as error:
             away.append(str(error))
+        except Exception as error:  # noqa: BLE001 - it gives no answer
+            away.append(self._unread('the batch system', error))
         try:
             cloud = self._cloud.look(nodes, self._service.last(), now)
         except exception.CloudError as error:
             away.append(str(error))
+        except (exception.ClusterError, exception.NotLeading):
+            raise
+        except Exception as error:  # noqa: BLE001 - it gives no answer
+            away.append(self._unread('the cloud', error))
         return batch, cloud, away
+
+    def _unread(self, side: str, error: Exception) -> str:
+        """Take note of a side whose answer cannot be used."""
+        self._service.quarantine.put(_PART, f'{self.name} {side}', error)
+        return (
+            f'{side}: its answer cannot be read: {type(error).__name__}; no'
+            ' host moves until it can be'
+        )
 
     def _try(
         self,
@@ -318,6 +357,9 @@ class Partitioning:
             LOG.info('%s', error)
         except exception.ClusterError as error:
             self._failed[action.host] = str(error)
+        except Exception as error:  # noqa: BLE001 - other hosts move
+            self._service.quarantine.put(_PART, f'host {action.host}', error)
+            self._failed[action.host] = type(error).__name__
 
     def _do(
         self,

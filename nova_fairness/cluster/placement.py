@@ -78,6 +78,9 @@ class Placement:
     not use what the project does.
 
     :param api: of Placement.
+
+    :ivar unreadable: roots of which a part could not be read last, and why:
+        they are in no answer, so that they take nothing.
     """
 
     def __init__(self, api: clients.Api) -> None:
@@ -88,6 +91,7 @@ class Placement:
         self._summed: dict[str, Mapping[str, int]] = {}
         self._providers = _Turn(_PROVIDERS_AT_ONCE)
         self._projects = _Turn(_PROJECTS_AT_ONCE)
+        self.unreadable: dict[str, Exception] = {}
 
     def trees(
         self,
@@ -101,21 +105,7 @@ class Placement:
             projects, first the project.
         :raises CloudError: if they cannot be read.
         """
-        found = _needed(self._api.get('/resource_providers'))
-        listed = found['resource_providers']
-        anew = self._providers.next(len(listed))
-        below: dict[str, list[Mapping[str, Any]]] = {}
-        known = {}
-        for number, each in enumerate(listed):
-            is_anew = number in anew or each['root_provider_uuid'] in freed
-            provider = self._provider(
-                each['uuid'], each['generation'], is_anew
-            )
-            if provider is None:
-                continue
-            known[each['uuid']] = provider
-            below.setdefault(each['root_provider_uuid'], []).append(each)
-        self._known = known
+        below = self._read_all(freed)
         self._trees = {
             root: made for root, made in self._trees.items() if root in below
         }
@@ -126,8 +116,42 @@ class Placement:
         return {
             root: self._tree(root, providers)
             for root, providers in below.items()
-            if root in known
+            if root in self._known
         }
+
+    def _read_all(
+        self, freed: Collection[str]
+    ) -> dict[str, list[Mapping[str, Any]]]:
+        """Providers by their root, where all of the tree can be read."""
+        found = _needed(self._api.get('/resource_providers'))
+        listed = found['resource_providers']
+        anew = self._providers.next(len(listed))
+        below: dict[str, list[Mapping[str, Any]]] = {}
+        known = {}
+        self.unreadable = {}
+        for number, each in enumerate(listed):
+            try:
+                root = str(each['root_provider_uuid'])
+                is_anew = number in anew or root in freed
+                provider = self._provider(
+                    each['uuid'], each['generation'], is_anew
+                )
+            except (
+                exception.CloudUnreadable,
+                LookupError,
+                TypeError,
+            ) as error:
+                # One part of a tree that is not known makes all of it full.
+                self.unreadable[_root(each)] = error
+                continue
+            if provider is None:
+                continue
+            known[each['uuid']] = provider
+            below.setdefault(root, []).append(each)
+        for root in self.unreadable:
+            below.pop(root, None)
+        self._known = known
+        return below
 
     def used(self, project: str, user: str = '') -> Mapping[str, int]:
         """What a project has allocated, by class.
@@ -271,7 +295,7 @@ class Placement:
         if usages is None:
             return None
         amounts = {
-            name: (capacity, int(usages['usages'].get(name, 0)), unit, step)
+            name: (capacity, _used(usages['usages'].get(name, 0)), unit, step)
             for name, (capacity, _, unit, step) in known.amounts.items()
         }
         return dataclasses.replace(known, amounts=amounts)
@@ -327,8 +351,26 @@ def _amount(inventory: Mapping[str, Any], used: int) -> Amount:
     free = inventory['total'] - inventory.get('reserved', 0)
     capacity = free * inventory.get('allocation_ratio', 1.0)
     capacity = max(int(min(capacity, _MOST)), 0)
-    unit = min(inventory.get('max_unit', capacity), capacity)
-    return capacity, int(used), unit, max(inventory.get('step_size', 1), 1)
+    unit = max(int(min(inventory.get('max_unit', capacity), capacity)), 0)
+    step = min(max(int(inventory.get('step_size', 1)), 1), _MOST)
+    return capacity, _used(used), unit, step
+
+
+def _used(told: Any) -> int:
+    """An amount in use, >= 0.
+
+    :raises ValueError: if it is less: a host must not seem emptier than it is.
+    """
+    used = int(told)
+    if used < 0:
+        raise ValueError(f'{used} are in use')
+    return min(used, _MOST)
+
+
+def _root(listed: Any) -> str:
+    """Whatever a provider that cannot be read says of its root."""
+    found = listed if isinstance(listed, dict) else {}
+    return str(found.get('root_provider_uuid') or found.get('uuid') or '')
 
 
 def _both(one: Amount | None, other: Amount) -> Amount:

@@ -24,9 +24,12 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import math
+import time
 
 import numpy as np
 
+from nova_fairness.cluster import isolation
+from nova_fairness.cluster import quarantine as quarantine_module
 from nova_fairness.cluster.store import records
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
@@ -74,10 +77,22 @@ class Planning:
     """Plans for all or for those who are ahead, and says what is told.
 
     :param plan: the planner.
+    :param quarantine: of what it fails on.
+    :param monotonic: seconds that never go back.
     """
 
-    def __init__(self, plan: Planner) -> None:
+    def __init__(
+        self,
+        plan: Planner,
+        quarantine: quarantine_module.Quarantine | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._plan = plan
+        self._isolation = isolation.Isolation(
+            plan,
+            quarantine or quarantine_module.Quarantine(monotonic),
+            monotonic,
+        )
         self._whole: _Whole | None = None
         self._is_between = False
 
@@ -93,6 +108,7 @@ class Planning:
             and waiting >= MANY
             and 0 <= now - self._whole.at < EVERY_S
         )
+        self._isolation.begin()
         return not self._is_between
 
     def plan(
@@ -100,10 +116,33 @@ class Planning:
     ) -> cluster.Plan:
         """Say who starts now, and why all others wait.
 
+        What the planner fails on is set aside, and all else is planned.
+
         :param snapshot: of the cloud, with all requests.
         :param now: seconds of the epoch.
-        :raises PluginMisbehaved: as the planner does.
+        :raises Exception: as the planner does, if nothing can be blamed.
         """
+        sound = self._isolation.sound(snapshot)
+        try:
+            found = self._planned(sound, now)
+        except Exception as error:  # noqa: BLE001 - one input of many raised
+            self._whole = None
+            self._isolation.search(sound, now, error)
+            sound = self._isolation.sound(sound)
+            found = self._planned(sound, now)
+        if sound is snapshot:
+            return found
+        return self._isolation.told(found, snapshot, now)
+
+    def sound(
+        self, snapshot: cluster.ClusterSnapshot
+    ) -> cluster.ClusterSnapshot:
+        """What was planned of a snapshot: all but what is set aside."""
+        return self._isolation.sound(snapshot)
+
+    def _planned(
+        self, snapshot: cluster.ClusterSnapshot, now: float
+    ) -> cluster.Plan:
         if self._is_between and self._whole is not None:
             found = self._between(self._whole, snapshot, now)
             if found is not None:

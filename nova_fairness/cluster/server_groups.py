@@ -2,10 +2,13 @@
 
 """Members of server groups, asked for no oftener than needed."""
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
+import functools
 from typing import Any
 
+from nova_fairness import exception
 from nova_fairness.cluster import clients
 from nova_fairness.cluster import listing
 
@@ -27,12 +30,15 @@ class ServerGroups:
     """Members of server groups; they are asked for again if servers came.
 
     :param api: of Nova.
+
+    :ivar unreadable: groups whose members could not be read last, and why.
     """
 
     def __init__(self, api: clients.Api) -> None:
         self._api = api
         self._members: dict[str, list[str]] = {}
         self._anew = _LOOKS
+        self.unreadable: dict[str, Exception] = {}
 
     def renew(self) -> None:
         """Say that a server came.
@@ -53,15 +59,37 @@ class ServerGroups:
         """
         if self._anew:
             self._members.clear()
+        self.unreadable = {}
         missing = sorted(set(groups) - self._members.keys())
         if len(missing) > _FEW:
-            of = {each['id']: each['members'] for each in listed(self._api)}
-            self._members |= {each: list(of.get(each, ())) for each in missing}
+            of = {
+                each['id']: each.get('members')
+                for each in listed(self._api)
+                if isinstance(each, dict) and isinstance(each.get('id'), str)
+            }
+            for group in missing:
+                self._note(group, functools.partial(of.get, group, ()))
         else:
             for group in missing:
-                self._members[group] = self._of(group)
-        return {group: self._members[group] for group in groups}
+                self._note(group, functools.partial(self._of, group))
+        return {group: self._members.get(group, []) for group in groups}
 
-    def _of(self, group: str) -> list[str]:
+    def _note(self, group: str, told: Callable[[], object]) -> None:
+        """Take note of the members of a group, if they can be read."""
+        try:
+            with clients.reading(f'what Nova says of server group {group}'):
+                self._members[group] = _texts(told())
+        except exception.CloudUnreadable as error:
+            self.unreadable[group] = error
+
+    def _of(self, group: str) -> object:
         found = self._api.get(f'/os-server-groups/{group}')
-        return list(found['server_group']['members']) if found else []
+        return found['server_group']['members'] if found else []
+
+
+def _texts(told: object) -> list[str]:
+    if not isinstance(told, list | tuple) or not all(
+        isinstance(each, str) for each in told
+    ):
+        raise TypeError('members of a group must be a list of UUIDs')
+    return list(told)

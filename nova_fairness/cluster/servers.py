@@ -5,7 +5,9 @@
 import collections
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
+import contextlib
 import dataclasses
 import datetime as dt
 from typing import Any
@@ -168,10 +170,15 @@ class Nova:
     """Nova as it is; servers that did not change are not read again.
 
     :param api: of Nova.
+
+    :ivar unreadable: servers that could not be read last, and why.
+    :ivar hosts_unreadable: the same of hosts, by UUID or name.
     """
 
     def __init__(self, api: clients.Api) -> None:
         self._api = api
+        self.unreadable: dict[str, Exception] = {}
+        self.hosts_unreadable: dict[str, Exception] = {}
         self._servers: dict[str, Server] = {}
         self._since = {True: '', False: ''}
         self._left: dict[str, float] = {}
@@ -185,25 +192,36 @@ class Nova:
 
         :raises CloudError: if they cannot be read.
         """
-        zones = {
-            each['host']: each.get('zone') or ''
-            for each in self._all('/os-services?binary=nova-compute')
-        }
+        self.hosts_unreadable = {}
+        zones: dict[str, str] = {}
+        for each in self._all('/os-services?binary=nova-compute'):
+            with self._noted(self.hosts_unreadable, each, 'host'):
+                zones[_text(each, 'host')] = _text(each, 'zone', '')
         listed = listing.listed(
             self._api, '/os-hypervisors/detail', 'hypervisors'
         )
-        services = [each['service']['host'] for each in listed]
+        services = [_service_host(each) for each in listed]
         count = collections.Counter(services)
-        own = 'hypervisor_hostname'
-        return [
-            Host(
-                uuid=each['id'],
-                name=service if count[service] == 1 else each[own],
-                zone=zones.get(service, ''),
-                takes=each['state'] == 'up' and each['status'] == 'enabled',
-            )
-            for each, service in zip(listed, services, strict=True)
-        ]
+        found = []
+        for each, service in zip(listed, services, strict=True):
+            with self._noted(self.hosts_unreadable, each, 'id'):
+                host = _host(each, count[service] > 1, zones)
+                # Of one whose service cannot be read the zone is not known.
+                takes = host.takes and service not in self.hosts_unreadable
+                found.append(dataclasses.replace(host, takes=takes))
+        return _unique(found, self.hosts_unreadable)
+
+    @contextlib.contextmanager
+    def _noted(
+        self, unreadable: dict[str, Exception], entry: Any, name: str
+    ) -> Iterator[None]:
+        """Take note of an entry of a list that cannot be read."""
+        try:
+            with clients.reading('an entry of a list of Nova'):
+                yield
+        except exception.CloudUnreadable as error:
+            named = entry.get(name) if isinstance(entry, dict) else None
+            unreadable[str(named)] = error
 
     def services(self) -> dict[str, Service]:
         """All nova-computes, by name of the host.
@@ -212,7 +230,11 @@ class Nova:
         """
         with clients.reading("Nova's list of services"):
             listed = self._all('/os-services?binary=nova-compute')
-            return {each['host']: _service(each) for each in listed}
+            found = {}
+            for each in listed:
+                with self._noted({}, each, 'host'):
+                    found[_text(each, 'host')] = _service(each)
+            return found
 
     def disable(self, service: Service, reason: str) -> None:
         """Let no more servers start on a host; those that run go on.
@@ -261,10 +283,13 @@ class Nova:
             path += f'&changes-since={self._since[is_whole]}'
         changed = listing.listed(self._api, path, 'servers')
         if is_whole:
-            self._forget_unlisted({each['id'] for each in changed})
+            self._forget_unlisted({_id(each) for each in changed})
         self._groups.look()
+        self.unreadable = {}
         for each in changed:
-            self._note(each, now)
+            with self._noted(self.unreadable, each, 'id'):
+                self._note(each, now)
+        self._stand_in(self.unreadable.keys() & set(map(_id, changed)) - {''})
         if not is_whole:
             self._see(built or (), now)
         # The second list has those that were deleted long before the first.
@@ -274,6 +299,16 @@ class Nova:
         for of_whole in {is_whole, False}:
             self._since[of_whole] = begun.strftime('%Y-%m-%dT%H:%M:%SZ')
         return dict(self._servers)
+
+    def _stand_in(self, uuids: Iterable[str]) -> None:
+        """Keep servers that cannot be read as they were, or as unknown ones.
+
+        One that is there and of which nothing is known must not look deleted.
+        """
+        for uuid in uuids:
+            self._servers.setdefault(
+                uuid, Server(uuid, '', '', status='BUILD', task='', host='')
+            )
 
     def _forget_unlisted(self, listed: Collection[str]) -> None:
         # What no cell has yet is in every list, and deleted without a trace.
@@ -300,9 +335,14 @@ class Nova:
     def _note(self, found: Mapping[str, Any], now: float) -> None:
         is_gone = found['status'] in ('DELETED', 'SOFT_DELETED')
         server = None if is_gone else _server(found)
-        before = self._servers.pop(found['id'], None)
+        before = self._servers.pop(_text(found, 'id'), None)
         if server is None:
-            self._learn(found)
+            # What it was like only helps to guess how long others last.
+            with (
+                contextlib.suppress(exception.CloudUnreadable),
+                clients.reading('a server that is gone'),
+            ):
+                self._learn(found)
         else:
             self._servers[server.uuid] = server
             if before is None:
@@ -355,6 +395,11 @@ class Nova:
         :raises CloudError: if they cannot be read.
         """
         return self._groups.members(groups)
+
+    @property
+    def groups_unreadable(self) -> Mapping[str, Exception]:
+        """Groups whose members could not be read last, and why."""
+        return self._groups.unreadable
 
     def flavors(self, project: str | None = None) -> dict[str, dict[str, int]]:
         """What one server of each flavor needs, by its name.
@@ -449,6 +494,67 @@ class Nova:
         return services
 
 
+def _text(
+    entry: Mapping[str, Any], name: str, without: str | None = None
+) -> str:
+    """A field that is text.
+
+    :param without: what it is if it is missing or nothing; ``None`` if it must
+        not be.
+    :raises TypeError: if it is something else.
+    """
+    value = entry.get(name)
+    if not value and without is not None:
+        return without
+    if not isinstance(value, str):
+        raise TypeError(f'{name} must be text')
+    return value
+
+
+def _id(entry: Any) -> str:
+    """The UUID in an entry of a list; '' without."""
+    found = entry.get('id') if isinstance(entry, dict) else None
+    return found if isinstance(found, str) else ''
+
+
+def _service_host(entry: Any) -> str:
+    """Host of a hypervisor's service; '' if it cannot be read."""
+    try:
+        return _text(entry['service'], 'host')
+    except (AttributeError, LookupError, TypeError):
+        return ''
+
+
+def _host(
+    entry: Mapping[str, Any], is_of_many: bool, zones: Mapping[str, str]
+) -> Host:
+    service = _text(entry['service'], 'host')
+    own = _text(entry, 'hypervisor_hostname')
+    return Host(
+        uuid=_text(entry, 'id'),
+        name=own if is_of_many else service,
+        zone=zones.get(service, ''),
+        takes=entry['state'] == 'up' and entry['status'] == 'enabled',
+    )
+
+
+def _unique(
+    hosts: Iterable[Host], unreadable: dict[str, Exception]
+) -> list[Host]:
+    """Hosts whose names are theirs alone."""
+    listed = list(hosts)
+    names = collections.Counter(each.name for each in listed)
+    uuids = collections.Counter(each.uuid for each in listed)
+    for each in listed:
+        if names[each.name] > 1 or uuids[each.uuid] > 1:
+            unreadable[each.name] = ValueError('several hosts are one')
+    return [
+        each
+        for each in listed
+        if names[each.name] == 1 and uuids[each.uuid] == 1
+    ]
+
+
 def _needs(flavor: Mapping[str, Any]) -> dict[str, int]:
     # In a list of servers it is called otherwise.
     more_gb = flavor.get('OS-FLV-EXT-DATA:ephemeral', flavor.get('ephemeral'))
@@ -475,8 +581,8 @@ def _time(found: Mapping[str, Any], name: str) -> float | None:
 
 def _service(found: Mapping[str, Any]) -> Service:
     return Service(
-        uuid=found['id'],
-        host=found['host'],
+        uuid=_text(found, 'id'),
+        host=_text(found, 'host'),
         enabled=found['status'] == 'enabled',
         up=found['state'] == 'up',
         reason=found.get('disabled_reason') or '',
@@ -488,12 +594,12 @@ def _server(found: Mapping[str, Any]) -> Server:
     needs = _needs(flavor) if 'vcpus' in flavor else {}
     metadata = found.get('metadata') or {}
     return Server(
-        uuid=found['id'],
-        project=found['tenant_id'],
-        user=found['user_id'],
-        status=found['status'],
-        task=found.get('OS-EXT-STS:task_state') or '',
-        host=found.get('OS-EXT-SRV-ATTR:host') or '',
+        uuid=_text(found, 'id'),
+        project=_text(found, 'tenant_id'),
+        user=_text(found, 'user_id', ''),
+        status=_text(found, 'status'),
+        task=_text(found, 'OS-EXT-STS:task_state', ''),
+        host=_text(found, 'OS-EXT-SRV-ATTR:host', ''),
         amounts=tuple(sorted((k, n) for k, n in needs.items() if n > 0)),
         launched_at=_time(found, 'launched_at'),
         is_locked=bool(found.get('locked')),

@@ -3,9 +3,12 @@
 """The loop of the cluster tier: snapshot, plan, execute."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import threading
+from typing import TypeVar
 
 from oslo_log import log as logging
 
@@ -13,6 +16,7 @@ from nova_fairness import exception
 from nova_fairness.cluster import accounts as accounts_module
 from nova_fairness.cluster import charging as charging_module
 from nova_fairness.cluster import chores as chores_module
+from nova_fairness.cluster import culprits
 from nova_fairness.cluster import election as election_module
 from nova_fairness.cluster import ends as ends_module
 from nova_fairness.cluster import estimating
@@ -22,6 +26,7 @@ from nova_fairness.cluster import leaving as leaving_module
 from nova_fairness.cluster import making as making_module
 from nova_fairness.cluster import orders
 from nova_fairness.cluster import planning as planning_module
+from nova_fairness.cluster import quarantine as quarantine_module
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import snapshot as snapshot_module
 from nova_fairness.cluster.store import records
@@ -35,6 +40,11 @@ LOG = logging.getLogger(__name__)
 
 _S = request_model.State
 _RELEASED = frozenset({_S.SENDING, *request_model.UNSENT})
+_K = quarantine_module.Kind
+_T = TypeVar('_T')
+_OF_CYCLE = 'cycle'
+_TRIES = 100
+"""How often a part of a cycle is done to find who makes it fail."""
 _UNREADABLE = reason.Reason.UNREADABLE
 _OPEN = frozenset(_S) - request_model.FINAL
 _CLEANED_AT_ONCE = 200
@@ -86,7 +96,8 @@ class Service:
     :ivar charging: as given.
     :ivar chores: what is done beside requests.
     :ivar cycles: number of those that were begun.
-    :ivar cycles_failed: number of those that ended early.
+    :ivar cycles_failed: number of those that ended early, or left a part out.
+    :ivar quarantine: of what made it fail.
     """
 
     def __init__(
@@ -118,7 +129,10 @@ class Service:
         self.chores = chores
         self._leaving = leaving
         self._making = making
-        self._planning = planning_module.Planning(plan)
+        self.quarantine = quarantine_module.Quarantine(monotonic)
+        self._planning = planning_module.Planning(
+            plan, self.quarantine, monotonic
+        )
         self._clock = clock
         self._monotonic = monotonic
         self._rules = rules
@@ -130,6 +144,10 @@ class Service:
         self._last: estimating.Last | None = None
         self._acting = threading.Lock()
         self._hinted = threading.Event()
+        self._charged: cluster.ClusterSnapshot | None = None
+        self._left_out = False
+        self._unread: frozenset[snapshot_module.Named] = frozenset()
+        self._unpaid: frozenset[str] = frozenset()
         self.cycles = 0
         self.cycles_failed = 0
 
@@ -150,6 +168,11 @@ class Service:
             ) as error:
                 self.cycles_failed += 1
                 LOG.warning('this cycle ends early: %s', error)
+            except Exception as error:  # noqa: BLE001 - no input ends the loop
+                self.cycles_failed += 1
+                self.quarantine.put(_K.PART, _OF_CYCLE, error)
+            else:
+                self.cycles_failed += self._left_out
             self._rest(stopped, max(pause_s, 0.0))
 
     def hint(self) -> None:
@@ -195,7 +218,14 @@ class Service:
         """
         begin_s, last = self._monotonic(), self._last
         if last is not None:
-            self._estimating.work(last.snapshot, last.plan, last.at, pause_s)
+            work = self._estimating.work
+            given = last.snapshot, last.plan, last.at, pause_s
+            try:
+                work(*given)
+            except exception.PluginMisbehaved:
+                raise
+            except Exception as error:  # noqa: BLE001 - requests start without
+                self._note('estimates', error)
         return self._monotonic() - begin_s
 
     def last(self) -> estimating.Last:
@@ -359,37 +389,189 @@ class Service:
 
     def _act(self, epoch: int) -> None:
         now = self._clock()
-        terms = self._rules.terms
-        granted = self.accounts.times(terms.longest_wait_s)
-        intake.take_in(self._store, now, granted, terms.preemptible)
+        self._left_out = False
+        self._part('messages', self._take_in, now)
         found = self._put_back(epoch)
         self._sweep(found)
         waiting = sum(each.request.state is _S.HELD for each in found)
         is_whole = self._planning.begin(waiting, now)
-        ends = ends_module.ends(found, now)
-        view = self._view(found, now, self._ends.known(ends), is_whole)
-        view = self._making.seen(view, found, now)
+        ends = self._of_all(found, lambda some: ends_module.ends(some, now))
+        known = self._part('ends', self._ends.known, ends) or {}
+        view = self._view(found, now, known, is_whole)
+        view = self._of_all(
+            found, lambda some: self._making.seen(view, some, now)
+        )
+        view = snapshot_module.closed(view, _unknown_hosts(found))
+        self._note_unread(found)
         self._watch(found, view, epoch, is_whole)
-        self._estimating.see(found, view.servers, now)
-        snapshot = self.charging.charge(view, now, epoch)
+        self._part('builds', self._estimating.see, found, view.servers, now)
+        snapshot = self._charge(view, now, epoch)
         planned = self._planning.plan(snapshot, now)
-        calibrated = self._estimating.judge(found, planned.waiting, epoch)
-        made = self._estimating.made(now)
-        self._last = estimating.Last(
+        snapshot = self._planning.sound(snapshot)
+        self._last = self._seen(snapshot, planned, found, now, epoch)
+        self._do(planned, found, view, epoch)
+        self._do_beside(ends, planned, found, snapshot, view, now, epoch)
+
+    def _note_unread(self, found: list[records.Record]) -> None:
+        """Set aside what could not be read in this cycle."""
+        unread: dict[snapshot_module.Named, Exception] = {
+            **self._reader.unreadable,
+            **{
+                (_K.REQUEST, each.request.uuid): each.fault
+                for each in found
+                if each.fault
+            },
+            **{
+                (_K.ACCOUNT, name): error
+                for name, error in self.accounts.unreadable().items()
+            },
+            **{
+                (_K.ROW, name): error
+                for name, error in self._store.unreadable().items()
+            },
+        }
+        # What can be read again is used at once.
+        for key in self._unread - unread.keys():
+            self.quarantine.release(*key)
+        for key, error in unread.items():
+            if not self.quarantine.holds(*key):
+                self.quarantine.put(*key, error)
+        self._unread = frozenset(unread)
+
+    def _take_in(self, now: float) -> None:
+        """Make requests of messages that came."""
+        terms = self._rules.terms
+        granted = self.accounts.times(terms.longest_wait_s)
+        intake.take_in(
+            self._store, now, granted, terms.preemptible, self.quarantine
+        )
+
+    def _seen(
+        self,
+        snapshot: cluster.ClusterSnapshot,
+        planned: cluster.Plan,
+        found: list[records.Record],
+        now: float,
+        epoch: int,
+    ) -> estimating.Last:
+        """What this cycle saw and wants, with estimates of starts."""
+        judge, waiting = self._estimating.judge, planned.waiting
+        calibrated = self._part('promises', judge, found, waiting, epoch)
+        made = self._part('estimates', self._estimating.made, now) or {}
+        return estimating.Last(
             snapshot, planned, now, tuple(found), made, calibrated
         )
-        self._do(planned, found, view, epoch)
-        self._ends.apply(ends, view.servers, now, epoch)
-        look = (snapshot, planned, found, view.servers, now, epoch)
-        self.chores.apply(chores_module.Look(*look))
-        self._making.work(found, view.servers, epoch)
-        self._leaving.work(view.servers, epoch)
+
+    def _do_beside(
+        self,
+        ends: Mapping[str, ends_module.End],
+        planned: cluster.Plan,
+        found: list[records.Record],
+        snapshot: cluster.ClusterSnapshot,
+        view: snapshot_module.View,
+        now: float,
+        epoch: int,
+    ) -> None:
+        """Do all that no start waits for; each part that fails is left out."""
+        servers = view.servers
+        look = (snapshot, planned, found, servers, now, epoch)
+        self._part('ends', self._ends.apply, ends, servers, now, epoch)
+        self._part('chores', self.chores.apply, chores_module.Look(*look))
+        self._part('room', self._making.work, found, servers, epoch)
+        self._part('leaving', self._leaving.work, servers, epoch)
+        self._part('left over', self._clean_up)
+        self._part('history', self._forget_old, now)
+
+    def _clean_up(self) -> None:
         for record in self._store.left_over(_CLEANED_AT_ONCE):
             self._try(record, self._executor.clean_up, record)
+
+    def _forget_old(self, now: float) -> None:
         before = now - self._rules.history_s
         self._store.remove_ended(before, _REMOVED_AT_ONCE)
         self._store.leaves.remove_ended(before)
         self._store.charges.remove(before)
+
+    def _part(
+        self, name: str, do: Callable[..., _T], *arguments: object
+    ) -> _T | None:
+        """Do a part of a cycle; what it fails on keeps no other part back.
+
+        :returns: what it gives; ``None`` if it failed.
+        """
+        try:
+            return do(*arguments)
+        except quarantine_module.PASSES:
+            raise
+        except exception.CloudError:
+            # Nova or Placement is away: other parts would fare no better.
+            raise
+        except Exception as error:  # noqa: BLE001 - all others are done
+            self._note(name, error)
+            return None
+
+    def _note(self, name: str, error: Exception) -> None:
+        """Take note of a part of a cycle that failed."""
+        self._left_out = True
+        self.quarantine.put(_K.PART, name, error)
+
+    def _of_all(
+        self,
+        found: list[records.Record],
+        do: Callable[[Sequence[records.Record]], _T],
+    ) -> _T:
+        """Do something with all requests but those that it fails on."""
+        try:
+            return do(found)
+        except (*quarantine_module.PASSES, exception.CloudError):
+            raise
+        except Exception as error:  # noqa: BLE001 - one of many made it fail
+            budget = culprits.Budget(
+                _TRIES, self._monotonic, self._monotonic() + 5.0
+            )
+            blamed, unsure = culprits.found(
+                found, lambda some: _fails(do, some), budget
+            )
+            for record in blamed:
+                self.quarantine.put(_K.REQUEST, record.request.uuid, error)
+            known = {each.request.uuid for each in (*blamed, *unsure)}
+            return do([e for e in found if e.request.uuid not in known])
+
+    def _charge(
+        self, view: snapshot_module.View, now: float, epoch: int
+    ) -> cluster.ClusterSnapshot:
+        """Charge accounts; if that fails, what was known last goes on.
+
+        Use and budgets stand still then, so that nobody gains by it. Where
+        nothing is known yet, nothing of accounts with a budget starts.
+        """
+        charged = self._part('charges', self.charging.charge, view, now, epoch)
+        if charged is not None:
+            self._charged = charged
+            self._stop_paying(())
+            return charged
+        snapshot, last = view.snapshot, self._charged
+        if last is None or last.classes != snapshot.classes:
+            self._stop_paying(snapshot.accounts)
+            return snapshot
+        return dataclasses.replace(
+            snapshot,
+            history=last.history,
+            granted=last.granted,
+            budgets=last.budgets,
+            weights=last.weights,
+        )
+
+    def _stop_paying(self, accounts: Iterable[cluster.Account]) -> None:
+        """Set accounts with a budget aside, and no others any more."""
+        paying = {e.name for e in accounts if e.budget_hours is not None}
+        for name in self._unpaid - paying:
+            self.quarantine.release(_K.ACCOUNT, name)
+        unknown = exception.BadLedger('it is not known what was spent')
+        for name in paying:
+            if not self.quarantine.holds(_K.ACCOUNT, name):
+                self.quarantine.put(_K.ACCOUNT, name, unknown)
+        self._unpaid = frozenset(paying)
 
     def _put_back(self, epoch: int) -> list[records.Record]:
         """Let wait what was reserved and not sent; say what there is."""
@@ -451,6 +633,7 @@ class Service:
                 is_whole
                 and request.state is _S.HELD
                 and not there
+                and not record.fault
                 and record.why.reason is not _UNREADABLE
             ):
                 self._try(record, self._bury, record, epoch)
@@ -533,10 +716,22 @@ class Service:
         others = self._executor.apart(planned, listed, view)
         for action in planned.actions:
             record = found[action.request]
+            if self.quarantine.holds(_K.REQUEST, action.request) and (
+                action.verb is not cluster.Verb.EXPIRE
+            ):
+                continue
             if action.verb is cluster.Verb.MAKE_ROOM:
                 self._try(record, self._making.promise, action, record, epoch)
                 continue
             self._try(record, do, action, record, view, others(action), epoch)
+        self._part('reasons', self._tell, planned, found, epoch)
+
+    def _tell(
+        self,
+        planned: cluster.Plan,
+        found: Mapping[str, records.Record],
+        epoch: int,
+    ) -> None:
         self._store.tell(self._planning.news(planned, found), epoch)
 
     def _try(
@@ -548,8 +743,30 @@ class Service:
         """Do something for one request; its failure keeps no other back."""
         try:
             do(*arguments)
-        except (exception.Deposed, exception.StoreAway, exception.BrokerAway):
-            # The next one would fare no better.
+        except quarantine_module.PASSES:
             raise
         except exception.ClusterError as error:
             LOG.warning('request %s: %s', record.request.uuid, error)
+        except Exception as error:  # noqa: BLE001 - others go on
+            self.quarantine.put(_K.REQUEST, record.request.uuid, error)
+
+
+def _unknown_hosts(found: Iterable[records.Record]) -> frozenset[str]:
+    """Hosts on which something starts of which it is not known how much."""
+    return frozenset(
+        host
+        for each in found
+        if each.fault and each.request.state in (_S.SENDING, _S.STARTING)
+        for host in each.hosts
+    )
+
+
+def _fails(
+    do: Callable[[Sequence[records.Record]], object],
+    some: Sequence[records.Record],
+) -> bool:
+    try:
+        do(some)
+    except Exception:  # noqa: BLE001 - that it raises is what is asked
+        return True
+    return False

@@ -19,8 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from oslo_log import log as logging
 
+from nova_fairness import exception
 from nova_fairness.cluster import clients
 from nova_fairness.cluster import placement as placement_module
+from nova_fairness.cluster import quarantine
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.model import cluster
 from nova_fairness.model import request as request_model
@@ -33,6 +35,9 @@ _AHEAD_S = 60.0
 _ABSENT = (0, 0, 0, 1)
 _SENT = (request_model.State.SENDING, request_model.State.STARTING)
 _UNKNOWN: Mapping[str, float] = types.MappingProxyType({})
+_K = quarantine.Kind
+Named = tuple[quarantine.Kind, str]
+"""Something that could not be read."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +54,18 @@ class View:
     servers: Mapping[str, servers_module.Server]
 
 
+def closed(view: View, hosts: Collection[str]) -> View:
+    """A view in which nothing starts on some hosts."""
+    if not hosts:
+        return view
+    providers = tuple(
+        dataclasses.replace(each, takes=False) if each.name in hosts else each
+        for each in view.snapshot.providers
+    )
+    snapshot = dataclasses.replace(view.snapshot, providers=providers)
+    return dataclasses.replace(view, snapshot=snapshot)
+
+
 class Reader:
     """Reads the cloud.
 
@@ -58,6 +75,10 @@ class Reader:
     :param accounts: says which shares there are now.
     :param closing: names hosts on which nothing may start although Nova would
         take it.
+
+    :ivar unreadable: what could not be read last, and why. A host is not in
+        the snapshot, a server is as it was, requests of a project or a group
+        of which it is not known what they have are not to start.
     """
 
     def __init__(
@@ -74,6 +95,7 @@ class Reader:
         self._accounts = accounts
         self._closing = closing
         self._seen: dict[str, _Seen] = {}
+        self.unreadable: dict[Named, Exception] = {}
 
     def read(
         self,
@@ -95,6 +117,7 @@ class Reader:
             there as they were, without those that came since.
         :raises CloudError: if a part cannot be read.
         """
+        self.unreadable = {}
         with clients.reading('an answer of Nova or Placement'):
             built = None if is_whole else _built(requests)
             return self._read(requests, given, now, ends, built)
@@ -114,12 +137,28 @@ class Reader:
             users.setdefault(each.project, set()).add(each.user)
         found = {}
         for project, names in sorted(users.items()):
-            for user, amounts in self._placement.used_by(
-                project, sorted(names)
-            ).items():
-                used = cluster.vector(amounts, view.snapshot.classes)
-                lent = view.snapshot.preemptible.get((project, user), 0)
-                found[project, user] = np.maximum(used - lent, 0)
+            if not project or (_K.ACCOUNT, project) in self.unreadable:
+                continue
+            try:
+                with clients.reading(f'what users of {project} have'):
+                    found.update(self._of_users(view, project, names))
+            except exception.CloudUnreadable as error:
+                # All of it is charged to the project alone.
+                self.unreadable[_K.ACCOUNT, project] = error
+        return found
+
+    def _of_users(
+        self, view: View, project: str, names: Collection[str]
+    ) -> dict[tuple[str, str], cluster.Amounts]:
+        found = {}
+        for user, amounts in self._placement.used_by(
+            project, sorted(names)
+        ).items():
+            snapshot = view.snapshot
+            most = _most(snapshot.inventory)
+            used = _amounts(amounts, snapshot.classes, most)
+            lent = view.snapshot.preemptible.get((project, user), 0)
+            found[project, user] = np.maximum(used - lent, 0)
         return found
 
     def _read(
@@ -132,11 +171,12 @@ class Reader:
     ) -> View:
         # Before Placement: who lies on a host by now has claimed its room.
         servers = self._nova.servers(now, built)
+        self._note(_K.SERVER, self._nova.unreadable)
         hosts, trees = self._hosts(now)
         names = {name for each in trees.values() for name in each.amounts}
         classes = tuple(sorted(names))
         inventory = _inventory(trees, classes)
-        by_project = self._used(requests, servers, classes)
+        by_project = self._used(requests, servers, classes, inventory)
         rows = {each.name: row for row, each in enumerate(hosts)}
         running = self._running(servers, requests, now, ends)
         for each, uuid, host in _unclaimed(requests, given, servers):
@@ -178,8 +218,17 @@ class Reader:
         """Hosts that Placement knows, too, and their trees by name."""
         lately = self._nova.lately(now)
         listed = self._nova.hosts()
+        self._note(_K.HOST, self._nova.hosts_unreadable)
         left = {each.uuid for each in listed if each.name in lately.left}
         found = self._placement.trees(left, lately.users)
+        names = {each.uuid: each.name for each in listed}
+        self._note(
+            _K.HOST,
+            {
+                names.get(uuid, uuid): error
+                for uuid, error in self._placement.unreadable.items()
+            },
+        )
         closing = self._closing()
         hosts = [
             dataclasses.replace(each, takes=False)
@@ -189,6 +238,15 @@ class Reader:
             if each.uuid in found
         ]
         return hosts, {each.name: found[each.uuid] for each in hosts}
+
+    def _note(
+        self,
+        kind: quarantine.Kind,
+        unreadable: Mapping[str, Exception],
+    ) -> None:
+        self.unreadable |= {
+            (kind, name): error for name, error in unreadable.items()
+        }
 
     def _running(
         self,
@@ -228,16 +286,23 @@ class Reader:
         requests: Collection[request_model.Request],
         servers: Mapping[str, servers_module.Server],
         classes: tuple[str, ...],
+        inventory: cluster.Inventory,
     ) -> dict[str, cluster.Amounts]:
+        most = _most(inventory)
         projects = {
             *self._limits,
             *(each.project for each in requests),
             *(each.project for each in servers.values()),
         } - {''}
-        used = {
-            project: cluster.vector(self._placement.used(project), classes)
-            for project in sorted(projects)
-        }
+        used = {}
+        for project in sorted(projects):
+            try:
+                with clients.reading(f'what Placement says {project} uses'):
+                    told = self._placement.used(project)
+                    used[project] = _amounts(told, classes, most)
+            except exception.CloudUnreadable as error:
+                self.unreadable[_K.ACCOUNT, project] = error
+                used[project] = cluster.vector({}, classes)
         # Of a message that cannot be read nobody may be known to pay.
         used[''] = cluster.vector({}, classes)
         return used
@@ -253,6 +318,11 @@ class Reader:
                 own = of_groups.setdefault(each.group.uuid, set())
                 own.update(each.servers)
         listed = self._nova.members(of_groups)
+        unread = self._nova.groups_unreadable
+        for each in requests:
+            if each.group and each.group.uuid in unread:
+                why = unread[each.group.uuid]
+                self.unreadable[_K.REQUEST, each.uuid] = why
         members = {}
         for group, own in sorted(of_groups.items()):
             hosts = [
@@ -297,6 +367,26 @@ def _run(
         request.group.uuid if request and request.group else '',
         pays=server.pays,
     )
+
+
+def _most(inventory: cluster.Inventory) -> cluster.Amounts:
+    """More than anybody can use, (c,): hosts may have come or gone since."""
+    total = np.maximum(inventory.capacity, inventory.used).sum(axis=0)
+    most: cluster.Amounts = 2 * total + request_model.LARGEST
+    return most
+
+
+def _amounts(
+    told: Mapping[str, int], classes: tuple[str, ...], most: cluster.Amounts
+) -> cluster.Amounts:
+    """What Placement says is used, (c,).
+
+    :raises ValueError: if it is less than nothing, or more than there is.
+    """
+    found = cluster.vector(told, classes)
+    if (found < 0).any() or (found > most).any():
+        raise ValueError('less than nothing is used, or more than there is')
+    return found
 
 
 def _built(requests: Iterable[request_model.Request]) -> list[str]:

@@ -222,6 +222,9 @@ class Watch:
             preempted=self._preempted,
             idle=self._service.chores.idling.count,
             at_risk=len(self._service.chores.warnings.told),
+            failures=self._service.quarantine.failures(),
+            quarantined=self._service.quarantine.counts(),
+            set_aside=self._service.quarantine.told(),
         )
 
     def _leaves(self, leave: leaving.Leave) -> None:

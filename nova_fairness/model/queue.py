@@ -4,6 +4,7 @@
 
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import datetime as dt
 from typing import Any
@@ -38,6 +39,24 @@ class Preempted:
 
 
 @dataclasses.dataclass(frozen=True)
+class SetAside:
+    """Something that made the service fail, and is left out for a while.
+
+    :ivar kind: such as ``request``, ``account`` or ``host``.
+    :ivar name: UUID or name.
+    :ivar cause: class of the error.
+    :ivar times: how often it failed.
+    :ivar again_s: seconds until it is tried again.
+    """
+
+    kind: str
+    name: str
+    cause: str
+    times: int
+    again_s: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Queue:
     """The requests at one moment.
 
@@ -52,7 +71,7 @@ class Queue:
     :ivar waited_s: sum of the waits of all that were released.
     :ivar left: how often servers came into a state of leaving, by its name.
     :ivar cycles: that were begun.
-    :ivar cycles_failed: that ended early.
+    :ivar cycles_failed: that ended early, or left a part out.
     :ivar calibrated: how good past estimates of starts were; ``None`` if it
         is not known.
     :ivar preempted: what became of servers that were to make room.
@@ -60,6 +79,9 @@ class Queue:
     :ivar at_risk: servers that are told that they are among the next to make
         room.
     :ivar warned: how often servers were told so, or otherwise, by state.
+    :ivar failures: how often something made the service fail, by kind.
+    :ivar quarantined: number of those that are set aside now, by kind.
+    :ivar set_aside: the first of these.
     """
 
     leads: bool
@@ -77,6 +99,9 @@ class Queue:
     idle: int = 0
     at_risk: int = 0
     warned: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    failures: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    quarantined: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    set_aside: Sequence[SetAside] = ()
 
 
 _A = reason.Audience

@@ -54,6 +54,7 @@ class Reason(enum.Enum):
     START_FAILED = 'start_failed'
     TOKEN_REFUSED = 'token_refused'  # noqa: S105 - says why, opens nothing
     UNREADABLE = 'unreadable'
+    QUARANTINED = 'quarantined'
     WAITED_TOO_LONG = 'waited_too_long'
     TAKEN_BACK = 'taken_back'
     CANCELLED_BY_OPERATOR = 'cancelled_by_operator'
@@ -144,6 +145,10 @@ _SENTENCES = {
     Reason.START_FAILED: 'Nova could not start it',
     Reason.TOKEN_REFUSED: 'Keystone no longer takes the token it came with',
     Reason.UNREADABLE: 'its message cannot be read',
+    Reason.QUARANTINED: (
+        'the service failed on it and set it aside, it is tried again after'
+        ' {again_s:.0f} s'
+    ),
     Reason.WAITED_TOO_LONG: 'it waited {waited_s:.0f} s, the longest it may',
     Reason.TAKEN_BACK: 'its user took it back',
     Reason.CANCELLED_BY_OPERATOR: 'an operator cancelled it',
@@ -188,6 +193,7 @@ NUMBERS: dict[Reason, tuple[str, ...]] = {
     Reason.BEHIND_OTHERS: ('before',),
     Reason.BEYOND_DEPTH: ('before', 'depth'),
     Reason.IN_DOUBT: ('since_s',),
+    Reason.QUARANTINED: ('again_s',),
     Reason.WAITED_TOO_LONG: ('waited_s',),
     Reason.TIME_IS_UP: ('limit_s',),
     Reason.MAKES_ROOM: ('ran_s',),
@@ -257,6 +263,7 @@ _OF_CLASS: Mapping[str, Seen] = {_SUBJECT: _ALL, 'asked': _ALL}
 
 AUDIENCES: dict[Reason, Mapping[str, Seen]] = {
     Reason.NOT_PLANNED: {_SUBJECT: _UNUSED},
+    Reason.QUARANTINED: {_SUBJECT: _UNUSED, 'again_s': _ALL},
     Reason.HELD_BY_OPERATOR: {_SUBJECT: _ALL},
     Reason.HELD_BY_OWNER: {_SUBJECT: _ALL},
     Reason.NO_HOST_MATCHES: {_SUBJECT: _UNUSED, 'hosts': _ALL},

@@ -94,7 +94,11 @@ class QueueCollector(registry.Collector):
 def _of_queue(queue: queue_model.Queue) -> families.Metrics:
     for name, text, amount in (
         ('cycles', 'Cycles of the cluster service.', queue.cycles),
-        ('cycles_failed', 'Cycles that ended early.', queue.cycles_failed),
+        (
+            'cycles_failed',
+            'Cycles that ended early or left a part out.',
+            queue.cycles_failed,
+        ),
         ('waited_seconds', 'Waits of released requests.', queue.waited_s),
     ):
         yield families.counter(f'queue_{name}', text, [((), amount)])
@@ -115,6 +119,18 @@ def _of_queue(queue: queue_model.Queue) -> families.Metrics:
         'Servers that were told that they are at risk, or no longer.',
         [((state,), n) for state, n in sorted(queue.warned.items())],
         ('state',),
+    )
+    yield families.counter(
+        'queue_failures',
+        'Inputs on which the service failed, by what they are.',
+        sorted(((kind,), n) for kind, n in queue.failures.items()),
+        ('kind',),
+    )
+    yield families.gauge(
+        'queue_quarantined',
+        'Inputs that are set aside, since the service failed on them.',
+        ('kind',),
+        sorted(((kind,), n) for kind, n in queue.quarantined.items()),
     )
     yield families.gauge(
         'queue_leads_bool',

@@ -168,7 +168,7 @@ class Job(abc.ABC):
             while not self._stopped.is_set():
                 came = link.receive(_RECEIVE_S)
                 for delivery in came:
-                    self.do(link, delivery)
+                    self.see_to(link, delivery)
                 self.settle(link)
                 if came:
                     link.acknowledge(came[-1])
@@ -176,6 +176,28 @@ class Job(abc.ABC):
         finally:
             # The broker gives what was not acknowledged to the next one.
             link.close()
+
+    def see_to(
+        self, link: link_module.Link, delivery: link_module.Delivery
+    ) -> None:
+        """Do one message; one on which this fails keeps no other back.
+
+        :raises BrokerAway: if the broker does not answer.
+        :raises StoreAway: if the store does not.
+        """
+        try:
+            self.do(link, delivery)
+        except (exception.BrokerAway, exception.StoreAway):
+            raise
+        except Exception:
+            self.counts['unreadable'] += 1
+            LOG.exception('a message passes, since %s failed on it', self.name)
+            self.let_pass(link, delivery)
+
+    def let_pass(
+        self, link: link_module.Link, delivery: link_module.Delivery
+    ) -> None:
+        """Let a message go where it would have gone without this job."""
 
     def _identity(
         self, delivery: link_module.Delivery, methods: tuple[str, ...]
@@ -227,6 +249,12 @@ class Sorter(Job):
             link.publish(self._places.target, delivery)
         else:
             link.publish(self._places.held, delivery, self._marked(delivery))
+
+    def let_pass(
+        self, link: link_module.Link, delivery: link_module.Delivery
+    ) -> None:
+        """Send it on as it came."""
+        link.publish(self._places.target, delivery)
 
     def _marked(self, delivery: link_module.Delivery) -> dict[str, object]:
         """The properties of a message that is to wait."""
@@ -282,6 +310,12 @@ class Keeper(Job):
         )
         self._came.append((cast, delivery))
 
+    def let_pass(
+        self, link: link_module.Link, delivery: link_module.Delivery
+    ) -> None:
+        """Send it on: it starts at once rather than never."""
+        link.publish(self._places.target, delivery)
+
     def settle(self, link: link_module.Link) -> None:
         """Store what came since, with one write to the disk if possible."""
         # What is not stored now comes again, on another connection.
@@ -290,7 +324,7 @@ class Keeper(Job):
             self._store(came)
         except exception.StoreAway:
             raise
-        except exception.StoreError:
+        except Exception:  # noqa: BLE001 - each is tried alone, and told of
             refused = [each for each in came if self._is_refused(each)]
             # Only now: had the store gone away before, all would come again.
             for _, delivery in refused:
@@ -320,6 +354,9 @@ class Keeper(Job):
             raise
         except exception.StoreError as error:
             LOG.error('message %s starts at once: %s', came[0].uuid, error)
+            return True
+        except Exception:
+            LOG.exception('message %s starts at once', came[0].uuid)
             return True
         return False
 

@@ -2,13 +2,18 @@
 
 """The fuzzers run, and what they found before is replayed."""
 
+import json
+import os
 import pathlib
+import random
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
+from tests.fuzz import campaign
 from tests.fuzz import seeds
 from tests.fuzz import targets
 
@@ -62,3 +67,63 @@ def test_nothing_new_is_found_in_a_bounded_run(name, runs, tmp_path):
     )
     assert done.returncode == 0, done.stderr[-4000:]
     assert 'stat::number_of_executed_units' in done.stderr
+
+
+INPUTS = {
+    'casts': 30, 'answers': 30, 'outages': 15, 'rows': 35, 'accounts': 20,
+    'agents': 20, 'files': 60, 'slurm': 3000, 'snapshots': 3000,
+}  # fmt: skip
+"""Of each area in the gate: a minute in all on one core."""
+
+_HOUR_S = 3600.0
+_BATCH = 20
+
+REPLAYED = [
+    pytest.param(area, seed, id=f'{area}-{seed}')
+    for area, found in json.loads(
+        (seeds.CORPUS / 'campaign.json').read_text('utf-8')
+    ).items()
+    for seed in found
+]
+
+
+def test_every_area_of_the_campaign_has_its_inputs():
+    assert INPUTS.keys() == campaign.AREAS.keys()
+
+
+@pytest.mark.parametrize(('area', 'seed'), REPLAYED)
+def test_what_kept_a_victim_waiting_no_longer_does(area, seed):
+    campaign.once(area, seed)
+
+
+@pytest.mark.parametrize('area', campaign.AREAS)
+@pytest.mark.filterwarnings('ignore')
+def test_a_victim_starts_whatever_others_say(area):
+    for seed in range(INPUTS[area]):
+        try:
+            campaign.once(area, seed)
+        except Exception as error:
+            error.add_note(f'area {area}, seed {seed}')
+            raise
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings('ignore')
+def test_a_victim_starts_for_an_hour_whatever_others_say(capsys):
+    """The seed is printed; FAIRNESS_FUZZ_SEED repeats a run."""
+    first = int(
+        os.environ.get('FAIRNESS_FUZZ_SEED')
+        or random.SystemRandom().getrandbits(32)
+    )
+    with capsys.disabled():
+        print(f'\nfuzz campaign: FAIRNESS_FUZZ_SEED={first}')
+    end_s, seed, found = time.monotonic() + _HOUR_S, first, []
+    while time.monotonic() < end_s:
+        for area in campaign.AREAS:
+            for each in range(seed, seed + _BATCH):
+                try:
+                    campaign.once(area, each)
+                except Exception as error:
+                    found.append(f'{area} {each}: {error!r}')
+        seed += _BATCH
+    assert not found, '\n'.join(found)

@@ -2,18 +2,26 @@
 
 """Opening a database, and what its failures mean to callers."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 from typing import Any
+from typing import TypeVar
 
 from oslo_db import exception as db_exception
 from oslo_db.sqlalchemy import engines
+from oslo_log import log as logging
 import sqlalchemy as sa
 
 from nova_fairness import exception
+from nova_fairness.cluster.store import tables
+
+LOG = logging.getLogger(__name__)
+
+_T = TypeVar('_T')
 
 _AWAY = (
     db_exception.DBConnectionError,
@@ -31,6 +39,9 @@ that goes down. oslo.db names the others, such as a table that is missing."""
 _MOST_ROWS = 500
 _MOST_BYTES = 4 * 2**20
 """Of one statement, beyond its first row: MariaDB takes 16 MiB by default."""
+
+_MOST_UNREAD = 100
+"""Rows that cannot be read of which note is taken."""
 
 _CONNECT_TRIES = 3
 _BETWEEN_TRIES_S = 1
@@ -107,6 +118,7 @@ class Tables:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine.execution_options(isolation_level='AUTOCOMMIT')
+        self._unread: dict[str, Exception] = {}
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sa.Connection]:
@@ -166,6 +178,46 @@ class Tables:
         """Read rows, by name of column."""
         names, rows = self.read(query)
         return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def only(self, table: sa.Table) -> dict[str, Any]:
+        """The row of a table of one; one that was lost begins anew."""
+        rows = self.select(sa.select(table))
+        if not rows:
+            LOG.error('the row of the table %s is gone: it begins anew', table)
+            self.insert(table, {'id': 1, **tables.ONLY[table.name]})
+            rows = self.select(sa.select(table))
+        return rows[0]
+
+    def made(
+        self,
+        name: str,
+        key: str,
+        rows: Iterable[Mapping[str, Any]],
+        make: Callable[[Mapping[str, Any]], _T],
+    ) -> list[tuple[str, _T]]:
+        """What is made of rows, but of those that cannot be read.
+
+        :param name: of the table.
+        :param key: column that names rows.
+        :returns: names and what was made, in their order.
+        """
+        found = []
+        for row in rows:
+            try:
+                found.append((row[key], make(row)))
+            except Exception as error:  # noqa: BLE001 - other rows are read
+                self.note(name, str(row[key]), error)
+        return found
+
+    def note(self, name: str, key: str, error: Exception) -> None:
+        """Take note of a row that cannot be read."""
+        if len(self._unread) < _MOST_UNREAD:
+            self._unread[f'{key} of {name}'] = error
+
+    def unread(self) -> dict[str, Exception]:
+        """Rows that could not be read since this was asked last, and why."""
+        found, self._unread = self._unread, {}
+        return found
 
     def read(
         self, query: sa.Select[Any]

@@ -73,7 +73,7 @@ class Leaves(led.Led[[leaving.Leave]]):
             .order_by(_LEAVES.c.at, _LEAVES.c.server)
         )
         rows = self._tables.select(query)
-        return {row['server']: _leave(row) for row in rows}
+        return dict(self._tables.made('leaves', 'server', rows, _leave))
 
     def preemptions(
         self, project: str | None, marker: str | None, most: int
@@ -109,14 +109,18 @@ class Leaves(led.Led[[leaving.Leave]]):
             )
         order = _LEAVES.c.chosen_at.desc(), _LEAVES.c.uuid
         rows = self._tables.select(query.order_by(*order).limit(most))
-        return [_leave(row) for row in rows]
+        return [
+            each
+            for _, each in self._tables.made('leaves', 'uuid', rows, _leave)
+        ]
 
     def preemption(self, uuid: str) -> leaving.Leave | None:
         """One time that a server was to make room; ``None`` if unknown."""
         rows = self._tables.select(
             sa.select(_LEAVES).where(_MAKES_ROOM, _LEAVES.c.uuid == uuid)
         )
-        return _leave(rows[0]) if rows else None
+        found = self._tables.made('leaves', 'uuid', rows, _leave)
+        return found[0][1] if found else None
 
     def choose(
         self, leave: leaving.Leave, before: leaving.Leave | None, epoch: int

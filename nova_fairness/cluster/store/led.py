@@ -6,13 +6,29 @@ from collections.abc import Callable
 from typing import Generic
 from typing import ParamSpec
 
+from oslo_log import log as logging
+
 from nova_fairness.cluster.store import database
+
+LOG = logging.getLogger(__name__)
 
 _Told = ParamSpec('_Told')
 
 
 def _nobody(*_: object, **__: object) -> None:
     """Listen to nothing."""
+
+
+def safely(told: Callable[_Told, None]) -> Callable[_Told, None]:
+    """Tell somebody whose failure undoes nothing: what is told is done."""
+
+    def tell(*given: _Told.args, **named: _Told.kwargs) -> None:
+        try:
+            told(*given, **named)
+        except Exception:
+            LOG.exception('what was written is not told')
+
+    return tell
 
 
 class Led(Generic[_Told]):
@@ -31,4 +47,4 @@ class Led(Generic[_Told]):
 
     def listen(self, changed: Callable[_Told, None]) -> None:
         """Tell somebody of all that is done through this object."""
-        self._changed = changed
+        self._changed = safely(changed)

@@ -55,6 +55,7 @@ class Market:
             sa.select(_MARKET).where(_MARKET.c.version != known)
         )
         if not rows:
+            self._tables.only(_MARKET)
             return None
         kept = json.loads(rows[0]['kept'])
         return records.Traded(**kept, version=rows[0]['version'])

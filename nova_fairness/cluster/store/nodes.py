@@ -148,7 +148,7 @@ class Nodes(led.Led[[partition.Node]]):
 
     def aimed(self) -> Aimed:
         """How many hosts an operator wants the cloud to have."""
-        row = self._tables.select(sa.select(_BORDER))[0]
+        row = self._tables.only(_BORDER)
         return Aimed(row['hosts'], row['version'])
 
     def aim(self, aimed: Aimed, epoch: int) -> None:

@@ -98,7 +98,8 @@ class Plans(led.Led[[model.Plan | None, model.Plan]]):
         """One plan; ``None`` if there is none."""
         query = sa.select(_PLANS).where(_PLANS.c.uuid == uuid)
         rows = self._tables.select(query)
-        return _plan(rows[0]) if rows else None
+        found = self._tables.made('plans', 'uuid', rows, _plan)
+        return found[0][1] if found else None
 
     def open(self) -> list[model.Plan]:
         """Plans of which something is to be done or measured, the oldest
@@ -109,7 +110,7 @@ class Plans(led.Led[[model.Plan | None, model.Plan]]):
             .where(_PLANS.c.is_open.is_(True))
             .order_by(_PLANS.c.made_at, _PLANS.c.uuid)
         )
-        return [_plan(row) for row in self._tables.select(query)]
+        return self._made(query)
 
     def listed(
         self, marker: model.Plan | None = None, limit: int | None = None
@@ -131,7 +132,7 @@ class Plans(led.Led[[model.Plan | None, model.Plan]]):
         query = query.order_by(
             _PLANS.c.made_at.desc(), _PLANS.c.uuid.desc()
         ).limit(limit)
-        return [_plan(row) for row in self._tables.select(query)]
+        return self._made(query)
 
     def since(self, changed_at: float) -> list[model.Plan]:
         """Plans that are open, or came into their state since a moment.
@@ -143,22 +144,28 @@ class Plans(led.Led[[model.Plan | None, model.Plan]]):
                 _PLANS.c.is_open.is_(True), _PLANS.c.changed_at >= changed_at
             )
         )
-        return [_plan(row) for row in self._tables.select(query)]
+        return self._made(query)
 
     def closing(self) -> frozenset[str]:
         """Names of hosts that are being emptied."""
         states = [each.value for each in _CLOSING]
         # What others leave empty is free for whoever waits.
-        query = sa.select(_PLANS.c.empties).where(
+        query = sa.select(_PLANS.c.uuid, _PLANS.c.empties).where(
             _PLANS.c.is_open.is_(True),
             _PLANS.c.state.in_(states),
             _PLANS.c.goal.in_([each.value for each in _EMPTYING]),
         )
+        rows = self._tables.select(query)
+        found = self._tables.made('plans', 'uuid', rows, _empties)
         return self.emptying().union(
-            host
-            for row in self._tables.select(query)
-            for host in json.loads(row['empties'])
+            host for _, hosts in found for host in hosts
         )
+
+    def _made(self, query: sa.Select[Any]) -> list[model.Plan]:
+        rows = self._tables.select(query)
+        return [
+            each for _, each in self._tables.made('plans', 'uuid', rows, _plan)
+        ]
 
     def emptying(self) -> frozenset[str]:
         """Names of hosts that operators have emptied, until they are."""
@@ -211,6 +218,10 @@ def _row(plan: model.Plan) -> dict[str, Any]:
             [[e.server, e.name, e.cause.value, e.text] for e in plan.stays]
         ),
     }
+
+
+def _empties(row: Mapping[str, Any]) -> list[str]:
+    return [str(each) for each in json.loads(row['empties'])]
 
 
 def _list(move: model.Move) -> list[Any]:

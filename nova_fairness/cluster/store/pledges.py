@@ -6,8 +6,6 @@ from collections.abc import Callable
 import dataclasses
 import json
 
-import sqlalchemy as sa
-
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import tables
@@ -32,7 +30,7 @@ class Pledges:
 
     def read(self) -> pledges.Kept:
         """Read all that is remembered."""
-        row = self._tables.select(sa.select(_PLEDGES))[0]
+        row = self._tables.only(_PLEDGES)
         kept = json.loads(row['kept'])
         return pledges.Kept(
             kept['at'],

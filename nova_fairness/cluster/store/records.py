@@ -8,13 +8,17 @@ from collections.abc import Sequence
 import dataclasses
 import functools
 import json
+import math
 from typing import Any
 
+from nova_fairness import exception
 from nova_fairness.model import leaving
 from nova_fairness.model import reason
 from nova_fairness.model import request as request_model
 
 _USUAL = request_model.Band.NORMAL
+_AGAIN_S = 60.0
+"""Rows that cannot be read are read again in each cycle."""
 _ROWS = 30_000
 """Columns that are read once: most rows are in a cycle as in the last."""
 
@@ -46,6 +50,8 @@ class Record:
     :ivar hosts: where room was found when it was sent last, one per server;
         empty before, and if none was looked for.
     :ivar room: that was promised to it last; ``None`` if none was.
+    :ivar fault: why its row cannot be read; ``None`` if it can. Then it needs
+        nothing, and has one server, which is called as it is.
     """
 
     request: request_model.Request
@@ -54,6 +60,7 @@ class Record:
     changed_at: float
     hosts: tuple[str, ...] = ()
     room: Room | None = None
+    fault: Exception | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -198,8 +205,8 @@ def held_columns(hold: request_model.Hold | None) -> dict[str, Any]:
 def _hold(row: Mapping[str, Any]) -> request_model.Hold | None:
     if row['held_by'] is None:
         return None
-    by = request_model.Holder(row['held_by'])
-    return request_model.Hold(by, row['held_at'], row['held_why'] or '')
+    by, at = request_model.Holder(row['held_by']), _finite(row['held_at'])
+    return request_model.Hold(by, at, row['held_why'] or '')
 
 
 def preemptible(found: Iterable[Record]) -> frozenset[str]:
@@ -255,7 +262,7 @@ class Known:
         for row in rows:
             seen = known.get(row[key])
             if seen is None or seen[0] != row:
-                record = record_of(dict(zip(names, row, strict=True)))
+                record = read(dict(zip(names, row, strict=True)))
                 seen = (row, record)
             found[row[key]] = seen
         # Those of other states are read for themselves, now and then.
@@ -266,8 +273,76 @@ class Known:
         return [record for _, record in found.values()]
 
 
+def read(row: Mapping[str, Any]) -> Record:
+    """Make a record of a row, or one that says that it cannot be read."""
+    try:
+        return record_of(row)
+    except Exception as error:  # noqa: BLE001 - other rows are read
+        return _unreadable(row, error)
+
+
+def _unreadable(row: Mapping[str, Any], error: Exception) -> Record:
+    """A request whose row cannot be read, as far as it is known."""
+    uuid, state, origin = str(row['uuid']), row['state'], row['origin']
+    states = {each.value: each for each in request_model.State}
+    request = request_model.Request(
+        uuid,
+        str(row['project']),
+        str(row['owner']),
+        (uuid,),
+        request_model.Demand(()),
+        _number(row['asked_at']),
+        request_model.Origin.UNSHELVE
+        if origin == request_model.Origin.UNSHELVE.value
+        else request_model.Origin.BUILD,
+        state=states.get(state, request_model.State.FAILED),
+        version=row['version'],
+    )
+    why = reason.why(reason.Reason.QUARANTINED, again_s=_AGAIN_S)
+    return Record(
+        request,
+        row['cast_uuid'],
+        why,
+        _number(row['changed_at']),
+        _hosts(row['hosts']),
+        fault=error,
+    )
+
+
+def _finite(value: object) -> float:
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise TypeError('a time must be a number')
+    return value
+
+
+def _maybe(value: object) -> float | None:
+    return None if value is None else _finite(value)
+
+
+def _turn(value: object) -> int | None:
+    return None if value is None else int(_finite(value))
+
+
+def _number(value: object) -> float:
+    try:
+        return _finite(value)
+    except TypeError:
+        return 0.0
+
+
+def _hosts(written: str | None) -> tuple[str, ...]:
+    """Names of hosts; none if they cannot be read: Placement knows them."""
+    try:
+        return tuple(map(str, json.loads(written))) if written else ()
+    except (ValueError, TypeError, RecursionError):
+        return ()
+
+
 def record_of(row: Mapping[str, Any]) -> Record:
-    """Make a record of a row."""
+    """Make a record of a row.
+
+    :raises Exception: if it cannot be read.
+    """
     servers, demand, group = _asked(row['wanted'])
     request = request_model.Request(
         uuid=row['uuid'],
@@ -275,42 +350,55 @@ def record_of(row: Mapping[str, Any]) -> Record:
         user=row['owner'],
         servers=servers,
         demand=demand,
-        asked_at=row['asked_at'],
+        asked_at=_finite(row['asked_at']),
         origin=request_model.Origin(row['origin']),
         group=group,
-        expires_at=row['expires_at'],
+        expires_at=_maybe(row['expires_at']),
         band=request_model.Band(row['band'] or _USUAL.value),
         leaves_by=leaving.Action(row['leaves_by'])
         if row['leaves_by']
         else None,
-        time_limit_s=row['time_limit_s'],
-        extended_s=row['extended_s'],
+        time_limit_s=_maybe(row['time_limit_s']),
+        extended_s=_finite(row['extended_s']),
         hold=_hold(row),
-        first=row['first_turn'],
+        first=_turn(row['first_turn']),
         state=request_model.State(row['state']),
         version=row['version'],
     )
-    hosts = tuple(json.loads(row['hosts'])) if row['hosts'] else ()
     return Record(
         request,
         row['cast_uuid'],
-        why_of(row),
-        row['changed_at'],
-        hosts,
+        _told(row),
+        _finite(row['changed_at']),
+        _hosts(row['hosts']),
         _room(row['room']),
     )
 
 
+def _told(row: Mapping[str, Any]) -> reason.Why:
+    """What its owner was told; a newer version may have written another."""
+    try:
+        return why_of(row)
+    except (exception.BadReason, ValueError, TypeError, LookupError):
+        return reason.why(reason.Reason.NOT_PLANNED)
+
+
 def _room(written: str | None) -> Room | None:
+    """Room that is promised; none if it cannot be read: others leave in
+    vain then, and it waits.
+    """
     if written is None:
         return None
-    found = json.loads(written)
-    return Room(
-        tuple(found['hosts']),
-        tuple(found['leaving']),
-        found['at'],
-        found['until'],
-    )
+    try:
+        found = json.loads(written)
+        return Room(
+            tuple(map(str, found['hosts'])),
+            tuple(map(str, found['leaving'])),
+            float(found['at']),
+            float(found['until']),
+        )
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
 
 
 def why_of(row: Mapping[str, Any]) -> reason.Why:
@@ -360,13 +448,21 @@ def _wanted(request: request_model.Request) -> str:
 
 def _demand(written: Mapping[str, Any]) -> request_model.Demand:
     return request_model.Demand(
-        amounts=tuple((name, amount) for name, amount in written['amounts']),
+        amounts=tuple(
+            (str(name), _amount(amount)) for name, amount in written['amounts']
+        ),
         required=frozenset(written['required']),
         forbidden=frozenset(written['forbidden']),
         zone=written['zone'],
         aggregates=tuple(frozenset(each) for each in written['aggregates']),
         host=written['host'],
     )
+
+
+def _amount(value: object) -> int:
+    if not isinstance(value, int) or not 0 < value <= request_model.LARGEST:
+        raise ValueError('an amount must be a whole number above 0')
+    return value
 
 
 def _group(written: list[Any] | None) -> request_model.Group | None:

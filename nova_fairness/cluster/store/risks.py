@@ -21,9 +21,8 @@ class Risks(led.Led[[risk.Risk]]):
     def all(self) -> dict[str, risk.Risk]:
         """All of them by UUID of the server, also of those that are safe."""
         query = sa.select(_RISKS).order_by(_RISKS.c.since, _RISKS.c.server)
-        return {
-            row['server']: _risk(row) for row in self._tables.select(query)
-        }
+        rows = self._tables.select(query)
+        return dict(self._tables.made('risks', 'server', rows, _risk))
 
     def add(self, new: risk.Risk, epoch: int) -> None:
         """Write one of which nothing is known.

@@ -26,6 +26,7 @@ from nova_fairness import exception
 from nova_fairness.cluster.store import charges as charges_module
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import leaves as leaves_module
+from nova_fairness.cluster.store import led
 from nova_fairness.cluster.store import market as market_module
 from nova_fairness.cluster.store import nodes as nodes_module
 from nova_fairness.cluster.store import plans as plans_module
@@ -88,7 +89,7 @@ class Store:
 
     def listen(self, changed: Changed) -> None:
         """Tell somebody of all that is done through this object."""
-        self._changed = changed
+        self._changed = led.safely(changed)
 
     def hold(self, cast: cast_module.Cast) -> bool:
         """Keep a message; when this returns, it is safe on disk.
@@ -229,7 +230,7 @@ class Store:
             .where(_CASTS.c.kept, _REQUESTS.c.state.in_(_SETTLED))
             .limit(most)
         )
-        return [records.record_of(row) for row in self._tables.select(query)]
+        return [records.read(row) for row in self._tables.select(query)]
 
     def remove_ended(self, before: float, most: int) -> int:
         """Remove requests that ended, and what is known of their messages.
@@ -265,12 +266,16 @@ class Store:
             )
         return len(uuids)
 
+    def unreadable(self) -> dict[str, Exception]:
+        """Rows that could not be read since this was asked last, and why."""
+        return self._tables.unread()
+
     def request(self, uuid: str) -> records.Record | None:
         """One request; ``None`` if it is unknown."""
         rows = self._tables.select(
             sa.select(_REQUESTS).where(_REQUESTS.c.uuid == uuid)
         )
-        return records.record_of(rows[0]) if rows else None
+        return records.read(rows[0]) if rows else None
 
     def leader(self) -> records.Leader:
         """Say who leads."""
@@ -435,7 +440,7 @@ class Store:
 
     def used(self) -> records.Used:
         """What accounts used."""
-        row = self._tables.select(sa.select(_LEDGER))[0]
+        row = self._tables.only(_LEDGER)
         return records.Used(
             row['at'],
             json.loads(row['used']),
@@ -464,7 +469,7 @@ class Store:
 
     def given(self) -> records.Given:
         """What was set of accounts while the service ran."""
-        row = self._tables.select(sa.select(_SHARES))[0]
+        row = self._tables.only(_SHARES)
         return records.Given(json.loads(row['given']), row['version'])
 
     def give(self, given: records.Given, epoch: int) -> None:
@@ -481,9 +486,15 @@ class Store:
 
     def promised(self) -> records.Promised:
         """Starts that owners were told, and what became of them."""
-        row = self._tables.select(sa.select(_PROMISES))[0]
-        kept = json.loads(row['kept'])
-        return records.Promised(kept['promises'], kept['past'], row['version'])
+        row = self._tables.only(_PROMISES)
+        try:
+            kept = json.loads(row['kept'])
+            promises, past = dict(kept['promises']), list(kept['past'])
+        except (ValueError, TypeError, LookupError) as error:
+            # They only judge estimates: those that are made now are told.
+            self._tables.note('promises', '1', error)
+            promises, past = {}, []
+        return records.Promised(promises, past, row['version'])
 
     def promise(self, promised: records.Promised, epoch: int) -> None:
         """Write what owners were told.

@@ -285,6 +285,22 @@ PLEDGES = sa.Table(
 )
 """One row, changed as a whole."""
 
+ONLY: dict[str, dict[str, Any]] = {
+    'ledger': {'version': 0, 'at': 0.0, 'used': '{}', 'since': 0.0},
+    'shares': {'version': 0, 'given': '{}'},
+    'promises': {'version': 0, 'kept': '{"promises":{},"past":[]}'},
+    'border': {'version': 0, 'hosts': None},
+    'market': {
+        'version': 0,
+        'kept': '{"groups":[],"spent":{},"meters":{}}',
+    },
+    'pledges': {
+        'version': 0,
+        'kept': '{"at":0.0,"use":{},"found":{},"given":{}}',
+    },
+}
+"""Tables of one row, and that row as it is made at first."""
+
 LEADERS = sa.Table(
     'leaders',
     METADATA,

@@ -1154,3 +1154,31 @@ def test_the_planner_rules_are_kept(half):
     )
     half.begin()
     assert half.go(3) is None
+
+
+@pytest.mark.parametrize('part', ['_go_on', '_plan', '_look', '_seen'])
+@pytest.mark.parametrize('error', [MemoryError(), KeyError('x')])
+def test_the_loop_of_plans_goes_on_whatever_fails(
+    half, monkeypatch, part, error
+):
+    half.begin()
+    half.go()
+    stopped, left = half.moving._stopped, [3]
+
+    def wait(_):
+        left[0] -= 1
+        if not left[0]:
+            stopped.set()
+
+    def fails(*_):
+        raise error
+
+    monkeypatch.setattr(stopped, 'wait', wait)
+    monkeypatch.setattr(half.moving, part, fails)
+    half.moving.run()
+    assert left == [0]
+    # Nothing new is looked for while something moves.
+    assert half.service.quarantine.failures()['part'] >= 2
+    monkeypatch.undo()
+    stopped.clear()
+    assert half.go(3).state is S.DONE

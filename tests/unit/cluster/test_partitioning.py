@@ -753,3 +753,57 @@ def test_whoever_begins_after_a_kill_goes_on(tmp_path):
         border.world.close()
         at += 1
     assert at > 12
+
+
+@pytest.mark.parametrize('error', [MemoryError(), KeyError('x')])
+def test_a_batch_system_that_fails_gives_no_answer_and_ends_nothing(
+    border, monkeypatch, error
+):
+    def fails():
+        raise error
+
+    monkeypatch.setattr(border.batch, 'look', fails)
+    border.go()
+    assert 'the batch system: its answer cannot be read' in border.faults()
+    assert border.service.quarantine.counts()['part'] == 1
+    monkeypatch.undo()
+    border.go()
+    assert 'cannot be read' not in border.faults()
+
+
+def test_a_host_that_fails_keeps_no_other_back(border, monkeypatch):
+    do = border.moving._do
+
+    def fails(action, snapshot, epoch):
+        if action.host == 'h1':
+            raise TypeError
+        do(action, snapshot, epoch)
+
+    monkeypatch.setattr(border.moving, '_do', fails)
+    border.moving.move('h1')
+    border.moving.move('h2')
+    border.go(2)
+    assert 'h1: TypeError' in border.faults()
+    assert border.states()[1] != 'cloud'
+
+
+@pytest.mark.parametrize('part', ['_tell', '_look', '_nodes'])
+def test_the_loop_of_the_border_goes_on_whatever_fails(
+    border, monkeypatch, part
+):
+    stopped = border.moving._stopped
+    left = [3]
+
+    def wait(_):
+        left[0] -= 1
+        if not left[0]:
+            stopped.set()
+
+    def fails(*_):
+        raise RecursionError
+
+    monkeypatch.setattr(stopped, 'wait', wait)
+    monkeypatch.setattr(border.moving, part, fails)
+    border.moving.run()
+    assert left == [0]
+    assert border.service.quarantine.failures()['part'] == 3

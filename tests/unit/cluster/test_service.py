@@ -92,11 +92,9 @@ def _named(cast, field):
     except exception.Unreadable:
         return []
     specs = message['args'].get('request_specs') or []
-    return [
-        host
-        for each in specs
-        for host in each['nova_object.data'].get(field) or ()
-    ]
+    found = [each['nova_object.data'].get(field) for each in specs]
+    # Nova reads what it wrote itself; of another form it is nothing here.
+    return [host for each in found if isinstance(each, list) for host in each]
 
 
 def marked(cast):
@@ -228,7 +226,7 @@ class World:
         return self.store.request(server).why.reason
 
 
-def build(name, server, vcpu, project='the-project', hints=None):
+def build(name, server, vcpu, project='the-project', hints=None, **more):
     def versioned(kind, **fields):
         return {
             'nova_object.name': kind,
@@ -244,6 +242,7 @@ def build(name, server, vcpu, project='the-project', hints=None):
         user_id='u',
         flavor=flavor,
         scheduler_hints=hints,
+        **more,
     )
     message = {
         'method': 'schedule_and_build_instances',

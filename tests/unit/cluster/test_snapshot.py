@@ -12,6 +12,7 @@ from nova_fairness.cluster import clients
 from nova_fairness.cluster import limits
 from nova_fairness.cluster import listing
 from nova_fairness.cluster import placement as placement_module
+from nova_fairness.cluster import quarantine
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.cluster import snapshot as snapshot_module
 from nova_fairness.model import cluster
@@ -411,7 +412,7 @@ def test_members_of_groups_are_seen_where_they_lie(cloud, reader):
         ('GET /resource_providers', '{}', exception.CloudAway),
         ('GET /resource_providers', 404, exception.CloudAway),
         ('GET /resource_providers', 403, exception.CloudRefused),
-        ('GET /servers', '{"servers": [{"id": 3}]}', exception.CloudAway),
+        ('GET /servers', '{"servers": 7}', exception.CloudAway),
         ('GET /servers', 404, exception.CloudAway),
         ('GET /os-services', 404, exception.CloudAway),
         ('GET /os-hypervisors', '{"hypervisors": 7}', exception.CloudAway),
@@ -431,12 +432,18 @@ def test_a_host_that_vanishes_while_it_is_read_is_left_out(cloud, reader):
     assert [each.name for each in seen(reader).providers] == ['h1']
 
 
-def test_inventories_of_another_form_cannot_be_read(cloud, reader):
+def test_a_host_whose_inventories_cannot_be_read_takes_nothing_until_then(
+    cloud, reader
+):
     h2 = fake_cloud.name_uuid('h2')
     path = f'GET /resource_providers/{h2}/inventories'
     cloud.broken[path] = '{"inventories": {"VCPU": {}}}'
-    with pytest.raises(exception.CloudAway, match=f'about {h2} cannot'):
-        seen(reader)
+    assert [each.name for each in seen(reader).providers] == ['h1']
+    [error] = reader.unreadable.values()
+    assert f'about {h2} cannot' in str(error)
+    del cloud.broken[path]
+    assert len(seen(reader).providers) == 2
+    assert not reader.unreadable
 
 
 def test_a_cloud_that_nobody_describes_is_named(monkeypatch, tmp_path):
@@ -573,27 +580,114 @@ def test_a_host_may_have_room_without_end(cloud, parts):
     [
         ('/inventories', with_each_inventory(total='many')),
         ('/inventories', with_each_inventory(allocation_ratio=float('nan'))),
-        ('/inventories', with_each_inventory(step_size=10**30)),
         ('/inventories', dict.clear),
-        ('/usages', lambda found: found['usages'].update(VCPU=10**30)),
+        ('/usages', lambda found: found['usages'].update(VCPU=-1)),
         ('/usages', dict.clear),
-        ('/resource_providers', dict.clear),
+        ('/traits', dict.clear),
+        ('/aggregates', dict.clear),
     ],
 )
-def test_nonsense_of_placement_is_an_outage(cloud, end, change):
+def test_hosts_that_cannot_be_read_take_nothing(cloud, end, change):
     placement, nova, *_ = cloud.apis
+    made = reader_of(answering(placement, end, change), nova)
+    assert seen(made).providers == ()
+    assert {kind for kind, _ in made.unreadable} >= {quarantine.Kind.HOST}
+
+
+@pytest.mark.parametrize(
+    ('end', 'change'),
+    [
+        ('/inventories', with_each_inventory(step_size=10**30)),
+        ('/inventories', with_each_inventory(max_unit=-5)),
+        ('/usages', lambda found: found['usages'].update(VCPU=10**30)),
+    ],
+)
+def test_huge_amounts_never_make_a_host_emptier(cloud, end, change):
+    placement, nova, *_ = cloud.apis
+    found = seen(reader_of(answering(placement, end, change), nova))
+    inventory, vcpu = found.inventory, found.classes.index('VCPU')
+    free = inventory.capacity - inventory.used
+    takes = (free >= inventory.step) & (inventory.unit > 0)
+    assert not takes[:, vcpu].any()
+
+
+def test_nonsense_of_placement_is_an_outage(cloud):
+    placement, nova, *_ = cloud.apis
+    told = answering(placement, '/resource_providers', dict.clear)
     with pytest.raises(exception.CloudAway, match='cannot be read'):
-        seen(reader_of(answering(placement, end, change), nova))
+        seen(reader_of(told, nova))
+
+
+@pytest.mark.parametrize('odd', [None, 7, [], {}, 'x', [[]], {'a': []}])
+@pytest.mark.parametrize('answer', ['servers', 'hypervisors', 'services'])
+def test_an_odd_entry_of_a_list_voids_no_other(cloud, answer, odd):
+    cloud.add_server('s1')
+    cloud.build('s1', 'h1', {'VCPU': 1, 'MEMORY_MB': 1})
+    placement, nova, *_ = cloud.apis
+    change = lambda found: found.get(answer, []).append(odd)  # noqa: E731
+    made = reader_of(placement, answering(nova, '/', change))
+    found = seen(made)
+    assert [each.name for each in found.providers] == ['h1', 'h2']
+    assert [each.uuid for each in found.running] == ['s1']
+    assert made.unreadable
+
+
+def test_two_hosts_of_one_name_take_nothing(cloud):
+    cloud.add_host('h3', 4)
+    cloud.hypervisors[fake_cloud.name_uuid('h3')].update(
+        hypervisor_hostname='h1.example', service={'host': 'h1'}
+    )
+    placement, nova, *_ = cloud.apis
+    made = reader_of(placement, nova)
+    assert [each.name for each in seen(made).providers] == ['h2']
+
+
+def test_a_server_that_cannot_be_read_stays_as_it_was(cloud):
+    cloud.add_server('s1')
+    cloud.build('s1', 'h1', {'VCPU': 1, 'MEMORY_MB': 1})
+    placement, nova, *_ = cloud.apis
+    made = reader_of(placement, nova)
+    before = seen(made).running
+    cloud.servers['s1']['status'] = ['?']
+    assert seen(made).running == before
+    assert (quarantine.Kind.SERVER, 's1') in made.unreadable
+    other = reader_of(placement, nova).read([], {}, 1000.0)
+    assert other.servers['s1'].status == 'BUILD'
+    assert not other.servers['s1'].is_settled
+
+
+def test_usages_of_a_project_that_cannot_be_read_void_no_other(cloud):
+    cloud.add_server('s1', 'evil')
+    cloud.add_server('s2', 'victim')
+    cloud.build('s2', 'h1', {'VCPU': 1, 'MEMORY_MB': 1})
+    placement, nova, *_ = cloud.apis
+    change = lambda found: found['usages'].update(VCPU='x')  # noqa: E731
+    made = reader_of(
+        answering(placement, '/usages?project_id=evil', change), nova
+    )
+    found = seen(made)
+    assert found.used['victim'].any()
+    assert list(made.unreadable) == [(quarantine.Kind.ACCOUNT, 'evil')]
+
+
+def test_members_of_a_group_that_cannot_be_read_keep_its_requests(cloud):
+    placement, nova, *_ = cloud.apis
+    cloud.groups = {'g1': 7, 'g2': ['s1']}
+    rule = request.Group('g1', request.Rule.APART)
+    other = request.Group('g2', request.Rule.APART)
+    asked = [
+        small_cloud.ask('r1', group=rule),
+        small_cloud.ask('r2', group=other),
+    ]
+    made = reader_of(placement, nova)
+    seen(made, asked)
+    assert list(made.unreadable) == [(quarantine.Kind.REQUEST, 'r1')]
 
 
 @pytest.mark.parametrize(
     ('end', 'change'),
     [
         ('/servers/detail', dict.clear),
-        ('/servers/detail', lambda found: found['servers'][0].pop('status')),
-        ('/servers/detail', with_a_flavor(vcpus=2**46)),
-        ('/servers/detail', with_a_flavor(vcpus=-1)),
-        ('/servers/detail', with_a_flavor(vcpus='many')),
         ('/os-hypervisors', dict.clear),
         ('/os-services', dict.clear),
     ],
@@ -603,6 +697,23 @@ def test_nonsense_of_nova_is_an_outage(cloud, end, change):
     placement, nova, *_ = cloud.apis
     with pytest.raises(exception.CloudAway, match='cannot be read'):
         seen(reader_of(placement, answering(nova, end, change)))
+
+
+@pytest.mark.parametrize(
+    'change',
+    [
+        lambda found: found['servers'][0].pop('status'),
+        with_a_flavor(vcpus=2**46),
+        with_a_flavor(vcpus=-1),
+        with_a_flavor(vcpus='many'),
+    ],
+)
+def test_nonsense_of_a_server_makes_it_an_unknown_one(cloud, change):
+    cloud.add_server('s1')
+    placement, nova, *_ = cloud.apis
+    made = reader_of(placement, answering(nova, '/servers/detail', change))
+    assert made.read([], {}, 1000.0).servers['s1'].amounts == ()
+    assert (quarantine.Kind.SERVER, 's1') in made.unreadable
 
 
 def test_nonsense_about_one_server_or_flavors_is_an_outage(cloud):

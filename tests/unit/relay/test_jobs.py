@@ -215,3 +215,44 @@ def test_a_message_that_should_not_be_there_goes_to_conductor():
 
 def test_nothing_of_a_message_is_shown():
     assert 'unique' not in repr(delivery())
+
+
+@pytest.mark.parametrize('error', [KeyError('x'), MemoryError()])
+def test_a_message_that_a_job_fails_on_passes_and_others_are_done(
+    monkeypatch, error
+):
+    found = FakeLink()
+    job = jobs.Sorter('', PLACES, threading.Event())
+    identity = job._identity
+
+    def fails(delivered, methods):
+        if delivered.key == 'odd':
+            raise error
+        return identity(delivered, methods)
+
+    monkeypatch.setattr(job, '_identity', fails)
+    odd = dataclasses.replace(delivery(), key='odd')
+    for each in (odd, delivery()):
+        job.see_to(found, each)
+    assert [each[:2] for each in found.sent] == [
+        (PLACES.target, 'odd'), (PLACES.held, 'conductor')
+    ]  # fmt: skip
+    assert job.counts['unreadable'] == 1
+
+
+def test_a_message_that_cannot_be_stored_for_any_reason_starts_at_once():
+    sent = kept_by(
+        FakeStore(UnicodeEncodeError('x', 'x', 0, 1, 'x')), delivery()
+    )
+    assert [each[0] for each in sent] == [PLACES.target]
+
+
+def test_a_broker_that_is_away_is_not_blamed_on_a_message(monkeypatch):
+    job = jobs.Sorter('', PLACES, threading.Event())
+
+    def away(*_):
+        raise exception.BrokerAway('x')
+
+    monkeypatch.setattr(job, 'do', away)
+    with pytest.raises(exception.BrokerAway):
+        job.see_to(FakeLink(), delivery())

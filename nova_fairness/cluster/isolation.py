@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Plans that one input cannot prevent.
+
+A planner works on the whole cloud at once. Where it raises, it is looked which
+requests, accounts, servers or hosts it cannot be with; these are set aside,
+and all else is planned in the same cycle. While nothing is set aside and
+nothing raises, this costs nothing.
+
+What is set aside is left out so that nobody gains by it: requests below an
+account wait, the limits of an account are never lifted for anybody, a host
+takes nothing, and the room of a server stays taken, as Placement says it is.
+"""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.cluster import culprits
+from nova_fairness.cluster import quarantine as quarantine_module
+from nova_fairness.model import cluster
+from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
+
+LOG = logging.getLogger(__name__)
+
+TRIES = 300
+"""How often a planner is run in a cycle to find who makes it fail."""
+
+LASTS_S = 10.0
+"""For which that is done at most; a lease lasts longer."""
+
+Planner = Callable[[cluster.ClusterSnapshot, float], cluster.Plan]
+Snapshot = cluster.ClusterSnapshot
+_Names = Collection[str]
+_Use = Mapping[str, npt.NDArray[np.float64]]
+
+_K = quarantine_module.Kind
+_NOT_LOOKED_AT = reason.why(reason.Reason.NOT_PLANNED)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Facet:
+    """Inputs of one kind in a snapshot.
+
+    :ivar kind: of them.
+    :ivar names: all of them, those next to each other that belong together.
+    :ivar without: the snapshot without some.
+    """
+
+    kind: quarantine_module.Kind
+    names: Callable[[Snapshot], Sequence[str]]
+    without: Callable[[Snapshot, _Names], Snapshot]
+
+
+class Isolation:
+    """Runs a planner on all that does not make it fail.
+
+    :param plan: the planner.
+    :param quarantine: of what made it fail.
+    :param monotonic: seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        plan: Planner,
+        quarantine: quarantine_module.Quarantine,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._plan = plan
+        self._quarantine = quarantine
+        self._monotonic = monotonic
+        self._late: frozenset[str] = frozenset()
+
+    def begin(self) -> None:
+        """Begin a cycle: what was left out of the last one is tried again."""
+        self._late = frozenset()
+
+    def sound(self, snapshot: Snapshot) -> Snapshot:
+        """A snapshot without what is set aside now."""
+        if self._quarantine.is_empty and not self._late:
+            return snapshot
+        for facet in _FACETS:
+            held = self._quarantine.names(facet.kind)
+            if held:
+                snapshot = facet.without(snapshot, held)
+        if self._late:
+            snapshot = _without_requests(snapshot, self._late)
+        return snapshot
+
+    def search(self, snapshot: Snapshot, now: float, error: Exception) -> None:
+        """Set aside what makes the planner fail.
+
+        :param snapshot: on which it failed, without what is set aside.
+        :param error: that it raised.
+        :raises Exception: that error, if nothing can be blamed for it.
+        """
+        LOG.warning(
+            'the planner failed: %s; it is looked on whose request, account,'
+            ' server or host',
+            type(error).__name__,
+        )
+        until_s = self._monotonic() + LASTS_S
+        budget = culprits.Budget(TRIES, self._monotonic, until_s)
+        for facet in _FACETS:
+            names = facet.names(snapshot)
+            none = facet.without(snapshot, frozenset(names))
+            if not names or self._fails(none, now):
+                continue
+            if facet.kind is _K.REQUEST:
+                self._search_requests(snapshot, now, error, budget)
+            else:
+                fails = self._tried(snapshot, now, facet, names)
+                blamed, unsure = culprits.found(names, fails, budget)
+                for name in (*blamed, *unsure):
+                    self._quarantine.put(facet.kind, name, error)
+            return
+        raise error
+
+    def told(
+        self, plan: cluster.Plan, snapshot: Snapshot, now: float
+    ) -> cluster.Plan:
+        """A plan that says of all requests where they stand.
+
+        Who is set aside stands at the end, and ends when it is time to.
+
+        :param plan: of :meth:`sound`.
+        :param snapshot: with all.
+        """
+        known = plan.waiting.keys() | {each.request for each in plan.actions}
+        left = [
+            each
+            for each in snapshot.requests
+            if each.state is request_model.State.HELD
+            and each.uuid not in known
+        ]
+        if not left:
+            return plan
+        late = [each for each in left if _is_late(each, now)]
+        ends = tuple(_expired(each, now) for each in late)
+        waiting = dict(plan.waiting)
+        above = _Chains(snapshot.accounts)
+        for each in left:
+            if each not in late:
+                why = self._why(each, above)
+                waiting[each.uuid] = cluster.Waiting(len(waiting) + 1, why)
+        return cluster.Plan((*ends, *plan.actions), waiting)
+
+    def _why(
+        self, request: request_model.Request, above: '_Chains'
+    ) -> reason.Why:
+        entry = self._quarantine.entry(_K.REQUEST, request.uuid)
+        if entry is not None:
+            return entry.why
+        for name in above.of(request):
+            entry = self._quarantine.entry(_K.ACCOUNT, name)
+            if entry is not None:
+                return entry.why
+        return _NOT_LOOKED_AT
+
+    def _fails(self, snapshot: Snapshot, now: float) -> bool:
+        try:
+            self._plan(snapshot, now)
+        except Exception:  # noqa: BLE001 - that it raises is what is asked
+            return True
+        return False
+
+    def _tried(
+        self, snapshot: Snapshot, now: float, facet: _Facet, names: _Names
+    ) -> culprits.Fails[str]:
+        """Whether the planner fails on some of some names, with all else."""
+
+        def fails(some: Sequence[str]) -> bool:
+            others = frozenset(names) - frozenset(some)
+            return self._fails(facet.without(snapshot, others), now)
+
+        return fails
+
+    def _search_requests(
+        self,
+        snapshot: Snapshot,
+        now: float,
+        error: Exception,
+        budget: culprits.Budget,
+    ) -> None:
+        """Set aside requests, first looked for by project.
+
+        What could not be told apart with bounded work is left out of this
+        cycle alone: the next one goes on without the culprits that are known.
+        """
+        by_project = _units_by_project(snapshot)
+        every = frozenset(
+            u for units in by_project.values() for unit in units for u in unit
+        )
+
+        def fails(units: Sequence[tuple[str, ...]]) -> bool:
+            kept = {uuid for unit in units for uuid in unit}
+            some = _without_requests(snapshot, every - kept)
+            return self._fails(some, now)
+
+        def projects_fail(names: Sequence[str]) -> bool:
+            return fails([u for name in names for u in by_project[name]])
+
+        projects, late = culprits.found(
+            sorted(by_project), projects_fail, budget
+        )
+        if isinstance(error, exception.PluginMisbehaved) and (
+            len(projects) == len(by_project)
+        ):
+            # It fails on everybody's: nobody's request is to blame.
+            raise error
+        left = [unit for project in late for unit in by_project[project]]
+        for project in projects:
+            units, unsure = culprits.found(by_project[project], fails, budget)
+            left += unsure
+            for uuid in (uuid for unit in units for uuid in unit):
+                self._quarantine.put(_K.REQUEST, uuid, error)
+        self._late = frozenset(uuid for unit in left for uuid in unit)
+
+
+class _Chains:
+    """Names of the accounts above requests.
+
+    :param accounts: that are named; their parents may be none.
+    """
+
+    def __init__(self, accounts: Iterable[cluster.Account]) -> None:
+        self._parents = {each.name: each.parent for each in accounts}
+
+    def of(self, request: request_model.Request) -> list[str]:
+        """Its own account, its project, and all above."""
+        found = [request.account]
+        up: str | None = request.project
+        while up is not None and up not in found:
+            found.append(up)
+            up = self._parents.get(up)
+        return found
+
+
+def _units_by_project(snapshot: Snapshot) -> dict[str, list[tuple[str, ...]]]:
+    """UUIDs of requests that wait, those of a group together, by project."""
+    units: dict[tuple[str, str], list[str]] = {}
+    for each in snapshot.requests:
+        if each.state is request_model.State.HELD:
+            own = each.group.uuid if each.group else each.uuid
+            units.setdefault((each.project, own), []).append(each.uuid)
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for (project, _), uuids in units.items():
+        found.setdefault(project, []).append(tuple(uuids))
+    return found
+
+
+def _waiting(snapshot: Snapshot) -> list[str]:
+    return [
+        each.uuid
+        for each in snapshot.requests
+        if each.state is request_model.State.HELD
+    ]
+
+
+def _without_requests(snapshot: Snapshot, names: _Names) -> Snapshot:
+    """The cloud in which some requests do not wait; who was sent stays."""
+    left = tuple(
+        each
+        for each in snapshot.requests
+        if each.state is not request_model.State.HELD or each.uuid not in names
+    )
+    if len(left) == len(snapshot.requests):
+        return snapshot
+    # What is promised to somebody who is set aside is nobody else's: the host
+    # stays closed by who leaves it, and the promise ends in time.
+    return dataclasses.replace(snapshot, requests=left)
+
+
+def _without_accounts(snapshot: Snapshot, names: _Names) -> Snapshot:
+    """The cloud in which nothing of some accounts, or below them, starts."""
+    above = _Chains(snapshot.accounts)
+    stopped = {
+        each.uuid
+        for each in snapshot.requests
+        if not set(names).isdisjoint(above.of(each))
+    }
+    plain = tuple(
+        cluster.Account(each.name) if each.name in names else each
+        for each in snapshot.accounts
+    )
+    return dataclasses.replace(
+        _without_requests(snapshot, stopped),
+        accounts=plain,
+        history=_but(snapshot.history, names),
+        granted=_but(snapshot.granted, names),
+    )
+
+
+def _but(amounts: _Use, names: _Names) -> _Use:
+    return {name: each for name, each in amounts.items() if name not in names}
+
+
+def _without_servers(snapshot: Snapshot, names: _Names) -> Snapshot:
+    """The cloud in which nothing is known of some servers but their room."""
+    left = tuple(each for each in snapshot.running if each.uuid not in names)
+    return dataclasses.replace(
+        snapshot, running=left, leaving=snapshot.leaving.difference(names)
+    )
+
+
+def _without_hosts(snapshot: Snapshot, names: _Names) -> Snapshot:
+    """The cloud without some hosts."""
+    rows = [
+        row
+        for row, each in enumerate(snapshot.providers)
+        if each.name not in names
+    ]
+    have, at = snapshot.inventory, np.array(rows, dtype=np.intp)
+    return dataclasses.replace(
+        snapshot,
+        providers=tuple(snapshot.providers[row] for row in rows),
+        inventory=cluster.Inventory(
+            have.capacity[at], have.used[at], have.unit[at], have.step[at]
+        ),
+        running=tuple(e for e in snapshot.running if e.host not in names),
+        promised={
+            uuid: hosts
+            for uuid, hosts in snapshot.promised.items()
+            if not set(names).intersection(hosts)
+        },
+        members={
+            group: tuple(host for host in hosts if host not in names)
+            for group, hosts in snapshot.members.items()
+        },
+    )
+
+
+_FACETS = (
+    _Facet(_K.REQUEST, _waiting, _without_requests),
+    _Facet(
+        _K.ACCOUNT,
+        lambda snapshot: sorted(
+            {
+                *(each.name for each in snapshot.accounts),
+                *snapshot.history,
+                *snapshot.granted,
+            }
+        ),
+        _without_accounts,
+    ),
+    _Facet(
+        _K.SERVER,
+        lambda snapshot: [each.uuid for each in snapshot.running],
+        _without_servers,
+    ),
+    _Facet(
+        _K.HOST,
+        lambda snapshot: [each.name for each in snapshot.providers],
+        _without_hosts,
+    ),
+)
+
+
+def _is_late(request: request_model.Request, now: float) -> bool:
+    """Whether its time to wait is over, if its times can be read at all."""
+    times = (request.expires_at, request.asked_at)
+    if not all(isinstance(each, int | float) for each in times):
+        return False
+    return request.expires_at is not None and request.expires_at <= now
+
+
+def _expired(request: request_model.Request, now: float) -> cluster.Action:
+    waited_s = max(now - request.asked_at, 0)
+    return cluster.Action(
+        cluster.Verb.EXPIRE,
+        request.uuid,
+        request.version,
+        (),
+        reason.why(reason.Reason.WAITED_TOO_LONG, waited_s=waited_s),
+    )

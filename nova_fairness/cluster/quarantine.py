@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What made a cycle fail is set aside, and tried again later.
+
+An input that raises what nobody expected ends nothing for others: its name
+comes into this table, it is left out while everything else goes on, and it is
+tried again after a pause, which doubles each time up to an hour. The log has
+the traceback of each class of errors once an hour; owners are told
+:attr:`.Reason.QUARANTINED`, which shows nothing of the error.
+
+Some errors are about this process, its database or its broker, and not about
+an input: :data:`PASSES` names those that nobody is set aside for.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import enum
+import threading
+import time
+
+from oslo_log import log as logging
+
+from nova_fairness import exception
+from nova_fairness.model import queue
+from nova_fairness.model import reason
+from nova_fairness.runtime import quiet_log
+
+LOG = logging.getLogger(__name__)
+
+FIRST_S = 60.0
+"""Pause after which what failed once is tried again."""
+
+LONGEST_S = 3600.0
+"""The longest pause."""
+
+MOST = 10_000
+"""Names that are remembered; beyond it those that are due first are let go."""
+
+_TOLD = 100
+"""Names that the status shows."""
+
+PASSES = (
+    exception.Deposed,
+    exception.StoreAway,
+    exception.BrokerAway,
+    exception.NotLeading,
+)
+"""Errors after which the next input would fare no better."""
+
+
+class Kind(enum.Enum):
+    """What can be set aside. The tokens are an interface."""
+
+    REQUEST = 'request'
+    MESSAGE = 'message'
+    ACCOUNT = 'account'
+    SERVER = 'server'
+    HOST = 'host'
+    ROW = 'row'
+    PART = 'part'
+    """A part of a cycle, such as estimates: the others are done."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Entry:
+    """Something that failed.
+
+    :ivar kind: what it is.
+    :ivar name: UUID or name.
+    :ivar cause: class of the error; its text may show what others own.
+    :ivar times: how often it failed, >= 1.
+    :ivar until: when it is tried again, monotonic seconds.
+    """
+
+    kind: Kind
+    name: str
+    cause: str
+    times: int
+    until: float
+
+    @property
+    def pause_s(self) -> float:
+        """Seconds from the last failure to the next try."""
+        return _pause_s(self.times)
+
+    @property
+    def why(self) -> reason.Why:
+        """What its owner is told."""
+        return reason.why(reason.Reason.QUARANTINED, again_s=self.pause_s)
+
+
+class Quarantine:
+    """The table; safe to be used by threads.
+
+    :param monotonic: seconds that never go back.
+    """
+
+    def __init__(
+        self, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._entries: dict[tuple[Kind, str], Entry] = {}
+        self._shown: dict[tuple[Kind, str], float] = {}
+        self._quiet = quiet_log.QuietLog(LOG.logger, monotonic)
+        self._failures = dict.fromkeys((each.value for each in Kind), 0)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing failed of late."""
+        return not self._entries
+
+    def put(self, kind: Kind, name: str, error: BaseException) -> None:
+        """Set something aside that just failed.
+
+        What is set aside and fails once more, since others asked for it,
+        stays as long as it was to.
+        """
+        now, cause = self._monotonic(), type(error).__name__
+        with self._lock:
+            self._failures[kind.value] += 1
+            before = self._entries.get((kind, name))
+            if before and now < before.until and before.cause == cause:
+                return
+            times = before.times + 1 if before else 1
+            until = now + _pause_s(times)
+            made = Entry(kind, name, cause, times, until)
+            self._entries[kind, name] = made
+            self._prune(now)
+            # One that names can be invented for fills no log.
+            shown = self._shown.get((kind, cause))
+            is_news = shown is None or now - shown >= LONGEST_S
+            if is_news:
+                self._shown[kind, cause] = now
+        text = (
+            f'{kind.value} {name}: set aside for {made.pause_s:.0f} s:'
+            f' {cause}; all else goes on'
+        )
+        if is_news:
+            LOG.error('%s', text, exc_info=error)
+        else:
+            self._quiet.warning(kind.value, name, text)
+
+    def holds(self, kind: Kind, name: str) -> bool:
+        """Whether something is set aside now."""
+        entry = self._entries.get((kind, name))
+        return entry is not None and self._monotonic() < entry.until
+
+    def entry(self, kind: Kind, name: str) -> Entry | None:
+        """Something that failed; ``None`` if it did not."""
+        return self._entries.get((kind, name))
+
+    def names(self, kind: Kind) -> frozenset[str]:
+        """All of a kind that is set aside now."""
+        return frozenset(each.name for each in self._held(kind))
+
+    def release(self, kind: Kind, name: str) -> None:
+        """Forget that something failed; it may not have."""
+        with self._lock:
+            self._entries.pop((kind, name), None)
+
+    def failures(self) -> dict[str, int]:
+        """How often something failed, by kind."""
+        with self._lock:
+            return dict(self._failures)
+
+    def counts(self) -> dict[str, int]:
+        """How many are set aside now, by kind."""
+        return {each.value: len(self._held(each)) for each in Kind}
+
+    def told(self) -> list[queue.SetAside]:
+        """Entries of now, for operators; those that fail most first."""
+        now = self._monotonic()
+        held = [each for kind in Kind for each in self._held(kind)]
+        held.sort(key=lambda each: (-each.times, each.kind.value, each.name))
+        return [
+            queue.SetAside(
+                each.kind.value,
+                each.name,
+                each.cause,
+                each.times,
+                max(each.until - now, 0.0),
+            )
+            for each in held[:_TOLD]
+        ]
+
+    def _held(self, kind: Kind) -> list[Entry]:
+        if not self._entries:
+            return []
+        now = self._monotonic()
+        with self._lock:
+            return [
+                each
+                for each in self._entries.values()
+                if each.kind is kind and now < each.until
+            ]
+
+    def _prune(self, now: float) -> None:
+        """Forget what did not fail again when it was tried, and the most."""
+        over = [
+            key
+            for key, each in self._entries.items()
+            if now - each.until > 2 * each.pause_s
+        ]
+        for key in over:
+            del self._entries[key]
+        while len(self._entries) > MOST:
+            first = min(self._entries, key=lambda k: self._entries[k].until)
+            del self._entries[first]
+
+
+def _pause_s(times: int) -> float:
+    return min(FIRST_S * 2.0 ** min(times - 1, 16), LONGEST_S)

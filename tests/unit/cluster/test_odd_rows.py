@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Rows of the store that cannot be read end nothing for others."""
+
+import pytest
+import sqlalchemy as sa
+
+from nova_fairness.cluster import operations
+from nova_fairness.cluster.store import tables
+from tests.unit.cluster import test_service
+from tests.unit.cluster import test_surviving
+
+R, S = test_service.R, test_service.S
+world = test_surviving.world
+victim_starts = test_surviving.victim_starts
+
+
+def _row(**columns):
+    return columns
+
+
+ODD = ['', 'null', '[', '[]', '{}', '7', '"x"', '{"a": [1]}', '[[1, 2]]', 'x']
+
+
+def write(world, statement):
+    with world.engine.begin() as connection:
+        connection.execute(statement)
+
+
+@pytest.mark.parametrize('odd', ODD)
+@pytest.mark.parametrize(
+    'column',
+    ['wanted', 'numbers', 'hosts', 'room', 'reason', 'origin', 'band',
+     'leaves_by', 'asked_at', 'changed_at', 'expires_at', 'time_limit_s',
+     'extended_s', 'subject', 'owner', 'project'],
+)  # fmt: skip
+def test_an_odd_row_of_a_request_harms_no_other(world, column, odd):
+    process = world.process()
+    bad = world.post('bad', 7, 'evil')
+    world.cloud.broken['POST /allocations'] = 409
+    process.cycle()
+    world.cloud.broken.clear()
+    where = tables.REQUESTS.c.uuid == bad
+    write(
+        world,
+        sa.update(tables.REQUESTS)
+        .where(where)
+        .values({column: sa.text(f"'{odd}'")}),
+    )
+    assert victim_starts(world, process)
+    told = operations.Operations(world.store, process)
+    assert told.request(bad)['request']['uuid'] == bad
+
+
+@pytest.mark.parametrize('state', ['starting', 'active', 'sending'])
+def test_a_request_that_was_sent_is_followed_without_its_row(world, state):
+    process = world.process()
+    bad = world.post('bad', 7, 'evil')
+    process.cycle()
+    where = tables.REQUESTS.c.uuid == bad
+    odd = {'wanted': '[', 'state': state}
+    write(world, sa.update(tables.REQUESTS).where(where).values(**odd))
+    [host] = world.hosts('bad')
+    # What it takes is not known: nobody else starts there.
+    assert victim_starts(world, process)
+    if state != 'active':
+        assert world.hosts('victim') != (host,)
+    world.cloud.build(bad, host, {'VCPU': 7, 'MEMORY_MB': 100})
+    process.cycle()
+    process.cycle()
+    assert world.state(bad) is S.ACTIVE
+    world.cloud.remove(bad)
+    process.cycle()
+    assert world.state(bad) is S.ENDED
+
+
+def test_who_waits_without_a_row_that_can_be_read_is_told_so(world):
+    process = world.process()
+    bad = world.post('bad', 99, 'evil')
+    process.cycle()
+    where = tables.REQUESTS.c.uuid == bad
+    held = sa.select(tables.REQUESTS.c.wanted).where(where)
+    with world.engine.connect() as connection:
+        before = connection.execute(held).scalar_one()
+    update = sa.update(tables.REQUESTS).where(where)
+    write(world, update.values(wanted='['))
+    process.cycle()
+    assert world.reason(bad) is R.QUARANTINED
+    assert world.state(bad) is S.HELD
+    write(world, update.values(wanted=before))
+    process.cycle()
+    assert world.reason(bad) is R.TOO_LARGE
+
+
+@pytest.mark.parametrize('name', tables.ONLY)
+def test_a_table_that_lost_its_row_begins_anew(world, name):
+    process = world.process()
+    process.cycle()
+    write(world, sa.delete(tables.METADATA.tables[name]))
+    assert victim_starts(world, process)
+    world.tick += 31
+    other = world.process('two')
+    other.cycle()
+    world.tick += 31
+    assert victim_starts(world, other, 'later')
+    table = tables.METADATA.tables[name]
+    with world.engine.connect() as connection:
+        rows = connection.execute(sa.select(table)).all()
+    assert len(rows) == (1 if name in _READ else len(rows))
+    assert world.store.nodes.aimed().hosts is None
+    assert world.store.pledges.read().use == {}
+
+
+_READ = ('ledger', 'shares', 'promises', 'market')
+
+
+@pytest.mark.parametrize('odd', ODD)
+@pytest.mark.parametrize(
+    ('name', 'column'),
+    [('ledger', 'used'), ('ledger', 'spent'), ('ledger', 'at'),
+     ('shares', 'given'), ('promises', 'kept'), ('market', 'kept')],
+)  # fmt: skip
+def test_odd_rows_of_tables_of_one_end_no_cycle(world, name, column, odd):
+    process = world.process()
+    process.cycle()
+    table = tables.METADATA.tables[name]
+    given = {column: sa.text(f"'{odd}'"), 'version': 7}
+    write(world, sa.update(table).values(given))
+    world.now += 100
+    assert victim_starts(world, process)
+    world.tick += 31
+    other = world.process('two')
+    other.cycle()
+    world.tick += 31
+    assert victim_starts(world, other, 'later')
+
+
+def test_an_account_that_cannot_be_read_waits_and_others_start(world):
+    process = world.process()
+    odd = '{"evil": {"ceiling": 7}, "victim": {"share": 2.0}}'
+    write(world, sa.update(tables.SHARES).values(given=odd))
+    bad = world.post('bad', 1, 'evil')
+    assert victim_starts(world, process)
+    assert world.reason(bad) is R.QUARANTINED
+    good = '{"evil": {"ceiling": {"VCPU": 7}}}'
+    write(world, sa.update(tables.SHARES).values(given=good))
+    process.cycle()
+    assert world.state(bad) is S.STARTING
+
+
+@pytest.mark.parametrize('column', ['state', 'reason', 'numbers', 'actions'])
+def test_an_odd_row_of_who_leaves_ends_no_cycle(world, column):
+    process = world.process()
+    row = _row(
+        uuid='l', server='s', project='evil', owner='u', cause='idle',
+        actions='stop', at=0.0, changed_at=world.now, tried=0, state='told',
+        version=0, reason='idle', subject='', numbers='[["idle_h", 1]]',
+    )  # fmt: skip
+    write(world, sa.insert(tables.LEAVES).values({**row, column: '?'}))
+    assert victim_starts(world, process)
+    if column != 'state':
+        assert process.quarantine.counts()['row'] == 1
+
+
+@pytest.mark.parametrize('column', ['moves', 'empties', 'promised', 'goal'])
+def test_an_odd_row_of_a_plan_ends_no_cycle(world, column):
+    process = world.process()
+    row = _row(
+        uuid='p', goal='empty', subject='h1', state='running', is_open=True,
+        made_at=0.0, changed_at=0.0, until=9e9, cause='operator',
+        explanation='', moves='[]', empties='["h1"]', promised='{}',
+        version=0,
+    )  # fmt: skip
+    write(world, sa.insert(tables.PLANS).values({**row, column: '?'}))
+    assert victim_starts(world, process)
+    assert world.store.plans.open() == []

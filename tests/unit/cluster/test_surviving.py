@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""No input of one ends the cycle of all."""
+
+import threading
+
+import pytest
+
+from nova_fairness import exception
+from nova_fairness.cluster import operations
+from nova_fairness.cluster import quarantine
+from nova_fairness.model import cluster
+from nova_fairness.planners.fairqueue import planner
+from tests.fixtures import fake_cloud
+from tests.unit.cluster import test_service
+
+R, S = test_service.R, test_service.S
+K = quarantine.Kind
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = test_service.World(tmp_path)
+    made.cloud.add_host('h1', 8)
+    made.cloud.add_host('h2', 8)
+    yield made
+    made.close()
+
+
+def victim_starts(world, process, name='victim'):
+    server = world.post(name, 1, 'victim')
+    for _ in range(2):
+        world.now += 5
+        world.tick += 5
+        process.cycle()
+    return world.state(server) in (S.STARTING, S.ACTIVE)
+
+
+class FakePlanner:
+    """The queue's planner, which fails on projects of some names."""
+
+    def __init__(self, error, *projects):
+        self.error, self.projects = error, set(projects)
+
+    def __call__(self, snapshot, now):
+        if self.projects & {each.project for each in snapshot.requests}:
+            raise self.error
+        return planner.plan(snapshot, now)
+
+
+@pytest.mark.parametrize(
+    'error',
+    [IndexError('x'), MemoryError(), RecursionError(), TypeError('x'),
+     OverflowError('x'), exception.BadShares('x')],
+)  # fmt: skip
+def test_who_fails_is_told_and_tried_again_and_others_start(world, error):
+    world.plan = FakePlanner(error, 'evil')
+    bad, process = world.post('bad', 1, 'evil'), world.process()
+    assert victim_starts(world, process)
+    told = operations.Operations(world.store, process).request(bad)['request']
+    assert told['reason'] == 'quarantined'
+    assert told['position'] == 1
+    assert 'tried again after 60 s' in told['summary'][-1]
+    assert world.reason(bad) is R.QUARANTINED
+    assert process.quarantine.counts()['request'] == 1
+    world.plan.projects = set()
+    world.tick += 60
+    process.cycle()
+    assert world.state(bad) is S.STARTING
+
+
+def test_the_loop_goes_on_whatever_a_cycle_raises(world):
+    errors = [MemoryError(), KeyError('x'), RuntimeError('x'), OSError('x')]
+
+    class FakeStop:
+        left = 6
+
+        def is_set(self):
+            return not self.left
+
+        def wait(self, _):
+            self.left -= 1
+
+    process = world.process()
+    read = process._reader.read
+
+    def fails(*given):
+        if errors:
+            raise errors.pop()
+        return read(*given)
+
+    process._reader.read = fails
+    server = world.post('r1', 1)
+    process.run(FakeStop(), 0.0)
+    assert (process.cycles, process.cycles_failed) == (6, 4)
+    assert process.quarantine.failures()['part'] == 4
+    assert world.state(server) is S.STARTING
+
+
+@pytest.mark.parametrize(
+    'part',
+    ['charging.charge', 'chores.apply', '_ends.apply', '_ends.known',
+     '_making.work', '_leaving.work', '_estimating.see', '_estimating.judge',
+     '_estimating.made', '_estimating.work', '_store.left_over',
+     '_store.remove_ended', 'accounts.times', '_planning.news'],
+)  # fmt: skip
+@pytest.mark.parametrize('error', [ValueError('x'), MemoryError()])
+def test_a_part_that_fails_keeps_no_other_back(
+    world, part, error, monkeypatch
+):
+    process = world.process()
+    held, name = process, part.split('.')
+    first = world.post('first', 1, 'victim')
+    process.cycle()
+    for each in name[:-1]:
+        held = getattr(held, each)
+
+    def fails(*_):
+        raise error
+
+    monkeypatch.setattr(held, name[-1], fails)
+    world.cloud.build(first, 'h1', {'VCPU': 1, 'MEMORY_MB': 100})
+    process.cycle()
+    assert world.state(first) is S.ACTIVE
+    process.estimate(5.0)
+    if part != 'accounts.times':
+        assert victim_starts(world, process)
+    assert process.quarantine.counts()['part'] == 1
+    monkeypatch.undo()
+    assert victim_starts(world, process, 'later')
+
+
+def test_a_part_that_fails_counts_as_a_failed_cycle(world):
+    process, stopped = world.process(), threading.Event()
+
+    def fails(*_):
+        stopped.set()
+        raise ValueError
+
+    process.chores.apply = fails
+    process.run(stopped, 0.0)
+    assert (process.cycles, process.cycles_failed) == (1, 1)
+
+
+def test_budgets_are_not_opened_by_a_ledger_that_fails(world, monkeypatch):
+    world.accounts = (
+        cluster.Account('rich', budget_hours=10.0, time_limit_s=60.0),
+    )
+    process = world.process()
+
+    def fails(*_):
+        raise exception.BadLedger('an agent says nan')
+
+    monkeypatch.setattr(process.charging, 'charge', fails)
+    server = world.post('r1', 1, 'rich')
+    assert victim_starts(world, process)
+    assert world.state(server) is S.HELD
+    assert world.reason(server) is R.QUARANTINED
+    monkeypatch.undo()
+    process.cycle()
+    assert world.state(server) is S.STARTING
+
+
+def test_use_stands_still_while_it_cannot_be_charged(world, monkeypatch):
+    world.accounts = (cluster.Account('rich', budget_hours=1.0),)
+    process = world.process()
+    process.cycle()
+    before = process.last().snapshot
+
+    def fails(*_):
+        raise exception.BadLedger('an agent says nan')
+
+    monkeypatch.setattr(process.charging, 'charge', fails)
+    process.cycle()
+    assert process.last().snapshot.budgets == before.budgets
+    assert process.last().snapshot.history == before.history
+
+
+def test_whoever_is_told_of_a_step_cannot_undo_it(world):
+    def fails(*_):
+        raise KeyError
+
+    world.store.listen(fails)
+    assert victim_starts(world, world.process())
+
+
+@pytest.mark.parametrize('value', [7, {'a': 1}, [['x']], [None, 3], 'h', True])
+@pytest.mark.parametrize('field', ['ignore_hosts', 'force_hosts', 'limits'])
+def test_fields_of_any_type_harm_only_who_sent_them(world, field, value):
+    name = fake_cloud.name_uuid('bad')
+    world.cloud.add_server(name, 'evil')
+    cast = test_service.build('bad', name, 1, 'evil', {}, **{field: value})
+    world.store.hold(cast)
+    process = world.process()
+    assert victim_starts(world, process)
+    # What was never sent is in no doubt.
+    for record in world.store.requests({S.SENDING}):
+        assert record.request.project != 'evil'
+
+
+def test_messages_that_fail_wait_and_others_are_read(world, monkeypatch):
+    process = world.process()
+    held = world.store.add
+
+    def add(request, *given, **more):
+        if request.project == 'evil':
+            raise KeyError('x')
+        return held(request, *given, **more)
+
+    monkeypatch.setattr(world.store, 'add', add)
+    server = world.post('bad', 1, 'evil')
+    assert victim_starts(world, process)
+    assert process.quarantine.counts()['message'] == 1
+    monkeypatch.undo()
+    world.tick += 60
+    process.cycle()
+    assert world.state(server) is S.STARTING
+
+
+def test_limits_that_fail_let_nobody_start_without_them(world, monkeypatch):
+    process = world.process()
+    times = process.accounts.times
+
+    def failing(longest):
+        granted = times(longest)
+
+        def of(project, user):
+            if project == 'evil':
+                raise ZeroDivisionError
+            return granted(project, user)
+
+        return of
+
+    monkeypatch.setattr(process.accounts, 'times', failing)
+    server = world.post('bad', 1, 'evil')
+    assert victim_starts(world, process)
+    assert world.store.request(server) is None
+    monkeypatch.undo()
+    process.cycle()
+    assert world.state(server) in (S.HELD, S.STARTING)
+
+
+def test_a_request_with_which_promises_fail_is_set_aside(world, monkeypatch):
+    process = world.process()
+    seen = process._making.seen
+
+    def fails(view, found, now):
+        if any(each.request.project == 'evil' for each in found):
+            raise ValueError
+        return seen(view, found, now)
+
+    monkeypatch.setattr(process._making, 'seen', fails)
+    server = world.post('bad', 1, 'evil')
+    assert victim_starts(world, process)
+    assert process.quarantine.holds(K.REQUEST, server)
+    assert world.reason(server) is R.QUARANTINED
