@@ -219,6 +219,7 @@ class Watch:
             preempted=self._preempted,
             idle=self._service.chores.idling.count,
             at_risk=len(self._service.chores.warnings.told),
+            accounts_set_aside=self._service.accounts.set_aside,
         )
 
     def _leaves(self, leave: leaving.Leave) -> None:

@@ -58,6 +58,8 @@ class Queue:
     :ivar at_risk: servers that are told that they are among the next to make
         room.
     :ivar warned: how often servers were told so, or otherwise, by state.
+    :ivar accounts_set_aside: why something set of an account cannot be used,
+        by its name.
     """
 
     leads: bool
@@ -75,6 +77,9 @@ class Queue:
     idle: int = 0
     at_risk: int = 0
     warned: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    accounts_set_aside: Mapping[str, str] = dataclasses.field(
+        default_factory=dict
+    )
 
 
 def facts(request: request_model.Request, why: reason.Why) -> dict[str, Any]:

@@ -146,6 +146,12 @@ def _of_leader(queue: queue_model.Queue) -> families.Metrics:
         [((), queue.idle)],
     )
     yield families.gauge(
+        'queue_accounts_set_aside',
+        'Accounts of which something that was set cannot be used.',
+        (),
+        [((), len(queue.accounts_set_aside))],
+    )
+    yield families.gauge(
         'queue_at_risk_servers',
         'Servers that are told that they are among the next to make room.',
         (),
