@@ -114,7 +114,9 @@ class Accounts:
         :raises StoreError: if it cannot be done now.
         """
         before = self._store.given()
-        own = dict(before.accounts.get(name, {}))
+        stored = before.accounts.get(name)
+        # What is no object at all is replaced.
+        own = dict(stored) if isinstance(stored, Mapping) else {}
         if not any(
             value is not None or field in own
             for field, value in values.items()
@@ -147,7 +149,7 @@ class Accounts:
             )
 
 
-def _judged(name: str, own: Mapping[str, Any]) -> dict[str, Any]:
+def _judged(name: str, own: object) -> dict[str, Any]:
     """Fields of an account that can be used; ``fault`` says of others why.
 
     :param own: in the form of :mod:`.account_forms`, of whatever types.

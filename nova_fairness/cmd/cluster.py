@@ -271,7 +271,9 @@ def _service(
         cloud.keystone, past_end=options.expired_tokens == 'start'
     )
     accounts = accounts_module.Accounts(
-        store, _mirrored(conf, cloud, store, written)
+        store,
+        _mirrored(conf, cloud, store, written),
+        options.project_accounts,
     )
     if conf.fairness_partition.batch:
         closing.add(store.nodes.closing)

@@ -42,7 +42,12 @@ def charging(
         reader,
         options.half_life,
         _budget_terms(conf),
-        trading.Trading(store, options.lowest_rate, options.price_history),
+        trading.Trading(
+            store,
+            options.lowest_rate,
+            options.price_history,
+            options.project_groups,
+        ),
         measured.Charge(options.charge),
         measuring.Measuring(_asking(conf)).measured,
         _weights(conf, 'charge_weights'),
