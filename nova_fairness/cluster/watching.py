@@ -220,6 +220,7 @@ class Watch:
             idle=self._service.chores.idling.count,
             at_risk=len(self._service.chores.warnings.told),
             accounts_set_aside=self._service.accounts.set_aside,
+            agents_unlike=dict(self._service.charging.outliers()),
         )
 
     def _leaves(self, leave: leaving.Leave) -> None:

@@ -60,6 +60,8 @@ class Queue:
     :ivar warned: how often servers were told so, or otherwise, by state.
     :ivar accounts_set_aside: why something set of an account cannot be used,
         by its name.
+    :ivar agents_unlike: why what an agent says of use is not like what others
+        say, by its host.
     """
 
     leads: bool
@@ -80,6 +82,7 @@ class Queue:
     accounts_set_aside: Mapping[str, str] = dataclasses.field(
         default_factory=dict
     )
+    agents_unlike: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def facts(request: request_model.Request, why: reason.Why) -> dict[str, Any]:

@@ -152,6 +152,12 @@ def _of_leader(queue: queue_model.Queue) -> families.Metrics:
         [((), len(queue.accounts_set_aside))],
     )
     yield families.gauge(
+        'queue_agents_unlike',
+        'Agents that say of use what others do not say.',
+        (),
+        [((), len(queue.agents_unlike))],
+    )
+    yield families.gauge(
         'queue_at_risk_servers',
         'Servers that are told that they are among the next to make room.',
         (),

@@ -49,6 +49,7 @@ def charged(
     lent_counts: float,
     measured: Measured | None,
     capacity: Mapping[str, float],
+    most: Mapping[str, float] | None = None,
 ) -> dict[str, Floats]:
     """Amounts that accounts are charged for themselves, (c,), by name.
 
@@ -61,6 +62,8 @@ def charged(
     :param lent_counts: part of that which is charged, 0 to 1.
     :param measured: ``None`` if it is not known.
     :param capacity: of the cloud by class, in the order of the columns.
+    :param most: times of what is allocated that can be used, by class;
+        ``None`` if that is not known.
     """
     names = sorted({*own, *lent})
     none = np.zeros(len(capacity))
@@ -81,8 +84,11 @@ def charged(
             )
             if part is None or not there:
                 continue
+            total = part * much
+            if most is not None:
+                total = min(total, most.get(resource_class, 1.0) * there)
             for name in accounts:
-                used = part * much * counts[name][c] / there
+                used = total * counts[name][c] / there
                 if charge is Charge.LARGER:
                     used = max(used, counts[name][c])
                 counts[name][c] = used
