@@ -16,10 +16,16 @@ use of the project until it is freed.
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
+import math
 
+from oslo_log import log as logging
+
+from nova_fairness import exception
 from nova_fairness.cluster import placement as placement_module
 from nova_fairness.cluster import servers as servers_module
 from nova_fairness.model import request as request_model
+
+LOG = logging.getLogger(__name__)
 
 AT_ONCE = 100
 """Servers that are read in one look."""
@@ -58,6 +64,7 @@ class Claims:
     def __init__(self, placement: placement_module.Placement) -> None:
         self._placement = placement
         self._known: dict[str, _Claim] = {}
+        self._failed: dict[str, float] = {}
 
     def of(
         self,
@@ -70,13 +77,21 @@ class Claims:
         :param servers: preemptible ones that have a host, by UUID.
         :param asked: by which they came.
         :param now: seconds of the epoch.
-        :raises CloudError: if it cannot be read.
+        :returns: of those that cannot be read the least that it may be.
         """
-        self._known = {
-            uuid: each for uuid, each in self._known.items() if uuid in servers
-        }
+        known = self._known.keys() | self._failed.keys()
+        for uuid in known - servers.keys():
+            self._known.pop(uuid, None)
+            self._failed.pop(uuid, None)
         for uuid in self._due(servers, now):
-            read = self._placement.allocated(uuid)
+            try:
+                read = self._placement.allocated(uuid)
+            except exception.CloudError as error:
+                # The others come first in the next look.
+                self._failed[uuid] = now
+                LOG.warning('what server %s has is not known: %s', uuid, error)
+                break
+            self._failed.pop(uuid, None)
             amounts = tuple(sorted(read.items()))
             self._known[uuid] = _Claim(servers[uuid], amounts, now)
         return {
@@ -92,7 +107,7 @@ class Claims:
         old: list[tuple[float, str]] = []
         for uuid, each in servers.items():
             known = self._known.get(uuid)
-            at = known.at if known else -1.0
+            at = self._failed.get(uuid, known.at if known else -math.inf)
             if known is None or known.server is not each or _changes(each):
                 changed.append((at, uuid))
             elif not 0 <= now - at < AGAIN_S:

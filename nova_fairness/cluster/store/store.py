@@ -413,12 +413,12 @@ class Store:
 
     def given(self) -> records.Given:
         """What was set of accounts while the service ran."""
-        row = self._tables.select(sa.select(_SHARES.c.version))[0]
+        rows = self._tables.select(sa.select(_SHARES.c.version))
         accounts = {
             name: _loaded(given)
             for name, given in self._settings.read().items()
         }
-        return records.Given(accounts, row['version'])
+        return records.Given(accounts, rows[0]['version'] if rows else 0)
 
     def give(self, given: records.Given, epoch: int) -> None:
         """Write what is set of accounts.

@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from nova_fairness import exception
 from nova_fairness.cluster import claims
 from nova_fairness.cluster import placement as placement_module
 from nova_fairness.cluster import servers as servers_module
@@ -24,10 +25,13 @@ class FakePlacement:
 
     def __init__(self):
         self.has = {}
+        self.broken = set()
         self.asked = 0
 
     def allocated(self, server):
         self.asked += 1
+        if server in self.broken:
+            raise exception.CloudAway(server)
         return dict(self.has.get(server, {}))
 
 
@@ -97,6 +101,23 @@ def test_what_seems_unchanged_is_read_again_after_a_while(placement):
     # Also when the clock goes back.
     placement.has['s'] = {'VCPU': 3}
     assert made.of(there, asked, -5.0)['s'] == (('VCPU', 3),)
+
+
+def test_one_that_cannot_be_read_keeps_no_others_back(placement, caplog):
+    made = claims.Claims(placement)
+    names = [f's{number}' for number in range(5)]
+    asked = {each: small_cloud.ask(each, 8, band=BAND) for each in names}
+    there = {each: server(each, 4) for each in names}
+    placement.has = {each: {'VCPU': 3} for each in names[1:]}
+    placement.broken = {'s0'}
+    for now in (1.0, 2.0):
+        found = made.of(there, asked, now)
+    assert dict(found.pop('s0'))['VCPU'] == 4
+    assert set(found.values()) == {(('VCPU', 3),)}
+    assert 'what server s0 has is not known' in caplog.text
+    placement.broken = set()
+    placement.has['s0'] = {'VCPU': 3}
+    assert made.of(there, asked, 3.0)['s0'] == (('VCPU', 3),)
 
 
 @pytest.mark.parametrize('seed', range(6))
