@@ -118,7 +118,7 @@ class Measuring:
 
 
 def _host_of(answer: Any, number: int) -> str:
-    """Who answered; one that does not say it is told from all others."""
+    """The host that answered; else a name that no other answer has."""
     host = answer.get('host') if isinstance(answer, dict) else None
     return host[:255] if isinstance(host, str) else f'#{number}'
 

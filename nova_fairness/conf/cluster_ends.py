@@ -42,10 +42,10 @@ VCPU-hours. Set it if memory or other devices cost something as well.
         max=100_000,
         advanced=True,
         help="""
-Users of one project of which a share or limits can be set while the service
-runs, from 1 to 100000; the next one is refused (409). Accounts of shares_file
-do not count. Raise it for a project with more users, lower it where each
-manager is to set few.
+Largest number of users of one project of which a share or limits can be set
+while the service runs, from 1 to 100000; the next one is refused (409).
+Accounts of shares_file do not count. Raise it if a project has more users,
+lower it if managers are to set few.
 """,
     ),
     cfg.IntOpt(
@@ -55,9 +55,9 @@ manager is to set few.
         max=100_000,
         advanced=True,
         help="""
-Groups with spending rates that one project may have, from 1 to 100000; the
-next one is refused (409). Those that are there stay. Raise it for a project
-that divides its servers more finely.
+Largest number of groups with spending rates that one project may have, from 1
+to 100000; the next one is refused (409). Those that are there stay. Raise it
+if a project divides its servers more finely.
 """,
     ),
     cfg.FloatOpt(

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import enum
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -84,9 +85,8 @@ def charged(
             )
             if part is None or not there:
                 continue
-            total = part * much
-            if most is not None:
-                total = min(total, most.get(resource_class, 1.0) * there)
+            times = math.inf if most is None else most.get(resource_class, 1.0)
+            total = min(part * much, times * there)
             for name in accounts:
                 used = total * counts[name][c] / there
                 if charge is Charge.LARGER:
