@@ -291,7 +291,13 @@ LIMIT = parts.record(
         'lending_limit': parts.NUMBERS,
         'windows': _WINDOWS,
         'opens_at': parts.MAYBE_TEXT,
-    }
+        'fault': {
+            **parts.TEXT,
+            'description': 'Why something set of it cannot be used; nothing'
+            ' below it starts until it is set again',
+        },
+    },
+    optional=('fault',),
 )
 
 LIMITS = parts.record(

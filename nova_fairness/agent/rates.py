@@ -164,6 +164,23 @@ def _kept(path: pathlib.Path) -> Mapping[str, float]:
         return {}
 
 
+def _asking(call: Callable[..., object], host: str) -> Ask:
+    """What reports what VMs of this host had, then asks for rates."""
+
+    def ask(meters: Meters, known: str | None) -> object:
+        had = {
+            uuid: (process, used) for process, (uuid, used) in meters.items()
+        }
+        try:
+            call('report_meters', node=host, meters=had)
+        except exception.FairnessError as error:
+            # It is said again with the next one: meters only grow.
+            LOG.info('What VMs used is not charged yet: %s', error)
+        return call('get_rates', servers=sorted(had), known=known)
+
+    return ask
+
+
 def connect(
     conf: cfg.ConfigOpts,
     others: cloud_module.Cloud,
@@ -190,9 +207,7 @@ def connect(
     client = peering.cluster(_TIMEOUT_S)
     made = ClusterRates(
         others,
-        lambda meters, known: client.call(
-            'get_rates', meters=dict(meters), known=known
-        ),
+        _asking(client.call, conf.fairness.host),
         state_file.StateFile(state_path / 'rates.json'),
         # So that what is told in a round counts in the next.
         conf.fairness.interval / 2,

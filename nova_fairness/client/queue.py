@@ -411,6 +411,7 @@ class ListLimit(base.Lister):
         ('Lending Limit', 'lending_limit'),
         ('Windows', 'windows'),
         ('Opens At', 'opens_at'),
+        ('Fault', 'fault'),
     )
 
     def get_parser(self, prog_name: str) -> Any:

@@ -7,6 +7,7 @@ lists of objects with ``begins``, ``lasts`` and ``zone``.
 """
 
 from collections.abc import Mapping
+import math
 import re
 from typing import Any
 import zoneinfo
@@ -19,11 +20,23 @@ from nova_fairness.shares import windows as windows_module
 AMOUNTS = ('ceiling', 'nominal', 'borrowing_limit', 'lending_limit')
 """Fields of accounts that are amounts by resource class."""
 
+FIELDS = (
+    *AMOUNTS,
+    'share',
+    'time_limit_s',
+    'longest_wait_s',
+    'budget_hours',
+    'funds',
+    'windows',
+)
+"""All fields that can be set."""
+
 LARGEST_AMOUNT = 10**15
 
 _MOST_WINDOWS = 100
 _MOST_CLASSES = 100
 _CUSTOM = re.compile('CUSTOM_[A-Z0-9_]{1,248}')
+_ZONE = re.compile('[A-Za-z0-9_+-]{1,40}(?:/[A-Za-z0-9_+-]{1,40}){0,3}')
 _UTC = 'UTC'
 
 
@@ -32,8 +45,10 @@ def typed(field: str, value: Any) -> Any:
 
     :param field: of :class:`.cluster.Account`.
     :param value: of JSON types.
-    :raises ValueError: if it is none.
+    :raises ValueError: if it is none, or there is no such field.
     """
+    if field not in FIELDS:
+        raise ValueError('there is no such field')
     if field in AMOUNTS:
         return _amounts(value)
     return _windows(value) if field == 'windows' else _number(value)
@@ -63,10 +78,11 @@ def window(begins: str, lasts_s: float, zone: str = _UTC) -> cluster.Window:
     :raises ValueError: if there is no such zone, or the window cannot be.
     """
     try:
-        found = zoneinfo.ZoneInfo(zone)
+        # The name is a part of a path.
+        found = zoneinfo.ZoneInfo(zone if _ZONE.fullmatch(zone) else '')
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(
-            f'there is no time zone {zone!r}, expected one such as'
+            f'there is no time zone {zone!r:.60}, expected one such as'
             ' Europe/Zurich'
         ) from error
     if fault := windows_module.fault(begins, lasts_s):
@@ -91,8 +107,20 @@ def resource_class(name: str) -> str:
 def _number(value: Any) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number:
-        raise ValueError(f'expected a number, got {value!r:.40}')
-    return float(value)
+        raise ValueError(f'expected a number, got {_short(value)}')
+    try:
+        return float(value)
+    except OverflowError:
+        # Out of every range, which is judged later.
+        return math.inf if value > 0 else -math.inf
+
+
+def _short(value: object) -> str:
+    try:
+        return f'{value!r:.40}'
+    except ValueError:
+        # Python writes no integer of more than some thousand digits.
+        return 'a larger one'
 
 
 def _amounts(value: Any) -> tuple[tuple[str, int], ...]:
@@ -105,7 +133,7 @@ def _amounts(value: Any) -> tuple[tuple[str, int], ...]:
         if type(amount) is not int or not 0 <= amount <= LARGEST_AMOUNT:
             raise ValueError(
                 f'expected a whole amount of {name} from 0 to'
-                f' {LARGEST_AMOUNT:g}, got {amount!r:.40}'
+                f' {LARGEST_AMOUNT:g}, got {_short(amount)}'
             )
     return tuple(sorted(value.items()))
 

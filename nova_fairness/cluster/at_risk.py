@@ -73,6 +73,7 @@ class Warnings:
         self._nova = nova
         self._rules = rules
         self._left_over = True
+        self._turn = 0
         self.told: Mapping[str, risk.Risk] = {}
 
     def apply(
@@ -107,7 +108,10 @@ class Warnings:
             )
         known |= {each.server: each for each in new[:AT_ONCE]}
         unwritten = [each for each in known.values() if not each.is_written]
-        for each in unwritten[:AT_ONCE]:
+        # In turn: those that Nova fails for keep no others back.
+        first = self._turn % max(len(unwritten), 1)
+        self._turn += AT_ONCE
+        for each in (unwritten[first:] + unwritten[:first])[:AT_ONCE]:
             leaving_module.attempt(each.server, self._write, each, epoch)
         self.told = {
             uuid: each for uuid, each in known.items() if each.is_at_risk

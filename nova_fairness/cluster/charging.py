@@ -69,7 +69,9 @@ class Charging:
     :param charge: what the ledger has; budgets have what is allocated.
     :param measured: what agents measured, if they say it.
     :param weights: :attr:`.ClusterSnapshot.weights`.
+    :param outliers: see :attr:`outliers`.
 
+    :ivar outliers: says why an agent is not like the others, by its host.
     :ivar trading: as given.
     :ivar counted: adds what accounts used beside the cloud; set by who knows.
     """
@@ -84,12 +86,14 @@ class Charging:
         charge: measured_module.Charge = measured_module.Charge.ALLOCATED,
         measured: Callable[[], measured_module.Measured | None] = _nothing,
         weights: Mapping[str, float] = _ALIKE,
+        outliers: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._terms = terms
         self.trading = trading
         self._weights = weights
         self._charge = charge
         self._measured = measured
+        self.outliers = outliers
         self._store = store
         self._reader = reader
         self._half_life_s = half_life_s
@@ -249,6 +253,7 @@ class Charging:
             self._terms.preemptible,
             measured,
             dict(zip(snapshot.classes, capacity.tolist(), strict=True)),
+            _usable(snapshot),
         )
         columns = [classes.index(name) for name in snapshot.classes]
         found = {}
@@ -257,6 +262,21 @@ class Charging:
             found[name] = np.zeros(len(classes))
             found[name][columns] = each
         return found
+
+
+def _usable(snapshot: cluster.ClusterSnapshot) -> dict[str, float]:
+    """Times of what is allocated that can be used, by class.
+
+    A server of one VCPU uses one CPU at most; where a CPU counts as several
+    VCPUs, that is as many. One server gets what a host has at most.
+    """
+    inventory = snapshot.inventory
+    capacity = inventory.capacity.sum(axis=0, dtype=np.float64)
+    there = inventory.unit.sum(axis=0, dtype=np.float64)
+    times = capacity / np.maximum(there, 1.0)
+    return dict(
+        zip(snapshot.classes, np.maximum(times, 1.0).tolist(), strict=True)
+    )
 
 
 def _allocated(

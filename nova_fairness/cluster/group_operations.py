@@ -3,6 +3,7 @@
 """What can be asked for of groups with spending rates."""
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 import datetime as dt
 import math
 from typing import Any
@@ -114,12 +115,17 @@ class GroupOperations(spending.Operations):
         found = [{**_price(each), 'id': repr(each.at)} for each in past]
         return {'prices': found[:limit], 'more': len(found) > limit}
 
-    def rates(
-        self, meters: Mapping[str, tuple[str, int]], known: str
+    def report_meters(
+        self, host: str, meters: Mapping[str, tuple[str, int]]
     ) -> spending.Answer:
-        """Rates of servers, and what they used is charged."""
+        """Charge what servers of a host used."""
         self._service.last()
-        rates = self._trading.rates(meters)
+        return {'elsewhere': self._trading.report(host, meters)}
+
+    def rates(self, servers: Sequence[str], known: str) -> spending.Answer:
+        """Rates of servers."""
+        self._service.last()
+        rates = self._trading.rates(servers)
         version = tree_module.version([rates])
         if version == known:
             return {'version': version, 'rates': None}

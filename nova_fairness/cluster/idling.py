@@ -140,7 +140,7 @@ class Idling:
                 )
         # Once the option is off, those that were told are spared once.
         self._left_over = False
-        chosen = self._chosen(snapshot, here, told)
+        chosen = self._chosen(snapshot, here, told, now)
         self.count = len(chosen)
         new = [each for each in chosen if each[0].uuid not in live]
         for server, idle_s in new[:AT_ONCE]:
@@ -188,13 +188,16 @@ class Idling:
         snapshot: cluster.ClusterSnapshot,
         here: Mapping[str, servers_module.Server],
         told: Told,
+        now: float,
     ) -> list[tuple[servers_module.Server, float]]:
         """Servers that were idle for long enough, and for how long.
 
         Those of accounts that are furthest over their shares come first.
         """
         least_s = SOONEST * self._rules.after_s
-        idle = [each for each in _idle(here, told) if 0 < least_s <= each[1]]
+        idle = [
+            each for each in _idle(here, told, now) if 0 < least_s <= each[1]
+        ]
         if not idle:
             return []
         factors = {
@@ -229,14 +232,17 @@ class Idling:
 
 
 def _idle(
-    here: Mapping[str, servers_module.Server], told: Told
+    here: Mapping[str, servers_module.Server], told: Told, now: float
 ) -> Iterator[tuple[servers_module.Server, float]]:
     """Yield what agents said of servers that lie on their own hosts."""
     for host, idle in told.items():
         for uuid, idle_s in idle.items():
             server = here.get(uuid)
             if server is not None and server.host == host:
-                yield server, idle_s
+                # None is idle for longer than it runs.
+                begin = server.launched_at
+                runs_s = math.inf if begin is None else max(now - begin, 0.0)
+                yield server, min(idle_s, runs_s)
 
 
 def _factor(

@@ -5,9 +5,11 @@
 import collections
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import math
+import statistics
 import time
 from typing import Any
 from typing import Generic
@@ -26,25 +28,46 @@ LOG = logging.getLogger(__name__)
 UNKNOWN = 'what is allocated is charged: no agent says what is used: %s'
 KNOWN_AGAIN = 'what agents measured is charged again'
 
+OUTLIER = (
+    'agent of host %s: what it says of use is not what others say: %s; the'
+    ' median of all that answer counts'
+)
+
+ASKED = 3
+"""Agents that are asked: of three, one that errs or lies changes nothing."""
+
+_FAR, _TIMES = 0.05, 1.5
+"""An answer is far from the median that differs by more than this part of the
+cloud, and by this factor: agents look at different moments."""
+
+_LONGEST_NAME = 511
+_MOST_OWNERS = 100_000
+
 Ask = Callable[[], Any]
-"""Asks any agent for what is used; raises FairnessError."""
+"""Asks agents for what is used, and gives the answer of one, or a list of
+those of several; raises FairnessError."""
 
 
 class Measuring:
-    """Use that agents measured.
+    """Use that agents measured: of each number the median of what they say.
 
-    :param ask: asks one of them.
+    :param ask: asks some of them.
+
+    :ivar outliers: why an agent was not like the others at the last look, by
+        its host.
     """
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self._is_known = True
+        self.outliers: dict[str, str] = {}
 
     def measured(self) -> measured_module.Measured | None:
         """Use of this moment; ``None`` if nobody says, or says nonsense."""
         try:
-            found = _believed(self._ask())
-        except exception.FairnessError as error:
+            found = self._agreed(self._ask())
+        except Exception as error:  # noqa: BLE001 - whatever a transport raises
+            # What is allocated is known without agents.
             if self._is_known:
                 LOG.warning(UNKNOWN, error)
             self._is_known = False
@@ -53,6 +76,89 @@ class Measuring:
             LOG.info(KNOWN_AGAIN)
         self._is_known = True
         return found
+
+    def _agreed(self, told: Any) -> measured_module.Measured:
+        """What most agents say.
+
+        :raises BadArgument: if none says anything that can be used.
+        """
+        said: dict[str, measured_module.Measured] = {}
+        wrong: dict[str, str] = {}
+        answers = told if isinstance(told, list) else [told]
+        for number, answer in enumerate(answers):
+            host = _host_of(answer, number)
+            try:
+                said.setdefault(host, _believed(answer))
+            except exception.BadArgument as error:
+                wrong[host] = str(error)
+        if not said:
+            why = next(iter(wrong.values()), 'no agent answers')
+            raise exception.BadArgument(why)
+        kinds = collections.Counter(each.by_project for each in said.values())
+        usual = kinds[True] > kinds[False]
+        alike = {
+            host: each
+            for host, each in said.items()
+            if each.by_project == usual
+        }
+        for host in said.keys() - alike.keys():
+            wrong[host] = 'it compares others than most do'
+        found = measured_module.Measured(usual, _medians(alike.values()))
+        if len(alike) >= ASKED:
+            for host, each in alike.items():
+                if far := _far(each, found):
+                    wrong[host] = far
+        self._note(wrong if len(answers) > 1 else {})
+        return found
+
+    def _note(self, wrong: dict[str, str]) -> None:
+        for host in sorted(wrong.keys() - self.outliers.keys()):
+            LOG.warning(OUTLIER, host, wrong[host])
+        self.outliers = wrong
+
+
+def _host_of(answer: Any, number: int) -> str:
+    """The host that answered; else a name that no other answer has."""
+    host = answer.get('host') if isinstance(answer, dict) else None
+    return host[:255] if isinstance(host, str) else f'#{number}'
+
+
+def _medians(
+    several: Iterable[measured_module.Measured],
+) -> dict[str, dict[str, float]]:
+    """Medians by owner and resource; of two the lower.
+
+    What most do not say is not known.
+    """
+    parts = [each.parts for each in several]
+    found: dict[str, dict[str, float]] = {}
+    for owner in sorted({owner for each in parts for owner in each}):
+        numbers: dict[str, list[float]] = {}
+        for each in parts:
+            for resource, part in each.get(owner, {}).items():
+                numbers.setdefault(resource, []).append(part)
+        found[owner] = {
+            resource: statistics.median_low(known)
+            for resource, known in numbers.items()
+            if 2 * len(known) > len(parts)
+        }
+    return found
+
+
+def _far(
+    one: measured_module.Measured, median: measured_module.Measured
+) -> str | None:
+    """In which number an answer is far from the median."""
+    for owner, parts in sorted(one.parts.items()):
+        for resource, part in parts.items():
+            usual = median.parts.get(owner, {}).get(resource, 0.0)
+            less, more = sorted((part, usual))
+            if more - less > _FAR and more > _TIMES * less:
+                return (
+                    f'{resource} of {owner:.80} is {part:.3g} of the cloud,'
+                    f' others say {usual:.3g}'
+                )
+    return None
 
 
 def _believed(told: Any) -> measured_module.Measured:
@@ -63,17 +169,37 @@ def _believed(told: Any) -> measured_module.Measured:
     users = told.get('users') if isinstance(told, dict) else None
     if not isinstance(users, dict) or told.get('round') is None:
         raise exception.BadArgument('no round of the agent has ended yet')
+    if len(users) > _MOST_OWNERS:
+        raise exception.BadArgument(f'{len(users)} users are too many')
     parts: dict[str, dict[str, float]] = {}
     for owner, user in users.items():
         each = user.get('usage_parts') if isinstance(user, dict) else None
         if not isinstance(each, dict):
             raise exception.BadArgument(f'use of {owner!r:.50} is no object')
+        if not isinstance(owner, str) or len(owner) > _LONGEST_NAME:
+            continue
+        numbers = {
+            resource: number(each.get(resource))
+            for resource in measured_module.RESOURCES.values()
+        }
+        # More than all that the nodes have is not possible.
         parts[owner] = {
-            resource: float(part)
-            for resource, part in each.items()
-            if isinstance(part, int | float) and 0 <= part < math.inf
+            resource: min(part, 1.0)
+            for resource, part in numbers.items()
+            if part is not None
         }
     return measured_module.Measured(told.get('entity') == 'project', parts)
+
+
+def number(told: object) -> float | None:
+    """A finite number of at least 0; ``None`` for whatever else is told."""
+    if not isinstance(told, int | float) or isinstance(told, bool):
+        return None
+    try:
+        found = float(told)
+    except OverflowError:
+        return None
+    return found if 0 <= found < math.inf else None
 
 
 AGAIN_S = 600.0
@@ -194,10 +320,11 @@ def _idle(host: str, told: Any) -> Mapping[str, float]:
         raise exception.BadArgument(
             f'the agent of {host} does not say who is idle'
         )
+    known = {uuid: number(idle_s) for uuid, idle_s in idle.items()}
     return {
-        str(uuid): float(idle_s)
-        for uuid, idle_s in idle.items()
-        if isinstance(idle_s, int | float) and 0 <= idle_s < math.inf
+        str(uuid): idle_s
+        for uuid, idle_s in known.items()
+        if idle_s is not None
     }
 
 
@@ -263,7 +390,14 @@ class Lacking:
             want = there.wants.get(each.uuid) if there else None
             if want is not None:
                 at = moved_at.get(each.uuid, -math.inf)
-                wants[each.uuid] = dataclasses.replace(want, moved_at=at)
+                # No server can use more than it has, whatever is said.
+                most = _cpus(each) or counted[each.host].cpus
+                wants[each.uuid] = dataclasses.replace(
+                    want,
+                    moved_at=at,
+                    wanted=min(want.wanted, most),
+                    got=min(want.got, most),
+                )
         cpus = {host: each.cpus for host, each in counted.items()}
         return tenants.Tenants(cloud, wants, cpus, shares)
 
@@ -291,15 +425,22 @@ def _lacking(host: str, told: Any) -> _Host:
 _MOST_CPUS = 100_000
 
 
+def _cpus(server: cluster.Running) -> int:
+    amounts = dict(server.amounts)
+    return amounts.get('VCPU', 0) + amounts.get('PCPU', 0)
+
+
 def _want(told: Any) -> tenants.Want | None:
     """One server; ``None`` if it is nonsense."""
     if not isinstance(told, dict) or not isinstance(told.get('owner'), str):
         return None
     wanted, got = told.get('wanted_cpus'), told.get('got_cpus')
     weight, seen_s = told.get('weight_units') or 1.0, told.get('seen_s')
-    numbers = [
-        float(each)
-        for each in (wanted, got, weight, seen_s)
-        if isinstance(each, int | float) and 0 <= each < math.inf
-    ]
-    return tenants.Want(told['owner'], *numbers) if len(numbers) == 4 else None
+    numbers = [number(each) for each in (wanted, got, weight, seen_s)]
+    known = [each for each in numbers if each is not None]
+    if len(known) < len(numbers):
+        return None
+    try:
+        return tenants.Want(told['owner'], *known)
+    except exception.BadSnapshot:
+        return None

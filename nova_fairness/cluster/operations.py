@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import datetime as dt
+import math
 from typing import Any
 
 import numpy as np
@@ -438,12 +439,18 @@ def _limits(
         **own,
         'budget_left': max(left[0], 0.0) / 3600.0 if left else None,
         'budget_until': _time(budgets.ends[0]) if budgets and left else None,
-        'opens_at': _time(windows.opens(account.windows, now)),
+        'opens_at': _time(_opens(account, now)),
+        **({'fault': account.fault} if account.fault else {}),
     }
 
 
+def _opens(account: cluster.Account, now: float) -> float | None:
+    at = windows.opens(account.windows, now)
+    return None if at == math.inf else at
+
+
 def _has_limits(account: cluster.Account) -> bool:
-    return any(
+    return bool(account.fault) or any(
         getattr(account, field) not in (None, ()) for field in _FIELDS.values()
     )
 

@@ -28,6 +28,7 @@ _WINDOW = ('begins', 'lasts', 'zone', 'hosts')
 _GROUP = ('account', 'batch')
 _WORDS = {'true': True, 'false': False}
 _LARGEST_CORES = 1e6
+_HOSTS = re.compile('[0-9]{1,6}')
 _NAME = re.compile('[A-Za-z0-9:][A-Za-z0-9._:-]*')
 
 
@@ -186,11 +187,11 @@ def _window(file: sections.File, node: yaml.Node) -> calendars.Window:
     parts = {key: file.text(each) for key, each in given.items()}
     if not {'begins', 'lasts', 'hosts'} <= parts.keys():
         raise file.wrong(node, 'a window must have begins, lasts and hosts')
-    if not (parts['hosts'].isascii() and parts['hosts'].isdigit()):
+    if not _HOSTS.fullmatch(parts['hosts']):
         raise file.wrong(
             given['hosts'],
             f'hosts must be a whole number of at least 0, got'
-            f' {parts["hosts"]!r}',
+            f' {parts["hosts"]!r:.40}',
         )
     try:
         found = account_forms.window(

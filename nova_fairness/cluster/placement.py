@@ -234,6 +234,19 @@ class Placement:
         found = self._api.get(f'/allocations/{server}')
         return bool(found and found.get('allocations'))
 
+    def allocated(self, server: str) -> dict[str, int]:
+        """What a server has allocated on all hosts, by class.
+
+        :raises CloudError: if it is not known.
+        """
+        found = self._api.get(f'/allocations/{server}')
+        total: dict[str, int] = {}
+        with clients.reading(f'what Placement has allocated to {server}'):
+            for part in (found or {}).get('allocations', {}).values():
+                for name, amount in part['resources'].items():
+                    total[name] = total.get(name, 0) + max(int(amount), 0)
+        return total
+
     def consumers(self, host: str) -> frozenset[str]:
         """Consumers of room on a host: servers, and migrations that began.
 

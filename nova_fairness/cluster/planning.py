@@ -66,6 +66,7 @@ _LIMITED = frozenset(
         _R.OVER_ACCOUNT_CEILING,
         _R.OVER_BORROWING_LIMIT,
         _R.BUDGET_SPENT,
+        _R.ACCOUNT_SET_ASIDE,
         _R.WINDOW_CLOSED,
         _R.OVER_SHARED_PART,
     }

@@ -31,9 +31,10 @@ TAKEN_OVER = 'shares_file %s has %d accounts now'
 
 def _number(text: str) -> float:
     try:
-        return float(text)
+        # Python reads digits of all scripts, and underscores between them.
+        return float(text if text.isascii() and '_' not in text else '')
     except ValueError:
-        raise ValueError(f'expected a number, got {text!r}') from None
+        raise ValueError(f'expected a number, got {text!r:.40}') from None
 
 
 _NUMBERS: Mapping[str, tuple[str, Callable[[str], float]]] = {

@@ -20,6 +20,7 @@ import numpy as np
 from oslo_log import log as logging
 
 from nova_fairness import exception
+from nova_fairness.cluster import claims as claims_module
 from nova_fairness.cluster import clients
 from nova_fairness.cluster import placement as placement_module
 from nova_fairness.cluster import quarantine
@@ -90,6 +91,7 @@ class Reader:
         closing: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self._placement = placement
+        self._claims = claims_module.Claims(placement)
         self._nova = nova
         self._limits = limits
         self._accounts = accounts
@@ -262,21 +264,29 @@ class Reader:
             if each.is_preemptible
             for uuid in each.servers
         }
+        there = {
+            uuid: servers[uuid]
+            for uuid in preemptible
+            if uuid in servers and servers[uuid].host
+        }
+        claimed = self._claims.of(there, preemptible, now)
         before, self._seen = self._seen, {}
         for uuid, server in servers.items():
             if not server.host:
                 continue
             request, end = preemptible.get(uuid), ends.get(uuid)
+            amounts = claimed.get(uuid, server.amounts)
             seen = before.get(uuid)
             if (
                 seen is None
                 or seen.server is not server
                 or seen.request is not request
                 or seen.end != end
+                or seen.running.amounts != amounts
                 # It began at a moment that is still ahead, or is not known.
                 or seen.running.since != server.launched_at
             ):
-                made = _run(server, request, end, now)
+                made = _run(server, request, amounts, end, now)
                 seen = _Seen(server, request, end, made)
             self._seen[uuid] = seen
         return [each.running for each in self._seen.values()]
@@ -346,19 +356,20 @@ class _Seen(NamedTuple):
 def _run(
     server: servers_module.Server,
     request: request_model.Request | None,
+    amounts: tuple[tuple[str, int], ...],
     end: float | None,
     now: float,
 ) -> cluster.Running:
     """A server that runs, as planners see it.
 
     :param request: that it runs by, if it is preemptible.
+    :param amounts: that it has.
     :param end: when it ends at the latest, seconds of the epoch.
     """
     return cluster.Running(
         server.host,
         server.project,
-        # Flavors say more than is allocated of one that has a volume.
-        request.demand.amounts if request else server.amounts,
+        amounts,
         _since(server, now),
         server.user,
         server.uuid,

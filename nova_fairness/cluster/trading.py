@@ -2,15 +2,17 @@
 
 """Rates of groups of servers, and what their owners are charged.
 
-Agents say how much CPU time each process of a VM has had since it began, and
-are told the rates. What a process had since its agent said so last is charged
-once, at the rate of that moment. How far each was charged is in the store, in
-one row with the sums: after a restart or another takeover it goes on there,
+Agents say how much CPU time the processes of their own VMs have had since they
+began, and ask for the rates. What a server had since its agent said so last is
+charged once, at the rate of that moment, and never more than its CPUs times
+the time since then. How far each was charged is in the store, in one row with
+the sums of its project: after a restart or another takeover it goes on there,
 and nothing is charged twice or left out. Rates only change after what was
 charged at the old ones is stored.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import threading
@@ -28,11 +30,14 @@ from nova_fairness.shares import spending
 EVERY_S = 60.0
 """Between two writes, if no rate changes."""
 
-MOST = 10_000
-"""Groups of all projects."""
+MOST = 1000
+"""Groups of one project."""
+
+_MICROSECONDS = 1_000_000
+_CPUS = ('VCPU', 'PCPU')
 
 Meters = Mapping[str, tuple[str, int]]
-"""UUID of the server, and microseconds of CPU, by process."""
+"""Process, and microseconds of CPU that it had, by UUID of the server."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,12 +60,18 @@ class Trading:
     :param store: where all of it is.
     :param lowest: rate of who has no other.
     :param keep_s: seconds for which prices of the past are kept.
+    :param most: groups that one project may have.
     """
 
     def __init__(
-        self, store: store_module.Store, lowest: float, keep_s: float
+        self,
+        store: store_module.Store,
+        lowest: float,
+        keep_s: float,
+        most: int = MOST,
     ) -> None:
         self._store = store
+        self._most = most
         self._history = pricing.History(store, keep_s)
         self._seen_at = 0.0
         self._lowest = max(round(lowest * spending.THOUSANDTHS), 1)
@@ -68,7 +79,8 @@ class Trading:
         self._epoch = 0
         self._version = -1
         self._groups: dict[tuple[str, str], market.Group] = {}
-        self._meters: dict[str, tuple[str, int]] = {}
+        self._meters: dict[str, records.Meter] = {}
+        self._servers: dict[str, cluster.Running] = {}
         self._snapshot: cluster.ClusterSnapshot | None = None
         self._funds = spending.Funds((), {})
         self._accounts: dict[str, str] = {}
@@ -98,20 +110,33 @@ class Trading:
                 self._write(epoch)
                 self._written_at = now
 
-    def rates(self, meters: Meters) -> dict[str, float]:
-        """Charge what agents say, and tell the rates of these servers.
+    def rates(self, servers: Iterable[str]) -> dict[str, float]:
+        """Tell the rates of servers.
 
         :returns: by UUID; servers that are not known are left out.
         """
         with self._lock:
-            for process, (uuid, used) in meters.items():
-                if uuid in self._accounts:
-                    self._charge(process, uuid, used)
             return {
                 uuid: self._rates[uuid] / spending.THOUSANDTHS
-                for uuid, _ in meters.values()
+                for uuid in servers
                 if uuid in self._rates
             }
+
+    def report(self, host: str, meters: Meters) -> list[str]:
+        """Charge what the agent of a host says of its own servers.
+
+        :returns: UUIDs of those that are not on that host, which are not
+            charged.
+        """
+        with self._lock:
+            elsewhere = []
+            for uuid, (process, used) in sorted(meters.items()):
+                server = self._servers.get(uuid)
+                if server is None or server.host != host:
+                    elsewhere.append(uuid)
+                else:
+                    self._charge(server, process, used)
+            return elsewhere
 
     def change(
         self, project: str, name: str, group: market.Group | None, epoch: int
@@ -119,7 +144,7 @@ class Trading:
         """Set a group, or take it away.
 
         :param epoch: of the leader.
-        :raises BadArgument: if there are too many.
+        :raises IllegalStep: if the project has too many.
         :raises StoreError: if it cannot be stored; all is read anew then.
         """
         with self._lock:
@@ -127,13 +152,20 @@ class Trading:
             key = (project, name)
             if group is None:
                 self._groups.pop(key, None)
-            elif key not in self._groups and len(self._groups) >= MOST:
-                raise exception.BadArgument(f'{MOST} groups are set already')
             else:
+                self._check_room(key)
                 self._groups[key] = group
             self._write(epoch)
             if self._snapshot is not None:
                 self._look(self._snapshot)
+
+    def _check_room(self, key: tuple[str, str]) -> None:
+        there = sum(project == key[0] for project, _ in self._groups)
+        if key not in self._groups and there >= self._most:
+            raise exception.IllegalStep(
+                f'project {key[0]}: it has {there} groups, which is the most'
+                ' ([fairness_cluster] project_groups); delete others first'
+            )
 
     def group(self, project: str, name: str) -> market.Group | None:
         """A group; ``None`` if there is none."""
@@ -220,15 +252,27 @@ class Trading:
         rate = max(rates) / spending.THOUSANDTHS if rates else None
         return Standing(group, len(uuids), rate)
 
-    def _charge(self, process: str, uuid: str, used: int) -> None:
-        known = self._meters.get(process)
-        if known is not None and used <= known[1]:
-            return
+    def _charge(
+        self, server: cluster.Running, process: str, used: int
+    ) -> None:
+        """Charge a server up to what its CPUs can have had since last time.
+
+        What is beyond that is charged later, or never if it is not true.
+        """
+        uuid, now = server.uuid, self._seen_at
+        known = self._meters.get(uuid)
+        if known is not None and known[1:3] == (server.host, process):
+            could = _cpus(server) * max(now - known.at, 0.0) * _MICROSECONDS
+            more = min(used - known.used, int(could))
+            if more <= 0:
+                return
+            account = request_model.account_of(server.project, server.user)
+            self._funds.charge(account, more * self._rates[uuid])
+            used = known.used + more
         # What it had before anybody asked is nobody's debt.
-        if known is not None:
-            owed = (used - known[1]) * self._rates[uuid]
-            self._funds.charge(self._accounts[uuid], owed)
-        self._meters[process] = (uuid, used)
+        self._meters[uuid] = records.Meter(
+            server.project, server.host, process, used, now
+        )
         self._is_new = True
 
     def _look(self, snapshot: cluster.ClusterSnapshot) -> None:
@@ -237,10 +281,11 @@ class Trading:
             each.uuid: request_model.account_of(each.project, each.user)
             for each in snapshot.running
         }
+        self._servers = {each.uuid: each for each in snapshot.running}
         self._meters = {
-            process: meter
-            for process, meter in self._meters.items()
-            if meter[0] in self._accounts
+            uuid: meter
+            for uuid, meter in self._meters.items()
+            if uuid in self._servers
         }
         self._funds = spending.Funds(snapshot.accounts, self._funds.spent)
         empty = {
@@ -262,10 +307,7 @@ class Trading:
             (project, name): market.Group(project, name, rate, count)
             for project, name, rate, count in found.groups
         }
-        self._meters = {
-            process: (uuid, used)
-            for process, (uuid, used) in found.meters.items()
-        }
+        self._meters = dict(found.meters)
         self._funds = spending.Funds(
             self._snapshot.accounts if self._snapshot else (), found.spent
         )
@@ -289,6 +331,12 @@ class Trading:
             raise
         self._version += 1
         self._is_new = False
+
+
+def _cpus(server: cluster.Running) -> int:
+    """CPUs of a server, >= 1; of a flavor without any it has one at least."""
+    amounts = dict(server.amounts)
+    return max(sum(amounts.get(name, 0) for name in _CPUS), 1)
 
 
 def group_facts(standing: Standing) -> dict[str, Any]:

@@ -225,6 +225,8 @@ class Watch:
             failures=self._service.quarantine.failures(),
             quarantined=self._service.quarantine.counts(),
             set_aside=self._service.quarantine.told(),
+            accounts_set_aside=self._service.accounts.set_aside,
+            agents_unlike=dict(self._service.charging.outliers()),
         )
 
     def _leaves(self, leave: leaving.Leave) -> None:

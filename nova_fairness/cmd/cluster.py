@@ -276,9 +276,9 @@ def _service(
     accepted = tokens.Tokens(
         cloud.keystone, past_end=options.expired_tokens == 'start'
     )
-    accounts = accounts_module.Accounts(
-        store, _mirrored(conf, cloud, store, written)
-    )
+    accounted = _mirrored(conf, cloud, store, written)
+    most = options.project_accounts
+    accounts = accounts_module.Accounts(store, accounted, most)
     if conf.fairness_partition.batch:
         closing.add(store.nodes.closing)
     reader = snapshot.Reader(room, nova, given, accounts.present, closing)

@@ -6,6 +6,7 @@ import functools
 import math
 import pathlib
 import sys
+from typing import Any
 
 from oslo_config import cfg
 
@@ -38,15 +39,22 @@ def charging(
         weight is no number of at least 0.
     """
     options = conf.fairness_cluster
+    measures = measuring.Measuring(_asking(conf))
     return charging_module.Charging(
         store,
         reader,
         options.half_life,
         _budget_terms(conf),
-        trading.Trading(store, options.lowest_rate, options.price_history),
+        trading.Trading(
+            store,
+            options.lowest_rate,
+            options.price_history,
+            options.project_groups,
+        ),
         measured.Charge(options.charge),
-        measuring.Measuring(_asking(conf)).measured,
+        measures.measured,
         _weights(conf, 'charge_weights'),
+        lambda: measures.outliers,
     )
 
 
@@ -60,7 +68,23 @@ def _asking(conf: cfg.ConfigOpts) -> measuring.Ask:
     asked = agents(
         conf, f'[fairness_cluster] charge = {conf.fairness_cluster.charge}'
     )
-    return functools.partial(asked.call, None, 'get_usage')
+    return functools.partial(_several, asked)
+
+
+def _several(asked: client.FairnessClient) -> list[Any]:
+    """Answers of some agents: those of a topic take turns.
+
+    :raises FairnessError: if none answers.
+    """
+    found, errors = client.ask_all(
+        map(str, range(measuring.ASKED)),
+        lambda _: asked.call(None, 'get_usage'),
+        measuring.ASKED,
+        _ASKED_S,
+    )
+    if not found:
+        raise next(iter(errors.values()))
+    return list(found.values())
 
 
 def agents(conf: cfg.ConfigOpts, option: str) -> client.FairnessClient:

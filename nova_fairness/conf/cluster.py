@@ -307,7 +307,9 @@ classes, and of users whom no agent knows, what is allocated is charged. While
 no agent answers, so is everything. Budgets always count what is allocated.
 ``used`` and ``larger`` need agents on all hosts and ``[DEFAULT]
 transport_url``. Set ``used`` where users should pay for what they use and not
-for what they keep idle; ``larger`` where they should pay for both. All
+for what they keep idle; ``larger`` where they should pay for both. Three
+agents are asked and the median counts, so that none alone says who used what;
+nobody is charged more than what they have allocated lets them use. All
 processes of the service must have the same.
 """,
     ),

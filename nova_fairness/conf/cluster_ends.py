@@ -35,6 +35,31 @@ nothing. A budget is a number of such units times hours, so by default of
 VCPU-hours. Set it if memory or other devices cost something as well.
 """,
     ),
+    cfg.IntOpt(
+        'project_accounts',
+        default=1000,
+        min=1,
+        max=100_000,
+        advanced=True,
+        help="""
+Largest number of users of one project of which a share or limits can be set
+while the service runs, from 1 to 100000; the next one is refused (409).
+Accounts of shares_file do not count. Raise it if a project has more users,
+lower it if managers are to set few.
+""",
+    ),
+    cfg.IntOpt(
+        'project_groups',
+        default=1000,
+        min=1,
+        max=100_000,
+        advanced=True,
+        help="""
+Largest number of groups with spending rates that one project may have, from 1
+to 100000; the next one is refused (409). Those that are there stay. Raise it
+if a project divides its servers more finely.
+""",
+    ),
     cfg.FloatOpt(
         'lowest_rate',
         default=1.0,

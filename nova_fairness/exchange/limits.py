@@ -118,6 +118,11 @@ def converted(value: object, kind: type[_Kind], what: str) -> _Kind:
         raise exception.ReportRefused(
             'malformed', f'{what}: {error}'
         ) from None
+    except OverflowError:
+        # msgspec before 0.22 says so of an integer where a float is expected.
+        raise exception.ReportRefused(
+            'malformed', f'{what}: a number is out of range'
+        ) from None
 
 
 def check_printable(**names: str) -> None:

@@ -136,6 +136,8 @@ class Account:
         they own, likewise; what is not named has no limit.
     :ivar lending_limit: most that others may use of what they own, likewise.
     :ivar vanished: whether it is there only for what it used.
+    :ivar fault: why something that was set of it cannot be used; ''
+        if all can. Nothing below it starts until it is set again.
     """
 
     name: str
@@ -151,6 +153,7 @@ class Account:
     borrowing_limit: tuple[tuple[str, int], ...] = ()
     lending_limit: tuple[tuple[str, int], ...] = ()
     vanished: bool = False
+    fault: str = ''
 
     @property
     def has_quota(self) -> bool:

@@ -82,6 +82,10 @@ class Queue:
     :ivar failures: how often something made the service fail, by kind.
     :ivar quarantined: number of those that are set aside now, by kind.
     :ivar set_aside: the first of these.
+    :ivar accounts_set_aside: why something set of an account cannot be used,
+        by its name.
+    :ivar agents_unlike: why what an agent says of use is not like what others
+        say, by its host.
     """
 
     leads: bool
@@ -102,6 +106,10 @@ class Queue:
     failures: Mapping[str, int] = dataclasses.field(default_factory=dict)
     quarantined: Mapping[str, int] = dataclasses.field(default_factory=dict)
     set_aside: Sequence[SetAside] = ()
+    accounts_set_aside: Mapping[str, str] = dataclasses.field(
+        default_factory=dict
+    )
+    agents_unlike: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 _A = reason.Audience

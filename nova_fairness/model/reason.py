@@ -35,6 +35,7 @@ class Reason(enum.Enum):
     OVER_ACCOUNT_CEILING = 'over_account_ceiling'
     OVER_BORROWING_LIMIT = 'over_borrowing_limit'
     BUDGET_SPENT = 'budget_spent'
+    ACCOUNT_SET_ASIDE = 'account_set_aside'
     WINDOW_CLOSED = 'window_closed'
     OVER_SHARED_PART = 'over_shared_part'
     NOMINAL_IS_LENT = 'nominal_is_lent'
@@ -102,6 +103,10 @@ _SENTENCES = {
     Reason.BUDGET_SPENT: (
         'it may use up to {asked:g} unit-hours, {left:g} of the budget of'
         ' {subject} are left'
+    ),
+    Reason.ACCOUNT_SET_ASIDE: (
+        'a limit of {subject} cannot be used, so nothing below it starts;'
+        ' limit list says why, limit set mends it'
     ),
     Reason.WINDOW_CLOSED: (
         'requests of {subject} start at certain times, next in {opens_h:g} h'

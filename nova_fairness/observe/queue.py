@@ -162,6 +162,18 @@ def _of_leader(queue: queue_model.Queue) -> families.Metrics:
         [((), queue.idle)],
     )
     yield families.gauge(
+        'queue_accounts_set_aside',
+        'Accounts of which something that was set cannot be used.',
+        (),
+        [((), len(queue.accounts_set_aside))],
+    )
+    yield families.gauge(
+        'queue_agents_unlike',
+        'Agents that say of use what others do not say.',
+        (),
+        [((), len(queue.agents_unlike))],
+    )
+    yield families.gauge(
         'queue_at_risk_servers',
         'Servers that are told that they are among the next to make room.',
         (),

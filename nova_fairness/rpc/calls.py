@@ -24,8 +24,10 @@ Context = Mapping[str, Any]
 _LEVELS = {
     roles.Access.READ: logging.DEBUG,
     roles.Access.CHANGE: logging.INFO,
+    roles.Access.REPORT: logging.DEBUG,
 }
-"""What changes nothing is of interest to those who debug."""
+"""What changes nothing, or comes every few seconds, is of interest to those
+who debug."""
 
 
 def asker(ctxt: Context) -> asker_module.Asker:
@@ -52,6 +54,7 @@ def answers(
             return _logged(access, method.__name__, request_id, asked)
 
         functools.update_wrapper(answer, method)
+        answer.access = access
         exposed: Callable[..., Answer] = oslo_messaging.expose(answer)
         return exposed
 

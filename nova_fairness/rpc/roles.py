@@ -26,11 +26,14 @@ class Access(enum.Enum):
 
     READ = 'read'
     CHANGE = 'change'
+    REPORT = 'report'
+    """Says what was measured on the caller's own host."""
 
 
 _ROLES: Mapping[Access, tuple[str, ...]] = {
     Access.READ: (_NODE, _CONTROLLER),
     Access.CHANGE: (_CONTROLLER,),
+    Access.REPORT: (_NODE,),
 }
 
 
@@ -50,6 +53,23 @@ def require(access: Access, method: str, context: Mapping[str, Any]) -> None:
             f'{" or ".join(_ROLES[access])}; the key of '
             f'{peer.get("name")} has the role {peer.get("role")}'
         )
+
+
+def reporter(context: Mapping[str, Any], host: str) -> str:
+    """The host that reports: that of its key, where keys are known.
+
+    :param host: that the caller says it is.
+    :raises NotAllowed: if that is the host of another key.
+    """
+    peer = context.get(PEER)
+    if peer is None or peer.get('insecure'):
+        return host
+    if peer.get('name') != host:
+        raise exception.NotAllowed(
+            f'the key of {peer.get("name")} reports for host {host}; each host'
+            ' reports with its own key'
+        )
+    return host
 
 
 def caller(context: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@
 
 import abc
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from nova_fairness import exception
@@ -80,13 +81,23 @@ class Operations(abc.ABC):
         """
 
     @abc.abstractmethod
-    def rates(
-        self, meters: Mapping[str, tuple[str, int]], known: str
+    def report_meters(
+        self, host: str, meters: Mapping[str, tuple[str, int]]
     ) -> Answer:
-        """Rates of servers, for agents; what they used is charged.
+        """Charge what servers of a host used.
 
-        :param meters: UUID of the server, and microseconds of CPU that it had
-            since it began, by process.
+        :param host: whose agent says it.
+        :param meters: a name of its process, and microseconds of CPU that this
+            had since it began, by UUID of the server.
+        :returns: ``elsewhere``: UUIDs of servers that are not on this host,
+            for which nothing is charged.
+        """
+
+    @abc.abstractmethod
+    def rates(self, servers: Sequence[str], known: str) -> Answer:
+        """Rates of servers, for agents.
+
+        :param servers: UUIDs.
         :param known: version that the caller has.
         :returns: ``version``, and ``rates`` by UUID of servers that are known;
             ``None`` if they are those of ``known``.
@@ -95,6 +106,7 @@ class Operations(abc.ABC):
 
 _READ = calls.answers(roles.Access.READ)
 _CHANGE = calls.answers(roles.Access.CHANGE)
+_REPORT = calls.answers(roles.Access.REPORT)
 
 
 class Endpoint:
@@ -179,30 +191,51 @@ class Endpoint:
 
     @_READ
     def get_rates(
-        self, ctxt: Context, meters: Any, known: Any = None
+        self,
+        ctxt: Context,
+        servers: Any = None,
+        known: Any = None,
+        meters: Any = None,
     ) -> Answer:
-        """Rates of servers, and charge what they used."""
+        """Rates of servers.
+
+        Agents of the release before say ``meters`` by process, of which
+        nothing but the servers is read.
+        """
+        asked = arguments.names('server', servers or [])
+        if meters is not None:
+            asked += [uuid for uuid, _ in _meters(meters, 0).values()]
         return self._operations.rates(
-            _meters(meters), arguments.optional_name('known', known) or ''
+            asked, arguments.optional_name('known', known) or ''
         )
+
+    @_REPORT
+    def report_meters(self, ctxt: Context, node: Any, meters: Any) -> Answer:
+        """Say what the servers of the caller's own host used."""
+        named = roles.reporter(ctxt, arguments.name('node', node))
+        return self._operations.report_meters(named, _meters(meters, 1))
 
 
 def _group(project: Any, group: Any) -> tuple[str, str]:
     return arguments.name('project', project), arguments.name('group', group)
 
 
-def _meters(value: Any) -> dict[str, tuple[str, int]]:
-    """Judge what an agent says of processes; there may be none."""
+def _meters(value: Any, of: int) -> dict[str, tuple[str, int]]:
+    """Judge what an agent says of processes; there may be none.
+
+    :param of: 1 if they are named by their servers, 0 the other way round.
+    """
     if value == {}:
         return {}
     found = {}
-    for process, meter in arguments.by_name(value).items():
+    other = ('server', 'process')[of]
+    for name, meter in arguments.by_name(value).items():
         is_pair = isinstance(meter, list | tuple) and len(meter) == 2
         used = meter[1] if is_pair else None
         if type(used) is not int or not 0 <= used <= protocol.LARGEST_EPOCH:
             raise exception.BadArgument(
-                f'meter of {process:.50} must be a UUID and a whole number of'
+                f'meter of {name:.50} must be a {other} and a whole number of'
                 ' microseconds'
             )
-        found[process] = (arguments.name('server', meter[0]), used)
+        found[name] = (arguments.name(other, meter[0]), used)
     return found

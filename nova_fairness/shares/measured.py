@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import enum
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +50,7 @@ def charged(
     lent_counts: float,
     measured: Measured | None,
     capacity: Mapping[str, float],
+    most: Mapping[str, float] | None = None,
 ) -> dict[str, Floats]:
     """Amounts that accounts are charged for themselves, (c,), by name.
 
@@ -61,6 +63,8 @@ def charged(
     :param lent_counts: part of that which is charged, 0 to 1.
     :param measured: ``None`` if it is not known.
     :param capacity: of the cloud by class, in the order of the columns.
+    :param most: times of what is allocated that can be used, by class;
+        ``None`` if that is not known.
     """
     names = sorted({*own, *lent})
     none = np.zeros(len(capacity))
@@ -81,8 +85,10 @@ def charged(
             )
             if part is None or not there:
                 continue
+            times = math.inf if most is None else most.get(resource_class, 1.0)
+            total = min(part * much, times * there)
             for name in accounts:
-                used = part * much * counts[name][c] / there
+                used = total * counts[name][c] / there
                 if charge is Charge.LARGER:
                     used = max(used, counts[name][c])
                 counts[name][c] = used

@@ -107,7 +107,9 @@ def choose(
     from scipy import sparse
 
     shape = (len(rows.lower), len(cost))
-    matrix = sparse.csr_array((rows.value, (rows.row, rows.column)), shape)
+    # SciPy 1.13 solves nothing whose places are wider, and says why in C.
+    places = np.asarray(rows.row, np.int32), np.asarray(rows.column, np.int32)
+    matrix = sparse.csr_array((rows.value, places), shape)
     limits = {'time_limit': longest_s, 'node_limit': nodes}
     found = optimize.milp(
         cost,

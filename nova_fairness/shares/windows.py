@@ -7,30 +7,26 @@ import datetime as dt
 import functools
 import math
 
-import croniter
-
 from nova_fairness.model import cluster
+from nova_fairness.shares import cron
 from nova_fairness.shares import tree as tree_module
-
-_SOME_DAY = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 
 def fault(begins: str, lasts_s: float) -> str | None:
-    """Say why a window cannot be; ``None`` if it can.
+    """Say why a window cannot be; ``None`` if it can, at every moment.
 
-    :param begins: cron line of its begins.
+    :param begins: cron line of its begins, see :mod:`.cron`.
     :param lasts_s: seconds.
     """
-    if not croniter.croniter.is_valid(begins):
-        return f'a window begins by a cron line of five fields, got {begins!r}'
-    if not 0 < lasts_s < math.inf:
-        return (
-            f'the window {begins!r} must last more than 0 s, got {lasts_s!r}'
-        )
     try:
-        croniter.croniter(begins, _SOME_DAY).get_next()
-    except croniter.CroniterBadDateError:
-        return f'the window {begins!r} never begins'
+        cron.read(begins)
+    except ValueError as error:
+        return str(error)
+    if not 0 < lasts_s <= tree_module.LONGEST_S:
+        return (
+            f'the window {begins!r} must last more than 0 s, and at most'
+            f' {tree_module.LONGEST_S:g}, got {lasts_s!r:.40}'
+        )
     return None
 
 
@@ -43,10 +39,11 @@ def begun(
     :param lasts_s: seconds, > 0.
     :param zone: of the times in ``begins``.
     :param now: seconds of the epoch.
-    :returns: ``None`` outside of it.
+    :returns: ``None`` outside of it, and of a line that has a :func:`fault`.
     """
-    at = _line(begins, zone, now).get_prev(dt.datetime).timestamp()
-    return at if now < at + lasts_s else None
+    line = _line(begins)
+    at = line.last(zone, now) if line else None
+    return at if at is not None and now < at + lasts_s else None
 
 
 def begins_next(begins: str, zone: dt.tzinfo, now: float) -> float:
@@ -55,10 +52,11 @@ def begins_next(begins: str, zone: dt.tzinfo, now: float) -> float:
     :param begins: cron line of its begins.
     :param zone: of the times in it.
     :param now: seconds of the epoch.
+    :returns: ``inf`` if never, as of a line that has a :func:`fault`.
     """
-    last = dt.datetime.fromtimestamp(math.floor(now), zone)
-    found = croniter.croniter(begins, last).get_next(dt.datetime)
-    return float(found.timestamp())
+    line = _line(begins)
+    at = line.next(zone, now) if line else None
+    return math.inf if at is None else at
 
 
 def opens(windows: Iterable[cluster.Window], now: float) -> float | None:
@@ -67,7 +65,7 @@ def opens(windows: Iterable[cluster.Window], now: float) -> float | None:
     :param windows: in which something may happen.
     :param now: seconds of the epoch.
     :returns: ``None`` if one is going on, or if there are none: then it may
-        happen at any time.
+        happen at any time; ``inf`` if none ever begins.
     """
     given = tuple(windows)
     if not given or any(
@@ -89,7 +87,7 @@ class Openings:
         self, accounts: Iterable[cluster.Account], now: float
     ) -> None:
         self._above = tree_module.Above(
-            accounts, lambda account: bool(account.windows)
+            accounts, lambda account: bool(account.windows or account.fault)
         )
         self._opens = functools.cache(lambda windows: opens(windows, now))
 
@@ -110,9 +108,17 @@ class Openings:
         at, name = max(found)
         return name, at
 
+    def set_aside(self, project: str, user: str) -> str | None:
+        """Name of an account above a user that has a fault."""
+        if not self._above:
+            return None
+        above = self._above.of(project, user)
+        return next((each.name for each in above if each.fault), None)
 
-def _line(begins: str, zone: dt.tzinfo, now: float) -> croniter.croniter:
-    # Strictly before the next second: what begins now has begun.
-    return croniter.croniter(
-        begins, dt.datetime.fromtimestamp(math.floor(now) + 1, zone)
-    )
+
+def _line(begins: str) -> cron.Line | None:
+    """A line as it is evaluated; ``None`` if it has a fault."""
+    try:
+        return cron.read(begins)
+    except ValueError:
+        return None

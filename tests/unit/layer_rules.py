@@ -165,7 +165,6 @@ OUTSIDERS: Mapping[str, tuple[str, ...]] = {
     'scipy': ('shares.programs',),
     # Tables of states are read in one place.
     'automaton': ('model.steps',),
-    'croniter': ('shares.windows',),
     # The database is one room: others get values.
     'sqlalchemy': ('cluster.store',),
     'alembic': ('cluster.store.schema', 'cluster.store.migrations'),
@@ -284,8 +283,6 @@ PURE_MAY_IMPORT_IN = {
     'model.cgroup': frozenset({'pathlib'}),
     # Tables of states, which know neither clock nor thread.
     'model.steps': frozenset({'automaton'}),
-    # Cron lines are reckoned with; the time is an argument.
-    'shares.windows': frozenset({'croniter'}),
     # Assignments and integer programs: values in, values out.
     'shares.programs': frozenset({'scipy'}),
 }

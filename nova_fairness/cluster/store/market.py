@@ -2,22 +2,33 @@
 
 """Groups with spending rates, what was charged, and prices, as stored.
 
-Rates and sums are one row, so that they are never without each other; of
-prices there is a row where one changed.
+Rates and sums of a project are one row, so that they are never without each
+other; of prices there is a row where one changed.
 """
 
 from collections.abc import Callable
 from collections.abc import Sequence
 import dataclasses
 import json
+from typing import Any
 
+from oslo_log import log as logging
 import sqlalchemy as sa
 
 from nova_fairness.cluster.store import database
 from nova_fairness.cluster.store import led
+from nova_fairness.cluster.store import owned
 from nova_fairness.cluster.store import records
 from nova_fairness.cluster.store import tables
 from nova_fairness.model import market as market_model
+
+LOG = logging.getLogger(__name__)
+
+UNREADABLE = (
+    'project %s: what is stored of its groups and funds cannot be read: %s; it'
+    ' has no groups and is charged nothing until its row in the table trades'
+    ' is mended'
+)
 
 _MARKET, _PRICES = tables.MARKET, tables.PRICES
 
@@ -26,7 +37,7 @@ Replace = Callable[..., None]
 
 
 class Market:
-    """The table of the market.
+    """The tables of the market.
 
     :param rows: of the database.
     :param replace: table, version, epoch of the leader, and columns by name.
@@ -43,37 +54,88 @@ class Market:
     ) -> None:
         self._tables = rows
         self._replace = replace
+        self._owned = owned.Owned(rows, tables.TRADES, check_leads)
+        self._unreadable: set[str] = set()
         self.prices = Prices(rows, check_leads)
 
     def read(self, known: int) -> records.Traded | None:
         """Groups with rates, and what was charged.
 
+        A project whose row cannot be read has no groups and is charged
+        nothing; the others go on.
+
         :param known: version that the caller has.
         :returns: ``None`` if it is still that one.
         """
         rows = self._tables.select(
-            sa.select(_MARKET).where(_MARKET.c.version != known)
+            sa.select(_MARKET.c.version).where(_MARKET.c.version != known)
         )
         if not rows:
             self._tables.only(_MARKET)
             return None
-        kept = json.loads(rows[0]['kept'])
-        return records.Traded(**kept, version=rows[0]['version'])
+        self._unreadable.clear()
+        parts = []
+        for project, kept in self._owned.read().items():
+            try:
+                parts.append(_read(project, kept))
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                self._unreadable.add(project)
+                LOG.error(UNREADABLE, project, error)
+        return records.Traded(
+            [group for each in parts for group in each.groups],
+            {name: n for each in parts for name, n in each.spent.items()},
+            {name: at for each in parts for name, at in each.meters.items()},
+            rows[0]['version'],
+        )
 
     def write(self, traded: records.Traded, epoch: int) -> None:
-        """Write groups, and what was charged, together.
+        """Write groups, and what was charged, of each project together.
 
         :param traded: with the version that it was worked out from.
         :param epoch: of the leader that did.
         :raises Deposed: if that leader leads no more.
         :raises Outdated: if it was written meanwhile.
         """
-        kept = {
-            'groups': traded.groups,
-            'spent': traded.spent,
-            'meters': traded.meters,
-        }
-        self._replace(_MARKET, traded.version, epoch, kept=records.short(kept))
+        self._replace(_MARKET, traded.version, epoch)
+        before, after = self._owned.read(), _written(traded)
+        for project in self._unreadable:
+            # An operator may still read what is there.
+            before.pop(project, None)
+            after.pop(project, None)
+        self._owned.write(before, after, epoch)
+
+
+def _read(project: str, kept: str) -> records.Traded:
+    own = json.loads(kept)
+    return records.Traded(
+        [
+            (project, name, float(rate), int(count))
+            for name, (rate, count) in own['groups'].items()
+        ],
+        {account: int(units) for account, units in own['spent'].items()},
+        {
+            server: records.Meter(project, host, process, int(used), float(at))
+            for server, (host, process, used, at) in own['meters'].items()
+        },
+    )
+
+
+def _written(traded: records.Traded) -> dict[str, str]:
+    """Contents of rows, by project."""
+    parts: dict[str, dict[str, dict[str, Any]]] = {}
+
+    def own(project: str) -> dict[str, dict[str, Any]]:
+        empty: dict[str, dict[str, Any]]
+        empty = {'groups': {}, 'spent': {}, 'meters': {}}
+        return parts.setdefault(project, empty)
+
+    for project, name, rate, count in traded.groups:
+        own(project)['groups'][name] = [rate, count]
+    for account, units in traded.spent.items():
+        own(account.partition('/')[0])['spent'][account] = units
+    for server, meter in traded.meters.items():
+        own(meter.project)['meters'][server] = list(meter[1:])
+    return {project: records.short(kept) for project, kept in parts.items()}
 
 
 class Prices(led.Led[[]]):

@@ -10,6 +10,7 @@ import functools
 import json
 import math
 from typing import Any
+from typing import NamedTuple
 
 from nova_fairness import exception
 from nova_fairness.model import leaving
@@ -131,20 +132,36 @@ class Promised:
     version: int = 0
 
 
+class Meter(NamedTuple):
+    """How far a server was charged.
+
+    :ivar project: to which it belongs.
+    :ivar host: on which its process is.
+    :ivar process: which one of the host; told from others only, no key.
+    :ivar used: microseconds of CPU of this process that are charged.
+    :ivar at: up to when, seconds of the epoch.
+    """
+
+    project: str
+    host: str
+    process: str
+    used: int
+    at: float
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Traded:
     """Groups with spending rates, and what was charged.
 
     :ivar groups: project, name, rate and count of each.
     :ivar spent: units of :mod:`.shares.spending` by account of a user.
-    :ivar meters: UUID of the server and microseconds of CPU up to which it
-        was charged, by process.
+    :ivar meters: up to what servers were charged, by UUID.
     :ivar version: number of writes.
     """
 
     groups: Sequence[tuple[str, str, float, int]]
     spent: Mapping[str, int]
-    meters: Mapping[str, tuple[str, int]]
+    meters: Mapping[str, Meter]
     version: int = 0
 
 

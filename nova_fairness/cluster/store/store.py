@@ -29,6 +29,7 @@ from nova_fairness.cluster.store import leaves as leaves_module
 from nova_fairness.cluster.store import led
 from nova_fairness.cluster.store import market as market_module
 from nova_fairness.cluster.store import nodes as nodes_module
+from nova_fairness.cluster.store import owned
 from nova_fairness.cluster.store import plans as plans_module
 from nova_fairness.cluster.store import pledges as pledges_module
 from nova_fairness.cluster.store import records
@@ -75,6 +76,7 @@ class Store:
         self._changed: Changed = lambda *_: None
         self._known = records.Known()
         rows, leads = self._tables, self._check_leads
+        self._settings = owned.Owned(rows, tables.SETTINGS, leads)
         self.leaves = leaves_module.Leaves(rows, leads)
         self.risks = risks_module.Risks(rows, leads)
         self.charges = charges_module.Charges(rows, leads)
@@ -469,8 +471,12 @@ class Store:
 
     def given(self) -> records.Given:
         """What was set of accounts while the service ran."""
-        row = self._tables.only(_SHARES)
-        return records.Given(json.loads(row['given']), row['version'])
+        rows = self._tables.select(sa.select(_SHARES.c.version))
+        accounts = {
+            name: _loaded(given)
+            for name, given in self._settings.read().items()
+        }
+        return records.Given(accounts, rows[0]['version'] if rows else 0)
 
     def give(self, given: records.Given, epoch: int) -> None:
         """Write what is set of accounts.
@@ -480,9 +486,11 @@ class Store:
         :raises Deposed: if that leader leads no more.
         :raises Outdated: if it was written meanwhile.
         """
-        self._replace(
-            _SHARES, given.version, epoch, given=records.short(given.accounts)
-        )
+        self._replace(_SHARES, given.version, epoch)
+        written = {
+            name: records.short(own) for name, own in given.accounts.items()
+        }
+        self._settings.write(self._settings.read(), written, epoch)
 
     def promised(self) -> records.Promised:
         """Starts that owners were told, and what became of them."""
@@ -544,6 +552,14 @@ class Store:
             f'request {request.uuid} was {request.state.value} with version'
             f' {request.version} when this was decided, it is now {present}'
         )
+
+
+def _loaded(given: str) -> Any:
+    """What was set of an account; ``None`` if it cannot be read."""
+    try:
+        return json.loads(given)
+    except ValueError:
+        return None
 
 
 def _guarded(request: request_model.Request, epoch: int) -> sa.Update:

@@ -169,11 +169,23 @@ SHARES = sa.Table(
     METADATA,
     sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
     sa.Column('version', sa.Integer, nullable=False),
-    # JSON: what was set, by name of the account.
+    # Of older versions; an empty object.
     sa.Column('given', _TEXT, nullable=False),
     **_MYSQL,
 )
-"""One row, changed as a whole."""
+"""One row: how often what was set of accounts was changed."""
+
+SETTINGS = sa.Table(
+    'account_settings',
+    METADATA,
+    # A digest: databases do not tell all names apart.
+    sa.Column('key', sa.String(64), primary_key=True),
+    sa.Column('account', sa.Text, nullable=False),
+    # JSON: what was set, by field.
+    sa.Column('given', _TEXT, nullable=False),
+    **_MYSQL,
+)
+"""One row for each account of which something was set."""
 
 PROMISES = sa.Table(
     'promises',
@@ -220,12 +232,25 @@ MARKET = sa.Table(
     METADATA,
     sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
     sa.Column('version', sa.Integer, nullable=False),
-    # JSON: groups, units spent by account, and how far processes were
-    # charged: together, so that neither is ever without the other.
+    # Of older versions; an empty object.
     sa.Column('kept', _TEXT, nullable=False),
     **_MYSQL,
 )
-"""One row, changed as a whole."""
+"""One row: how often anything of the market was changed."""
+
+TRADES = sa.Table(
+    'trades',
+    METADATA,
+    # A digest: databases do not tell all names apart.
+    sa.Column('key', sa.String(64), primary_key=True),
+    sa.Column('project', sa.Text, nullable=False),
+    # JSON: groups, units spent by account, and how far servers were charged:
+    # together, so that neither is ever without the other.
+    sa.Column('kept', _TEXT, nullable=False),
+    **_MYSQL,
+)
+"""One row for each project that has groups or was charged: it grows with what
+that project has, and with nothing of others."""
 
 PRICES = sa.Table(
     'prices',

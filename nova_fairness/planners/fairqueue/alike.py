@@ -64,7 +64,12 @@ def _kinds(
     # Who asks counts only where users have limits of their own.
     bound = any(
         '/' in each.name
-        and (each.windows or each.ceiling or each.budget_hours is not None)
+        and (
+            each.windows
+            or each.fault
+            or each.ceiling
+            or each.budget_hours is not None
+        )
         for each in accounts
     )
     known: dict[tuple[object, ...], int] = {}

@@ -75,6 +75,7 @@ _HOPELESS = frozenset(
         reason.Reason.TOO_LARGE,
         reason.Reason.GROUP_TOO_LARGE,
         reason.Reason.BUDGET_SPENT,
+        reason.Reason.ACCOUNT_SET_ASIDE,
         reason.Reason.WINDOW_CLOSED,
     }
 )

@@ -439,6 +439,10 @@ class _Rounds:
 
     def _outside(self, unit: order_module.Unit) -> reason.Why | None:
         """Say whose window is closed that opens last."""
+        for each in unit.requests:
+            aside = self._openings.set_aside(each.project, each.user)
+            if aside is not None:
+                return reason.why(reason.Reason.ACCOUNT_SET_ASIDE, aside)
         found = [
             closed
             for each in unit.requests
@@ -447,6 +451,8 @@ class _Rounds:
         if not found:
             return None
         name, at = max(found, key=lambda closed: (closed[1], closed[0]))
+        if at == math.inf:
+            return reason.why(reason.Reason.ACCOUNT_SET_ASIDE, name)
         # Finer is another number in every cycle.
         hours = math.ceil((at - self._now) / 360.0) / 10
         return reason.why(reason.Reason.WINDOW_CLOSED, name, opens_h=hours)

@@ -263,3 +263,20 @@ def test_a_file_and_the_service_cannot_both_say_rates(tmp_path):
             peering.Peering,
             tmp_path,
         )
+
+
+def test_what_vms_of_this_host_had_is_reported_before_rates_are_asked_for():
+    asked = []
+
+    def call(method, **given):
+        asked.append((method, given))
+        if method == 'report_meters':
+            raise exception.HostNotReached('away')
+        return {'version': 'x', 'rates': {}}
+
+    told = rates._asking(call, 'h1')({'a-1/7/9': ('a-1', 5)}, 'v')
+    assert told == {'version': 'x', 'rates': {}}
+    assert asked == [
+        ('report_meters', {'node': 'h1', 'meters': {'a-1': ('a-1/7/9', 5)}}),
+        ('get_rates', {'servers': ['a-1'], 'known': 'v'}),
+    ]

@@ -364,10 +364,15 @@ class FakeOperations(requests.Operations):
         ]
         return {'prices': found[:limit], 'more': len(found) > limit}
 
-    def rates(self, meters, known):
+    def report_meters(self, host, meters):
         if self.error:
             raise self.error
-        rates = {uuid: 1.5 for uuid, _ in meters.values()}
+        return {'elsewhere': [host, *meters]}
+
+    def rates(self, servers, known):
+        if self.error:
+            raise self.error
+        rates = dict.fromkeys(servers, 1.5)
         return {'version': 'v1', 'rates': None if known == 'v1' else rates}
 
     def _known_group(self, project, name):

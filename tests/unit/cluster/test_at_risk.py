@@ -235,3 +235,18 @@ def test_whoever_asks_and_whoever_listens_is_told_why(world, server, process):
     }
     queue = watch.queue()
     assert (queue.at_risk, queue.warned) == (0, {'at_risk': 1, 'safe': 1})
+
+
+def test_those_that_nova_fails_for_keep_no_others_back(
+    world, server, process, monkeypatch
+):
+    other = 'other'
+    world.cloud.live(other, 1, '1970-01-01T00:00:01.000000')
+    world.cloud.build(other, 'h1', {'VCPU': 1})
+    monkeypatch.setattr(at_risk, 'AT_ONCE', 1)
+    world.cloud.broken[f'POST /servers/{server}/metadata'] = 500
+    name(world, server, other)
+    for _ in range(4):
+        world.now += 10
+        process.cycle()
+    assert at_risk.AT_RISK in metadata(world, other)

@@ -57,7 +57,7 @@ def lacking(agents):
 
 CLOUD = small_cloud.filled(
     [small_cloud.host('a'), small_cloud.host('b')],
-    [small_cloud.lies('u1', 'a'), small_cloud.lies('v1', 'a')],
+    [small_cloud.lies('u1', 'a', 3), small_cloud.lies('v1', 'a', 6)],
 )
 
 

@@ -4,6 +4,9 @@
 
 import logging
 
+import hypothesis
+from hypothesis import strategies as st
+import numpy as np
 import pytest
 
 from nova_fairness import exception
@@ -68,3 +71,116 @@ def test_an_outage_is_told_once_and_its_end(caplog):
         assert measures.measured()
     assert len(caplog.messages) == 2
     assert 'no answer within 5 s' in caplog.messages[0]
+
+
+def said(host, **parts):
+    users = {
+        owner: {'usage_parts': {'cpu_time': n}} for owner, n in parts.items()
+    }
+    return told(host=host, users=users)
+
+
+def test_of_three_agents_the_median_counts_and_the_outlier_is_named(caplog):
+    for lie in (0.0, 1.0, 1e308):
+        answers = [said('a', ann=0.2), said('b', ann=lie), said('c', ann=0.21)]
+        for order in ([0, 1, 2], [1, 2, 0], [2, 0, 1]):
+            given = [answers[place] for place in order]
+            measures = measuring.Measuring(lambda given=given: given)
+            found = measures.measured()
+            assert 0.2 <= found.parts['ann']['cpu_time'] <= 0.21
+            assert list(measures.outliers) == ['b']
+    assert 'agent of host b' in caplog.text
+    assert 'cpu_time of ann' in caplog.text
+
+
+def test_agents_that_look_at_other_moments_are_no_outliers(caplog):
+    answers = [said('a', ann=0.5), said('b', ann=0.54), said('c', ann=0.46)]
+    measures = measuring.Measuring(lambda: answers)
+    assert measures.measured().parts == {'ann': {'cpu_time': 0.5}}
+    assert (measures.outliers, caplog.text) == ({}, '')
+
+
+def test_one_that_answers_for_all_three_counts_once():
+    lies = [said('b', ann=1.0)] * 2
+    measures = measuring.Measuring(lambda: [*lies, said('a', ann=0.2)])
+    assert measures.measured().parts == {'ann': {'cpu_time': 0.2}}
+
+
+def test_who_cannot_be_read_or_compares_others_keeps_no_one_back():
+    answers = [
+        said('a', ann=0.2),
+        {'host': 'b', 'users': 3},
+        said('c', ann=0.2),
+        {**said('d', p=0.9), 'entity': 'project'},
+    ]
+    measures = measuring.Measuring(lambda: answers)
+    assert measures.measured().parts == {'ann': {'cpu_time': 0.2}}
+    assert list(measures.outliers) == ['b', 'd']
+    answers[1:] = []
+    assert measures.measured()
+    assert measures.outliers == {}
+
+
+JUNK = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.floats(), st.text(max_size=5),
+        st.sampled_from([10**400, -(10**400), 1e308, '1', '\ud800', '']),
+        st.integers(-5, 5),
+    ),
+    lambda each: st.one_of(
+        st.lists(each, max_size=3),
+        st.dictionaries(st.text(max_size=3), each, max_size=3),
+    ),
+    max_leaves=5,
+)  # fmt: skip
+
+
+def answer():
+    named = st.sampled_from(['p', 'p/u', 'u', 'q', 'nobody', '', '/', 7])
+    parts = st.dictionaries(st.sampled_from(['cpu_time', 'memory', 'x']), JUNK)
+    user = st.one_of(JUNK, st.fixed_dictionaries({'usage_parts': parts}))
+    users = st.one_of(JUNK, st.dictionaries(named, user, max_size=4))
+    return st.fixed_dictionaries(
+        {'users': users},
+        optional={
+            'round': JUNK, 'host': JUNK, 'idle': JUNK, 'instances': JUNK,
+            'entity': st.sampled_from(['user', 'project', 3]),
+            'cpus_count': JUNK,
+        },
+    )  # fmt: skip
+
+
+CAPACITY = {'VCPU': 100.0, 'MEMORY_MB': 1000.0}
+
+
+@hypothesis.given(
+    st.one_of(JUNK, answer(), st.lists(st.one_of(JUNK, answer()), max_size=4)),
+    st.sampled_from([measured.Charge.USED, measured.Charge.LARGER]),
+)
+@hypothesis.settings(deadline=None)
+def test_whatever_agents_say_nobody_is_charged_beyond_reason(told, charge):
+    found = measuring.Measuring(lambda: told).measured()
+    own = {'p/u': np.array([4.0, 10.0]), 'q/u': np.array([0.0, 0.0])}
+    most = {'VCPU': 2.0}
+    charged = measured.charged(charge, own, {}, 0.0, found, CAPACITY, most)
+    for name, amounts in charged.items():
+        least = own[name] * (1 if charge is measured.Charge.LARGER else 0)
+        assert (amounts >= least).all()
+        assert (amounts <= own[name] * np.array([2.0, 1.0]) + 1e-9).all()
+
+
+@hypothesis.given(st.one_of(JUNK, answer()))
+@hypothesis.settings(deadline=None)
+def test_whatever_an_agent_says_of_its_own_is_read_or_refused(told):
+    if isinstance(told, dict):
+        told = {**told, 'host': 'h'}
+    for read in (measuring._idle, measuring._lacking):
+        try:
+            read('h', told)
+        except exception.BadArgument:
+            continue
+
+
+def test_one_odd_entry_voids_no_others():
+    odd = {'a': 10**400, 'b': float('nan'), 'c': True, 'd': 5.0}
+    assert measuring._idle('h', {'host': 'h', 'idle': odd}) == {'d': 5.0}

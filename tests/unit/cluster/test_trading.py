@@ -5,11 +5,13 @@
 import random
 
 import pytest
+import sqlalchemy as sa
 
 from nova_fairness import exception
 from nova_fairness.cluster import operations as operations_module
 from nova_fairness.cluster import pricing
 from nova_fairness.cluster import trading
+from nova_fairness.cluster.store import tables
 from nova_fairness.model import cluster
 from nova_fairness.model import market
 from nova_fairness.shares import spending
@@ -30,9 +32,10 @@ def ask(world, process):
     return operations_module.Operations(world.store, process)
 
 
-def runs(world, uuid, group='', project='p'):
+def runs(world, uuid, group='', project='p', vcpus=1000):
     """A server that runs, of a group that its metadata say."""
-    world.cloud.add_server(uuid, project, 'u')
+    flavor = {'vcpus': vcpus, 'ram': 1, 'disk': 0, 'ephemeral': 0}
+    world.cloud.add_server(uuid, project, 'u', flavor=flavor)
     world.cloud.build(uuid, 'h1', {'VCPU': 1})
     if group:
         world.cloud.servers[uuid]['metadata'] = {'fairness:group': group}
@@ -52,6 +55,11 @@ def after(world, name):
     return process
 
 
+def had(ask, uuid, used, process='1/1', host='h1'):
+    """The agent of a host says what a server had."""
+    return ask.report_meters(host, {uuid: (process, used)})['elsewhere']
+
+
 def later(world, process, seconds=trading.EVERY_S):
     world.now += seconds
     process.cycle()
@@ -67,17 +75,17 @@ def test_servers_of_a_group_have_their_part_of_its_rate(world, process, ask):
         'id': 'p/web', 'name': 'web', 'project_id': 'p', 'rate': 70.0,
         'count': 2, 'servers_count': 2, 'server_rate': 35.0,
     }  # fmt: skip
-    meters = {f'{uuid}/1/1': (uuid, 0) for uuid in ('s1', 's2', 's3', 'x')}
-    told = ask.rates(meters, '')
+    asked = ['s1', 's2', 's3', 'x']
+    told = ask.rates(asked, '')
     assert told['rates'] == {'s1': 35.0, 's2': 35.0, 's3': 1.0}
-    assert ask.rates(meters, told['version']) == {
+    assert ask.rates(asked, told['version']) == {
         'version': told['version'],
         'rates': None,
     }
     ask.set_group('p', 'web', 10.0, None)
-    assert ask.rates(meters, '')['rates']['s1'] == 5.0
+    assert ask.rates(asked, '')['rates']['s1'] == 5.0
     ask.delete_group('p', 'web')
-    assert ask.rates(meters, told['version'])['rates']['s1'] == 1.0
+    assert ask.rates(asked, told['version'])['rates']['s1'] == 1.0
 
 
 def test_groups_are_listed_by_project_and_name(world, process, ask):
@@ -117,16 +125,19 @@ def test_use_is_charged_by_the_rate_from_when_it_is_first_told(
     runs(world, 's1', 'web')
     process.cycle()
     ask.create_group('p', 'web', 30.0, 1)
-    ask.rates({'s1/1/1': ('s1', 5 * HOUR)}, '')
-    ask.rates({'s1/1/1': ('s1', 6 * HOUR)}, '')
+    had(ask, 's1', 5 * HOUR)
+    later(world, process)
+    had(ask, 's1', 6 * HOUR)
     # Late and told twice: it is charged once.
-    ask.rates({'s1/1/1': ('s1', 6 * HOUR)}, '')
-    ask.rates({'s1/1/1': ('s1', 5 * HOUR)}, '')
+    later(world, process)
+    had(ask, 's1', 6 * HOUR)
+    had(ask, 's1', 5 * HOUR)
     later(world, process)
     assert spent(world) == {'p/u': 30 * spending.UNIT}
     # The VM began anew: what its new process has is seen from now on.
-    ask.rates({'s1/2/1': ('s1', 0)}, '')
-    ask.rates({'s1/2/1': ('s1', HOUR)}, '')
+    had(ask, 's1', 0, '2/1')
+    later(world, process)
+    had(ask, 's1', HOUR, '2/1')
     later(world, process)
     assert spent(world) == {'p/u': 60 * spending.UNIT}
 
@@ -141,7 +152,8 @@ def test_charges_add_up_to_the_last_unit_over_restarts(world):
     ask = operations_module.Operations(world.store, process)
     ask.create_group('p', 'web', 7.0, 1)
     used, owed, rate = {'s1': 0, 's2': 0}, 0, 7000
-    ask.rates({f'{u}/1/1': (u, n) for u, n in used.items()}, '')
+    for uuid, much in used.items():
+        had(ask, uuid, much)
     later(world, process)
     for _ in range(200):
         what = chance.random()
@@ -150,7 +162,8 @@ def test_charges_add_up_to_the_last_unit_over_restarts(world):
             more = chance.randrange(1, 10**9)
             used[uuid] += more
             owed += more * (rate if uuid == 's1' else 1000)
-            ask.rates({f'{uuid}/1/1': (uuid, used[uuid])}, '')
+            later(world, process, 1.0)
+            had(ask, uuid, used[uuid])
         elif what < 0.75:
             rate = chance.randrange(1000, 10**6)
             ask.set_group('p', 'web', rate / 1000, None)
@@ -161,7 +174,8 @@ def test_charges_add_up_to_the_last_unit_over_restarts(world):
             # Killed: what was told since the last write is told again.
             process = after(world, f'p{world.tick}')
             ask = operations_module.Operations(world.store, process)
-            ask.rates({f'{u}/1/1': (u, n) for u, n in used.items()}, '')
+            for uuid, much in used.items():
+                had(ask, uuid, much)
     later(world, process)
     assert spent(world) == {'p/u': owed}
 
@@ -173,16 +187,20 @@ def test_funds_are_never_below_zero_and_then_the_lowest_rate_holds(
     runs(world, 's1', 'web')
     process.cycle()
     ask.create_group('p', 'web', 30.0, 1)
-    ask.rates({'s1/1/1': ('s1', 0)}, '')
+    had(ask, 's1', 0)
+    later(world, process)
     [limit] = ask.limits(None, None, 9)['limits']
     assert (limit['funds'], limit['funds_left']) == (10.0, 10.0)
-    told = ask.rates({'s1/1/1': ('s1', HOUR // 6)}, '')
+    had(ask, 's1', HOUR // 6)
+    told = ask.rates(['s1'], '')
     assert told['rates'] == {'s1': 30.0}
     [limit] = ask.limits(None, None, 9)['limits']
     assert limit['funds_left'] == 5.0
-    ask.rates({'s1/1/1': ('s1', HOUR)}, '')
+    later(world, process)
+    had(ask, 's1', HOUR)
     process.cycle()
-    told = ask.rates({'s1/1/1': ('s1', 2 * HOUR)}, '')
+    had(ask, 's1', 2 * HOUR)
+    told = ask.rates(['s1'], '')
     assert told['rates'] == {'s1': 1.0}
     [limit] = ask.limits(None, None, 9)['limits']
     assert limit['funds_left'] == 0.0
@@ -191,8 +209,7 @@ def test_funds_are_never_below_zero_and_then_the_lowest_rate_holds(
     # More funds: the rate of the group holds again.
     ask.set_limits('p', {'funds': 20.0})
     process.cycle()
-    told = ask.rates({'s1/1/1': ('s1', 2 * HOUR)}, '')
-    assert told['rates'] == {'s1': 30.0}
+    assert ask.rates(['s1'], '')['rates'] == {'s1': 30.0}
 
 
 def test_groups_and_charges_outlive_the_process(world, process, ask):
@@ -202,7 +219,7 @@ def test_groups_and_charges_outlive_the_process(world, process, ask):
     other = after(world, 'two')
     told = operations_module.Operations(world.store, other)
     assert told.groups(None, None, 9)['groups'][0]['rate'] == 30.0
-    assert told.rates({'s1/1/1': ('s1', 0)}, '')['rates'] == {'s1': 30.0}
+    assert told.rates(['s1'], '')['rates'] == {'s1': 30.0}
     # Who was deposed changes nothing.
     with pytest.raises(exception.FairnessError):
         ask.set_group('p', 'web', 99.0, None)
@@ -212,25 +229,110 @@ def test_groups_and_charges_outlive_the_process(world, process, ask):
 def test_servers_that_are_gone_are_forgotten(world, process, ask):
     runs(world, 's1')
     process.cycle()
-    ask.rates({'s1/1/1': ('s1', 7)}, '')
+    had(ask, 's1', 7)
     later(world, process)
-    assert list(world.store.market.read(-1).meters) == ['s1/1/1']
+    assert list(world.store.market.read(-1).meters) == ['s1']
     world.cloud.remove('s1')
     runs(world, 's2')
     for _ in range(3):
         later(world, process, 1000.0)
-    ask.rates({'s2/1/1': ('s2', 7)}, '')
+    had(ask, 's2', 7)
     later(world, process)
-    assert list(world.store.market.read(-1).meters) == ['s2/1/1']
+    assert list(world.store.market.read(-1).meters) == ['s2']
 
 
-def test_groups_have_an_end(world, process, ask, monkeypatch):
+def test_a_project_has_so_many_groups_at_most(world, process, ask):
     process.cycle()
-    monkeypatch.setattr(trading, 'MOST', 1)
-    ask.create_group('p', 'web', 1.0, 1)
-    with pytest.raises(exception.BadArgument, match='1 groups are set'):
-        ask.create_group('p', 'db', 1.0, 1)
+    process.charging.trading._most = 2
+    for name in ('web', 'db'):
+        ask.create_group('p', name, 1.0, 1)
+    with pytest.raises(exception.IllegalStep, match='has 2 groups'):
+        ask.create_group('p', 'more', 1.0, 1)
+    ask.create_group('q', 'web', 1.0, 1)
     ask.set_group('p', 'web', 2.0, None)
+    ask.delete_group('p', 'db')
+    ask.create_group('p', 'more', 1.0, 1)
+
+
+def test_an_agent_charges_for_servers_of_its_own_host_alone(
+    world, process, ask
+):
+    world.cloud.add_host('h2', 4)
+    runs(world, 's1')
+    process.cycle()
+    assert had(ask, 's1', 0, host='h2') == ['s1']
+    assert had(ask, 'unknown', 0) == ['unknown']
+    later(world, process)
+    assert had(ask, 's1', HOUR, host='h2') == ['s1']
+    later(world, process)
+    assert (spent(world), world.store.market.read(-1).meters) == ({}, {})
+
+
+def test_no_server_is_charged_more_than_its_cpus_times_the_time(
+    world, process, ask
+):
+    runs(world, 's1', vcpus=2)
+    process.cycle()
+    had(ask, 's1', 0)
+    for used in (2**53 - 1, 2**53 - 1, 5, 2**53 - 1):
+        had(ask, 's1', used)
+    later(world, process)
+    assert spent(world) == {}
+    for n in range(1, 5):
+        had(ask, 's1', 2**53 - 1)
+        had(ask, 's1', 2**53 - 1)
+        later(world, process)
+        assert spent(world)['p/u'] == n * 2 * 60 * SECOND * 1000
+    # Other processes begin from what they say, whatever they are called.
+    for n in range(50):
+        had(ask, 's1', 2**53 - 1, process=f'{n}/x')
+    later(world, process)
+    assert spent(world)['p/u'] == 4 * 2 * 60 * SECOND * 1000
+    assert len(world.store.market.read(-1).meters) == 1
+
+
+def test_rows_grow_with_what_is_there_and_not_with_what_is_said(
+    world, process, ask
+):
+    for number in range(3):
+        runs(world, f's{number}', project=f'p{number % 2}')
+    process.cycle()
+    for number in range(40):
+        said = {f'x{number}-{n}' * 20: ('p', 1) for n in range(500)}
+        said |= {f's{n}': (f'{number}' * 200, number) for n in range(3)}
+        ask.report_meters('h1', said)
+        ask.rates(list(said), '')
+        later(world, process)
+    with world.engine.connect() as connection:
+        rows = connection.execute(sa.select(tables.TRADES)).fetchall()
+    assert sorted(row.project for row in rows) == ['p0', 'p1']
+    assert max(len(row.kept) for row in rows) < 2000
+
+
+def test_a_row_that_cannot_be_read_sets_its_own_project_aside(world, caplog):
+    process = world.process()
+    runs(world, 's1', 'web')
+    process.cycle()
+    ask = operations_module.Operations(world.store, process)
+    ask.create_group('p', 'web', 30.0, 1)
+    ask.create_group('q', 'web', 20.0, 1)
+    with world.engine.begin() as connection:
+        at = tables.TRADES.c.project == 'q'
+        broken = sa.update(tables.TRADES).where(at).values(kept='[')
+        connection.execute(broken)
+    process = after(world, 'two')
+    ask = operations_module.Operations(world.store, process)
+    found = [each['id'] for each in ask.groups(None, None, 9)['groups']]
+    assert found == ['p/web']
+    assert 'project q: what is stored' in caplog.text
+    had(ask, 's1', 0)
+    later(world, process)
+    had(ask, 's1', SECOND)
+    later(world, process)
+    assert spent(world) == {'p/u': 30_000 * SECOND}
+    with world.engine.connect() as connection:
+        query = sa.select(tables.TRADES.c.kept).where(at)
+        assert connection.execute(query).scalar() == '['
 
 
 def test_a_group_is_as_it_was_if_it_cannot_be_stored(world, process):

@@ -225,7 +225,8 @@ REFUSED = {
     'huge interval': (
         build.message(interval_s=HUGE),
         'malformed',
-        r'out of range - at `\$.interval_s`',
+        # msgspec before 0.22 names the least that it may be.
+        r'(out of range|>= 0\.01) - at `\$.interval_s`',
     ),
     'long metric': (build.message(metric='m' * 256), 'malformed', 'metric'),
     'no cpus': (build.message(cpus=[]), 'malformed', 'cpus must be first'),
@@ -284,7 +285,8 @@ REFUSED = {
     'capacity that is no float': (
         build.message(capacity=[HUGE] * COUNT),
         'malformed',
-        r'out of range - at `\$.capacity',
+        # msgspec before 0.22 does not say where.
+        r'out of range( - at `\$.capacity|$)',
     ),
     'users that are none': (
         build.message(users=None),

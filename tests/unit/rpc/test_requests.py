@@ -114,9 +114,12 @@ def test_the_process_that_acts_answers_whoever_is_asked(asked):
     )
     assert asked.call('list_prices')['prices'] == []
     assert [each['id'] for each in told['prices']] == ['8.5']
-    told = asked.call('get_rates', meters={'p1': ['u1', 7]})
-    assert told == {'version': 'v1', 'rates': {'u1': 1.5}}
-    assert asked.call('get_rates', meters={}, known='v1')['rates'] is None
+    for given in ({'servers': ['u1']}, {'meters': {'p1': ['u1', 7]}}):
+        told = asked.call('get_rates', **given)
+        assert told == {'version': 'v1', 'rates': {'u1': 1.5}}
+    assert asked.call('get_rates', servers=[], known='v1')['rates'] is None
+    told = asked.call('report_meters', node='h1', meters={'u1': ['p1', 7]})
+    assert told == {'elsewhere': ['h1', 'u1']}
     told = asked.call('extend', uuid=fake_requests.REDS, seconds=60.0)
     assert told['request']['extended'] == 60.0
 
@@ -185,7 +188,16 @@ def test_a_number_of_hosts_is_judged(asked, hosts):
 )
 def test_meters_that_are_none_are_refused(asked, meters):
     with pytest.raises(exception.BadArgument):
-        asked.call('get_rates', meters=meters)
+        asked.call('report_meters', node='h1', meters=meters)
+    if meters is not None:
+        with pytest.raises(exception.BadArgument):
+            asked.call('get_rates', meters=meters)
+
+
+@pytest.mark.parametrize('host', [None, '', 7, 'x' * 256])
+def test_a_host_that_reports_has_a_name(asked, host):
+    with pytest.raises(exception.BadArgument):
+        asked.call('report_meters', node=host, meters={})
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 """Requests that are held, and those that operators put first."""
 
-from alembic import op
 import sqlalchemy as sa
+
+from nova_fairness.cluster.store.migrations import changes
 
 revision = '20_holds'
 down_revision = '19_pledges'
@@ -11,7 +12,7 @@ down_revision = '19_pledges'
 
 def upgrade() -> None:
     """None that is there already is held or first."""
-    op.add_column('requests', sa.Column('held_by', sa.String(16)))
-    op.add_column('requests', sa.Column('held_at', sa.Double))
-    op.add_column('requests', sa.Column('held_why', sa.String(255)))
-    op.add_column('requests', sa.Column('first_turn', sa.Integer))
+    changes.add_column('requests', sa.Column('held_by', sa.String(16)))
+    changes.add_column('requests', sa.Column('held_at', sa.Double))
+    changes.add_column('requests', sa.Column('held_why', sa.String(255)))
+    changes.add_column('requests', sa.Column('first_turn', sa.Integer))

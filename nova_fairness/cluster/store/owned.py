@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Tables with one row for each owner, which the leader writes."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import hashlib
+
+import sqlalchemy as sa
+
+from nova_fairness import exception
+from nova_fairness.cluster.store import database
+from nova_fairness.cluster.store import tables
+
+
+class Owned:
+    """A table with the columns ``key``, name of the owner, and content.
+
+    :param rows: of the database.
+    :param table: which one.
+    :param check_leads: raises ``Deposed`` unless an epoch is the newest.
+    """
+
+    def __init__(
+        self,
+        rows: database.Tables,
+        table: sa.Table,
+        check_leads: Callable[[int], None],
+    ) -> None:
+        self._tables = rows
+        self._table = table
+        self._check_leads = check_leads
+        self._key, self._name, self._content = table.c
+
+    def read(self) -> dict[str, str]:
+        """Contents by name of the owner."""
+        query = sa.select(self._name, self._content).order_by(self._key)
+        return dict(self._tables.read(query)[1])
+
+    def write(
+        self,
+        before: Mapping[str, str],
+        after: Mapping[str, str],
+        epoch: int,
+    ) -> None:
+        """Write the rows that changed, each whole.
+
+        :param before: contents by owner, as they were read.
+        :param after: the same, as they are to be.
+        :param epoch: of the leader.
+        :raises Deposed: if that leader leads no more.
+        :raises Outdated: if another wrote meanwhile.
+        """
+        leads = tables.newest_epoch() == epoch
+        changed = [
+            {'its_key': _key(owner), 'its_content': content}
+            for owner, content in after.items()
+            if owner in before and before[owner] != content
+        ]
+        if changed:
+            self._tables.update_each(
+                sa.update(self._table)
+                .where(self._key == sa.bindparam('its_key'), leads)
+                .values({self._content.name: sa.bindparam('its_content')}),
+                changed,
+            )
+        for owner in sorted(after.keys() - before.keys()):
+            row = {
+                'key': _key(owner),
+                self._name.name: owner,
+                self._content.name: after[owner],
+            }
+            if not self._tables.insert_if(self._table, row, leads):
+                self._check_leads(epoch)
+                raise exception.Outdated(
+                    f'the table {self._table.name} has a row of {owner} that'
+                    ' another wrote meanwhile'
+                )
+        for owner in sorted(before.keys() - after.keys()):
+            gone = sa.delete(self._table)
+            self._tables.update(gone.where(self._key == _key(owner), leads))
+        self._check_leads(epoch)
+
+
+def _key(owner: str) -> str:
+    return hashlib.sha256(owner.encode()).hexdigest()
