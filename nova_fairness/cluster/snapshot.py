@@ -158,6 +158,7 @@ class Reader:
                 inventory.used[rows[host]] += one
             by_project[each.project] = by_project[each.project] + one
         _leave_out(running, by_project, classes)
+        members, belongs = self._members(requests, servers)
         snapshot = cluster.ClusterSnapshot(
             classes,
             tuple(_provider(each, trees[each.name]) for each in hosts),
@@ -165,10 +166,11 @@ class Reader:
             tuple(requests),
             self._limits,
             by_project,
-            self._members(requests, servers),
+            members,
             self._accounts(),
             running=tuple(running),
             lifetimes=self._nova.lifetimes(),
+            belongs=belongs,
         )
         return View(snapshot, trees, servers)
 
@@ -246,22 +248,21 @@ class Reader:
         self,
         requests: Collection[request_model.Request],
         servers: Mapping[str, servers_module.Server],
-    ) -> dict[str, tuple[str, ...]]:
+    ) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+        """Hosts of members by group, and the group by member."""
         of_groups: dict[str, set[str]] = {}
         for each in requests:
             if each.group:
                 own = of_groups.setdefault(each.group.uuid, set())
                 own.update(each.servers)
         listed = self._nova.members(of_groups)
-        members = {}
+        members, belongs = {}, {}
         for group, own in sorted(of_groups.items()):
-            hosts = [
-                servers[uuid].host
-                for uuid in own.union(listed[group])
-                if uuid in servers
-            ]
+            there = [u for u in own.union(listed[group]) if u in servers]
+            hosts = [servers[uuid].host for uuid in there]
             members[group] = tuple(sorted(filter(None, hosts)))
-        return members
+            belongs.update(dict.fromkeys(there, group))
+        return members, belongs
 
 
 class _Seen(NamedTuple):

@@ -2,9 +2,10 @@
 
 """Units that room was promised to, while a plan is made.
 
-What is promised to a unit is nobody else's. Where other hosts have room that
-nobody who waits may use before it, a unit starts there instead: then nobody
-need leave for it.
+What is promised to a unit is nobody else's. Requests of its server group that
+come later have no part in it, and take none of it away. Where other hosts have
+room that nobody who waits may use before it, a unit starts there instead: then
+nobody need leave for it.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import numpy as np
 
 from nova_fairness.model import cluster
 from nova_fairness.model import reason
+from nova_fairness.model import request as request_model
 from nova_fairness.planners.fairqueue import order
 from nova_fairness.planners.fairqueue import room as room_module
 
@@ -32,19 +34,41 @@ class Promises:
         self._room = room
         self._left: list[tuple[order.Unit, room_module.Placement]] = []
 
+    def divided(self, units: list[order.Unit]) -> list[order.Unit]:
+        """Units with those apart that have a promise.
+
+        :returns: those that have one are before the others of their group.
+        """
+        if not self._promised:
+            return units
+        found = []
+        for unit in units:
+            if len(unit.requests) == 1:
+                found.append(unit)
+                continue
+            kept: list[request_model.Request] = []
+            left: list[request_model.Request] = []
+            for each in unit.requests:
+                (kept if self._has(each) else left).append(each)
+            found += [
+                order.Unit(tuple(those)) for those in (kept, left) if those
+            ]
+        return found
+
+    def _has(self, each: request_model.Request) -> bool:
+        """Tell whether the hosts that a request was promised are there."""
+        rows = self._room.hosts.rows(self._promised.get(each.uuid, ()))
+        return len(rows) == len(each.servers)
+
     def of(self, unit: order.Unit) -> room_module.Placement | None:
         """Rows of the hosts that a unit was promised; ``None`` without."""
-        promised = [
-            self._promised.get(each.uuid, ()) for each in unit.requests
-        ]
-        placement = tuple(self._room.hosts.rows(names) for names in promised)
         # A host that is gone keeps no promise.
-        if any(
-            len(rows) != len(each.servers)
-            for rows, each in zip(placement, unit.requests, strict=True)
-        ):
+        if not all(self._has(each) for each in unit.requests):
             return None
-        return placement
+        return tuple(
+            self._room.hosts.rows(self._promised[each.uuid])
+            for each in unit.requests
+        )
 
     def keep(self, unit: order.Unit, placement: room_module.Placement) -> None:
         """Let a unit wait for hosts that are not free yet."""
