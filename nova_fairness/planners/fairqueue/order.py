@@ -53,11 +53,15 @@ def units(arranged: Iterable[request_model.Request]) -> list[Unit]:
     """
     together: dict[tuple[str, ...], list[request_model.Request]] = {}
     for each in arranged:
-        key: tuple[str, ...] = (each.uuid,)
-        if each.group:
-            key = (each.project, each.group.uuid, each.band.value)
-        together.setdefault(key, []).append(each)
+        together.setdefault(key_of(each), []).append(each)
     return [Unit(tuple(requests)) for requests in together.values()]
+
+
+def key_of(each: request_model.Request) -> tuple[str, ...]:
+    """What requests have in common that start together."""
+    if each.group is None:
+        return (each.uuid,)
+    return (each.project, each.group.uuid, each.band.value)
 
 
 class Order(abc.ABC):

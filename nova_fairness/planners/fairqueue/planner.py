@@ -38,6 +38,7 @@ or for a while expected, when they end: they are its owner's own.
 """
 
 import collections
+from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
 import functools
@@ -132,7 +133,7 @@ def plan(
     arranged, told = _by_bands(waiting, snapshot, now, order, tells)
     expired = tuple(_expired(each, now) for each in late)
     rounds = _Rounds(snapshot, now, backfill, rule)
-    started, units = rounds.run(order_module.units(arranged))
+    started, units = rounds.run(arranged)
     places = _positions(units, told, rounds.reserved)
     return cluster.Plan((*expired, *started), places)
 
@@ -204,17 +205,24 @@ class _Rounds:
         self._actions: list[cluster.Action] = []
         self._reservation: cluster.Reservation | None = None
         self._kept_until: dict[int, float | None] = {}
+        self._kept_group: request_model.Group | None = None
         self._looked = collections.Counter[str]()
         self._left_out: dict[str, reason.Why] = {}
+        self._arranged: list[request_model.Request] = []
         self._begun = self._tried = 0
 
     def run(
-        self, units: list[order_module.Unit]
+        self, arranged: list[request_model.Request]
     ) -> tuple[list[cluster.Action], list[_Told]]:
-        """The starts, and the units that wait with their reasons."""
-        units, self._left_out = fitting.divided(
-            self._promises.divided(units), self._room.never
-        )
+        """The starts, and the units that wait with their reasons.
+
+        :param arranged: requests, the next one first.
+        """
+        self._arranged = arranged
+        units = self._promises.divided(order_module.units(arranged))
+        units, self._left_out = fitting.divided(units, self._room.never)
+        units = self._in_order(units)
+        left_out = dict(self._left_out)
         self._parts.expect(units)
         units = self._keep_promises(units)
         self._alike = alike_module.Alike(units, self._snapshot.accounts)
@@ -223,13 +231,80 @@ class _Rounds:
             waiting = self._round(units)
             if len(self._actions) == self._begun:
                 told = [
-                    (each, why() if callable(why) else why)
+                    (each, self._last_word(each, why, left_out))
                     for each, why in waiting
                 ]
                 self.reserved.update(self._promises.reserved())
                 return self._actions, [*self._promises.waiting(), *told]
             left = {each.requests[0].uuid for each, _ in waiting}
-            units = [each for each in units if each.requests[0].uuid in left]
+            units = self._regrouped(
+                [each for each in units if each.requests[0].uuid in left],
+                {
+                    order_module.key_of(each.requests[0])
+                    for each in units
+                    if each.requests[0].uuid not in left
+                },
+            )
+
+    def _last_word(
+        self,
+        unit: order_module.Unit,
+        why: reason.Why | reason.Lazy,
+        left_out: Mapping[str, reason.Why],
+    ) -> reason.Why:
+        """What a unit is told: too many when the plan began stays too many."""
+        first = unit.requests[0].uuid
+        if first in left_out and first not in self.reserved:
+            return left_out[first]
+        return why() if callable(why) else why
+
+    def _regrouped(
+        self,
+        units: list[order_module.Unit],
+        started: Collection[tuple[str, ...]],
+    ) -> list[order_module.Unit]:
+        """Units as another plan finds them, once parts of groups started.
+
+        Who was left out waits for members of its group from then on.
+
+        :param started: keys of units that started.
+        """
+        again = [
+            each.requests[0]
+            for each in units
+            if each.requests[0].uuid in self._left_out
+            and order_module.key_of(each.requests[0]) in started
+        ]
+        if not again:
+            return units
+        merged = {
+            each.requests[0].uuid: each for each in order_module.units(again)
+        }
+        names = {each.uuid for each in again}
+        found = [
+            merged.get(each.requests[0].uuid, each)
+            for each in units
+            if each.requests[0].uuid not in names - merged.keys()
+        ]
+        kept = {u: w for u, w in self._left_out.items() if u not in names}
+        units, left_out = fitting.divided(found, self._room.never)
+        self._left_out = {**kept, **left_out}
+        self._parts.expect(
+            each for each in units if each.requests[0].uuid in names
+        )
+        self._never.clear()
+        units = self._in_order(units)
+        self._alike = alike_module.Alike(units, self._snapshot.accounts)
+        return units
+
+    def _in_order(
+        self, units: list[order_module.Unit]
+    ) -> list[order_module.Unit]:
+        """Put units that were made of others where another plan finds them."""
+        if not self._left_out and not self._snapshot.promised:
+            return units
+        place = {each.uuid: n for n, each in enumerate(self._arranged)}
+        return sorted(units, key=lambda unit: place[unit.requests[0].uuid])
 
     def _keep_promises(
         self, units: list[order_module.Unit]
@@ -268,6 +343,7 @@ class _Rounds:
         self._alike.forget()
         self._reservation, self._tried = None, 0
         self._kept_until.clear()
+        self._kept_group = None
         self._looked.clear()
         self.reserved.clear()
         waiting: list[_Judged] = []
@@ -347,7 +423,7 @@ class _Rounds:
             return known[kind]
         why: alike_module.Failed | None = self._parts.lacking(unit)
         binds = self._binding(unit)
-        if not why and not self._parts.behind(unit, binds):
+        if not why and not self._is_behind(unit, binds):
             if self._started(unit, binds):
                 return None
             why = self._room.lacking(unit, binds)
@@ -372,6 +448,17 @@ class _Rounds:
                 binds |= kind
         return binds
 
+    def _is_behind(self, unit: order_module.Unit, binds: int) -> bool:
+        """Tell whether a unit would take for long what is kept.
+
+        Another band of the server group that room is kept for would bind
+        where that may lie.
+        """
+        kept = self._kept_group
+        if binds and kept and unit.group and unit.group.uuid == kept.uuid:
+            return True
+        return self._parts.behind(unit, binds)
+
     def _reserved(self, unit: order_module.Unit) -> cluster.Reservation | None:
         """Reserve room for a unit; ``None`` if there will be none for it."""
         may_be = self._room.may_hold(unit)
@@ -385,6 +472,7 @@ class _Rounds:
             found = [self._kept_alone(unit, is_known=True)]
         if not found:
             return None
+        self._kept_group = unit.group
         rows = np.unique(np.concatenate([rows for rows, _ in found]))
         reserved = cluster.Reservation(self._room.names(rows), found[0][1])
         self.reserved.update((each.uuid, reserved) for each in unit.requests)
