@@ -14,7 +14,6 @@ all.
 
 import dataclasses
 import functools
-import itertools
 import random
 
 import numpy as np
@@ -169,7 +168,10 @@ def _request(chance, number, projects, groups, limited):
     project, group = chance.choice(projects), None
     if groups and chance.random() < 0.6:
         project, group = chance.choice(groups)
-    amounts = (('MEMORY_MB', chance.randint(1, 6)), ('VCPU', chance.randint(1, 6)))
+    amounts = (
+        ('MEMORY_MB', chance.randint(1, 6)),
+        ('VCPU', chance.randint(1, 6)),
+    )
     if chance.random() < 0.3:
         amounts = (('MEMORY_MB', 1), ('VCPU', 1))
     demand = model.Demand(
@@ -239,7 +241,9 @@ def _learned(chance, projects):
             continue
         for vcpu in range(7):
             for memory in range(7):
-                lasted = sorted(float(chance.randint(1, 200)) for _ in range(6))
+                lasted = sorted(
+                    float(chance.randint(1, 200)) for _ in range(6)
+                )
                 found[project, vcpu, memory] = tuple(lasted)
     return found
 
@@ -298,34 +302,55 @@ def layouts(hosts, unit, room_of, present):
             pair[0].zone,
         ),
     )
-    wanted = tuple(demand for demand, _ in servers)
-    may_be = [tuple(matches(host, d) for host in hosts) for d in wanted]
-    most = len(servers)
-    if group and group.rule is APART:
-        most = group.per_host
+    if group and group.rule is TOGETHER:
+        return _on_one(hosts, unit, servers, room_of, present)
+    most = group.per_host if group else len(servers)
     limits = tuple(
         min(max(most - present.get(each.name, 0), 0), len(servers))
         for each in hosts
     )
-    if group and group.rule is TOGETHER:
-        return _on_one(hosts, unit, servers, room_of, present)
+    wanted = [needs_of(demand) for demand, _ in servers]
+    may_be = [tuple(matches(host, d) for host in hosts) for d, _ in servers]
+    free = tuple(room_of(each) for each in hosts)
+    found = _tried(wanted, may_be, free, limits)
+    if found is None:
+        return None
+    chosen = {}
+    for (_, uuid), n in zip(servers, found, strict=True):
+        chosen.setdefault(uuid, []).append(hosts[n].name)
+    return {uuid: tuple(names) for uuid, names in chosen.items()}
+
+
+def _lacks(needs, rest):
+    """Whether it would have less than nothing left of what is asked for."""
+    return any(n and left < 0 for n, left in zip(needs, rest, strict=True))
+
+
+def _tried(wanted, may_be, free, limits):
+    """Places of hosts for all, one after the other; ``None``: there are none.
+
+    :param may_be: for each, which hosts match.
+    """
+    hosts = range(len(free))
 
     @functools.cache
     def place(at, free, left):
         if at == len(wanted):
             return ()
-        needs = needs_of(wanted[at])
         seen = set()
-        for n in range(len(hosts)):
-            if not may_be[at][n] or not left[n]:
-                continue
-            if any(a > b for a, b in zip(needs, free[n], strict=True)):
-                continue
+        for n in hosts:
+            rest = tuple(
+                b - a for a, b in zip(wanted[at], free[n], strict=True)
+            )
             same = (free[n], left[n], tuple(m[n] for m in may_be))
-            if same in seen:
+            if (
+                not may_be[at][n]
+                or not left[n]
+                or _lacks(wanted[at], rest)
+                or same in seen
+            ):
                 continue
             seen.add(same)
-            rest = tuple(b - a for a, b in zip(needs, free[n], strict=True))
             found = place(
                 at + 1,
                 (*free[:n], rest, *free[n + 1 :]),
@@ -335,13 +360,7 @@ def layouts(hosts, unit, room_of, present):
                 return (n, *found)
         return None
 
-    found = place(0, tuple(room_of(each) for each in hosts), limits)
-    if found is None:
-        return None
-    chosen = {}
-    for (_, uuid), n in zip(servers, found, strict=True):
-        chosen.setdefault(uuid, []).append(hosts[n].name)
-    return {uuid: tuple(names) for uuid, names in chosen.items()}
+    return place(0, free, limits)
 
 
 def _on_one(hosts, unit, servers, room_of, present):
@@ -460,7 +479,7 @@ class Course:
             cluster.Inventory(
                 capacity, capacity - free, capacity, np.ones_like(capacity)
             ),
-            tuple(self.waiting.values()),
+            (*self.waiting.values(), *self._sent()),
             used=used,
             members={name: tuple(those) for name, those in members.items()},
             running=tuple(self._told(each) for each in self.running),
@@ -471,6 +490,14 @@ class Course:
                 if uuid in self.waiting
             },
         )
+
+    def _sent(self):
+        """Requests whose room is held while Nova builds their servers."""
+        return [
+            dataclasses.replace(each, state=model.State.SENDING)
+            for each in self.case.asked
+            if self.began.get(each.uuid) == self.now
+        ]
 
     def _told(self, each):
         return cluster.Running(
@@ -496,7 +523,8 @@ class Course:
         if answered != sorted(before):
             self._fault(f'{sorted(before)} asked, {answered} answered')
         self._judge_hosts()
-        self._judge_promises(before, starts)
+        self._judge_promises()
+        self._judge_idle(found)
         self._judge_reservations(found, before)
         again = self._plan(self.snapshot(), self.now)
         if again.actions:
@@ -541,8 +569,45 @@ class Course:
             elif len(found) > 1:
                 self._fault(f'{group.uuid} is not together: {found}')
 
-    def _judge_promises(self, before, starts):
-        """Nobody else starts where room is promised, or it starts at once."""
+    def _judge_idle(self, found):
+        """Nobody waits for room that nobody else is to have."""
+        left = [
+            e for e in self.waiting.values() if e.uuid not in self.promised
+        ]
+        places = [found.waiting.get(each.uuid) for each in left]
+        if any(place and place.reserved for place in places):
+            return
+        taken = self._promised_room()
+
+        def room(host):
+            return _without(self.room_of(host), taken, host.name)
+
+        for unit in units_of(left):
+            part = self.part_of(unit)
+            there = self._members_with_promises(unit[0].group)
+            if part and layouts(self.case.hosts, part, room, there):
+                self._fault(f'{[e.uuid for e in part]} have room and wait')
+
+    def _promised_room(self):
+        """Hosts of promised servers that do not run yet, and their needs."""
+        return [
+            (name, needs_of(self.waiting[uuid].demand))
+            for uuid, names in self.promised.items()
+            if uuid in self.waiting
+            for name in names
+        ]
+
+    def _members_with_promises(self, group):
+        there = self.members(group)
+        for uuid, names in self.promised.items():
+            asked = self.waiting.get(uuid)
+            if group and asked and asked.group == group:
+                for name in names:
+                    there[name] = there.get(name, 0) + 1
+        return there
+
+    def _judge_promises(self):
+        """Whoever has the room that it was promised starts."""
         for uuid in sorted(self.promised):
             if uuid not in self.waiting:
                 continue
@@ -571,7 +636,7 @@ class Course:
         )
 
     def _judge_units(self, found, before):
-        """Who cannot start in an empty cloud is told so and reserves nothing."""
+        """Who does not fit an empty cloud is told so, and reserves nothing."""
         alone = [e for e in before.values() if e.uuid not in self.promised]
         for unit in units_of(alone):
             part = self.part_of(unit)
@@ -595,7 +660,9 @@ class Course:
                     or not self._fits([each])
                 ):
                     self._fault(f'{each.uuid} never fits, and reserves')
-                elif not place.reserved and place.why.reason.value not in NEVER:
+                elif (
+                    not place.reserved and place.why.reason.value not in NEVER
+                ):
                     self._fault(
                         f'{each.uuid} never fits, and is told'
                         f' {place.why.sentence}'
@@ -673,16 +740,14 @@ class Course:
         part = self.part_of(unit)
         group = self.waiting[uuid].group
 
+        mine = [
+            (each.host, each.needs)
+            for each in self.running
+            if group and each.group == group.uuid
+        ]
+
         def beside(host):
-            left = list(host.room)
-            for each in self.running:
-                if group and each.group == group.uuid and (
-                    each.host == host.name
-                ):
-                    left = [
-                        a - b for a, b in zip(left, each.needs, strict=True)
-                    ]
-            return tuple(left)
+            return _without(host.room, mine, host.name)
 
         if self.case.tells and (
             layouts(tuple(hosts), part, beside, self.members(group)) is None
@@ -705,48 +770,44 @@ class Course:
         part = self.part_of(self._unit(uuid))
         stay = [e for e in self.running if e.limit is None or e.limit > at]
         group = self.waiting[uuid].group
-        there = {}
-        for each in stay:
-            if group and each.group == group.uuid:
-                there[each.host] = there.get(each.host, 0) + 1
+        there = self._members_with_promises(group)
+        for each in self.running:
+            if group and each.group == group.uuid and each not in stay:
+                there[each.host] -= 1
         taken = [(each.host, each.needs) for each in stay]
-        for other, names in self.promised.items():
-            if other in self.waiting:
-                asked = self.waiting[other]
-                taken += [(name, needs_of(asked.demand)) for name in names]
-                if group and asked.group == group:
-                    for name in names:
-                        there[name] = there.get(name, 0) + 1
+        taken += self._promised_room()
 
         def later(host):
-            left = list(host.room)
-            for name, needs in taken:
-                if name == host.name:
-                    left = [a - b for a, b in zip(left, needs, strict=True)]
-            return tuple(left)
+            return _without(host.room, taken, host.name)
 
         return layouts(self.case.hosts, part, later, there) is not None
+
+
+def _without(room, taken, name):
+    """What is left of a host without what some have on it."""
+    left = list(room)
+    for host, needs in taken:
+        if host == name:
+            left = [a - b for a, b in zip(left, needs, strict=True)]
+    return tuple(left)
 
 
 NEVER = ('no_host_matches', 'too_large', 'group_too_large')
 
 
 def judged(seed, plan_with):
-    """Faults of a planner in the cloud of a seed.
+    """Judge a planner in the cloud of a seed.
 
     :param plan_with: makes a planner of the case.
+    :returns: its faults in words, and the course that it took.
     """
     case = draw(seed)
     course = Course(case, plan_with(case)).run()
-    faults = course.faults
-    fits = [
-        each
-        for unit in units_of(case.asked)
-        for each in unit
-        if course._fits([each])
+    never = [
+        each.uuid
+        for each in course.waiting.values()
+        if layouts(case.hosts, [each], lambda host: host.room, {})
     ]
-    return faults, [e.uuid for e in fits if e.uuid in course.waiting], case
-
-
-__all__ = ['judged', 'draw', 'Course']
-_ = itertools
+    if never:
+        course.faults.append(f'{never} fit an empty cloud and never start')
+    return course.faults, course
