@@ -158,7 +158,7 @@ class Reader:
                 inventory.used[rows[host]] += one
             by_project[each.project] = by_project[each.project] + one
         _leave_out(running, by_project, classes)
-        members, belongs = self._members(requests, servers)
+        members, belongs = self._members(requests, servers, given)
         snapshot = cluster.ClusterSnapshot(
             classes,
             tuple(_provider(each, trees[each.name]) for each in hosts),
@@ -248,19 +248,26 @@ class Reader:
         self,
         requests: Collection[request_model.Request],
         servers: Mapping[str, servers_module.Server],
+        given: Mapping[str, tuple[str, ...]],
     ) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-        """Hosts of members by group, and the group by member."""
+        """Hosts of members by group, and the group by member.
+
+        A server that was sent is a member on the host that it was given, too.
+        """
         of_groups: dict[str, set[str]] = {}
+        hosts = {uuid: each.host for uuid, each in servers.items()}
         for each in requests:
             if each.group:
                 own = of_groups.setdefault(each.group.uuid, set())
                 own.update(each.servers)
+        for sent, uuid, host in _unclaimed(requests, given, servers):
+            if sent.group:
+                hosts[uuid] = hosts[uuid] or host
         listed = self._nova.members(of_groups)
         members, belongs = {}, {}
         for group, own in sorted(of_groups.items()):
-            there = [u for u in own.union(listed[group]) if u in servers]
-            hosts = [servers[uuid].host for uuid in there]
-            members[group] = tuple(sorted(filter(None, hosts)))
+            there = [u for u in own.union(listed[group]) if hosts.get(u)]
+            members[group] = tuple(sorted(hosts[uuid] for uuid in there))
             belongs.update(dict.fromkeys(there, group))
         return members, belongs
 

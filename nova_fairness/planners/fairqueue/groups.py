@@ -233,6 +233,8 @@ def _solved(
     counts = np.array([job.count for job in jobs])
     hosts = _few_of_each(free, jobs, limit, whole)
     is_all = len(hosts) * len(jobs) <= PAIRS
+    if len(jobs) > PAIRS:
+        return None
     if not is_all:
         # The hosts that take most, and of these the first.
         most = -np.minimum(whole, counts[:, np.newaxis]).sum(axis=0)[hosts]

@@ -32,9 +32,9 @@ however wrong the ends were that were expected.
 
 What an empty cloud does not hold gets no reservation, and keeps nobody back.
 Of a server group that it does not hold as a whole, the part that it does, the
-oldest first, is a unit of its own; see :mod:`.fitting`. A unit that members of
-its group are in the way of, which run, has a reservation only if it is known,
-or for a while expected, when they end: they are its owner's own.
+oldest first, is a unit of its own; see :mod:`.divisions`. A unit that members
+of its group are in the way of, which run, has a reservation only if it is
+known, or for a while expected, when they end: they are its owner's own.
 """
 
 import collections
@@ -52,8 +52,8 @@ from nova_fairness.model import request as request_model
 from nova_fairness.planners import hosts as hosts_module
 from nova_fairness.planners import placement
 from nova_fairness.planners.fairqueue import alike as alike_module
+from nova_fairness.planners.fairqueue import divisions
 from nova_fairness.planners.fairqueue import ends as ends_module
-from nova_fairness.planners.fairqueue import fitting
 from nova_fairness.planners.fairqueue import order as order_module
 from nova_fairness.planners.fairqueue import parts as parts_module
 from nova_fairness.planners.fairqueue import promises as promises_module
@@ -220,7 +220,7 @@ class _Rounds:
         """
         self._arranged = arranged
         units = self._promises.divided(order_module.units(arranged))
-        units, self._left_out = fitting.divided(units, self._room.never)
+        units, self._left_out = divisions.divided(units, self._room.never)
         units = self._in_order(units)
         left_out = dict(self._left_out)
         self._parts.expect(units)
@@ -287,7 +287,7 @@ class _Rounds:
             if each.requests[0].uuid not in names - merged.keys()
         ]
         kept = {u: w for u, w in self._left_out.items() if u not in names}
-        units, left_out = fitting.divided(found, self._room.never)
+        units, left_out = divisions.divided(found, self._room.never)
         self._left_out = {**kept, **left_out}
         self._parts.expect(
             each for each in units if each.requests[0].uuid in names
